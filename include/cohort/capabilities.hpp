@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <cohort/detail/config.hpp>
+
+#include <fmt/format.h>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace cohort {
+
+/// Which tier serves one need on this host.
+class capability {
+public:
+    std::string
+        need;  ///< "reactor", "start", "descriptors", "stolen status", "tree", "parent death"
+    std::string tier;       ///< what serves it: "io_uring"
+    std::string reason;     ///< why not a better one: "io_uring_setup: Operation not permitted";
+                            ///< empty: it is the best
+    std::string guarantee;  ///< what holds with this tier
+
+    /// The best tier serves it.
+    bool best() const noexcept { return reason.empty(); }
+};
+
+/// What this host allows, found by trying.
+class COHORT_API host_capabilities {
+public:
+    capability reactor;
+    capability start;
+    capability descriptors;
+    capability stolen_status;
+    capability tree;
+    capability parent_death;
+    std::string warning;  ///< words of COHORT_FORCE that mean nothing; empty: none
+
+    std::vector<capability> all() const;
+};
+
+/// Probes once, at the first call or the first spawn. COHORT_FORCE, a comma list of epoll,
+/// legacy_clone, no_close_range, pgid and no_pidfd_info, forces lower tiers.
+/// @par Thread safety  safe.
+COHORT_API host_capabilities capabilities();
+
+/// A table, one line a need.
+COHORT_API std::string to_string(const host_capabilities& host);
+
+}  // namespace cohort
+
+template <>
+struct fmt::formatter<cohort::host_capabilities> : fmt::formatter<std::string_view> {
+    template <class Context>
+    auto format(const cohort::host_capabilities& host, Context& context) const {
+        return fmt::formatter<std::string_view>::format(cohort::to_string(host), context);
+    }
+};

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <cohort/detail/config.hpp>
+#include <cohort/detail/plan.hpp>
+#include <cohort/outcome.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include <sys/types.h>
+
+// The border between the headers (Asio, user code) and the compiled library (processes): ids and
+// values only.
+namespace cohort::detail {
+
+using time_point = std::chrono::steady_clock::time_point;
+using operation_id = std::uint64_t;
+
+/// A group inside the library. Shared by the handle, by operations on it and by the engine.
+class group_state;
+using group_ref = std::shared_ptr<group_state>;
+
+/// What an ended group leaves behind: immutable, shared by all who ask.
+struct group_end {
+    cohort::report report;
+    bool stopped = false;    // it was asked to stop
+    int first_failure = -1;  // index into report.outcomes
+};
+
+/// What an operation ends with. One of the fields that follow `what` is set, if any.
+struct completion {
+    enum class kind { done, time_up, aborted, failed };
+    kind what = kind::done;
+    std::shared_ptr<const group_end> end;  // await_end: done
+    std::optional<outcome> next;           // await_next: done; empty at the end of the group
+    std::exception_ptr error;              // start_group: failed (spawn_error)
+};
+
+/// What became of a completion.
+enum class delivery {
+    posted,   // the handler will run
+    refused,  // its executor would not take it now: try again
+    nobody,   // the operation is gone, with its context
+};
+
+/// Where completions go: implemented by the service of an execution context.
+class COHORT_API completion_sink {
+public:
+    virtual ~completion_sink();
+    /// Takes the operation out and posts its handler. Called by the engine's thread.
+    virtual delivery complete(operation_id id, const completion& result) noexcept = 0;
+};
+
+/// Who waits. The engine keeps nothing of the user's alive.
+struct receiver {
+    std::weak_ptr<completion_sink> sink;
+    operation_id id = 0;
+};
+
+enum class cancel_mode {
+    stop_waiting,  // the operation ends at once, the workers run on
+    stop_group,    // the stop ladder; the operation ends with the group
+};
+
+COHORT_API operation_id next_operation_id() noexcept;
+
+/// Makes the state and reads the caller's environ, working directory and affinity. Starts nothing.
+/// @throws spawn_error  this process must not start groups (worker_main not reached, exit has
+/// begun)
+COHORT_API group_ref create_group(spawn_plan plan);
+/// Starts the workers. Completes with done, failed or aborted.
+COHORT_API void start_group(const group_ref& group, receiver to);
+/// Completes with done when the last worker has ended, or with time_up.
+COHORT_API void await_end(const group_ref& group, std::optional<time_point> until, receiver to);
+/// Completes with the next worker that ends.
+COHORT_API void await_next(const group_ref& group, receiver to);
+COHORT_API void cancel_operation(const std::weak_ptr<group_state>& group, operation_id id,
+                                 cancel_mode mode) noexcept;
+COHORT_API void request_stop(const group_ref& group) noexcept;
+COHORT_API void send_signal(const group_ref& group, int signo);
+
+COHORT_API int group_size(const group_state& group) noexcept;
+COHORT_API int group_alive(const group_state& group) noexcept;
+COHORT_API std::vector<pid_t> group_pids(const group_state& group);
+COHORT_API std::vector<outcome> group_outcomes(const group_state& group);
+
+/// A fresh exception for the end of a group: process_raised_exception, process_exited_exception,
+/// group_stopped; null when every worker ended with success.
+COHORT_API std::exception_ptr failure_of(const std::shared_ptr<const group_end>& end);
+
+}  // namespace cohort::detail

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <cohort/detail/completion_service.hpp>
+
+#include <asio/any_io_executor.hpp>
+#include <asio/associated_allocator.hpp>
+#include <asio/associated_cancellation_slot.hpp>
+#include <asio/associated_executor.hpp>
+#include <asio/async_result.hpp>
+#include <asio/cancellation_type.hpp>
+#include <asio/execution/context_as.hpp>
+#include <asio/executor_work_guard.hpp>
+#include <asio/post.hpp>
+#include <asio/query.hpp>
+#include <asio/strand.hpp>
+
+#include <memory>
+#include <type_traits>
+#include <utility>
+
+namespace cohort::detail {
+
+/// The execution context behind an executor of either of Asio's executor models.
+template <class Executor>
+asio::execution_context& context_of(const Executor& executor) {
+    using context_property = asio::execution::context_as_t<asio::execution_context&>;
+    if constexpr (asio::can_query<const Executor&, context_property>::value)
+        return asio::query(executor, context_property());
+    else
+        return executor.context();
+}
+
+/// The registry of the context behind an executor.
+template <class Executor>
+std::shared_ptr<operation_registry> registry_of(const Executor& executor) {
+    auto& context = context_of(executor);
+    // A context shuts down its youngest service first. Ours must go before that of strands, which
+    // does not bear posts from the engine's thread while it shuts down: so a strand is made first.
+    if (!asio::has_service<completion_service>(context))
+        (void)asio::strand<Executor>(executor);
+    return asio::use_service<completion_service>(context).registry();
+}
+
+/// An operation with its handler. `Deliver` turns the completion into the handler's arguments and
+/// calls it.
+template <class Handler, class Executor, class Deliver>
+class operation final : public operation_base {
+public:
+    operation(Handler handler, const Executor& executor, Deliver deliver,
+              std::shared_ptr<operation_registry> registry, operation_id id)
+        : handler_(std::move(handler)), work_(executor), deliver_(std::move(deliver)),
+          registry_(std::move(registry)), id_(id) {}
+
+    void post(std::shared_ptr<operation_base> self, const completion& result) override {
+        result_ = result;
+        asio::post(work_.get_executor(),
+                   posted(std::static_pointer_cast<operation>(std::move(self))));
+    }
+
+private:
+    /// What runs on the handler's executor. Without the handler's allocator: that may be the user's
+    /// own, for his threads only, and this is posted by the engine's thread.
+    class posted {
+    public:
+        explicit posted(std::shared_ptr<operation> op) noexcept : operation_(std::move(op)) {}
+        void operator()() { operation::run(std::move(operation_)); }
+
+    private:
+        std::shared_ptr<operation> operation_;
+    };
+
+    /// Frees the operation's memory before the handler is called, as Asio promises its users.
+    static void run(std::shared_ptr<operation> self) {
+        self->registry_->release(self->id_);
+        auto slot = asio::get_associated_cancellation_slot(self->handler_);
+        if (slot.is_connected())
+            slot.clear();
+        auto work = std::move(self->work_);
+        auto handler = std::move(self->handler_);
+        auto deliver = std::move(self->deliver_);
+        auto result = std::move(self->result_);
+        self.reset();
+        std::move(deliver)(std::move(handler), std::move(result));
+    }
+
+    Handler handler_;
+    asio::executor_work_guard<Executor> work_;
+    Deliver deliver_;
+    completion result_;
+    std::shared_ptr<operation_registry> registry_;
+    operation_id id_;
+};
+
+/// What a cancellation slot holds: a weak name of the operation. Emitting only enqueues.
+class canceller {
+public:
+    canceller(const group_ref& group, operation_id id) noexcept : group_(group), id_(id) {}
+    void operator()(asio::cancellation_type type) const noexcept {
+        if (type == asio::cancellation_type::none)
+            return;
+        const bool total = (type & asio::cancellation_type::total) != asio::cancellation_type::none;
+        cancel_operation(group_, id_, total ? cancel_mode::stop_waiting : cancel_mode::stop_group);
+    }
+
+private:
+    std::weak_ptr<group_state> group_;
+    operation_id id_;
+};
+
+/// The initiation of every operation. A class, not a lambda: GCC 12 destroys capturing lambda
+/// temporaries twice inside co_await. `Start` is called with the receiver once the handler is in
+/// place.
+template <class Deliver, class Start>
+class initiation {
+public:
+    initiation(group_ref group, asio::any_io_executor executor, Deliver deliver, Start start)
+        : group_(std::move(group)), executor_(std::move(executor)), deliver_(std::move(deliver)),
+          start_(std::move(start)) {}
+
+    using executor_type = asio::any_io_executor;
+    executor_type get_executor() const noexcept { return executor_; }
+
+    template <class Handler>
+    void operator()(Handler&& given) {
+        using handler_type = std::decay_t<Handler>;
+        handler_type handler(std::forward<Handler>(given));
+        auto executor = asio::get_associated_executor(handler, executor_);
+        auto allocator = asio::get_associated_allocator(handler);
+        auto slot = asio::get_associated_cancellation_slot(handler);
+        auto registry = registry_of(executor);
+        using operation_type = operation<handler_type, decltype(executor), Deliver>;
+        const operation_id id = next_operation_id();
+        auto op = std::allocate_shared<operation_type>(allocator, std::move(handler), executor,
+                                                       std::move(deliver_), registry, id);
+        if (slot.is_connected())
+            slot.template emplace<canceller>(group_, id);
+        if (!registry->add(id, std::move(op)))
+            return;
+        try {
+            start_(group_, receiver{registry, id});
+        } catch (...) {
+            completion failed;
+            failed.what = completion::kind::failed;
+            failed.error = std::current_exception();
+            registry->complete_now(id, failed);
+        }
+    }
+
+private:
+    group_ref group_;
+    asio::any_io_executor executor_;
+    Deliver deliver_;
+    Start start_;
+};
+
+/// Starts an operation with a completion token, as asio::async_initiate does.
+template <class Signature, class Token, class Deliver, class Start>
+auto start_operation(Token&& token, group_ref group, asio::any_io_executor executor,
+                     Deliver deliver, Start start) {
+    return asio::async_initiate<Token, Signature>(
+        initiation<Deliver, Start>(std::move(group), std::move(executor), std::move(deliver),
+                                   std::move(start)),
+        token);  // by its name: async_initiate moves from it unless Token is a reference
+}
+
+}  // namespace cohort::detail

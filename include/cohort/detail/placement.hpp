@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <cohort/detail/config.hpp>
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace cohort::detail {
+
+/// One change to the environment: set when there is a value, unset when not.
+struct env_change {
+    std::string name;
+    std::optional<std::string> value;
+
+    friend bool operator==(const env_change&, const env_change&) = default;
+};
+
+/// What a worker finds at a descriptor number: a file that it opens itself (after it has changed
+/// its working directory), or a duplicate that options hold.
+struct descriptor_source {
+    std::string path;               // used when fd is empty
+    std::shared_ptr<const int> fd;  // closes with the last owner
+
+    friend bool operator==(const descriptor_source&, const descriptor_source&) = default;
+};
+
+/// Where a worker runs: the data behind where_it_runs<Derived>.
+/// The setters check what they are given and throw std::invalid_argument with a sentence.
+struct placement {
+    bool clear_env = false;
+    std::vector<env_change> env;  // in the order of the calls
+    std::optional<std::string> working_directory;
+    std::map<int, descriptor_source> descriptors;  // by the number in the worker
+
+    COHORT_API void set_variable(std::string name, std::string value);
+    COHORT_API void unset_variable(std::string name);
+    COHORT_API void clear_variables();
+    COHORT_API void set_working_directory(std::string path);
+    /// @param setter  its name, for the message
+    COHORT_API void set_file(const char* setter, int theirs, std::string path);
+    /// Duplicates `ours` at once. @throws std::system_error  it is not an open descriptor, or no
+    /// more can be opened
+    COHORT_API void set_descriptor(int ours, int theirs);
+
+    /// These settings with those of `over` on top (a command's over the options').
+    COHORT_API placement overridden_by(const placement& over) const;
+
+    friend bool operator==(const placement&, const placement&) = default;
+};
+
+/// @throws std::invalid_argument  `text` holds a NUL, which no argument, variable or path can
+COHORT_API void require_no_nul(std::string_view text, std::string_view what);
+
+}  // namespace cohort::detail

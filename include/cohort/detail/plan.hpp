@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <cohort/detail/config.hpp>
+#include <cohort/detail/placement.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <csignal>
+
+namespace cohort {
+
+/// How a function worker comes to be.
+enum class start_method {
+    spawn,       ///< this program is executed again
+    fork,        ///< a copy of this process
+    forkserver,  ///< a copy of a small server process
+};
+
+/// What a group does when one of its workers fails.
+enum class on_failure {
+    stop_all,    ///< notice period, stop signal, grace period, SIGKILL
+    keep_going,  ///< the others run on; the failure is thrown at the end
+};
+
+/// Where a worker stands.
+enum class process_group {
+    own,      ///< it leads a process group of its own
+    inherit,  ///< it stays in the caller's
+};
+
+namespace detail {
+
+struct function_node;
+
+/// The data behind `options`, with its defaults. Durations are on steady_clock and never negative.
+struct group_settings {
+    int nprocs = 1;
+    cohort::start_method method = start_method::spawn;
+    bool daemon = false;
+    std::chrono::steady_clock::duration notice_period{0};
+    int stop_signal = SIGTERM;
+    std::chrono::steady_clock::duration grace_period = std::chrono::seconds(30);
+    std::chrono::steady_clock::duration kill_timeout = std::chrono::seconds(10);
+    int parent_death_signal = SIGKILL;
+    cohort::on_failure policy = on_failure::stop_all;
+    std::set<int> success_codes{0};
+    cohort::process_group process_group = process_group::own;
+    placement where;
+
+    friend bool operator==(const group_settings&, const group_settings&) = default;
+};
+
+/// A program with its arguments, argv[0] included.
+struct program {
+    std::vector<std::string> argv;
+    placement where;
+
+    friend bool operator==(const program&, const program&) = default;
+};
+
+/// What a group is made from: made by the initiating call on the caller's thread, then moved into
+/// the library.
+struct spawn_plan {
+    group_settings settings;
+    // Either a function with its encoded arguments ...
+    const function_node* function = nullptr;
+    std::vector<std::byte> arguments;
+    // ... or programs: one for all workers, or one for each.
+    std::vector<program> programs;
+};
+
+/// @throws spawn_error  something in it is not supported: stage "start_method" or "daemon"
+COHORT_API void require_supported(const group_settings& settings);
+/// @throws spawn_error  always, since closures need start_method::fork: stage "start_method"
+[[noreturn]] COHORT_API void refuse_closure();
+
+}  // namespace detail
+}  // namespace cohort

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <cohort/detail/argument_text.hpp>
+#include <cohort/detail/placement.hpp>
+
+#include <string>
+#include <utility>
+
+namespace cohort::detail {
+
+/// The setters that `options` and `command` share. What a command says stands over what the options
+/// say. Each returns the object itself, so that calls can be chained. A path is a string, a literal
+/// or a std::filesystem::path.
+template <class Derived>
+class where_it_runs {
+public:
+    /// Sets a variable of the worker's environment, over the caller's own.
+    /// @param name   neither empty nor with a '=' or NUL in it
+    /// @param value  text, a path, or anything that fmt can format
+    /// @throws std::invalid_argument  a name or value that no environment can hold
+    template <class Value>
+    Derived& env(std::string name, const Value& value) {
+        where().set_variable(std::move(name), argument_text(value));
+        return self();
+    }
+
+    /// Takes a variable out of the worker's environment. One that is not there is fine.
+    /// @throws std::invalid_argument  as env
+    Derived& unset_env(std::string name) {
+        where().unset_variable(std::move(name));
+        return self();
+    }
+
+    /// Starts from an empty environment: without the caller's, and without what was set before this
+    /// call.
+    Derived& clear_env() {
+        where().clear_variables();
+        return self();
+    }
+
+    /// The directory in which the worker starts; by default the caller's at the time of the spawn.
+    /// A program with a slash and the files of stdin_from and so on are relative to it.
+    /// @throws std::invalid_argument  an empty path, or one with a NUL
+    Derived& working_directory(std::string path) {
+        where().set_working_directory(std::move(path));
+        return self();
+    }
+
+    /// The file that is the worker's standard input; /dev/null by default.
+    /// @throws std::invalid_argument  an empty path, or one with a NUL
+    Derived& stdin_from(std::string path) {
+        where().set_file("stdin_from", 0, std::move(path));
+        return self();
+    }
+
+    /// The file to which the worker's standard output goes: made if need be, emptied. By default
+    /// the caller's output.
+    /// @throws std::invalid_argument  an empty path, or one with a NUL
+    Derived& stdout_to(std::string path) {
+        where().set_file("stdout_to", 1, std::move(path));
+        return self();
+    }
+
+    /// The file to which the worker's standard error goes: made if need be, emptied. By default the
+    /// caller's.
+    /// @throws std::invalid_argument  an empty path, or one with a NUL
+    Derived& stderr_to(std::string path) {
+        where().set_file("stderr_to", 2, std::move(path));
+        return self();
+    }
+
+    /// Gives the worker a descriptor. It is duplicated now, so `ours` may be closed after this
+    /// call.
+    /// @param theirs  its number in the worker; 0, 1 and 2 are allowed
+    /// @throws std::invalid_argument  `theirs` is negative
+    /// @throws std::system_error      EBADF: `ours` is not open; EMFILE
+    Derived& fd(int ours, int theirs) {
+        where().set_descriptor(ours, theirs);
+        return self();
+    }
+
+private:
+    friend Derived;
+    where_it_runs() = default;
+
+    Derived& self() { return static_cast<Derived&>(*this); }
+    placement& where() { return self().placed(); }
+
+    friend bool operator==(const where_it_runs&, const where_it_runs&) = default;
+};
+
+}  // namespace cohort::detail

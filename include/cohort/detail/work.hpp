@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <cohort/command.hpp>
+#include <cohort/detail/plan.hpp>
+#include <cohort/function.hpp>
+#include <cohort/options.hpp>
+
+#include <utility>
+
+// From what users write (a work and its options) to the one plan that the library takes.
+namespace cohort::detail {
+
+inline void fill_plan(spawn_plan& plan, const command& work) {
+    plan.programs.push_back(command_access::program(work));
+}
+
+template <class Make>
+void fill_plan(spawn_plan& plan, const command_for_work<Make>& work) {
+    for (int index = 0; index < plan.settings.nprocs; ++index)
+        plan.programs.push_back(command_access::program(work(index)));
+}
+
+template <class Callable>
+void fill_plan(spawn_plan&, const closure_work<Callable>&) {
+    refuse_closure();
+}
+
+template <auto Fn>
+void fill_plan(spawn_plan& plan, const function_work<Fn>& work) {
+    spawn_plan made = work.plan();
+    plan.function = made.function;
+    plan.arguments = std::move(made.arguments);
+}
+
+template <class Work>
+concept startable = requires(spawn_plan& plan, const Work& work) {
+    fill_plan(plan, work);
+};
+
+/// The plan for `work` run by `how`. Runs on the caller's thread, in the initiating call.
+/// @throws spawn_error  not supported
+/// @throws codec_error, and whatever the caller's own code throws (command_for, to_json)
+template <class Work>
+spawn_plan make_plan(const Work& work, options how) {
+    static_assert(startable<Work>, "cohort: the work must be function<Fn>(...), command(...), "
+                                   "command_for(...) or closure(...)");
+    spawn_plan plan;
+    plan.settings = options_access::settings(std::move(how));
+    require_supported(plan.settings);
+    if constexpr (startable<Work>)
+        fill_plan(plan, work);
+    return plan;
+}
+
+}  // namespace cohort::detail

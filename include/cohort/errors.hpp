@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <cohort/outcome.hpp>
+
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <system_error>
+#include <vector>
+
+namespace cohort {
+
+/// A worker failed; the others are stopped and reaped. (torch: ProcessException)
+/// A value: copying never throws.
+class COHORT_API process_exception : public std::runtime_error {
+public:
+    using outcome_list = std::shared_ptr<const std::vector<outcome>>;
+    process_exception(const std::string& text, int error_index, pid_t error_pid,
+                      outcome_list outcomes);
+    ~process_exception() override;
+
+    int error_index() const noexcept { return index_; }
+    pid_t error_pid() const noexcept { return pid_; }
+    /// How each worker ended, by index.
+    const std::vector<outcome>& outcomes() const noexcept;
+
+private:
+    int index_;
+    pid_t pid_;
+    outcome_list outcomes_;
+};
+
+/// The worker's own exception, or the error file of a command. (torch: ProcessRaisedException)
+class COHORT_API process_raised_exception : public process_exception {
+public:
+    process_raised_exception(const std::string& text, int error_index, pid_t error_pid,
+                             outcome_list outcomes, error_record error);
+    ~process_raised_exception() override;
+    const error_record& error() const noexcept { return *error_; }
+
+private:
+    std::shared_ptr<const error_record> error_;
+};
+
+/// The worker ended by an exit code or a signal, without a word. (torch: ProcessExitedException)
+class COHORT_API process_exited_exception : public process_exception {
+public:
+    process_exited_exception(const std::string& text, int error_index, pid_t error_pid,
+                             outcome_list outcomes, exit_status status);
+    ~process_exited_exception() override;
+    /// The exit code, `-signo` for a signal.
+    int exit_code() const noexcept { return status_.exit_code(); }
+    /// "SIGKILL"; empty when no signal ended it.
+    std::string signal_name() const { return status_.signal_name(); }
+    const exit_status& status() const noexcept { return status_; }
+
+private:
+    exit_status status_;
+};
+
+/// join on a group that was stopped without a failure. Index -1, pid 0.
+class COHORT_API group_stopped : public process_exception {
+public:
+    explicit group_stopped(outcome_list outcomes);
+    ~group_stopped() override;
+};
+
+/// The group could not be started; nothing of it is left.
+/// what(): `exec("trian.py"): No such file or directory (worker 3)`
+class COHORT_API spawn_error : public std::system_error {
+public:
+    /// @param text  what was tried on whom, such as `exec("trian.py")`
+    spawn_error(std::error_code code, const std::string& text, int error_index, std::string stage);
+    ~spawn_error() override;
+    /// The worker that could not be started; -1 when it was not about one of them.
+    int error_index() const noexcept { return index_; }
+    /// Where it went wrong: "exec", "chdir", "clone", "descriptors", ...
+    const std::string& stage() const noexcept { return *stage_; }
+    const char* what() const noexcept override;
+
+private:
+    int index_;
+    std::shared_ptr<const std::string> stage_;
+    std::shared_ptr<const std::string> text_;
+};
+
+}  // namespace cohort

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <cohort/errors.hpp>
+#include <cohort/exit_status.hpp>
+#include <cohort/outcome.hpp>
+
+#include <fmt/format.h>  // core.h has not the bodies of formatters
+
+#include <string>
+
+// Results print with fmt: fmt::print("{}\n", report). Each takes the format of a string: "{:>20}".
+namespace cohort::detail {
+
+/// Formats what cohort::to_string knows.
+template <class T>
+struct text_formatter : fmt::formatter<fmt::string_view> {
+    template <class Context>
+    auto format(const T& value, Context& context) const {
+        const std::string text(to_string(value));
+        return fmt::formatter<fmt::string_view>::format(fmt::string_view(text.data(), text.size()),
+                                                        context);
+    }
+};
+
+}  // namespace cohort::detail
+
+template <>
+struct fmt::formatter<cohort::exit_status> : cohort::detail::text_formatter<cohort::exit_status> {};
+template <>
+struct fmt::formatter<cohort::cause> : cohort::detail::text_formatter<cohort::cause> {};
+template <>
+struct fmt::formatter<cohort::outcome> : cohort::detail::text_formatter<cohort::outcome> {};
+template <>
+struct fmt::formatter<cohort::report> : cohort::detail::text_formatter<cohort::report> {};
+template <>
+struct fmt::formatter<cohort::error_record> : cohort::detail::text_formatter<cohort::error_record> {
+};

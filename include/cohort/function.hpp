@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <cohort/detail/codec.hpp>
+#include <cohort/detail/codec_error.hpp>
+#include <cohort/detail/function_traits.hpp>
+#include <cohort/detail/plan.hpp>
+#include <cohort/detail/registration.hpp>
+#include <cohort/detail/result.hpp>
+
+#include <cstddef>
+#include <exception>
+#include <span>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace cohort {
+namespace detail {
+
+/// The thunk that workers call for Fn, and its place in the list of functions of this program.
+template <auto Fn>
+struct registered_function {
+    using traits = function_traits<decltype(Fn)>;
+
+    static function_result invoke(int index, std::span<const std::byte> arguments) {
+        auto decoded = decode_arguments<typename traits::stored>(arguments);
+        auto call = [index](auto&... args) ->
+            typename traits::result { return Fn(index, std::forward<decltype(args)>(args)...); };
+        (void)call;
+        if constexpr (std::is_void_v<typename traits::result>) {
+            std::apply(call, decoded);
+            return {};
+        } else {
+            return encode_result<std::remove_cv_t<typename traits::result>>(
+                std::apply(call, decoded));
+        }
+    }
+
+    inline static function_node node{&invoke};
+};
+
+/// What function<Fn>(args...) gives: the arguments as values of Fn's parameter types, ready to be
+/// encoded. Has constructors of its own: an aggregate would be destroyed twice inside co_await (GCC
+/// 12).
+template <auto Fn>
+class function_work {
+public:
+    using stored = typename function_traits<decltype(Fn)>::stored;
+
+    template <class... Args>
+    explicit function_work(std::in_place_t, Args&&... args)
+        : node_(&registered_function<Fn>::node), arguments_(std::forward<Args>(args)...) {}
+
+    /// The function's node and the arguments in CBOR; the settings are the defaults.
+    /// @throws codec_error  an argument could not be encoded
+    spawn_plan plan() const {
+        spawn_plan made;
+        made.function = node_;
+        made.arguments = encode_arguments(arguments_);
+        return made;
+    }
+
+private:
+    const function_node*
+        node_;  // set in the constructor, so that whoever names function<Fn> registers it
+    stored arguments_;
+};
+
+}  // namespace detail
+
+/// Work for a group: worker i calls `Fn(i, args...)`, in a process of its own.
+/// @tparam Fn   a function, a static member function or a lambda without captures; its first
+/// parameter is the
+///              worker's index, an int. What it returns is in `outcome::result<T>()`.
+/// @param args  converted here to the types of Fn's parameters and kept as values ("mnist" becomes
+/// a
+///              std::string); encoded when the group is started.
+/// @par Thread safety  safe.        @par Source  spawn(fn, args) (seeds); differs: checked at
+/// compile time.
+template <auto Fn, class... Args>
+[[nodiscard]] detail::function_work<Fn> function(Args&&... args) {
+    detail::check_call<decltype(Fn), Args...>();
+    // When they do not fit, the sentences above are the only errors worth reading.
+    if constexpr (std::is_constructible_v<typename detail::function_work<Fn>::stored, Args&&...>)
+        return detail::function_work<Fn>(std::in_place, std::forward<Args>(args)...);
+    else
+        std::terminate();
+}
+
+}  // namespace cohort

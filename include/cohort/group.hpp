@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <cohort/detail/deliver.hpp>
+#include <cohort/detail/duration.hpp>
+#include <cohort/detail/engine.hpp>
+#include <cohort/detail/group_handle.hpp>
+#include <cohort/detail/operation.hpp>
+#include <cohort/detail/result.hpp>
+#include <cohort/errors.hpp>
+#include <cohort/outcome.hpp>
+
+#include <asio/any_io_executor.hpp>
+#include <asio/awaitable.hpp>
+#include <asio/use_awaitable.hpp>
+
+#include <chrono>
+#include <exception>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace cohort {
+
+/// A group of worker processes: started by spawn, awaited as one thing. Move-only.
+///
+/// Owns its workers: dropping a live group stops them by the ladder in the background and reaps
+/// them; the destructor never blocks. The group may be moved or dropped while operations on it are
+/// pending: each keeps the shared state by itself. A failure is reacted to at once, whether or not
+/// anybody joins.
+///
+/// A default-constructed or moved-from group is *empty*: every call but valid(), assignment and
+/// destruction throws std::logic_error (asynchronous ones through their completion).
+/// @par Thread safety  distinct calls are safe from any thread; moving and destroying are not.
+/// @par Source  torch.multiprocessing.ProcessContext (seeds), formerly SpawnContext.
+class group {
+public:
+    using executor_type = asio::any_io_executor;
+
+    group() noexcept = default;
+    group(group&&) noexcept = default;
+    group& operator=(group&&) noexcept = default;
+
+    /// False for an empty group.
+    bool valid() const noexcept { return static_cast<bool>(handle_); }
+    /// How many workers it was started with.
+    int size() const { return detail::group_size(*state("size")); }
+    /// How many have not ended yet.
+    int alive() const { return detail::group_alive(*state("alive")); }
+    /// Process ids by index: for logs, never for kill() (use signal()).
+    std::vector<pid_t> pids() const { return detail::group_pids(*state("pids")); }
+    /// The outcomes of those workers that have ended, by index.
+    std::vector<outcome> outcomes() const { return detail::group_outcomes(*state("outcomes")); }
+    /// The executor that spawn was called on: the default of every operation's handler.
+    executor_type get_executor() const {
+        state("get_executor");
+        return executor_;
+    }
+
+    /// Waits until every worker has ended.
+    /// @return true: all ended with success.
+    /// @throws process_raised_exception, process_exited_exception  the first failure in time; the
+    /// other workers
+    ///         are stopped and reaped before the throw. Every call throws it anew.
+    /// @throws group_stopped  the group was stopped and no worker failed.
+    /// @par Cancellation  total: stops waiting only. partial, terminal: the stop ladder; completes
+    /// with
+    ///      operation_aborted when the last worker is gone, or with the real result if it had ended
+    ///      before.
+    /// @par Thread safety  safe; any number of joins at once.
+    /// @par Source  ProcessContext.join (seeds); differs: throws the same failure every time.
+    [[nodiscard]] asio::awaitable<bool> join() { return await_join(operand("join"), std::nullopt); }
+
+    /// Waits until every worker has ended or `timeout` has passed.
+    /// @param timeout  longest wait, on steady_clock, from the moment it is awaited; zero or less
+    /// polls.
+    /// @return true: all ended with success. false: time is up (also while the group is being
+    /// stopped); the workers
+    ///         run on.
+    /// @throws as join()
+    /// @par Cancellation  as join(); the timeout is lifted when the ladder begins.
+    /// @par Thread safety  safe.
+    /// @par Source  ProcessContext.join(timeout) (seeds); differs: false has one meaning.
+    template <class Rep, class Period>
+    [[nodiscard]] asio::awaitable<bool> join(std::chrono::duration<Rep, Period> timeout) {
+        return await_join(operand("join"), detail::to_steady(timeout));
+    }
+
+    /// join() with a completion token: void(std::exception_ptr, bool).
+    template <class Token>
+    auto async_join(Token&& token) {
+        return start<void(std::exception_ptr, bool)>(
+            operand("async_join"), std::forward<Token>(token), detail::deliver_join(),
+            start_end(std::nullopt));
+    }
+
+    /// join(timeout) with a completion token: void(std::exception_ptr, bool).
+    template <class Rep, class Period, class Token>
+    auto async_join(std::chrono::duration<Rep, Period> timeout, Token&& token) {
+        return start<void(std::exception_ptr, bool)>(
+            operand("async_join"), std::forward<Token>(token), detail::deliver_join(),
+            start_end(detail::to_steady(timeout)));
+    }
+
+    /// Waits until every worker has ended, and tells how as data: a worker's failure is not thrown.
+    /// @par Cancellation, thread safety  as join().
+    [[nodiscard]] asio::awaitable<report> wait() {
+        return await_report(operand("wait"), ask::nothing);
+    }
+    /// wait() with a completion token: void(std::exception_ptr, report).
+    template <class Token>
+    auto async_wait(Token&& token) {
+        return start<void(std::exception_ptr, report)>(
+            operand("async_wait"), std::forward<Token>(token), detail::deliver_report(),
+            start_end(std::nullopt));
+    }
+
+    /// Waits for the next worker that ends, in that order; empty when all ends have been told.
+    /// Each end is told once: to one of the calls. first_failure is not set yet: see report.
+    /// @par Cancellation, thread safety  as join().
+    [[nodiscard]] asio::awaitable<std::optional<outcome>> next() {
+        return await_next(operand("next"));
+    }
+    /// next() with a completion token: void(std::exception_ptr, std::optional<outcome>).
+    template <class Token>
+    auto async_next(Token&& token) {
+        return start<void(std::exception_ptr, std::optional<outcome>)>(
+            operand("async_next"), std::forward<Token>(token), detail::deliver_next(),
+            start_next());
+    }
+
+    /// The stop ladder, awaited: the stop signal and SIGCONT to every worker and its process group,
+    /// SIGKILL after grace_period, at the latest kill_timeout later it is over. Does not throw for
+    /// workers.
+    /// @par Cancellation  total: stops waiting; the ladder goes on. partial, terminal: as join().
+    /// @par Thread safety  safe; a second stop keeps the first deadline.
+    [[nodiscard]] asio::awaitable<report> stop() {
+        return await_report(operand("stop"), ask::stop);
+    }
+    /// stop() with a completion token: void(std::exception_ptr, report).
+    template <class Token>
+    auto async_stop(Token&& token) {
+        return start<void(std::exception_ptr, report)>(operand("async_stop"),
+                                                       std::forward<Token>(token),
+                                                       detail::deliver_report(), start_stop());
+    }
+    /// Begins the stop ladder and does not wait. Works after any cancellation, and on an ended
+    /// group (no effect).
+    void request_stop() { detail::request_stop(state("request_stop")); }
+
+    /// Sends a signal to each live worker and its process group. A worker that dies of it has
+    /// failed.
+    /// @throws std::invalid_argument  not a signal number (1 to 64)
+    void signal(int signo) { detail::send_signal(state("signal"), signo); }
+
+private:
+    friend class detail::group_access;
+    enum class ask { nothing, stop };
+    using span = std::optional<std::chrono::steady_clock::duration>;
+
+    group(detail::group_handle handle, executor_type executor) noexcept
+        : handle_(std::move(handle)), executor_(std::move(executor)) {}
+
+    const detail::group_ref& state(const char* call) const { return handle_.get_or_throw(call); }
+
+    /// What an operation needs of this object, taken when it is called: the group may be gone when
+    /// it is awaited.
+    struct target {
+        target(detail::group_ref g, executor_type e, const char* c) noexcept
+            : group(std::move(g)), executor(std::move(e)), call(c) {}
+        detail::group_ref group;
+        executor_type executor;
+        const char* call;
+    };
+    target operand(const char* call) const {
+        return target(handle_.get(), handle_ ? executor_ : detail::no_executor(), call);
+    }
+
+    class start_end {
+    public:
+        explicit start_end(span timeout) noexcept : timeout_(timeout) {}
+        void operator()(const detail::group_ref& group, detail::receiver to) const {
+            std::optional<detail::time_point> until;
+            if (timeout_)
+                until = detail::saturating_add(std::chrono::steady_clock::now(), *timeout_);
+            detail::await_end(group, until, std::move(to));
+        }
+
+    private:
+        span timeout_;
+    };
+    struct start_next {
+        void operator()(const detail::group_ref& group, detail::receiver to) const {
+            detail::await_next(group, std::move(to));
+        }
+    };
+    struct start_stop {
+        void operator()(const detail::group_ref& group, detail::receiver to) const {
+            detail::request_stop(group);
+            detail::await_end(group, std::nullopt, std::move(to));
+        }
+    };
+    /// Refuses an empty group, inside the operation so that the error arrives as its completion.
+    template <class Start>
+    class checked {
+    public:
+        checked(Start start, const char* call) : start_(std::move(start)), call_(call) {}
+        void operator()(const detail::group_ref& group, detail::receiver to) const {
+            if (!group)
+                detail::throw_empty_group(call_);
+            start_(group, std::move(to));
+        }
+
+    private:
+        Start start_;
+        const char* call_;
+    };
+
+    template <class Signature, class Token, class Deliver, class Start>
+    static auto start(target on, Token&& token, Deliver deliver, Start begin) {
+        return detail::start_operation<Signature>(std::forward<Token>(token), std::move(on.group),
+                                                  std::move(on.executor), std::move(deliver),
+                                                  checked<Start>(std::move(begin), on.call));
+    }
+
+    static asio::awaitable<bool> await_join(target on, span timeout) {
+        co_return co_await start<void(std::exception_ptr, bool)>(
+            std::move(on), asio::use_awaitable, detail::deliver_join(), start_end(timeout));
+    }
+    static asio::awaitable<report> await_report(target on, ask what) {
+        if (what == ask::stop)
+            co_return co_await start<void(std::exception_ptr, report)>(
+                std::move(on), asio::use_awaitable, detail::deliver_report(), start_stop());
+        co_return co_await start<void(std::exception_ptr, report)>(
+            std::move(on), asio::use_awaitable, detail::deliver_report(), start_end(std::nullopt));
+    }
+    static asio::awaitable<std::optional<outcome>> await_next(target on) {
+        co_return co_await start<void(std::exception_ptr, std::optional<outcome>)>(
+            std::move(on), asio::use_awaitable, detail::deliver_next(), start_next());
+    }
+
+    detail::group_handle handle_;
+    executor_type executor_;
+};
+
+}  // namespace cohort

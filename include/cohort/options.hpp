@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <cohort/detail/config.hpp>
+#include <cohort/detail/duration.hpp>
+#include <cohort/detail/plan.hpp>
+#include <cohort/detail/where_it_runs.hpp>
+
+#include <chrono>
+#include <concepts>
+#include <set>
+#include <utility>
+
+namespace cohort {
+
+namespace detail {
+struct options_access;
+}
+
+/// How a group is run: `options(4).grace_period(5s).env("LEVEL", 3)`. A value: copies and compares
+/// (copies share the descriptors given with fd()). Each setter checks what it is given and returns
+/// the object itself. Any chrono duration is taken, also `0.5s`: rounded up, held at the clock's
+/// range.
+/// @par Thread safety  as an int.
+/// @par Source  the arguments of torch's start_processes (seeds); differs: stopping is configured
+/// here.
+class COHORT_API options : public detail::where_it_runs<options> {
+public:
+    /// @param nprocs  how many workers; 0 makes an empty group. Implicit: `spawn(work, 4)`.
+    /// @throws std::invalid_argument  negative
+    options(int nprocs = 1) { this->nprocs(nprocs); }
+
+    /// How many workers; 0 makes an empty group. Default 1.
+    /// @throws std::invalid_argument  negative
+    options& nprocs(int n);
+
+    /// How a function worker comes to be. Default start_method::spawn: the program is executed
+    /// again.
+    options& start_method(cohort::start_method method);
+
+    /// Daemonic workers are killed, not stopped, when the program ends. Default false.
+    options& daemon(bool on);
+
+    /// How long the others may go on after the first failure before the stop signal. Default 0.
+    /// @throws std::invalid_argument  negative, or not a number
+    template <class Rep, class Period>
+    options& notice_period(std::chrono::duration<Rep, Period> d) {
+        settings_.notice_period = detail::to_option_duration("notice_period", d);
+        return *this;
+    }
+
+    /// The signal that asks a worker to stop. Default SIGTERM. SIGCONT follows it, so that a
+    /// stopped process sees it.
+    /// @throws std::invalid_argument  not in 1..64
+    options& stop_signal(int signo);
+
+    /// How long a worker may live on after the stop signal before SIGKILL. Default 30 s.
+    /// @throws std::invalid_argument  negative, or not a number
+    template <class Rep, class Period>
+    options& grace_period(std::chrono::duration<Rep, Period> d) {
+        settings_.grace_period = detail::to_option_duration("grace_period", d);
+        return *this;
+    }
+
+    /// How long a worker that got SIGKILL is waited for before it is given up as cause::unkillable.
+    /// Default 10 s.
+    /// @throws std::invalid_argument  negative, or not a number
+    template <class Rep, class Period>
+    options& kill_timeout(std::chrono::duration<Rep, Period> d) {
+        settings_.kill_timeout = detail::to_option_duration("kill_timeout", d);
+        return *this;
+    }
+
+    /// The signal that a worker gets from the kernel when this process dies. Default SIGKILL; 0 =
+    /// none.
+    /// @throws std::invalid_argument  not in 0..64
+    options& parent_death_signal(int signo);
+
+    /// What the group does when a worker fails. Default on_failure::stop_all.
+    options& on_failure(cohort::on_failure policy);
+
+    /// The exit codes of a command that count as success, in place of those set before. Default 0.
+    /// @throws std::invalid_argument  a code that is not in 0..255
+    template <std::convertible_to<int>... Codes>
+    options& success_codes(int first, Codes... more) {
+        std::set<int> codes{first};
+        (codes.insert(static_cast<int>(more)), ...);
+        return set_success_codes(std::move(codes));
+    }
+
+    /// Whether each worker leads a process group of its own (then what it started ends with it, and
+    /// the terminal's Ctrl-C does not reach it) or stays in the caller's. Default
+    /// process_group::own.
+    options& process_group(cohort::process_group group);
+
+    friend bool operator==(const options&, const options&) = default;
+
+private:
+    friend struct detail::options_access;
+    friend class detail::where_it_runs<options>;
+
+    options& set_success_codes(std::set<int> codes);
+    detail::placement& placed() noexcept { return settings_.where; }
+
+    detail::group_settings settings_;
+};
+
+namespace detail {
+/// How the library reads what the setters wrote.
+struct options_access {
+    static const group_settings& settings(const options& o) noexcept { return o.settings_; }
+    static group_settings&& settings(options&& o) noexcept { return std::move(o.settings_); }
+};
+}  // namespace detail
+
+}  // namespace cohort

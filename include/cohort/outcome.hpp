@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <cohort/detail/config.hpp>
+#include <cohort/exit_status.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <sys/types.h>
+
+namespace cohort {
+
+/// Why a worker ended.
+enum class cause {
+    returned,    ///< its function returned, and the process then exited with 0 or an accepted code
+    exited,      ///< by an exit code (a command; or a function that called exit itself)
+    raised,      ///< an exception left its function, or a command wrote an error file and failed
+    signaled,    ///< by a signal that this group did not send to stop it
+    stopped,     ///< a victim: it ended after this group's stop signal
+    killed,      ///< a victim: it ended after this group's SIGKILL
+    oom_killed,  ///< by the kernel's out-of-memory killer
+    lost,        ///< somebody else took its exit status
+    unkillable,  ///< still there `kill_timeout` after SIGKILL; reaped later, in the background
+};
+COHORT_API const char* to_string(cause c) noexcept;
+
+/// What a worker used, as the kernel counted it. @par Source  getrusage(2)
+class resource_usage {
+public:
+    std::chrono::microseconds user_time{};
+    std::chrono::microseconds system_time{};
+    long max_rss = 0;  ///< largest resident set, in bytes
+    long minor_faults = 0;
+    long major_faults = 0;
+    long voluntary_switches = 0;
+    long involuntary_switches = 0;
+
+    friend bool operator==(const resource_usage&, const resource_usage&) = default;
+};
+
+/// A worker's own account of its failure.
+class error_record {
+public:
+    std::string type;     ///< demangled type of the exception; may be empty for commands
+    std::string message;  ///< what() of the exception
+    std::string trace;    ///< the text a person reads; ends with the message
+
+    friend bool operator==(const error_record&, const error_record&) = default;
+};
+
+/// Thrown by outcome::result<T>() when there is no result, or none of that type.
+class COHORT_API result_error : public std::runtime_error {
+public:
+    using std::runtime_error::runtime_error;
+    ~result_error() override;
+};
+
+namespace detail {
+/// What a function worker returned: the name of the C++ type and its CBOR. Empty type: void.
+struct result_bytes {
+    std::string type;
+    std::vector<std::byte> cbor;
+};
+struct outcome_access;
+}  // namespace detail
+
+/// How one worker ended. A value: copies share the result.
+class COHORT_API outcome {
+public:
+    int index = -1;
+    pid_t pid = 0;  ///< for logs, never for kill()
+    exit_status status;
+    cohort::cause cause = cohort::cause::lost;
+    bool first_failure = false;  ///< set when the last worker has ended: the failure that is thrown
+    std::chrono::steady_clock::time_point started;
+    std::chrono::steady_clock::time_point ended;
+    resource_usage usage;
+    std::optional<error_record> error;
+
+    /// True when the worker did what it was asked to (its function returned, or an accepted exit
+    /// code).
+    bool success() const noexcept { return success_; }
+    /// One more line about the failure, such as "after returning"; empty when there is none.
+    const std::string& note() const noexcept { return note_; }
+
+    /// True when the function of this worker returned a value (not void).
+    bool has_result() const noexcept;
+    /// The value that the worker's function returned.
+    /// @throws result_error  no result (it did not return, returned void, or was a command), or it
+    /// is
+    ///                       not a `T`. The message says which.
+    template <class T>
+    T result() const;
+
+private:
+    friend struct detail::outcome_access;
+    /// The CBOR of the result if it is of this type. @throws result_error
+    const std::vector<std::byte>& result_cbor(std::string_view type) const;
+
+    bool success_ = false;
+    bool is_command_ = false;
+    std::string note_;
+    std::shared_ptr<const detail::result_bytes> result_;
+};
+
+/// How a whole group ended.
+class COHORT_API report {
+public:
+    std::vector<outcome> outcomes;  ///< by index
+    std::chrono::steady_clock::duration
+        elapsed{};  ///< from the start of worker 0 to the end of the last
+    /// Every worker ended with success.
+    bool success() const noexcept;
+};
+
+namespace detail {
+struct outcome_access {
+    static bool& success(outcome& o) noexcept { return o.success_; }
+    static bool& is_command(outcome& o) noexcept { return o.is_command_; }
+    static std::string& note(outcome& o) noexcept { return o.note_; }
+    static std::shared_ptr<const result_bytes>& result(outcome& o) noexcept { return o.result_; }
+};
+}  // namespace detail
+
+COHORT_API std::string to_string(const outcome& o);  ///< one line
+COHORT_API std::string to_string(const error_record& e);
+COHORT_API std::string to_string(const report& r);  ///< a table, one line a worker
+
+}  // namespace cohort

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <cohort/detail/engine.hpp>
+#include <cohort/detail/work.hpp>
+#include <cohort/group.hpp>
+#include <cohort/options.hpp>
+
+#include <asio/any_io_executor.hpp>
+#include <asio/awaitable.hpp>
+#include <asio/cancellation_type.hpp>
+#include <asio/execution_context.hpp>
+#include <asio/this_coro.hpp>
+#include <asio/use_awaitable.hpp>
+
+#include <exception>
+#include <system_error>
+#include <type_traits>
+#include <utility>
+
+namespace cohort {
+
+namespace detail {
+
+class group_access {
+public:
+    static group make(group_handle handle, asio::any_io_executor executor) noexcept {
+        return group(std::move(handle), std::move(executor));
+    }
+    template <class Deliver>
+    static auto finish(group& g, Deliver deliver) {
+        return group::start<void(std::exception_ptr, report)>(g.operand("run"), asio::use_awaitable,
+                                                              std::move(deliver),
+                                                              group::start_end(std::nullopt));
+    }
+};
+
+/// Owns the group from its initiation on: an operation that is destroyed unfinished stops it.
+class deliver_group {
+public:
+    deliver_group(group_handle handle, asio::any_io_executor executor) noexcept
+        : handle_(std::move(handle)), executor_(std::move(executor)) {}
+
+    template <class Handler>
+    void operator()(Handler&& handler, completion result) && {
+        if (auto error = error_of(result)) {
+            handle_ = group_handle();
+            std::forward<Handler>(handler)(std::move(error), group());
+        } else {
+            std::forward<Handler>(handler)(
+                nullptr, group_access::make(std::move(handle_), std::move(executor_)));
+        }
+    }
+
+private:
+    group_handle handle_;
+    asio::any_io_executor executor_;
+};
+
+/// Begins the start; a plan that could not be made is delivered like any other failure.
+class start_of_group {
+public:
+    explicit start_of_group(std::exception_ptr error) noexcept : error_(std::move(error)) {}
+    void operator()(const group_ref& group, receiver to) const {
+        if (error_)
+            std::rethrow_exception(error_);
+        start_group(group, std::move(to));
+    }
+
+private:
+    std::exception_ptr error_;
+};
+
+template <class Token>
+auto start_spawn(Token&& token, asio::any_io_executor executor, group_ref group,
+                 std::exception_ptr error) {
+    group_handle handle(group);
+    return start_operation<void(std::exception_ptr, cohort::group)>(
+        std::forward<Token>(token), std::move(group), executor,
+        deliver_group(std::move(handle), executor), start_of_group(std::move(error)));
+}
+
+inline asio::awaitable<group> await_spawn(group_ref state) {
+    auto executor = co_await asio::this_coro::executor;
+    co_return co_await start_spawn(asio::use_awaitable, executor, std::move(state), nullptr);
+}
+
+inline asio::awaitable<report> await_run(group_ref state) {
+    auto workers = co_await await_spawn(std::move(state));
+    // A cancel that came when the start was over, and this coroutine not yet resumed, has reached
+    // no operation, and the next await would throw while the workers live: stop them first.
+    const auto cancelled = (co_await asio::this_coro::cancellation_state).cancelled();
+    if (cancelled != asio::cancellation_type::none &&
+        co_await asio::this_coro::throw_if_cancelled()) {
+        co_await asio::this_coro::throw_if_cancelled(false);
+        try {
+            (void)co_await workers.stop();
+        } catch (const std::system_error&) {  // cancelled once more
+        }
+        co_await asio::this_coro::throw_if_cancelled(true);
+    }
+    co_return co_await group_access::finish(workers, deliver_success());
+}
+
+}  // namespace detail
+
+/// Starts a group of workers; all or nothing, index 0 first.
+///
+/// environ, working directory and affinity are read in this call, on the caller's thread.
+/// @param work  function<Fn>(args...), command(...), command_for(callable)
+/// @param how   options, or just the number of workers
+/// @return the group, when every worker has been executed
+/// @throws spawn_error  a worker could not be started; those started before are killed and reaped
+/// @throws std::invalid_argument  a value that no group can have
+/// @throws codec_error  an argument of the function could not be encoded
+/// @par Cancellation  any type: what has been started is stopped and reaped, then
+/// operation_aborted.
+/// @par Thread safety  safe.
+/// @par Source  torch.multiprocessing.spawn, start_processes(join=False) (seeds); differs: all or
+/// nothing, nothing is
+///      left of a group that could not be started.
+template <class Work>
+[[nodiscard]] asio::awaitable<group> spawn(Work work, options how = options()) {
+    return detail::await_spawn(detail::create_group(detail::make_plan(work, how)));
+}
+
+/// spawn and join to the end: the report of a group in which every worker ended with success.
+/// @throws as spawn and group::join
+/// @par Cancellation  as spawn, then as group::join.
+/// @par Source  torch.multiprocessing.spawn(join=True) (seeds)
+template <class Work>
+[[nodiscard]] asio::awaitable<report> run(Work work, options how = options()) {
+    return detail::await_run(detail::create_group(detail::make_plan(work, how)));
+}
+
+/// spawn with a completion token: void(std::exception_ptr, group). Every error arrives as the
+/// completion.
+/// @param executor  the group's executor: the default of the handlers of all its operations
+template <class Executor, class Work, class Token>
+requires(!std::is_base_of_v<asio::execution_context, Executor>) auto async_spawn(
+    const Executor& executor, Work work, options how, Token&& token) {
+    detail::group_ref state;
+    std::exception_ptr error;
+    try {
+        state = detail::create_group(detail::make_plan(work, how));
+    } catch (...) {
+        error = std::current_exception();
+    }
+    return detail::start_spawn(std::forward<Token>(token), asio::any_io_executor(executor),
+                               std::move(state), std::move(error));
+}
+
+/// spawn on the executor of an execution context, such as an io_context.
+template <class Context, class Work, class Token>
+requires std::is_base_of_v<asio::execution_context, Context>
+auto async_spawn(Context& context, Work work, options how, Token&& token) {
+    return cohort::async_spawn(context.get_executor(), std::move(work), std::move(how),
+                               std::forward<Token>(token));
+}
+
+}  // namespace cohort

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <cohort/capabilities.hpp>
+
+#include "reactor/reactor.hpp"
+#include "sys/tiers.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+namespace cohort {
+
+namespace {
+
+/// Two tiers of one need: which one serves, and what it is worth.
+capability choose(std::string need, const sys::tier_choice& choice,
+                  std::pair<const char*, const char*> best,
+                  std::pair<const char*, const char*> other) {
+    const auto& [tier, guarantee] = choice.best ? best : other;
+    return {std::move(need), tier, choice.best ? "" : choice.reason, guarantee};
+}
+
+sys::tier_choice ring_choice(const sys::tiers& tiers) {
+    if (!tiers.io_uring_wanted.best)
+        return tiers.io_uring_wanted;
+    auto reason = reactor::probe_io_uring();
+    const bool works = reason.empty();
+    return {works, std::move(reason)};
+}
+
+host_capabilities probe() {
+    const auto& tiers = sys::current_tiers();
+    host_capabilities host;
+    host.reactor =
+        choose("reactor", ring_choice(tiers), {"io_uring", "one system call submits and waits"},
+               {"epoll", "the same semantics with more system calls"});
+    host.start =
+        choose("start", tiers.clone3, {"clone3", "no handler of the host runs in the child"},
+               {"legacy clone", "the same; handlers are reset by the child itself"});
+    host.descriptors =
+        choose("descriptors", tiers.close_range,
+               {"shared table, close_range", "nothing leaks; cost independent of open descriptors"},
+               {"copied table, walk over /proc/self/fd",
+                "nothing leaks; cost grows with open descriptors"});
+    host.stolen_status =
+        choose("stolen status", tiers.pidfd_info, {"PIDFD_GET_INFO", "read back from the kernel"},
+               {"lost", "a status that another waiter took is reported as lost"});
+    host.tree = choose(
+        "tree", tiers.pidfd_group, {"pidfd group signal", "a worker's process group ends with it"},
+        {"kill(-pgid)", "the same, unless another waiter takes the worker's status"});
+    host.parent_death = {"parent death", "parent-death signal", "",
+                         "workers end with this process, however it dies"};
+    if (!tiers.unknown_forced.empty())
+        host.warning = "COHORT_FORCE has words without a meaning: " + tiers.unknown_forced;
+    return host;
+}
+
+}  // namespace
+
+std::vector<capability> host_capabilities::all() const {
+    return {reactor, start, descriptors, stolen_status, tree, parent_death};
+}
+
+host_capabilities capabilities() {
+    static const auto& probed =
+        *new host_capabilities(probe());  // leaked: no static with a destructor
+    return probed;
+}
+
+std::string to_string(const host_capabilities& host) {
+    std::string text;
+    for (const auto& c : host.all())
+        text += fmt::format("{:<14} {:<38} {}{}{}\n", c.need, c.tier, c.guarantee,
+                            c.best() ? "" : "; not the best: ", c.reason);
+    if (!host.warning.empty())
+        text += host.warning + "\n";
+    return text;
+}
+
+}  // namespace cohort

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "engine/engine.hpp"
+
+#include "engine/thread.hpp"
+#include "sys/tiers.hpp"
+
+#include <future>
+#include <utility>
+
+namespace cohort::engine {
+
+namespace {
+
+/// The best reactor that can be had now: a ring that the probe could make may still be denied for
+/// lack of memory.
+std::unique_ptr<reactor::reactor> make_reactor() {
+    if (sys::current_tiers().io_uring_wanted.best) {
+        try {
+            return reactor::make_io_uring();
+        } catch (const std::system_error&) {
+        }
+    }
+    return reactor::make_epoll();
+}
+
+}  // namespace
+
+void engine::start() {
+    // The reactor is made by the thread that uses it: a ring belongs to its submitter.
+    std::promise<void> made;
+    auto result = made.get_future();
+    start_thread([this, &made] {
+        thread_ = std::this_thread::get_id();
+        try {
+            reactor_ = make_reactor().release();
+        } catch (...) {
+            made.set_exception(std::current_exception());
+            return;
+        }
+        made.set_value();
+        loop();
+    });
+    result.get();
+}
+
+void engine::post(task t) {
+    bool first;
+    {
+        std::lock_guard lock(inbox_mutex_);
+        first = inbox_.empty();
+        inbox_.push_back(std::move(t));
+    }
+    // Whoever found the inbox empty wakes; the engine's own thread looks into it before it waits.
+    if (first && std::this_thread::get_id() != thread_)
+        reactor_.load()->wake();
+}
+
+void engine::watch(int pidfd, std::function<void(int)> then) {
+    submit({pidfd, false, {}, 0, std::move(then)});
+}
+
+void engine::read(int fd, std::span<std::byte> buffer, std::uint64_t offset,
+                  std::function<void(int)> then) {
+    submit({fd, true, buffer, offset, std::move(then)});
+}
+
+void engine::submit(request r) {
+    const auto id = ++last_ticket_;
+    const auto error = hand_over(id, r);
+    pending_.emplace(id, std::move(r));
+    // Not taken, so no event will come: answer for it.
+    if (error)
+        post([this, id, result = -error.value()] { finish(id, result); });
+}
+
+std::error_code engine::hand_over(reactor::ticket id, const request& r) {
+    return r.is_read ? reactor_.load()->read(id, r.fd, r.buffer, r.offset)
+                     : reactor_.load()->watch(id, r.fd);
+}
+
+void engine::loop() {
+    std::vector<reactor::event> events;
+    std::unique_lock turn(turn_);
+    for (;;) {
+        now_ = std::chrono::steady_clock::now();
+        // Exits before deadlines: a worker that ended in time has ended in time.
+        for (const auto& e : events)
+            finish(e.id, e.result);
+        events.clear();
+        run_inbox();
+        timers_.run(now_);
+        run_inbox();
+        turn.unlock();
+        wait(events);
+        turn.lock();
+    }
+}
+
+void engine::run_inbox() {
+    std::vector<task> tasks;
+    for (;;) {
+        {
+            std::lock_guard lock(inbox_mutex_);
+            tasks.swap(inbox_);
+        }
+        if (tasks.empty())
+            return;
+        for (auto& t : tasks)
+            t();
+        tasks.clear();
+    }
+}
+
+void engine::wait(std::vector<reactor::event>& events) {
+    try {
+        reactor_.load()->wait(timers_.next(), events);
+    } catch (const std::system_error&) {
+        replace_reactor();
+    }
+}
+
+/// The host has taken the ring away, by a filter that came later: go on with epoll, and ask
+/// everything anew.
+void engine::replace_reactor() {
+    std::lock_guard turn(turn_);
+    // The old one is leaked: the kernel may still hold it, and other threads may be in its wake().
+    reactor_ = reactor::make_epoll().release();
+    for (const auto& [id, r] : pending_)
+        if (const auto error = hand_over(id, r))
+            post([this, id = id, result = -error.value()] { finish(id, result); });
+}
+
+void engine::finish(reactor::ticket id, int result) {
+    auto found = pending_.extract(id);
+    if (!found.empty())
+        found.mapped().then(result);
+}
+
+}  // namespace cohort::engine

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include "engine/timers.hpp"
+#include "reactor/reactor.hpp"
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <span>
+#include <system_error>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+namespace cohort::engine {
+
+using task = std::function<void()>;
+
+/// The engine's thread: what belongs to groups happens here, one thing at a time, so groups need no
+/// locks. Immortal: made at the first spawn, never joined; its state is leaked.
+class engine {
+public:
+    /// Makes the thread with all signals blocked. @throws std::system_error  no thread, no reactor
+    void start();
+
+    /// Runs `t` on the engine's thread, after what was posted before. Safe from any thread.
+    void post(task t);
+
+    // The rest belongs to the engine's thread.
+
+    /// When the events that are being handled were seen: the time at which an exit "was seen".
+    time_point now() const noexcept { return now_; }
+    /// Calls `then` once: with 0 when the process of `pidfd` has ended and may be reapable, with
+    /// -errno when it could not be watched now. `pidfd` must stay open until then.
+    void watch(int pidfd, std::function<void(int)> then);
+    /// Calls `then` with the bytes read or -errno; the buffer must live until then.
+    void read(int fd, std::span<std::byte> buffer, std::uint64_t offset,
+              std::function<void(int)> then);
+    timers& timer() noexcept { return timers_; }
+
+    /// Held by the engine whenever it does anything but wait. A fork of the host takes it, so that
+    /// the copy never inherits a lock, or a half-made change, of the engine's.
+    std::mutex& turn() noexcept { return turn_; }
+
+private:
+    /// A request that the reactor has: enough to make it once more of another reactor.
+    struct request {
+        int fd;
+        bool is_read;
+        std::span<std::byte> buffer;
+        std::uint64_t offset;
+        std::function<void(int)> then;
+    };
+
+    void loop();
+    void run_inbox();
+    void wait(std::vector<reactor::event>& events);
+    void replace_reactor();
+    void submit(request r);
+    std::error_code hand_over(reactor::ticket id, const request& r);
+    void finish(reactor::ticket id, int result);
+
+    std::mutex turn_;
+    std::mutex inbox_mutex_;
+    std::vector<task> inbox_;
+    std::atomic<reactor::reactor*> reactor_ = nullptr;
+    std::thread::id thread_;
+    timers timers_;
+    time_point now_;
+    reactor::ticket last_ticket_ = 0;
+    std::unordered_map<reactor::ticket, request> pending_;
+};
+
+}  // namespace cohort::engine

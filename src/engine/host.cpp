@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "engine/host.hpp"
+
+#include "worker/context.hpp"
+#include "worker/mark.hpp"
+#include "worker/stop_signal.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <future>
+#include <memory>
+#include <utility>
+
+#include <pthread.h>
+
+namespace cohort::engine {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+std::atomic<host*> current{nullptr};
+
+/// A start that takes longer than this while others wait gets a fresh starter beside it.
+constexpr auto patience = 1s;
+/// What stop_all_and_wait allows beyond the ladders' own ends.
+constexpr auto margin = 5s;
+constexpr auto retry_delay = 10ms;
+
+// fork() waits for the end of the engine's turn: the copy finds no lock taken and no change half
+// made.
+thread_local host* forking = nullptr;
+void before_fork() {
+    forking = host::own();
+    if (forking)
+        forking->loop().turn().lock();
+}
+void after_fork_in_parent() {
+    if (forking)
+        std::exchange(forking, nullptr)->loop().turn().unlock();
+}
+
+}  // namespace
+
+host* host::own() noexcept {
+    auto* h = current.load(std::memory_order_acquire);
+    return h && h->is_own() ? h : nullptr;
+}
+
+host& host::for_spawn() {
+    auto* seen = current.load(std::memory_order_acquire);
+    while (!seen || !seen->is_own()) {
+        // A forked copy leaks its parent's host: its threads are not here, its locks may be.
+        std::unique_ptr<host> fresh(new host);
+        if (current.compare_exchange_strong(seen, fresh.get()))
+            seen = fresh.release();
+    }
+    seen->start();
+    return *seen;
+}
+
+void host::start() {
+    std::lock_guard lock(start_mutex_);
+    if (!engine_started_) {
+        engine_.start();
+        engine_started_ = true;
+    }
+    if (!starters_started_) {
+        starters_.start();
+        starters_started_ = true;
+        if (worker::is_worker_process())
+            worker::on_stop_signal([this](worker::afterwards then) {
+                // As at exit: a handler that sees its group stopped would spoil the end by the
+                // signal.
+                if (then == worker::afterwards::ends_by_signal)
+                    exiting_ = true;
+                stop_all_and_wait(worker::grace_period() / 2);
+            });
+        // In a forked copy both run a second time what the first process registered; both ask
+        // own().
+        static const bool registered [[maybe_unused]] = [] {
+            pthread_atfork(before_fork, after_fork_in_parent, nullptr);
+            std::atexit(at_exit);
+            return true;
+        }();
+    }
+}
+
+void host::remove(live_group& group) {
+    groups_.erase(&group);
+    tell_when_empty();
+}
+
+void host::tell_when_empty() {
+    if (!groups_.empty())
+        return;
+    for (auto& tell : std::exchange(when_empty_, {}))
+        tell();
+}
+
+void host::submit(std::shared_ptr<start_job> job) {
+    starters_.submit(std::move(job));
+    if (!std::exchange(watching_starters_, true))
+        engine_.timer().at(engine_.now() + patience, [this] { watch_starters(); });
+}
+
+void host::watch_starters() {
+    watching_starters_ = starters_.take_over_if_hung(engine_.now() - patience);
+    if (watching_starters_)
+        engine_.timer().at(engine_.now() + patience, [this] { watch_starters(); });
+}
+
+bool host::deliver(const detail::receiver& to, detail::completion result) {
+    auto sink = exiting() ? nullptr : to.sink.lock();
+    const auto how = sink ? sink->complete(to.id, result) : detail::delivery::nobody;
+    if (how == detail::delivery::refused)
+        engine_.timer().at(engine_.now() + retry_delay,
+                           [this, to, result = std::move(result)] { deliver(to, result); });
+    return how != detail::delivery::nobody;
+}
+
+void host::stop_all_and_wait(std::chrono::steady_clock::duration limit) {
+    auto longest = std::make_shared<std::promise<std::chrono::steady_clock::duration>>();
+    auto ended = std::make_shared<std::promise<void>>();
+    engine_.post([this, limit, longest, ended] {
+        const auto groups = groups_;  // one that ends at once leaves the set
+        for (auto* group : groups)
+            group->stop_within(limit);
+        std::chrono::steady_clock::duration bound{0};
+        for (const auto* group : groups_)
+            bound = std::max(bound, group->longest_stop());
+        when_empty_.push_back([ended] { ended->set_value(); });
+        tell_when_empty();
+        longest->set_value(bound);
+    });
+    const auto bound = longest->get_future().get();
+    ended->get_future().wait_for(std::min<std::chrono::steady_clock::duration>(bound, 24h) +
+                                 margin);
+}
+
+void host::at_exit() noexcept {
+    auto* h = own();
+    if (!h || !h->starters_started_)
+        return;
+    h->exiting_ = true;
+    h->stop_all_and_wait(std::chrono::steady_clock::duration::max());
+}
+
+}  // namespace cohort::engine

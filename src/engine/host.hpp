@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include "engine/engine.hpp"
+#include "engine/reaper.hpp"
+#include "engine/starters.hpp"
+#include "sys/fork_mark.hpp"
+
+#include <cohort/detail/engine.hpp>
+
+#include <atomic>
+#include <chrono>
+#include <mutex>
+#include <set>
+#include <vector>
+
+namespace cohort::engine {
+
+/// A group as the host knows it: something that lives and must be stopped in the end.
+class live_group {
+public:
+    virtual ~live_group() = default;
+    /// Begins the stop ladder, with no step longer than `limit`.
+    virtual void stop_within(std::chrono::steady_clock::duration limit) = 0;
+    /// The longest that its ladder can take, saturating.
+    virtual std::chrono::steady_clock::duration longest_stop() const = 0;
+};
+
+/// All that the library has in one process: the engine, the starters, the live groups. Made at the
+/// first spawn and leaked on purpose, so that nothing depends on the order in which statics are
+/// destroyed.
+///
+/// A forked copy of the process finds a host that is not its own: every entry asks for own() or
+/// for_spawn(), so that the copy neither signals nor waits nor touches a lock, and its first spawn
+/// makes a host of its own.
+class host {
+public:
+    /// This process' host; null before the first spawn and in a forked copy.
+    static host* own() noexcept;
+    /// The same, made and started if need be. @throws std::system_error  no thread or no reactor to
+    /// be had
+    static host& for_spawn();
+
+    bool is_own() const noexcept { return mark_.same_process(); }
+    /// exit() has begun, or this is a worker that its stop signal ends: no handler is called any
+    /// more.
+    bool exiting() const noexcept { return exiting_.load(); }
+
+    engine& loop() noexcept { return engine_; }
+    reaper& children() noexcept { return reaper_; }
+
+    // The rest belongs to the engine's thread.
+
+    void add(live_group& group) { groups_.insert(&group); }
+    void remove(live_group& group);
+    /// Hands a start to the starter threads, and watches that none hangs them.
+    void submit(std::shared_ptr<start_job> job);
+    /// The job hangs and is given up: the next start must not wait for it.
+    void give_up(const start_job& job) { starters_.take_over_from(&job); }
+    /// Completes an operation; tries again later when its executor refuses. @return false: the
+    /// operation is gone
+    bool deliver(const detail::receiver& to, detail::completion result);
+
+    /// Stops every group, no step of a ladder longer than `limit`, and waits until all have ended:
+    /// the one place where the library blocks its caller. For any thread but the engine's.
+    void stop_all_and_wait(std::chrono::steady_clock::duration limit);
+
+private:
+    host() noexcept : reaper_(engine_) {}
+    void start();
+    void watch_starters();
+    void tell_when_empty();
+    static void at_exit() noexcept;
+
+    sys::fork_mark mark_;
+    std::atomic<bool> exiting_ = false;
+    std::mutex start_mutex_;
+    bool engine_started_ = false;
+    std::atomic<bool> starters_started_ = false;
+
+    engine engine_;
+    reaper reaper_;
+    starters starters_;
+    bool watching_starters_ = false;
+    std::set<live_group*> groups_;
+    std::vector<task> when_empty_;
+};
+
+}  // namespace cohort::engine

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <functional>
+
+namespace cohort::engine {
+
+/// Starts a thread that is never joined, with every signal blocked from its first instruction on.
+/// @throws std::system_error  as std::thread
+void start_thread(std::function<void()> body);
+
+}  // namespace cohort::engine

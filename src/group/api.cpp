@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "group/caller.hpp"
+#include "group/group_state.hpp"
+#include "worker/mark.hpp"
+
+#include <cohort/detail/engine.hpp>
+#include <cohort/errors.hpp>
+
+#include <atomic>
+#include <csignal>
+#include <functional>
+#include <stdexcept>
+#include <system_error>
+#include <utility>
+
+// The border: checks who calls, and hands over to the engine's thread.
+namespace cohort::detail {
+
+namespace {
+
+std::atomic<operation_id> last_operation_id{0};
+
+/// Runs `ask` on the engine's thread. @throws std::system_error  in a forked copy of the group's
+/// process
+template <class Ask>
+void post(const group_ref& group, Ask ask) {
+    if (!group->home().is_own())
+        throw std::system_error(std::make_error_code(std::errc::no_child_process),
+                                "cohort: this group belongs to the process that was forked");
+    group->home().loop().post([group, ask = std::move(ask)] { ask(*group); });
+}
+
+/// The same for calls that never fail: in a forked copy they do nothing.
+template <class Ask>
+void post_if_own(const group_ref& group, Ask ask) {
+    if (group && group->home().is_own())
+        group->home().loop().post([group, ask = std::move(ask)] { ask(*group); });
+}
+
+engine::host& host_for_spawn() {
+    if (worker::is_worker_process() && !worker::worker_main_reached())
+        throw spawn_error(std::make_error_code(std::errc::operation_not_permitted),
+                          "worker_main was not reached in this worker: call it first in main", -1,
+                          "worker_main");
+    try {
+        return engine::host::for_spawn();
+    } catch (const std::system_error& e) {
+        throw spawn_error(e.code(), e.what(), -1, "threads");
+    }
+}
+
+}  // namespace
+
+completion_sink::~completion_sink() = default;
+
+operation_id next_operation_id() noexcept { return ++last_operation_id; }
+
+group_ref create_group(spawn_plan plan) {
+    auto& home = host_for_spawn();
+    if (home.exiting())
+        throw spawn_error({ESHUTDOWN, std::system_category()}, "spawn while the program exits", -1,
+                          "exit");
+    return std::make_shared<group_state>(home, std::move(plan), group_room::capture_caller());
+}
+
+void start_group(const group_ref& group, receiver to) {
+    post(group, [to = std::move(to)](group_state& g) { g.begin(to); });
+}
+
+void await_end(const group_ref& group, std::optional<time_point> until, receiver to) {
+    post(group, [until, to = std::move(to)](group_state& g) { g.await_end(to, until); });
+}
+
+void await_next(const group_ref& group, receiver to) {
+    post(group, [to = std::move(to)](group_state& g) { g.await_next(to); });
+}
+
+void cancel_operation(const std::weak_ptr<group_state>& group, operation_id id,
+                      cancel_mode mode) noexcept {
+    post_if_own(group.lock(), [id, mode](group_state& g) { g.cancel(id, mode); });
+}
+
+void request_stop(const group_ref& group) noexcept {
+    post_if_own(group, [](group_state& g) { g.stop(); });
+}
+
+void send_signal(const group_ref& group, int signo) {
+    if (signo < 1 || signo > SIGRTMAX)
+        throw std::invalid_argument("cohort::group::signal: not a signal number: " +
+                                    std::to_string(signo));
+    post_if_own(group, [signo](group_state& g) { g.signal(signo); });
+}
+
+int group_size(const group_state& group) noexcept { return group.board().size(); }
+int group_alive(const group_state& group) noexcept { return group.board().alive(); }
+std::vector<pid_t> group_pids(const group_state& group) { return group.board().pids(); }
+std::vector<outcome> group_outcomes(const group_state& group) { return group.board().outcomes(); }
+
+}  // namespace cohort::detail

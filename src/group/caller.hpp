@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include "sys/unique_fd.hpp"
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include <sched.h>
+
+namespace cohort::group_room {
+
+/// What workers inherit from the thread that asked for them, read in the initiating call: the start
+/// itself happens on another thread and later.
+struct caller {
+    std::vector<std::string> environment;
+    sys::unique_fd directory;  // O_PATH; empty when it can't be had: the process' own then
+    std::vector<cpu_set_t>
+        affinity;  // one mask, as long as this kernel's; empty when it can't be had
+
+    std::size_t affinity_size() const noexcept { return affinity.size() * sizeof(cpu_set_t); }
+};
+
+/// @throws spawn_error  no descriptor is left
+caller capture_caller();
+
+}  // namespace cohort::group_room

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <cohort/detail/engine.hpp>
+#include <cohort/errors.hpp>
+
+#include <fmt/format.h>
+
+#include <cstddef>
+#include <exception>
+#include <memory>
+#include <string>
+
+// The one place where the end of a group becomes an exception. The first lines are torch's, to the
+// letter.
+namespace cohort::detail {
+
+namespace {
+
+std::string with_note(std::string text, const outcome& worker) {
+    if (!worker.note().empty())
+        text += "\n" + worker.note();
+    return text;
+}
+
+std::string text_of_exit(const outcome& worker) {
+    const auto& status = worker.status;
+    if (status.signaled())
+        return fmt::format("process {} terminated with signal {}", worker.index,
+                           status.signal_name());
+    if (status.exited())
+        return fmt::format("process {} terminated with exit code {}", worker.index,
+                           status.exit_code());
+    return fmt::format("process {} terminated with an unknown exit status", worker.index);
+}
+
+}  // namespace
+
+std::exception_ptr failure_of(const std::shared_ptr<const group_end>& end) {
+    // The exceptions share the outcomes of the group.
+    const process_exception::outcome_list outcomes(end, &end->report.outcomes);
+    if (end->first_failure < 0)
+        return end->stopped ? std::make_exception_ptr(group_stopped(outcomes)) : nullptr;
+    const auto& worker = (*outcomes)[static_cast<std::size_t>(end->first_failure)];
+    if (worker.error)
+        return std::make_exception_ptr(process_raised_exception(
+            fmt::format("\n\n-- Process {} terminated with the following error:\n{}", worker.index,
+                        worker.error->trace),
+            worker.index, worker.pid, outcomes, *worker.error));
+    return std::make_exception_ptr(process_exited_exception(with_note(text_of_exit(worker), worker),
+                                                            worker.index, worker.pid, outcomes,
+                                                            worker.status));
+}
+
+}  // namespace cohort::detail

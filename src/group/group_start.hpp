@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include "engine/host.hpp"
+#include "engine/starters.hpp"
+#include "group/launcher.hpp"
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <optional>
+
+namespace cohort::group_room {
+
+/// The start of one group: its starter starts worker after worker, the engine hears of each.
+class group_start final : public engine::start_job {
+public:
+    /// @param report  called on the engine's thread for each worker, in order; `over`: no further
+    /// one comes
+    enum class progress { more, over };
+    using listener = std::function<void(start_report, progress)>;
+    group_start(engine::engine& loop, launcher launch, listener report);
+
+    bool step() noexcept override;
+
+    // The engine's thread:
+
+    /// Starts no further worker. What is in flight still reports; a start that was not begun
+    /// reports index -1.
+    void hold() noexcept { held_ = true; }
+    /// SIGKILL to a child that exists but has not executed yet.
+    void kill_in_flight() noexcept;
+
+private:
+    void tell(start_report report, progress p);
+    start_report start_next();
+
+    engine::engine& loop_;
+    std::optional<launcher> launch_;  // until the last start: it holds the descriptors to pass
+    listener report_;
+    bool prepared_ = false;
+    int next_ = 0;
+    std::atomic<bool> held_ = false;
+    std::atomic<bool> in_flight_ = false;
+    std::atomic<int> pidfd_slot_ = -1;
+};
+
+}  // namespace cohort::group_room

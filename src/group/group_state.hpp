@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include "engine/host.hpp"
+#include "group/board.hpp"
+#include "group/group_start.hpp"
+#include "group/waiters.hpp"
+#include "group/worker_process.hpp"
+#include "lifecycle/machine.hpp"
+
+#include <cohort/detail/engine.hpp>
+
+#include <chrono>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+namespace cohort::detail {
+
+/// One group: performs what its lifecycle says. What happens in it comes in as events, on the
+/// engine's thread; the lifecycle answers with actions. Keeps itself alive from its start to the
+/// end of its last worker.
+class group_state final : public engine::live_group,
+                          public std::enable_shared_from_this<group_state> {
+public:
+    group_state(engine::host& home, spawn_plan plan, group_room::caller from);
+
+    engine::host& home() const noexcept { return home_; }
+    const group_room::board& board() const noexcept { return board_; }
+
+    // The engine's thread:
+
+    void begin(receiver to);
+    void await_end(receiver to, std::optional<time_point> until);
+    void await_next(receiver to);
+    void cancel(operation_id id, cancel_mode mode);
+    void stop();
+    void signal(int signo);
+
+    void stop_within(std::chrono::steady_clock::duration limit) override;
+    std::chrono::steady_clock::duration longest_stop() const override;
+
+private:
+    using event = lifecycle::event;
+    using action = lifecycle::action;
+
+    void start_reported(group_room::start_report report, group_room::group_start::progress p);
+    void start_is_over(std::optional<group_room::start_failure> failure);
+    void reap_failed_start(sys::unique_fd pidfd);
+    void add_worker(group_room::start_report report);
+    void worker_ended(group_room::worker_end end);
+    void publish(group_room::worker_end end);
+    void tell_next();
+
+    /// Hands an event to the lifecycle and performs its actions, and those of the events that these
+    /// cause.
+    void happen(event e);
+    void perform(action a);
+    void arm_deadline();
+    void hold_start();
+    void press_held_start();
+    void abandon_start();
+    void give_up();
+    void finish();
+    void complete_start(completion result);
+
+    engine::host& home_;
+    std::shared_ptr<const group_settings> settings_;
+    group_room::record_kind kind_;
+    group_room::board board_;
+    std::optional<group_room::launcher> launcher_;  // until it begins
+    std::shared_ptr<group_room::group_start> start_;
+    std::shared_ptr<group_state> self_;  // while it lives
+
+    lifecycle::machine machine_;
+    std::deque<event> events_;
+    std::optional<engine::timer_id> deadline_;
+
+    // The start:
+    std::optional<receiver> start_operation_;
+    std::optional<group_room::start_failure> start_failure_;
+    bool held_ = false;
+    bool abandoned_ = false;         // reports of the start no longer count
+    time_point give_up_start_at_{};  // a held start that has not reported by then is abandoned
+    int unreaped_starts_ = 0;        // children of failed starts that the reaper still has
+    bool end_reported_ = false;
+
+    std::map<int, std::shared_ptr<group_room::worker_process>> workers_;  // the live ones
+    std::vector<lifecycle::verdict> verdicts_;                            // by index
+    std::vector<outcome> ended_;  // in the order of the ends
+    std::size_t told_ = 0;        // how many of them next() has told
+    group_room::waiters end_waiters_;
+    group_room::waiters next_waiters_;
+};
+
+}  // namespace cohort::detail

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "group/launcher.hpp"
+
+#include "record/control_file.hpp"
+#include "start/environment.hpp"
+#include "sys/descriptors.hpp"
+#include "sys/memfd.hpp"
+#include "worker/mark.hpp"
+#include "worker/registry.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <span>
+#include <string_view>
+#include <utility>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+namespace cohort::group_room {
+
+namespace {
+
+// In the worker the record stands high enough that scripts, which use single digits, do not meet
+// it.
+constexpr int record_base = 60;
+
+constexpr std::string_view error_file_variables[] = {"COHORT_ERROR_FILE",
+                                                     "TORCHELASTIC_ERROR_FILE"};
+constexpr std::string_view own_variables[] = {"COHORT_INDEX",      "COHORT_SIZE",
+                                              "LOCAL_RANK",        "LOCAL_WORLD_SIZE",
+                                              "COHORT_ERROR_FILE", "TORCHELASTIC_ERROR_FILE"};
+
+/// The lowest number from `from` on that no descriptor of the worker's has.
+int free_number(const detail::placement& where, int from) {
+    while (where.descriptors.contains(from))
+        ++from;
+    return from;
+}
+
+bool is_own_variable(const std::string& entry) {
+    return std::ranges::any_of(own_variables, [&](std::string_view name) {
+        return entry.size() > name.size() && entry.starts_with(name) && entry[name.size()] == '=';
+    });
+}
+
+start_failure failure(int error, std::string text, int index, start::stage at) {
+    return {{error, std::system_category()}, std::move(text), index, start::to_string(at)};
+}
+
+}  // namespace
+
+/// The strings that exist for one worker only, while it is being started.
+struct launcher::strings {
+    std::vector<std::string> argv;
+    std::vector<std::string> variables;
+    std::string suffix;
+};
+
+launcher::launcher(detail::spawn_plan plan, caller from)
+    : plan_(std::move(plan)), caller_(std::move(from)) {}
+
+std::optional<start_failure> launcher::prepare() {
+    if (auto failed = check_limit())
+        return failed;
+    if (auto failed = make_arguments())
+        return failed;
+    records_.reserve(static_cast<std::size_t>(size()));
+    for (int index = 0; index < size(); ++index)
+        if (auto failed = make_record(index))
+            return failed;
+    if (runs_function())
+        shared_site_ = make_site(nullptr);
+    else if (plan_.programs.size() == 1)
+        shared_site_ = make_site(&plan_.programs.front());
+    return std::nullopt;
+}
+
+std::optional<start_failure> launcher::check_limit() const {
+    // A record and a pidfd for each worker, and the arguments.
+    const auto needed = 2 * static_cast<std::uint64_t>(size()) + (runs_function() ? 1 : 0);
+    const auto limit = sys::descriptor_limit();
+    const auto open = sys::open_descriptors();
+    if (!open || *open + needed <= limit)
+        return std::nullopt;
+    return failure(EMFILE,
+                   fmt::format("{} workers need {} descriptors, {} of {} are in use", size(),
+                               needed, *open, limit),
+                   -1, start::stage::limit);
+}
+
+std::optional<start_failure> launcher::make_arguments() {
+    if (!runs_function())
+        return std::nullopt;
+    std::error_code error;
+    arguments_ = sys::make_memfd("cohort-arguments", sys::sealing::allowed, error);
+    if (!error)
+        error = sys::write_at(arguments_.get(), plan_.arguments, 0);
+    if (!error)
+        error = sys::add_seals(arguments_.get(),
+                               F_SEAL_SEAL | F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK);
+    plan_.arguments = {};
+    if (!error)
+        return std::nullopt;
+    return failure(error.value(), "memfd_create for the arguments", -1, start::stage::memory_file);
+}
+
+std::optional<start_failure> launcher::make_record(int index) {
+    std::error_code error;
+    records_.push_back(sys::make_memfd("cohort-record", sys::sealing::refused, error));
+    if (!error)
+        return std::nullopt;
+    return failure(error.value(), "memfd_create for the record", index, start::stage::memory_file);
+}
+
+launcher::site launcher::make_site(const detail::program* program) const {
+    site at;
+    at.program = program;
+    at.where = program ? plan_.settings.where.overridden_by(program->where) : plan_.settings.where;
+    at.environment = start::apply(caller_.environment, at.where);
+    if (program)
+        at.candidates =
+            start::candidates(program->argv.front(), start::find(at.environment, "PATH"));
+    else
+        at.candidates = {"/proc/self/exe"};
+    std::erase_if(at.environment, is_own_variable);
+    const bool room = sys::descriptor_limit() > record_base + 4;
+    at.record_number = free_number(at.where, room ? record_base : STDERR_FILENO + 1);
+    if (!program)
+        at.arguments_number = free_number(at.where, at.record_number + 1);
+    return at;
+}
+
+start_report launcher::start(int index, std::atomic<int>& pidfd_slot) {
+    start_report report;
+    report.index = index;
+    report.record = std::move(records_[static_cast<std::size_t>(index)]);
+    std::optional<site> own_site;
+    if (!shared_site_)
+        own_site = make_site(&plan_.programs[static_cast<std::size_t>(index)]);
+    const site& at = shared_site_ ? *shared_site_ : *own_site;
+
+    ino_t inode = 0;
+    if (runs_function()) {
+        std::error_code error;
+        inode = sys::inode(report.record.get(), error);
+        if (!error)
+            error = write_control(index, at, report.record.get());
+        if (error) {
+            report.failure =
+                failure(error.value(), "write of the order", index, start::stage::memory_file);
+            return report;
+        }
+    }
+    start::exec_order order;
+    strings own;
+    describe_texts(order, own, at, index, inode);
+    describe_descriptors(order, at, report.record.get());
+    report.started = std::chrono::steady_clock::now();
+    auto result = start::start_by_exec(order, pidfd_slot);
+    report.pid = result.pid;
+    report.pidfd = std::move(result.pidfd);
+    report.executed = result.executed;
+    if (result.failed != start::stage::none)
+        report.failure = failure_of(result, order, at, index);
+    return report;
+}
+
+std::error_code launcher::write_control(int index, const site& at, int record) const {
+    const auto& s = plan_.settings;
+    const auto order =
+        record::make_order(index, size(), getpid(), at.arguments_number,
+                           worker::key_of(*plan_.function), s.stop_signal, s.grace_period);
+    return sys::write_at(record, std::as_bytes(std::span(&order, 1)), 0);
+}
+
+void launcher::describe_texts(start::exec_order& order, strings& own, const site& at, int index,
+                              ino_t inode) const {
+    own.variables = {fmt::format("COHORT_INDEX={}", index), fmt::format("COHORT_SIZE={}", size()),
+                     fmt::format("LOCAL_RANK={}", index),
+                     fmt::format("LOCAL_WORLD_SIZE={}", size())};
+    own.suffix = fmt::format("/fd/{}", at.record_number);
+    if (at.program) {
+        own.argv = at.program->argv;
+        for (auto name : error_file_variables) {
+            // The path that holds in the worker and in its children: through the worker's own pid.
+            own.variables.push_back(fmt::format("{}=/proc/0000000000{}", name, own.suffix));
+        }
+    } else {
+        own.argv = {program_invocation_name, worker::to_string({at.record_number, inode})};
+    }
+    for (auto& text : own.argv)
+        order.argv.push_back(text.data());
+    order.argv.push_back(nullptr);
+    for (const auto& entry : at.environment)
+        order.envp.push_back(const_cast<char*>(entry.c_str()));
+    for (auto& entry : own.variables) {
+        order.envp.push_back(entry.data());
+        if (const auto at_pid = entry.find("/proc/"); at.program && at_pid != entry.npos)
+            order.pid_fields.push_back({entry.data() + at_pid + 6, own.suffix.c_str()});
+    }
+    order.envp.push_back(nullptr);
+    for (const auto& path : at.candidates)
+        order.candidates.push_back(path.c_str());
+}
+
+void launcher::describe_descriptors(start::exec_order& order, const site& at, int record) {
+    const auto& s = plan_.settings;
+    order.directory_fd = caller_.directory ? caller_.directory.get() : -1;
+    if (at.where.working_directory)
+        order.working_directory = at.where.working_directory->c_str();
+    if (!at.where.descriptors.contains(STDIN_FILENO))
+        order.descriptors.push_back({STDIN_FILENO, -1, "/dev/null", O_RDONLY});
+    for (const auto& [number, source] : at.where.descriptors) {
+        if (source.fd) {
+            order.descriptors.push_back({number, *source.fd, nullptr, 0});
+            continue;
+        }
+        int flags = O_RDONLY;
+        if (number != STDIN_FILENO) {
+            // Emptied once for the group, then appended to: its workers may share it.
+            const auto file = at.where.working_directory.value_or("") + '\0' + source.path;
+            flags = O_WRONLY | O_CREAT | O_APPEND | (emptied_.insert(file).second ? O_TRUNC : 0);
+        }
+        order.descriptors.push_back({number, -1, source.path.c_str(), flags});
+    }
+    order.descriptors.push_back({at.record_number, record, nullptr, 0});
+    if (at.arguments_number >= 0)
+        order.descriptors.push_back({at.arguments_number, arguments_.get(), nullptr, 0});
+    order.affinity = caller_.affinity.empty() ? nullptr : caller_.affinity.data();
+    order.affinity_size = caller_.affinity_size();
+    order.parent_death_signal = s.parent_death_signal;
+    order.parent = getpid();
+    order.own_process_group = s.process_group == process_group::own;
+}
+
+start_failure launcher::failure_of(const start::exec_result& result, const start::exec_order& order,
+                                   const site& at, int index) const {
+    using start::stage;
+    std::string text = start::to_string(result.failed);
+    if (result.failed == stage::exec)
+        text =
+            fmt::format("exec(\"{}\")", at.program ? at.program->argv.front() : "/proc/self/exe");
+    else if (result.failed == stage::chdir)
+        text = fmt::format("chdir(\"{}\")", at.where.working_directory.value_or("."));
+    else if (result.item >= 0 && static_cast<std::size_t>(result.item) < order.descriptors.size()) {
+        const auto& move = order.descriptors[static_cast<std::size_t>(result.item)];
+        text = move.path ? fmt::format("open(\"{}\")", move.path)
+                         : fmt::format("descriptor {}", move.target);
+    }
+    return failure(result.error, std::move(text), index, result.failed);
+}
+
+}  // namespace cohort::group_room

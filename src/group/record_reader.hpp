@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include "engine/engine.hpp"
+#include "lifecycle/verdict.hpp"
+#include "sys/unique_fd.hpp"
+
+#include <cohort/outcome.hpp>
+
+#include <functional>
+#include <memory>
+#include <optional>
+
+namespace cohort::group_room {
+
+/// What a worker left in its record.
+struct record_contents {
+    std::optional<lifecycle::function_progress> progress;  // of a function
+    std::shared_ptr<const detail::result_bytes> result;    // of a function that returned
+    std::optional<error_record> error;
+};
+
+enum class record_kind { control_file, error_file };
+
+/// Reads the record of a worker that has ended, through the reactor, and calls `then` on the
+/// engine's thread. Copies once, bounded, then parses; whatever is in it, `then` is called.
+void read_record(engine::engine& loop, sys::unique_fd record, record_kind kind,
+                 std::function<void(record_contents)> then);
+
+}  // namespace cohort::group_room

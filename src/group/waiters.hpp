@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include "engine/host.hpp"
+
+#include <cohort/detail/engine.hpp>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace cohort::group_room {
+
+/// The operations that wait for one thing. Belongs to the engine's thread.
+class waiters {
+public:
+    explicit waiters(engine::host& home) noexcept : home_(home) {}
+
+    /// @param until  then it completes with time_up
+    void add(detail::receiver to, std::optional<detail::time_point> until) {
+        waiting_.push_back({std::move(to), std::nullopt, false});
+        if (until)
+            waiting_.back().timer = home_.loop().timer().at(
+                *until, [this, id = waiting_.back().to.id] { time_up(id); });
+    }
+
+    /// Completes the operation that has waited longest and is still there. @return whether one was
+    bool complete_first(const detail::completion& result) {
+        for (;;) {
+            auto first = std::ranges::find_if(waiting_, [](const auto& w) { return !w.aborted; });
+            if (first == waiting_.end())
+                return false;
+            if (finish(first, result))
+                return true;
+        }
+    }
+
+    /// Completes all: those that were cancelled with operation_aborted.
+    void complete_all(const detail::completion& result) {
+        while (!waiting_.empty())
+            finish(waiting_.begin(), result);
+    }
+
+    /// Ends one operation with operation_aborted now. @return whether it waited here
+    bool stop_waiting(detail::operation_id id) {
+        auto found = find(id);
+        if (found == waiting_.end())
+            return false;
+        found->aborted = true;
+        finish(found, {});
+        return true;
+    }
+
+    /// Lets it wait for the end of the group, which it will complete with operation_aborted.
+    /// @return as above
+    bool abort_at_end(detail::operation_id id) {
+        auto found = find(id);
+        if (found == waiting_.end())
+            return false;
+        found->aborted = true;
+        drop_timer(*found);
+        return true;
+    }
+
+private:
+    struct waiter {
+        detail::receiver to;
+        std::optional<engine::timer_id> timer;
+        bool aborted;
+    };
+    using iterator = std::vector<waiter>::iterator;
+
+    iterator find(detail::operation_id id) {
+        return std::ranges::find_if(waiting_, [id](const auto& w) { return w.to.id == id; });
+    }
+
+    void drop_timer(waiter& w) {
+        if (w.timer)
+            home_.loop().timer().cancel(*std::exchange(w.timer, std::nullopt));
+    }
+
+    bool finish(iterator which, detail::completion result) {
+        drop_timer(*which);
+        if (which->aborted)
+            result = {detail::completion::kind::aborted, nullptr, std::nullopt, nullptr};
+        auto to = std::move(which->to);
+        waiting_.erase(which);
+        return home_.deliver(to, std::move(result));
+    }
+
+    void time_up(detail::operation_id id) {
+        auto found = find(id);
+        found->timer.reset();
+        finish(found, {detail::completion::kind::time_up, nullptr, std::nullopt, nullptr});
+    }
+
+    engine::host& home_;
+    std::vector<waiter> waiting_;
+};
+
+}  // namespace cohort::group_room

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "group/worker_process.hpp"
+
+#include "sys/pidfd.hpp"
+#include "sys/tiers.hpp"
+
+#include <csignal>
+#include <system_error>
+#include <utility>
+
+#include <unistd.h>
+
+namespace cohort::group_room {
+
+namespace {
+
+std::chrono::microseconds to_duration(const timeval& t) {
+    return std::chrono::seconds(t.tv_sec) + std::chrono::microseconds(t.tv_usec);
+}
+
+resource_usage to_usage(const rusage& used) {
+    resource_usage usage;
+    usage.user_time = to_duration(used.ru_utime);
+    usage.system_time = to_duration(used.ru_stime);
+    usage.max_rss = used.ru_maxrss * 1024;  // getrusage(2) counts kilobytes
+    usage.minor_faults = used.ru_minflt;
+    usage.major_faults = used.ru_majflt;
+    usage.voluntary_switches = used.ru_nvcsw;
+    usage.involuntary_switches = used.ru_nivcsw;
+    return usage;
+}
+
+}  // namespace
+
+worker_process::worker_process(engine::host& home, birth b,
+                               std::shared_ptr<const detail::group_settings> settings,
+                               record_kind kind)
+    : home_(home), settings_(std::move(settings)), kind_(kind), index_(b.index), pid_(b.pid),
+      pidfd_(std::move(b.pidfd)), record_(std::move(b.record)), started_(b.started) {}
+
+void worker_process::await_end(std::function<void(worker_end)> then) {
+    then_ = std::move(then);
+    home_.children().watch(
+        pidfd_.get(),
+        [self = shared_from_this()] {
+            self->exited_ = true;
+            self->exit_seen_ = self->home_.loop().now();
+            self->sweep();
+        },
+        [self = shared_from_this()](const engine::reaped& end) { self->ended(end); });
+}
+
+void worker_process::signal(int signo) noexcept {
+    if (exited_)
+        return;
+    if (settings_->process_group == process_group::inherit) {
+        (void)sys::send_signal(pidfd_.get(), signo);
+        return;
+    }
+    // One signal to the group reaches the worker too, unless it has moved to another group. (If
+    // somebody has reaped it and the number is used anew, the answer is wrong but harmless: the
+    // pidfd still means the worker.)
+    const bool leads = getpgid(pid_) == pid_;
+    if (!leads || signo == SIGKILL)
+        (void)sys::send_signal(pidfd_.get(), signo);
+    if (sys::current_tiers().pidfd_group.best)
+        (void)sys::send_signal_to_group(pidfd_.get(), signo);
+    else if (sys::state_of_child(pidfd_.get()) != sys::child_state::not_ours)
+        kill(-pid_, signo);
+    else if (leads)
+        (void)sys::send_signal(pidfd_.get(), signo);
+}
+
+void worker_process::sweep() noexcept {
+    if (settings_->process_group == process_group::inherit)
+        return;
+    if (sys::current_tiers().pidfd_group.best)
+        (void)sys::send_signal_to_group(pidfd_.get(), SIGKILL);
+    else if (sys::holds_zombie(pidfd_.get()))
+        kill(-pid_, SIGKILL);  // the zombie keeps the group's number from being given away
+}
+
+void worker_process::send_stop_signal(int signo) noexcept {
+    if (stop_sent_ || exited_)
+        return;
+    stop_sent_ = std::chrono::steady_clock::now();
+    signal(signo);
+    signal(SIGCONT);
+}
+
+void worker_process::send_kill() noexcept {
+    if (kill_sent_ || exited_)
+        return;
+    kill_sent_ = std::chrono::steady_clock::now();
+    if (!stop_sent_)
+        stop_sent_ = kill_sent_;
+    signal(SIGKILL);
+}
+
+void worker_process::ended(const engine::reaped& end) {
+    pidfd_.reset();
+    if (!then_)
+        return;  // abandoned before
+    const int code = end.status.exit_code();
+    const bool well = end.status.exited() && settings_->success_codes.contains(code);
+    if (kind_ == record_kind::error_file && well) {
+        // A command's error file counts only if it failed.
+        record_.reset();
+        std::exchange(then_, {})(judge(end, {}, false));
+        return;
+    }
+    read_record(home_.loop(), std::move(record_), kind_,
+                [self = shared_from_this(), end](record_contents contents) {
+                    if (self->then_)
+                        std::exchange(self->then_,
+                                      {})(self->judge(end, std::move(contents), false));
+                });
+}
+
+worker_end worker_process::abandon() {
+    then_ = {};
+    record_.reset();
+    if (!exited_)
+        exit_seen_ = home_.loop().now();
+    return judge({}, {}, true);
+}
+
+worker_end worker_process::judge(const engine::reaped& end, record_contents contents,
+                                 bool unkillable) {
+    lifecycle::worker_facts facts;
+    facts.status = end.status;
+    facts.unkillable = unkillable;
+    if (kind_ == record_kind::control_file)
+        facts.function = contents.progress.value_or(lifecycle::function_progress());
+    facts.has_error = contents.error.has_value();
+    facts.started = started_;
+    facts.exit_seen = exit_seen_;
+    facts.stop_sent = stop_sent_;
+    facts.kill_sent = kill_sent_;
+
+    worker_end result;
+    result.verdict = lifecycle::judge(facts, settings_->success_codes);
+    auto& o = result.outcome;
+    o.index = index_;
+    o.pid = pid_;
+    o.status = end.status;
+    o.cause = result.verdict.cause;
+    o.started = started_;
+    o.ended = exit_seen_;
+    o.usage = to_usage(end.usage);
+    o.error = std::move(contents.error);
+    detail::outcome_access::success(o) = result.verdict.success;
+    detail::outcome_access::is_command(o) = kind_ == record_kind::error_file;
+    detail::outcome_access::note(o) = result.verdict.note;
+    detail::outcome_access::result(o) = std::move(contents.result);
+    return result;
+}
+
+}  // namespace cohort::group_room

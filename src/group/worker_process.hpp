@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include "engine/host.hpp"
+#include "group/record_reader.hpp"
+#include "lifecycle/verdict.hpp"
+#include "sys/unique_fd.hpp"
+
+#include <cohort/detail/plan.hpp>
+#include <cohort/outcome.hpp>
+
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include <sys/types.h>
+
+namespace cohort::group_room {
+
+/// How one worker ended: what the user sees of it, and how the lifecycle judged it.
+struct worker_end {
+    cohort::outcome outcome;
+    lifecycle::verdict verdict;
+};
+
+/// One worker from its start to its outcome. Belongs to the engine's thread.
+class worker_process : public std::enable_shared_from_this<worker_process> {
+public:
+    struct birth {
+        int index;
+        pid_t pid;
+        sys::unique_fd pidfd;
+        sys::unique_fd record;
+        lifecycle::time_point started;
+    };
+    worker_process(engine::host& home, birth b,
+                   std::shared_ptr<const detail::group_settings> settings, record_kind kind);
+
+    int index() const noexcept { return index_; }
+    pid_t pid() const noexcept { return pid_; }
+
+    /// Waits for the end: then the rest of its process group is killed, it is reaped, its record is
+    /// read, and `then` is called. Not called for a worker that was abandoned meanwhile.
+    void await_end(std::function<void(worker_end)> then);
+
+    /// To the worker and its process group, as well as this host can. A worker that has ended is
+    /// never signalled.
+    void signal(int signo) noexcept;
+    /// The stop signal, then SIGCONT: a stopped process would not notice before. Once.
+    void send_stop_signal(int signo) noexcept;
+    void send_kill() noexcept;
+
+    /// Gives it up as unkillable: its end, if it comes, goes to the reaper alone.
+    worker_end abandon();
+
+private:
+    void sweep() noexcept;
+    void ended(const engine::reaped& end);
+    worker_end judge(const engine::reaped& end, record_contents contents, bool unkillable);
+
+    engine::host& home_;
+    std::shared_ptr<const detail::group_settings> settings_;
+    record_kind kind_;
+    int index_;
+    pid_t pid_;
+    sys::unique_fd pidfd_;
+    sys::unique_fd record_;
+    lifecycle::time_point started_;
+    lifecycle::time_point exit_seen_;
+    std::optional<lifecycle::time_point> stop_sent_;
+    std::optional<lifecycle::time_point> kill_sent_;
+    bool exited_ = false;
+    std::function<void(worker_end)> then_;
+};
+
+}  // namespace cohort::group_room

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "lifecycle/verdict.hpp"
+
+#include <algorithm>
+#include <cstddef>
+
+namespace cohort::lifecycle {
+
+namespace {
+
+constexpr const char* after_returning = "after returning";
+constexpr const char* not_reached =
+    "worker_main was not reached (exit code 0): call it first in main";
+constexpr const char* status_taken =
+    "its exit status was taken by another waiter (a waitpid in this program, or SIGCHLD ignored)";
+
+struct ending {
+    cohort::cause cause;
+    bool success;
+    const char* note;
+};
+
+ending succeeds(cause c) { return {c, true, ""}; }
+
+ending fails(cause c, const char* note = "") { return {c, false, note}; }
+
+cause plain_cause(const exit_status& status) {
+    return status.signaled() ? cause::signaled : cause::exited;
+}
+
+bool accepted(const exit_status& status, const std::set<int>& success_codes) {
+    return status.exited() && success_codes.contains(status.exit_code());
+}
+
+ending end_of_command(const worker_facts& facts, const std::set<int>& success_codes) {
+    if (accepted(facts.status, success_codes))
+        return succeeds(cause::exited);
+    if (!facts.status.known())
+        return fails(cause::lost, status_taken);
+    return fails(facts.has_error ? cause::raised : plain_cause(facts.status));
+}
+
+ending end_of_function(const worker_facts& facts, const std::set<int>& success_codes) {
+    const exit_status& status = facts.status;
+    if (facts.function->raised)
+        return fails(cause::raised, status.known() ? "" : status_taken);
+    if (facts.function->returned) {
+        if (!status.known() || status.success() || accepted(status, success_codes))
+            return succeeds(cause::returned);
+        return fails(plain_cause(status), after_returning);
+    }
+    if (!status.known())
+        return fails(cause::lost, status_taken);
+    if (!facts.function->entered)
+        return fails(plain_cause(status), status.success() ? not_reached : "");
+    return accepted(status, success_codes) ? succeeds(cause::exited) : fails(plain_cause(status));
+}
+
+bool has_raised(const worker_facts& facts) { return facts.function && facts.function->raised; }
+
+ending end_of_unkillable(const worker_facts& facts) {
+    const bool returned = facts.function && facts.function->returned;
+    return fails(cause::unkillable, returned ? after_returning : "");
+}
+
+/// Never std::clamp: the stamp comes from another process, and the range may be empty.
+time_point event_time(const worker_facts& facts) {
+    if (!has_raised(facts))
+        return facts.exit_seen;
+    return std::min(std::max(*facts.function->raised, facts.started), facts.exit_seen);
+}
+
+void mark_victim(verdict& v, const worker_facts& facts) {
+    const auto is_after = [&](const std::optional<time_point>& sent) {
+        return sent && v.event_time > *sent;
+    };
+    if (v.cause == cause::unkillable) {
+        const bool given_up_only = facts.kill_sent && !has_raised(facts);
+        v.victim = given_up_only || is_after(facts.stop_sent) || is_after(facts.kill_sent);
+    } else if (is_after(facts.kill_sent) || is_after(facts.stop_sent)) {
+        v.victim = true;
+        if (v.cause != cause::lost)  // nobody knows that it died of our signal
+            v.cause = is_after(facts.kill_sent) ? cause::killed : cause::stopped;
+    }
+}
+
+}  // namespace
+
+verdict judge(const worker_facts& facts, const std::set<int>& success_codes) {
+    const ending e = facts.unkillable ? end_of_unkillable(facts)
+                     : facts.function ? end_of_function(facts, success_codes)
+                                      : end_of_command(facts, success_codes);
+    verdict v;
+    v.cause = e.cause;
+    v.success = e.success;
+    v.event_time = event_time(facts);
+    v.note = e.note;
+    if (!v.success)
+        mark_victim(v, facts);
+    return v;
+}
+
+int first_failure(std::span<const verdict> verdicts) {
+    int first = -1;
+    for (std::size_t i = 0; i < verdicts.size(); ++i) {
+        const verdict& v = verdicts[i];
+        if (v.success || v.victim)
+            continue;
+        if (first < 0 || v.event_time < verdicts[static_cast<std::size_t>(first)].event_time)
+            first = static_cast<int>(i);
+    }
+    return first;
+}
+
+}  // namespace cohort::lifecycle

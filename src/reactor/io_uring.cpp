@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "reactor/body.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <unordered_map>
+#include <unordered_set>
+
+#include <fcntl.h>
+#include <liburing.h>
+#include <poll.h>
+#include <unistd.h>
+
+namespace cohort::reactor {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+// Small: a ring of a user who is not root counts against RLIMIT_MEMLOCK. More than fits into either
+// queue is submitted in parts, and kept by the kernel (IORING_FEAT_NODROP).
+constexpr unsigned submission_entries = 64;
+constexpr unsigned completion_entries = 256;
+
+[[noreturn]] void fail(int error, const char* what) {
+    throw std::system_error(error, std::system_category(), what);
+}
+
+/// The mapped queues and the ring's descriptor.
+class ring {
+public:
+    ring();
+    ring(const ring&) = delete;
+    ring& operator=(const ring&) = delete;
+    ~ring() { io_uring_queue_exit(&ring_); }
+
+    io_uring* get() noexcept { return &ring_; }
+
+private:
+    io_uring ring_{};
+};
+
+ring::ring() {
+    // Best first; each flag is unknown (EINVAL) to the kernels before its own.
+    constexpr unsigned tries[] = {
+        IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN,  // Linux 6.1
+        IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_COOP_TASKRUN,   // Linux 6.0
+        IORING_SETUP_COOP_TASKRUN,                                // Linux 5.19
+        0,
+    };
+    int rc = -EINVAL;
+    io_uring_params params{};
+    for (const unsigned flags : tries) {
+        params = {};
+        params.flags = flags | IORING_SETUP_CLAMP | IORING_SETUP_CQSIZE;
+        params.cq_entries = completion_entries;
+        rc = io_uring_queue_init_params(submission_entries, &ring_, &params);
+        if (rc != -EINVAL)
+            break;
+    }
+    if (rc < 0)
+        fail(-rc, "io_uring_setup");
+    constexpr unsigned needed = IORING_FEAT_EXT_ARG | IORING_FEAT_NODROP;
+    if ((params.features & needed) != needed) {
+        io_uring_queue_exit(&ring_);
+        fail(EOPNOTSUPP, "io_uring_setup (no waiting with a timeout: before Linux 5.11)");
+    }
+}
+
+class io_uring_body final : public body {
+public:
+    io_uring_body();
+    ~io_uring_body() override;
+
+    std::error_code watch(ticket id, int pidfd) override;
+    void unwatch(ticket id, int pidfd) override;
+    std::error_code read(ticket id, int fd, std::span<std::byte> buffer,
+                         std::uint64_t offset) override;
+    const char* name() const noexcept override { return "io_uring"; }
+
+private:
+    void collect(span_of_time longest) override;
+    void try_out();
+    io_uring_sqe* next_sqe();
+    bool arm_wake();
+    int enter(span_of_time longest);
+    void reap();
+    void completed(ticket id, int result, unsigned flags);
+    void watch_ended(ticket id, int result);
+
+    ring ring_;
+    std::unordered_map<ticket, int> watches_;  // armed, by ticket; the pidfd
+    std::unordered_set<ticket> reads_;         // in flight
+    bool wake_armed_ = false;
+};
+
+std::error_code not_taken() {
+    return std::make_error_code(std::errc::resource_unavailable_try_again);
+}
+
+io_uring_body::io_uring_body() : body(1) { try_out(); }
+
+// What a probe of the opcodes would only promise (and io_uring_register may be denied where the
+// ring works): one io_uring_enter with a read and the poll for wake-ups.
+void io_uring_body::try_out() {
+    std::uint64_t count = 0;  // 1 at first: readable at once, and silent afterwards
+    std::vector<event> events;
+    if (const auto error =
+            read(trial_ticket, wake_.get(), std::as_writable_bytes(std::span(&count, 1)), 0))
+        fail(error.value(), "io_uring_enter");
+    wait(std::chrono::steady_clock::now() + 1s, events);
+    if (events.size() != 1 || events[0].result != sizeof count)
+        fail(events.empty() ? ETIMEDOUT : -events[0].result, "io_uring read");
+    if (!wake_armed_)
+        fail(EINVAL, "io_uring poll (multishot)");
+}
+
+io_uring_body::~io_uring_body() {
+    // The kernel may write into the buffers of reads until they have completed.
+    for (const ticket id : reads_)
+        if (io_uring_sqe* const sqe = next_sqe()) {
+            io_uring_prep_cancel64(sqe, id, 0);
+            io_uring_sqe_set_data64(sqe, cancel_ticket);
+        }
+    while (!reads_.empty() && enter(std::nullopt) == 0)
+        reap();
+}
+
+/// A free submission entry. @return null: the kernel takes no more now.
+io_uring_sqe* io_uring_body::next_sqe() {
+    io_uring_sqe* sqe = io_uring_get_sqe(ring_.get());
+    for (int tries = 0; !sqe && tries < 3; ++tries) {
+        if (io_uring_submit(ring_.get()) < 0)
+            reap();  // EBUSY: older kernels take nothing while completions wait for room
+        sqe = io_uring_get_sqe(ring_.get());
+    }
+    return sqe;
+}
+
+std::error_code io_uring_body::watch(ticket id, int pidfd) {
+    watches_.emplace(id, pidfd);
+    io_uring_sqe* const sqe = next_sqe();
+    if (!sqe) {
+        watches_.erase(id);
+        return not_taken();
+    }
+    io_uring_prep_poll_add(sqe, pidfd, POLLIN);
+    io_uring_sqe_set_data64(sqe, id);
+    return {};
+}
+
+void io_uring_body::unwatch(ticket id, int) {
+    if (watches_.erase(id) == 0)
+        return;  // its event has come
+    // Without an entry the poll stays, and its event comes late and finds nobody.
+    if (io_uring_sqe* const sqe = next_sqe()) {
+        io_uring_prep_poll_remove(sqe, id);
+        io_uring_sqe_set_data64(sqe, cancel_ticket);
+    }
+}
+
+std::error_code io_uring_body::read(ticket id, int fd, std::span<std::byte> buffer,
+                                    std::uint64_t offset) {
+    if (offset > last_offset) {
+        ready_.push_back({id, -EINVAL});
+        return {};
+    }
+    reads_.insert(id);
+    io_uring_sqe* const sqe = next_sqe();
+    if (!sqe) {
+        reads_.erase(id);
+        return not_taken();
+    }
+    const auto size = static_cast<unsigned>(std::min(buffer.size(), longest_read));
+    io_uring_prep_read(sqe, fd, buffer.data(), size, offset);
+    io_uring_sqe_set_data64(sqe, id);
+    return {};
+}
+
+// A multishot poll (Linux 5.13) is edge-triggered: every write to the eventfd completes it once
+// more, and nobody has to read the counter or to arm it again. The kernel may end it all the same,
+// and says so by leaving out IORING_CQE_F_MORE.
+bool io_uring_body::arm_wake() {
+    if (wake_armed_)
+        return true;
+    io_uring_sqe* const sqe = next_sqe();
+    if (!sqe)
+        return false;
+    io_uring_prep_poll_multishot(sqe, wake_.get(), POLLIN);
+    io_uring_sqe_set_data64(sqe, wake_ticket);
+    wake_armed_ = true;
+    return true;
+}
+
+/// Submits and waits, both in one system call. @return 0, or why not to go on.
+int io_uring_body::enter(span_of_time longest) {
+    int rc = 0;
+    if (longest == 0ns) {
+        rc = io_uring_submit_and_get_events(ring_.get());
+    } else {
+        __kernel_timespec time{};
+        if (longest) {
+            const auto whole = std::chrono::duration_cast<std::chrono::seconds>(*longest);
+            time.tv_sec = whole.count();
+            time.tv_nsec = (*longest - whole).count();
+        }
+        io_uring_cqe* first = nullptr;
+        rc = io_uring_submit_and_wait_timeout(ring_.get(), &first, 1, longest ? &time : nullptr,
+                                              nullptr);
+    }
+    switch (rc) {
+    case -EAGAIN:  // nothing there, or no memory for a request: what was not submitted stays queued
+    case -EBUSY:   // completions wait for room
+    case -EINTR:
+    case -ETIME:
+        return 0;
+    default:
+        return rc < 0 ? -rc : 0;
+    }
+}
+
+void io_uring_body::collect(span_of_time longest) {
+    // Never block deaf, nor with something to report: next_sqe() may have reaped.
+    if (!arm_wake() || !ready_.empty())
+        longest = 0ns;
+    if (const int error = enter(longest))
+        fail(error, "io_uring_enter");
+    reap();
+}
+
+// Each entry is given back before it is looked at: that may submit, and so reap, itself. Those that
+// found no room come with the next io_uring_enter, which does not block then.
+void io_uring_body::reap() {
+    ready_.reserve(ready_.size() + io_uring_cq_ready(ring_.get()));
+    while (io_uring_cq_ready(ring_.get()) > 0) {
+        io_uring_cqe* cqe = nullptr;
+        if (io_uring_peek_cqe(ring_.get(), &cqe) != 0)
+            return;
+        const ticket id = cqe->user_data;
+        const int result = cqe->res;
+        const unsigned flags = cqe->flags;
+        io_uring_cqe_seen(ring_.get(), cqe);
+        completed(id, result, flags);
+    }
+}
+
+void io_uring_body::completed(ticket id, int result, unsigned flags) {
+    if (id == wake_ticket)
+        wake_armed_ = (flags & IORING_CQE_F_MORE) != 0;
+    else if (reads_.erase(id) != 0)
+        ready_.push_back({id, result});
+    else
+        watch_ended(id, result);
+}
+
+void io_uring_body::watch_ended(ticket id, int result) {
+    const auto found = watches_.find(id);
+    if (found == watches_.end())
+        return;  // given up, or the cancelling itself
+    const int pidfd = found->second;
+    watches_.erase(found);
+    // Cancelled, and not by us: so end the requests of a thread that has ended. Nothing was lost.
+    if (result == -ECANCELED && !watch(id, pidfd))
+        return;
+    ready_.push_back({id, std::min(result, 0)});
+}
+
+/// What a user can do about it.
+std::string hint(int error) {
+    if (error == ENOMEM)
+        return " (RLIMIT_MEMLOCK may be too low)";
+    if (error != EPERM)
+        return {};
+    const sys::unique_fd file(::open("/proc/sys/kernel/io_uring_disabled", O_RDONLY | O_CLOEXEC));
+    char value = '0';  // where the file is missing: before Linux 6.6
+    if (file && ::read(file.get(), &value, 1) == 1 && value != '0')
+        return std::string(" (kernel.io_uring_disabled is ") + value + ")";
+    return " (a seccomp filter is likely, as in containers)";
+}
+
+}  // namespace
+
+std::unique_ptr<reactor> make_io_uring() { return std::make_unique<io_uring_body>(); }
+
+std::string probe_io_uring() {
+    try {
+        make_io_uring();
+        return {};
+    } catch (const std::system_error& error) {
+        return error.what() + hint(error.code().value());
+    }
+}
+
+}  // namespace cohort::reactor

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include "record/control.hpp"
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include <sys/types.h>
+
+namespace cohort::record {
+
+/// Which function a worker runs: the module that holds its function_node, and the node's place in
+/// it. Compares equal in parent and worker however the two were loaded.
+struct function_key {
+    std::uint64_t offset = 0;
+    std::uint8_t module_length = 0;
+    std::array<std::uint8_t, 39>
+        module{};  // the build-id, or "name:" and the file's name if it has none
+
+    friend bool operator==(const function_key&, const function_key&) = default;
+};
+
+/// What the parent writes at offset 0 of worker `index`'s control file.
+/// @param arguments_fd  in the worker; -1: none
+control_order make_order(int index, int size, pid_t parent, int arguments_fd,
+                         const function_key& key, int stop_signal,
+                         std::chrono::nanoseconds grace_period) noexcept;
+function_key key_of(const control_order& order) noexcept;
+
+/// What a worker left in its control file. The views point into the bytes it was read from.
+struct control_contents {
+    using time_point = std::chrono::steady_clock::time_point;
+    std::optional<time_point> entered_at;   // worker_main was reached
+    std::optional<time_point> finished_at;  // the function returned, or an exception left it
+    payload_kind kind = payload_kind::none;
+
+    /// How many bytes of the file hold all of it: when more than were given, read so many and parse
+    /// anew.
+    std::uint64_t needed = payload_offset;
+    /// The file contradicts itself (a length beyond its end, an unknown kind): the views are empty.
+    bool torn = false;
+    std::string_view result_type;            // returned; empty: void
+    std::span<const std::byte> result_cbor;  // returned
+    std::span<const std::byte> error;        // raised: for read_error()
+};
+
+/// Reads a control file that a worker may have filled with anything. Pure and bounded.
+/// @param bytes      the file from offset 0 on, all of it or less
+/// @param file_size  of the whole file
+control_contents read_control(std::span<const std::byte> bytes, std::uint64_t file_size) noexcept;
+
+}  // namespace cohort::record

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include "start/exec.hpp"
+
+#include <cstddef>
+
+namespace cohort::start {
+
+/// What the child needs, as plain pointers: their targets belong to the starter, which is suspended
+/// until the child has executed a program or is gone.
+struct child_task {
+    const char* const* candidates;
+    std::size_t candidate_count;
+    char* const* argv;
+    char* const* envp;
+    const pid_field* pid_fields;
+    std::size_t pid_field_count;
+    int directory_fd;
+    const char* working_directory;
+    const descriptor_move* moves;
+    std::size_t move_count;
+    int* sources;     // one for each move: where its descriptor is now
+    const int* kept;  // descriptors >= 3 that the moves and directory_fd need, ascending
+    std::size_t kept_count;
+    const cpu_set_t* affinity;
+    std::size_t affinity_size;
+    int parent_death_signal;
+    pid_t parent;
+    bool own_process_group;
+    bool shared_table;  // with the starter's process, until close_range unshares it
+
+    const int* pidfd;  // where the kernel has written it
+    int* pidfd_slot;   // where other threads look for it
+
+    // The child's report. `at` without an error: it was on this step when a signal ended it.
+    stage at;
+    int error;
+    int item;
+};
+
+/// The child's side of a start; `task` is a child_task. Never returns.
+int run_child(void* task) noexcept;
+
+}  // namespace cohort::start

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "start/exec.hpp"
+
+#include "start/child.hpp"
+#include "start/clone.hpp"
+#include "sys/descriptors.hpp"
+#include "sys/tiers.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <system_error>
+#include <utility>
+
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace cohort::start {
+namespace {
+
+std::vector<int> sources_of(const exec_order& order) {
+    std::vector<int> sources;
+    for (const descriptor_move& move : order.descriptors)
+        sources.push_back(move.fd);
+    return sources;
+}
+
+/// The descriptors above stdio that the child uses before exec, ascending, each once.
+std::vector<int> kept_by(const exec_order& order) {
+    std::vector<int> kept{order.directory_fd};
+    for (const descriptor_move& move : order.descriptors)
+        if (move.path == nullptr)
+            kept.push_back(move.fd);
+    std::erase_if(kept, [](int fd) { return fd < 3; });
+    std::sort(kept.begin(), kept.end());
+    kept.erase(std::unique(kept.begin(), kept.end()), kept.end());
+    return kept;
+}
+
+child_task task_for(const exec_order& order, std::vector<int>& sources,
+                    const std::vector<int>& kept) {
+    child_task task{};
+    task.candidates = order.candidates.data();
+    task.candidate_count = order.candidates.size();
+    task.argv = order.argv.data();
+    task.envp = order.envp.data();
+    task.pid_fields = order.pid_fields.data();
+    task.pid_field_count = order.pid_fields.size();
+    task.directory_fd = order.directory_fd;
+    task.working_directory = order.working_directory;
+    task.moves = order.descriptors.data();
+    task.move_count = order.descriptors.size();
+    task.sources = sources.data();
+    task.kept = kept.data();
+    task.kept_count = kept.size();
+    task.affinity = order.affinity;
+    task.affinity_size = order.affinity_size;
+    task.parent_death_signal = order.parent_death_signal;
+    task.parent = order.parent;
+    task.own_process_group = order.own_process_group;
+    task.at = stage::clone;
+    task.item = -1;
+    return task;
+}
+
+/// Whether the child, known to have tried, has passed exec's point of no return: exec gives it the
+/// exit signal SIGCHLD, and __WCLONE finds only children with another one. Nothing else tells a
+/// program that was killed at once from a child that was killed inside execve.
+bool has_executed(int pidfd) noexcept {
+    siginfo_t found{};
+    return ::syscall(SYS_waitid, P_PIDFD, pidfd, &found, WEXITED | WNOHANG | WNOWAIT | __WCLONE,
+                     nullptr) != 0 &&
+           errno == ECHILD;
+}
+
+bool unknown_call(long result) noexcept {
+    return result == -ENOSYS || result == -EPERM || result == -EINVAL || result == -E2BIG;
+}
+
+long clone_child(child_task& task, start_tier tier, const child_stack& stack, int& pidfd) noexcept {
+    const auto table = tier.close_range ? descriptor_table::shared : descriptor_table::copied;
+    long pid = -ENOSYS;
+    if (tier.clone3)
+        pid = clone_and_wait(clone_entry::clone3, table, stack, run_child, &task, pidfd);
+    // The probe shows that the call is there, not that all its flags are, nor that no filter came
+    // later.
+    if (unknown_call(pid))
+        pid = clone_and_wait(clone_entry::legacy, table, stack, run_child, &task, pidfd);
+    return pid;
+}
+
+/// Takes the pidfd over. A host without stdio gets it at a number where others expect stdio.
+void own_pidfd(exec_result& result, int pidfd, std::atomic<int>& pidfd_slot) noexcept {
+    result.pidfd.reset(pidfd);
+    if (pidfd < 3) {
+        std::error_code full;
+        if (sys::unique_fd higher = sys::duplicate(pidfd, full)) {
+            pidfd_slot.store(higher.get(), std::memory_order_release);
+            result.pidfd = std::move(higher);
+            return;
+        }
+    }
+    // Not left to the child: it may have been killed before its first instruction.
+    pidfd_slot.store(pidfd, std::memory_order_release);
+}
+
+}  // namespace
+
+const char* to_string(stage s) noexcept {
+    switch (s) {
+    case stage::none:
+        return "none";
+    case stage::limit:
+        return "limit";
+    case stage::memory_file:
+        return "memory file";
+    case stage::clone:
+        return "clone";
+    case stage::parent_death:
+        return "parent death signal";
+    case stage::process_group:
+        return "process group";
+    case stage::descriptors:
+        return "descriptors";
+    case stage::chdir:
+        return "chdir";
+    case stage::standard_input:
+        return "stdin";
+    case stage::standard_output:
+        return "stdout";
+    case stage::standard_error:
+        return "stderr";
+    case stage::redirect:
+        return "redirect";
+    case stage::affinity:
+        return "affinity";
+    case stage::exec:
+        return "exec";
+    }
+    return "unknown";
+}
+
+exec_result start_by_exec(const exec_order& order, std::atomic<int>& pidfd_slot) {
+    const sys::tiers& tiers = sys::current_tiers();
+    return start_by_exec(order, pidfd_slot, {tiers.clone3.best, tiers.close_range.best});
+}
+
+exec_result start_by_exec(const exec_order& order, std::atomic<int>& pidfd_slot, start_tier tier) {
+    // The child, which has no C++ runtime to speak of, writes the number into the atomic.
+    static_assert(std::atomic<int>::is_always_lock_free && sizeof pidfd_slot == sizeof(int));
+    thread_local const child_stack stack;
+    exec_result result;
+    if (!stack) {
+        result.failed = stage::clone;
+        result.error = ENOMEM;
+        return result;
+    }
+    std::vector<int> sources = sources_of(order);
+    const std::vector<int> kept = kept_by(order);
+    int pidfd = -1;
+    child_task task = task_for(order, sources, kept);
+    task.shared_table = tier.close_range;
+    task.pidfd = &pidfd;
+    task.pidfd_slot = reinterpret_cast<int*>(&pidfd_slot);
+
+    const long pid = clone_child(task, tier, stack, pidfd);
+    if (pid < 0) {
+        result.failed = stage::clone;
+        result.error = static_cast<int>(-pid);
+        return result;
+    }
+    result.pid = static_cast<pid_t>(pid);
+    own_pidfd(result, pidfd, pidfd_slot);
+    if (task.error != 0 || task.at != stage::exec) {
+        result.failed = task.at;
+        result.error = task.error != 0 ? task.error : EINTR;
+        result.item = task.item;
+        return result;
+    }
+    result.executed = has_executed(result.pidfd.get());
+    return result;
+}
+
+}  // namespace cohort::start

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include "sys/unique_fd.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <system_error>
+
+namespace cohort::sys {
+
+/// How many descriptors this process has open; empty when /proc is not there.
+[[nodiscard]] std::optional<std::uint64_t> open_descriptors() noexcept;
+
+/// The same, counted from the listing: the way before Linux 6.2. It takes a descriptor for a
+/// moment.
+[[nodiscard]] std::optional<std::uint64_t> count_listed_descriptors() noexcept;
+
+/// The soft RLIMIT_NOFILE: one more than the highest number that a new descriptor can get.
+[[nodiscard]] std::uint64_t descriptor_limit() noexcept;
+
+/// A close-on-exec duplicate numbered 3 or higher, so that it never stands where stdio is expected.
+[[nodiscard]] unique_fd duplicate(int fd, std::error_code& error) noexcept;
+
+}  // namespace cohort::sys

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <sys/types.h>
+
+namespace cohort::sys {
+
+/// Tells, without a system call, whether this is still the process that made the mark or a forked
+/// copy of it: a page that the kernel zeroes in the copy (MADV_WIPEONFORK, Linux 4.14). Where that
+/// is denied it compares getpid(). A vfork or CLONE_VM child counts as the same process.
+class fork_mark {
+public:
+    fork_mark() noexcept;
+    fork_mark(const fork_mark&) = delete;
+    fork_mark& operator=(const fork_mark&) = delete;
+    ~fork_mark();
+
+    bool same_process() const noexcept;
+
+private:
+    const volatile unsigned char* page_ = nullptr;  // null: compare pids
+    pid_t pid_ = 0;
+};
+
+}  // namespace cohort::sys

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "sys/memfd.hpp"
+
+#include "sys/descriptors.hpp"
+
+#include <atomic>
+#include <cerrno>
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 8U  // Linux 6.3
+#endif
+
+namespace cohort::sys {
+namespace {
+
+std::error_code last_error() noexcept { return {errno, std::system_category()}; }
+
+/// memfd_create; EINVAL stands for an unknown flag and for a name that is too long.
+int create(const char* name, unsigned flags) noexcept {
+    static std::atomic<bool> noexec_known{true};
+    if (noexec_known.load(std::memory_order_relaxed)) {
+        const int fd = ::memfd_create(name, flags | MFD_NOEXEC_SEAL);
+        if (fd >= 0 || errno != EINVAL)
+            return fd;
+    }
+    const int fd = ::memfd_create(name, flags);
+    if (fd >= 0)
+        noexec_known.store(false, std::memory_order_relaxed);
+    return fd;
+}
+
+}  // namespace
+
+unique_fd make_memfd(const char* name, sealing seals, std::error_code& error) noexcept {
+    unique_fd file{create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING)};
+    error = file ? std::error_code{} : last_error();
+    if (file && seals == sealing::refused)  // MFD_NOEXEC_SEAL allows sealing by itself
+        error = add_seals(file.get(), F_SEAL_SEAL);
+    if (!error && file.get() < 3)  // the host has closed its stdio
+        file = duplicate(file.get(), error);
+    if (error)
+        file.reset();
+    return file;
+}
+
+std::error_code write_at(int fd, std::span<const std::byte> bytes, off_t offset) noexcept {
+    while (!bytes.empty()) {
+        const ssize_t n = ::pwrite(fd, bytes.data(), bytes.size(), offset);
+        if (n < 0) {
+            if (errno == EINTR)
+                continue;
+            return last_error();
+        }
+        if (n == 0)
+            return std::make_error_code(std::errc::io_error);
+        bytes = bytes.subspan(static_cast<std::size_t>(n));
+        offset += n;
+    }
+    return {};
+}
+
+std::error_code add_seals(int fd, int seals) noexcept {
+    return ::fcntl(fd, F_ADD_SEALS, seals) == 0 ? std::error_code{} : last_error();
+}
+
+ino_t inode(int fd, std::error_code& error) noexcept {
+    struct stat file;
+    if (::fstat(fd, &file) != 0) {
+        error = last_error();
+        return 0;
+    }
+    error.clear();
+    return file.st_ino;
+}
+
+}  // namespace cohort::sys

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "sys/tiers.hpp"
+
+#include "sys/pidfd.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <string_view>
+#include <system_error>
+#include <thread>
+
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <poll.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace cohort::sys {
+namespace {
+
+tier_choice not_here(const char* what, int error) {
+    return {false, std::string(what) + ": " + std::system_category().message(error)};
+}
+
+tier_choice probe_clone3() {
+#if defined(__x86_64__) || defined(__aarch64__)
+    // A size below the first version's is EINVAL before anything is read, so no child can come of
+    // it.
+    ::syscall(SYS_clone3, nullptr, 0);
+    return errno == EINVAL ? tier_choice{} : not_here("clone3", errno);
+#else
+    return {false, "clone3: no entry for this architecture"};
+#endif
+}
+
+tier_choice probe_close_range() {
+    // No valid range together with UNSHARE: that would unshare the table of the calling thread.
+    ::syscall(SYS_close_range, 1U, 0U, CLOSE_RANGE_UNSHARE);
+    return errno == EINVAL ? tier_choice{} : not_here("close_range", errno);
+}
+
+tier_choice probe_pidfd_group() {
+    // Flags are checked before the descriptor: EBADF from a kernel that knows this one.
+    const std::error_code error = send_signal_to_group(-1, 0);
+    if (error.value() == EBADF)
+        return {};
+    return not_here("PIDFD_SIGNAL_PROCESS_GROUP", error.value());
+}
+
+/// A pidfd of a thread that has ended: the one kind of dead task that leaves no child to reap.
+unique_fd pidfd_of_ended_thread() {
+    constexpr unsigned of_thread = O_EXCL;  // PIDFD_THREAD, Linux 6.9
+    unique_fd pidfd;
+    sigset_t all;
+    sigset_t before;
+    ::sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, &before);  // no handler of the host may run on it
+    try {
+        std::thread([&] {
+            pidfd.reset(static_cast<int>(::syscall(SYS_pidfd_open, ::gettid(), of_thread)));
+        }).join();
+    } catch (const std::system_error&) {
+        // EAGAIN, a limit on threads: as if the kernel could not do it.
+    }
+    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    if (pidfd) {
+        // join() returns a little before the kernel has released the task.
+        pollfd released{pidfd.get(), 0, 0};
+        ::poll(&released, 1, 1000);
+    }
+    return pidfd;
+}
+
+tier_choice probe_pidfd_info() {
+    constexpr auto what = "PIDFD_GET_INFO";
+    std::error_code error;
+    const unique_fd self = open_pidfd(::getpid(), error);
+    if (!self)
+        return not_here("pidfd_open", error.value());
+    if (!knows_pidfd_info(self.get()))
+        return not_here(what, errno);
+    // Linux 6.13 and 6.14 know the call but not the exit status, which only something dead can
+    // show.
+    const unique_fd ended = pidfd_of_ended_thread();
+    if (ended && stolen_status(ended.get()))
+        return {};
+    return {false, std::string(what) + ": no PIDFD_INFO_EXIT"};
+}
+
+void force(tiers& found, std::string_view word) {
+    const struct {
+        std::string_view word;
+        tier_choice& lowered;
+    } known[] = {
+        {"epoll", found.io_uring_wanted},      {"legacy_clone", found.clone3},
+        {"no_close_range", found.close_range}, {"pgid", found.pidfd_group},
+        {"no_pidfd_info", found.pidfd_info},
+    };
+    for (const auto& entry : known)
+        if (entry.word == word) {
+            entry.lowered = {false, "forced by COHORT_FORCE"};
+            return;
+        }
+    if (!found.unknown_forced.empty())
+        found.unknown_forced += ',';
+    found.unknown_forced += word;
+}
+
+}  // namespace
+
+tiers probe_tiers(std::string_view forced) {
+    tiers found;
+    found.clone3 = probe_clone3();
+    found.close_range = probe_close_range();
+    found.pidfd_group = probe_pidfd_group();
+    found.pidfd_info = probe_pidfd_info();
+    while (!forced.empty()) {
+        const std::string_view word = forced.substr(0, forced.find(','));
+        forced.remove_prefix(std::min(word.size() + 1, forced.size()));
+        if (!word.empty())
+            force(found, word);
+    }
+    return found;
+}
+
+const tiers& current_tiers() {
+    // Leaked: threads of the library may ask until the very end of the process.
+    static const tiers& found = *new tiers([] {
+        const char* forced = ::secure_getenv("COHORT_FORCE");
+        return probe_tiers(forced != nullptr ? forced : "");
+    }());
+    return found;
+}
+
+}  // namespace cohort::sys

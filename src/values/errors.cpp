@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <cohort/errors.hpp>
+
+#include <utility>
+
+// Constructors may throw; copies share what they hold and do not. The destructors are here so that
+// each class has its type information in one module: a catch in another module then finds it.
+namespace cohort {
+
+namespace {
+
+process_exception::outcome_list or_none(process_exception::outcome_list outcomes) {
+    return outcomes ? std::move(outcomes) : std::make_shared<const std::vector<outcome>>();
+}
+
+std::string with_index(const char* what, int index) {
+    std::string text = what;
+    if (index >= 0)
+        text += " (worker " + std::to_string(index) + ")";
+    return text;
+}
+
+}  // namespace
+
+process_exception::process_exception(const std::string& text, int error_index, pid_t error_pid,
+                                     outcome_list outcomes)
+    : std::runtime_error(text), index_(error_index), pid_(error_pid),
+      outcomes_(or_none(std::move(outcomes))) {}
+
+process_exception::~process_exception() = default;
+
+const std::vector<outcome>& process_exception::outcomes() const noexcept { return *outcomes_; }
+
+process_raised_exception::process_raised_exception(const std::string& text, int error_index,
+                                                   pid_t error_pid, outcome_list outcomes,
+                                                   error_record error)
+    : process_exception(text, error_index, error_pid, std::move(outcomes)),
+      error_(std::make_shared<const error_record>(std::move(error))) {}
+
+process_raised_exception::~process_raised_exception() = default;
+
+process_exited_exception::process_exited_exception(const std::string& text, int error_index,
+                                                   pid_t error_pid, outcome_list outcomes,
+                                                   exit_status status)
+    : process_exception(text, error_index, error_pid, std::move(outcomes)), status_(status) {}
+
+process_exited_exception::~process_exited_exception() = default;
+
+group_stopped::group_stopped(outcome_list outcomes)
+    : process_exception("the group was stopped", -1, 0, std::move(outcomes)) {}
+
+group_stopped::~group_stopped() = default;
+
+spawn_error::spawn_error(std::error_code code, const std::string& text, int error_index,
+                         std::string stage)
+    : std::system_error(code, text), index_(error_index),
+      stage_(std::make_shared<const std::string>(std::move(stage))),
+      text_(
+          std::make_shared<const std::string>(with_index(std::system_error::what(), error_index))) {
+}
+
+spawn_error::~spawn_error() = default;
+
+const char* spawn_error::what() const noexcept { return text_->c_str(); }
+
+}  // namespace cohort

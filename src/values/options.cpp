@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <cohort/options.hpp>
+
+#include <fmt/format.h>
+
+#include <stdexcept>
+
+namespace cohort {
+
+namespace {
+
+constexpr int last_signal = 64;  // the kernel's _NSIG; glibc's SIGRTMAX is a call
+
+void require_signal(const char* setter, int lowest, int signo) {
+    if (signo < lowest || signo > last_signal)
+        throw std::invalid_argument(fmt::format("cohort: {}: {} is not a signal number ({} to {})",
+                                                setter, signo, lowest, last_signal));
+}
+
+}  // namespace
+
+options& options::nprocs(int n) {
+    if (n < 0)
+        throw std::invalid_argument(
+            fmt::format("cohort: nprocs: the number of workers is negative ({})", n));
+    settings_.nprocs = n;
+    return *this;
+}
+
+options& options::start_method(cohort::start_method method) {
+    settings_.method = method;
+    return *this;
+}
+
+options& options::daemon(bool on) {
+    settings_.daemon = on;
+    return *this;
+}
+
+options& options::stop_signal(int signo) {
+    require_signal("stop_signal", 1, signo);
+    settings_.stop_signal = signo;
+    return *this;
+}
+
+options& options::parent_death_signal(int signo) {
+    require_signal("parent_death_signal", 0, signo);
+    settings_.parent_death_signal = signo;
+    return *this;
+}
+
+options& options::on_failure(cohort::on_failure policy) {
+    settings_.policy = policy;
+    return *this;
+}
+
+options& options::process_group(cohort::process_group group) {
+    settings_.process_group = group;
+    return *this;
+}
+
+options& options::set_success_codes(std::set<int> codes) {
+    for (const int code : codes)
+        if (code < 0 || code > 255)
+            throw std::invalid_argument(
+                fmt::format("cohort: success_codes: {} is not an exit code (0 to 255)", code));
+    settings_.success_codes = std::move(codes);
+    return *this;
+}
+
+}  // namespace cohort

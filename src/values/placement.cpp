@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <cohort/detail/placement.hpp>
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <stdexcept>
+#include <system_error>
+#include <utility>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+namespace cohort::detail {
+
+namespace {
+
+void require_name(std::string_view name) {
+    require_no_nul(name, "the name of a variable");
+    if (name.empty())
+        throw std::invalid_argument("cohort: the name of a variable is empty");
+    if (name.find('=') != std::string_view::npos)
+        throw std::invalid_argument(
+            fmt::format("cohort: the name of a variable, \"{}\", has a '=' in it", name));
+}
+
+void require_path(const char* setter, std::string_view path) {
+    if (path.empty())
+        throw std::invalid_argument(fmt::format("cohort: {}: the path is empty", setter));
+    require_no_nul(path, fmt::format("the path of {}", setter));
+}
+
+struct close_descriptor {
+    void operator()(const int* fd) const noexcept {
+        const int saved = errno;
+        ::close(*fd);
+        errno = saved;
+        delete fd;
+    }
+};
+
+/// A duplicate that is closed on exec and by its last owner. Above 2, so that no program that
+/// closed its standard streams gets it as one of them.
+std::shared_ptr<const int> duplicate(int fd) {
+    auto number = std::make_unique<int>(-1);
+    *number = ::fcntl(fd, F_DUPFD_CLOEXEC, 3);
+    if (*number < 0)
+        throw std::system_error(errno, std::generic_category(),
+                                fmt::format("cohort: fd: descriptor {}", fd));
+    // If there is no memory for the count, the constructor calls the deleter.
+    return std::shared_ptr<const int>(number.release(), close_descriptor());
+}
+
+}  // namespace
+
+void require_no_nul(std::string_view text, std::string_view what) {
+    if (const auto at = text.find('\0'); at != std::string_view::npos)
+        throw std::invalid_argument(fmt::format("cohort: {}, \"{}\", has a NUL at position {}",
+                                                what, text.substr(0, at), at));
+}
+
+void placement::set_variable(std::string name, std::string value) {
+    require_name(name);
+    require_no_nul(value, fmt::format("the value of the variable {}", name));
+    env.push_back(env_change{std::move(name), std::move(value)});
+}
+
+void placement::unset_variable(std::string name) {
+    require_name(name);
+    env.push_back(env_change{std::move(name), std::nullopt});
+}
+
+void placement::clear_variables() {
+    clear_env = true;
+    env.clear();
+}
+
+void placement::set_working_directory(std::string path) {
+    require_path("working_directory", path);
+    working_directory = std::move(path);
+}
+
+void placement::set_file(const char* setter, int theirs, std::string path) {
+    require_path(setter, path);
+    descriptors.insert_or_assign(theirs, descriptor_source{std::move(path), nullptr});
+}
+
+void placement::set_descriptor(int ours, int theirs) {
+    if (theirs < 0)
+        throw std::invalid_argument(
+            fmt::format("cohort: fd: the worker's descriptor number is negative ({})", theirs));
+    descriptors.insert_or_assign(theirs, descriptor_source{std::string(), duplicate(ours)});
+}
+
+placement placement::overridden_by(const placement& over) const {
+    placement result = *this;
+    if (over.clear_env)
+        result.clear_variables();
+    result.env.insert(result.env.end(), over.env.begin(), over.env.end());
+    if (over.working_directory)
+        result.working_directory = over.working_directory;
+    for (const auto& [number, source] : over.descriptors)
+        result.descriptors.insert_or_assign(number, source);
+    return result;
+}
+
+}  // namespace cohort::detail

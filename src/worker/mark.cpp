@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "worker/mark.hpp"
+
+#include "sys/unique_fd.hpp"
+
+#include <array>
+#include <cerrno>
+#include <charconv>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace cohort::worker {
+namespace {
+
+template <class Number>
+bool read_number(std::string_view text, Number& number) noexcept {
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    return error == std::errc{} && end == text.data() + text.size();
+}
+
+/// argv[1] as the kernel has it; longer ones than any mark are cut.
+std::string_view first_argument(std::array<char, 4096 + 128>& buffer) noexcept {
+    const sys::unique_fd file(::open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC));
+    if (!file)
+        return {};
+    std::size_t length = 0;
+    while (length < buffer.size()) {
+        const ssize_t count = ::read(file.get(), buffer.data() + length, buffer.size() - length);
+        if (count < 0 && errno == EINTR)
+            continue;
+        if (count <= 0)
+            break;
+        length += static_cast<std::size_t>(count);
+    }
+    const std::string_view all(buffer.data(), length);
+    const auto end_of_zeroth = all.find('\0');
+    if (end_of_zeroth == std::string_view::npos)
+        return {};
+    const std::string_view rest = all.substr(end_of_zeroth + 1);
+    const auto end = rest.find('\0');
+    return end == std::string_view::npos ? std::string_view{} : rest.substr(0, end);
+}
+
+bool look_up() noexcept {
+    std::array<char, 4096 + 128> buffer;
+    const auto m = parse_mark(first_argument(buffer));
+    return m && read_order(*m).has_value();
+}
+
+}  // namespace
+
+std::string to_string(const mark& m) {
+    return record::worker_argument_prefix + std::to_string(m.fd) + ":" + std::to_string(m.inode);
+}
+
+std::optional<mark> parse_mark(std::string_view argument) noexcept {
+    constexpr std::string_view prefix = record::worker_argument_prefix;
+    if (!argument.starts_with(prefix))
+        return std::nullopt;
+    argument.remove_prefix(prefix.size());
+    const auto colon = argument.find(':');
+    if (colon == std::string_view::npos)
+        return std::nullopt;
+    mark m;
+    if (!read_number(argument.substr(0, colon), m.fd) || m.fd < 0)
+        return std::nullopt;
+    if (!read_number(argument.substr(colon + 1), m.inode))
+        return std::nullopt;
+    return m;
+}
+
+std::optional<record::control_order> read_order(const mark& m) noexcept {
+    struct stat status {};
+    if (::fstat(m.fd, &status) != 0 || status.st_ino != m.inode)
+        return std::nullopt;
+    if (::fcntl(m.fd, F_GET_SEALS) < 0)
+        return std::nullopt;  // EINVAL: not a memory file
+    record::control_order order;
+    ssize_t count = 0;
+    do {
+        count = ::pread(m.fd, &order, sizeof order, 0);
+    } while (count < 0 && errno == EINTR);
+    if (count != static_cast<ssize_t>(sizeof order))
+        return std::nullopt;
+    if (order.magic != record::control_magic)
+        return std::nullopt;
+    return order;
+}
+
+bool is_worker_process() noexcept {
+    static const bool is_worker = look_up();
+    return is_worker;
+}
+
+}  // namespace cohort::worker

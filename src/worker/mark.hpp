@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include "record/control.hpp"
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <sys/types.h>
+
+namespace cohort::worker {
+
+/// The argv[1] of a function worker: which descriptor is its control file.
+struct mark {
+    int fd = -1;
+    ino_t inode = 0;
+
+    friend bool operator==(const mark&, const mark&) = default;
+};
+
+/// "--cohort-worker=60:123456"
+std::string to_string(const mark& m);
+/// Empty for anything that is not exactly such an argument.
+std::optional<mark> parse_mark(std::string_view argument) noexcept;
+/// The order in the control file, if the descriptor is a memory file with that inode and our magic.
+std::optional<record::control_order> read_order(const mark& m) noexcept;
+
+/// This process was started as a function worker: argv[1] in /proc/self/cmdline is a mark that
+/// holds. Looked up once; true also before main and in a program that never calls worker_main.
+bool is_worker_process() noexcept;
+/// worker_main has taken over in this worker.
+bool worker_main_reached() noexcept;
+
+}  // namespace cohort::worker

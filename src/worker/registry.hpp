@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include "record/control_file.hpp"
+
+#include <cohort/detail/registration.hpp>
+
+namespace cohort::worker {
+
+using record::function_key;
+
+/// The key of a function of this program: the same in every process that runs it.
+function_key key_of(const detail::function_node& node);
+
+/// The registered function with this key, null when there is none. Addresses from a file are never
+/// followed.
+const detail::function_node* find(const function_key& key);
+
+}  // namespace cohort::worker

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "worker/report.hpp"
+
+#include "record/error_json.hpp"
+#include "sys/memfd.hpp"
+
+#include <chrono>
+
+#include <csignal>
+#include <pthread.h>
+#include <sys/stat.h>
+
+namespace cohort::worker {
+namespace {
+
+std::int64_t now_in_nanoseconds() noexcept {
+    const auto now = std::chrono::steady_clock::now().time_since_epoch();
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
+}
+
+/// A file size limit answers with a signal, whose default is to end the process: an error will do.
+void block_size_limit_signal() noexcept {
+    sigset_t only;
+    ::sigemptyset(&only);
+    ::sigaddset(&only, SIGXFSZ);
+    ::pthread_sigmask(SIG_BLOCK, &only, nullptr);
+}
+
+std::span<const std::byte> bytes_of(std::string_view text) noexcept {
+    return std::as_bytes(std::span(text.data(), text.size()));
+}
+
+error_record not_written(const detail::function_result& result, std::error_code why) noexcept {
+    error_record error;
+    try {
+        error.type = "std::system_error";
+        error.message = "the result (" + std::to_string(result.cbor.size()) +
+                        " bytes) could not be written: " + why.message();
+        error.trace = error.type + ": " + error.message;
+    } catch (...) {
+    }
+    return error;
+}
+
+}  // namespace
+
+std::error_code report::write(std::span<const std::byte> bytes, std::uint64_t offset) noexcept {
+    struct stat status {};
+    if (::fstat(control_.fd, &status) != 0 || status.st_ino != control_.inode) {
+        return std::make_error_code(std::errc::bad_file_descriptor);
+    }
+    return sys::write_at(control_.fd, bytes, static_cast<off_t>(offset));
+}
+
+void report::entered() noexcept {
+    progress_.entered_at = now_in_nanoseconds();
+    (void)write(std::as_bytes(std::span(&progress_, 1)), record::progress_offset);
+}
+
+void report::finish(record::payload_kind kind, std::size_t type_length,
+                    std::size_t payload_length) noexcept {
+    progress_.finished_at = now_in_nanoseconds();
+    progress_.kind = kind;
+    progress_.type_length = static_cast<std::uint32_t>(type_length);
+    progress_.payload_length = payload_length;
+    (void)write(std::as_bytes(std::span(&progress_, 1)), record::progress_offset);
+}
+
+bool report::returned(const detail::function_result& result) noexcept {
+    block_size_limit_signal();
+    std::error_code error = write(bytes_of(result.type), record::payload_offset);
+    if (!error)
+        error = write(result.cbor, record::payload_offset + result.type.size());
+    if (error) {
+        raised(not_written(result, error));
+        return false;
+    }
+    finish(record::payload_kind::returned, result.type.size(),
+           result.type.size() + result.cbor.size());
+    return true;
+}
+
+void report::raised(const error_record& error) noexcept {
+    block_size_limit_signal();
+    std::string json = record::write_error(error);
+    if (write(bytes_of(json), record::payload_offset)) {
+        json = record::write_error(error,
+                                   record::short_record_limit);  // the first page is there already
+        if (write(bytes_of(json), record::payload_offset))
+            json.clear();
+    }
+    finish(record::payload_kind::raised, 0, json.size());
+}
+
+}  // namespace cohort::worker

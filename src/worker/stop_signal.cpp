@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "worker/stop_signal.hpp"
+
+#include "worker/context.hpp"
+
+#include <cohort/worker.hpp>
+
+#include <atomic>
+#include <cerrno>
+#include <mutex>
+#include <stop_token>
+#include <thread>
+#include <utility>
+
+#include <csignal>
+#include <pthread.h>
+#include <semaphore.h>
+#include <unistd.h>
+
+namespace cohort::worker {
+namespace {
+
+/// Between the stop signal's handler, the thread that acts on it and those who want to know.
+/// Leaked.
+struct watch {
+    explicit watch(int stop_signal) : signal(stop_signal), owner(::getpid()) {
+        ::sem_init(&arrived, 0, 0);
+    }
+
+    const int signal;
+    const pid_t owner;
+    sem_t arrived;
+    std::mutex mutex;  // of the members below
+    std::stop_source source;
+    bool token_given = false;
+    std::function<void(afterwards)> hook;
+};
+
+constinit std::atomic<watch*> current{nullptr};
+constinit std::mutex starting;
+
+/// Async-signal-safe calls only.
+extern "C" void cohort_stop_signal_arrived(int signo) {
+    const int saved = errno;
+    watch* const w = current.load(std::memory_order_acquire);
+    if (w != nullptr && w->owner == ::getpid()) {
+        ::sem_post(&w->arrived);
+    } else {  // a forked copy of the worker has no thread that waits: the default action
+        std::signal(signo, SIG_DFL);
+        std::raise(signo);
+    }
+    errno = saved;
+}
+
+void end_by(int signo) {
+    std::signal(signo, SIG_DFL);
+    sigset_t only;
+    ::sigemptyset(&only);
+    ::sigaddset(&only, signo);
+    ::pthread_sigmask(SIG_UNBLOCK, &only, nullptr);
+    ::kill(::getpid(), signo);
+}
+
+void act_on_signals(watch& w) {
+    for (;;) {
+        while (::sem_wait(&w.arrived) != 0 && errno == EINTR) {
+        }
+        w.source.request_stop();
+        std::unique_lock lock(w.mutex);
+        // Decided once: a token that is asked for while the hook runs comes too late, since the
+        // worker's handlers are not called any more.
+        const auto then = w.token_given ? afterwards::goes_on : afterwards::ends_by_signal;
+        if (const auto hook = std::exchange(w.hook, nullptr)) {
+            lock.unlock();
+            hook(then);
+            lock.lock();
+        }
+        if (then == afterwards::ends_by_signal)
+            end_by(w.signal);
+    }
+}
+
+/// The thread first: a handler without it would swallow the signal.
+void start_thread(watch& w) {
+    sigset_t all;
+    sigset_t before;
+    ::sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, &before);
+    try {
+        std::thread([&w] { act_on_signals(w); }).detach();
+    } catch (...) {
+        ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+        throw;
+    }
+    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+void install_handler(int signo) noexcept {
+    struct sigaction action {};
+    if (::sigaction(signo, nullptr, &action) != 0)
+        return;
+    if ((action.sa_flags & SA_SIGINFO) != 0 || action.sa_handler != SIG_DFL)
+        return;
+    action = {};
+    action.sa_handler = &cohort_stop_signal_arrived;
+    action.sa_flags = SA_RESTART;
+    ::sigemptyset(&action.sa_mask);
+    ::sigaction(signo, &action, nullptr);
+}
+
+/// The watch of this worker, started at the first call; null outside a worker and in a forked copy
+/// of one.
+watch* started_watch() {
+    const auto* order = current_order();
+    if (order == nullptr)
+        return nullptr;
+    const std::lock_guard lock(starting);
+    watch* w = current.load(std::memory_order_acquire);
+    if (w == nullptr) {
+        w = new watch(order->stop_signal);
+        start_thread(*w);
+        current.store(w, std::memory_order_release);
+        install_handler(order->stop_signal);
+    }
+    return w->owner == ::getpid() ? w : nullptr;
+}
+
+}  // namespace
+
+void forget_stop_signal() noexcept { current.store(nullptr, std::memory_order_release); }
+
+void on_stop_signal(std::function<void(afterwards)> stop_own_groups) {
+    if (watch* const w = started_watch()) {
+        const std::lock_guard lock(w->mutex);
+        w->hook = std::move(stop_own_groups);
+    }
+}
+
+}  // namespace cohort::worker
+
+namespace cohort::this_worker {
+
+std::stop_token stop_token() {
+    worker::watch* const w = worker::started_watch();
+    if (w == nullptr)
+        return {};
+    const std::lock_guard lock(w->mutex);
+    w->token_given = true;
+    return w->source.get_token();
+}
+
+}  // namespace cohort::this_worker

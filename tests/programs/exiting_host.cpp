@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: BSL-1.0
+// A host that ends with live groups. Descriptor 9 goes to all its workers: it reads as ended when
+// all are gone.
+//   exiting_host HOW [GRACE]     prints a line for each handler that is called; GRACE in
+//   milliseconds
+#include <cohort/cohort.hpp>
+
+#include <asio.hpp>
+
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include <csignal>
+#include <sys/resource.h>
+#include <unistd.h>
+
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr int held = 9;
+constexpr int hears = 7;
+
+std::chrono::milliseconds grace = 30s;
+
+// Statics that are constructed before the first spawn are destroyed after the library's hook.
+asio::io_context early_context;
+cohort::group early_group;
+
+void print(const char* line) {
+    std::puts(line);
+    std::fflush(stdout);
+}
+
+/// Starts workers that sleep, and returns when each of them says that it runs.
+cohort::group start(asio::io_context& io, int count, const char* first = ":") {
+    std::array<int, 2> pipe{};
+    if (::pipe(pipe.data()) != 0)
+        std::abort();
+    cohort::group group;
+    cohort::async_spawn(
+        io,
+        cohort::command("sh", "-c", std::string(first) + "; echo >&7; exec 7>&-; exec sleep 1000"),
+        cohort::options(count).fd(pipe[1], hears).fd(held, held).grace_period(grace),
+        [&group](std::exception_ptr e, cohort::group g) {
+            if (e)
+                std::rethrow_exception(e);
+            group = std::move(g);
+        });
+    io.run();
+    io.restart();
+    ::close(pipe[1]);
+    char byte;
+    for (int i = 0; i < count; ++i)
+        if (::read(pipe[0], &byte, 1) != 1)
+            std::abort();
+    ::close(pipe[0]);
+    return group;
+}
+
+void tell_join(cohort::group& group) {
+    group.async_join([](std::exception_ptr, bool) { print("join was told"); });
+}
+
+/// Says to the test that all is set up, and lives until it is killed.
+[[noreturn]] void wait_to_be_killed() {
+    (void)!::write(held, "\n", 1);
+    for (;;)
+        ::pause();
+}
+
+void spawn_while_exiting() {
+    asio::io_context io;
+    cohort::async_spawn(io, cohort::command("true"), 1, [](std::exception_ptr e, cohort::group) {
+        try {
+            if (e)
+                std::rethrow_exception(e);
+            print("started");
+        } catch (const cohort::spawn_error& error) {
+            print(error.code() == std::error_code(ESHUTDOWN, std::system_category())
+                      ? "ESHUTDOWN"
+                      : error.what());
+        }
+    });
+    io.run();
+}
+
+int live_and_return(std::string_view how) {
+    if (how == "spawn")
+        std::atexit(spawn_while_exiting);  // before the hook is registered: runs after it
+    early_group = start(early_context, 2, how == "stubborn" ? "trap '' TERM" : ":");
+    tell_join(early_group);
+    static asio::io_context late_context;  // destroyed before the hook runs
+    static cohort::group late_group;
+    late_group = start(late_context, 2);
+    tell_join(late_group);
+    if (how == "handler") {
+        asio::post(early_context, [] { std::exit(3); });
+        early_context.run();
+    }
+    if (how == "thread") {
+        std::thread([] { std::exit(4); }).detach();
+        for (;;)
+            ::pause();  // no context may run while statics are destroyed
+    }
+    if (how == "starting") {
+        cohort::async_spawn(late_context, cohort::command("sleep", 1000),
+                            cohort::options(50).fd(held, held),
+                            [](std::exception_ptr, cohort::group) { print("spawn was told"); });
+        late_context.poll();
+    }
+    return 0;
+}
+
+int die(std::string_view how) {
+    asio::io_context io;
+    const auto group = start(io, 3);
+    if (how == "_exit")
+        ::_exit(5);
+    if (how == "quick_exit")
+        std::quick_exit(6);
+    if (how == "abort")
+        std::abort();
+    if (how == "execve")
+        ::execlp("sh", "sh", "-c", "exec 9>&-; read line <&8; exit 7", nullptr);
+    wait_to_be_killed();
+}
+
+/// The threads that spawned, and their contexts, have ended long before.
+int outlived_threads() {
+    cohort::group of_thread, of_pool;
+    std::thread([&] {
+        asio::io_context io;
+        of_thread = start(io, 2);
+    }).join();
+    {
+        asio::thread_pool pool(1);
+        asio::post(pool, [&] {
+            asio::io_context io;
+            of_pool = start(io, 2);
+        });
+        pool.join();
+    }
+    if (of_thread.alive() != 2 || of_pool.alive() != 2)
+        return 1;
+    wait_to_be_killed();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    const std::string_view how = argc > 1 ? argv[1] : "";
+    if (argc > 2)
+        grace = std::chrono::milliseconds(std::atoi(argv[2]));
+    const rlimit no_core{0, 0};
+    ::setrlimit(RLIMIT_CORE, &no_core);
+    if (how == "outlived_threads")
+        return outlived_threads();
+    for (const std::string_view hard : {"_exit", "quick_exit", "abort", "execve", "kill"})
+        if (how == hard)
+            return die(how);
+    return live_and_return(how);
+}

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: BSL-1.0
+// A host that forks itself while it has groups. Ends with 0 when all was as it must be, else says
+// what was not.
+//   forking_host inert | operations | spawn | storm
+#include <cohort/cohort.hpp>
+
+#include <asio.hpp>
+
+#include <array>
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include <csignal>
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+// A copy of a program with threads lacks their stacks: what only they knew looks like a leak there.
+extern "C" const char* __asan_default_options() { return "detect_leaks=0"; }
+extern "C" const char* __tsan_default_options() { return "die_after_fork=0"; }
+
+namespace {
+
+void check(bool is_so, const char* fact) {
+    if (is_so)
+        return;
+    std::fprintf(stderr, "forking_host: not so: %s\n", fact);
+    ::_exit(1);
+}
+
+/// The exit code of a forked copy; -1 when it did not end by itself.
+int wait_for(pid_t child) {
+    int status = 0;
+    check(::waitpid(child, &status, 0) == child, "the copy is the parent's child");
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+/// A context, a live group whose workers end when their input does, and a pending join.
+class host {
+public:
+    host() {
+        std::array<int, 2> pipe{};
+        check(::pipe2(pipe.data(), O_CLOEXEC) == 0, "pipe");
+        cohort::async_spawn(*io_, cohort::command("cat"),
+                            cohort::options(3).fd(pipe[0], STDIN_FILENO),
+                            [this](std::exception_ptr e, cohort::group g) {
+                                check(!e, "the group starts");
+                                group_ = std::move(g);
+                            });
+        io_->run();
+        io_->restart();
+        ::close(pipe[0]);
+        input_ = pipe[1];
+        group_.async_join([this](std::exception_ptr e, bool all) {
+            check(!e, "the parent's join is told of no error");
+            joined_ = all;
+        });
+    }
+
+    asio::io_context& io() { return *io_; }
+    cohort::group& group() { return group_; }
+    void destroy_context() { io_.reset(); }
+    void forget_group() { group_ = cohort::group(); }
+    void close_input() { ::close(input_); }
+
+    /// The workers have not been touched: they end when they are told to.
+    void go_on() {
+        check(group_.alive() == 3, "the parent's workers live");
+        close_input();
+        io_->run();
+        check(joined_, "the parent's join is told that all ended well");
+    }
+
+private:
+    std::unique_ptr<asio::io_context> io_ = std::make_unique<asio::io_context>();
+    cohort::group group_;
+    int input_ = -1;
+    bool joined_ = false;
+};
+
+/// The copy asks for everything that could touch the workers, and destroys all it has.
+int inert() {
+    host h;
+    for (const bool context_first : {true, false}) {
+        const pid_t child = ::fork();
+        if (child == 0) {
+            h.group().request_stop();
+            h.group().signal(SIGKILL);
+            if (context_first)
+                h.destroy_context();
+            h.forget_group();
+            h.destroy_context();
+            std::exit(0);
+        }
+        check(wait_for(child) == 0, "the copy exits cleanly");
+    }
+    h.go_on();
+    return 0;
+}
+
+int operations() {
+    host h;
+    const pid_t child = ::fork();
+    if (child == 0) {
+        asio::io_context io;
+        int errors = 0;
+        const auto count = [&errors](std::exception_ptr e, auto&&...) {
+            try {
+                std::rethrow_exception(e);
+            } catch (const std::system_error& error) {
+                errors += error.code() == std::errc::no_child_process ? 1 : 0;
+            }
+        };
+        h.group().async_join(asio::bind_executor(io, count));
+        h.group().async_next(asio::bind_executor(io, count));
+        h.group().async_stop(asio::bind_executor(io, count));
+        io.run();
+        check(errors == 3, "operations of the copy say that the group is not its own");
+        check(h.group().size() == 3, "what is known of the group can be read");
+        std::exit(0);
+    }
+    check(wait_for(child) == 0, "the copy exits cleanly");
+    h.go_on();
+    return 0;
+}
+
+void run_one(asio::io_context& io, cohort::options how) {
+    std::optional<bool> all;
+    asio::co_spawn(
+        io,
+        [](cohort::options o) -> asio::awaitable<bool> {
+            co_return (co_await cohort::run(cohort::command("true"), std::move(o))).success();
+        }(std::move(how)),
+        [&all](std::exception_ptr e, bool ok) { all = !e && ok; });
+    io.run();
+    io.restart();
+    check(all == true, "a whole group runs");
+}
+
+/// The copy starts groups of its own, and its exit() ends the live one among them.
+int spawn() {
+    host h;
+    const pid_t child = ::fork();
+    if (child == 0) {
+        h.close_input();
+        {
+            asio::io_context io;
+            run_one(io, 2);
+        }
+        static auto* const live = new host;  // never destroyed: exit() must see to it
+        check(live->group().alive() == 3, "the copy's own workers live");
+        const pid_t grandchild = ::fork();
+        if (grandchild == 0) {
+            live->close_input();
+            {
+                asio::io_context io;
+                run_one(io, 1);
+            }
+            std::exit(0);
+        }
+        check(wait_for(grandchild) == 0, "a copy of the copy works too");
+        std::exit(0);
+    }
+    check(wait_for(child) == 0, "the copy exits cleanly");
+    h.go_on();
+    return 0;
+}
+
+/// Forks 200 times while another thread starts groups and sees them end.
+int storm() {
+    std::atomic<bool> done{false};
+    host h;
+    std::thread forker([&done] {
+        for (int i = 0; i < 200; ++i) {
+            const pid_t child = ::fork();
+            if (child == 0) {
+                if (i % 2 == 0)
+                    std::exit(0);
+                ::_exit(0);
+            }
+            check(wait_for(child) == 0, "each copy exits cleanly");
+        }
+        done = true;
+    });
+    asio::io_context io;
+    int rounds = 0;
+    do {
+        run_one(io, 4);
+        ++rounds;
+    } while (!done);
+    forker.join();
+    check(rounds > 1, "groups ran meanwhile");
+    h.go_on();
+    return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    const std::string_view how = argc > 1 ? argv[1] : "";
+    if (how == "inert")
+        return inert();
+    if (how == "operations")
+        return operations();
+    if (how == "spawn")
+        return spawn();
+    if (how == "storm")
+        return storm();
+    return 2;
+}

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: BSL-1.0
+// A host of its own, for what a test program cannot do to itself.
+//   other_host pinned                     the first group is started by a pinned thread, the second
+//   by a free one:
+//                                         each prints the CPUs of its worker
+//   other_host parent_death_signal        prints its own
+//   other_host few_processes UID LIMIT N  as user UID, who may have LIMIT processes, starts N
+//   workers: prints the
+//                                         error, then how many children are left
+#include <cohort/cohort.hpp>
+
+#include <asio.hpp>
+#include <fmt/core.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <string_view>
+
+#include <grp.h>
+#include <sched.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+// As in support/main.cpp: the owners of an exception are counted where ThreadSanitizer does not
+// look.
+extern "C" const char* __tsan_default_suppressions() {
+    return "race:std::__exception_ptr::exception_ptr::_M_release\n";
+}
+
+namespace {
+
+asio::awaitable<void> run_whole(cohort::command work, cohort::options how) {
+    (void)co_await cohort::run(std::move(work), std::move(how));
+}
+
+/// Runs the group to its end on this thread. @throws what it throws
+void run(cohort::command work, cohort::options how) {
+    asio::io_context context;
+    std::exception_ptr error;
+    asio::co_spawn(context, run_whole(std::move(work), std::move(how)),
+                   [&error](std::exception_ptr e) { error = e; });
+    context.run();
+    if (error)
+        std::rethrow_exception(error);
+}
+
+int pinned() {
+    const cohort::command cpus("grep", "Cpus_allowed_list:", "/proc/self/status");
+    cpu_set_t before, one;
+    sched_getaffinity(0, sizeof before, &before);
+    int cpu = 0;
+    while (!CPU_ISSET(cpu, &before))
+        ++cpu;
+    CPU_ZERO(&one);
+    CPU_SET(cpu, &one);
+    sched_setaffinity(0, sizeof one, &one);
+    run(cpus, 1);
+    sched_setaffinity(0, sizeof before, &before);
+    run(cpus, 1);
+    return 0;
+}
+
+int parent_death_signal() {
+    int signo = -1;
+    prctl(PR_GET_PDEATHSIG, &signo);
+    fmt::print("{}\n", signo);
+    return 0;
+}
+
+int few_processes(uid_t user, rlim_t limit, int workers) {
+    if (chdir("/") != 0 || setgroups(0, nullptr) != 0 || setgid(user) != 0 || setuid(user) != 0) {
+        std::perror("setuid");
+        return 2;
+    }
+    prctl(PR_SET_DUMPABLE, 1);  // its own files in /proc are its own again
+    run(cohort::command("true"), 1);
+    rlimit before;
+    getrlimit(RLIMIT_NPROC, &before);
+    const rlimit few{limit, before.rlim_max};
+    setrlimit(RLIMIT_NPROC, &few);
+    try {
+        run(cohort::command("sleep", 1000), workers);
+    } catch (const cohort::spawn_error& e) {
+        fmt::print("{}\nstage {}, error {}\n", e.what(), e.stage(), e.code().value());
+    }
+    setrlimit(RLIMIT_NPROC, &before);
+    const bool none = waitpid(-1, nullptr, WNOHANG | __WALL) < 0 && errno == ECHILD;
+    fmt::print("{}\n", none ? "no children" : "children are left");
+    return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    const std::string_view mode = argc > 1 ? argv[1] : "";
+    if (mode == "pinned")
+        return pinned();
+    if (mode == "parent_death_signal")
+        return parent_death_signal();
+    if (mode == "few_processes" && argc == 5)
+        return few_processes(static_cast<uid_t>(std::atoi(argv[2])),
+                             static_cast<rlim_t>(std::atoi(argv[3])), std::atoi(argv[4]));
+    return 2;
+}

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: BSL-1.0
+"""Compiles refused_code.cpp as the build compiles its neighbours and looks for the sentences that its users read:
+refused_code.py BUILD_DIRECTORY"""
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+
+SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "refused_code.cpp")
+NEIGHBOUR = "other_host.cpp"
+
+
+def compiler(build):
+    """The command that compiles a program of this folder, without its files."""
+    with open(os.path.join(build, "compile_commands.json"), encoding="utf-8") as commands:
+        entry = next(e for e in json.load(commands) if e["file"].endswith("/programs/" + NEIGHBOUR))
+    kept = []
+    words = iter(shlex.split(entry["command"]))
+    for word in words:
+        if word in ("-o", "-c", "-MF", "-MQ"):
+            next(words)
+        elif word not in ("-MD", "-Werror"):
+            kept.append(word)
+    return kept + ["-fsyntax-only", SOURCE], entry["directory"]
+
+
+def compile_with(build, *options):
+    command, directory = compiler(build)
+    done = subprocess.run(command + list(options), cwd=directory, capture_output=True, text=True, check=False)
+    return done.returncode, done.stderr, command
+
+
+def kind_of(command):
+    """("clang" or "gcc", the version that it says it is compatible with)."""
+    macros = subprocess.run([*command[:-2], "-dM", "-E", "-x", "c++", "/dev/null"],
+                            capture_output=True, text=True, check=True).stdout
+    return "clang" if "__clang__" in macros else "gcc", int(re.search(r"__GNUC__ (\d+)", macros).group(1))
+
+
+def expected(kind):
+    """(line number, sentence) of each refusal. GCC before 13 has one of its own."""
+    with open(SOURCE, encoding="utf-8") as source:
+        for number, line in enumerate(source, 1):
+            found = re.search(r"// (cohort: .*|GCC 12: .*)$", line)
+            if found and (kind[0] == "gcc" and kind[1] < 13 or not found.group(1).startswith("GCC")):
+                yield number, found.group(1)
+
+
+def main(build):
+    failed = 0
+    status, messages, command = compile_with(build)
+    if status != 0:
+        failed += 1
+        print("refused code: what is allowed does not compile:", messages, sep="\n")
+    kind = kind_of(command)
+    every_error = "-ferror-limit=0" if kind[0] == "clang" else "-fmax-errors=0"
+    status, messages, _ = compile_with(build, "-DREFUSED", "-fno-diagnostics-color", every_error)
+    cases = list(expected(kind))
+    for number, sentence in cases:
+        if status == 0 or sentence not in messages:
+            failed += 1
+            print(f"refused code: line {number} does not say \"{sentence}\"")
+        elif f"refused_code.cpp:{number}:" not in messages:
+            failed += 1
+            print(f"refused code: no message names line {number}")
+    if failed:
+        print(messages)
+    print(f"[cases] {len(cases) + 1 - failed} passed, {failed} failed, 0 skipped")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: BSL-1.0
+# For tests/run and examples/run: what is needed is there, and a build directory is configured.
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+
+has_compiler() { command -v "${CXX:-c++}" >/dev/null && echo '#include <vector>' | "${CXX:-c++}" -x c++ -E - >/dev/null 2>&1; }
+# Asks the compiler; before there is one, looks where Debian puts headers.
+has_header() {
+    if has_compiler; then
+        echo "#include <$1>" | "${CXX:-c++}" -std=c++20 -x c++ -E - >/dev/null 2>&1
+    else
+        [ -e "/usr/include/$1" ]
+    fi
+}
+
+# Prints "what package" for each thing that is needed and not there.
+list_missing() {
+    local tool header
+    for tool in meson:meson ninja:ninja-build; do
+        command -v "${tool%:*}" >/dev/null || echo "${tool%:*} ${tool#*:}"
+    done
+    has_compiler || echo "${CXX:-c++} g++"
+    for header in asio.hpp:libasio-dev liburing.h:liburing-dev fmt/core.h:libfmt-dev \
+        nlohmann/json.hpp:nlohmann-json3-dev "$@"; do
+        has_header "${header%:*}" || echo "${header%:*} ${header#*:}"
+    done
+}
+
+# need [header:package...]: installs what is missing, on Debian as root or by sudo; else says what it is and ends.
+need() {
+    local missing packages as_root=()
+    missing=$(list_missing "$@")
+    [ -z "$missing" ] && return
+    packages=$(cut -d' ' -f2 <<<"$missing" | sort -u | tr '\n' ' ')
+    [ "$(id -u)" = 0 ] || as_root=(sudo)
+    if command -v apt-get >/dev/null && { [ "$(id -u)" = 0 ] || command -v sudo >/dev/null; }; then
+        echo "installing: $packages"
+        # shellcheck disable=SC2086  # one word a package
+        { "${as_root[@]}" apt-get -q update &&
+            "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+                apt-get -q -y install --no-install-recommends $packages; } >&2 || true
+        missing=$(list_missing "$@")
+        [ -z "$missing" ] && return
+    fi
+    {
+        echo "missing, and could not be installed here:"
+        sed 's/^\([^ ]*\) \(.*\)$/  \1 (Debian package \2)/' <<<"$missing"
+    } >&2
+    exit 1
+}
+
+# configure directory [meson option...]: makes the build directory or brings its file lists up to date.
+configure() {
+    local directory=$1 log
+    shift
+    local again=()
+    [ -f "$directory/build.ninja" ] && again=(--reconfigure)
+    if ! log=$(meson setup "${again[@]}" "$@" "$directory" "$root" 2>&1); then
+        printf '%s\n' "$log" >&2
+        exit 1
+    fi
+}

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "guard.hpp"
+
+#include "procfs.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <sstream>
+
+#include <poll.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace cohort_test {
+
+namespace {
+
+constexpr const char* mark_name = "COHORT_TEST_MARK";
+constexpr auto patience_at_end = std::chrono::seconds(20);
+
+void (*warm_up_call)() = nullptr;
+
+void warm_up_once() {
+    static const bool done = [] {
+        if (warm_up_call != nullptr)
+            warm_up_call();
+        return true;
+    }();
+    (void)done;
+}
+
+std::string new_mark() {
+    static std::atomic<int> counter{0};
+    return std::to_string(::getpid()) + "-" + std::to_string(++counter);
+}
+
+/// Other programs use /tmp too: only names that this library or torch would give count there.
+/// Test programs have a temporary directory of their own (TMPDIR), where every name counts.
+bool counts(const std::string& directory, const std::string& name) {
+    if (name.rfind("cohort-test-", 0) == 0 && directory == "/tmp")
+        return false;
+    if (directory != "/tmp")
+        return true;
+    return name.find("cohort") != std::string::npos || name.find("torch") != std::string::npos ||
+           name.find("pymp") != std::string::npos;
+}
+
+std::map<std::string, std::set<std::string>> watched_files() {
+    std::map<std::string, std::set<std::string>> files;
+    for (const std::string directory : {"/tmp", "/dev/shm"})
+        files.emplace(directory, names_in(directory));
+    if (const char* own = std::getenv("TMPDIR"); own != nullptr)
+        files.emplace(own, names_in(own));
+    return files;
+}
+
+/// A child that has ended and that nobody has waited for; 0 when there is none. Takes nothing away.
+pid_t unreaped_child() {
+    siginfo_t info{};
+    if (::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0)
+        return 0;
+    return info.si_pid;
+}
+
+/// Returns when one of the processes has ended, or after `longest`. What has no event (a reap, a
+/// close) is looked at again after that time.
+void wait_for_change(const std::vector<pid_t>& alive, std::chrono::milliseconds longest) {
+    std::vector<pollfd> polled;
+    for (const pid_t pid : alive)
+        if (const long fd = ::syscall(SYS_pidfd_open, pid, 0); fd >= 0)
+            polled.push_back(pollfd{static_cast<int>(fd), POLLIN, 0});
+    ::poll(polled.data(), polled.size(), static_cast<int>(longest.count()));
+    for (const auto& p : polled)
+        ::close(p.fd);
+}
+
+}  // namespace
+
+bool set_warm_up(void (*warm_up)()) {
+    warm_up_call = warm_up;
+    return true;
+}
+
+leak_guard::leak_guard() : mark_(std::string(mark_name) + "=") {
+    warm_up_once();
+    if (const char* previous = std::getenv(mark_name); previous != nullptr)
+        previous_mark_ = previous;
+    const auto value = new_mark();
+    mark_ += value;
+    ::setenv(mark_name, value.c_str(), 1);
+    for (const auto& process : descendants_of(::getpid(), all_processes()))
+        processes_.emplace(process.pid, process.started);
+    files_ = watched_files();
+    descriptors_ = open_descriptors();
+}
+
+leak_guard::~leak_guard() {
+    if (!dismissed_)
+        if (const auto left = leftovers(patience_at_end); !left.empty())
+            ADD_FAIL_CHECK_AT(__FILE__, __LINE__, "left over by this case:\n" << left);
+    if (previous_mark_.empty())
+        ::unsetenv(mark_name);
+    else
+        ::setenv(mark_name, previous_mark_.c_str(), 1);
+}
+
+std::string leak_guard::leftovers(std::chrono::milliseconds patience) {
+    using clock = std::chrono::steady_clock;
+    const auto until = clock::now() + patience;
+    for (auto pause = std::chrono::milliseconds(1);;
+         pause = std::min(2 * pause, std::chrono::milliseconds(100))) {
+        std::vector<pid_t> alive;
+        auto left = look(alive);
+        if (left.empty() || clock::now() >= until)
+            return left;
+        wait_for_change(alive, pause);
+    }
+}
+
+std::string leak_guard::look(std::vector<pid_t>& alive) const {
+    std::ostringstream left;
+    const auto all = all_processes();
+    std::set<process_key> found;
+    const auto note = [&](const char* what, const process_info& process) {
+        if (!found.emplace(process.pid, process.started).second)
+            return;
+        if (process.state == 'Z' && process.parent == ::getpid())
+            what = "unreaped child";
+        else if (process.state != 'Z')
+            alive.push_back(process.pid);
+        left << what << ": " << describe(process) << '\n';
+    };
+    for (const auto& process : descendants_of(::getpid(), all))
+        if (processes_.count({process.pid, process.started}) == 0)
+            note("descendant", process);
+    for (const auto& [pid, process] : all)
+        if (pid != ::getpid() && process.state != 'Z' && has_in_environment(pid, mark_))
+            note("process of this case", process);
+    if (const pid_t pid = unreaped_child(); pid != 0 && found.empty())
+        left << "unreaped child: " << pid << '\n';
+
+    const auto descriptors = open_descriptors();
+    for (const auto& [fd, target] : descriptors)
+        if (const auto before = descriptors_.find(fd); before == descriptors_.end())
+            left << "open descriptor: " << fd << " -> " << target << '\n';
+        else if (before->second != target)
+            left << "changed descriptor: " << fd << " -> " << target << ", was " << before->second
+                 << '\n';
+    for (const auto& [fd, target] : descriptors_)
+        if (descriptors.count(fd) == 0)
+            left << "closed descriptor: " << fd << " -> " << target << '\n';
+
+    for (const auto& [directory, before] : files_)
+        for (const auto& name : names_in(directory))
+            if (before.count(name) == 0 && counts(directory, name))
+                left << "file: " << directory << '/' << name << '\n';
+    return left.str();
+}
+
+}  // namespace cohort_test

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: BSL-1.0
+#define DOCTEST_CONFIG_IMPLEMENT
+#include <doctest/doctest.h>
+
+#include "scratch.hpp"
+
+#include <cohort/worker.hpp>
+
+#include <cstdlib>
+
+// The owners of an exception are counted inside libstdc++.so, where ThreadSanitizer does not look:
+// it takes the last release, on another thread than the throw, for a race.
+extern "C" const char* __tsan_default_suppressions() {
+    return "race:std::__exception_ptr::exception_ptr::_M_release\n";
+}
+
+int main(int argc, char** argv) {
+    cohort::worker_main(argc, argv);
+    // Every file that a case or the library leaves in the temporary directory is then one of ours.
+    const cohort_test::scratch_directory temporary;
+    ::setenv("TMPDIR", temporary.path().c_str(), 1);
+    doctest::Context context(argc, argv);
+    return context.run();
+}

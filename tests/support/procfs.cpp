@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "procfs.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <sstream>
+#include <system_error>
+
+#include <unistd.h>
+
+namespace fs = std::filesystem;
+
+namespace cohort_test {
+
+namespace {
+
+/// As much as can be read: a process may end meanwhile, and reading its files fails then (ESRCH).
+std::string contents(const fs::path& path) {
+    std::ifstream file(path, std::ios::binary);
+    std::ostringstream text;
+    text << file.rdbuf();  // catches what the buffer throws
+    return text.str();
+}
+
+std::optional<int> number_of(const std::string& name) {
+    int value = 0;
+    const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), value);
+    if (error != std::errc() || end != name.data() + name.size())
+        return std::nullopt;
+    return value;
+}
+
+/// "pid (name) state ppid ... start time": the name may hold spaces and parentheses.
+std::optional<process_info> parse_stat(const std::string& text) {
+    const auto open = text.find('(');
+    const auto close = text.rfind(')');
+    if (open == std::string::npos || close == std::string::npos || close < open)
+        return std::nullopt;
+    process_info process;
+    process.name = text.substr(open + 1, close - open - 1);
+    std::istringstream rest(text.substr(close + 1));
+    std::string skipped;
+    rest >> process.state >> process.parent;
+    for (int field = 5; field < 22; ++field)
+        rest >> skipped;
+    rest >> process.started;
+    if (!rest)
+        return std::nullopt;
+    return process;
+}
+
+}  // namespace
+
+std::map<pid_t, process_info> all_processes() {
+    std::map<pid_t, process_info> all;
+    for (const auto& name : names_in("/proc")) {
+        const auto pid = number_of(name);
+        if (!pid)
+            continue;
+        if (auto process = parse_stat(contents("/proc/" + name + "/stat"))) {
+            process->pid = *pid;
+            all.emplace(*pid, std::move(*process));
+        }
+    }
+    return all;
+}
+
+std::vector<process_info> descendants_of(pid_t ancestor, const std::map<pid_t, process_info>& all) {
+    std::set<pid_t> family{ancestor};
+    std::vector<process_info> found;
+    for (bool grew = true; grew;) {
+        grew = false;
+        for (const auto& [pid, process] : all)
+            if (family.count(process.parent) != 0 && family.insert(pid).second) {
+                found.push_back(process);
+                grew = true;
+            }
+    }
+    return found;
+}
+
+bool has_in_environment(pid_t pid, const std::string& variable) {
+    // Each variable then has a NUL before and after it.
+    std::string environment(1, '\0');
+    environment += contents("/proc/" + std::to_string(pid) + "/environ");
+    std::string wanted(1, '\0');
+    wanted += variable;
+    wanted += '\0';
+    return environment.find(wanted) != std::string::npos;
+}
+
+std::map<int, std::string> open_descriptors() {
+    std::map<int, std::string> open;
+    for (const auto& name : names_in("/proc/self/fd")) {
+        std::error_code gone;  // the descriptor that read the directory
+        const auto target = fs::read_symlink("/proc/self/fd/" + name, gone);
+        if (!gone)
+            open.emplace(number_of(name).value_or(-1), target.string());
+    }
+    return open;
+}
+
+std::set<std::string> names_in(const std::string& directory) {
+    std::set<std::string> names;
+    std::error_code error;
+    for (fs::directory_iterator at(directory, error), end; !error && at != end; at.increment(error))
+        names.insert(at->path().filename().string());
+    return names;
+}
+
+std::string describe(const process_info& process) {
+    const std::string folder = "/proc/" + std::to_string(process.pid);
+    std::string command = contents(folder + "/cmdline");
+    std::replace(command.begin(), command.end(), '\0', ' ');
+    std::ostringstream text;
+    text << process.pid << " (" << process.name << ") " << process.state << ", child of "
+         << process.parent << ": " << command.substr(0, 300) << '[' << contents(folder + "/wchan")
+         << ']';
+    return text.str();
+}
+
+std::string describe_this_process() {
+    std::ostringstream text;
+    for (const auto& thread : names_in("/proc/self/task")) {
+        const std::string folder = "/proc/self/task/" + thread;
+        text << "thread " << thread << ' ' << contents(folder + "/comm") << "    in ["
+             << contents(folder + "/wchan") << "] system call " << contents(folder + "/syscall");
+    }
+    for (const auto& process : descendants_of(::getpid(), all_processes()))
+        text << "process " << describe(process) << '\n';
+    return text.str();
+}
+
+}  // namespace cohort_test

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <sys/types.h>
+
+// What /proc tells, read as a whole each time. For tests only: slow and simple.
+namespace cohort_test {
+
+/// One process as /proc/<pid>/stat has it. The start time tells a process from a later one of the
+/// same number.
+class process_info {
+public:
+    pid_t pid = 0;
+    pid_t parent = 0;
+    char state = '?';
+    unsigned long long started = 0;
+    std::string name;
+};
+
+/// Every process that this one may look at.
+std::map<pid_t, process_info> all_processes();
+/// All that descend from `ancestor` now; zombies are among them.
+std::vector<process_info> descendants_of(pid_t ancestor, const std::map<pid_t, process_info>& all);
+/// True when the process was executed with `variable` ("K=v") in its environment.
+bool has_in_environment(pid_t pid, const std::string& variable);
+/// This process's descriptors: the number and what it refers to.
+std::map<int, std::string> open_descriptors();
+/// The names in a directory.
+std::set<std::string> names_in(const std::string& directory);
+
+/// "12345 (sleep) S, child of 77: /bin/sleep 1000 [do_wait]": for a person.
+std::string describe(const process_info& process);
+/// Each thread of this process with its name and where it waits in the kernel; each descendant.
+std::string describe_this_process();
+
+}  // namespace cohort_test

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "scratch.hpp"
+
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <stdexcept>
+#include <system_error>
+
+#include <sys/stat.h>
+
+namespace fs = std::filesystem;
+
+namespace cohort_test {
+
+scratch_directory::scratch_directory()
+    : path_((fs::temp_directory_path() / "cohort-test-XXXXXX").string()) {
+    if (::mkdtemp(path_.data()) == nullptr)
+        throw std::system_error(errno, std::generic_category(), "mkdtemp " + path_);
+}
+
+scratch_directory::~scratch_directory() {
+    std::error_code ignored;  // what stays is seen by the leak guard
+    fs::remove_all(path_, ignored);
+}
+
+std::string scratch_directory::write(std::string_view name, std::string_view text,
+                                     unsigned mode) const {
+    const auto path = file(name);
+    {
+        std::ofstream out(path, std::ios::binary | std::ios::trunc);
+        out << text;
+        out.close();
+        if (!out)
+            throw std::runtime_error("cannot write " + path);
+    }
+    if (::chmod(path.c_str(), mode) != 0)
+        throw std::system_error(errno, std::generic_category(), "chmod " + path);
+    return path;
+}
+
+std::string read_file(const std::string& path) {
+    std::ifstream file(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+}  // namespace cohort_test

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace cohort_test {
+
+/// A directory of its own for a test case, removed with all that is in it.
+class scratch_directory {
+public:
+    scratch_directory();
+    scratch_directory(const scratch_directory&) = delete;
+    scratch_directory& operator=(const scratch_directory&) = delete;
+    ~scratch_directory();
+
+    const std::string& path() const noexcept { return path_; }
+    /// The path of a file in it.
+    std::string file(std::string_view name) const { return path_ + "/" + std::string(name); }
+    /// Writes a file and gives its path; `mode` as for chmod.
+    std::string write(std::string_view name, std::string_view text, unsigned mode = 0644) const;
+
+private:
+    std::string path_;
+};
+
+/// The whole file; empty when it cannot be read.
+std::string read_file(const std::string& path);
+
+}  // namespace cohort_test

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: BSL-1.0
+"""Adds up what Meson's logs say: summary.py flavour=testlog.json ...
+
+Shows the output of every program that failed and the reason of every skip. A program that crashed, timed out
+or ended without its own count is one failure on top of those that it counted."""
+
+import json
+import os
+import re
+import sys
+
+COUNT = re.compile(r"^\[cases\] (\d+) passed, (\d+) failed, (\d+) skipped$", re.MULTILINE)
+SKIP = re.compile(r"^\[skipped\] (.*)$", re.MULTILINE)
+
+
+def entries(path):
+    if not os.path.exists(path):
+        return [{"name": path, "result": "ERROR", "stdout": "", "stderr": "Meson wrote no log"}]
+    with open(path, encoding="utf-8", errors="replace") as log:
+        return [json.loads(line) for line in log if line.strip()]
+
+
+def counts_of(entry):
+    """(passed, failed, skipped) of one program."""
+    found = COUNT.findall(entry.get("stdout") or "")
+    passed, failed, skipped = (int(n) for n in found[-1]) if found else (0, 0, 0)
+    result = entry["result"]
+    if result == "SKIP":
+        return passed, failed, skipped + 1
+    if result != "OK" and failed == 0 or not found:
+        failed += 1
+    return passed, failed, skipped
+
+
+def main(arguments):
+    total = [0, 0, 0]
+    for argument in arguments:
+        flavour, path = argument.split("=", 1)
+        for entry in entries(path):
+            counts = counts_of(entry)
+            title = f"{flavour}/{entry['name']}"
+            print(f"{title}: {counts[0]} passed, {counts[1]} failed, {counts[2]} skipped"
+                  f" ({entry.get('duration', 0):.1f} s)")
+            for skip in SKIP.findall(entry.get("stdout") or ""):
+                print(f"    skipped: {skip}")
+            if counts[1] > 0:
+                print(f"--- output of {title} ({entry['result']},"
+                      f" exit code {entry.get('returncode')}) ---")
+                print(entry.get("stdout") or "", entry.get("stderr") or "", sep="\n")
+                print("--- end ---")
+            total = [a + b for a, b in zip(total, counts)]
+    print(f"{total[0]} passed, {total[1]} failed, {total[2]} skipped", flush=True)
+    return 1 if total[1] > 0 else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

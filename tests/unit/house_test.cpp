@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: BSL-1.0
+// The rules of the house that a compiler does not check: which file may include which, how long a
+// file may be, and that nothing blocks on a process.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <regex>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace fs = std::filesystem;
+
+namespace {
+
+const fs::path root = COHORT_SOURCE_DIR;
+
+/// From the top down: a file of a room may include its own room's files and those of rooms below.
+const std::vector<std::string> rooms{"group",  "engine",  "start",  "worker", "lifecycle",
+                                     "record", "reactor", "values", "sys"};
+
+/// From the top down: a public header may include only those that stand below it.
+const std::vector<std::string> headers{
+    "cohort.hpp",
+    "spawn.hpp",
+    "detail/work.hpp",
+    "group.hpp",
+    "detail/deliver.hpp",
+    "detail/operation.hpp",
+    "detail/completion_service.hpp",
+    "detail/group_handle.hpp",
+    "function.hpp",
+    "detail/result.hpp",
+    "detail/function_traits.hpp",
+    "detail/codec.hpp",
+    "detail/codec_containers.hpp",
+    "detail/codec_scalars.hpp",
+    "detail/codec_core.hpp",
+    "detail/codec_error.hpp",
+    "detail/engine.hpp",
+    "command.hpp",
+    "options.hpp",
+    "detail/plan.hpp",
+    "detail/where_it_runs.hpp",
+    "detail/argument_text.hpp",
+    "detail/placement.hpp",
+    "detail/registration.hpp",
+    "format.hpp",
+    "capabilities.hpp",
+    "errors.hpp",
+    "outcome.hpp",
+    "exit_status.hpp",
+    "worker.hpp",
+    "detail/duration.hpp",
+    "detail/config.hpp",
+};
+
+/// Headers that know Asio or user code: the compiled library must not see them.
+const std::set<std::string> user_side{
+    "cohort.hpp",
+    "spawn.hpp",
+    "group.hpp",
+    "detail/work.hpp",
+    "detail/deliver.hpp",
+    "detail/operation.hpp",
+    "detail/completion_service.hpp",
+};
+
+struct source_file {
+    std::string path;  // relative to the root
+    std::vector<std::string> lines;
+};
+
+std::vector<source_file> files_in(const std::string& folder) {
+    std::vector<source_file> found;
+    for (const auto& entry : fs::recursive_directory_iterator(root / folder)) {
+        const auto extension = entry.path().extension();
+        if (extension != ".hpp" && extension != ".cpp")
+            continue;
+        source_file file{fs::relative(entry.path(), root).string(), {}};
+        std::ifstream in(entry.path());
+        for (std::string line; std::getline(in, line);)
+            file.lines.push_back(line);
+        found.push_back(std::move(file));
+    }
+    REQUIRE_FALSE(found.empty());
+    return found;
+}
+
+std::vector<std::string> includes_of(const source_file& file) {
+    static const std::regex include(R"re(^\s*#\s*include\s*[<"]([^>"]+)[>"])re");
+    std::vector<std::string> found;
+    for (const auto& line : file.lines)
+        if (std::smatch match; std::regex_search(line, match, include))
+            found.push_back(match[1]);
+    return found;
+}
+
+/// The place in a list; its size for what is not in it.
+std::size_t place(const std::vector<std::string>& list, const std::string& name) {
+    return static_cast<std::size_t>(std::find(list.begin(), list.end(), name) - list.begin());
+}
+
+bool starts_with(const std::string& text, const std::string& start) {
+    return text.rfind(start, 0) == 0;
+}
+
+std::string room_of(const std::string& include) { return include.substr(0, include.find('/')); }
+
+}  // namespace
+
+TEST_CASE("house: a room includes only rooms below it, and no Asio") {
+    for (const auto& file : files_in("src")) {
+        const auto own = place(rooms, room_of(file.path.substr(4)));
+        CHECK_MESSAGE(own < rooms.size(), file.path << " is in no room");
+        for (const auto& include : includes_of(file)) {
+            INFO(file.path << " includes " << include);
+            CHECK_FALSE(starts_with(include, "asio"));
+            if (starts_with(include, "cohort/"))
+                CHECK(user_side.count(include.substr(7)) == 0);
+            else if (const auto at = place(rooms, room_of(include)); at < rooms.size())
+                if (fs::exists(root / "src" / include))  // <sys/mman.h> is not of room sys
+                    CHECK(at >= own);
+        }
+    }
+}
+
+TEST_CASE("house: a public header includes only public headers below it") {
+    for (const auto& file : files_in("include")) {
+        const auto own = place(headers, file.path.substr(std::string("include/cohort/").size()));
+        CHECK_MESSAGE(own < headers.size(), file.path << " has no place in the table");
+        for (const auto& include : includes_of(file)) {
+            INFO(file.path << " includes " << include);
+            CHECK_FALSE(fs::exists(root / "src" / include));
+            if (starts_with(include, "cohort/"))
+                CHECK(place(headers, include.substr(7)) > own);
+        }
+    }
+}
+
+TEST_CASE("house: headers have at most 300 lines, sources 350, and each names its licence") {
+    for (const std::string folder : {"include", "src", "tests", "examples"})
+        for (const auto& file : files_in(folder)) {
+            INFO(file.path);
+            const bool header = file.path.ends_with(".hpp");
+            CHECK(file.lines.size() <= (header ? 300U : 350U));
+            REQUIRE_FALSE(file.lines.empty());
+            CHECK(file.lines[0] == "// SPDX-License-Identifier: BSL-1.0");
+        }
+}
+
+TEST_CASE("house: nothing waits for a process in a call that blocks") {
+    const std::regex waitid(R"re(\b(waitid|SYS_waitid)\b)re");
+    for (const std::string folder : {"include", "src"})
+        for (const auto& file : files_in(folder))
+            for (std::size_t i = 0; i < file.lines.size(); ++i) {
+                const auto code = file.lines[i].substr(0, file.lines[i].find("//"));
+                INFO(file.path << ':' << i + 1 << ": " << code);
+                CHECK_FALSE(
+                    std::regex_search(code, std::regex(R"re(\b(waitpid|wait[34])\s*\()re")));
+                if (!std::regex_search(code, waitid))
+                    continue;
+                // The options may stand on the lines that follow.
+                std::string call = code;
+                for (std::size_t j = i + 1; j < file.lines.size() && j < i + 4; ++j)
+                    call += file.lines[j];
+                CHECK(call.find("WNOHANG") != std::string::npos);
+            }
+}

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "sys/pidfd.hpp"
+#include "sys/tiers.hpp"
+#include "sys_support.hpp"
+
+#include <csignal>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+using namespace cohort;
+using namespace cohort::test;
+using sys::child_state;
+using sys::reap_result;
+
+namespace {
+
+/// A forked child, seen through its pidfd only.
+template <class Body>
+sys::unique_fd start(Body body) {
+    std::error_code error;
+    sys::unique_fd pidfd = sys::open_pidfd(fork_child(body), error);
+    REQUIRE_FALSE(error);
+    CHECK(::fcntl(pidfd.get(), F_GETFD) == FD_CLOEXEC);
+    return pidfd;
+}
+
+int wait_for_ever() {
+    for (;;)
+        ::pause();
+}
+
+reap_result try_reap(int pidfd) {
+    exit_status status;
+    rusage usage;
+    return sys::reap(pidfd, status, usage);
+}
+
+}  // namespace
+
+TEST_CASE("open_pidfd: a pid that cannot be is an error") {
+    std::error_code error;
+    CHECK_FALSE(sys::open_pidfd(-1, error));
+    CHECK(error.value() == EINVAL);
+    const pid_t gone = fork_child([] { return 0; });
+    ::waitpid(gone, nullptr, 0);
+    CHECK_FALSE(sys::open_pidfd(gone, error));
+    CHECK(error.value() == ESRCH);
+}
+
+TEST_CASE("reap: a running child is not yet there, an ended one gives its code and its usage") {
+    const no_leftovers guard;
+    pipe_ends gate = make_pipe();
+    const auto child = start([&] {
+        gate.writer.reset();
+        char byte;
+        return ::read(gate.reader.get(), &byte, 1) == 0 ? 7 : 1;
+    });
+    CHECK(try_reap(child.get()) == reap_result::not_yet);
+    CHECK(sys::state_of_child(child.get()) == child_state::alive);
+    CHECK_FALSE(sys::holds_zombie(child.get()));
+    gate.writer.reset();
+    REQUIRE(await_event(child.get()));
+    CHECK(sys::state_of_child(child.get()) == child_state::zombie);
+    CHECK(sys::holds_zombie(child.get()));
+    exit_status status;
+    rusage usage{};
+    CHECK(sys::reap(child.get(), status, usage) == reap_result::reaped);
+    CHECK(status == exit_status::from_code(7));
+    CHECK(usage.ru_maxrss > 0);
+    CHECK(sys::state_of_child(child.get()) == child_state::not_ours);
+}
+
+TEST_CASE("reap: a child that a signal ended gives that signal") {
+    const no_leftovers guard;
+    const auto child = start(wait_for_ever);
+    CHECK_FALSE(sys::send_signal(child.get(), SIGUSR1));
+    CHECK(await_exit(child.get()) == exit_status::from_signal(SIGUSR1, false));
+}
+
+TEST_CASE("reap: what somebody else has reaped is lost, and no descriptor is an error") {
+    const no_leftovers guard;
+    const auto child = start([] { return 0; });
+    REQUIRE(::waitpid(-1, nullptr, 0) > 0);
+    CHECK(try_reap(child.get()) == reap_result::lost);
+    CHECK(try_reap(-1) == reap_result::error);
+    CHECK((errno == EBADF || errno == EINVAL));
+    CHECK(sys::state_of_child(-1) == child_state::not_ours);
+}
+
+TEST_CASE("state_of_child: somebody else's process is not ours") {
+    std::error_code error;
+    const auto parent = sys::open_pidfd(::getppid(), error);
+    REQUIRE_FALSE(error);
+    CHECK(sys::state_of_child(parent.get()) == child_state::not_ours);
+}
+
+TEST_CASE("send_signal: it reports a wrong descriptor, a wrong signal and a reaped process") {
+    const no_leftovers guard;
+    const auto child = start(wait_for_ever);
+    CHECK(sys::send_signal(-1, SIGTERM).value() == EBADF);
+    CHECK(sys::send_signal(child.get(), 1000).value() == EINVAL);
+    CHECK_FALSE(sys::send_signal(child.get(), SIGKILL));
+    await_exit(child.get());
+    CHECK(sys::send_signal(child.get(), SIGKILL).value() == ESRCH);
+}
+
+TEST_CASE("send_signal_to_group: it reaches the group also when its leader is a zombie") {
+    if (!sys::current_tiers().pidfd_group.best) {
+        MESSAGE("skipped: " << sys::current_tiers().pidfd_group.reason);
+        return;
+    }
+    const no_leftovers guard;
+    pipe_ends member = make_pipe();  // ends when the last process that holds the writer does
+    const auto leader = start([] {
+        ::setpgid(0, 0);
+        if (::fork() == 0)
+            wait_for_ever();
+        return 0;
+    });
+    member.writer.reset();
+    REQUIRE(await_event(leader.get()));
+    CHECK(sys::holds_zombie(leader.get()));
+    CHECK_FALSE(sys::send_signal_to_group(leader.get(), SIGKILL));
+    CHECK(await_event(member.reader.get()));
+    await_exit(leader.get());
+}
+
+TEST_CASE("send_signal_to_group: a process that leads no group is ESRCH, never its group") {
+    if (!sys::current_tiers().pidfd_group.best) {
+        MESSAGE("skipped: " << sys::current_tiers().pidfd_group.reason);
+        return;
+    }
+    const no_leftovers guard;
+    const auto child = start(wait_for_ever);
+    CHECK(sys::send_signal_to_group(child.get(), SIGKILL).value() == ESRCH);
+    CHECK_FALSE(sys::send_signal(child.get(), SIGKILL));
+    await_exit(child.get());
+}
+
+TEST_CASE("stolen_status: it is empty until somebody has reaped, then what that one saw") {
+    if (!sys::current_tiers().pidfd_info.best) {
+        MESSAGE("skipped: " << sys::current_tiers().pidfd_info.reason);
+        return;
+    }
+    const no_leftovers guard;
+    const auto exited = start([] { return 9; });
+    REQUIRE(await_event(exited.get()));
+    CHECK_FALSE(sys::stolen_status(exited.get()));
+    REQUIRE(::waitpid(-1, nullptr, 0) > 0);
+    CHECK(sys::stolen_status(exited.get()) == exit_status::from_code(9));
+
+    const auto killed = start(wait_for_ever);
+    CHECK_FALSE(sys::stolen_status(killed.get()));
+    CHECK_FALSE(sys::send_signal(killed.get(), SIGKILL));
+    REQUIRE(::waitpid(-1, nullptr, 0) > 0);
+    CHECK(sys::stolen_status(killed.get()) == exit_status::from_signal(SIGKILL, false));
+    CHECK_FALSE(sys::stolen_status(-1));
+}
+
+TEST_CASE("stolen_status: it finds the status that an ignored SIGCHLD throws away") {
+    if (!sys::current_tiers().pidfd_info.best) {
+        MESSAGE("skipped: " << sys::current_tiers().pidfd_info.reason);
+        return;
+    }
+    CHECK(in_fork([] {
+              ::signal(SIGCHLD, SIG_IGN);
+              pipe_ends gate = make_pipe();
+              const auto child = start([&] {
+                  gate.writer.reset();
+                  char byte;
+                  return ::read(gate.reader.get(), &byte, 1) == 0 ? 5 : 1;
+              });
+              gate.writer.reset();
+              if (!await_event(child.get(), 0))  // POLLHUP: reaped, by nobody
+                  return 1;
+              if (try_reap(child.get()) != reap_result::lost)
+                  return 2;
+              return sys::stolen_status(child.get()) == exit_status::from_code(5) ? 0 : 3;
+          }) == 0);
+}
+
+TEST_CASE("knows_pidfd_info: no pidfd is an error") {
+    CHECK_FALSE(sys::knows_pidfd_info(-1));
+    CHECK(errno == EBADF);
+}

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "reactor_support.hpp"
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdio>
+#include <ctime>
+#include <type_traits>
+
+#include <liburing.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/resource.h>
+
+using namespace reactor_test;
+
+namespace {
+
+constexpr int cannot_filter = 77;
+
+/// From now on system call `number` fails with `error` in this process.
+void deny(long number, int error) {
+    sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<unsigned>(number), 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | static_cast<unsigned>(error)),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    const sock_fprog program{std::size(code), code};
+    if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+        ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
+        ::_exit(cannot_filter);
+}
+
+/// In a process of its own, for what cannot be undone.
+template <class Function>
+void in_a_fork(Function holds) {
+    std::fflush(nullptr);  // not twice
+    const pid_t pid = ::fork();
+    if (pid == 0)
+        ::_exit(holds() ? 0 : 1);
+    int status = 0;
+    REQUIRE(::waitpid(pid, &status, 0) == pid);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == cannot_filter)
+        MESSAGE("skipped: no seccomp filter can be installed here");
+    else
+        CHECK(status == 0);
+}
+
+template <class Function>
+int error_of(Function function) {
+    try {
+        function();
+    } catch (const std::system_error& e) {
+        return e.code().value();
+    }
+    return 0;
+}
+
+bool same(const std::string& text, const std::string& expected) {
+    if (text.starts_with(expected) && text.empty() == expected.empty())
+        return true;
+    std::fprintf(stderr, "got \"%s\", expected \"%s\"\n", text.c_str(), expected.c_str());
+    return false;
+}
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("reactor: without descriptors making one throws and leaks none", TestType,
+                   BODIES) {
+    const clean guard;
+    if (!TestType::make())
+        return;
+    in_a_fork([] {
+        // The undefined-behaviour sanitizer needs a pipe to look at a type for the first time.
+        if (error_of([] { throw std::system_error(1, std::system_category(), ""); }) != 1)
+            return false;
+        const int before = open_descriptors();
+        const int free = ::dup(0);
+        ::close(free);
+        for (int more = 0;; ++more) {
+            rlimit limit{};
+            ::getrlimit(RLIMIT_NOFILE, &limit);
+            limit.rlim_cur = static_cast<rlim_t>(free + more);
+            ::setrlimit(RLIMIT_NOFILE, &limit);
+            const int error = error_of([] {
+                std::is_same_v<TestType, io_uring_body> ? cohort::reactor::make_io_uring()
+                                                        : cohort::reactor::make_epoll();
+            });
+            limit.rlim_cur = limit.rlim_max;
+            ::setrlimit(RLIMIT_NOFILE, &limit);
+            if (open_descriptors() != before || (error != 0 && error != EMFILE))
+                return false;
+            if (error == 0)
+                return more == 2;  // two descriptors: the queue and the eventfd
+        }
+    });
+}
+
+TEST_CASE("reactor: the probe names the denied call and why") {
+    if (!io_uring_body::make())
+        return;
+    using cohort::reactor::probe_io_uring;
+    in_a_fork([] {
+        deny(SYS_io_uring_setup, EPERM);
+        return same(probe_io_uring(), "io_uring_setup: Operation not permitted (");
+    });
+    in_a_fork([] {
+        deny(SYS_io_uring_setup, ENOSYS);
+        return same(probe_io_uring(), "io_uring_setup: Function not implemented");
+    });
+    in_a_fork([] {
+        deny(SYS_io_uring_enter, EPERM);
+        return same(probe_io_uring(), "io_uring_enter: Operation not permitted (");
+    });
+    in_a_fork([] {
+        deny(SYS_io_uring_enter, ENOSYS);
+        return same(probe_io_uring(), "io_uring_enter: Function not implemented");
+    });
+}
+
+TEST_CASE("reactor: io_uring_register denied alone does not matter") {
+    if (!io_uring_body::make())
+        return;
+    for (const int error : {EPERM, ENOSYS})
+        in_a_fork([error] {
+            deny(SYS_io_uring_register, error);
+            return same(cohort::reactor::probe_io_uring(), "");
+        });
+}
+
+TEST_CASE("reactor: too little lockable memory is a reason, not a crash") {
+    if (!io_uring_body::make())
+        return;
+    in_a_fork([] {
+        const rlimit none{0, 0};
+        ::setrlimit(RLIMIT_MEMLOCK, &none);
+        if (::geteuid() == 0 && ::setresuid(65534, 65534, 65534) != 0)
+            return false;
+        // Which kernels count a ring differs.
+        const std::string why = cohort::reactor::probe_io_uring();
+        return why.empty() || same(why, "io_uring_setup: Cannot allocate memory (RLIMIT_MEMLOCK");
+    });
+}
+
+TEST_CASE("reactor: a ring denied later ends wait with the reason") {
+    if (!io_uring_body::make())
+        return;
+    in_a_fork([] {
+        const auto r = cohort::reactor::make_io_uring();
+        deny(SYS_io_uring_enter, EPERM);
+        events found;
+        return error_of([&] { r->wait(clock_type::now() + bound, found); }) == EPERM;
+    });
+}
+
+TEST_CASE("reactor: without epoll_pwait2 deadlines are kept, and not waited for by spinning") {
+    in_a_fork([] {
+        deny(SYS_epoll_pwait2, EPERM);
+        const auto r = cohort::reactor::make_epoll();
+        const auto start = clock_type::now();
+        const std::clock_t used = std::clock();
+        for (int i = 0; i < 40; ++i) {
+            const auto until = clock_type::now() + 900us;
+            events found;
+            r->wait(until, found);
+            if (clock_type::now() < until)
+                return false;
+        }
+        const std::chrono::duration<double> span = clock_type::now() - start;
+        const bool idle = double(std::clock() - used) / CLOCKS_PER_SEC < span.count() / 10;
+        r->wake();
+        events found;
+        r->wait(clock_type::time_point::max(), found);
+        r->wake();
+        r->wait(std::nullopt, found);
+        return idle;
+    });
+}
+
+TEST_CASE("reactor: what the kernel cancelled unasked is made again") {
+    const clean guard;
+    const auto r = io_uring_body::make();
+    if (!r)
+        return;
+    const child one;
+    CHECK_FALSE(r->watch(1, one.pidfd));
+    CHECK(poll(*r).empty());
+    int ring = -1;
+    for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd"))
+        if (std::error_code gone; read_symlink(entry, gone) == "anon_inode:[io_uring]")
+            ring = std::stoi(entry.path().filename());
+    REQUIRE(ring >= 0);
+    io_uring_sync_cancel_reg all{};
+    all.flags = IORING_ASYNC_CANCEL_ANY | IORING_ASYNC_CANCEL_ALL;
+    all.timeout = {-1, -1};
+    if (::syscall(SYS_io_uring_register, ring, IORING_REGISTER_SYNC_CANCEL, &all, 1) < 0) {
+        MESSAGE("skipped: IORING_REGISTER_SYNC_CANCEL needs Linux 6.0");
+        return;
+    }
+    CHECK(poll(*r).empty());
+    r->wake();
+    events found;
+    r->wait(std::nullopt, found);
+    CHECK(found.empty());
+    {
+        std::jthread waker([&, sleeper = ::gettid()] {
+            wait_until_asleep(sleeper);
+            r->wake();
+        });
+        r->wait(std::nullopt, found);
+    }
+    one.kill_and_leave_zombie();
+    CHECK(wait_for(*r, 1)[0].result == 0);
+}
+
+TEST_CASE("reactor: destroying one with reads under way waits for their cancellation") {
+    const clean guard;
+    int ends[2];
+    REQUIRE(::pipe(ends) == 0);
+    if (const auto r = io_uring_body::make()) {
+        std::byte buffer{};
+        CHECK_FALSE(r->read(1, ends[0], std::span(&buffer, 1), 0));
+        CHECK(poll(*r).empty());
+    }
+    ::close(ends[0]);
+    ::close(ends[1]);
+}

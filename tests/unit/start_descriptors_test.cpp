@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: BSL-1.0
+// Which descriptors a child that was started by exec has, and where.
+#include "start_support.hpp"
+
+#include <sys/resource.h>
+
+using namespace cohort;
+using namespace cohort::test;
+using start::stage;
+
+namespace {
+
+/// Lists its descriptors; the highest of 3 and above that was free is its own.
+launch lister() { return launch({"/bin/ls", "/proc/self/fd"}); }
+
+/// Prints the files that stand at these numbers.
+launch printer(const std::vector<int>& numbers) {
+    std::vector<std::string> words{"/bin/cat"};
+    for (const int number : numbers)
+        words.push_back("/proc/self/fd/" + std::to_string(number));
+    return launch(words);
+}
+
+}  // namespace
+
+TEST_CASE("start: stdio is inherited, nothing else") {
+    const no_leftovers guard;
+    const sys::unique_fd leaky(::open("/dev/null", O_RDONLY));
+    for (const auto& way : all_tiers) {
+        CAPTURE(way.name);
+        const start::start_tier tier = way.tier;
+        launch ls = lister();
+        ls.run(tier);
+        CHECK(ls.output == "0\n1\n2\n3\n");
+    }
+}
+
+TEST_CASE("start: none of 2000 open descriptors leaks, and they stay open here") {
+    for (const auto& way : all_tiers) {
+        CAPTURE(way.name);
+        const start::start_tier tier = way.tier;
+        CHECK(in_fork([&] {
+                  rlimit limit;
+                  ::getrlimit(RLIMIT_NOFILE, &limit);
+                  limit.rlim_cur = limit.rlim_max;
+                  ::setrlimit(RLIMIT_NOFILE, &limit);
+                  if (limit.rlim_max < 2200)
+                      return 0;
+                  int last = -1;
+                  for (int i = 0; i < 2000; ++i)
+                      last = ::open("/dev/null", O_RDONLY);
+                  const auto before = sys::open_descriptors();
+                  launch ls = lister();
+                  ls.order.descriptors = {{7, last - 1000}};
+                  ls.run(tier);
+                  if (ls.output != "0\n1\n2\n3\n7\n")
+                      return 1;
+                  return sys::open_descriptors() == before ? 0 : 2;
+              }) == 0);
+    }
+}
+
+TEST_CASE("start: swapped descriptors arrive where they are asked") {
+    const no_leftovers guard;
+    const auto a = file_at(20, "a");
+    const auto b = file_at(21, "b");
+    for (const auto& way : all_tiers) {
+        CAPTURE(way.name);
+        const start::start_tier tier = way.tier;
+        launch cat = printer({20, 21});
+        cat.order.descriptors = {{20, 21}, {21, 20}};
+        cat.run(tier);
+        CHECK(cat.output == "ba");
+    }
+}
+
+TEST_CASE("start: a rotation, a copy to two places and one that stays all arrive") {
+    const no_leftovers guard;
+    const auto a = file_at(20, "a");
+    const auto b = file_at(21, "b");
+    const auto c = file_at(22, "c");
+    const auto d = file_at(23, "d");
+    for (const auto& way : all_tiers) {
+        CAPTURE(way.name);
+        const start::start_tier tier = way.tier;
+        launch cat = printer({20, 21, 22, 23, 24, 4});
+        cat.order.descriptors = {{20, 22}, {21, 20}, {22, 21}, {23, 23}, {24, 20}, {4, 23}};
+        cat.run(tier);
+        CHECK(cat.output == "cabdad");
+    }
+}
+
+TEST_CASE("start: only the targets are open in the child, not their sources") {
+    const no_leftovers guard;
+    const auto a = file_at(20, "a");
+    const auto b = file_at(21, "b");
+    for (const auto& way : all_tiers) {
+        CAPTURE(way.name);
+        const start::start_tier tier = way.tier;
+        launch ls = lister();
+        ls.order.descriptors = {{21, 20}, {30, 21}};
+        ls.run(tier);
+        CHECK(ls.output == "0\n1\n2\n21\n3\n30\n");
+    }
+}
+
+TEST_CASE("start: stdio can be swapped, and be the source of others") {
+    const no_leftovers guard;
+    const auto in = file_with("in");
+    for (const auto& way : all_tiers) {
+        CAPTURE(way.name);
+        const start::start_tier tier = way.tier;
+        const auto out = file_with("");
+        CHECK(in_fork([&] {
+                  // The other way round than a program expects them.
+                  ::dup2(out.get(), 0);
+                  ::dup2(in.get(), 1);
+                  launch cat = launch({"/bin/cat", "/dev/stdin", "/proc/self/fd/9"});
+                  cat.order.descriptors = {{0, 1}, {1, 0}, {9, 1}};
+                  cat.run(tier);
+                  return cat.status.success() ? 0 : 1;
+              }) == 0);
+        CHECK(text_of(out.get()) == "inin");
+    }
+}
+
+TEST_CASE("start: paths are opened in the working directory") {
+    const no_leftovers guard;
+    temporary_directory directory;
+    const std::string out = directory.file("out");
+    const std::string err = directory.file("err");
+    for (const auto& way : all_tiers) {
+        CAPTURE(way.name);
+        const start::start_tier tier = way.tier;
+        ::unlink(out.c_str());
+        ::unlink(err.c_str());
+        launch shell = launch::shell("cat; echo to out; echo to err >&2");
+        shell.env = {"PATH=/bin"};
+        shell.order.working_directory = directory.path().c_str();
+        shell.order.descriptors = {{0, -1, "/dev/null", O_RDONLY},
+                                   {1, -1, "out", O_WRONLY | O_CREAT | O_APPEND},
+                                   {2, -1, "err", O_WRONLY | O_CREAT}};
+        shell.run(tier);
+        CHECK(shell.status.success());
+        CHECK(text_of(sys::unique_fd(::open(out.c_str(), O_RDONLY)).get()) == "to out\n");
+        CHECK(text_of(sys::unique_fd(::open(err.c_str(), O_RDONLY)).get()) == "to err\n");
+    }
+}
+
+TEST_CASE("start: a path may stand where another move has its source") {
+    const no_leftovers guard;
+    const auto a = file_at(20, "a");
+    for (const auto& way : all_tiers) {
+        CAPTURE(way.name);
+        const start::start_tier tier = way.tier;
+        launch cat = printer({3, 20, 21});
+        cat.order.descriptors = {
+            {20, -1, "/dev/null", O_RDONLY}, {21, 20}, {3, -1, "/dev/null", O_RDONLY}};
+        cat.run(tier);
+        CHECK(cat.output == "a");
+        CHECK(cat.status.success());
+    }
+}
+
+TEST_CASE("start: a host at its limit of descriptors can still start") {
+    for (const auto& way : all_tiers) {
+        CAPTURE(way.name);
+        const start::start_tier tier = way.tier;
+        CHECK(in_fork([&] {
+                  const auto a = file_at(60, "a");
+                  const auto b = file_at(61, "b");
+                  const auto c = file_at(63, "c");
+                  const rlimit few{64, 64};
+                  ::setrlimit(RLIMIT_NOFILE, &few);
+                  launch cat = printer({0, 61, 60, 63});
+                  cat.order.descriptors = {
+                      {0, 63}, {60, 61}, {61, 60}, {63, -1, "/dev/null", O_RDONLY}};
+                  std::vector<sys::unique_fd> hoard;
+                  const sys::unique_fd out = file_with("");
+                  cat.order.descriptors.push_back({1, out.get()});
+                  // Leaves room for the test's own file, its watchdog and the pidfd, all four at
+                  // the limit.
+                  while (*sys::open_descriptors() < 60)
+                      hoard.emplace_back(::open("/dev/null", O_RDONLY));
+                  cat.run(tier);
+                  if (!cat.result.executed)
+                      return 100 + cat.result.error;
+                  return text_of(out.get()) == "cab" ? 0 : 1;
+              }) == 0);
+    }
+}
+
+TEST_CASE("start: without room for the pidfd no child comes to be") {
+    for (const auto& way : all_tiers) {
+        CAPTURE(way.name);
+        const start::start_tier tier = way.tier;
+        CHECK(in_fork([&] {
+                  launch program({"/bin/true"});
+                  start::exec_order order;
+                  char path[] = "/bin/true";
+                  order.candidates = {path};
+                  order.argv = {path, nullptr};
+                  order.envp = {nullptr};
+                  const rlimit none{0, 0};
+                  ::setrlimit(RLIMIT_NOFILE, &none);
+                  const auto result = start_by_exec(order, program.slot, tier);
+                  if (result.failed != stage::clone || result.error != EMFILE || result.pidfd)
+                      return 1;
+                  return program.slot == -1 && ::waitpid(-1, nullptr, __WALL) == -1 ? 0 : 2;
+              }) == 0);
+    }
+}
+
+TEST_CASE("start: a host without stdio gets a pidfd above it and a child without stdio") {
+    for (const auto& way : all_tiers) {
+        CAPTURE(way.name);
+        const start::start_tier tier = way.tier;
+        CHECK(in_fork([&] {
+                  for (const int fd : {0, 1, 2})
+                      ::close(fd);
+                  launch ls = lister();
+                  ls.run(tier);
+                  // ls has its own where stdin would be; 1 is the test's file.
+                  if (ls.output != "0\n1\n")
+                      return 1;
+                  if (ls.pidfd_number < 3 || ls.slot != ls.pidfd_number)
+                      return 2;
+                  launch cat = launch({"/bin/cat", "/dev/stdin", "/dev/fd/2"});
+                  const auto text = file_with("text");
+                  cat.order.descriptors = {{2, text.get()}, {0, -1, "/dev/null", O_RDONLY}};
+                  cat.run(tier);
+                  if (cat.output != "text")
+                      return 3;
+                  return ::fcntl(0, F_GETFD) == -1 && ::fcntl(2, F_GETFD) == -1 ? 0 : 4;
+              }) == 0);
+    }
+}

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include "start/exec.hpp"
+#include "sys/memfd.hpp"
+#include "sys_support.hpp"
+
+#include <csignal>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include <sys/stat.h>
+
+namespace cohort::test {
+
+struct named_tier {
+    std::string_view name;
+    start::start_tier tier;
+};
+inline constexpr named_tier all_tiers[] = {
+    {"clone3, close_range", {true, true}},
+    {"legacy clone, close_range", {false, true}},
+    {"clone3, walk", {true, false}},
+    {"legacy clone, walk", {false, false}},
+};
+
+/// Runs `body` on a thread that is as the starter's: all signals blocked.
+template <class Body>
+void on_starter(Body body) {
+    sigset_t all;
+    sigset_t before;
+    ::sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, &before);
+    std::thread starter(body);
+    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    starter.join();
+}
+
+/// A file in memory that holds `text`.
+inline sys::unique_fd file_with(std::string_view text) {
+    std::error_code error;
+    sys::unique_fd file = sys::make_memfd("test", sys::sealing::allowed, error);
+    REQUIRE_FALSE(error);
+    REQUIRE_FALSE(sys::write_at(file.get(), std::as_bytes(std::span(text)), 0));
+    return file;
+}
+
+/// The same at a number that the test chooses.
+inline sys::unique_fd file_at(int number, std::string_view text) {
+    REQUIRE(::dup3(file_with(text).get(), number, O_CLOEXEC) == number);
+    return sys::unique_fd(number);
+}
+
+inline std::string text_of(int fd) {
+    struct stat file;
+    REQUIRE(::fstat(fd, &file) == 0);
+    std::string text(static_cast<std::size_t>(file.st_size), '\0');
+    REQUIRE(::pread(fd, text.data(), text.size(), 0) == file.st_size);
+    return text;
+}
+
+/// A directory that goes with all that is in it.
+class temporary_directory {
+public:
+    temporary_directory() { REQUIRE(::mkdtemp(path_.data()) != nullptr); }
+    temporary_directory(const temporary_directory&) = delete;
+    temporary_directory& operator=(const temporary_directory&) = delete;
+    ~temporary_directory() {
+        for (const std::string& file : files_)
+            ::unlink(file.c_str());
+        ::rmdir(path_.c_str());
+    }
+
+    const std::string& path() const { return path_; }
+    /// The path of a file to be made in it.
+    std::string file(const char* name) { return files_.emplace_back(path_ + '/' + name); }
+
+private:
+    std::string path_ = "/tmp/cohort-test-XXXXXX";
+    std::vector<std::string> files_;
+};
+
+/// Kills what the slot holds when it is not told in time that the start is over: a start that hangs
+/// fails its test, it does not stop all tests.
+class watchdog {
+public:
+    explicit watchdog(const std::atomic<int>& slot)
+        : thread_([this, &slot] {
+              if (await_event(over_.reader.get(), 0))
+                  return;
+              MESSAGE("a start hung and was killed");
+              (void)sys::send_signal(slot.load(), SIGKILL);
+          }) {}
+    ~watchdog() {
+        over_.writer.reset();  // the other end sees POLLHUP
+        thread_.join();
+    }
+
+private:
+    pipe_ends over_ = make_pipe();
+    std::thread thread_;
+};
+
+/// One start with what the child wrote to its stdout and how it ended.
+struct launch {
+    explicit launch(std::vector<std::string> words) : argv(std::move(words)) {
+        order.parent = ::getpid();
+    }
+    /// A shell that runs `script`.
+    static launch shell(const char* script) { return launch({"/bin/sh", "-c", script}); }
+
+    /// Starts it on a thread of its own, waits for its end there and reaps it.
+    const start::exec_result& run(start::start_tier tier) {
+        sys::unique_fd stdout_file = file_with("");
+        start::exec_order prepared = prepare(stdout_file.get());
+        on_starter([&] {
+            const watchdog dog(slot);
+            if (before_start)
+                before_start();
+            result = start_by_exec(prepared, slot, tier);
+            if (!result.pidfd)
+                return;
+            group = ::getpgid(result.pid);
+            pidfd_number = result.pidfd.get();
+            status = await_exit(result.pidfd.get());
+        });
+        output = text_of(stdout_file.get());
+        result.pidfd.reset();
+        return result;
+    }
+
+    std::vector<std::string> argv;
+    std::vector<std::string> env;
+    start::exec_order order;             // argv, envp and stdout are added to it
+    std::function<void()> before_start;  // called by the starter's thread
+
+    start::exec_result result;
+    std::atomic<int> slot{-1};
+    int pidfd_number = -1;
+    pid_t group = 0;
+    exit_status status;
+    std::string output;
+
+private:
+    start::exec_order prepare(int stdout_fd) {
+        start::exec_order prepared = order;
+        for (std::string& word : argv)
+            prepared.argv.push_back(word.data());
+        prepared.argv.push_back(nullptr);
+        for (std::string& entry : env)
+            prepared.envp.push_back(entry.data());
+        prepared.envp.push_back(nullptr);
+        if (prepared.candidates.empty())
+            prepared.candidates = {argv.at(0).c_str()};
+        bool elsewhere = false;
+        for (const start::descriptor_move& move : prepared.descriptors)
+            elsewhere = elsewhere || move.target == 1;
+        if (!elsewhere)
+            prepared.descriptors.push_back({1, stdout_fd});
+        return prepared;
+    }
+};
+
+}  // namespace cohort::test

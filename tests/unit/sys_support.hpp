@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include "sys/descriptors.hpp"
+#include "sys/pidfd.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdio>
+#include <iterator>
+#include <ostream>  // doctest prints error codes
+#include <string>
+
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace cohort::test {
+
+/// Long enough for any machine; a test that needs it has failed.
+inline constexpr int bound_ms = 30'000;
+
+/// Checks that a test leaves no descriptor open and no child unreaped.
+class no_leftovers {
+public:
+    no_leftovers() : open_(sys::open_descriptors().value()) {}
+    ~no_leftovers() {
+        CHECK(sys::open_descriptors().value() == open_);
+        CHECK(::waitpid(-1, nullptr, WNOHANG | __WALL) == -1);
+        CHECK(errno == ECHILD);
+    }
+
+private:
+    std::uint64_t open_;
+};
+
+/// A forked copy of the test program that runs `body` and exits with what it returns; 98 for a
+/// throw.
+template <class Body>
+pid_t fork_child(Body body) {
+    std::fflush(nullptr);  // or the copy prints it again, where a sanitizer's _exit flushes
+    const pid_t pid = ::fork();
+    if (pid != 0)
+        return pid;
+    try {
+        ::_exit(body());
+    } catch (...) {
+        ::_exit(98);
+    }
+}
+
+/// Runs `body` in a forked copy and returns what it returned, or -1 for a signal.
+template <class Body>
+int in_fork(Body body) {
+    const pid_t pid = fork_child(body);
+    int status = 0;
+    REQUIRE(::waitpid(pid, &status, 0) == pid);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+/// True when the descriptor became readable, or hung up, in time.
+inline bool await_event(int fd, short events = POLLIN) {
+    pollfd wanted{fd, events, 0};
+    return ::poll(&wanted, 1, bound_ms) == 1;
+}
+
+struct pipe_ends {
+    sys::unique_fd reader;
+    sys::unique_fd writer;
+};
+inline pipe_ends make_pipe() {
+    int ends[2];
+    REQUIRE(::pipe2(ends, O_CLOEXEC) == 0);
+    return {sys::unique_fd(ends[0]), sys::unique_fd(ends[1])};
+}
+
+/// Waits for the child and reaps it.
+inline exit_status await_exit(int pidfd) {
+    exit_status status;
+    rusage usage;
+    REQUIRE(await_event(pidfd));
+    REQUIRE(sys::reap(pidfd, status, usage) == sys::reap_result::reaped);
+    return status;
+}
+
+/// From now on the system call `number` fails with `error` in this thread. For forked copies only.
+inline bool deny(long number, int error) {
+    sock_filter program[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<unsigned>(number), 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | static_cast<unsigned>(error)),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    const sock_fprog filter{std::size(program), program};
+    return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+           ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
+}
+
+}  // namespace cohort::test

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "sys/descriptors.hpp"
+#include "sys/fork_mark.hpp"
+#include "sys/memfd.hpp"
+#include "sys/unique_fd.hpp"
+#include "sys_support.hpp"
+
+#include <csignal>
+#include <string>
+#include <vector>
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+using namespace cohort;
+using namespace cohort::test;
+using sys::unique_fd;
+
+namespace {
+
+bool is_open(int fd) { return ::fcntl(fd, F_GETFD) >= 0; }
+bool closes_on_exec(int fd) { return ::fcntl(fd, F_GETFD) == FD_CLOEXEC; }
+
+unique_fd open_null() { return unique_fd(::open("/dev/null", O_RDWR | O_CLOEXEC)); }
+
+std::vector<std::byte> bytes_of(std::size_t count) { return {count, std::byte{'x'}}; }
+
+}  // namespace
+
+TEST_CASE("unique_fd: the last owner closes, and errno stays") {
+    const no_leftovers guard;
+    unique_fd first = open_null();
+    const int number = first.get();
+    unique_fd second = std::move(first);
+    CHECK(first.get() == -1);
+    CHECK(second.get() == number);
+    CHECK(is_open(number));
+    errno = ENOTTY;
+    second.reset();
+    CHECK(errno == ENOTTY);
+    CHECK_FALSE(is_open(number));
+    CHECK_FALSE(second);
+}
+
+TEST_CASE("unique_fd: release gives the number away open, and assignment closes the old one") {
+    const no_leftovers guard;
+    unique_fd owner = open_null();
+    const int old = owner.get();
+    unique_fd other = open_null();
+    const int kept = other.get();
+    owner = std::move(other);
+    CHECK_FALSE(is_open(old));
+    CHECK(owner.release() == kept);
+    CHECK(is_open(kept));
+    owner.reset(kept);
+}
+
+TEST_CASE("memfd: it is close-on-exec and holds what is written at its offset") {
+    const no_leftovers guard;
+    std::error_code error;
+    const unique_fd file = sys::make_memfd("cohort-test", sys::sealing::allowed, error);
+    REQUIRE_FALSE(error);
+    CHECK(closes_on_exec(file.get()));
+    const auto bytes = bytes_of(3 << 20);
+    CHECK_FALSE(sys::write_at(file.get(), bytes, 5));
+    struct stat now;
+    REQUIRE(::fstat(file.get(), &now) == 0);
+    CHECK(now.st_size == (3 << 20) + 5);
+    CHECK(::lseek(file.get(), 0, SEEK_CUR) == 0);
+    CHECK(sys::inode(file.get(), error) == now.st_ino);
+    CHECK_FALSE(error);
+}
+
+TEST_CASE("memfd: it is not executable where the kernel can refuse that") {
+    const no_leftovers guard;
+    const unique_fd probe(::memfd_create("probe", MFD_CLOEXEC | 8U));
+    if (!probe) {
+        MESSAGE("skipped: no MFD_NOEXEC_SEAL here");
+        return;
+    }
+    std::error_code error;
+    const unique_fd file = sys::make_memfd("cohort-test", sys::sealing::allowed, error);
+    CHECK(::fchmod(file.get(), 0700) == -1);
+    CHECK(errno == EPERM);
+}
+
+TEST_CASE("memfd: an unknown MFD_NOEXEC_SEAL is left out") {
+    CHECK(in_fork([] {
+              // Answer EINVAL when the flag is set, as a kernel before 6.3 does.
+              sock_filter program[] = {
+                  BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+                  BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_memfd_create, 0, 3),
+                  BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, args[1])),
+                  BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, 8U, 0, 1),
+                  BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EINVAL),
+                  BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+              };
+              const sock_fprog filter{std::size(program), program};
+              if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+                  ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) != 0)
+                  return 1;
+              std::error_code error;
+              const auto first = sys::make_memfd("a", sys::sealing::allowed, error);
+              if (!first || error)
+                  return 2;
+              const auto second = sys::make_memfd("b", sys::sealing::refused, error);
+              return second && !error ? 0 : 3;
+          }) == 0);
+}
+
+TEST_CASE("memfd: seals are accepted only when they were allowed") {
+    const no_leftovers guard;
+    std::error_code error;
+    const unique_fd open = sys::make_memfd("cohort-test", sys::sealing::allowed, error);
+    CHECK_FALSE(sys::add_seals(open.get(), F_SEAL_WRITE));
+    CHECK(sys::write_at(open.get(), bytes_of(1), 0).value() == EPERM);
+    const unique_fd shut = sys::make_memfd("cohort-test", sys::sealing::refused, error);
+    REQUIRE_FALSE(error);
+    CHECK(sys::add_seals(shut.get(), F_SEAL_WRITE).value() == EPERM);
+}
+
+TEST_CASE("memfd: a name that is too long is EINVAL and leaves nothing open") {
+    const no_leftovers guard;
+    std::error_code error;
+    CHECK_FALSE(sys::make_memfd(std::string(300, 'n').c_str(), sys::sealing::allowed, error));
+    CHECK(error.value() == EINVAL);
+}
+
+TEST_CASE("memfd: without stdio it still gets a number of 3 or higher") {
+    CHECK(in_fork([] {
+              for (const int fd : {0, 1, 2})
+                  ::close(fd);
+              std::error_code error;
+              const auto file = sys::make_memfd("cohort-test", sys::sealing::refused, error);
+              return !error && file.get() >= 3 && closes_on_exec(file.get()) && !is_open(0) ? 0 : 1;
+          }) == 0);
+}
+
+TEST_CASE("memfd: at the limit of descriptors it is EMFILE") {
+    CHECK(in_fork([] {
+              const rlimit none{3, 3};
+              ::setrlimit(RLIMIT_NOFILE, &none);
+              std::error_code error;
+              const auto file = sys::make_memfd("cohort-test", sys::sealing::allowed, error);
+              return !file && error.value() == EMFILE ? 0 : 1;
+          }) == 0);
+}
+
+TEST_CASE("write_at: it goes on after a short write and reports what stops it") {
+    CHECK(in_fork([] {
+              ::signal(SIGXFSZ, SIG_IGN);
+              const rlimit small{10, 10};
+              ::setrlimit(RLIMIT_FSIZE, &small);
+              std::error_code error;
+              const auto file = sys::make_memfd("cohort-test", sys::sealing::allowed, error);
+              error = sys::write_at(file.get(), bytes_of(20), 0);
+              struct stat now;
+              ::fstat(file.get(), &now);
+              return error.value() == EFBIG && now.st_size == 10 ? 0 : 1;
+          }) == 0);
+}
+
+TEST_CASE("memfd: its helpers report a descriptor that is not open") {
+    std::error_code error;
+    CHECK(sys::inode(-1, error) == 0);
+    CHECK(error.value() == EBADF);
+    CHECK(sys::write_at(-1, bytes_of(1), 0).value() == EBADF);
+    CHECK(sys::add_seals(-1, F_SEAL_WRITE).value() == EBADF);
+}
+
+TEST_CASE("descriptors: the count follows what is opened, by both ways") {
+    const no_leftovers guard;
+    const auto before = sys::open_descriptors();
+    REQUIRE(before);
+    CHECK(sys::count_listed_descriptors() == before);
+    {
+        std::vector<unique_fd> more;
+        for (int i = 0; i < 500; ++i)  // more than one page of the listing
+            more.push_back(open_null());
+        CHECK(sys::open_descriptors() == *before + 500);
+        CHECK(sys::count_listed_descriptors() == *before + 500);
+    }
+    CHECK(sys::open_descriptors() == before);
+}
+
+TEST_CASE("descriptors: the count is unknown without /proc") {
+    if (::geteuid() != 0) {
+        MESSAGE("skipped: chroot needs root");
+        return;
+    }
+    CHECK(in_fork([] {
+              if (::chroot("/dev") != 0)
+                  return 1;
+              return sys::open_descriptors() || sys::count_listed_descriptors() ? 2 : 0;
+          }) == 0);
+}
+
+TEST_CASE("descriptors: the limit is the soft one") {
+    CHECK(in_fork([] {
+              rlimit limit;
+              ::getrlimit(RLIMIT_NOFILE, &limit);
+              limit.rlim_cur = 77;
+              ::setrlimit(RLIMIT_NOFILE, &limit);
+              return sys::descriptor_limit() == 77 ? 0 : 1;
+          }) == 0);
+}
+
+TEST_CASE("duplicate: the copy is close-on-exec and above stdio") {
+    const no_leftovers guard;
+    std::error_code error;
+    const unique_fd copy = sys::duplicate(0, error);
+    CHECK_FALSE(error);
+    CHECK(copy.get() >= 3);
+    CHECK(closes_on_exec(copy.get()));
+    CHECK_FALSE(sys::duplicate(-1, error));
+    CHECK(error.value() == EBADF);
+}
+
+TEST_CASE("fork_mark: a forked copy is another process") {
+    const sys::fork_mark mark;
+    CHECK(mark.same_process());
+    CHECK(in_fork([&] { return mark.same_process() ? 1 : 0; }) == 0);
+    CHECK(mark.same_process());
+}
+
+TEST_CASE("fork_mark: without the page, or MADV_WIPEONFORK, it compares pids") {
+    for (const long denied : {SYS_mmap, SYS_madvise}) {
+        CAPTURE(denied);
+        CHECK(in_fork([&] {
+                  if (!deny(denied, EINVAL))
+                      return 1;
+                  const sys::fork_mark mark;
+                  if (!mark.same_process())
+                      return 2;
+                  // Not by the C library's fork, which may need the denied call.
+                  const long pid = ::syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+                  if (pid == 0)
+                      ::_exit(mark.same_process() ? 3 : 0);
+                  int status = -1;
+                  ::waitpid(static_cast<pid_t>(pid), &status, 0);
+                  return WIFEXITED(status) ? WEXITSTATUS(status) : 4;
+              }) == 0);
+    }
+}
