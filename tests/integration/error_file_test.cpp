@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: BSL-1.0
+// What a command says in its error file, and what happens to what it should not have said.
+#include "start_support.hpp"
+
+#include <csignal>
+
+using namespace cohort_test;
+
+namespace {
+
+/// A shell that writes its error file by `script`, then fails.
+cohort::command writer(const std::string& script) {
+    return cohort::command("sh", "-c", script + "\nexit 3");
+}
+
+/// The error that the group throws.
+cohort::error_record error_of(cohort::command work) {
+    const auto thrown = thrown_by<cohort::process_raised_exception>(std::move(work));
+    const auto& worker = thrown.outcomes().at(0);
+    CHECK(worker.cause == cohort::cause::raised);
+    CHECK(worker.status.exit_code() == 3);
+    CHECK(worker.error.value() == thrown.error());
+    CHECK(std::string(thrown.what()) ==
+          "\n\n-- Process 0 terminated with the following error:\n" + thrown.error().trace);
+    return thrown.error();
+}
+
+/// The error when the file holds exactly `bytes`.
+cohort::error_record error_in(const std::string& bytes) {
+    const scratch_directory directory;
+    return error_of(writer("cat " + directory.write("bytes", bytes) + " > $COHORT_ERROR_FILE"));
+}
+
+bool has_python() {
+    static const bool found = [] {
+        try {
+            return ended(cohort::command("python3", "-c", "")).success();
+        } catch (const cohort::spawn_error&) {
+            return false;
+        }
+    }();
+    return found;
+}
+
+constexpr const char* plain_error = R"({"message":"no such data set","type":"data_error"})";
+
+}  // namespace
+
+TEST_CASE("error file: what a command writes is its error, by either variable") {
+    const leak_guard guard;
+    const cohort::error_record expected{"data_error", "no such data set",
+                                        "data_error: no such data set"};
+    const scratch_directory directory;
+    const auto file = directory.write("error", plain_error);
+    CHECK(error_of(writer("cat " + file + " > $COHORT_ERROR_FILE")) == expected);
+    CHECK(error_of(writer("cat " + file + " > $TORCHELASTIC_ERROR_FILE")) == expected);
+    CHECK(error_of(writer("cat " + file + " >> \"$COHORT_ERROR_FILE\"")) == expected);
+}
+
+TEST_CASE("error file: it has a path of its worker's own, that is no file on any disk") {
+    const leak_guard guard;
+    const cohort::command print("sh", "-c", "echo $$ $COHORT_ERROR_FILE $TORCHELASTIC_ERROR_FILE");
+    for (const auto& printed : printed_by_each(print, {}, 3)) {
+        int pid = 0;
+        std::string ours, torchs;
+        std::istringstream(printed) >> pid >> ours >> torchs;
+        CHECK(ours == fmt::format("/proc/{}/fd/60", pid));
+        CHECK(torchs == ours);
+    }
+    // A descriptor that is given at its number moves it.
+    const pipe_pair given;
+    const auto moved = printed_by(cohort::command("sh", "-c", "echo ${COHORT_ERROR_FILE##*/}"),
+                                  cohort::options(1).fd(given.reads(), 60).fd(given.reads(), 61));
+    CHECK(moved == "62\n");
+}
+
+TEST_CASE("error file: the worker's children and their children find it too") {
+    const leak_guard guard;
+    const scratch_directory directory;
+    const auto error = directory.write("error", plain_error);
+    const auto inner =
+        directory.write("inner", "#!/bin/sh\ncat " + error + " > $COHORT_ERROR_FILE\n", 0755);
+    const auto outer = directory.write("outer", "#!/bin/sh\n(sh " + inner + ")\n", 0755);
+    CHECK(error_of(writer("sh " + outer)).message == "no such data set");
+    if (!has_python())
+        return skip("the last check needs python3");
+    // Python closes the descriptors of its children.
+    CHECK(error_of(cohort::command(
+                       "python3", "-c",
+                       "import subprocess, sys; subprocess.run([sys.argv[1]]); sys.exit(3)", outer))
+              .message == "no such data set");
+}
+
+TEST_CASE("error file: each worker has its own, and the first failure in time is thrown") {
+    const leak_guard guard;
+    const pipe_pair ready;  // worker 2 fails when the others are ready to be stopped
+    const auto work = [](int index) {
+        const std::string say = "echo worker $COHORT_INDEX > $COHORT_ERROR_FILE; exit 3";
+        return cohort::command(
+            "sh", "-c",
+            index == 2 ? "read a <&8; read b <&8; " + say
+                       : fmt::format("trap \"{}\" TERM; echo >&9; sleep 1000 & wait", say));
+    };
+    const auto report = ended(cohort::command_for(work),
+                              cohort::options(3).fd(ready.reads(), 8).fd(ready.writes(), 9));
+    for (const auto& worker : report.outcomes) {
+        CHECK(worker.error.value().message == fmt::format("worker {}", worker.index));
+        CHECK(worker.cause == (worker.index == 2 ? cohort::cause::raised : cohort::cause::stopped));
+        CHECK(worker.first_failure == (worker.index == 2));
+    }
+}
+
+TEST_CASE("error file: what a worker that succeeds writes does not count") {
+    const leak_guard guard;
+    const auto report = ended(cohort::command("sh", "-c", "echo oops > $COHORT_ERROR_FILE"));
+    CHECK(report.success());
+    CHECK_FALSE(report.outcomes.at(0).error.has_value());
+    const auto accepted =
+        ended(writer("echo oops > $COHORT_ERROR_FILE"), cohort::options(1).success_codes(3));
+    CHECK(accepted.success());
+    CHECK_FALSE(accepted.outcomes.at(0).error.has_value());
+}
+
+TEST_CASE("error file: an empty or blank one is none") {
+    const leak_guard guard;
+    for (const auto* script :
+         {":", ": > $COHORT_ERROR_FILE", "printf ' \\n\\t' > $COHORT_ERROR_FILE",
+          "truncate -s 100 $COHORT_ERROR_FILE", "truncate -s 100M $COHORT_ERROR_FILE"}) {
+        CAPTURE(script);
+        const auto thrown = thrown_by<cohort::process_exited_exception>(writer(script));
+        CHECK(thrown.exit_code() == 3);
+        CHECK(std::string(thrown.what()) == "process 0 terminated with exit code 3");
+        CHECK(thrown.outcomes().at(0).cause == cohort::cause::exited);
+    }
+}
+
+TEST_CASE("error file: a torn one, or one that is not JSON, is shown as it is") {
+    const leak_guard guard;
+    for (const std::string text : {R"({"message":"no such)", "just a line of text", "{", "[1,2",
+                                   R"({"message":"a"} {"message":"b"})"}) {
+        CAPTURE(text);
+        const auto error = error_in(text);
+        CHECK(error.message == text);
+        CHECK(error.trace == text);
+        CHECK(error.type.empty());
+    }
+    CHECK(error_in(std::string(5000, '[')).message == std::string(5000, '['));
+}
+
+TEST_CASE("error file: JSON of another shape is shown as it is") {
+    const leak_guard guard;
+    for (const std::string text :
+         {"null", "17", R"("text")", "[]", "{}", R"(["message"])", R"({"message":12})",
+          R"({"message":{"message":12}})", R"({"error":"what"})", R"({"message":""})"}) {
+        CAPTURE(text);
+        CHECK(error_in(text).message == text);
+    }
+    const auto odd = error_in(R"({"message":"m","type":7,"trace":["x"],"more":null})");
+    CHECK(odd == cohort::error_record{"", "m", "m"});
+}
+
+TEST_CASE("error file: a message that is not UTF-8 is made so") {
+    const leak_guard guard;
+    CHECK(error_in("{\"message\":\"a\xFF\xC3z\"}").message == "a\xEF\xBF\xBD\xEF\xBF\xBDz");
+    CHECK(error_in("caf\xE9").message == "caf\xEF\xBF\xBD");
+    CHECK(error_in(std::string("a\0b", 3)).message == "a\xEF\xBF\xBD"
+                                                      "b");
+}
+
+TEST_CASE("error file: one of 100 MB gives its beginning and its end") {
+    const leak_guard guard;
+    const auto error =
+        error_of(writer("{ printf '{\"message\":\"the beginning'; head -c 100000000 /dev/zero | tr "
+                        "'\\0' x; printf 'the end\"}'; } > $COHORT_ERROR_FILE"));
+    CHECK(error.message.size() <= (1 << 20));
+    CHECK(error.message.size() > (1 << 19));
+    CHECK(error.message.substr(0, 26) == "{\"message\":\"the beginningx");
+    CHECK(error.message.substr(error.message.size() - 10) == "xthe end\"}");
+
+    const auto sparse = error_of(
+        writer("truncate -s 100G $COHORT_ERROR_FILE; printf 'the end' >> $COHORT_ERROR_FILE"));
+    CHECK(sparse.message.size() <= (1 << 20));
+    CHECK(sparse.message.substr(sparse.message.size() - 7) == "the end");
+}
+
+TEST_CASE("error file: a long but whole record keeps its type, and a bounded message") {
+    const leak_guard guard;
+    const auto error =
+        error_in(R"({"type":"long_error","message":"begin)" + std::string(3 << 20, 'm') + "end\"}");
+    CHECK(error.type == "long_error");
+    CHECK(error.message.size() <= (1 << 20));
+    CHECK(error.message.substr(0, 6) == "beginm");
+    CHECK(error.message.substr(error.message.size() - 4) == "mend");
+    CHECK(error.trace.size() <= (1 << 20));
+}
+
+TEST_CASE("error file: both shapes of torch's @record are understood") {
+    const leak_guard guard;
+    const auto python =
+        error_in(R"({"message": {"message": "ValueError: bad batch",)"
+                 R"( "extraInfo": {"py_callstack": "Traceback (most recent call last)\n)"
+                 R"(  File \"t.py\", line 1\nValueError: bad batch\n",)"
+                 R"( "timestamp": "1700000000"}}})");
+    CHECK(python.type == "ValueError");
+    CHECK(python.message == "bad batch");
+    CHECK(python.trace.rfind("Traceback (most recent call last)\n  File \"t.py\", line 1\n", 0) ==
+          0);
+    CHECK(python.trace.find("ValueError: bad batch") != std::string::npos);
+
+    const auto by_signal = error_in(R"({"message": "Received SIGTERM", "timestamp": 1700000000})");
+    CHECK(by_signal.message == "Received SIGTERM");
+}
+
+TEST_CASE("error file: Python's json module writes what is read here") {
+    const leak_guard guard;
+    if (!has_python())
+        return skip("python3 is not here");
+    // What torch/distributed/elastic/multiprocessing/errors/error_handler.py does.
+    const scratch_directory directory;
+    const auto script = directory.write("record.py", R"(import json, os, sys, time, traceback
+try:
+    raise RuntimeError("caf\u00e9 \u20ac \"quoted\"")
+except Exception as e:
+    data = {"message": {"message": f"{type(e).__name__}: {e}", "extraInfo": {
+        "py_callstack": traceback.format_exc(), "timestamp": str(int(time.time()))}}}
+    with open(os.environ["TORCHELASTIC_ERROR_FILE"], "w") as fp:
+        json.dump(data, fp)
+    sys.exit(3)
+)");
+    const auto error = error_of(cohort::command("python3", script));
+    CHECK(error.type == "RuntimeError");
+    CHECK(error.message == "caf\xC3\xA9 \xE2\x82\xAC \"quoted\"");
+    CHECK(error.trace.find("Traceback (most recent call last)") == 0);
+    CHECK(error.trace.find("record.py") != std::string::npos);
+}
+
+TEST_CASE("error file: a worker that dies by a signal keeps the error that it wrote") {
+    const leak_guard guard;
+    const auto thrown = thrown_by<cohort::process_raised_exception>(
+        cohort::command("sh", "-c", "echo last words > $COHORT_ERROR_FILE; kill -SEGV $$"));
+    CHECK(thrown.error().message == "last words");
+    CHECK(thrown.outcomes().at(0).status.signal() == SIGSEGV);
+}

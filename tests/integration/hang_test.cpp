@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: BSL-1.0
+// Starts that hang: on a FIFO that nobody writes, and on a file system that does not answer.
+#include "start_support.hpp"
+
+#include <asio/bind_cancellation_slot.hpp>
+#include <asio/cancellation_signal.hpp>
+#include <asio/error.hpp>
+#include <asio/posix/stream_descriptor.hpp>
+#include <asio/redirect_error.hpp>
+#include <asio/steady_timer.hpp>
+#include <asio/use_awaitable.hpp>
+
+#include <array>
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <thread>
+
+#include <linux/fuse.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+
+using namespace cohort_test;
+using namespace std::chrono_literals;
+using std::chrono::steady_clock;
+
+namespace {
+
+/// A spawn under way that can be cancelled and waited for.
+class pending_spawn {
+public:
+    template <class Work>
+    pending_spawn(asio::any_io_executor executor, Work work, cohort::options how)
+        : done_(executor, steady_clock::time_point::max()) {
+        cohort::async_spawn(executor, std::move(work), std::move(how),
+                            asio::bind_cancellation_slot(
+                                cancel_.slot(), [this](std::exception_ptr error, cohort::group) {
+                                    end_ = std::move(error);
+                                    done_.cancel();
+                                }));
+    }
+    void cancel(asio::cancellation_type how = asio::cancellation_type::terminal) {
+        cancel_.emit(how);
+    }
+    bool done() const noexcept { return end_.has_value(); }
+    /// Waits for the completion. @return its error
+    asio::awaitable<std::exception_ptr> wait() {
+        asio::error_code ignored;
+        while (!done())
+            co_await done_.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
+        co_return *end_;
+    }
+
+private:
+    asio::steady_timer done_;
+    asio::cancellation_signal cancel_;
+    std::optional<std::exception_ptr> end_;
+};
+
+std::error_code code_of(const std::exception_ptr& error) {
+    try {
+        if (error)
+            std::rethrow_exception(error);
+    } catch (const std::system_error& e) {
+        return e.code();
+    }
+    return {};
+}
+
+/// A FIFO: to open it for reading takes a writer.
+std::string make_fifo(const scratch_directory& directory) {
+    auto path = directory.file("fifo");
+    if (::mkfifo(path.c_str(), 0600) != 0)
+        throw std::system_error(errno, std::generic_category(), "mkfifo");
+    return path;
+}
+
+/// The group starts, keeps a deadline of its own, and is stopped.
+asio::awaitable<void> live_through(cohort::command work) {
+    auto group = co_await cohort::spawn(std::move(work), 2);
+    CHECK_FALSE(co_await group.join(50ms));
+    const auto report = co_await group.stop();
+    CHECK(report.outcomes.size() == 2);
+}
+
+const cohort::command& sleeps() {
+    static const auto& command = *new cohort::command("sleep", 1000);
+    return command;
+}
+
+asio::awaitable<void> others_go_on(std::string fifo) {
+    auto executor = co_await asio::this_coro::executor;
+    auto before = co_await cohort::spawn(sleeps(), 1);
+    pending_spawn hung(executor, cohort::command("cat"), cohort::options(3).stdin_from(fifo));
+    CHECK_FALSE(co_await before.join(50ms));
+    co_await live_through(sleeps());  // by a fresh starter
+    co_await live_through(sleeps());
+    CHECK_FALSE(hung.done());
+    CHECK(before.alive() == 1);
+    hung.cancel();
+    CHECK(code_of(co_await hung.wait()) == asio::error::operation_aborted);
+    CHECK(before.alive() == 1);
+    co_await before.stop();
+}
+
+asio::awaitable<void> started_ones_go_too(std::string fifo) {
+    auto executor = co_await asio::this_coro::executor;
+    ready workers(executor);
+    const auto work = [&fifo](int index) {
+        cohort::command program("sh", "-c", "echo >&9; exec sleep 1000");
+        return index == 2 ? program.stdin_from(fifo) : program;
+    };
+    auto how = cohort::options(4).fd(workers.child_end(), ready::number);
+    pending_spawn hung(executor, cohort::command_for(work), how);
+    co_await workers.wait(2);
+    CHECK_FALSE(hung.done());
+    hung.cancel(asio::cancellation_type::total);
+    CHECK(code_of(co_await hung.wait()) == asio::error::operation_aborted);
+}
+
+asio::awaitable<void> hung_one_goes_on(std::string fifo) {
+    auto executor = co_await asio::this_coro::executor;
+    pending_spawn hung(executor, cohort::command("true"), cohort::options(1).stdin_from(fifo));
+    co_await live_through(sleeps());
+    CHECK_FALSE(hung.done());
+    const open_file writer(fifo, O_RDWR);
+    CHECK(co_await hung.wait() == nullptr);
+}
+
+// --- a file system that does not answer
+
+/// Mounts a FUSE file system, answers its first request, and takes all others without a word: a
+/// process that asks it for anything cannot even be killed, fuse(4).
+class silent_file_system {
+public:
+    explicit silent_file_system(const std::string& path) : path_(path) {
+        const auto data = fmt::format("fd={},rootmode=40000,user_id=0,group_id=0", device_.get());
+        if (::mount("cohort-test", path.c_str(), "fuse", MS_NOSUID | MS_NODEV, data.c_str()) != 0)
+            throw std::system_error(errno, std::generic_category(), "mount");
+        server_ = std::thread([this] { serve(); });
+    }
+    ~silent_file_system() {
+        const std::uint64_t one = 1;
+        (void)!::write(stop_.get(), &one, sizeof one);
+        server_.join();
+        device_.close();  // ends all requests
+        ::umount2(path_.c_str(), MNT_DETACH);
+    }
+    /// Gets a byte for each request that hangs.
+    int taken() const noexcept { return taken_.reads(); }
+
+private:
+    class event_fd {
+    public:
+        event_fd() : fd_(::eventfd(0, EFD_CLOEXEC)) {}
+        ~event_fd() { ::close(fd_); }
+        int get() const noexcept { return fd_; }
+
+    private:
+        int fd_;
+    };
+
+    void serve() {
+        std::array<pollfd, 2> polled{pollfd{device_.get(), POLLIN, 0},
+                                     pollfd{stop_.get(), POLLIN, 0}};
+        alignas(fuse_in_header) static std::array<char, 1 << 17> request;
+        while (::poll(polled.data(), polled.size(), -1) >= 0 && polled[1].revents == 0) {
+            if (::read(device_.get(), request.data(), request.size()) <
+                static_cast<ssize_t>(sizeof(fuse_in_header)))
+                continue;
+            const auto* header = reinterpret_cast<const fuse_in_header*>(request.data());
+            if (header->opcode == FUSE_INIT)
+                answer_init(*header);
+            else if (header->opcode != FUSE_INTERRUPT)
+                say_ready(taken_.writes());
+        }
+    }
+    void answer_init(const fuse_in_header& request) {
+        struct {
+            fuse_out_header header;
+            fuse_init_out body;
+        } answer{};
+        answer.header.len = sizeof answer;
+        answer.header.unique = request.unique;
+        answer.body.major = FUSE_KERNEL_VERSION;
+        answer.body.minor = FUSE_KERNEL_MINOR_VERSION;
+        answer.body.flags = FUSE_PARALLEL_DIROPS;  // or the second look-up waits for the first
+        answer.body.max_write = 4096;
+        (void)!::write(device_.get(), &answer, sizeof answer);
+    }
+
+    std::string path_;
+    open_file device_{"/dev/fuse", O_RDWR | O_CLOEXEC | O_NONBLOCK};
+    event_fd stop_;
+    pipe_pair taken_;
+    std::thread server_;
+};
+
+/// Null, and the case marked as skipped, where such a thing cannot be mounted.
+std::unique_ptr<silent_file_system> mount_or_skip(const std::string& path) {
+    try {
+        return std::make_unique<silent_file_system>(path);
+    } catch (const std::system_error& e) {
+        skip(fmt::format("needs root and FUSE: {}", e.what()));
+        return nullptr;
+    }
+}
+
+/// Cancels the spawn when it hangs in the kernel, and waits for its error.
+asio::awaitable<void> give_up(cohort::command work, cohort::options how,
+                              const silent_file_system& silent) {
+    auto executor = co_await asio::this_coro::executor;
+    pending_spawn hung(executor, std::move(work), std::move(how));
+    asio::posix::stream_descriptor taken(executor, ::dup(silent.taken()));
+    char byte = 0;
+    co_await taken.async_read_some(asio::buffer(&byte, 1), asio::use_awaitable);
+    hung.cancel();
+    const auto cancelled = steady_clock::now();
+    const auto error = co_await hung.wait();
+    CHECK(steady_clock::now() - cancelled >= 200ms);
+    try {
+        REQUIRE(error != nullptr);
+        std::rethrow_exception(error);
+    } catch (const cohort::spawn_error& e) {
+        CHECK(e.code() == std::errc::timed_out);
+        CHECK(std::string(e.what()).find("hangs") != std::string::npos);
+    }
+}
+
+asio::awaitable<void> give_up_others_go_on(cohort::command work, cohort::options how,
+                                           const silent_file_system& silent) {
+    auto before = co_await cohort::spawn(sleeps(), 1);
+    how.kill_timeout(200ms);
+    co_await give_up(std::move(work), std::move(how), silent);
+    CHECK_FALSE(co_await before.join(50ms));
+    co_await live_through(sleeps());
+    co_await before.stop();
+}
+
+}  // namespace
+
+TEST_CASE(
+    "hang: while one start waits for a FIFO's writer, other groups start and keep deadlines") {
+    const leak_guard guard;
+    const scratch_directory directory;
+    run_coroutine(others_go_on(make_fifo(directory)));
+}
+
+TEST_CASE("hang: to cancel a start that hangs ends its earlier workers and starts no later ones") {
+    const leak_guard guard;
+    const scratch_directory directory;
+    run_coroutine(started_ones_go_too(make_fifo(directory)));
+}
+
+TEST_CASE("hang: a start that hung for a while succeeds when what it waited for has come") {
+    const leak_guard guard;
+    const scratch_directory directory;
+    run_coroutine(hung_one_goes_on(make_fifo(directory)));
+}
+
+TEST_CASE("hang: a spawn that is destroyed with its context while it hangs leaves nothing") {
+    const leak_guard guard;
+    const scratch_directory directory;
+    const auto fifo = make_fifo(directory);
+    {
+        asio::io_context context;
+        cohort::async_spawn(context, cohort::command("cat"), cohort::options(2).stdin_from(fifo),
+                            [](std::exception_ptr, cohort::group) { FAIL_CHECK("it completed"); });
+        context.poll();
+    }
+    CHECK(printed_by(cohort::command("echo", "still here")) == "still here\n");
+}
+
+TEST_CASE("hang: a working directory that does not answer is given up after kill_timeout") {
+    const leak_guard guard;
+    const scratch_directory directory;
+    const auto silent = mount_or_skip(directory.path());
+    if (!silent)
+        return;
+    run_coroutine(give_up_others_go_on(
+        sleeps(), cohort::options(2).working_directory(directory.path()), *silent));
+    // Freed, the starter serves again, and what it hung on is reaped.
+}
+
+TEST_CASE("hang: a program on a file system that does not answer is given up after kill_timeout") {
+    const leak_guard guard;
+    const scratch_directory directory;
+    const auto silent = mount_or_skip(directory.path());
+    if (!silent)
+        return;
+    run_coroutine(give_up_others_go_on(cohort::command(directory.file("program")), 2, *silent));
+}
+
+TEST_CASE("hang: several starts hang in the kernel at once, and others go on") {
+    const leak_guard guard;
+    const scratch_directory directory;
+    const auto silent = mount_or_skip(directory.path());
+    if (!silent)
+        return;
+    for (const auto* program : {"a", "b", "c"})
+        run_coroutine(give_up(cohort::command(directory.file(program)),
+                              cohort::options(1).kill_timeout(200ms), *silent));
+    CHECK(printed_by(cohort::command("echo", "still here")) == "still here\n");
+}

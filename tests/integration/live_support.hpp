@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include "async.hpp"
+#include "guard.hpp"
+
+#include <cohort/cohort.hpp>
+
+#include <asio/bind_cancellation_slot.hpp>
+#include <asio/cancellation_signal.hpp>
+#include <asio/io_context.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cerrno>
+#include <chrono>
+#include <exception>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+// What the tests of live groups share: workers that wait for a word, and completions that can be
+// looked at.
+namespace cohort_test {
+
+/// Holds workers until it is opened: they read from `number`, and go on when that comes to its end.
+class gate {
+public:
+    static constexpr int number = 8;
+
+    gate() {
+        int ends[2];
+        if (::pipe2(ends, O_CLOEXEC) != 0)
+            throw std::system_error(errno, std::generic_category(), "pipe2");
+        child_end_ = ends[0];
+        ours_ = ends[1];
+    }
+    gate(const gate&) = delete;
+    gate& operator=(const gate&) = delete;
+    ~gate() {
+        open();
+        ::close(child_end_);
+    }
+
+    int child_end() const noexcept { return child_end_; }
+    void open() noexcept {
+        if (ours_ >= 0)
+            ::close(std::exchange(ours_, -1));
+    }
+
+private:
+    int child_end_ = -1;
+    int ours_ = -1;
+};
+
+/// Says that it is ready, then lives until a signal ends it.
+inline cohort::command sleeper() {
+    return cohort::command("sh", "-c", "echo >&9; exec sleep 1000");
+}
+/// The same, and SIGTERM does not end it.
+inline cohort::command stubborn() {
+    return cohort::command("sh", "-c", "trap '' TERM; echo >&9; exec sleep 1000");
+}
+/// Says that it is ready, and ends with `code` when the gate opens.
+inline cohort::command gated(int code = 0) {
+    return cohort::command("sh", "-c", "echo >&9; read line <&8; exit " + std::to_string(code));
+}
+
+/// How an operation completed, for a look afterwards.
+template <class T>
+class completed {
+public:
+    auto into() {
+        return [this](std::exception_ptr error, T value) {
+            ++calls_;
+            error_ = std::move(error);
+            value_.emplace(std::move(value));
+        };
+    }
+    auto into(asio::cancellation_signal& by) {
+        return asio::bind_cancellation_slot(by.slot(), into());
+    }
+
+    int calls() const noexcept { return calls_; }
+    bool done() const noexcept { return calls_ > 0; }
+    /// Once, without an error.
+    bool well() const noexcept { return calls_ == 1 && !error_; }
+    bool aborted() const { return calls_ == 1 && code() == asio::error::operation_aborted; }
+    template <class Error>
+    bool threw() const {
+        try {
+            if (error_)
+                std::rethrow_exception(error_);
+        } catch (const Error&) {
+            return true;
+        } catch (...) {
+        }
+        return false;
+    }
+    std::error_code code() const {
+        try {
+            if (error_)
+                std::rethrow_exception(error_);
+        } catch (const std::system_error& e) {
+            return e.code();
+        } catch (...) {
+        }
+        return {};
+    }
+    /// @throws what the operation threw
+    T take() {
+        if (error_)
+            std::rethrow_exception(error_);
+        return std::move(value_.value());
+    }
+
+private:
+    int calls_ = 0;
+    std::exception_ptr error_;
+    std::optional<T> value_;
+};
+
+/// Runs the context until nothing is pending, under a watchdog.
+inline void run_out(asio::io_context& context) {
+    const watchdog guarded;
+    context.run();
+    context.restart();
+}
+
+/// Starts workers with `ready` at 9, and returns when each of them has written there.
+inline cohort::group start_ready(asio::io_context& context, cohort::command work, int count,
+                                 cohort::options how = 1) {
+    ready up(context.get_executor());
+    completed<cohort::group> started;
+    cohort::async_spawn(context, std::move(work),
+                        how.nprocs(count).fd(up.child_end(), ready::number), started.into());
+    run_out(context);
+    auto group = started.take();
+    run_coroutine(context, up.wait(count));
+    return group;
+}
+
+/// The processes of this case that are there now, a line each; no descriptors, which may be closed
+/// later.
+inline std::string processes_left(leak_guard& guard) {
+    std::string left;
+    std::istringstream all(guard.leftovers(std::chrono::milliseconds(0)));
+    for (std::string line; std::getline(all, line);)
+        if (line.find("descriptor: ") == line.npos && line.find("file: ") != 0)
+            left += line + "\n";
+    return left;
+}
+
+}  // namespace cohort_test

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: BSL-1.0
+// next(), outcomes() and alive(): a group as its workers end, one by one.
+#include "async.hpp"
+#include "guard.hpp"
+
+#include <cohort/cohort.hpp>
+
+#include <asio.hpp>
+#include <asio/experimental/awaitable_operators.hpp>
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include <unistd.h>
+
+using namespace std::chrono_literals;
+using namespace asio::experimental::awaitable_operators;
+using cohort_test::leak_guard;
+using cohort_test::ready;
+using cohort_test::run_coroutine;
+using cohort_test::say_ready;
+
+namespace {
+
+/// Waits for a SIGUSR1 of its own; then an odd index fails.
+void fail_if_odd(int index) {
+    sigset_t go;
+    ::sigemptyset(&go);
+    ::sigaddset(&go, SIGUSR1);
+    ::sigprocmask(SIG_BLOCK, &go, nullptr);
+    say_ready();
+    int got = 0;
+    ::sigwait(&go, &got);
+    if (index % 2 == 1)
+        std::_Exit(index);
+}
+
+asio::awaitable<cohort::group> waiting_group(int size) {
+    ready waits(co_await asio::this_coro::executor);
+    auto group = co_await cohort::spawn(cohort::function<fail_if_odd>(),
+                                        cohort::options(size)
+                                            .on_failure(cohort::on_failure::keep_going)
+                                            .fd(waits.child_end(), ready::number));
+    co_await waits.wait(size);
+    co_return group;
+}
+
+void let_go(const cohort::group& group, int index) { ::kill(group.pids()[index], SIGUSR1); }
+
+}  // namespace
+
+TEST_CASE("next: it tells the workers in the order of their ends, and then that there is no more") {
+    const leak_guard guard;
+    run_coroutine([]() -> asio::awaitable<void> {
+        auto group = co_await waiting_group(4);
+        for (const int index : {2, 0, 3, 1}) {
+            let_go(group, index);
+            const auto one = co_await group.next();
+            CHECK(one->index == index);
+            CHECK(one->pid == group.pids()[index]);
+            CHECK(one->success() == (index % 2 == 0));
+        }
+        for (int i = 0; i < 2; ++i) {
+            const auto none = co_await group.next();
+            CHECK_FALSE(none.has_value());
+        }
+    }());
+}
+
+TEST_CASE("next: ends that nobody waited for are told later, in their order") {
+    const leak_guard guard;
+    run_coroutine([]() -> asio::awaitable<void> {
+        auto group = co_await waiting_group(3);
+        for (const int index : {1, 2}) {
+            let_go(group, index);
+            const int left = group.alive() - 1;
+            while (group.alive() != left)  // each is seen to end before the next is let go
+                co_await group.join(1ms);
+        }
+        let_go(group, 0);
+        std::vector<int> order;
+        while (auto one = co_await group.next())
+            order.push_back(one->index);
+        CHECK(order == std::vector<int>{1, 2, 0});
+    }());
+}
+
+TEST_CASE("next: of several at once each is told another worker, one too many is told none") {
+    const leak_guard guard;
+    run_coroutine([]() -> asio::awaitable<void> {
+        auto group = co_await waiting_group(2);
+        group.signal(SIGUSR1);
+        const auto [a, b, c] = co_await (group.next() && group.next() && group.next());
+        std::multiset<int> told;
+        for (const auto* one : {&a, &b, &c})
+            told.insert(*one ? (*one)->index : -1);
+        CHECK(told == std::multiset<int>{-1, 0, 1});
+    }());
+}
+
+TEST_CASE("next: on a group without workers it is empty at once") {
+    const leak_guard guard;
+    run_coroutine([]() -> asio::awaitable<void> {
+        auto group = co_await cohort::spawn(cohort::command("true"), 0);
+        const auto none = co_await group.next();
+        CHECK_FALSE(none.has_value());
+        CHECK(group.size() == 0);
+        CHECK(group.alive() == 0);
+        CHECK(group.pids().empty());
+    }());
+}
+
+TEST_CASE("outcomes: they grow with each end, by index; first_failure comes with the last") {
+    const leak_guard guard;
+    run_coroutine([]() -> asio::awaitable<void> {
+        auto group = co_await waiting_group(4);
+        CHECK(group.size() == 4);
+        CHECK(group.alive() == 4);
+        CHECK(group.outcomes().empty());
+        std::set<int> expected;
+        for (const int index : {3, 1, 2}) {
+            let_go(group, index);
+            const auto one = co_await group.next();
+            CHECK_FALSE(one->first_failure);
+            expected.insert(index);
+            std::vector<int> ended;
+            for (const auto& worker : group.outcomes()) {
+                ended.push_back(worker.index);
+                CHECK_FALSE(worker.first_failure);
+            }
+            CHECK(ended == std::vector<int>(expected.begin(), expected.end()));
+            CHECK(group.alive() == 4 - static_cast<int>(expected.size()));
+        }
+        let_go(group, 0);
+        const auto last = co_await group.wait();
+        CHECK(last.outcomes.size() == 4);
+        for (const auto* all : {&last.outcomes})
+            for (const auto& worker : *all)
+                CHECK(worker.first_failure == (worker.index == 3));
+        CHECK(group.outcomes()[3].first_failure);
+        CHECK(group.alive() == 0);
+    }());
+}
+
+TEST_CASE("pids: they stay those of the workers after the end") {
+    const leak_guard guard;
+    run_coroutine([]() -> asio::awaitable<void> {
+        auto group = co_await waiting_group(2);
+        const auto before = group.pids();
+        CHECK(before.size() == 2);
+        CHECK(before[0] > 0);
+        CHECK(before[0] != before[1]);
+        group.signal(SIGUSR1);
+        co_await group.wait();
+        CHECK(group.pids() == before);
+    }());
+}

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: BSL-1.0
+// Signals to a group, deaths by signals, and the stop token.
+#include "async.hpp"
+#include "guard.hpp"
+
+#include <cohort/cohort.hpp>
+
+#include <asio.hpp>
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <csignal>
+#include <cstdlib>
+#include <mutex>
+#include <stdexcept>
+#include <stop_token>
+#include <string>
+#include <utility>
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+using namespace std::chrono_literals;
+using cohort::cause;
+using cohort_test::leak_guard;
+using cohort_test::ready;
+using cohort_test::run_coroutine;
+using cohort_test::say_ready;
+
+namespace {
+
+[[noreturn]] void sleep_until_killed() {
+    say_ready();
+    for (;;)
+        ::pause();
+}
+
+void sleeper(int) { sleep_until_killed(); }
+
+/// The worker and its child: each says that it is ready, and once more at each SIGUSR1.
+void two_that_tell(int) {
+    std::signal(SIGUSR1, [](int) { say_ready(); });
+    (void)!::fork();
+    sleep_until_killed();
+}
+
+void ignore_signals(int) {
+    std::signal(SIGUSR1, SIG_IGN);
+    std::signal(SIGHUP, SIG_IGN);
+    sleep_until_killed();
+}
+
+void kill_itself(int, int signo) {
+    const rlimit no_core{0, 0};
+    ::setrlimit(RLIMIT_CORE, &no_core);
+    std::signal(signo, SIG_DFL);
+    ::kill(::getpid(), signo);
+    sleep_until_killed();
+}
+
+void wait_on_token(std::stop_token token) {
+    std::mutex mutex;
+    std::condition_variable_any stopped;
+    std::unique_lock lock(mutex);
+    stopped.wait(lock, token, [] { return false; });
+}
+
+bool return_on_token(int) {
+    const auto token = cohort::this_worker::stop_token();
+    const bool before = token.stop_requested();
+    say_ready();
+    wait_on_token(token);
+    return !before && token.stop_requested() && token == cohort::this_worker::stop_token();
+}
+
+/// A handler of the program's own stands against the token's.
+void own_handler(int) {
+    std::signal(SIGTERM, [](int) { ::_exit(21); });
+    const auto token = cohort::this_worker::stop_token();
+    sleep_until_killed();
+}
+
+void exit_on_signal_from_outside(int) {
+    const auto token = cohort::this_worker::stop_token();
+    say_ready();
+    wait_on_token(token);
+    throw std::runtime_error("told to end, not by the group");
+}
+
+/// The exception of type E that a join of this group throws.
+template <class E>
+asio::awaitable<E> failure(cohort::group& group) {
+    try {
+        co_await group.join();
+    } catch (const E& error) {
+        co_return error;
+    }
+    throw std::logic_error("join did not throw");
+}
+
+}  // namespace
+
+TEST_CASE("signal: it reaches each worker and what that has started") {
+    const leak_guard guard;
+    run_coroutine([]() -> asio::awaitable<void> {
+        ready told(co_await asio::this_coro::executor);
+        auto group = co_await cohort::spawn(cohort::function<two_that_tell>(),
+                                            cohort::options(2).fd(told.child_end(), ready::number));
+        co_await told.wait(4);
+        group.signal(SIGUSR1);
+        co_await told.wait(4);
+        CHECK(group.alive() == 2);
+        const auto stopped = co_await group.stop();
+        CHECK(stopped.outcomes[1].status.signal() == SIGTERM);
+    }());
+}
+
+TEST_CASE("signal: one that is ignored changes nothing, and so does one to an ended group") {
+    const leak_guard guard;
+    run_coroutine([]() -> asio::awaitable<void> {
+        ready told(co_await asio::this_coro::executor);
+        auto group = co_await cohort::spawn(cohort::function<ignore_signals>(),
+                                            cohort::options(1).fd(told.child_end(), ready::number));
+        co_await told.wait();
+        group.signal(SIGUSR1);
+        group.signal(SIGHUP);
+        const bool over = co_await group.join(1ms);
+        CHECK_FALSE(over);
+        const auto stopped = co_await group.stop();
+        CHECK(stopped.outcomes[0].status.signal() == SIGTERM);
+        group.signal(SIGKILL);
+        const auto same = co_await group.wait();
+        CHECK(same.outcomes[0].status.signal() == SIGTERM);
+    }());
+}
+
+TEST_CASE("signal: a worker that dies of it has failed, also of SIGKILL") {
+    const leak_guard guard;
+    run_coroutine([]() -> asio::awaitable<void> {
+        for (const int signo : {SIGKILL, SIGTERM, SIGUSR1}) {
+            ready starts(co_await asio::this_coro::executor);
+            auto group = co_await cohort::spawn(cohort::function<sleeper>(),
+                                                cohort::options(2)
+                                                    .on_failure(cohort::on_failure::keep_going)
+                                                    .fd(starts.child_end(), ready::number));
+            co_await starts.wait(2);
+            group.signal(signo);
+            const auto error = co_await failure<cohort::process_exited_exception>(group);
+            CHECK(error.exit_code() == -signo);
+            for (const auto& worker : error.outcomes()) {
+                CHECK(worker.cause == cause::signaled);
+                CHECK(worker.status.signal() == signo);
+            }
+        }
+    }());
+}
+
+TEST_CASE("signal: a number that is none is an invalid_argument") {
+    const leak_guard guard;
+    run_coroutine([]() -> asio::awaitable<void> {
+        auto group = co_await cohort::spawn(cohort::command("sleep", 1000), 1);
+        for (const int signo : {0, -1, 65, 1 << 20})
+            CHECK_THROWS_WITH_AS(group.signal(signo),
+                                 doctest::Contains(std::to_string(signo).c_str()),
+                                 std::invalid_argument);
+        CHECK(group.alive() == 1);
+        group.signal(64);
+        const auto error = co_await failure<cohort::process_exited_exception>(group);
+        CHECK(error.exit_code() == -64);
+        CHECK(error.signal_name() == "SIGRTMAX");
+    }());
+}
+
+TEST_CASE("signal: a death by a number without a name says the number") {
+    const leak_guard guard;
+    run_coroutine([]() -> asio::awaitable<void> {
+        auto group = co_await cohort::spawn(cohort::command("sleep", 1000), 1);
+        ::kill(group.pids()[0], 37);
+        const auto error = co_await failure<cohort::process_exited_exception>(group);
+        CHECK(std::string(error.what()) == "process 0 terminated with signal <Unknown signal 37>");
+        CHECK(error.signal_name() == "<Unknown signal 37>");
+        CHECK(error.exit_code() == -37);
+    }());
+}
+
+TEST_CASE("signal: death by SIGSEGV, SIGABRT or SIGKILL is told by name") {
+    const leak_guard guard;
+    run_coroutine([]() -> asio::awaitable<void> {
+        const std::pair<int, const char*> deaths[] = {
+            {SIGSEGV, "SIGSEGV"}, {SIGABRT, "SIGABRT"}, {SIGKILL, "SIGKILL"}};
+        for (const auto& [signo, name] : deaths) {
+            auto group = co_await cohort::spawn(cohort::function<kill_itself>(signo), 1);
+            const auto error = co_await failure<cohort::process_exited_exception>(group);
+            CHECK(error.signal_name() == name);
+            CHECK_FALSE(error.status().core_dumped());
+        }
+    }());
+}
+
+TEST_CASE("torch T15: a worker that is interrupted while its parent lives has failed") {
+    const leak_guard guard;
+    run_coroutine([]() -> asio::awaitable<void> {
+        auto itself = co_await cohort::spawn(cohort::function<kill_itself>(SIGINT), 1);
+        const auto error = co_await failure<cohort::process_exited_exception>(itself);
+        CHECK(error.signal_name() == "SIGINT");
+
+        auto group = co_await cohort::spawn(cohort::command("sleep", 1000), 2);
+        ::kill(group.pids()[1], SIGINT);
+        const auto same = co_await failure<cohort::process_exited_exception>(group);
+        CHECK(same.error_index() == 1);
+        CHECK(same.signal_name() == "SIGINT");
+    }());
+}
+
+TEST_CASE("stop token: it fires on the stop signal, and the worker ends within the grace period") {
+    const leak_guard guard;
+    run_coroutine([]() -> asio::awaitable<void> {
+        ready waits(co_await asio::this_coro::executor);
+        auto group = co_await cohort::spawn(
+            cohort::function<return_on_token>(),
+            cohort::options(4).grace_period(1h).fd(waits.child_end(), ready::number));
+        co_await waits.wait(4);
+        const auto told = co_await group.stop();
+        CHECK(told.success());
+        for (const auto& worker : told.outcomes) {
+            CHECK(worker.cause == cause::returned);
+            CHECK(worker.result<bool>());
+        }
+    }());
+}
+
+TEST_CASE("stop token: the stop signal from outside fires it too; what comes of it is a failure") {
+    const leak_guard guard;
+    run_coroutine([]() -> asio::awaitable<void> {
+        ready waits(co_await asio::this_coro::executor);
+        auto group =
+            co_await cohort::spawn(cohort::function<exit_on_signal_from_outside>(),
+                                   cohort::options(1).fd(waits.child_end(), ready::number));
+        co_await waits.wait();
+        ::kill(group.pids()[0], SIGTERM);
+        const auto error = co_await failure<cohort::process_raised_exception>(group);
+        CHECK(error.error().message == "told to end, not by the group");
+        CHECK(error.outcomes()[0].cause == cause::raised);
+    }());
+}
+
+TEST_CASE("stop token: a handler of the program's own stays") {
+    const leak_guard guard;
+    run_coroutine([]() -> asio::awaitable<void> {
+        ready starts(co_await asio::this_coro::executor);
+        auto group =
+            co_await cohort::spawn(cohort::function<own_handler>(),
+                                   cohort::options(1).fd(starts.child_end(), ready::number));
+        co_await starts.wait();
+        const auto told = co_await group.stop();
+        CHECK(told.outcomes[0].status.exit_code() == 21);
+        CHECK(told.outcomes[0].cause == cause::stopped);
+    }());
+}

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: BSL-1.0
+// Starts that fail half way, for want of something, and programs that are no workers.
+#include "start_support.hpp"
+
+#include <cohort/errors.hpp>
+
+#include <algorithm>
+#include <csignal>
+#include <filesystem>
+#include <memory>
+
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+using namespace cohort_test;
+
+namespace {
+
+int nothing(int) { return 0; }
+
+/// A program that writes its pid and says so by opening the FIFO; it would live on.
+cohort::command first_worker(const scratch_directory& directory) {
+    return cohort::command("sh", "-c",
+                           "echo $$ > pid; : > fifo; trap '' TERM; while :; do sleep 1000; done")
+        .working_directory(directory.path());
+}
+
+/// True when the worker that wrote its pid there is gone, and reaped.
+bool is_gone(const scratch_directory& directory) {
+    const auto pid = std::stoi(read_file(directory.file("pid")));
+    return pid > 0 && ::kill(pid, 0) != 0 && errno == ESRCH;
+}
+
+void make_fifo(const scratch_directory& directory) {
+    if (::mkfifo(directory.file("fifo").c_str(), 0600) != 0)
+        throw std::system_error(errno, std::generic_category(), "mkfifo");
+}
+
+/// What the start of worker 1 throws; worker 0 runs by then, and has gone with it.
+/// @param second  a command that fails after it has opened its standard input
+cohort::spawn_error failure_of_second(cohort::command second) {
+    const scratch_directory directory;
+    make_fifo(directory);
+    second.stdin_from(directory.file("fifo"));  // so it waits for worker 0
+    const auto make = [&](int index) { return index == 1 ? second : first_worker(directory); };
+    const auto error = thrown_by<cohort::spawn_error>(cohort::command_for(make), 3);
+    CHECK(is_gone(directory));
+    return error;
+}
+
+/// Lowers the limit of open files for the length of a scope to those that are open and `room` more.
+class few_descriptors {
+public:
+    explicit few_descriptors(std::size_t room) {
+        const auto open = static_cast<std::size_t>(
+            std::distance(std::filesystem::directory_iterator("/proc/self/fd"),
+                          std::filesystem::directory_iterator()));
+        limit_ = open - 1 + room;
+        ::getrlimit(RLIMIT_NOFILE, &before_);
+        const rlimit few{limit_, before_.rlim_max};
+        ::setrlimit(RLIMIT_NOFILE, &few);
+    }
+    ~few_descriptors() { ::setrlimit(RLIMIT_NOFILE, &before_); }
+    std::size_t limit() const noexcept { return limit_; }
+
+private:
+    rlimit before_{};
+    std::size_t limit_ = 0;
+};
+
+template <class Work>
+void refuse_for_descriptors(Work work, std::size_t needed) {
+    std::string text;
+    std::size_t limit = 0;
+    {
+        const few_descriptors few(10);
+        limit = few.limit();
+        const auto error = thrown_by<cohort::spawn_error>(std::move(work), 64);
+        CHECK(error.code() == std::errc::too_many_files_open);
+        CHECK(error.error_index() == -1);
+        CHECK(error.stage() == "limit");
+        text = error.what();
+    }
+    CAPTURE(text);
+    CHECK(text.rfind(fmt::format("64 workers need {} descriptors, ", needed), 0) == 0);
+    CHECK(text.find(fmt::format(" of {} are in use: Too many open files", limit)) != text.npos);
+}
+
+/// What the forgetful host prints, sorted: its workers share its output.
+std::vector<std::string> printed_by_forgetful(const char* what) {
+    auto lines = lines_of(printed_by(cohort::command(COHORT_PROGRAM_FORGETFUL),
+                                     cohort::options(1).env("FORGETFUL", what)));
+    std::sort(lines.begin(), lines.end());
+    return lines;
+}
+
+const std::string not_reached = "worker_main was not reached (exit code 0): call it first in main";
+
+}  // namespace
+
+TEST_CASE("start failure: when worker k cannot start, those before it are killed and reaped") {
+    const leak_guard guard;
+    const auto unknown = failure_of_second(cohort::command("./no-such-program"));
+    CHECK(std::string(unknown.what()) ==
+          "exec(\"./no-such-program\"): No such file or directory (worker 1)");
+    CHECK(unknown.error_index() == 1);
+    CHECK(unknown.stage() == "exec");
+
+    const auto output = failure_of_second(cohort::command("true").stdout_to("/no/such/file"));
+    CHECK(output.error_index() == 1);
+    CHECK(output.stage() == "stdout");
+}
+
+TEST_CASE("start failure: a limit on open files is told before the first worker exists") {
+    const leak_guard guard;
+    const scratch_directory directory;
+    refuse_for_descriptors(cohort::command("touch", directory.file("started")), 128);
+    refuse_for_descriptors(cohort::function<nothing>(), 129);
+    CHECK_FALSE(std::filesystem::exists(directory.file("started")));
+    CHECK(ended(cohort::command("true"), 64).success());
+}
+
+TEST_CASE("start failure: a group that just fits into the limit of open files starts") {
+    const leak_guard guard;
+    // The group, its arguments and the caller's directory, and three of Asio's with room for each
+    // scratch.
+    const few_descriptors few(2 * 8 + 2 + 6);
+    CHECK(ended(cohort::command("true"), 8).success());
+    CHECK(ended(cohort::function<nothing>(), 8).success());
+}
+
+TEST_CASE("start failure: a limit on processes ends the start at worker k, and nothing is left") {
+    const leak_guard guard;
+    if (::geteuid() != 0)
+        return skip("needs root, to become a user with few processes");
+    const auto printed = lines_of(
+        printed_by(cohort::command(COHORT_PROGRAM_OTHER_HOST, "few_processes", 54'321, 8, 16)));
+    REQUIRE(printed.size() == 3);
+    const std::string expected = "clone: Resource temporarily unavailable (worker ";
+    REQUIRE(printed[0].rfind(expected, 0) == 0);
+    const int index = std::stoi(printed[0].substr(expected.size()));
+    CHECK(index > 0);
+    CHECK(index < 8);
+    CHECK(printed[1] == fmt::format("stage clone, error {}", EAGAIN));
+    CHECK(printed[2] == "no children");
+}
+
+TEST_CASE("start failure: success_codes say which exit codes are none") {
+    const leak_guard guard;
+    const cohort::command three("sh", "-c", "exit 3");
+    CHECK(ended(three, cohort::options(1).success_codes(3)).success());
+    const auto refused = ended(three, cohort::options(1).success_codes(0, 4));
+    CHECK_FALSE(refused.success());
+    CHECK(refused.outcomes.at(0).cause == cohort::cause::exited);
+    CHECK(refused.outcomes.at(0).first_failure);
+    // They stand in place of 0.
+    CHECK_FALSE(ended(cohort::command("true"), cohort::options(1).success_codes(3)).success());
+}
+
+TEST_CASE("start failure: a program that does not call worker_main is told so") {
+    const leak_guard guard;
+    const auto printed = printed_by_forgetful("main");
+    REQUIRE(printed.size() == 6);
+    CHECK(printed[0].rfind("host: process ", 0) == 0);
+    CHECK(printed[0].ends_with(" terminated with exit code 0"));
+    CHECK(printed[1] == "main in a worker");
+    CHECK(printed[2] == "main in a worker");
+    CHECK(printed[3] == "worker 0: bad, exit code 0: " + not_reached);
+    CHECK(printed[4] == "worker 1: bad, exit code 0: " + not_reached);
+    CHECK(printed[5] == not_reached);  // the last line of the exception's text
+}
+
+TEST_CASE("start failure: a worker that did not reach worker_main cannot start groups") {
+    const leak_guard guard;
+    const auto printed = printed_by_forgetful("spawns");
+    REQUIRE(printed.size() == 6);
+    CHECK(printed[1] == "worker 0: bad, exit code 0: " + not_reached);
+    CHECK(printed[2] == "worker 1: bad, exit code 0: " + not_reached);
+    const std::string refusal =
+        "worker: worker_main was not reached in this worker: call it first in main: ";
+    CHECK(printed[3].rfind(refusal, 0) == 0);
+    CHECK(printed[4].rfind(refusal, 0) == 0);
+}
+
+TEST_CASE("start failure: a static initialiser of a worker cannot start groups") {
+    const leak_guard guard;
+    const auto printed = printed_by_forgetful("static");
+    REQUIRE(printed.size() == 3);
+    CHECK(printed[0] == "host: nothing was thrown");
+    for (std::size_t i = 0; i < 2; ++i)
+        CHECK(
+            printed[i + 1].rfind(fmt::format("worker {}: good, worker_main was not reached in this "
+                                             "worker: call it first in main",
+                                             i),
+                                 0) == 0);
+}

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include "async.hpp"
+#include "guard.hpp"
+#include "reporter.hpp"
+#include "scratch.hpp"
+
+#include <cohort/cohort.hpp>
+
+#include <asio/awaitable.hpp>
+#include <doctest/doctest.h>
+
+#include <array>
+#include <cerrno>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+// What the tests of the start share: whole groups in one call, files and pipes of a case.
+namespace cohort_test {
+
+template <class Work>
+asio::awaitable<void> wait_into(cohort::report& into, Work work, cohort::options how) {
+    auto group = co_await cohort::spawn(std::move(work), std::move(how));
+    into = co_await group.wait();
+}
+
+template <class Work>
+asio::awaitable<void> run_whole(Work work, cohort::options how) {
+    (void)co_await cohort::run(std::move(work), std::move(how));
+}
+
+/// Starts a group and waits for its end; a worker's failure is data.
+template <class Work>
+cohort::report ended(Work work, cohort::options how = 1) {
+    cohort::report result;
+    run_coroutine(wait_into(result, std::move(work), std::move(how)));
+    return result;
+}
+
+/// What a start, or the failure of a worker, throws.
+template <class Error, class Work>
+Error thrown_by(Work work, cohort::options how = 1) {
+    try {
+        run_coroutine(run_whole(std::move(work), std::move(how)));
+    } catch (const Error& e) {
+        return e;
+    }
+    throw std::logic_error("nothing was thrown");
+}
+
+inline std::vector<std::string> lines_of(const std::string& text) {
+    std::vector<std::string> lines;
+    std::istringstream in(text);
+    for (std::string line; std::getline(in, line);)
+        lines.push_back(line);
+    return lines;
+}
+
+/// What a command of one worker prints.
+inline std::string printed_by(cohort::command work, cohort::options how = 1) {
+    const scratch_directory directory;
+    how.stdout_to(directory.file("printed"));
+    const auto report = ended(std::move(work), std::move(how));
+    CHECK_MESSAGE(report.success(), fmt::format("{}", report));
+    return read_file(directory.file("printed"));
+}
+
+/// The same for a command of several workers, each with an output of its own; by index.
+inline std::vector<std::string> printed_by_each(const cohort::command& work, cohort::options how,
+                                                int size) {
+    const scratch_directory directory;
+    const auto with_output = [&](int index) {
+        return cohort::command(work).stdout_to(directory.file(std::to_string(index)));
+    };
+    const auto report = ended(cohort::command_for(with_output), how.nprocs(size));
+    CHECK_MESSAGE(report.success(), fmt::format("{}", report));
+    std::vector<std::string> texts;
+    for (int index = 0; index < size; ++index)
+        texts.push_back(read_file(directory.file(std::to_string(index))));
+    return texts;
+}
+
+/// The value of a line of /proc/PID/status.
+inline std::string field(const std::string& status, const std::string& name) {
+    for (const auto& line : lines_of(status))
+        if (line.rfind(name + ":\t", 0) == 0)
+            return line.substr(name.size() + 2);
+    return "no " + name;
+}
+
+/// A pipe of the case, close-on-exec, closed at its end.
+class pipe_pair {
+public:
+    pipe_pair() {
+        if (::pipe2(ends_.data(), O_CLOEXEC) != 0)
+            throw std::system_error(errno, std::generic_category(), "pipe2");
+    }
+    pipe_pair(const pipe_pair&) = delete;
+    pipe_pair& operator=(const pipe_pair&) = delete;
+    ~pipe_pair() {
+        close(0);
+        close(1);
+    }
+    int reads() const noexcept { return ends_[0]; }
+    int writes() const noexcept { return ends_[1]; }
+    void close_writes() noexcept { close(1); }
+
+private:
+    void close(std::size_t end) noexcept {
+        if (ends_[end] >= 0)
+            ::close(std::exchange(ends_[end], -1));
+    }
+    std::array<int, 2> ends_{-1, -1};
+};
+
+/// An open file of the case.
+class open_file {
+public:
+    explicit open_file(const std::string& path, int flags = O_RDONLY)
+        : fd_(::open(path.c_str(), flags, 0644)) {
+        if (fd_ < 0)
+            throw std::system_error(errno, std::generic_category(), path);
+    }
+    open_file(open_file&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+    open_file& operator=(open_file&&) = delete;
+    ~open_file() { close(); }
+    int get() const noexcept { return fd_; }
+    void close() noexcept {
+        if (fd_ >= 0)
+            ::close(std::exchange(fd_, -1));
+    }
+
+private:
+    int fd_;
+};
+
+}  // namespace cohort_test

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: BSL-1.0
+// Other waiters in the host: who steals a status takes no worker away, and no wait hangs.
+#include "live_support.hpp"
+#include "reporter.hpp"
+
+#include <atomic>
+#include <chrono>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <csignal>
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+namespace {
+
+using namespace std::chrono_literals;
+using namespace cohort_test;
+
+int square(int index) { return index * index; }
+int leave(int index) {
+    if (index == 1)
+        ::_exit(3);
+    return index;
+}
+
+bool reads_stolen_statuses() { return cohort::capabilities().stolen_status.best(); }
+
+/// Reaps every child of this process that it can find, again and again.
+class hostile_waiter {
+public:
+    hostile_waiter()
+        : thread_([this] {
+              while (!done_) {
+                  if (::waitpid(-1, nullptr, WNOHANG) > 0)
+                      ++stolen_;
+                  else
+                      std::this_thread::yield();
+              }
+          }) {}
+    ~hostile_waiter() {
+        done_ = true;
+        thread_.join();
+    }
+    int stolen() const { return stolen_; }
+
+private:
+    std::atomic<bool> done_{false};
+    std::atomic<int> stolen_{0};
+    std::thread thread_;
+};
+
+/// Sets the action for SIGCHLD while it lives.
+class sigchld_action {
+public:
+    sigchld_action(void (*handler)(int), int flags) {
+        struct sigaction action {};
+        action.sa_handler = handler;
+        action.sa_flags = flags;
+        ::sigaction(SIGCHLD, &action, &before_);
+    }
+    ~sigchld_action() { ::sigaction(SIGCHLD, &before_, nullptr); }
+
+private:
+    struct sigaction before_ {};
+};
+
+extern "C" void reap_all(int) {
+    const int saved = errno;
+    while (::waitpid(-1, nullptr, WNOHANG) > 0) {
+    }
+    errno = saved;
+}
+
+template <class Work>
+cohort::report run_whole(Work work, int count) {
+    asio::io_context io;
+    completed<cohort::group> started;
+    cohort::async_spawn(io, std::move(work),
+                        cohort::options(count).on_failure(cohort::on_failure::keep_going),
+                        started.into());
+    run_out(io);
+    auto group = started.take();
+    completed<cohort::report> waited;
+    group.async_wait(waited.into());
+    run_out(io);
+    return waited.take();
+}
+
+/// What must hold however many statuses were stolen.
+void check_groups(int rounds) {
+    auto code = [](int index) {
+        return cohort::command("sh", "-c", "exit " + std::to_string(index));
+    };
+    for (int round = 0; round < rounds; ++round) {
+        for (const auto& o : run_whole(cohort::command_for(code), 4).outcomes) {
+            if (o.status.known())
+                CHECK(o.status.exit_code() == o.index);
+            else
+                CHECK(o.cause == cohort::cause::lost);
+            if (reads_stolen_statuses())
+                CHECK(o.status.known());
+        }
+        for (const auto& o : run_whole(cohort::function<square>(), 2).outcomes) {
+            CHECK(o.success());  // its record says that it has returned
+            CHECK(o.cause == cohort::cause::returned);
+            CHECK(o.result<int>() == o.index * o.index);
+        }
+        const auto left = run_whole(cohort::function<leave>(), 2);
+        CHECK(left.outcomes[0].success());
+        CHECK_FALSE(left.outcomes[1].success());
+        CHECK_FALSE(left.outcomes[1].has_result());
+        CHECK_THROWS_AS(run_whole(cohort::command("/no/such/program"), 2), cohort::spawn_error);
+    }
+}
+
+TEST_CASE("stolen: a thread that waits for all children loses no worker and hangs no wait") {
+    const leak_guard guard;
+    const hostile_waiter thief;
+    check_groups(20);
+    if (thief.stolen() == 0)
+        MESSAGE("the hostile waiter has stolen nothing");
+}
+
+TEST_CASE("stolen: a handler of SIGCHLD that reaps is survived") {
+    const leak_guard guard;
+    const sigchld_action thief(&reap_all, SA_RESTART);
+    check_groups(10);
+}
+
+TEST_CASE("stolen: where SIGCHLD is ignored the kernel keeps no status; it is read back, or lost") {
+    const leak_guard guard;
+    const std::vector<std::pair<void (*)(int), int>> actions{{SIG_IGN, 0}, {SIG_DFL, SA_NOCLDWAIT}};
+    for (const auto& [handler, flags] : actions) {
+        const sigchld_action thief(handler, flags);
+        check_groups(2);
+        const auto report = run_whole(cohort::command("sh", "-c", "exit 3"), 1);
+        const auto& o = report.outcomes[0];
+        if (reads_stolen_statuses()) {
+            CHECK(o.status.exit_code() == 3);
+            CHECK(o.cause == cohort::cause::exited);
+        } else {
+            CHECK_FALSE(o.status.known());
+            CHECK(o.cause == cohort::cause::lost);
+            CHECK_FALSE(o.success());
+        }
+    }
+}
+
+TEST_CASE("stolen: a group whose statuses are lost is stopped, joined and dropped like any other") {
+    const leak_guard guard;
+    const sigchld_action thief(SIG_IGN, 0);
+    asio::io_context io;
+    {
+        auto group = start_ready(io, stubborn(), 2, cohort::options(1).grace_period(20ms));
+        completed<cohort::report> stopped;
+        completed<bool> joined;
+        group.async_stop(stopped.into());
+        group.async_join(joined.into());
+        run_out(io);
+        CHECK(joined.threw<cohort::process_exception>());
+        for (const auto& o : stopped.take().outcomes)
+            CHECK(o.cause ==
+                  (reads_stolen_statuses() ? cohort::cause::killed : cohort::cause::lost));
+    }
+    { const auto dropped = start_ready(io, sleeper(), 2); }
+}
+
+std::chrono::microseconds used_cpu_time() {
+    rusage used{};
+    ::getrusage(RUSAGE_SELF, &used);
+    const auto of = [](const timeval& t) {
+        return std::chrono::seconds(t.tv_sec) + std::chrono::microseconds(t.tv_usec);
+    };
+    return of(used.ru_utime) + of(used.ru_stime);
+}
+
+TEST_CASE("stolen: a zombie that a tracer holds is waited for without spinning") {
+    const leak_guard guard;
+    asio::io_context io;
+    gate of_worker, of_tracer;
+    auto group =
+        start_ready(io, gated(5), 1,
+                    cohort::options(1).success_codes(5).fd(of_worker.child_end(), gate::number));
+    auto tracer = start_ready(io, cohort::command(COHORT_PROGRAM_TRACER, group.pids().at(0)), 1,
+                              cohort::options(1).fd(of_tracer.child_end(), gate::number));
+    completed<bool> in_time, joined;
+    completed<cohort::report> traced;
+    tracer.async_wait(traced.into());
+    io.poll();
+    if (traced.done())
+        return skip("this host lets nobody trace");
+    of_worker.open();
+    const auto before = used_cpu_time();
+    group.async_join(500ms, in_time.into());
+    {
+        const watchdog guarded;
+        while (!in_time.done())
+            io.run_one();
+    }
+    CHECK(used_cpu_time() - before < 250ms);
+    CHECK_FALSE(in_time.take());
+    CHECK(group.alive() == 1);
+    of_tracer.open();
+    group.async_join(joined.into());
+    run_out(io);
+    CHECK(joined.take());
+    CHECK(group.outcomes()[0].status.exit_code() == 5);
+    CHECK(traced.take().success());
+}
+
+TEST_CASE("stolen: a zombie that a tracer never gives back is given up as unkillable") {
+    const leak_guard guard;
+    asio::io_context io;
+    gate of_worker, of_tracer;
+    auto how = cohort::options(1).grace_period(20ms).kill_timeout(20ms);
+    auto group = start_ready(io, gated(), 1, how.fd(of_worker.child_end(), gate::number));
+    auto tracer = start_ready(io, cohort::command(COHORT_PROGRAM_TRACER, group.pids().at(0)), 1,
+                              cohort::options(1).fd(of_tracer.child_end(), gate::number));
+    if (tracer.alive() == 0)
+        return skip("this host lets nobody trace");
+    of_worker.open();
+    completed<cohort::report> stopped;
+    group.async_stop(stopped.into());
+    run_out(io);
+    CHECK(stopped.take().outcomes[0].cause == cohort::cause::unkillable);
+    of_tracer.open();  // reaped in the background: the guard sees to it
+}
+
+}  // namespace
