@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: BSL-1.0
+// Programs as workers: where they run, one command for each, and what a failing one has to say.
+
+#include <cohort/cohort.hpp>
+
+#include <asio.hpp>
+#include <fmt/core.h>
+
+#include <exception>
+
+// The same program three times; each finds its index in its environment.
+asio::awaitable<void> same_program() {
+    auto report = co_await cohort::run(
+        cohort::command("sh", "-c", "echo \"I am $COHORT_INDEX of $COHORT_SIZE, lr $1\"", "sh",
+                        0.1),
+        cohort::options(3).working_directory("/").env("LEVEL", 3).unset_env("LANG"));
+    fmt::print("{} workers, all well: {}\n", report.outcomes.size(), report.success());
+}
+
+// A command of its own for each worker. grep says 1 when it finds nothing: that is fine here.
+asio::awaitable<void> one_each() {
+    auto search = [](int index) {
+        return cohort::command("grep", "-q", index == 0 ? "root" : "nobody-of-that-name",
+                               "/etc/passwd");
+    };
+    auto group =
+        co_await cohort::spawn(cohort::command_for(search), cohort::options(2).success_codes(0, 1));
+    co_await group.join();
+    for (const auto& worker : group.outcomes())
+        fmt::print("grep {}: {}\n", worker.index, worker.status.success() ? "found" : "not found");
+}
+
+// Whatever a failing program writes into $COHORT_ERROR_FILE is its error: text, or the JSON of
+// torch's @record.
+asio::awaitable<void> own_words() {
+    try {
+        co_await cohort::run(
+            cohort::command("sh", "-c", "echo 'the disk is full' > $COHORT_ERROR_FILE; exit 3"), 2);
+    } catch (const cohort::process_raised_exception& e) {
+        fmt::print("worker {} said: {}\n", e.error_index(), e.error().message);
+    }
+}
+
+// A program that is not there is an error of the start: nothing has run then.
+asio::awaitable<void> not_there() {
+    try {
+        co_await cohort::run(cohort::command("trian.py"), 2);
+    } catch (const cohort::spawn_error& e) {
+        fmt::print("{}\n", e.what());
+    }
+}
+
+asio::awaitable<void> all() {
+    co_await same_program();
+    co_await one_each();
+    co_await own_words();
+    co_await not_there();
+}
+
+int main() {
+    asio::io_context io;
+    asio::co_spawn(io, all(), [](std::exception_ptr e) {
+        if (e)
+            std::rethrow_exception(e);
+    });
+    io.run();
+}
+
+// Prints (`...` stands for anything):
+//   I am 0 of 3, lr 0.1
+//   I am 1 of 3, lr 0.1
+//   I am 2 of 3, lr 0.1
+//   3 workers, all well: true
+//   grep 0: found
+//   grep 1: not found
+//   worker ... said: the disk is full
+//   exec("trian.py"): No such file or directory (worker 0)

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: BSL-1.0
+// Deadlines and stops: a deadline on a whole group, workers that stop by themselves, ends as they
+// come.
+
+#include <cohort/cohort.hpp>
+
+#include <asio.hpp>
+#include <asio/experimental/awaitable_operators.hpp>
+#include <fmt/core.h>
+
+#include <condition_variable>
+#include <mutex>
+#include <stop_token>
+
+#include <unistd.h>
+
+using namespace std::chrono_literals;
+using namespace asio::experimental::awaitable_operators;
+
+// Works until it is asked to stop, then saves what it has: that is its result.
+int serve(int index) {
+    auto stop = cohort::this_worker::stop_token();  // from now on SIGTERM is a request
+    [[maybe_unused]] auto said = write(3, "r", 1);  // "ready"
+    std::mutex mutex;
+    std::condition_variable_any changed;
+    std::unique_lock lock(mutex);
+    changed.wait(lock, stop, [] { return false; });
+    return 100 + index;
+}
+
+// A deadline for the group: when the timer wins, the workers are stopped before this returns.
+asio::awaitable<void> deadline() {
+    auto group = co_await cohort::spawn(cohort::command("sleep", 1000), 3);
+    asio::steady_timer timer(co_await asio::this_coro::executor, 200ms);
+    co_await (group.join() || timer.async_wait(asio::use_awaitable));
+    fmt::print("after the deadline {} of {} workers are alive\n", group.alive(), group.size());
+}
+
+// SIGTERM, five seconds, then SIGKILL: a worker that has obeyed has ended well.
+asio::awaitable<void> obedient() {
+    auto executor = co_await asio::this_coro::executor;
+    asio::readable_pipe ours(executor);
+    asio::writable_pipe theirs(executor);
+    asio::connect_pipe(ours, theirs);
+    auto group =
+        co_await cohort::spawn(cohort::function<serve>(),
+                               cohort::options(2).grace_period(5s).fd(theirs.native_handle(), 3));
+    char ready[2];
+    co_await asio::async_read(ours, asio::buffer(ready), asio::use_awaitable);
+    auto report = co_await group.stop();
+    for (const auto& worker : report.outcomes)
+        fmt::print("worker {}: {}\n", worker.index, worker.cause);
+}
+
+// Ends in the order in which they come.
+asio::awaitable<void> as_they_come() {
+    auto nap = [](int index) { return cohort::command("sleep", index == 0 ? "0.3" : "0.1"); };
+    auto group = co_await cohort::spawn(cohort::command_for(nap), 2);
+    while (auto ended = co_await group.next())
+        fmt::print("worker {} ended: {}\n", ended->index, ended->status);
+}
+
+asio::awaitable<void> all() {
+    co_await deadline();
+    co_await obedient();
+    co_await as_they_come();
+}
+
+int main(int argc, char** argv) {
+    cohort::worker_main(argc, argv);
+    asio::io_context io;
+    asio::co_spawn(io, all(), [](std::exception_ptr e) {
+        if (e)
+            std::rethrow_exception(e);
+    });
+    io.run();
+}
+
+// Prints (`...` stands for anything):
+//   after the deadline 0 of 3 workers are alive
+//   worker 0: returned
+//   worker 1: returned
+//   worker 1 ended: exit code 0
+//   worker 0 ended: exit code 0

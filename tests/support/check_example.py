@@ -1,0 +1,72 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSL-1.0
+"""Runs an example and compares what it prints with what its source says that it prints.
+
+check_example.py program source.cpp [README.md] [-- argument...]
+
+With a README, its first C++ block must be the source and the block after it the output, to the letter."""
+
+import re
+import subprocess
+import sys
+
+MARK = "// Prints (`...` stands for anything):\n"
+PROGRESS = re.compile(r"\d+ of \d+ (workers are still counting|still at work)")
+
+
+def fail(text):
+    print(text)
+    print("[cases] 0 passed, 1 failed, 0 skipped")
+    sys.exit(1)
+
+
+def expected_lines(source):
+    lines = source.split(MARK)[1].splitlines()
+    return [line.removeprefix("//").removeprefix("   ").rstrip() for line in lines]
+
+
+def pattern_of(line):
+    return re.compile(".*".join(re.escape(part) for part in re.split(r" *\.\.\. *|\.\.\.", line)))
+
+
+def compare(expected, printed):
+    """Each expected line is printed once, nothing else is; workers print in any order."""
+    left = [line for line in printed if not PROGRESS.fullmatch(line)]
+    for line in expected:
+        found = next((p for p in left if pattern_of(line).fullmatch(p)), None)
+        if found is None:
+            fail(f"not printed: {line!r}\nprinted: {printed}")
+        left.remove(found)
+    if left:
+        fail(f"printed but not expected: {left}")
+
+
+def compare_readme(readme, source, output):
+    blocks = re.findall(r"^```(\w*)\n(.*?)^```$", readme, re.MULTILINE | re.DOTALL)
+    program = source.split(MARK)[0].split("\n", 3)[3].strip()
+    if blocks[0] != ("cpp", program + "\n"):
+        fail("the README's program is not the example")
+    shown = [line.rstrip() for line in blocks[1][1].splitlines()[1:]]  # the first line is the command
+    if shown != output:
+        fail(f"the README's output is not the example's: {shown} != {output}")
+
+
+def main():
+    arguments = sys.argv[1:]
+    extra = []
+    if "--" in arguments:
+        cut = arguments.index("--")
+        arguments, extra = arguments[:cut], arguments[cut + 1:]
+    program, source_path = arguments[:2]
+    source = open(source_path, encoding="utf-8").read()
+    run = subprocess.run([program, *extra], capture_output=True, text=True, timeout=240)
+    if run.returncode != 0 or run.stderr:
+        fail(f"exit code {run.returncode}\n{run.stdout}{run.stderr}")
+    output = [line.rstrip() for line in run.stdout.splitlines()]
+    compare(expected_lines(source), output)
+    if len(arguments) > 2:
+        compare_readme(open(arguments[2], encoding="utf-8").read(), source, output)
+    print("[cases] 1 passed, 0 failed, 0 skipped")
+
+
+main()
