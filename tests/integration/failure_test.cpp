@@ -2,6 +2,7 @@
 // Which failure is thrown, what becomes of the others, and how each ended.
 #include "async.hpp"
 #include "guard.hpp"
+#include "worker_support.hpp"
 
 #include <cohort/cohort.hpp>
 
@@ -24,43 +25,17 @@
 
 using namespace std::chrono_literals;
 using cohort::cause;
+using cohort_test::failure;
+using cohort_test::ignore_stop;
 using cohort_test::leak_guard;
 using cohort_test::ready;
 using cohort_test::run_coroutine;
 using cohort_test::say_ready;
+using cohort_test::sleep_until_killed;
+using cohort_test::wait_for_go;
+using cohort_test::wait_for_stop;
 
 namespace {
-
-[[noreturn]] void sleep_until_killed() {
-    for (;;)
-        ::pause();
-}
-
-/// Says that it is ready and waits until the group is sent SIGUSR1.
-void wait_for_go() {
-    sigset_t go;
-    ::sigemptyset(&go);
-    ::sigaddset(&go, SIGUSR1);
-    ::sigprocmask(SIG_BLOCK, &go, nullptr);
-    say_ready();
-    int got = 0;
-    ::sigwait(&go, &got);
-}
-
-void wait_for_stop() {
-    const auto token = cohort::this_worker::stop_token();
-    say_ready();
-    std::mutex mutex;
-    std::condition_variable_any stopped;
-    std::unique_lock lock(mutex);
-    stopped.wait(lock, token, [] { return false; });
-}
-
-void ignore_stop() {
-    std::signal(SIGTERM, SIG_IGN);
-    say_ready();
-    sleep_until_killed();
-}
 
 void tell_pid(int pipe) {
     const pid_t pid = ::getpid();
@@ -140,17 +115,6 @@ void raise_first_end_last(int index) {
         raise_and_linger();
     wait_for_go();
     throw std::runtime_error("the second");
-}
-
-/// The exception of type E that a join of this group throws.
-template <class E>
-asio::awaitable<E> failure(cohort::group& group) {
-    try {
-        co_await group.join();
-    } catch (const E& error) {
-        co_return error;
-    }
-    throw std::logic_error("join did not throw");
 }
 
 /// How long the group lived after its first failure.

@@ -3,6 +3,7 @@
 #include "async.hpp"
 #include "guard.hpp"
 #include "scratch.hpp"
+#include "worker_support.hpp"
 
 #include <cohort/cohort.hpp>
 
@@ -31,6 +32,7 @@ using cohort_test::ready;
 using cohort_test::run_coroutine;
 using cohort_test::say_ready;
 using steady_clock = std::chrono::steady_clock;
+using cohort_test::sleep_until_killed;
 
 namespace {
 
@@ -41,8 +43,7 @@ void leaf(int index, const std::string& directory, manner how) {
     if (how == manner::stubborn)
         std::signal(SIGTERM, SIG_IGN);
     say_ready();
-    for (;;)
-        ::pause();
+    sleep_until_killed();
 }
 
 /// Starts two leaves and, when they are there, kills itself or says so and waits for them.

@@ -2,6 +2,7 @@
 // Signals to a group, deaths by signals, and the stop token.
 #include "async.hpp"
 #include "guard.hpp"
+#include "worker_support.hpp"
 
 #include <cohort/cohort.hpp>
 
@@ -23,32 +24,34 @@
 
 using namespace std::chrono_literals;
 using cohort::cause;
+using cohort_test::failure;
 using cohort_test::leak_guard;
 using cohort_test::ready;
 using cohort_test::run_coroutine;
 using cohort_test::say_ready;
+using cohort_test::sleep_until_killed;
+using cohort_test::wait_on_token;
 
 namespace {
 
-[[noreturn]] void sleep_until_killed() {
+[[noreturn]] void say_ready_and_sleep() {
     say_ready();
-    for (;;)
-        ::pause();
+    sleep_until_killed();
 }
 
-void sleeper(int) { sleep_until_killed(); }
+void sleeper(int) { say_ready_and_sleep(); }
 
 /// The worker and its child: each says that it is ready, and once more at each SIGUSR1.
 void two_that_tell(int) {
     std::signal(SIGUSR1, [](int) { say_ready(); });
     (void)!::fork();
-    sleep_until_killed();
+    say_ready_and_sleep();
 }
 
 void ignore_signals(int) {
     std::signal(SIGUSR1, SIG_IGN);
     std::signal(SIGHUP, SIG_IGN);
-    sleep_until_killed();
+    say_ready_and_sleep();
 }
 
 void kill_itself(int, int signo) {
@@ -56,14 +59,7 @@ void kill_itself(int, int signo) {
     ::setrlimit(RLIMIT_CORE, &no_core);
     std::signal(signo, SIG_DFL);
     ::kill(::getpid(), signo);
-    sleep_until_killed();
-}
-
-void wait_on_token(std::stop_token token) {
-    std::mutex mutex;
-    std::condition_variable_any stopped;
-    std::unique_lock lock(mutex);
-    stopped.wait(lock, token, [] { return false; });
+    say_ready_and_sleep();
 }
 
 bool return_on_token(int) {
@@ -78,7 +74,7 @@ bool return_on_token(int) {
 void own_handler(int) {
     std::signal(SIGTERM, [](int) { ::_exit(21); });
     const auto token = cohort::this_worker::stop_token();
-    sleep_until_killed();
+    say_ready_and_sleep();
 }
 
 void exit_on_signal_from_outside(int) {
@@ -86,17 +82,6 @@ void exit_on_signal_from_outside(int) {
     say_ready();
     wait_on_token(token);
     throw std::runtime_error("told to end, not by the group");
-}
-
-/// The exception of type E that a join of this group throws.
-template <class E>
-asio::awaitable<E> failure(cohort::group& group) {
-    try {
-        co_await group.join();
-    } catch (const E& error) {
-        co_return error;
-    }
-    throw std::logic_error("join did not throw");
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 // The stop ladder as it is asked for, and what join, wait and run say about it.
 #include "async.hpp"
 #include "guard.hpp"
+#include "worker_support.hpp"
 
 #include <cohort/cohort.hpp>
 
@@ -27,23 +28,13 @@ using cohort_test::ready;
 using cohort_test::run_coroutine;
 using cohort_test::say_ready;
 using steady_clock = std::chrono::steady_clock;
+using cohort_test::failure;
+using cohort_test::ignore_stop;
+using cohort_test::sleep_until_killed;
+using cohort_test::wait_for_go;
+using cohort_test::wait_for_stop;
 
 namespace {
-
-[[noreturn]] void sleep_until_killed() {
-    for (;;)
-        ::pause();
-}
-
-void wait_for(int signo) {
-    sigset_t only;
-    ::sigemptyset(&only);
-    ::sigaddset(&only, signo);
-    ::sigprocmask(SIG_BLOCK, &only, nullptr);
-    say_ready();
-    int got = 0;
-    ::sigwait(&only, &got);
-}
 
 void return_at_once(int) {}
 
@@ -57,25 +48,16 @@ void held(int) {
     sleep_until_killed();
 }
 
-void ignore_stop(int) {
-    std::signal(SIGTERM, SIG_IGN);
-    say_ready();
-    sleep_until_killed();
-}
+void stubborn(int) { ignore_stop(); }
 
 /// Says that it is ready, and once more when the stop signal has come; ends when SIGUSR1 comes.
 void end_at_go(int) {
     const std::stop_callback told(cohort::this_worker::stop_token(), [] { say_ready(); });
-    wait_for(SIGUSR1);
+    wait_for_go(SIGUSR1);
 }
 
 int return_when_stopped(int index) {
-    const auto token = cohort::this_worker::stop_token();
-    say_ready();
-    std::mutex mutex;
-    std::condition_variable_any stopped;
-    std::unique_lock lock(mutex);
-    stopped.wait(lock, token, [] { return false; });
+    wait_for_stop();
     return index;
 }
 
@@ -83,17 +65,6 @@ void exit_in_first(int index) {
     if (index == 0)
         std::exit(4);
     sleep_until_killed();
-}
-
-/// The exception of type E that a join of this group throws.
-template <class E>
-asio::awaitable<E> failure(cohort::group& group) {
-    try {
-        co_await group.join();
-    } catch (const E& error) {
-        co_return error;
-    }
-    throw std::logic_error("join did not throw");
 }
 
 }  // namespace
@@ -237,7 +208,7 @@ TEST_CASE("stop: a second one changes nothing, and both are told the same") {
         using namespace asio::experimental::awaitable_operators;
         ready starts(co_await asio::this_coro::executor);
         auto group = co_await cohort::spawn(
-            cohort::function<ignore_stop>(),
+            cohort::function<stubborn>(),
             cohort::options(2).grace_period(0.5s).fd(starts.child_end(), ready::number));
         co_await starts.wait(2);
         const auto begin = steady_clock::now();

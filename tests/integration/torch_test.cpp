@@ -6,6 +6,7 @@
 #include "guard.hpp"
 #include "procfs.hpp"
 #include "scratch.hpp"
+#include "worker_support.hpp"
 
 #include <cohort/cohort.hpp>
 
@@ -26,28 +27,15 @@
 #include <unistd.h>
 
 using namespace std::chrono_literals;
+using cohort_test::failure;
 using cohort_test::leak_guard;
 using cohort_test::ready;
 using cohort_test::run_coroutine;
 using cohort_test::say_ready;
+using cohort_test::sleep_until_killed;
+using cohort_test::wait_for_go;
 
 namespace {
-
-[[noreturn]] void sleep_until_killed() {
-    for (;;)
-        ::pause();
-}
-
-/// Says that it is ready and waits until the group is sent SIGUSR1.
-void wait_for_go() {
-    sigset_t go;
-    ::sigemptyset(&go);
-    ::sigaddset(&go, SIGUSR1);
-    ::sigprocmask(SIG_BLOCK, &go, nullptr);
-    say_ready();
-    int got = 0;
-    ::sigwait(&go, &got);
-}
 
 [[noreturn]] void raise_legitimately(int index) {
     throw std::runtime_error("legitimate exception from process " + std::to_string(index));
@@ -90,17 +78,6 @@ void exit_in_first_others_wait(int index, int code) {
     if (index != 0)
         return wait_for_go();
     std::exit(code);
-}
-
-/// The exception of type E that a join of this group throws.
-template <class E>
-asio::awaitable<E> failure(cohort::group& group) {
-    try {
-        co_await group.join();
-    } catch (const E& error) {
-        co_return error;
-    }
-    throw std::logic_error("join did not throw");
 }
 
 bool ends_with(const std::exception& error, const std::string& end) {

@@ -3,6 +3,7 @@
 #include "async.hpp"
 #include "guard.hpp"
 #include "scratch.hpp"
+#include "worker_support.hpp"
 
 #include <cohort/cohort.hpp>
 
@@ -27,13 +28,9 @@ using cohort_test::leak_guard;
 using cohort_test::ready;
 using cohort_test::run_coroutine;
 using cohort_test::say_ready;
+using cohort_test::sleep_until_killed;
 
 namespace {
-
-[[noreturn]] void sleep_until_killed() {
-    for (;;)
-        ::pause();
-}
 
 enum class session { of_worker, own };
 

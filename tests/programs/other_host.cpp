@@ -24,12 +24,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-// As in support/main.cpp: the owners of an exception are counted where ThreadSanitizer does not
-// look.
-extern "C" const char* __tsan_default_suppressions() {
-    return "race:std::__exception_ptr::exception_ptr::_M_release\n";
-}
-
 namespace {
 
 asio::awaitable<void> run_whole(cohort::command work, cohort::options how) {

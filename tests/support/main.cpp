@@ -8,12 +8,6 @@
 
 #include <cstdlib>
 
-// The owners of an exception are counted inside libstdc++.so, where ThreadSanitizer does not look:
-// it takes the last release, on another thread than the throw, for a race.
-extern "C" const char* __tsan_default_suppressions() {
-    return "race:std::__exception_ptr::exception_ptr::_M_release\n";
-}
-
 int main(int argc, char** argv) {
     cohort::worker_main(argc, argv);
     // Every file that a case or the library leaves in the temporary directory is then one of ours.

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include "async.hpp"
+
+#include <cohort/group.hpp>
+#include <cohort/worker.hpp>
+
+#include <asio/awaitable.hpp>
+
+#include <condition_variable>
+#include <csignal>
+#include <mutex>
+#include <stdexcept>
+#include <stop_token>
+#include <utility>
+
+#include <unistd.h>
+
+// What the worker functions of several tests do, and how their failure is caught.
+namespace cohort_test {
+
+[[noreturn]] inline void sleep_until_killed() {
+    for (;;)
+        ::pause();
+}
+
+/// Says that it is ready and waits until the group is sent this signal.
+inline void wait_for_go(int signo = SIGUSR1) {
+    sigset_t go;
+    ::sigemptyset(&go);
+    ::sigaddset(&go, signo);
+    ::sigprocmask(SIG_BLOCK, &go, nullptr);
+    say_ready();
+    int got = 0;
+    ::sigwait(&go, &got);
+}
+
+inline void wait_on_token(std::stop_token token) {
+    std::mutex mutex;
+    std::condition_variable_any stopped;
+    std::unique_lock lock(mutex);
+    stopped.wait(lock, std::move(token), [] { return false; });
+}
+
+/// Says that it is ready and waits until its stop token fires.
+inline void wait_for_stop() {
+    const auto token = cohort::this_worker::stop_token();
+    say_ready();
+    wait_on_token(token);
+}
+
+/// Says that it is ready and takes no stop signal.
+[[noreturn]] inline void ignore_stop() {
+    std::signal(SIGTERM, SIG_IGN);
+    say_ready();
+    sleep_until_killed();
+}
+
+/// The exception of type E that a join of this group throws.
+template <class E>
+asio::awaitable<E> failure(cohort::group& group) {
+    try {
+        co_await group.join();
+    } catch (const E& error) {
+        co_return error;
+    }
+    throw std::logic_error("join did not throw");
+}
+
+}  // namespace cohort_test
