@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: BSL-1.0
+// Stages with deadlines: each may be tried twice; when one has failed for good, those beside it are
+// cancelled.
+#include <cohort/cohort.hpp>
+
+#include <asio.hpp>
+#include <asio/experimental/awaitable_operators.hpp>
+#include <fmt/core.h>
+
+#include <chrono>
+#include <exception>
+#include <functional>
+#include <stdexcept>
+#include <string>
+
+using namespace std::chrono_literals;
+using namespace asio::experimental::awaitable_operators;
+
+void fetch(int index, int attempt) {
+    if (attempt == 1 && index == 1)
+        throw std::runtime_error("connection refused");
+}
+
+struct stage {
+    std::string name;
+    std::chrono::milliseconds limit;
+    std::function<asio::awaitable<cohort::group>(int attempt)> start;
+};
+
+// One attempt: all workers of the stage, within its limit. A group that is left here is stopped.
+asio::awaitable<void> attempt(const stage& s, int number) {
+    auto group = co_await s.start(number);
+    if (co_await group.join(s.limit))
+        co_return;
+    const auto report = co_await group.stop();
+    throw std::runtime_error(fmt::format("{}: not done after {}ms, {} workers stopped", s.name,
+                                         s.limit.count(), report.outcomes.size()));
+}
+
+// The first attempt may fail. A cancellation is no failure: it is not tried again.
+asio::awaitable<void> run(const stage& s) {
+    for (int number = 1;; ++number) {
+        try {
+            co_await attempt(s, number);
+            break;
+        } catch (const cohort::process_exception& error) {
+            if (number == 2)
+                throw;
+            fmt::print("{}: worker {} failed, once more\n", s.name, error.error_index());
+        }
+    }
+    fmt::print("{}: done\n", s.name);
+}
+
+void report(std::exception_ptr failure) {
+    try {
+        std::rethrow_exception(failure);
+    } catch (const std::exception& error) {
+        fmt::print("{}\n", error.what());
+    }
+}
+
+asio::awaitable<void> orchestrate() {
+    const stage fetching{
+        "fetch", 10s, [](int number) { return cohort::spawn(cohort::function<fetch>(number), 2); }};
+    const stage training{"train", 200ms,
+                         [](int) { return cohort::spawn(cohort::command("sleep", 1000), 3); }};
+    const stage serving{"serve", 1h,
+                        [](int) { return cohort::spawn(cohort::command("sleep", 1000), 1); }};
+
+    co_await run(fetching);
+    try {
+        // Side by side: the failure of one cancels the other, whose workers have then been stopped.
+        co_await (run(training) && run(serving));
+    } catch (
+        const asio::multiple_exceptions& both) {  // the failure, and the cancellation of the other
+        report(both.first_exception());
+    }
+}
+
+int main(int argc, char** argv) {
+    cohort::worker_main(argc, argv);
+    asio::io_context io;
+    asio::co_spawn(io, orchestrate(), [](std::exception_ptr error) {
+        if (error)
+            std::rethrow_exception(error);
+    });
+    io.run();
+}
+
+// Prints (`...` stands for anything):
+//   fetch: worker 1 failed, once more
+//   fetch: done
+//   train: not done after 200ms, 3 workers stopped
