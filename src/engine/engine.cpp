@@ -44,15 +44,24 @@ void engine::start() {
 }
 
 void engine::post(task t) {
-    bool first;
+    post_quietly(std::move(t));
+    // The engine's own thread looks into the inbox before it waits.
+    if (std::this_thread::get_id() != thread_)
+        wake();
+}
+
+void engine::post_quietly(task t) {
+    std::lock_guard lock(inbox_mutex_);
+    inbox_.push_back(std::move(t));
+}
+
+void engine::wake() {
     {
         std::lock_guard lock(inbox_mutex_);
-        first = inbox_.empty();
-        inbox_.push_back(std::move(t));
+        if (std::exchange(woken_, true))
+            return;
     }
-    // Whoever found the inbox empty wakes; the engine's own thread looks into it before it waits.
-    if (first && std::this_thread::get_id() != thread_)
-        reactor_.load()->wake();
+    reactor_.load()->wake();
 }
 
 void engine::watch(int pidfd, std::function<void(int)> then) {
@@ -102,6 +111,7 @@ void engine::run_inbox() {
         {
             std::lock_guard lock(inbox_mutex_);
             tasks.swap(inbox_);
+            woken_ = false;
         }
         if (tasks.empty())
             return;

@@ -29,6 +29,10 @@ public:
 
     /// Runs `t` on the engine's thread, after what was posted before. Safe from any thread.
     void post(task t);
+    /// The same without a wake-up: for what the engine need not know before its next event. The
+    /// caller sees to it that there is one.
+    void post_quietly(task t);
+    void wake();
 
     // The rest belongs to the engine's thread.
 
@@ -67,6 +71,7 @@ private:
     std::mutex turn_;
     std::mutex inbox_mutex_;
     std::vector<task> inbox_;
+    bool woken_ = false;  // since it last looked into the inbox
     std::atomic<reactor::reactor*> reactor_ = nullptr;
     std::thread::id thread_;
     timers timers_;

@@ -14,6 +14,9 @@
 #include <set>
 #include <vector>
 
+#include <sys/types.h>
+#include <unistd.h>
+
 namespace cohort::engine {
 
 /// A group as the host knows it: something that lives and must be stopped in the end.
@@ -42,6 +45,7 @@ public:
     static host& for_spawn();
 
     bool is_own() const noexcept { return mark_.same_process(); }
+    pid_t pid() const noexcept { return pid_; }
     /// exit() has begun, or this is a worker that its stop signal ends: no handler is called any
     /// more.
     bool exiting() const noexcept { return exiting_.load(); }
@@ -73,6 +77,7 @@ private:
     static void at_exit() noexcept;
 
     sys::fork_mark mark_;
+    const pid_t pid_ = ::getpid();
     std::atomic<bool> exiting_ = false;
     std::mutex start_mutex_;
     bool engine_started_ = false;

@@ -22,12 +22,16 @@ std::atomic<operation_id> last_operation_id{0};
 
 /// Runs `ask` on the engine's thread. @throws std::system_error  in a forked copy of the group's
 /// process
-template <class Ask>
-void post(const group_ref& group, Ask ask) {
+engine::engine& own_loop(const group_ref& group) {
     if (!group->home().is_own())
         throw std::system_error(std::make_error_code(std::errc::no_child_process),
                                 "cohort: this group belongs to the process that was forked");
-    group->home().loop().post([group, ask = std::move(ask)] { ask(*group); });
+    return group->home().loop();
+}
+
+template <class Ask>
+void post(const group_ref& group, Ask ask) {
+    own_loop(group).post([group, ask = std::move(ask)] { ask(*group); });
 }
 
 /// The same for calls that never fail: in a forked copy they do nothing.
@@ -60,7 +64,8 @@ group_ref create_group(spawn_plan plan) {
     if (home.exiting())
         throw spawn_error({ESHUTDOWN, std::system_category()}, "spawn while the program exits", -1,
                           "exit");
-    return std::make_shared<group_state>(home, std::move(plan), group_room::capture_caller());
+    return std::make_shared<group_state>(home, std::move(plan),
+                                         group_room::capture_caller(home.pid()));
 }
 
 void start_group(const group_ref& group, receiver to) {
@@ -68,7 +73,11 @@ void start_group(const group_ref& group, receiver to) {
 }
 
 void await_end(const group_ref& group, std::optional<time_point> until, receiver to) {
-    post(group, [until, to = std::move(to)](group_state& g) { g.await_end(to, until); });
+    auto& loop = own_loop(group);
+    loop.post_quietly([group, until, to = std::move(to)] { group->await_end(to, until); });
+    // Else it is early enough when the engine wakes for the end of the last worker.
+    if (until || group->board().end())
+        loop.wake();
 }
 
 void await_next(const group_ref& group, receiver to) {
@@ -81,7 +90,10 @@ void cancel_operation(const std::weak_ptr<group_state>& group, operation_id id,
 }
 
 void request_stop(const group_ref& group) noexcept {
-    post_if_own(group, [](group_state& g) { g.stop(); });
+    // Every handle asks this when it goes: one whose group has ended need not wake the engine.
+    const bool ended = group && group->home().is_own() && group->board().end();
+    if (!ended)
+        post_if_own(group, [](group_state& g) { g.stop(); });
 }
 
 void send_signal(const group_ref& group, int signo) {

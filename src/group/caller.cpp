@@ -43,8 +43,9 @@ std::vector<cpu_set_t> read_affinity() {
 
 }  // namespace
 
-caller capture_caller() {
+caller capture_caller(pid_t pid) {
     caller here;
+    here.pid = pid;
     for (char** variable = environ; variable && *variable; ++variable)
         here.environment.emplace_back(*variable);
     here.directory = open_directory();

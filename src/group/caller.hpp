@@ -8,12 +8,14 @@
 #include <vector>
 
 #include <sched.h>
+#include <sys/types.h>
 
 namespace cohort::group_room {
 
 /// What workers inherit from the thread that asked for them, read in the initiating call: the start
 /// itself happens on another thread and later.
 struct caller {
+    pid_t pid = 0;
     std::vector<std::string> environment;
     sys::unique_fd directory;  // O_PATH; empty when it can't be had: the process' own then
     std::vector<cpu_set_t>
@@ -23,6 +25,6 @@ struct caller {
 };
 
 /// @throws spawn_error  no descriptor is left
-caller capture_caller();
+caller capture_caller(pid_t pid);
 
 }  // namespace cohort::group_room

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "group/group_state.hpp"
 
+#include "start/exec.hpp"
 #include "sys/pidfd.hpp"
 
 #include <cohort/detail/duration.hpp>
@@ -135,7 +136,7 @@ void group_state::start_reported(group_room::start_report report,
         }
         return;
     }
-    const bool killed_by_us = held_ && !report.executed;
+    const bool killed_by_us = held_ && report.pidfd && !start::has_executed(report.pidfd.get());
     if (report.failure || killed_by_us) {
         reap_failed_start(std::move(report.pidfd));
         // Once held, a start that comes to nothing is no error.

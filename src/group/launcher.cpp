@@ -79,6 +79,8 @@ std::optional<start_failure> launcher::prepare() {
 }
 
 std::optional<start_failure> launcher::check_limit() const {
+    if (size() == 1)
+        return std::nullopt;  // what is missing is noticed before its only worker exists
     // A record and a pidfd for each worker, and the arguments.
     const auto needed = 2 * static_cast<std::uint64_t>(size()) + (runs_function() ? 1 : 0);
     const auto limit = sys::descriptor_limit();
@@ -95,7 +97,7 @@ std::optional<start_failure> launcher::make_arguments() {
     if (!runs_function())
         return std::nullopt;
     std::error_code error;
-    arguments_ = sys::make_memfd("cohort-arguments", sys::sealing::allowed, error);
+    arguments_ = sys::make_memfd("cohort-arguments", error);
     if (!error)
         error = sys::write_at(arguments_.get(), plan_.arguments, 0);
     if (!error)
@@ -109,7 +111,7 @@ std::optional<start_failure> launcher::make_arguments() {
 
 std::optional<start_failure> launcher::make_record(int index) {
     std::error_code error;
-    records_.push_back(sys::make_memfd("cohort-record", sys::sealing::refused, error));
+    records_.push_back(sys::make_memfd("cohort-record", error));
     if (!error)
         return std::nullopt;
     return failure(error.value(), "memfd_create for the record", index, start::stage::memory_file);
@@ -162,7 +164,6 @@ start_report launcher::start(int index, std::atomic<int>& pidfd_slot) {
     auto result = start::start_by_exec(order, pidfd_slot);
     report.pid = result.pid;
     report.pidfd = std::move(result.pidfd);
-    report.executed = result.executed;
     if (result.failed != start::stage::none)
         report.failure = failure_of(result, order, at, index);
     return report;
@@ -171,7 +172,7 @@ start_report launcher::start(int index, std::atomic<int>& pidfd_slot) {
 std::error_code launcher::write_control(int index, const site& at, int record) const {
     const auto& s = plan_.settings;
     const auto order =
-        record::make_order(index, size(), getpid(), at.arguments_number,
+        record::make_order(index, size(), caller_.pid, at.arguments_number,
                            worker::key_of(*plan_.function), s.stop_signal, s.grace_period);
     return sys::write_at(record, std::as_bytes(std::span(&order, 1)), 0);
 }
@@ -232,7 +233,7 @@ void launcher::describe_descriptors(start::exec_order& order, const site& at, in
     order.affinity = caller_.affinity.empty() ? nullptr : caller_.affinity.data();
     order.affinity_size = caller_.affinity_size();
     order.parent_death_signal = s.parent_death_signal;
-    order.parent = getpid();
+    order.parent = caller_.pid;
     order.own_process_group = s.process_group == process_group::own;
 }
 

@@ -33,7 +33,6 @@ struct start_report {
     sys::unique_fd pidfd;
     sys::unique_fd record;
     std::chrono::steady_clock::time_point started;
-    bool executed = false;
     std::optional<start_failure> failure;
 };
 

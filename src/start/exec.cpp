@@ -63,16 +63,6 @@ child_task task_for(const exec_order& order, std::vector<int>& sources,
     return task;
 }
 
-/// Whether the child, known to have tried, has passed exec's point of no return: exec gives it the
-/// exit signal SIGCHLD, and __WCLONE finds only children with another one. Nothing else tells a
-/// program that was killed at once from a child that was killed inside execve.
-bool has_executed(int pidfd) noexcept {
-    siginfo_t found{};
-    return ::syscall(SYS_waitid, P_PIDFD, pidfd, &found, WEXITED | WNOHANG | WNOWAIT | __WCLONE,
-                     nullptr) != 0 &&
-           errno == ECHILD;
-}
-
 bool unknown_call(long result) noexcept {
     return result == -ENOSYS || result == -EPERM || result == -EINVAL || result == -E2BIG;
 }
@@ -177,8 +167,17 @@ exec_result start_by_exec(const exec_order& order, std::atomic<int>& pidfd_slot,
         result.item = task.item;
         return result;
     }
-    result.executed = has_executed(result.pidfd.get());
     return result;
+}
+
+bool has_executed(int pidfd) noexcept {
+    // exec gives the child the exit signal SIGCHLD, and __WCLONE finds only children with another
+    // one. Nothing else tells a program that was killed at once from a child that was killed inside
+    // execve.
+    siginfo_t found{};
+    return ::syscall(SYS_waitid, P_PIDFD, pidfd, &found, WEXITED | WNOHANG | WNOWAIT | __WCLONE,
+                     nullptr) != 0 &&
+           errno == ECHILD;
 }
 
 }  // namespace cohort::start

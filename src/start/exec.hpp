@@ -76,11 +76,12 @@ struct exec_result {
     stage failed = stage::none;
     int error = 0;  // errno of the failed stage; EINTR: killed in that stage, before exec was tried
     int item = -1;  // which of exec_order::descriptors, where one of them failed
-    /// The program runs, or ran. False with `failed` none: a signal ended the child while it tried
-    /// to execute. If the library sent that signal, it was no worker; else it counts as one that
-    /// died of it.
-    bool executed = false;
 };
+
+/// Whether the program of a start that did not fail runs, or ran; `pidfd` is its child's. If not, a
+/// signal ended the child while it tried to execute: if the library sent that signal, it was no
+/// worker; else it counts as one that died of it. Must be asked before the child is reaped.
+bool has_executed(int pidfd) noexcept;
 
 /// Clones and executes. Blocks until the child has executed or failed (CLONE_VFORK): call it from a
 /// starter thread only, which has all signals blocked and never ends (the parent-death signal is

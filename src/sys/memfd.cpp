@@ -36,11 +36,9 @@ int create(const char* name, unsigned flags) noexcept {
 
 }  // namespace
 
-unique_fd make_memfd(const char* name, sealing seals, std::error_code& error) noexcept {
+unique_fd make_memfd(const char* name, std::error_code& error) noexcept {
     unique_fd file{create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING)};
     error = file ? std::error_code{} : last_error();
-    if (file && seals == sealing::refused)  // MFD_NOEXEC_SEAL allows sealing by itself
-        error = add_seals(file.get(), F_SEAL_SEAL);
     if (!error && file.get() < 3)  // the host has closed its stdio
         file = duplicate(file.get(), error);
     if (error)

@@ -11,19 +11,16 @@
 
 namespace cohort::sys {
 
-enum class sealing { refused, allowed };
-
 /// A file in memory: close-on-exec, numbered 3 or higher also when the host has closed its stdio,
-/// and not executable where the kernel knows how (MFD_NOEXEC_SEAL, Linux 6.3). `name` is for /proc
-/// only.
-[[nodiscard]] unique_fd make_memfd(const char* name, sealing seals,
-                                   std::error_code& error) noexcept;
+/// sealable, and not executable where the kernel knows how (MFD_NOEXEC_SEAL, Linux 6.3). `name` is
+/// for /proc only.
+[[nodiscard]] unique_fd make_memfd(const char* name, std::error_code& error) noexcept;
 
 /// Writes all of `bytes` at `offset`; the descriptor's own offset is neither used nor moved.
 [[nodiscard]] std::error_code write_at(int fd, std::span<const std::byte> bytes,
                                        off_t offset) noexcept;
 
-/// Adds F_SEAL_* seals. EPERM: sealing was refused at birth; EBUSY: F_SEAL_WRITE while it is
+/// Adds F_SEAL_* seals. EPERM: F_SEAL_SEAL is there already; EBUSY: F_SEAL_WRITE while it is
 /// mapped.
 [[nodiscard]] std::error_code add_seals(int fd, int seals) noexcept;
 

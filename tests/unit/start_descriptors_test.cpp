@@ -183,7 +183,7 @@ TEST_CASE("start: a host at its limit of descriptors can still start") {
                   while (*sys::open_descriptors() < 60)
                       hoard.emplace_back(::open("/dev/null", O_RDONLY));
                   cat.run(tier);
-                  if (!cat.result.executed)
+                  if (!cat.executed)
                       return 100 + cat.result.error;
                   return text_of(out.get()) == "cab" ? 0 : 1;
               }) == 0);

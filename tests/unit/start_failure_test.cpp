@@ -18,7 +18,7 @@ void check_failure(launch& program, start::start_tier tier, stage failed, int er
     CHECK(program.result.failed == failed);
     CHECK(program.result.error == error);
     CHECK(program.result.item == item);
-    CHECK_FALSE(program.result.executed);
+    CHECK_FALSE(program.executed);
     CHECK(program.result.pid > 0);
     CHECK(program.slot == program.pidfd_number);
     CHECK(program.status == exit_status::from_code(127));
@@ -269,7 +269,7 @@ TEST_CASE("start: one that hangs can be killed through its slot, and was no work
         hang(program, fifo, tier, [](int pidfd) { CHECK_FALSE(sys::send_signal(pidfd, SIGKILL)); });
         CHECK(program.result.failed != stage::none);
         CHECK(program.result.error == EINTR);
-        CHECK_FALSE(program.result.executed);
+        CHECK_FALSE(program.executed);
         CHECK(program.status == exit_status::from_signal(SIGKILL, false));
     }
 }
@@ -317,7 +317,7 @@ TEST_CASE("start: a signal that waits for the empty mask ends the child without 
             meet_reader(fifo);
         });
         CHECK(program.result.failed == stage::none);
-        CHECK_FALSE(program.result.executed);
+        CHECK_FALSE(program.executed);
         CHECK(program.status == exit_status::from_signal(SIGTERM, false));
     }
 }

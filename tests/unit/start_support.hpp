@@ -43,7 +43,7 @@ void on_starter(Body body) {
 /// A file in memory that holds `text`.
 inline sys::unique_fd file_with(std::string_view text) {
     std::error_code error;
-    sys::unique_fd file = sys::make_memfd("test", sys::sealing::allowed, error);
+    sys::unique_fd file = sys::make_memfd("test", error);
     REQUIRE_FALSE(error);
     REQUIRE_FALSE(sys::write_at(file.get(), std::as_bytes(std::span(text)), 0));
     return file;
@@ -126,6 +126,7 @@ struct launch {
                 return;
             group = ::getpgid(result.pid);
             pidfd_number = result.pidfd.get();
+            executed = result.failed == start::stage::none && start::has_executed(pidfd_number);
             status = await_exit(result.pidfd.get());
         });
         output = text_of(stdout_file.get());
@@ -141,6 +142,7 @@ struct launch {
     start::exec_result result;
     std::atomic<int> slot{-1};
     int pidfd_number = -1;
+    bool executed = false;
     pid_t group = 0;
     exit_status status;
     std::string output;

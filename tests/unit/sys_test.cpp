@@ -61,7 +61,7 @@ TEST_CASE("unique_fd: release gives the number away open, and assignment closes 
 TEST_CASE("memfd: it is close-on-exec and holds what is written at its offset") {
     const no_leftovers guard;
     std::error_code error;
-    const unique_fd file = sys::make_memfd("cohort-test", sys::sealing::allowed, error);
+    const unique_fd file = sys::make_memfd("cohort-test", error);
     REQUIRE_FALSE(error);
     CHECK(closes_on_exec(file.get()));
     const auto bytes = bytes_of(3 << 20);
@@ -82,7 +82,7 @@ TEST_CASE("memfd: it is not executable where the kernel can refuse that") {
         return;
     }
     std::error_code error;
-    const unique_fd file = sys::make_memfd("cohort-test", sys::sealing::allowed, error);
+    const unique_fd file = sys::make_memfd("cohort-test", error);
     CHECK(::fchmod(file.get(), 0700) == -1);
     CHECK(errno == EPERM);
 }
@@ -103,29 +103,26 @@ TEST_CASE("memfd: an unknown MFD_NOEXEC_SEAL is left out") {
                   ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) != 0)
                   return 1;
               std::error_code error;
-              const auto first = sys::make_memfd("a", sys::sealing::allowed, error);
+              const auto first = sys::make_memfd("a", error);
               if (!first || error)
                   return 2;
-              const auto second = sys::make_memfd("b", sys::sealing::refused, error);
+              const auto second = sys::make_memfd("b", error);
               return second && !error ? 0 : 3;
           }) == 0);
 }
 
-TEST_CASE("memfd: seals are accepted only when they were allowed") {
+TEST_CASE("memfd: it can be sealed") {
     const no_leftovers guard;
     std::error_code error;
-    const unique_fd open = sys::make_memfd("cohort-test", sys::sealing::allowed, error);
-    CHECK_FALSE(sys::add_seals(open.get(), F_SEAL_WRITE));
-    CHECK(sys::write_at(open.get(), bytes_of(1), 0).value() == EPERM);
-    const unique_fd shut = sys::make_memfd("cohort-test", sys::sealing::refused, error);
-    REQUIRE_FALSE(error);
-    CHECK(sys::add_seals(shut.get(), F_SEAL_WRITE).value() == EPERM);
+    const unique_fd file = sys::make_memfd("cohort-test", error);
+    CHECK_FALSE(sys::add_seals(file.get(), F_SEAL_WRITE));
+    CHECK(sys::write_at(file.get(), bytes_of(1), 0).value() == EPERM);
 }
 
 TEST_CASE("memfd: a name that is too long is EINVAL and leaves nothing open") {
     const no_leftovers guard;
     std::error_code error;
-    CHECK_FALSE(sys::make_memfd(std::string(300, 'n').c_str(), sys::sealing::allowed, error));
+    CHECK_FALSE(sys::make_memfd(std::string(300, 'n').c_str(), error));
     CHECK(error.value() == EINVAL);
 }
 
@@ -134,7 +131,7 @@ TEST_CASE("memfd: without stdio it still gets a number of 3 or higher") {
               for (const int fd : {0, 1, 2})
                   ::close(fd);
               std::error_code error;
-              const auto file = sys::make_memfd("cohort-test", sys::sealing::refused, error);
+              const auto file = sys::make_memfd("cohort-test", error);
               return !error && file.get() >= 3 && closes_on_exec(file.get()) && !is_open(0) ? 0 : 1;
           }) == 0);
 }
@@ -144,7 +141,7 @@ TEST_CASE("memfd: at the limit of descriptors it is EMFILE") {
               const rlimit none{3, 3};
               ::setrlimit(RLIMIT_NOFILE, &none);
               std::error_code error;
-              const auto file = sys::make_memfd("cohort-test", sys::sealing::allowed, error);
+              const auto file = sys::make_memfd("cohort-test", error);
               return !file && error.value() == EMFILE ? 0 : 1;
           }) == 0);
 }
@@ -155,7 +152,7 @@ TEST_CASE("write_at: it goes on after a short write and reports what stops it") 
               const rlimit small{10, 10};
               ::setrlimit(RLIMIT_FSIZE, &small);
               std::error_code error;
-              const auto file = sys::make_memfd("cohort-test", sys::sealing::allowed, error);
+              const auto file = sys::make_memfd("cohort-test", error);
               error = sys::write_at(file.get(), bytes_of(20), 0);
               struct stat now;
               ::fstat(file.get(), &now);
