@@ -12,7 +12,7 @@ import sys
 import time
 
 CLIENTS = 100
-PATIENCE = 120  # seconds: a bound on hangs
+PATIENCE = 280  # seconds: a bound on hangs
 ENDLESS = 10**12
 
 
