@@ -1,0 +1,151 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSL-1.0
+"""What a stranger gets: check.py pkgconfig|cmake|meson|symbols|reference source build prefix libdir compiler
+
+A tiny project outside of the tree builds with the package, installed somewhere else than it was configured for, and
+its program prints what its source says. The shared library shows no more than it should. No public name is
+undocumented."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+PUBLIC = re.compile(r"(typeinfo for |typeinfo name for |vtable for )?cohort::")
+EXCEPTIONS = ["codec_error", "group_stopped", "process_exception", "process_exited_exception",
+              "process_raised_exception", "result_error", "spawn_error"]
+
+what = sys.argv[1]
+source, build = Path(sys.argv[2]), Path(sys.argv[3])
+prefix, libdir, compiler = sys.argv[4:]
+here = source / "tests/packages"
+passed = 0
+
+
+def end(failed, skipped=0):
+    print(f"[cases] {passed} passed, {failed} failed, {skipped} skipped")
+    sys.exit(1 if failed else 0)
+
+
+def fail(text):
+    print(text)
+    end(1)
+
+
+def need(*tools):
+    for tool in tools:
+        if shutil.which(tool) is None:
+            print(f"[skipped] {what}: {tool} is not installed")
+            end(0, 1)
+
+
+def run(*command, **how):
+    done = subprocess.run([str(word) for word in command], text=True, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, **how)
+    if done.returncode != 0:
+        fail(f"{' '.join(map(str, command))}: exit code {done.returncode}\n{done.stdout}")
+    return done.stdout
+
+
+def check_program(program, text, **how):
+    """Runs it and compares what it prints with what its source says; counts it."""
+    global passed
+    run(sys.executable, source / "tests/support/check_example.py", program, text, **how)
+    passed += 1
+
+
+def install(scratch):
+    """The prefix of an installation that has been moved; as an installer would, only cohort.pc is told."""
+    run("meson", "install", "-C", build, "--no-rebuild", "--quiet", "--destdir", scratch / "moved")
+    moved = scratch / "moved" / prefix.lstrip("/")
+    package = moved / libdir / "pkgconfig/cohort.pc"
+    package.write_text(re.sub("^prefix=.*", f"prefix={moved}", package.read_text(), flags=re.MULTILINE))
+    return moved
+
+
+def check_pkgconfig(scratch):
+    need("pkg-config")
+    moved = install(scratch)
+    program, text = scratch / "first", source / "examples/first.cpp"
+    environment = {**os.environ, "PKG_CONFIG_PATH": str(moved / libdir / "pkgconfig")}
+
+    def compile_with(*options):
+        flags = run("pkg-config", "--cflags", "--libs", *options, "cohort", env=environment).split()
+        run(compiler, "-std=c++20", text, *flags, "-o", program)
+
+    compile_with()
+    check_program(program, text, env={**os.environ, "LD_LIBRARY_PATH": str(moved / libdir)})
+    for library in (moved / libdir).glob("libcohort.so*"):
+        library.unlink()
+    compile_with("--static")
+    check_program(program, text)
+
+
+def check_cmake(scratch):
+    need("cmake")
+    moved = install(scratch)
+    project, made = scratch / "stranger", scratch / "made"
+    shutil.copytree(here / "cmake", project)
+    text = shutil.copy(here / "failures.cpp", project)
+    run("cmake", "-S", project, "-B", made, f"-DCMAKE_PREFIX_PATH={moved}",
+        f"-DCMAKE_CXX_COMPILER={compiler}")
+    run("cmake", "--build", made)
+    check_program(made / "failures", text)
+    check_program(made / "failures_static", text)
+
+
+def check_meson(scratch):
+    project, made = scratch / "stranger", scratch / "made"
+    shutil.copytree(here / "meson", project)
+    text = shutil.copy(here / "failures.cpp", project)
+    ours = project / "subprojects/cohort"
+    for folder in ["include", "src"]:
+        shutil.copytree(source / folder, ours / folder)
+    for file in [source / "meson.build", source / "meson_options.txt", *source.glob("subprojects/*.wrap")]:
+        (ours / file.relative_to(source)).parent.mkdir(exist_ok=True)
+        shutil.copy(file, ours / file.relative_to(source))
+    run("meson", "setup", made, project, "--force-fallback-for=cohort",
+        env={**os.environ, "CXX": compiler})
+    run("ninja", "-C", made)
+    check_program(made / "failures", text)
+
+
+def check_symbols(scratch):
+    global passed
+    need("nm", "readelf")
+    library = install(scratch) / libdir / "libcohort.so"
+    rooms = "|".join(folder.name for folder in (source / "src").iterdir())
+    names = [line.split(None, 2)[2]
+             for line in run("nm", "-DC", "--defined-only", library).splitlines()]
+    leaks = [name for name in names if not PUBLIC.match(name) or re.search(f"cohort::({rooms})::", name)]
+    if leaks:
+        fail("exported, but not public:\n" + "\n".join(leaks))
+    for name in EXCEPTIONS:
+        if f"typeinfo for cohort::{name}" not in names:
+            fail(f"cannot be caught by type: cohort::{name}")
+    passed += 1
+
+    dynamic = run("readelf", "-dW", library)
+    for fact in [r"\(SONAME\).*\[libcohort\.so\.0\]", r"\(FLAGS_1\).*\bNODELETE\b"]:
+        if not re.search(fact, dynamic):
+            fail(f"not in its dynamic section: {fact}\n{dynamic}")
+    passed += 1
+
+
+def check_reference(scratch):
+    global passed
+    need("doxygen")
+    settings = f"@INCLUDE = {build}/src/package/Doxyfile\nOUTPUT_DIRECTORY = {scratch}\n"
+    run("doxygen", "-", input=settings)  # a name without words is an error
+    for page in ["classcohort_1_1group.html", "namespacecohort.html"]:
+        if not (scratch / "html" / page).exists():
+            fail(f"the reference has no {page}")
+    passed += 1
+
+
+with tempfile.TemporaryDirectory(prefix="cohort-package-") as folder:
+    globals()[f"check_{what}"](Path(folder))
+    end(0)
