@@ -48,7 +48,7 @@ public:
             std::forward<Handler>(handler)(std::move(error), group());
         } else {
             std::forward<Handler>(handler)(
-                nullptr, group_access::make(std::move(handle_), std::move(executor_)));
+                std::exception_ptr(), group_access::make(std::move(handle_), std::move(executor_)));
         }
     }
 
