@@ -10,8 +10,11 @@
 #include <asio/async_result.hpp>
 #include <asio/cancellation_type.hpp>
 #include <asio/execution/context_as.hpp>
+#include <asio/execution/executor.hpp>
+#include <asio/execution/outstanding_work.hpp>
 #include <asio/executor_work_guard.hpp>
 #include <asio/post.hpp>
+#include <asio/prefer.hpp>
 #include <asio/query.hpp>
 #include <asio/strand.hpp>
 
@@ -42,6 +45,16 @@ std::shared_ptr<operation_registry> registry_of(const Executor& executor) {
     return asio::use_service<completion_service>(context).registry();
 }
 
+/// An object that is outstanding work for an executor of either model. Not always an
+/// executor_work_guard: Asio 1.22 takes a strand of any_io_executor for one of the old model.
+template <class Executor>
+auto track_work(const Executor& executor) {
+    if constexpr (asio::execution::is_executor<Executor>::value)
+        return asio::prefer(executor, asio::execution::outstanding_work.tracked);
+    else
+        return asio::executor_work_guard<Executor>(executor);
+}
+
 /// An operation with its handler. `Deliver` turns the completion into the handler's arguments and
 /// calls it.
 template <class Handler, class Executor, class Deliver>
@@ -49,13 +62,12 @@ class operation final : public operation_base {
 public:
     operation(Handler handler, const Executor& executor, Deliver deliver,
               std::shared_ptr<operation_registry> registry, operation_id id)
-        : handler_(std::move(handler)), work_(executor), deliver_(std::move(deliver)),
-          registry_(std::move(registry)), id_(id) {}
+        : handler_(std::move(handler)), executor_(executor), work_(track_work(executor)),
+          deliver_(std::move(deliver)), registry_(std::move(registry)), id_(id) {}
 
     void post(std::shared_ptr<operation_base> self, const completion& result) override {
         result_ = result;
-        asio::post(work_.get_executor(),
-                   posted(std::static_pointer_cast<operation>(std::move(self))));
+        asio::post(executor_, posted(std::static_pointer_cast<operation>(std::move(self))));
     }
 
 private:
@@ -76,7 +88,7 @@ private:
         auto slot = asio::get_associated_cancellation_slot(self->handler_);
         if (slot.is_connected())
             slot.clear();
-        auto work = std::move(self->work_);
+        [[maybe_unused]] auto work = std::move(self->work_);
         auto handler = std::move(self->handler_);
         auto deliver = std::move(self->deliver_);
         auto result = std::move(self->result_);
@@ -85,7 +97,8 @@ private:
     }
 
     Handler handler_;
-    asio::executor_work_guard<Executor> work_;
+    Executor executor_;
+    decltype(track_work(std::declval<const Executor&>())) work_;
     Deliver deliver_;
     completion result_;
     std::shared_ptr<operation_registry> registry_;
