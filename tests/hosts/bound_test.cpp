@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: BSL-1.0
+// What can be bound to a handler, on every host: an executor, a cancellation slot, an allocator.
+#include "life.hpp"
+
+#include <asio/bind_allocator.hpp>
+#include <asio/bind_cancellation_slot.hpp>
+#include <asio/bind_executor.hpp>
+#include <asio/cancellation_signal.hpp>
+
+#include <atomic>
+#include <cstddef>
+#include <memory>
+
+namespace {
+
+using namespace cohort_test;
+
+struct by_other_pool {
+    template <class T, class Op>
+    static T get(host&, Op op) {
+        asio::thread_pool pool(2);
+        const auto here = [executor = pool.get_executor()] {
+            return executor.running_in_this_thread();
+        };
+        const auto bind = [&](auto handler) {
+            return asio::bind_executor(pool, std::move(handler));
+        };
+        auto result = land<T>(here, op, bind);
+        pool.join();  // the operation is its work
+        REQUIRE(result.wait_for(std::chrono::seconds(0)) == std::future_status::ready);
+        return result.get();
+    }
+};
+
+TEST_CASE_TEMPLATE("hosts: bind_executor to another pool", Host, COHORT_TEST_HOSTS) {
+    on<Host>(whole_life<by_other_pool>);
+}
+
+struct by_strand {
+    template <class T, class Op>
+    static T get(host& on, Op op) {
+        const auto strand = asio::make_strand(on.executor());
+        const auto bind = [&](auto handler) {
+            return asio::bind_executor(strand, std::move(handler));
+        };
+        return land<T>([strand] { return strand.running_in_this_thread(); }, op, bind).get();
+    }
+};
+
+TEST_CASE_TEMPLATE("hosts: bind_executor to a strand", Host, COHORT_TEST_HOSTS) {
+    on<Host>(whole_life<by_strand>);
+}
+
+TEST_CASE_TEMPLATE("hosts: bind_executor to an executor of the host's own type", Host,
+                   COHORT_TEST_HOSTS) {
+    on<Host>([](host& each) {
+        auto& bound = static_cast<Host&>(each);
+        asio::thread_pool elsewhere(1);
+        const auto here = [&] { return bound.here(); };
+        const auto bind = [&](auto handler) {
+            return asio::bind_executor(bound.get_executor(), std::move(handler));
+        };
+        const auto spawn = [&](auto&& token) {
+            return cohort::async_spawn(elsewhere, cohort::command("true"), 2,
+                                       std::forward<decltype(token)>(token));
+        };
+        auto group = land<cohort::group>(here, spawn, bind).get();
+        const auto join = [&](auto&& token) {
+            return group.async_join(std::forward<decltype(token)>(token));
+        };
+        CHECK(land<bool>(here, join, bind).get());
+    });
+}
+
+struct by_slot {
+    template <class T, class Op>
+    static T get(host& on, Op op) {
+        asio::cancellation_signal signal;
+        const auto here = [&] { return on.here() && !signal.slot().has_handler(); };
+        const auto bind = [&](auto handler) {
+            return asio::bind_cancellation_slot(signal.slot(), std::move(handler));
+        };
+        return land<T>(here, op, bind).get();
+    }
+};
+
+TEST_CASE_TEMPLATE("hosts: bind_cancellation_slot, empty again when the handler is called", Host,
+                   COHORT_TEST_HOSTS) {
+    on<Host>(whole_life<by_slot>);
+}
+
+/// Counts what has been given out in all, and what has not come back.
+struct allocations {
+    std::atomic<int> given{0};
+    std::atomic<int> out{0};
+};
+
+template <class T>
+class counting_allocator {
+public:
+    using value_type = T;
+    explicit counting_allocator(allocations& counts) noexcept : counts_(&counts) {}
+    template <class U>
+    counting_allocator(const counting_allocator<U>& other) noexcept : counts_(other.counts()) {}
+
+    T* allocate(std::size_t n) {
+        ++counts_->given;
+        ++counts_->out;
+        return std::allocator<T>().allocate(n);
+    }
+    void deallocate(T* p, std::size_t n) noexcept {
+        --counts_->out;
+        std::allocator<T>().deallocate(p, n);
+    }
+    allocations* counts() const noexcept { return counts_; }
+    friend bool operator==(const counting_allocator&, const counting_allocator&) = default;
+
+private:
+    allocations* counts_;
+};
+
+struct by_allocator {
+    template <class T, class Op>
+    static T get(host& on, Op op) {
+        allocations counts;
+        const auto here = [&] { return on.here() && counts.given > 0 && counts.out == 0; };
+        const auto bind = [&](auto handler) {
+            return asio::bind_allocator(counting_allocator<int>(counts), std::move(handler));
+        };
+        return land<T>(here, op, bind).get();
+    }
+};
+
+TEST_CASE_TEMPLATE("hosts: bind_allocator, used and given all back when the handler is called",
+                   Host, COHORT_TEST_HOSTS) {
+    on<Host>(whole_life<by_allocator>);
+}
+
+}  // namespace
