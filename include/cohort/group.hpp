@@ -54,7 +54,7 @@ public:
     /// The executor that spawn was called on: the default of every operation's handler.
     executor_type get_executor() const {
         state("get_executor");
-        return executor_;
+        return home_.executor();
     }
 
     /// Waits until every worker has ended.
@@ -158,22 +158,22 @@ private:
     enum class ask { nothing, stop };
     using span = std::optional<std::chrono::steady_clock::duration>;
 
-    group(detail::group_handle handle, executor_type executor) noexcept
-        : handle_(std::move(handle)), executor_(std::move(executor)) {}
+    group(detail::group_handle handle, detail::home where) noexcept
+        : handle_(std::move(handle)), home_(std::move(where)) {}
 
     const detail::group_ref& state(const char* call) const { return handle_.get_or_throw(call); }
 
     /// What an operation needs of this object, taken when it is called: the group may be gone when
     /// it is awaited.
     struct target {
-        target(detail::group_ref g, executor_type e, const char* c) noexcept
-            : group(std::move(g)), executor(std::move(e)), call(c) {}
+        target(detail::group_ref g, detail::home w, const char* c) noexcept
+            : group(std::move(g)), where(std::move(w)), call(c) {}
         detail::group_ref group;
-        executor_type executor;
+        detail::home where;
         const char* call;
     };
     target operand(const char* call) const {
-        return target(handle_.get(), handle_ ? executor_ : detail::no_executor(), call);
+        return target(handle_.get(), handle_ ? home_ : detail::home(), call);
     }
 
     class start_end {
@@ -219,7 +219,7 @@ private:
     template <class Signature, class Token, class Deliver, class Start>
     static auto start(target on, Token&& token, Deliver deliver, Start begin) {
         return detail::start_operation<Signature>(std::forward<Token>(token), std::move(on.group),
-                                                  std::move(on.executor), std::move(deliver),
+                                                  std::move(on.where), std::move(deliver),
                                                   checked<Start>(std::move(begin), on.call));
     }
 
@@ -240,7 +240,7 @@ private:
     }
 
     detail::group_handle handle_;
-    executor_type executor_;
+    detail::home home_;
 };
 
 }  // namespace cohort

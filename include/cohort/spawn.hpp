@@ -24,8 +24,8 @@ namespace detail {
 
 class group_access {
 public:
-    static group make(group_handle handle, asio::any_io_executor executor) noexcept {
-        return group(std::move(handle), std::move(executor));
+    static group make(group_handle handle, home where) noexcept {
+        return group(std::move(handle), std::move(where));
     }
     template <class Deliver>
     static auto finish(group& g, Deliver deliver) {
@@ -38,8 +38,8 @@ public:
 /// Owns the group from its initiation on: an operation that is destroyed unfinished stops it.
 class deliver_group {
 public:
-    deliver_group(group_handle handle, asio::any_io_executor executor) noexcept
-        : handle_(std::move(handle)), executor_(std::move(executor)) {}
+    deliver_group(group_handle handle, home where) noexcept
+        : handle_(std::move(handle)), home_(std::move(where)) {}
 
     template <class Handler>
     void operator()(Handler&& handler, completion result) && {
@@ -48,13 +48,13 @@ public:
             std::forward<Handler>(handler)(std::move(error), group());
         } else {
             std::forward<Handler>(handler)(
-                std::exception_ptr(), group_access::make(std::move(handle_), std::move(executor_)));
+                std::exception_ptr(), group_access::make(std::move(handle_), std::move(home_)));
         }
     }
 
 private:
     group_handle handle_;
-    asio::any_io_executor executor_;
+    home home_;
 };
 
 /// Begins the start; a plan that could not be made is delivered like any other failure.
@@ -75,9 +75,10 @@ template <class Token>
 auto start_spawn(Token&& token, asio::any_io_executor executor, group_ref group,
                  std::exception_ptr error) {
     group_handle handle(group);
+    home where(std::move(executor));
     return start_operation<void(std::exception_ptr, cohort::group)>(
-        std::forward<Token>(token), std::move(group), executor,
-        deliver_group(std::move(handle), executor), start_of_group(std::move(error)));
+        std::forward<Token>(token), std::move(group), where,
+        deliver_group(std::move(handle), where), start_of_group(std::move(error)));
 }
 
 inline asio::awaitable<group> await_spawn(group_ref state) {

@@ -102,6 +102,26 @@ TEST_CASE_TEMPLATE("hosts: a pending operation is work for its handler's executo
     on<Host>(finish_with_operations_pending);
 }
 
+void finish_with_handlers_elsewhere(host& on) {
+    asio::thread_pool elsewhere(1);
+    auto group = start(on, cohort::command("sleep", 0.05), 1).get();
+    std::promise<bool> promise;
+    auto joined = promise.get_future();
+    group.async_join(asio::bind_executor(
+        elsewhere, [promise = std::move(promise)](std::exception_ptr, bool all) mutable {
+            promise.set_value(all);
+        }));
+    on.finish();
+    if (on.tracks_work())
+        CHECK(group.alive() == 0);
+    CHECK(joined.get());
+}
+
+TEST_CASE_TEMPLATE("hosts: a pending operation is work for the group's executor too", Host,
+                   COHORT_TEST_HOSTS) {
+    on<Host>(finish_with_handlers_elsewhere);
+}
+
 /// The code that the join of a group ends with after this cancellation. A slot is for one thread at
 /// a time: the strand sees to that.
 std::error_code cancel_join(host& on, cohort::group& group, asio::cancellation_type type) {

@@ -3,7 +3,10 @@
 
 #include <cohort/detail/engine.hpp>
 
+#include <asio/any_io_executor.hpp>
+#include <asio/execution/outstanding_work.hpp>
 #include <asio/execution_context.hpp>
+#include <asio/prefer.hpp>
 
 #include <memory>
 #include <mutex>
@@ -80,6 +83,18 @@ public:
         operations_.erase(id);
     }
 
+    /// Keeps work for an executor of this context, on behalf of an operation that completes in
+    /// another, until `drop_work`. None once the context is being destroyed: groups outlive theirs.
+    void keep_work(operation_id id, const asio::any_io_executor& executor) {
+        std::lock_guard lock(mutex_);
+        if (!closed_)
+            work_.emplace(id, asio::prefer(executor, asio::execution::outstanding_work.tracked));
+    }
+    void drop_work(operation_id id) {
+        std::lock_guard lock(mutex_);
+        work_.erase(id);
+    }
+
     /// Destroys all operations on the calling thread, unlocked: a handler's destructor may call
     /// back.
     void close() {
@@ -87,6 +102,7 @@ public:
         std::lock_guard lock(mutex_);
         closed_ = true;
         taken.swap(operations_);
+        work_.clear();
         // `taken` was constructed before `lock`, so it is destroyed after the mutex is released.
     }
 
@@ -94,6 +110,7 @@ private:
     std::mutex mutex_;
     bool closed_ = false;
     std::unordered_map<operation_id, std::shared_ptr<operation_base>> operations_;
+    std::unordered_map<operation_id, asio::any_io_executor> work_;
 };
 
 /// Gives each execution context its registry, and closes it when the context shuts down.

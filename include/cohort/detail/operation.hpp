@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cohort/detail/completion_service.hpp>
+#include <cohort/detail/group_handle.hpp>
 
 #include <asio/any_io_executor.hpp>
 #include <asio/associated_allocator.hpp>
@@ -45,6 +46,43 @@ std::shared_ptr<operation_registry> registry_of(const Executor& executor) {
     return asio::use_service<completion_service>(context).registry();
 }
 
+/// Where a group lives: its executor, the default of all handlers, and the registry of the context
+/// behind, which knows whether the context is still there.
+class home {
+public:
+    home() noexcept = default;  // of the empty group
+    explicit home(asio::any_io_executor executor)
+        : executor_(std::move(executor)), registry_(registry_of(executor_)) {}
+
+    const asio::any_io_executor& executor() const noexcept { return executor_; }
+    const std::shared_ptr<operation_registry>& registry() const noexcept { return registry_; }
+
+private:
+    asio::any_io_executor executor_ = no_executor();
+    std::shared_ptr<operation_registry> registry_;
+};
+
+/// Outstanding work for the group's executor, while an operation completes in another context.
+class work_at_home {
+public:
+    work_at_home(const home& where, const std::shared_ptr<operation_registry>& elsewhere,
+                 operation_id id)
+        : registry_(where.registry() == elsewhere ? nullptr : where.registry()), id_(id) {
+        if (registry_)
+            registry_->keep_work(id_, where.executor());
+    }
+    work_at_home(const work_at_home&) = delete;
+    work_at_home& operator=(const work_at_home&) = delete;
+    ~work_at_home() {
+        if (registry_)
+            registry_->drop_work(id_);
+    }
+
+private:
+    std::shared_ptr<operation_registry> registry_;
+    operation_id id_;
+};
+
 /// An object that is outstanding work for an executor of either model. Not always an
 /// executor_work_guard: Asio 1.22 takes a strand of any_io_executor for one of the old model.
 template <class Executor>
@@ -60,10 +98,11 @@ auto track_work(const Executor& executor) {
 template <class Handler, class Executor, class Deliver>
 class operation final : public operation_base {
 public:
-    operation(Handler handler, const Executor& executor, Deliver deliver,
+    operation(Handler handler, const home& where, const Executor& executor, Deliver deliver,
               std::shared_ptr<operation_registry> registry, operation_id id)
         : handler_(std::move(handler)), executor_(executor), work_(track_work(executor)),
-          deliver_(std::move(deliver)), registry_(std::move(registry)), id_(id) {}
+          work_at_home_(where, registry, id), deliver_(std::move(deliver)),
+          registry_(std::move(registry)), id_(id) {}
 
     void post(std::shared_ptr<operation_base> self, const completion& result) override {
         result_ = result;
@@ -99,6 +138,7 @@ private:
     Handler handler_;
     Executor executor_;
     decltype(track_work(std::declval<const Executor&>())) work_;
+    work_at_home work_at_home_;
     Deliver deliver_;
     completion result_;
     std::shared_ptr<operation_registry> registry_;
@@ -127,25 +167,25 @@ private:
 template <class Deliver, class Start>
 class initiation {
 public:
-    initiation(group_ref group, asio::any_io_executor executor, Deliver deliver, Start start)
-        : group_(std::move(group)), executor_(std::move(executor)), deliver_(std::move(deliver)),
+    initiation(group_ref group, home where, Deliver deliver, Start start)
+        : group_(std::move(group)), home_(std::move(where)), deliver_(std::move(deliver)),
           start_(std::move(start)) {}
 
     using executor_type = asio::any_io_executor;
-    executor_type get_executor() const noexcept { return executor_; }
+    executor_type get_executor() const noexcept { return home_.executor(); }
 
     template <class Handler>
     void operator()(Handler&& given) {
         using handler_type = std::decay_t<Handler>;
         handler_type handler(std::forward<Handler>(given));
-        auto executor = asio::get_associated_executor(handler, executor_);
+        auto executor = asio::get_associated_executor(handler, home_.executor());
         auto allocator = asio::get_associated_allocator(handler);
         auto slot = asio::get_associated_cancellation_slot(handler);
         auto registry = registry_of(executor);
         using operation_type = operation<handler_type, decltype(executor), Deliver>;
         const operation_id id = next_operation_id();
-        auto op = std::allocate_shared<operation_type>(allocator, std::move(handler), executor,
-                                                       std::move(deliver_), registry, id);
+        auto op = std::allocate_shared<operation_type>(allocator, std::move(handler), home_,
+                                                       executor, std::move(deliver_), registry, id);
         if (slot.is_connected())
             slot.template emplace<canceller>(group_, id);
         if (!registry->add(id, std::move(op)))
@@ -162,17 +202,16 @@ public:
 
 private:
     group_ref group_;
-    asio::any_io_executor executor_;
+    home home_;
     Deliver deliver_;
     Start start_;
 };
 
 /// Starts an operation with a completion token, as asio::async_initiate does.
 template <class Signature, class Token, class Deliver, class Start>
-auto start_operation(Token&& token, group_ref group, asio::any_io_executor executor,
-                     Deliver deliver, Start start) {
+auto start_operation(Token&& token, group_ref group, home where, Deliver deliver, Start start) {
     return asio::async_initiate<Token, Signature>(
-        initiation<Deliver, Start>(std::move(group), std::move(executor), std::move(deliver),
+        initiation<Deliver, Start>(std::move(group), std::move(where), std::move(deliver),
                                    std::move(start)),
         token);  // by its name: async_initiate moves from it unless Token is a reference
 }
