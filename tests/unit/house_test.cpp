@@ -30,6 +30,7 @@ const std::vector<std::string> headers{
     "group.hpp",
     "detail/deliver.hpp",
     "detail/operation.hpp",
+    "detail/executors.hpp",
     "detail/completion_service.hpp",
     "detail/group_handle.hpp",
     "function.hpp",
@@ -66,6 +67,7 @@ const std::set<std::string> user_side{
     "detail/work.hpp",
     "detail/deliver.hpp",
     "detail/operation.hpp",
+    "detail/executors.hpp",
     "detail/completion_service.hpp",
 };
 

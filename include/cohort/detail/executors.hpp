@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <cohort/detail/completion_service.hpp>
+#include <cohort/detail/group_handle.hpp>
+
+#include <asio/any_io_executor.hpp>
+#include <asio/execution/context_as.hpp>
+#include <asio/execution/executor.hpp>
+#include <asio/execution/outstanding_work.hpp>
+#include <asio/executor_work_guard.hpp>
+#include <asio/prefer.hpp>
+#include <asio/query.hpp>
+#include <asio/strand.hpp>
+
+#include <memory>
+#include <utility>
+
+// What operations need of executors, of either of Asio's executor models.
+namespace cohort::detail {
+
+/// The execution context behind an executor of either of Asio's executor models.
+template <class Executor>
+asio::execution_context& context_of(const Executor& executor) {
+    using context_property = asio::execution::context_as_t<asio::execution_context&>;
+    if constexpr (asio::can_query<const Executor&, context_property>::value)
+        return asio::query(executor, context_property());
+    else
+        return executor.context();
+}
+
+/// The registry of the context behind an executor.
+template <class Executor>
+std::shared_ptr<operation_registry> registry_of(const Executor& executor) {
+    auto& context = context_of(executor);
+    // A context shuts down its youngest service first. Ours must go before that of strands, which
+    // does not bear posts from the engine's thread while it shuts down: so a strand is made first.
+    if (!asio::has_service<completion_service>(context))
+        (void)asio::strand<Executor>(executor);
+    return asio::use_service<completion_service>(context).registry();
+}
+
+/// Where a group lives: its executor, the default of all handlers, and the registry of the context
+/// behind, which knows whether the context is still there.
+class home {
+public:
+    home() noexcept = default;  // of the empty group
+    explicit home(asio::any_io_executor executor)
+        : executor_(std::move(executor)), registry_(registry_of(executor_)) {}
+
+    const asio::any_io_executor& executor() const noexcept { return executor_; }
+    const std::shared_ptr<operation_registry>& registry() const noexcept { return registry_; }
+
+private:
+    asio::any_io_executor executor_ = no_executor();
+    std::shared_ptr<operation_registry> registry_;
+};
+
+/// Outstanding work for the group's executor, while an operation completes in another context.
+class work_at_home {
+public:
+    work_at_home(const home& where, const std::shared_ptr<operation_registry>& elsewhere,
+                 operation_id id)
+        : registry_(where.registry() == elsewhere ? nullptr : where.registry()), id_(id) {
+        if (registry_)
+            registry_->keep_work(id_, where.executor());
+    }
+    work_at_home(const work_at_home&) = delete;
+    work_at_home& operator=(const work_at_home&) = delete;
+    ~work_at_home() {
+        if (registry_)
+            registry_->drop_work(id_);
+    }
+
+private:
+    std::shared_ptr<operation_registry> registry_;
+    operation_id id_;
+};
+
+/// An object that is outstanding work for an executor of either model. Not always an
+/// executor_work_guard: Asio 1.22 takes a strand of any_io_executor for one of the old model.
+template <class Executor>
+auto track_work(const Executor& executor) {
+    if constexpr (asio::execution::is_executor<Executor>::value)
+        return asio::prefer(executor, asio::execution::outstanding_work.tracked);
+    else
+        return asio::executor_work_guard<Executor>(executor);
+}
+
+}  // namespace cohort::detail
