@@ -72,6 +72,41 @@ TEST_CASE_TEMPLATE("hosts: bind_executor to an executor of the host's own type",
     });
 }
 
+/// As little of an executor as can be: it has no properties, so it hides its context.
+class bare_executor {
+public:
+    explicit bare_executor(asio::thread_pool& pool) noexcept : pool_(&pool) {}
+    template <class F>
+    void execute(F f) const {
+        asio::post(*pool_, std::move(f));
+    }
+    friend bool operator==(const bare_executor&, const bare_executor&) noexcept = default;
+
+private:
+    asio::thread_pool* pool_;
+};
+
+struct by_bare_executor {
+    template <class T, class Op>
+    static T get(host&, Op op) {
+        asio::thread_pool pool(1);
+        asio::cancellation_signal signal;
+        const auto here = [&, executor = pool.get_executor()] {
+            return executor.running_in_this_thread() && !signal.slot().has_handler();
+        };
+        const auto bind = [&](auto handler) {
+            return asio::bind_executor(bare_executor(pool), asio::bind_cancellation_slot(
+                                                                signal.slot(), std::move(handler)));
+        };
+        return land<T>(here, op, bind).get();
+    }
+};
+
+TEST_CASE_TEMPLATE("hosts: bind_executor to an executor that hides its context", Host,
+                   COHORT_TEST_HOSTS) {
+    on<Host>(whole_life<by_bare_executor>);
+}
+
 struct by_slot {
     template <class T, class Op>
     static T get(host& on, Op op) {

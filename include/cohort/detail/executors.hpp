@@ -5,6 +5,9 @@
 #include <cohort/detail/group_handle.hpp>
 
 #include <asio/any_io_executor.hpp>
+#include <asio/associated_allocator.hpp>
+#include <asio/associated_cancellation_slot.hpp>
+#include <asio/dispatch.hpp>
 #include <asio/execution/context_as.hpp>
 #include <asio/execution/executor.hpp>
 #include <asio/execution/outstanding_work.hpp>
@@ -13,16 +16,25 @@
 #include <asio/query.hpp>
 #include <asio/strand.hpp>
 
+#include <exception>
 #include <memory>
 #include <utility>
 
 // What operations need of executors, of either of Asio's executor models.
 namespace cohort::detail {
 
+using context_property = asio::execution::context_as_t<asio::execution_context&>;
+
+/// False for executors that hide their context, such as any_completion_executor.
+template <class Executor>
+constexpr bool tells_context = asio::can_query<const Executor&, context_property>::value ||
+                               requires(const Executor& executor) {
+    executor.context();
+};
+
 /// The execution context behind an executor of either of Asio's executor models.
 template <class Executor>
 asio::execution_context& context_of(const Executor& executor) {
-    using context_property = asio::execution::context_as_t<asio::execution_context&>;
     if constexpr (asio::can_query<const Executor&, context_property>::value)
         return asio::query(executor, context_property());
     else
@@ -86,5 +98,36 @@ auto track_work(const Executor& executor) {
     else
         return asio::executor_work_guard<Executor>(executor);
 }
+
+/// A handler whose executor hides its context: no registry can keep it. So it is called on the
+/// group's executor, and goes on to its own.
+template <class Handler, class Executor>
+class relayed {
+public:
+    relayed(Handler handler, const Executor& executor)
+        : handler_(std::move(handler)), executor_(executor), work_(track_work(executor)) {}
+
+    using allocator_type = asio::associated_allocator_t<Handler>;
+    allocator_type get_allocator() const noexcept {
+        return asio::get_associated_allocator(handler_);
+    }
+    using cancellation_slot_type = asio::associated_cancellation_slot_t<Handler>;
+    cancellation_slot_type get_cancellation_slot() const noexcept {
+        return asio::get_associated_cancellation_slot(handler_);
+    }
+
+    template <class Value>
+    void operator()(std::exception_ptr error, Value value) {
+        asio::dispatch(executor_, [handler = std::move(handler_), error = std::move(error),
+                                   value = std::move(value)]() mutable {
+            std::move(handler)(std::move(error), std::move(value));
+        });
+    }
+
+private:
+    Handler handler_;
+    Executor executor_;
+    decltype(track_work(std::declval<const Executor&>())) work_;
+};
 
 }  // namespace cohort::detail

@@ -100,13 +100,21 @@ public:
 
     template <class Handler>
     void operator()(Handler&& given) {
-        using handler_type = std::decay_t<Handler>;
-        handler_type handler(std::forward<Handler>(given));
+        std::decay_t<Handler> handler(std::forward<Handler>(given));
         auto executor = asio::get_associated_executor(handler, home_.executor());
+        if constexpr (tells_context<decltype(executor)>)
+            begin(std::move(handler), executor);
+        else
+            begin(relayed(std::move(handler), executor), home_.executor());
+    }
+
+private:
+    template <class Handler, class Executor>
+    void begin(Handler handler, const Executor& executor) {
         auto allocator = asio::get_associated_allocator(handler);
         auto slot = asio::get_associated_cancellation_slot(handler);
         auto registry = registry_of(executor);
-        using operation_type = operation<handler_type, decltype(executor), Deliver>;
+        using operation_type = operation<Handler, Executor, Deliver>;
         const operation_id id = next_operation_id();
         auto op = std::allocate_shared<operation_type>(allocator, std::move(handler), home_,
                                                        executor, std::move(deliver_), registry, id);
@@ -124,7 +132,6 @@ public:
         }
     }
 
-private:
     group_ref group_;
     home home_;
     Deliver deliver_;
