@@ -80,7 +80,8 @@ public:
     void execute(F f) const {
         asio::post(*pool_, std::move(f));
     }
-    friend bool operator==(const bare_executor&, const bare_executor&) noexcept = default;
+    [[maybe_unused]] friend bool operator==(const bare_executor&,
+                                            const bare_executor&) noexcept = default;
 
 private:
     asio::thread_pool* pool_;
