@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSL-1.0
+# Unpacks the newest Asio that Debian has into a folder, without installing it: newer_asio.sh folder
+# Prints the folder of its headers; says on stderr why there is none.
+set -u
+folder=$1
+headers=$folder/usr/include
+
+# A list of packages of its own, so that the system's stays as it is.
+fetch() {
+    mkdir -p "$folder/lists/partial" "$folder/cache/archives/partial" && cd "$folder" || return
+    local signed=signed-by=/usr/share/keyrings/debian-archive-keyring.gpg
+    echo "deb [$signed] http://deb.debian.org/debian sid main" >sources.list
+    local options=(-q -o "Dir::Etc::sourcelist=$folder/sources.list" -o Dir::Etc::sourceparts=-
+        -o "Dir::State::lists=$folder/lists" -o "Dir::Cache=$folder/cache" -o APT::Sandbox::User=root
+        -o Acquire::Languages=none -o Acquire::Retries=1 -o Acquire::http::Timeout=20)
+    timeout 120 apt-get "${options[@]}" update &&
+        timeout 60 apt-get "${options[@]}" download libasio-dev/sid &&
+        dpkg -x libasio-dev_*.deb .
+}
+
+if [ ! -e "$headers/asio.hpp" ]; then
+    said=$(fetch 2>&1)
+    rm -rf "$folder/lists" "$folder/cache"
+    if [ ! -e "$headers/asio.hpp" ]; then
+        echo "no newer Asio: $(grep '^[EW]:' <<<"$said" || tail -n1 <<<"$said")" >&2
+        exit 1
+    fi
+fi
+echo "$headers"
