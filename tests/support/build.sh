@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSL-1.0
-# For tests/run and examples/run: what is needed is there, and a build directory is configured.
+# For tests/run, tests/bench/run and examples/run: what is needed is there, and a build directory is configured.
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 
@@ -13,20 +13,28 @@ has_header() {
     fi
 }
 
+# A header, or a tool when it has no dot.
+has() {
+    case $1 in
+    *.*) has_header "$1" ;;
+    *) command -v "$1" >/dev/null ;;
+    esac
+}
+
 # Prints "what package" for each thing that is needed and not there.
 list_missing() {
-    local tool header
+    local tool thing
     for tool in meson:meson ninja:ninja-build; do
         command -v "${tool%:*}" >/dev/null || echo "${tool%:*} ${tool#*:}"
     done
     has_compiler || echo "${CXX:-c++} g++"
-    for header in asio.hpp:libasio-dev liburing.h:liburing-dev fmt/core.h:libfmt-dev \
+    for thing in asio.hpp:libasio-dev liburing.h:liburing-dev fmt/core.h:libfmt-dev \
         nlohmann/json.hpp:nlohmann-json3-dev "$@"; do
-        has_header "${header%:*}" || echo "${header%:*} ${header#*:}"
+        has "${thing%:*}" || echo "${thing%:*} ${thing#*:}"
     done
 }
 
-# need [header:package...]: installs what is missing, on Debian as root or by sudo; else says what it is and ends.
+# need [header-or-tool:package...]: installs what is missing, on Debian as root or by sudo; else says what it is and ends.
 need() {
     local missing packages as_root=()
     missing=$(list_missing "$@")

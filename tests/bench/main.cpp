@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: BSL-1.0
+// One measurement in a process of its own: bench <section> name=value...  See tables.py for the
+// plan.
+#include "sections.hpp"
+
+#include <fmt/core.h>
+
+#include <exception>
+
+int main(int argc, char** argv) {
+    try {
+        const std::string section = argc > 1 ? argv[1] : "";
+        const bench::arguments words(argc - 2, argv + 2);
+        if (section == "short_lived")
+            bench::short_lived(words);
+        else
+            throw std::invalid_argument("no such section: " + section);
+    } catch (const std::exception& e) {
+        fmt::print(stderr, "bench: {}\n", e.what());
+        return 1;
+    }
+}

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include "ticker.hpp"
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+namespace bench {
+
+using duration = std::chrono::steady_clock::duration;
+
+/// What every peer is given: `waves` times, start `at_once` children of `program` and see all of
+/// them end. The children's standard streams are those of this program, whose stdin is /dev/null.
+struct job {
+    std::string program;
+    int waves = 1;
+    int at_once = 1;
+    ticker* beside = nullptr;  // null: nothing else runs. Else it ticks on the peer's own loop
+};
+
+/// @return how long each wave took, from the first start to the last child reaped
+using run_peer = std::vector<duration> (*)(const job&);
+
+std::vector<duration> run_posix_spawn(const job&);
+std::vector<duration> run_clone(const job&);
+std::vector<duration> run_boost(const job&);
+std::vector<duration> run_libuv(const job&);
+std::vector<duration> run_cohort(const job&);
+
+/// No children at all: a loop that ticks for `waves` milliseconds, to tell the machine's noise from
+/// the starts.
+std::vector<duration> run_nothing(const job&);
+
+/// @return null: there is no such peer
+run_peer find_peer(const std::string& name);
+
+}  // namespace bench

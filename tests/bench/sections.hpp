@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include "arguments.hpp"
+
+namespace bench {
+
+// Each measures one thing in this process and prints one line of JSON.
+
+/// peer= program= waves= at_once= ticker=0|1 memory=<MiB> descriptors=
+void short_lived(const arguments&);
+
+}  // namespace bench

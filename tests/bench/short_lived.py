@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: BSL-1.0
+"""Children that end at once: wall time, system calls and how late the user's loop was."""
+
+import collections
+
+import measure
+
+PEERS = ["posix_spawn", "clone", "boost", "libuv", "cohort"]
+PARENTS = {
+    "small": {},
+    "1 GiB touched": {"memory": 1024},
+    "10,000 descriptors": {"descriptors": 10000},
+}
+COLUMNS = ["", "us/child", "lowest", "highest", "/posix_spawn", "/cohort", "late us", "late p99"]
+
+
+def run(bench, rounds, quick):
+    programs = {"/bin/true": "/bin/true", "a static program": bench.program("exits_at_once")}
+    for parent, size in PARENTS.items():
+        for title, program in programs.items():
+            for at_once in (1, 64):
+                total = 128 if quick or "memory" in size else 512
+                words = {"program": program, "at_once": at_once, "waves": total // at_once, **size}
+                compare(bench, f"{title}, {at_once} at a time, parent: {parent}", words, rounds)
+    for at_once in (1, 64):
+        quiet_loop(bench, at_once, rounds)
+    for parent, size in PARENTS.items():
+        if not (quick and size):
+            system_calls(bench, parent, {"program": programs["a static program"], **size})
+
+
+def compare(bench, title, words, rounds):
+    """In each round every peer has its turn, in a process of its own."""
+    results = collections.defaultdict(list)
+    for _ in range(rounds):
+        for peer in PEERS:
+            results[peer].append(bench.measure("short_lived", peer=peer, ticker=1, **words))
+    rows = []
+    for peer in PEERS:
+        mine = results[peer]
+        walls = [result["wall_us"] for result in mine]
+        rows.append([
+            peer,
+            measure.median(mine, "wall_us"), min(walls), max(walls),
+            f"{measure.ratio(mine, results['posix_spawn'], 'wall_us'):.2f}",
+            f"{measure.ratio(mine, results['cohort'], 'wall_us'):.2f}",
+            measure.median(mine, "late_us"), measure.median(mine, "late_p99_us"),
+        ])
+    measure.print_table(title, COLUMNS, rows)
+
+
+def quiet_loop(bench, at_once, rounds):
+    """What of the lateness is the machine's: a loop that starts nothing, while another process does."""
+    rows = []
+    for peer in (None, "posix_spawn", "cohort"):
+        results = []
+        for _ in range(rounds):
+            words = {"peer": "nothing", "program": "-", "waves": 300, "at_once": 1, "ticker": 1}
+            load = {"peer": peer, "program": "/bin/true", "waves": 100000 // at_once, "at_once": at_once}
+            results.append(bench.measure_beside(load, "short_lived", **words) if peer
+                           else bench.measure("short_lived", **words))
+        rows.append([peer or "nobody", measure.median(results, "late_us"), measure.median(results, "late_p99_us")])
+    measure.print_table(f"A loop that starts nothing, while another process starts /bin/true, {at_once} at a time",
+                        ["started by", "late us", "late p99"], rows)
+
+
+def system_calls(bench, parent, words):
+    counted = {at_once: {peer: bench.calls_per_child(2 if at_once > 1 else 64, at_once, peer=peer, **words)
+                         for peer in PEERS} for at_once in (1, 64)}
+    rows = [[peer] + [sum(counted[at_once][peer].values()) for at_once in (1, 64)] for peer in PEERS]
+    measure.print_table(f"System calls of the parent per child, parent: {parent}",
+                        ["", "1 at a time", "64 at a time"], rows)
+    ones, many = counted[1]["cohort"], counted[64]["cohort"]
+    names = sorted(ones.keys() | many.keys(), key=lambda name: -ones[name])
+    measure.print_table(f"cohort's by name, parent: {parent}", ["", "1 at a time", "64 at a time"],
+                        [[name, f"{ones[name]:.2f}", f"{many[name]:.2f}"] for name in names])

@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: BSL-1.0
+"""The plan of the benchmarks: tables.py directory-of-bench [--quick] [--rounds N] [section...]"""
+
+import argparse
+
+import machine
+import measure
+import short_lived
+
+SECTIONS = {"short_lived": short_lived.run}
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("directory")
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--rounds", type=int)
+    parser.add_argument("sections", nargs="*", metavar="section", help=", ".join(SECTIONS))
+    words = parser.parse_intermixed_args()
+    for section in words.sections:
+        if section not in SECTIONS:
+            parser.error(f"no such section: {section}")
+
+    print("\n".join(machine.describe()), flush=True)
+    rounds = words.rounds or (3 if words.quick else 9)
+    for name in words.sections or SECTIONS:
+        SECTIONS[name](measure.Bench(words.directory), rounds, words.quick)
+
+
+if __name__ == "__main__":
+    main()
