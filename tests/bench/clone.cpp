@@ -13,20 +13,20 @@
 namespace bench {
 namespace {
 
-int execute(void* program) {
-    char* argv[] = {static_cast<char*>(program), nullptr};
+int execute(void* argument) {
+    auto* argv = static_cast<char* const*>(argument);
     ::execve(argv[0], argv, environ);
     ::_exit(127);
 }
 
 }  // namespace
 
-raw_child start_by_clone(const char* program) {
+raw_child start_by_clone(char* const* argv) {
     alignas(16) static char stack[64 * 1024];  // one child at a time uses it: CLONE_VFORK
     raw_child child;
     child.pid =
         ::clone(execute, stack + sizeof stack, CLONE_VM | CLONE_VFORK | CLONE_PIDFD | SIGCHLD,
-                const_cast<char*>(program), &child.pidfd);
+                const_cast<char**>(argv), &child.pidfd);
     if (child.pid < 0)
         throw std::system_error(errno, std::system_category(), "clone");
     return child;

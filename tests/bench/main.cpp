@@ -10,11 +10,15 @@
 int main(int argc, char** argv) {
     try {
         const std::string section = argc > 1 ? argv[1] : "";
-        const bench::arguments words(argc - 2, argv + 2);
-        if (section == "short_lived")
-            bench::short_lived(words);
-        else
+        const bench::arguments words(argc > 2 ? argc - 2 : 0, argv + 2);
+        const std::map<std::string, void (*)(const bench::arguments&)> sections = {
+            {"short_lived", bench::short_lived},
+            {"scale", bench::scale},
+            {"latency", bench::latency}};
+        const auto found = sections.find(section);
+        if (found == sections.end())
             throw std::invalid_argument("no such section: " + section);
+        found->second(words);
     } catch (const std::exception& e) {
         fmt::print(stderr, "bench: {}\n", e.what());
         return 1;

@@ -75,5 +75,5 @@ def print_table(title, columns, rows):
     widths = [max(len(row[i]) for row in cells) for i in range(len(columns))]
     print(f"\n{title}\n")
     for row in cells:
-        print("  " + "  ".join([row[0].ljust(widths[0])] + [cell.rjust(w) for cell, w in zip(row[1:], widths[1:])]),
-              flush=True)
+        rest = [cell.rjust(width) for cell, width in zip(row[1:], widths[1:])]
+        print("  ".join(["", row[0].ljust(widths[0])] + rest).rstrip(), flush=True)

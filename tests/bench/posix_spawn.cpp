@@ -9,10 +9,9 @@
 
 namespace bench {
 
-raw_child start_by_posix_spawn(const char* program) {
+raw_child start_by_posix_spawn(char* const* argv) {
     raw_child child;
-    char* argv[] = {const_cast<char*>(program), nullptr};
-    const int error = ::posix_spawn(&child.pid, program, nullptr, nullptr, argv, environ);
+    const int error = ::posix_spawn(&child.pid, argv[0], nullptr, nullptr, argv, environ);
     if (error != 0)
         throw std::system_error(error, std::system_category(), "posix_spawn");
     return child;

@@ -29,12 +29,13 @@ int own_pidfd(raw_child child) {
 
 asio::awaitable<void> on_loop(const job& todo, raw_start start, std::vector<duration>& took) {
     auto executor = co_await asio::this_coro::executor;
+    char* const argv[] = {const_cast<char*>(todo.program.c_str()), nullptr};
     for (int wave = 0; wave < todo.waves; ++wave) {
         const auto before = steady_clock::now();
         std::vector<asio::posix::stream_descriptor> pidfds;
         std::vector<pid_t> pids;
         for (int i = 0; i < todo.at_once; ++i) {
-            const raw_child child = start(todo.program.c_str());
+            const raw_child child = start(argv);
             pids.push_back(child.pid);
             pidfds.emplace_back(executor, own_pidfd(child));
         }
@@ -48,12 +49,13 @@ asio::awaitable<void> on_loop(const job& todo, raw_start start, std::vector<dura
 }
 
 std::vector<duration> blocking(const job& todo, raw_start start) {
+    char* const argv[] = {const_cast<char*>(todo.program.c_str()), nullptr};
     std::vector<duration> took;
     std::vector<raw_child> children(static_cast<std::size_t>(todo.at_once));
     for (int wave = 0; wave < todo.waves; ++wave) {
         const auto before = steady_clock::now();
         for (auto& child : children)
-            child = start(todo.program.c_str());
+            child = start(argv);
         for (auto& child : children)
             reap(child);
         took.push_back(steady_clock::now() - before);

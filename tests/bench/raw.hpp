@@ -14,9 +14,9 @@ struct raw_child {
 };
 
 /// @throws std::system_error  no child was made
-using raw_start = raw_child (*)(const char* program);
-raw_child start_by_posix_spawn(const char* program);
-raw_child start_by_clone(const char* program);
+using raw_start = raw_child (*)(char* const* argv);
+raw_child start_by_posix_spawn(char* const* argv);
+raw_child start_by_clone(char* const* argv);
 
 /// Waits for the child's end and closes its pidfd.
 void reap(raw_child child);

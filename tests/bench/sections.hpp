@@ -10,4 +10,10 @@ namespace bench {
 /// peer= program= waves= at_once= ticker=0|1 memory=<MiB> descriptors=
 void short_lived(const arguments&);
 
+/// peer=cohort|raw program= workers= idle_ms=
+void scale(const arguments&);
+
+/// peer=cohort|epoll program= workers= runs=   with one worker: its exit; with more: a failure
+void latency(const arguments&);
+
 }  // namespace bench

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
+#include "cpu.hpp"
 #include "parent.hpp"
 #include "peer.hpp"
 #include "sections.hpp"
@@ -14,8 +15,11 @@ double median_of(std::vector<duration> all) {
     if (all.empty())
         return 0;
     std::sort(all.begin(), all.end());
-    return std::chrono::duration<double, std::micro>(all[all.size() / 2]).count();
+    const duration both = all[(all.size() - 1) / 2] + all[all.size() / 2];
+    return std::chrono::duration<double, std::micro>(both).count() / 2;
 }
+
+double cpu_of_all() { return cpu_us(RUSAGE_SELF) + cpu_us(RUSAGE_CHILDREN); }
 
 }  // namespace
 
@@ -40,7 +44,10 @@ void short_lived(const arguments& words) {
 
     job todo{words.text("program"), words.number("waves"), words.number("at_once"), nullptr};
     run({todo.program, 1, todo.at_once, nullptr});  // threads, caches: what is made only once
-    fmt::print("{{\"wall_us\": {}", median_of(run(todo)) / todo.at_once);
+    const double cpu = cpu_of_all();
+    const double wall = median_of(run(todo)) / todo.at_once;
+    fmt::print("{{\"wall_us\": {}, \"cpu_us\": {}", wall,
+               (cpu_of_all() - cpu) / (todo.waves * todo.at_once));
     if (words.number("ticker", 0) != 0) {
         ticker clock;
         todo.beside = &clock;

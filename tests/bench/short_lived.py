@@ -11,45 +11,53 @@ PARENTS = {
     "1 GiB touched": {"memory": 1024},
     "10,000 descriptors": {"descriptors": 10000},
 }
-COLUMNS = ["", "us/child", "lowest", "highest", "/posix_spawn", "/cohort", "late us", "late p99"]
+COLUMNS = ["", "us/child", "lowest", "highest", "/posix_spawn", "/cohort", "CPU us", "late us", "late p99"]
 
 
-def run(bench, rounds, quick):
-    programs = {"/bin/true": "/bin/true", "a static program": bench.program("exits_at_once")}
-    for parent, size in PARENTS.items():
-        for title, program in programs.items():
-            for at_once in (1, 64):
-                total = 128 if quick or "memory" in size else 512
-                words = {"program": program, "at_once": at_once, "waves": total // at_once, **size}
-                compare(bench, f"{title}, {at_once} at a time, parent: {parent}", words, rounds)
+def run(bench, facts, rounds, quick):
+    programs = {"/bin/true": "/bin/true", "static": bench.program("exits_at_once")}
+    print("\nus/child  wall time: the median over rounds, the lowest and the highest round"
+          "\n/peer     the median of each round's ratio"
+          "\nCPU us    of this process and the child together"
+          "\nlate us   how late a 1 ms ticker on the peer's loop was at worst: the median over rounds, and its 99 %")
     for at_once in (1, 64):
-        quiet_loop(bench, at_once, rounds)
+        quiet_loop(bench, facts, at_once, rounds)
+    for parent, size in PARENTS.items():
+        for name, program in programs.items():
+            for at_once in (1, 64):
+                total = 64 if "memory" in size else 128 if quick else 512
+                words = {"program": program, "at_once": at_once, "waves": total // at_once, **size}
+                compare(bench, facts, (parent, name, at_once), words, rounds)
     for parent, size in PARENTS.items():
         if not (quick and size):
-            system_calls(bench, parent, {"program": programs["a static program"], **size})
+            system_calls(bench, facts, parent, {"program": programs["static"], **size})
 
 
-def compare(bench, title, words, rounds):
+def compare(bench, facts, case, words, rounds):
     """In each round every peer has its turn, in a process of its own."""
     results = collections.defaultdict(list)
     for _ in range(rounds):
         for peer in PEERS:
             results[peer].append(bench.measure("short_lived", peer=peer, ticker=1, **words))
     rows = []
-    for peer in PEERS:
-        mine = results[peer]
+    for peer, mine in results.items():
         walls = [result["wall_us"] for result in mine]
         rows.append([
             peer,
             measure.median(mine, "wall_us"), min(walls), max(walls),
             f"{measure.ratio(mine, results['posix_spawn'], 'wall_us'):.2f}",
             f"{measure.ratio(mine, results['cohort'], 'wall_us'):.2f}",
-            measure.median(mine, "late_us"), measure.median(mine, "late_p99_us"),
+            measure.median(mine, "cpu_us"), measure.median(mine, "late_us"), measure.median(mine, "late_p99_us"),
         ])
-    measure.print_table(title, COLUMNS, rows)
+    parent, name, at_once = case
+    measure.print_table(f"{name}, {at_once} at a time, parent: {parent}", COLUMNS, rows)
+    facts["late", case] = measure.median(results["cohort"], "late_us")
+    for peer in PEERS:
+        facts["ratio", peer, case] = measure.ratio(results["cohort"], results[peer], "wall_us")
+        facts["floor", peer, case] = measure.ratio(results["clone"], results[peer], "wall_us")
 
 
-def quiet_loop(bench, at_once, rounds):
+def quiet_loop(bench, facts, at_once, rounds):
     """What of the lateness is the machine's: a loop that starts nothing, while another process does."""
     rows = []
     for peer in (None, "posix_spawn", "cohort"):
@@ -60,16 +68,19 @@ def quiet_loop(bench, at_once, rounds):
             results.append(bench.measure_beside(load, "short_lived", **words) if peer
                            else bench.measure("short_lived", **words))
         rows.append([peer or "nobody", measure.median(results, "late_us"), measure.median(results, "late_p99_us")])
+        facts["quiet", peer, at_once] = rows[-1][1]
     measure.print_table(f"A loop that starts nothing, while another process starts /bin/true, {at_once} at a time",
                         ["started by", "late us", "late p99"], rows)
 
 
-def system_calls(bench, parent, words):
+def system_calls(bench, facts, parent, words):
     counted = {at_once: {peer: bench.calls_per_child(2 if at_once > 1 else 64, at_once, peer=peer, **words)
                          for peer in PEERS} for at_once in (1, 64)}
     rows = [[peer] + [sum(counted[at_once][peer].values()) for at_once in (1, 64)] for peer in PEERS]
     measure.print_table(f"System calls of the parent per child, parent: {parent}",
                         ["", "1 at a time", "64 at a time"], rows)
+    for at_once in (1, 64):
+        facts["calls", parent, at_once] = sum(counted[at_once]["cohort"].values())
     ones, many = counted[1]["cohort"], counted[64]["cohort"]
     names = sorted(ones.keys() | many.keys(), key=lambda name: -ones[name])
     measure.print_table(f"cohort's by name, parent: {parent}", ["", "1 at a time", "64 at a time"],

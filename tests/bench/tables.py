@@ -3,11 +3,14 @@
 
 import argparse
 
+import latency
 import machine
 import measure
+import scale
 import short_lived
+import wanted
 
-SECTIONS = {"short_lived": short_lived.run}
+SECTIONS = {"short_lived": short_lived.run, "scale": scale.run, "latency": latency.run}
 
 
 def main():
@@ -23,8 +26,10 @@ def main():
 
     print("\n".join(machine.describe()), flush=True)
     rounds = words.rounds or (3 if words.quick else 9)
+    bench, facts = measure.Bench(words.directory), {}
     for name in words.sections or SECTIONS:
-        SECTIONS[name](measure.Bench(words.directory), rounds, words.quick)
+        SECTIONS[name](bench, facts, rounds, words.quick)
+    wanted.report(facts)
 
 
 if __name__ == "__main__":
