@@ -19,9 +19,8 @@ def run(bench, facts, rounds, quick):
     print("\nus/child  wall time: the median over rounds, the lowest and the highest round"
           "\n/peer     the median of each round's ratio"
           "\nCPU us    of this process and the child together"
-          "\nlate us   how late a 1 ms ticker on the peer's loop was at worst: the median over rounds, and its 99 %")
-    for at_once in (1, 64):
-        quiet_loop(bench, facts, at_once, rounds)
+          "\nlate us   how late a 1 ms ticker on the peer's loop was at worst: the median over rounds, and its 99 %;"
+          "\n          the last line is a loop that starts nothing while another process starts the same by posix_spawn")
     for parent, size in PARENTS.items():
         for name, program in programs.items():
             for at_once in (1, 64):
@@ -35,12 +34,14 @@ def run(bench, facts, rounds, quick):
 
 def compare(bench, facts, case, words, rounds):
     """In each round every peer has its turn, in a process of its own."""
-    results = collections.defaultdict(list)
-    for _ in range(rounds):
-        for peer in PEERS:
+    results, quiet = collections.defaultdict(list), []
+    for turn in range(rounds):
+        for peer in PEERS[turn % len(PEERS):] + PEERS[:turn % len(PEERS)]:
             results[peer].append(bench.measure("short_lived", peer=peer, ticker=1, **words))
+        quiet.append(quiet_loop(bench, words))
     rows = []
-    for peer, mine in results.items():
+    for peer in PEERS:
+        mine = results[peer]
         walls = [result["wall_us"] for result in mine]
         rows.append([
             peer,
@@ -49,28 +50,21 @@ def compare(bench, facts, case, words, rounds):
             f"{measure.ratio(mine, results['cohort'], 'wall_us'):.2f}",
             measure.median(mine, "cpu_us"), measure.median(mine, "late_us"), measure.median(mine, "late_p99_us"),
         ])
+    rows.append(["(starts nothing)"] + [None] * 6
+                + [measure.median(quiet, "late_us"), measure.median(quiet, "late_p99_us")])
     parent, name, at_once = case
     measure.print_table(f"{name}, {at_once} at a time, parent: {parent}", COLUMNS, rows)
     facts["late", case] = measure.median(results["cohort"], "late_us")
+    facts["quiet", case] = rows[-1][-2]
     for peer in PEERS:
         facts["ratio", peer, case] = measure.ratio(results["cohort"], results[peer], "wall_us")
         facts["floor", peer, case] = measure.ratio(results["clone"], results[peer], "wall_us")
 
 
-def quiet_loop(bench, facts, at_once, rounds):
-    """What of the lateness is the machine's: a loop that starts nothing, while another process does."""
-    rows = []
-    for peer in (None, "posix_spawn", "cohort"):
-        results = []
-        for _ in range(rounds):
-            words = {"peer": "nothing", "program": "-", "waves": 300, "at_once": 1, "ticker": 1}
-            load = {"peer": peer, "program": "/bin/true", "waves": 100000 // at_once, "at_once": at_once}
-            results.append(bench.measure_beside(load, "short_lived", **words) if peer
-                           else bench.measure("short_lived", **words))
-        rows.append([peer or "nobody", measure.median(results, "late_us"), measure.median(results, "late_p99_us")])
-        facts["quiet", peer, at_once] = rows[-1][1]
-    measure.print_table(f"A loop that starts nothing, while another process starts /bin/true, {at_once} at a time",
-                        ["started by", "late us", "late p99"], rows)
+def quiet_loop(bench, words):
+    """What of the lateness is the machine's: a loop that starts nothing while another process makes the same starts."""
+    load = {"peer": "posix_spawn", "program": words["program"], "at_once": words["at_once"], "waves": 1000000}
+    return bench.measure_beside(load, "short_lived", peer="nothing", program="-", waves=200, at_once=1, ticker=1)
 
 
 def system_calls(bench, facts, parent, words):
