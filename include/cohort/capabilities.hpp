@@ -3,10 +3,7 @@
 
 #include <cohort/detail/config.hpp>
 
-#include <fmt/format.h>
-
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace cohort {
@@ -28,14 +25,15 @@ public:
 /// What this host allows, found by trying.
 class COHORT_API host_capabilities {
 public:
-    capability reactor;
-    capability start;
-    capability descriptors;
-    capability stolen_status;
-    capability tree;
-    capability parent_death;
-    std::string warning;  ///< words of COHORT_FORCE that mean nothing; empty: none
+    capability reactor;        ///< how exits, deadlines and wake-ups are awaited
+    capability start;          ///< how a child is made
+    capability descriptors;    ///< how a child is kept from inheriting descriptors
+    capability stolen_status;  ///< whether a status that somebody else took can be read back
+    capability tree;           ///< how the rest of a worker's process group is ended
+    capability parent_death;   ///< how workers end when this process dies
+    std::string warning;       ///< words of COHORT_FORCE that mean nothing; empty: none
 
+    /// The needs in the order of the members above. @par Thread safety  as a const vector.
     std::vector<capability> all() const;
 };
 
@@ -48,11 +46,3 @@ COHORT_API host_capabilities capabilities();
 COHORT_API std::string to_string(const host_capabilities& host);
 
 }  // namespace cohort
-
-template <>
-struct fmt::formatter<cohort::host_capabilities> : fmt::formatter<std::string_view> {
-    template <class Context>
-    auto format(const cohort::host_capabilities& host, Context& context) const {
-        return fmt::formatter<std::string_view>::format(cohort::to_string(host), context);
-    }
-};

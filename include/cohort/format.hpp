@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include <cohort/capabilities.hpp>
 #include <cohort/errors.hpp>
 #include <cohort/exit_status.hpp>
 #include <cohort/outcome.hpp>
@@ -36,3 +37,6 @@ struct fmt::formatter<cohort::report> : cohort::detail::text_formatter<cohort::r
 template <>
 struct fmt::formatter<cohort::error_record> : cohort::detail::text_formatter<cohort::error_record> {
 };
+template <>
+struct fmt::formatter<cohort::host_capabilities>
+    : cohort::detail::text_formatter<cohort::host_capabilities> {};
