@@ -1,6 +1,14 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+/// Groups of worker processes that can be awaited.
+///
+/// A program calls worker_main first, starts a group with spawn, run or async_spawn, and awaits it
+/// with group::join, group::wait or group::next. What a group is made of are values: function or
+/// command, options, outcome and report. Those that have a to_string print with fmt too, and take
+/// the format of a string: `fmt::print("{:>20}", outcome.status)`.
+namespace cohort {}
+
 // The whole library. Read on in this order:
 
 #include <cohort/capabilities.hpp>  // what this host allows

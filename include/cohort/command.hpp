@@ -22,7 +22,7 @@ struct command_access;
 /// relative to the working directory; one without is looked up on the worker's PATH. A value:
 /// copies and compares.
 /// @par Thread safety  as an int.
-class COHORT_API command : public detail::where_it_runs<command> {
+class COHORT_API command : public where_it_runs<command> {
 public:
     /// @throws std::invalid_argument  an empty program name; a NUL in a text
     template <class Program, class... Args>
@@ -51,11 +51,12 @@ public:
         return *this;
     }
 
+    /// The same program, arguments and place. @par Thread safety  as an int.
     friend bool operator==(const command&, const command&) = default;
 
 private:
     friend struct detail::command_access;
-    friend class detail::where_it_runs<command>;
+    friend class where_it_runs<command>;
 
     void set_program(std::string name);
     void add(std::string text);

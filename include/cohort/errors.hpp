@@ -15,12 +15,20 @@ namespace cohort {
 /// A value: copying never throws.
 class COHORT_API process_exception : public std::runtime_error {
 public:
+    /// The outcomes as exceptions hold them: all copies share one list.
     using outcome_list = std::shared_ptr<const std::vector<outcome>>;
+    /// The library makes it; a test of a program may.
+    /// @param text         what() of it
+    /// @param error_index  of the worker that failed first
+    /// @param error_pid    of that worker: for logs, never for kill()
+    /// @param outcomes     how each worker ended, by index
     process_exception(const std::string& text, int error_index, pid_t error_pid,
                       outcome_list outcomes);
     ~process_exception() override;
 
+    /// The worker that failed first in time; -1 when none did (group_stopped).
     int error_index() const noexcept { return index_; }
+    /// Its process id: for logs, never for kill(). 0 when none did.
     pid_t error_pid() const noexcept { return pid_; }
     /// How each worker ended, by index.
     const std::vector<outcome>& outcomes() const noexcept;
@@ -34,9 +42,16 @@ private:
 /// The worker's own exception, or the error file of a command. (torch: ProcessRaisedException)
 class COHORT_API process_raised_exception : public process_exception {
 public:
+    /// As process_exception.
+    /// @param text         what() of it
+    /// @param error_index  of the worker that failed first
+    /// @param error_pid    of that worker: for logs, never for kill()
+    /// @param outcomes     how each worker ended, by index
+    /// @param error        what that worker wrote
     process_raised_exception(const std::string& text, int error_index, pid_t error_pid,
                              outcome_list outcomes, error_record error);
     ~process_raised_exception() override;
+    /// Type, message and trace, as the worker wrote them.
     const error_record& error() const noexcept { return *error_; }
 
 private:
@@ -46,6 +61,12 @@ private:
 /// The worker ended by an exit code or a signal, without a word. (torch: ProcessExitedException)
 class COHORT_API process_exited_exception : public process_exception {
 public:
+    /// As process_exception.
+    /// @param text         what() of it
+    /// @param error_index  of the worker that failed first
+    /// @param error_pid    of that worker: for logs, never for kill()
+    /// @param outcomes     how each worker ended, by index
+    /// @param status       how that worker ended
     process_exited_exception(const std::string& text, int error_index, pid_t error_pid,
                              outcome_list outcomes, exit_status status);
     ~process_exited_exception() override;
@@ -53,6 +74,7 @@ public:
     int exit_code() const noexcept { return status_.exit_code(); }
     /// "SIGKILL"; empty when no signal ended it.
     std::string signal_name() const { return status_.signal_name(); }
+    /// Both in one value, and whether a core was dumped.
     const exit_status& status() const noexcept { return status_; }
 
 private:
@@ -62,6 +84,7 @@ private:
 /// join on a group that was stopped without a failure. Index -1, pid 0.
 class COHORT_API group_stopped : public process_exception {
 public:
+    /// @param outcomes  how each worker ended, by index
     explicit group_stopped(outcome_list outcomes);
     ~group_stopped() override;
 };
@@ -70,13 +93,17 @@ public:
 /// what(): `exec("trian.py"): No such file or directory (worker 3)`
 class COHORT_API spawn_error : public std::system_error {
 public:
-    /// @param text  what was tried on whom, such as `exec("trian.py")`
+    /// @param code         the errno of the call that failed
+    /// @param text         what was tried on whom, such as `exec("trian.py")`
+    /// @param error_index  the worker that could not be started, or -1
+    /// @param stage        where it went wrong
     spawn_error(std::error_code code, const std::string& text, int error_index, std::string stage);
     ~spawn_error() override;
     /// The worker that could not be started; -1 when it was not about one of them.
     int error_index() const noexcept { return index_; }
     /// Where it went wrong: "exec", "chdir", "clone", "descriptors", ...
     const std::string& stage() const noexcept { return *stage_; }
+    /// What was tried, on whom, why it failed and for which worker.
     const char* what() const noexcept override;
 
 private:

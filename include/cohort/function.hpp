@@ -77,8 +77,8 @@ private:
 /// @param args  converted here to the types of Fn's parameters and kept as values ("mnist" becomes
 /// a
 ///              std::string); encoded when the group is started.
-/// @par Thread safety  safe.        @par Source  spawn(fn, args) (seeds); differs: checked at
-/// compile time.
+/// @par Thread safety  safe.
+/// @par Source  spawn(fn, args) (seeds); differs: checked at compile time.
 template <auto Fn, class... Args>
 [[nodiscard]] detail::function_work<Fn> function(Args&&... args) {
     detail::check_call<decltype(Fn), Args...>();

@@ -35,10 +35,14 @@ namespace cohort {
 /// @par Source  torch.multiprocessing.ProcessContext (seeds), formerly SpawnContext.
 class group {
 public:
+    /// Any Asio executor, of the context that the completions are posted to.
     using executor_type = asio::any_io_executor;
 
+    /// An empty group.
     group() noexcept = default;
+    /// Takes the workers over; pending operations of the other go on.
     group(group&&) noexcept = default;
+    /// The same; a live group that stood here is dropped: stopped in the background.
     group& operator=(group&&) noexcept = default;
 
     /// False for an empty group.

@@ -24,7 +24,7 @@ struct options_access;
 /// @par Thread safety  as an int.
 /// @par Source  the arguments of torch's start_processes (seeds); differs: stopping is configured
 /// here.
-class COHORT_API options : public detail::where_it_runs<options> {
+class COHORT_API options : public where_it_runs<options> {
 public:
     /// @param nprocs  how many workers; 0 makes an empty group. Implicit: `spawn(work, 4)`.
     /// @throws std::invalid_argument  negative
@@ -93,11 +93,12 @@ public:
     /// process_group::own.
     options& process_group(cohort::process_group group);
 
+    /// The same in every setting. @par Thread safety  as an int.
     friend bool operator==(const options&, const options&) = default;
 
 private:
     friend struct detail::options_access;
-    friend class detail::where_it_runs<options>;
+    friend class where_it_runs<options>;
 
     options& set_success_codes(std::set<int> codes);
     detail::placement& placed() noexcept { return settings_.where; }

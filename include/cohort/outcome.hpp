@@ -29,19 +29,21 @@ enum class cause {
     lost,        ///< somebody else took its exit status
     unkillable,  ///< still there `kill_timeout` after SIGKILL; reaped later, in the background
 };
+/// "returned", "exited", ...: the name of the enumerator.
 COHORT_API const char* to_string(cause c) noexcept;
 
 /// What a worker used, as the kernel counted it. @par Source  getrusage(2)
 class resource_usage {
 public:
-    std::chrono::microseconds user_time{};
-    std::chrono::microseconds system_time{};
-    long max_rss = 0;  ///< largest resident set, in bytes
-    long minor_faults = 0;
-    long major_faults = 0;
-    long voluntary_switches = 0;
-    long involuntary_switches = 0;
+    std::chrono::microseconds user_time{};    ///< of processor, in its own code
+    std::chrono::microseconds system_time{};  ///< of processor, in the kernel
+    long max_rss = 0;                         ///< largest resident set, in bytes
+    long minor_faults = 0;                    ///< page faults served without I/O
+    long major_faults = 0;                    ///< page faults that needed I/O
+    long voluntary_switches = 0;              ///< of context: it waited
+    long involuntary_switches = 0;            ///< of context: its time slice was over
 
+    /// The same in every count.
     friend bool operator==(const resource_usage&, const resource_usage&) = default;
 };
 
@@ -52,6 +54,7 @@ public:
     std::string message;  ///< what() of the exception
     std::string trace;    ///< the text a person reads; ends with the message
 
+    /// The same words.
     friend bool operator==(const error_record&, const error_record&) = default;
 };
 
@@ -74,15 +77,15 @@ struct outcome_access;
 /// How one worker ended. A value: copies share the result.
 class COHORT_API outcome {
 public:
-    int index = -1;
-    pid_t pid = 0;  ///< for logs, never for kill()
-    exit_status status;
-    cohort::cause cause = cohort::cause::lost;
+    int index = -1;                             ///< of the worker in its group, from 0
+    pid_t pid = 0;                              ///< for logs, never for kill()
+    exit_status status;                         ///< code or signal
+    cohort::cause cause = cohort::cause::lost;  ///< why it ended
     bool first_failure = false;  ///< set when the last worker has ended: the failure that is thrown
-    std::chrono::steady_clock::time_point started;
-    std::chrono::steady_clock::time_point ended;
-    resource_usage usage;
-    std::optional<error_record> error;
+    std::chrono::steady_clock::time_point started;  ///< just before it was cloned
+    std::chrono::steady_clock::time_point ended;    ///< when its exit was seen
+    resource_usage usage;                           ///< its own and of children that it waited for
+    std::optional<error_record> error;  ///< its exception or error file; empty when it left none
 
     /// True when the worker did what it was asked to (its function returned, or an accepted exit
     /// code).
@@ -129,8 +132,8 @@ struct outcome_access {
 };
 }  // namespace detail
 
-COHORT_API std::string to_string(const outcome& o);  ///< one line
-COHORT_API std::string to_string(const error_record& e);
-COHORT_API std::string to_string(const report& r);  ///< a table, one line a worker
+COHORT_API std::string to_string(const outcome& o);       ///< one line
+COHORT_API std::string to_string(const error_record& e);  ///< "type: message"
+COHORT_API std::string to_string(const report& r);        ///< a table, one line a worker
 
 }  // namespace cohort

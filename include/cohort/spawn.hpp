@@ -137,6 +137,11 @@ template <class Work>
 /// spawn with a completion token: void(std::exception_ptr, group). Every error arrives as the
 /// completion.
 /// @param executor  the group's executor: the default of the handlers of all its operations
+/// @param work      as spawn
+/// @param how       as spawn
+/// @param token     what to do with the group; destroying its handler uncalled stops the group
+/// @par Cancellation  as spawn.
+/// @par Thread safety  safe.
 template <class Executor, class Work, class Token>
 requires(!std::is_base_of_v<asio::execution_context, Executor>) auto async_spawn(
     const Executor& executor, Work work, options how, Token&& token) {

@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-namespace cohort::detail {
+namespace cohort {
 
 /// The setters that `options` and `command` share. What a command says stands over what the options
 /// say. Each returns the object itself, so that calls can be chained. A path is a string, a literal
@@ -21,7 +21,7 @@ public:
     /// @throws std::invalid_argument  a name or value that no environment can hold
     template <class Value>
     Derived& env(std::string name, const Value& value) {
-        where().set_variable(std::move(name), argument_text(value));
+        where().set_variable(std::move(name), detail::argument_text(value));
         return self();
     }
 
@@ -72,6 +72,7 @@ public:
 
     /// Gives the worker a descriptor. It is duplicated now, so `ours` may be closed after this
     /// call.
+    /// @param ours    an open descriptor of this process
     /// @param theirs  its number in the worker; 0, 1 and 2 are allowed
     /// @throws std::invalid_argument  `theirs` is negative
     /// @throws std::system_error      EBADF: `ours` is not open; EMFILE
@@ -85,9 +86,9 @@ private:
     where_it_runs() = default;
 
     Derived& self() { return static_cast<Derived&>(*this); }
-    placement& where() { return self().placed(); }
+    detail::placement& where() { return self().placed(); }
 
     friend bool operator==(const where_it_runs&, const where_it_runs&) = default;
 };
 
-}  // namespace cohort::detail
+}  // namespace cohort
