@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from xml.etree import ElementTree
 
 PUBLIC = re.compile(r"(typeinfo for |typeinfo name for |vtable for )?cohort::")
 EXCEPTIONS = ["codec_error", "group_stopped", "process_exception", "process_exited_exception",
@@ -138,11 +139,15 @@ def check_symbols(scratch):
 def check_reference(scratch):
     global passed
     need("doxygen")
-    settings = f"@INCLUDE = {build}/src/package/Doxyfile\nOUTPUT_DIRECTORY = {scratch}\n"
+    settings = f"@INCLUDE = {build}/src/package/Doxyfile\nOUTPUT_DIRECTORY = {scratch}\nGENERATE_XML = YES\n"
     run("doxygen", "-", input=settings)  # a name without words is an error
     for page in ["classcohort_1_1group.html", "namespacecohort.html"]:
         if not (scratch / "html" / page).exists():
             fail(f"the reference has no {page}")
+    for page in (scratch / "xml").glob("*.xml"):  # older Doxygens let enumerators pass
+        for value in ElementTree.parse(page).findall(".//memberdef[@prot='public']/enumvalue"):
+            if not "".join(value.find("briefdescription").itertext()).strip():
+                fail(f"not documented: {value.findtext('name')} in {page.name}")
     passed += 1
 
 
