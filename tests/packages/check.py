@@ -39,7 +39,7 @@ def fail(text):
 def need(*tools):
     for tool in tools:
         if shutil.which(tool) is None:
-            print(f"[skipped] {what}: {tool} is not installed")
+            print(f"[skipped] package-{what}: {tool} is not installed")
             end(0, 1)
 
 
