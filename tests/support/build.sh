@@ -34,27 +34,40 @@ list_missing() {
     done
 }
 
-# need [header-or-tool:package...]: installs what is missing, on Debian as root or by sudo; else says what it is and ends.
+# install_packages package...: on Debian as root or by sudo; elsewhere nothing.
+install_packages() {
+    local as_root=()
+    [ "$(id -u)" = 0 ] || as_root=(sudo)
+    command -v apt-get >/dev/null && { [ "$(id -u)" = 0 ] || command -v sudo >/dev/null; } || return 0
+    echo "installing: $*"
+    { "${as_root[@]}" apt-get -q update &&
+        "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+            apt-get -q -y install --no-install-recommends "$@"; } >&2 || true
+}
+
+# need [header-or-tool:package...]: installs what is missing, or says what it is and ends.
 need() {
-    local missing packages as_root=()
+    local missing packages
     missing=$(list_missing "$@")
     [ -z "$missing" ] && return
-    packages=$(cut -d' ' -f2 <<<"$missing" | sort -u | tr '\n' ' ')
-    [ "$(id -u)" = 0 ] || as_root=(sudo)
-    if command -v apt-get >/dev/null && { [ "$(id -u)" = 0 ] || command -v sudo >/dev/null; }; then
-        echo "installing: $packages"
-        # shellcheck disable=SC2086  # one word a package
-        { "${as_root[@]}" apt-get -q update &&
-            "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
-                apt-get -q -y install --no-install-recommends $packages; } >&2 || true
-        missing=$(list_missing "$@")
-        [ -z "$missing" ] && return
-    fi
+    mapfile -t packages < <(cut -d' ' -f2 <<<"$missing" | sort -u)
+    install_packages "${packages[@]}"
+    missing=$(list_missing "$@")
+    [ -z "$missing" ] && return
     {
         echo "missing, and could not be installed here:"
         sed 's/^\([^ ]*\) \(.*\)$/  \1 (Debian package \2)/' <<<"$missing"
     } >&2
     exit 1
+}
+
+# want tool:package...: installs what is missing, if that can be done: what uses it is skipped without.
+want() {
+    local tool packages=()
+    for tool; do
+        command -v "${tool%:*}" >/dev/null || packages+=("${tool#*:}")
+    done
+    [ ${#packages[@]} = 0 ] || install_packages "${packages[@]}"
 }
 
 # configure directory [meson option...]: makes the build directory or brings its file lists up to date.
