@@ -5,6 +5,7 @@ import collections
 import re
 
 LINE = re.compile(r"^(\d+) +(?:<\.\.\. )?(\w+)(\(| resumed>)")
+INTERRUPTED = re.compile(r"= (-1 EINTR|\? ERESTART)")
 NEW_TASK = re.compile(r"\b(?:clone|clone3|fork|vfork)(?:\(| resumed>).*= (\d+)(?: |$)")
 
 
@@ -14,10 +15,17 @@ def count(path):
         lines = [line.rstrip("\n") for line in log]
     ours = threads(lines)
     calls = collections.Counter()
+    # Under strace a signal interrupts even where it is ignored: what is called again for that is not the program's.
+    handles_sigchld = any(re.search(r"rt_sigaction\(SIGCHLD, {sa_handler=0x", line) for line in lines
+                          if line.split(None, 1)[0] in ours)
     for line in lines:
         found = LINE.match(line)
-        if found and found[1] in ours and found[3] == "(":
+        if not found or found[1] not in ours:
+            continue
+        if found[3] == "(":
             calls[found[2]] += 1
+        if not handles_sigchld and INTERRUPTED.search(line):
+            calls[found[2]] -= 1
     return calls
 
 
