@@ -26,5 +26,9 @@ def describe():
         f"compiler  {compiler.stdout.splitlines()[0]}, buildtype=release",
         f"date      {datetime.datetime.now().astimezone():%Y-%m-%d %H:%M %Z}",
         f"command   tests/bench/run {' '.join(sys.argv[2:])}".rstrip(),
-        f"load      {' '.join(f'{load:.2f}' for load in os.getloadavg())} before the start",
     ]
+
+
+def load():
+    """How busy the machine is, also with other things: one line."""
+    return f"load      {' '.join(f'{load:.2f}' for load in os.getloadavg())}"

@@ -11,6 +11,8 @@
 namespace bench {
 namespace {
 
+constexpr double ticking_us = 200'000;  // the same for all: of more ticks the worst is later
+
 double median_of(std::vector<duration> all) {
     if (all.empty())
         return 0;
@@ -51,6 +53,8 @@ void short_lived(const arguments& words) {
     if (words.number("ticker", 0) != 0) {
         ticker clock;
         todo.beside = &clock;
+        if (wall > 0)
+            todo.waves = 1 + static_cast<int>(ticking_us / (wall * todo.at_once));
         run(todo);
         fmt::print(", \"late_us\": {}, \"late_p99_us\": {}", clock.lateness(1),
                    clock.lateness(0.99));

@@ -24,7 +24,7 @@ def run(bench, facts, rounds, quick):
     for parent, size in PARENTS.items():
         for name, program in programs.items():
             for at_once in (1, 64):
-                total = 64 if "memory" in size else 128 if quick else 512
+                total = 64 if "memory" in size else 256 if quick else 1024
                 words = {"program": program, "at_once": at_once, "waves": total // at_once, **size}
                 compare(bench, facts, (parent, name, at_once), words, rounds)
     for parent, size in PARENTS.items():
@@ -58,6 +58,8 @@ def compare(bench, facts, case, words, rounds):
     facts["quiet", case] = rows[-1][-2]
     for peer in PEERS:
         facts["ratio", peer, case] = measure.ratio(results["cohort"], results[peer], "wall_us")
+        facts["lowest", peer, case] = (min(result["wall_us"] for result in results["cohort"])
+                                       / min(result["wall_us"] for result in results[peer]))
         facts["floor", peer, case] = measure.ratio(results["clone"], results[peer], "wall_us")
 
 

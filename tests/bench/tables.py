@@ -24,12 +24,14 @@ def main():
         if section not in SECTIONS:
             parser.error(f"no such section: {section}")
 
-    print("\n".join(machine.describe()), flush=True)
+    print("\n".join(machine.describe()))
+    print(machine.load(), "before", flush=True)
     rounds = words.rounds or (3 if words.quick else 9)
     bench, facts = measure.Bench(words.directory), {}
     for name in words.sections or SECTIONS:
         SECTIONS[name](bench, facts, rounds, words.quick)
     wanted.report(facts)
+    print(f"\n{machine.load()} after")
 
 
 if __name__ == "__main__":

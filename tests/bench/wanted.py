@@ -46,4 +46,4 @@ def short_lived(facts, hold):
 def ratio(facts, hold, peer, case, most):
     parent, name, at_once = case
     hold(f"wall time / {peer}, {name}, {at_once} at a time, {parent}", facts["ratio", peer, case], most,
-         f"raw clone: {facts['floor', peer, case]:.2f}")
+         f"of the lowest rounds: {facts['lowest', peer, case]:.2f}, a raw clone: {facts['floor', peer, case]:.2f}")
