@@ -25,7 +25,8 @@ class Bench:
 
     def measure(self, section, **words):
         """What one run of a section says."""
-        done = subprocess.run(self.command(section, words), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, check=True)
+        done = subprocess.run(self.command(section, words), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              check=True)
         return json.loads(done.stdout)
 
     def measure_beside(self, load, section, **words):
