@@ -71,8 +71,9 @@ def quiet_loop(bench, words):
 
 
 def system_calls(bench, facts, parent, words):
-    counted = {at_once: {peer: bench.calls_per_child(2 if at_once > 1 else 64, at_once, peer=peer, **words)
-                         for peer in PEERS} for at_once in (1, 64)}
+    waves = {1: 16, 64: 1} if "memory" in words else {1: 64, 64: 2}  # a fork of much memory takes its time
+    counted = {at_once: {peer: bench.calls_per_child(waves[at_once], at_once, peer=peer, **words) for peer in PEERS}
+               for at_once in (1, 64)}
     rows = [[peer] + [sum(counted[at_once][peer].values()) for at_once in (1, 64)] for peer in PEERS]
     measure.print_table(f"System calls of the parent per child, parent: {parent}",
                         ["", "1 at a time", "64 at a time"], rows)

@@ -11,7 +11,7 @@ def report(facts):
     rows = []
 
     def hold(what, value, bound, remark=""):
-        rows.append([what, f"{value:,.2f}", f"{bound:,.2f}", "yes" if value <= bound else "NO", remark])
+        rows.append([what, f"{value:,.3f}", f"{bound:,.3f}", "yes" if value <= bound else "NO", remark])
 
     if any(key[0] == "ratio" for key in facts):
         short_lived(facts, hold)
