@@ -28,7 +28,7 @@ using std::chrono::steady_clock;
 
 /// What this process has at a moment.
 struct usage {
-    double resident = 0;   // bytes of its own that are in memory
+    double resident = 0;   // bytes in memory, not of files: others may map those
     double allocated = 0;  // bytes that malloc has given out
     double descriptors = 0;
 
@@ -37,7 +37,7 @@ struct usage {
         std::ifstream rollup("/proc/self/smaps_rollup");
         for (std::string name; rollup >> name;) {
             double kib = 0;
-            if (name.starts_with("Private_") && rollup >> kib)
+            if (name == "Anonymous:" && rollup >> kib)
                 u.resident += kib * 1024;
         }
         const auto heap = ::mallinfo2();
