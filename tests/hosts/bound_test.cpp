@@ -90,7 +90,7 @@ private:
 struct by_bare_executor {
     template <class T, class Op>
     static T get(host&, Op op) {
-        asio::thread_pool pool(1);
+        static asio::thread_pool pool(1);  // nothing tells when the host has left its post()
         asio::cancellation_signal signal;
         const auto here = [&, executor = pool.get_executor()] {
             return executor.running_in_this_thread() && !signal.slot().has_handler();

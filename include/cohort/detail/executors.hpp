@@ -100,7 +100,7 @@ auto track_work(const Executor& executor) {
 }
 
 /// A handler whose executor hides its context: no registry can keep it. So it is called on the
-/// group's executor, and goes on to its own.
+/// group's executor, and goes on to its own; that its context is still there is up to its owner.
 template <class Handler, class Executor>
 class relayed {
 public:
