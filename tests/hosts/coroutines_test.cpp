@@ -88,10 +88,10 @@ TEST_CASE_TEMPLATE("hosts: functions that are coroutines, and functions as worke
     });
 }
 
-asio::awaitable<void> lose_against_a_timer(host& on) {
+asio::awaitable<void> lose_against_a_timer(asio::steady_timer& timer) {
     using namespace asio::experimental::awaitable_operators;
     auto group = co_await cohort::spawn(cohort::command("sleep", 1000), 2);
-    asio::steady_timer timer(on.executor(), 1ms);
+    timer.expires_after(1ms);
     co_await (group.join() || timer.async_wait(asio::use_awaitable));
     CHECK(group.alive() == 0);
 }
@@ -99,8 +99,11 @@ asio::awaitable<void> lose_against_a_timer(host& on) {
 TEST_CASE_TEMPLATE("hosts: a join that loses against a timer leaves no worker", Host,
                    COHORT_TEST_HOSTS) {
     on<Host>([](host& each) {
+        // Asio's io_uring races with itself at the end of a context that is none of Asio's own.
+        one_thread clock;
+        asio::steady_timer timer(clock.executor());
         const auto strand = asio::make_strand(each.executor());
-        asio::co_spawn(strand, lose_against_a_timer(each), asio::use_future).get();
+        asio::co_spawn(strand, lose_against_a_timer(timer), asio::use_future).get();
     });
 }
 

@@ -131,12 +131,12 @@ private:
         cohort_test::strand_of<cohort_test::pool_host>, cohort_test::system_host,                  \
         cohort_test::custom_host
 
-/// Why Asio's way to wait does not work on this machine; empty where it does. Makes that of the
-/// system_executor, which stays for ever.
+/// Why Asio's way to wait does not work on this machine; empty where it does.
 inline const std::string& why_no_io_context() {
     static const std::string reason = []() -> std::string {
         try {
-            const asio::steady_timer timer{asio::system_executor()};
+            asio::io_context io;
+            const asio::steady_timer timer(io);
             return {};
         } catch (const std::exception& error) {
             return std::string("Asio cannot wait here: ") + error.what();
