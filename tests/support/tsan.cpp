@@ -7,7 +7,7 @@
 // any_executor are counted with a fence, of which it knows nothing.
 extern "C" const char* __tsan_default_suppressions() {
     return "race:std::__exception_ptr::exception_ptr::_M_release\n"
-           "race:asio::detail::ref_count_down\n";
+           "race:asio::execution::detail::shared_target_executor\n";
 }
 
 namespace {
