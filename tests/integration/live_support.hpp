@@ -128,6 +128,7 @@ private:
 /// Runs the context until nothing is pending, under a watchdog.
 inline void run_out(asio::io_context& context) {
     const watchdog guarded;
+    context.restart();  // work that another context has dropped meanwhile has stopped this one
     context.run();
     context.restart();
 }
