@@ -8,6 +8,7 @@
 #include <asio/execution_context.hpp>
 #include <asio/prefer.hpp>
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <unordered_map>
@@ -20,7 +21,8 @@ namespace cohort::detail {
 class operation_base {
 public:
     virtual ~operation_base() = default;
-    /// Stores the result and posts the handler; never calls it. May throw what the executor throws.
+    /// Stores the result and posts the handler, which may run, and destroy this, before it returns.
+    /// Throws what the executor throws.
     virtual void post(std::shared_ptr<operation_base> self, const completion& result) = 0;
 
     bool posted = false;  // under the registry's lock
@@ -29,9 +31,10 @@ public:
 /// The pending operations of one execution context.
 ///
 /// The engine's thread completes, the user's threads add, the thread that destroys the context
-/// closes. Posting under the lock is what makes `close` safe: while an operation is being posted
-/// its context cannot go away. An operation stays here until its handler runs: an executor that
-/// drops what it was given must not make the engine's thread its last owner.
+/// closes. `close` waits for operations that are being posted: until then their context cannot go
+/// away. They are posted without the lock, which the handler asks for at once. An operation stays
+/// here until its handler runs: an executor that drops what it was given must not make the engine's
+/// thread its last owner.
 class operation_registry final : public completion_sink {
 public:
     /// @return false: the context is being destroyed; the operation is left to the caller to
@@ -45,42 +48,29 @@ public:
     }
 
     delivery complete(operation_id id, const completion& result) noexcept override {
-        std::lock_guard lock(mutex_);
-        auto found = operations_.find(id);
-        if (found == operations_.end() || found->second->posted)
-            return delivery::nobody;
         try {
-            found->second->post(found->second, result);
+            return post(id, result) ? delivery::posted : delivery::nobody;
         } catch (...) {
             return delivery::refused;  // the operation stays here
         }
-        found->second->posted = true;
-        return delivery::posted;
     }
 
     /// The same inside the initiating call, where nobody would try again.
     /// @throws what the executor throws; the operation is destroyed then.
     void complete_now(operation_id id, const completion& result) {
-        std::shared_ptr<operation_base> refused;  // destroyed after the mutex is released
-        std::lock_guard lock(mutex_);
-        auto found = operations_.find(id);
-        if (found == operations_.end())
-            return;
         try {
-            found->second->post(found->second, result);
+            post(id, result);
         } catch (...) {
-            refused = std::move(found->second);
-            operations_.erase(found);
+            (void)release(id);
             throw;
         }
-        found->second->posted = true;
     }
 
-    /// Leaves a posted operation to the caller, which is about to run it: as its only owner, since
-    /// complete() has dropped its own reference when the lock is free.
-    void release(operation_id id) {
+    /// Leaves an operation to the caller: as its only owner, but for what was posted of it.
+    std::shared_ptr<operation_base> release(operation_id id) {
         std::lock_guard lock(mutex_);
-        operations_.erase(id);
+        auto found = operations_.extract(id);
+        return found.empty() ? nullptr : std::move(found.mapped());
     }
 
     /// Keeps work for an executor of this context, on behalf of an operation that completes in
@@ -99,16 +89,56 @@ public:
     /// back.
     void close() {
         std::unordered_map<operation_id, std::shared_ptr<operation_base>> taken;
-        std::lock_guard lock(mutex_);
+        std::unique_lock lock(mutex_);
         closed_ = true;
         taken.swap(operations_);
         work_.clear();
-        // `taken` was constructed before `lock`, so it is destroyed after the mutex is released.
+        lock.unlock();
+        for (int count; (count = being_posted_) != 0;)
+            being_posted_.wait(count);
     }
 
 private:
+    /// @return false: nobody waits under this name. @throws what the executor throws
+    bool post(operation_id id, const completion& result) {
+        std::unique_lock lock(mutex_);
+        const auto found = operations_.find(id);
+        if (found == operations_.end() || std::exchange(found->second->posted, true))
+            return false;
+        const posting here(being_posted_);
+        auto operation = found->second;
+        lock.unlock();
+        auto& target = *operation;
+        try {
+            // Without an owner on this thread: the handler's is the last one.
+            target.post(std::move(operation), result);
+        } catch (...) {
+            lock.lock();
+            if (const auto refused = operations_.find(id); refused != operations_.end())
+                refused->second->posted = false;
+            throw;
+        }
+        return true;
+    }
+
+    /// Counts an operation that is being posted.
+    class posting {
+    public:
+        explicit posting(std::atomic<int>& count) noexcept : count_(count) { ++count_; }
+        posting(const posting&) = delete;
+        posting& operator=(const posting&) = delete;
+        ~posting() {
+            --count_;
+            count_.notify_all();
+        }
+
+    private:
+        std::atomic<int>& count_;
+    };
+
     std::mutex mutex_;
     bool closed_ = false;
+    std::atomic<int> being_posted_ = 0;
     std::unordered_map<operation_id, std::shared_ptr<operation_base>> operations_;
     std::unordered_map<operation_id, asio::any_io_executor> work_;
 };

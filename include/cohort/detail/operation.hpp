@@ -30,7 +30,8 @@ public:
 
     void post(std::shared_ptr<operation_base> self, const completion& result) override {
         result_ = result;
-        asio::post(executor_, posted(std::static_pointer_cast<operation>(std::move(self))));
+        const Executor executor = executor_;  // this may be destroyed before post returns
+        asio::post(executor, posted(std::static_pointer_cast<operation>(std::move(self))));
     }
 
 private:
