@@ -47,7 +47,7 @@ caller capture_caller(pid_t pid) {
     caller here;
     here.pid = pid;
     for (char** variable = environ; variable && *variable; ++variable)
-        here.environment.emplace_back(*variable);
+        here.environment.add(*variable);
     here.directory = open_directory();
     here.affinity = read_affinity();
     return here;

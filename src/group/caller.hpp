@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include "start/environment.hpp"
 #include "sys/unique_fd.hpp"
 
 #include <cstddef>
-#include <string>
 #include <vector>
 
 #include <sched.h>
@@ -16,7 +16,7 @@ namespace cohort::group_room {
 /// itself happens on another thread and later.
 struct caller {
     pid_t pid = 0;
-    std::vector<std::string> environment;
+    start::environment environment;
     sys::unique_fd directory;  // O_PATH; empty when it can't be had: the process' own then
     std::vector<cpu_set_t>
         affinity;  // one mask, as long as this kernel's; empty when it can't be had

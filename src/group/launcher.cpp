@@ -40,7 +40,7 @@ int free_number(const detail::placement& where, int from) {
     return from;
 }
 
-bool is_own_variable(const std::string& entry) {
+bool is_own_variable(std::string_view entry) {
     return std::ranges::any_of(own_variables, [&](std::string_view name) {
         return entry.size() > name.size() && entry.starts_with(name) && entry[name.size()] == '=';
     });
@@ -127,7 +127,6 @@ launcher::site launcher::make_site(const detail::program* program) const {
             start::candidates(program->argv.front(), start::find(at.environment, "PATH"));
     else
         at.candidates = {"/proc/self/exe"};
-    std::erase_if(at.environment, is_own_variable);
     const bool room = sys::descriptor_limit() > record_base + 4;
     at.record_number = free_number(at.where, room ? record_base : STDERR_FILENO + 1);
     if (!program)
@@ -195,8 +194,9 @@ void launcher::describe_texts(start::exec_order& order, strings& own, const site
     for (auto& text : own.argv)
         order.argv.push_back(text.data());
     order.argv.push_back(nullptr);
-    for (const auto& entry : at.environment)
-        order.envp.push_back(const_cast<char*>(entry.c_str()));
+    for (const char* entry : at.environment.entries())
+        if (!is_own_variable(entry))
+            order.envp.push_back(const_cast<char*>(entry));
     for (auto& entry : own.variables) {
         order.envp.push_back(entry.data());
         if (const auto at_pid = entry.find("/proc/"); at.program && at_pid != entry.npos)

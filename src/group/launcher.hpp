@@ -53,7 +53,7 @@ private:
     struct site {
         const detail::program* program = nullptr;  // null: a function
         detail::placement where;
-        std::vector<std::string> environment;
+        start::environment environment;
         std::vector<std::string> candidates;
         int record_number = -1;     // the worker's descriptor of its record ...
         int arguments_number = -1;  // ... and of its function's arguments

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "start/environment.hpp"
 
-#include <utility>
+#include <cstring>
 
 namespace cohort::start {
 namespace {
@@ -10,43 +10,53 @@ bool has_name(std::string_view entry, std::string_view name) noexcept {
     return entry.size() > name.size() && entry[name.size()] == '=' && entry.starts_with(name);
 }
 
-void change(std::vector<std::string>& environment, const detail::env_change& wanted) {
-    std::vector<std::string> changed;
-    changed.reserve(environment.size() + 1);
+environment changed(const environment& before, const detail::env_change& wanted) {
+    environment after;
     bool placed = !wanted.value;
     const auto place = [&] {
         if (!placed)
-            changed.push_back(wanted.name + '=' + *wanted.value);
+            after.add(wanted.name + '=' + *wanted.value);
         placed = true;
     };
     // environ may hold a name twice, and programs differ on which one counts: keep none of the old.
-    for (std::string& entry : environment) {
+    for (const char* entry : before.entries()) {
         if (has_name(entry, wanted.name))
             place();
         else
-            changed.push_back(std::move(entry));
+            after.add(entry);
     }
     place();
-    environment = std::move(changed);
+    return after;
 }
 
 }  // namespace
 
-std::vector<std::string> apply(const std::vector<std::string>& base,
-                               const detail::placement& where) {
-    std::vector<std::string> environment;
-    if (!where.clear_env)
-        environment = base;
-    for (const detail::env_change& wanted : where.env)
-        change(environment, wanted);
-    return environment;
+environment::environment(std::initializer_list<std::string_view> entries) {
+    for (const std::string_view entry : entries)
+        add(entry);
 }
 
-std::optional<std::string_view> find(const std::vector<std::string>& environment,
-                                     std::string_view name) {
-    for (const std::string& entry : environment)
+std::vector<const char*> environment::entries() const {
+    std::vector<const char*> found;
+    const char* const end = block_.data() + block_.size();
+    for (const char* entry = block_.data(); entry != end; entry += std::strlen(entry) + 1)
+        found.push_back(entry);
+    return found;
+}
+
+environment apply(const environment& base, const detail::placement& where) {
+    environment result;
+    if (!where.clear_env)
+        result = base;
+    for (const detail::env_change& wanted : where.env)
+        result = changed(result, wanted);
+    return result;
+}
+
+std::optional<std::string_view> find(const environment& in, std::string_view name) {
+    for (const std::string_view entry : in.entries())
         if (has_name(entry, name))
-            return std::string_view(entry).substr(name.size() + 1);
+            return entry.substr(name.size() + 1);
     return {};
 }
 

@@ -3,6 +3,7 @@
 
 #include <cohort/detail/placement.hpp>
 
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -10,18 +11,31 @@
 
 namespace cohort::start {
 
+/// "NAME=value" strings, one behind the other: a hundred of them are copied as one.
+class environment {
+public:
+    environment() = default;
+    environment(std::initializer_list<std::string_view> entries);
+
+    void add(std::string_view entry) { (block_ += entry) += '\0'; }
+    /// The strings, each with its NUL. They belong to this and are gone after its next change.
+    std::vector<const char*> entries() const;
+
+    bool operator==(const environment&) const = default;
+
+private:
+    std::string block_;
+};
+
 /// The environment that `where` makes out of `base`: cleared if it says so, then its changes in
 /// order. A changed name keeps its place and occurs once; a new one goes to the end.
-std::vector<std::string> apply(const std::vector<std::string>& base,
-                               const detail::placement& where);
+environment apply(const environment& base, const detail::placement& where);
 
-/// The value of a name in "NAME=value" strings; the first counts, as in getenv.
-std::optional<std::string_view> find(const std::vector<std::string>& environment,
-                                     std::string_view name);
+/// The value of a name; the first counts, as in getenv.
+std::optional<std::string_view> find(const environment& in, std::string_view name);
 
 /// The paths to try in turn for a program: itself if it has a slash, else one for each element of
-/// PATH
-/// ("/bin:/usr/bin" if unset). An empty element is the working directory; an empty program has
+/// PATH ("/bin:/usr/bin" if unset). An empty element is the working directory; an empty program has
 /// none.
 std::vector<std::string> candidates(std::string_view program,
                                     std::optional<std::string_view> path_variable);

@@ -9,6 +9,7 @@ using cohort::detail::env_change;
 using cohort::detail::placement;
 using cohort::start::apply;
 using cohort::start::candidates;
+using cohort::start::environment;
 using cohort::start::find;
 using strings = std::vector<std::string>;
 
@@ -26,41 +27,42 @@ env_change unset(const char* name) { return {name, std::nullopt}; }
 }  // namespace
 
 TEST_CASE("environment: without changes it is the base") {
-    CHECK(apply({"A=1", "B=2"}, {}) == strings{"A=1", "B=2"});
+    CHECK(apply({"A=1", "B=2"}, {}) == environment{"A=1", "B=2"});
 }
 
 TEST_CASE("environment: cleared, it holds only what is set afterwards") {
     placement where = changing({set("C", "3")});
     where.clear_env = true;
-    CHECK(apply({"A=1", "B=2"}, where) == strings{"C=3"});
+    CHECK(apply({"A=1", "B=2"}, where) == environment{"C=3"});
 }
 
 TEST_CASE("environment: a set name keeps its place, a new one goes to the end") {
     CHECK(apply({"A=1", "B=2"}, changing({set("A", "x=y"), set("C", "")})) ==
-          strings{"A=x=y", "B=2", "C="});
+          environment{"A=x=y", "B=2", "C="});
 }
 
 TEST_CASE("environment: the last change of a name counts") {
-    CHECK(apply({"A=1"}, changing({set("A", "2"), unset("A"), set("A", "3")})) == strings{"A=3"});
-    CHECK(apply({}, changing({set("A", "2"), unset("A")})).empty());
-    CHECK(apply({"A=1"}, changing({unset("B")})) == strings{"A=1"});
+    CHECK(apply({"A=1"}, changing({set("A", "2"), unset("A"), set("A", "3")})) ==
+          environment{"A=3"});
+    CHECK(apply({}, changing({set("A", "2"), unset("A")})) == environment());
+    CHECK(apply({"A=1"}, changing({unset("B")})) == environment{"A=1"});
 }
 
 TEST_CASE("environment: a name that the base holds twice is held once after a change") {
-    CHECK(apply({"A=1", "B=2", "A=3"}, changing({set("A", "4")})) == strings{"A=4", "B=2"});
-    CHECK(apply({"A=1", "B=2", "A=3"}, changing({unset("A")})) == strings{"B=2"});
+    CHECK(apply({"A=1", "B=2", "A=3"}, changing({set("A", "4")})) == environment{"A=4", "B=2"});
+    CHECK(apply({"A=1", "B=2", "A=3"}, changing({unset("A")})) == environment{"B=2"});
 }
 
 TEST_CASE("environment: names that begin alike and entries without a sign are left alone") {
     CHECK(apply({"AB=1", "A", "=A"}, changing({set("A", "2")})) ==
-          strings{"AB=1", "A", "=A", "A=2"});
+          environment{"AB=1", "A", "=A", "A=2"});
 }
 
 TEST_CASE("environment: find gives the first value, or none") {
-    const strings environment{"PATHS=x", "PATH=/bin", "PATH=/usr/bin", "EMPTY="};
-    CHECK(find(environment, "PATH") == "/bin");
-    CHECK(find(environment, "EMPTY") == "");
-    CHECK_FALSE(find(environment, "HOME"));
+    const environment some{"PATHS=x", "PATH=/bin", "PATH=/usr/bin", "EMPTY="};
+    CHECK(find(some, "PATH") == "/bin");
+    CHECK(find(some, "EMPTY") == "");
+    CHECK_FALSE(find(some, "HOME"));
 }
 
 TEST_CASE("candidates: a program with a slash is itself") {
