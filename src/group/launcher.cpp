@@ -227,9 +227,9 @@ void launcher::describe_descriptors(start::exec_order& order, const site& at, in
         }
         order.descriptors.push_back({number, -1, source.path.c_str(), flags});
     }
-    order.descriptors.push_back({at.record_number, record, nullptr, 0});
+    order.descriptors.push_back({at.record_number, record, nullptr, 0, true});
     if (at.arguments_number >= 0)
-        order.descriptors.push_back({at.arguments_number, arguments_.get(), nullptr, 0});
+        order.descriptors.push_back({at.arguments_number, arguments_.get(), nullptr, 0, true});
     order.affinity = caller_.affinity.empty() ? nullptr : caller_.affinity.data();
     order.affinity_size = caller_.affinity_size();
     order.parent_death_signal = s.parent_death_signal;

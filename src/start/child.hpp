@@ -2,8 +2,11 @@
 #pragma once
 
 #include "start/exec.hpp"
+#include "start/raw_call.hpp"
 
 #include <cstddef>
+
+#include <sys/syscall.h>
 
 namespace cohort::start {
 
@@ -20,8 +23,9 @@ struct child_task {
     const char* working_directory;
     const descriptor_move* moves;
     std::size_t move_count;
-    int* sources;     // one for each move: where its descriptor is now
-    const int* kept;  // descriptors >= 3 that the moves and directory_fd need, ascending
+    int* sources;                 // one for each move: where its descriptor is now
+    const char* const* reopened;  // one for each move: its path in /proc or null; or no list at all
+    const int* kept;              // descriptors >= 3 that the moves need, ascending
     std::size_t kept_count;
     const cpu_set_t* affinity;
     std::size_t affinity_size;
@@ -38,6 +42,17 @@ struct child_task {
     int error;
     int item;
 };
+
+[[noreturn]] COHORT_BEFORE_EXEC inline void leave() noexcept {
+    for (;;)
+        raw_call(SYS_exit_group, 127);
+}
+
+/// Ends the child; the step it was at has failed.
+[[noreturn]] COHORT_BEFORE_EXEC inline void fail(child_task& task, long negative_errno) noexcept {
+    task.error = static_cast<int>(-negative_errno);
+    leave();
+}
 
 /// The child's side of a start; `task` is a child_task. Never returns.
 int run_child(void* task) noexcept;

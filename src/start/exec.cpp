@@ -6,8 +6,11 @@
 #include "sys/descriptors.hpp"
 #include "sys/tiers.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cerrno>
+#include <string>
 #include <system_error>
 #include <utility>
 
@@ -27,7 +30,7 @@ std::vector<int> sources_of(const exec_order& order) {
 
 /// The descriptors above stdio that the child uses before exec, ascending, each once.
 std::vector<int> kept_by(const exec_order& order) {
-    std::vector<int> kept{order.directory_fd};
+    std::vector<int> kept;
     for (const descriptor_move& move : order.descriptors)
         if (move.path == nullptr)
             kept.push_back(move.fd);
@@ -35,6 +38,33 @@ std::vector<int> kept_by(const exec_order& order) {
     std::sort(kept.begin(), kept.end());
     kept.erase(std::unique(kept.begin(), kept.end()), kept.end());
     return kept;
+}
+
+/// The kernel copies a table in about 30 ns for each number up to the highest one that is kept, and
+/// opens a file in some microseconds.
+constexpr int costly_number = 512;
+
+bool can_do_without(const descriptor_move& move) noexcept {
+    return move.path != nullptr || move.memory_file || move.fd < 3;
+}
+
+/// The paths in /proc by which the child of a process with many descriptors gets its own; empty: it
+/// copies the table.
+std::vector<std::string> reopened_by(const exec_order& order, const std::vector<int>& kept) {
+    std::vector<std::string> paths;
+    if (!kept.empty() && kept.back() >= costly_number &&
+        std::ranges::all_of(order.descriptors, can_do_without))
+        for (const descriptor_move& move : order.descriptors)
+            paths.push_back(move.memory_file ? fmt::format("/proc/{}/fd/{}", order.parent, move.fd)
+                                             : std::string());
+    return paths;
+}
+
+std::vector<const char*> pointers_to(const std::vector<std::string>& paths) {
+    std::vector<const char*> pointers;
+    for (const std::string& path : paths)
+        pointers.push_back(path.empty() ? nullptr : path.c_str());
+    return pointers;
 }
 
 child_task task_for(const exec_order& order, std::vector<int>& sources,
@@ -147,9 +177,12 @@ exec_result start_by_exec(const exec_order& order, std::atomic<int>& pidfd_slot,
     }
     std::vector<int> sources = sources_of(order);
     const std::vector<int> kept = kept_by(order);
+    const std::vector<std::string> paths = reopened_by(order, kept);
+    const std::vector<const char*> reopened = pointers_to(paths);
     int pidfd = -1;
     child_task task = task_for(order, sources, kept);
     task.shared_table = tier.close_range;
+    task.reopened = reopened.empty() ? nullptr : reopened.data();
     task.pidfd = &pidfd;
     task.pidfd_slot = reinterpret_cast<int*>(&pidfd_slot);
 

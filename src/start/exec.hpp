@@ -39,6 +39,7 @@ struct descriptor_move {
     int fd = -1;
     const char* path = nullptr;
     int open_flags = 0;
+    bool memory_file = false;  // `fd` is one: opened anew by /proc it serves as well
 };
 
 /// A place in a string of the environment where the child writes its pid in decimal, then `suffix`

@@ -60,6 +60,38 @@ TEST_CASE("start: none of 2000 open descriptors leaks, and they stay open here")
     }
 }
 
+TEST_CASE("start: behind many numbers, memory files are opened anew if that gives the same files") {
+    const no_leftovers guard;
+    const auto file = file_at(1000, "ab");
+    const auto out = file_with("");
+    // The child that shares the description goes on where its parent has read to.
+    REQUIRE(::lseek(file.get(), 1, SEEK_SET) == 1);
+    const auto read_by_child = [&](pid_t parent) {
+        REQUIRE(::ftruncate(out.get(), 0) == 0);
+        REQUIRE(::lseek(out.get(), 0, SEEK_SET) == 0);
+        REQUIRE(::lseek(file.get(), 1, SEEK_SET) == 1);
+        launch shell = launch::shell("cat <&9; ls /proc/self/fd");
+        shell.env = {"PATH=/bin"};
+        shell.order.parent = parent;
+        shell.order.descriptors = {{9, file.get(), nullptr, 0, true},
+                                   {1, out.get(), nullptr, 0, true}};
+        shell.run({true, true});
+        return text_of(out.get());
+    };
+    CHECK(read_by_child(::getpid()) == "ab0\n1\n2\n3\n9\n");
+    // No such process; and another process, which has another file there.
+    CHECK(read_by_child(0) == "b0\n1\n2\n3\n9\n");
+    const pid_t other = ::fork();
+    if (other == 0)
+        for (;;)
+            ::pause();
+    const auto another = file_with("cd");
+    REQUIRE(::dup3(another.get(), file.get(), O_CLOEXEC) == file.get());
+    CHECK(read_by_child(other) == "d0\n1\n2\n3\n9\n");
+    ::kill(other, SIGKILL);
+    ::waitpid(other, nullptr, 0);
+}
+
 TEST_CASE("start: swapped descriptors arrive where they are asked") {
     const no_leftovers guard;
     const auto a = file_at(20, "a");
