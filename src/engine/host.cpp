@@ -99,15 +99,20 @@ void host::tell_when_empty() {
 }
 
 void host::submit(std::shared_ptr<start_job> job) {
-    starters_.submit(std::move(job));
-    if (!std::exchange(watching_starters_, true))
-        engine_.timer().at(engine_.now() + patience, [this] { watch_starters(); });
+    if (starters_.submit(std::move(job)))
+        watch_starters();
 }
 
 void host::watch_starters() {
-    watching_starters_ = starters_.take_over_if_hung(engine_.now() - patience);
-    if (watching_starters_)
-        engine_.timer().at(engine_.now() + patience, [this] { watch_starters(); });
+    if (watching_starters_.exchange(true))
+        return;
+    engine_.post([this] {
+        engine_.timer().at(engine_.now() + patience, [this] {
+            watching_starters_ = false;
+            if (starters_.take_over_if_hung(engine_.now() - patience))
+                watch_starters();
+        });
+    });
 }
 
 bool host::deliver(const detail::receiver& to, detail::completion result) {

@@ -53,12 +53,14 @@ public:
     engine& loop() noexcept { return engine_; }
     reaper& children() noexcept { return reaper_; }
 
+    /// Hands a start to the starter threads, and watches that none hangs them. Wakes the engine
+    /// only if the start has to wait: its report will.
+    void submit(std::shared_ptr<start_job> job);
+
     // The rest belongs to the engine's thread.
 
     void add(live_group& group) { groups_.insert(&group); }
     void remove(live_group& group);
-    /// Hands a start to the starter threads, and watches that none hangs them.
-    void submit(std::shared_ptr<start_job> job);
     /// The job hangs and is given up: the next start must not wait for it.
     void give_up(const start_job& job) { starters_.take_over_from(&job); }
     /// Completes an operation; tries again later when its executor refuses. @return false: the
@@ -86,7 +88,7 @@ private:
     engine engine_;
     reaper reaper_;
     starters starters_;
-    bool watching_starters_ = false;
+    std::atomic<bool> watching_starters_ = false;
     std::set<live_group*> groups_;
     std::vector<task> when_empty_;
 };

@@ -14,12 +14,15 @@ void starters::start() {
     add_starter();
 }
 
-void starters::submit(std::shared_ptr<start_job> job) {
+bool starters::submit(std::shared_ptr<start_job> job) {
+    bool waits = false;
     {
         std::lock_guard lock(mutex_);
+        waits = !queue_.empty() || active_->busy_with;
         queue_.push_back(std::move(job));
     }
     work_.notify_all();
+    return waits;
 }
 
 bool starters::take_over_if_hung(std::chrono::steady_clock::time_point since) {

@@ -29,8 +29,8 @@ class starters {
 public:
     /// @throws std::system_error  no thread could be made
     void start();
-    /// Queues a job. Safe from any thread.
-    void submit(std::shared_ptr<start_job> job);
+    /// Queues a job. Safe from any thread. @return whether it has to wait for another
+    bool submit(std::shared_ptr<start_job> job);
     /// Lets a fresh starter take over when the present one has been at one start since before
     /// `since` while others wait. @return whether anybody waits still
     bool take_over_if_hung(std::chrono::steady_clock::time_point since);

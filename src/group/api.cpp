@@ -69,7 +69,8 @@ group_ref create_group(spawn_plan plan) {
 }
 
 void start_group(const group_ref& group, receiver to) {
-    post(group, [to = std::move(to)](group_state& g) { g.begin(to); });
+    (void)own_loop(group);
+    group->start(std::move(to));
 }
 
 void await_end(const group_ref& group, std::optional<time_point> until, receiver to) {

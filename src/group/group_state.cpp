@@ -53,25 +53,31 @@ group_state::group_state(engine::host& home, spawn_plan plan, group_room::caller
       machine_(rules_of(*settings_)), verdicts_(static_cast<std::size_t>(settings_->nprocs)),
       end_waiters_(home), next_waiters_(home) {}
 
-// --- what is asked of it
-// ---------------------------------------------------------------------------------------
+// --- what is asked of it ---
+
+void group_state::start(receiver to) {
+    auto launch = *std::exchange(launcher_, std::nullopt);
+    auto begins = [self = shared_from_this(), to = std::move(to)] { self->begin(to); };
+    if (launch.size() == 0)
+        return home_.loop().post(begins);
+    start_ = std::make_shared<group_room::group_start>(
+        home_.loop(), std::move(launch),
+        [self = shared_from_this()](group_room::start_report report,
+                                    group_room::group_start::progress p) {
+            self->start_reported(std::move(report), p);
+        });
+    home_.loop().post_quietly(begins);  // before any report
+    home_.submit(start_);
+}
 
 void group_state::begin(receiver to) {
-    if (home_.exiting())
-        return;  // created just before exit() began: its hook would not know of this group
     self_ = shared_from_this();
     home_.add(*this);
     start_operation_ = std::move(to);
-    if (settings_->nprocs == 0) {
-        launcher_.reset();
+    if (!start_)
         return start_is_over(std::nullopt);
-    }
-    start_ = std::make_shared<group_room::group_start>(
-        home_.loop(), *std::exchange(launcher_, std::nullopt),
-        [self = self_](group_room::start_report report, group_room::group_start::progress p) {
-            self->start_reported(std::move(report), p);
-        });
-    home_.submit(start_);
+    if (home_.exiting())
+        happen(event::stop_asked);  // exit() has begun meanwhile, and may not know of this group
 }
 
 void group_state::await_end(receiver to, std::optional<time_point> until) {
@@ -123,8 +129,7 @@ void group_state::signal(int signo) {
         worker->signal(signo);
 }
 
-// --- the start
-// -------------------------------------------------------------------------------------------------
+// --- the start ---
 
 void group_state::start_reported(group_room::start_report report,
                                  group_room::group_start::progress p) {
@@ -216,8 +221,7 @@ void group_state::complete_start(completion result) {
         home_.deliver(*std::exchange(start_operation_, std::nullopt), std::move(result));
 }
 
-// --- the workers
-// -----------------------------------------------------------------------------------------------
+// --- the workers ---
 
 void group_state::worker_ended(group_room::worker_end end) {
     workers_.erase(end.outcome.index);
@@ -243,8 +247,7 @@ void group_state::tell_next() {
     }
 }
 
-// --- the lifecycle
-// ---------------------------------------------------------------------------------------------
+// --- the lifecycle ---
 
 void group_state::happen(event e) {
     events_.push_back(e);

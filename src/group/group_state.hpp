@@ -30,9 +30,11 @@ public:
     engine::host& home() const noexcept { return home_; }
     const group_room::board& board() const noexcept { return board_; }
 
+    /// Hands the start over to the starter thread. Once, by the thread that made the group.
+    void start(receiver to);
+
     // The engine's thread:
 
-    void begin(receiver to);
     void await_end(receiver to, std::optional<time_point> until);
     void await_next(receiver to);
     void cancel(operation_id id, cancel_mode mode);
@@ -46,6 +48,7 @@ private:
     using event = lifecycle::event;
     using action = lifecycle::action;
 
+    void begin(receiver to);
     void start_reported(group_room::start_report report, group_room::group_start::progress p);
     void start_is_over(std::optional<group_room::start_failure> failure);
     void reap_failed_start(sys::unique_fd pidfd);
