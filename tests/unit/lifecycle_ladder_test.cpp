@@ -186,8 +186,7 @@ TEST_CASE("lifecycle: a stop after the end is not remembered") {
     CHECK_FALSE(m.start_has_failed());
 }
 
-// --- lengths at their limits
-// ----------------------------------------------------------------------------------
+// --- lengths at their limits ---
 
 TEST_CASE("lifecycle: steps of length zero are passed in the same call") {
     const std::vector<event> two{worker_started, worker_started, start_finished};

@@ -47,8 +47,7 @@ machine after(const rules& r, const std::vector<event>& script) {
 const rules usual{5s, 30s, 10s, on_failure::stop_all};
 const rules keep{5s, 30s, 10s, on_failure::keep_going};
 
-// --- the table: a situation, and what each event does in it
-// -------------------------------------------------
+// --- the table: a situation, and what each event does in it ---
 
 /// Situations are reached at second 0, those in `killing` at second 30. Each event comes one second
 /// later, event::deadline at the deadline, if there is one.

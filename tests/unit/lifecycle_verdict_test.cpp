@@ -27,8 +27,7 @@ constexpr int started = 10;
 constexpr int exit_seen = 50;
 const std::set<int> zero_and_three{0, 3};
 
-// --- what it was, and how it ended
-// ------------------------------------------------------------------
+// --- what it was, and how it ended ---
 
 struct kind {
     const char* name;
@@ -115,8 +114,7 @@ const row table[] = {
 };
 // clang-format on
 
-// --- what was sent to it, and when
-// ------------------------------------------------------------------
+// --- what was sent to it, and when ---
 
 enum class mark { none, stopped, killed };
 
