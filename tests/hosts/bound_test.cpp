@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 // What can be bound to a handler, on every host: an executor, a cancellation slot, an allocator.
+#include "counting_allocator.hpp"
 #include "life.hpp"
 
 #include <asio/bind_allocator.hpp>
 #include <asio/bind_cancellation_slot.hpp>
 #include <asio/bind_executor.hpp>
 #include <asio/cancellation_signal.hpp>
-
-#include <atomic>
-#include <cstddef>
-#include <memory>
 
 namespace {
 
@@ -124,36 +121,6 @@ TEST_CASE_TEMPLATE("hosts: bind_cancellation_slot, empty again when the handler 
                    COHORT_TEST_HOSTS) {
     on<Host>(whole_life<by_slot>);
 }
-
-/// Counts what has been given out in all, and what has not come back.
-struct allocations {
-    std::atomic<int> given{0};
-    std::atomic<int> out{0};
-};
-
-template <class T>
-class counting_allocator {
-public:
-    using value_type = T;
-    explicit counting_allocator(allocations& counts) noexcept : counts_(&counts) {}
-    template <class U>
-    counting_allocator(const counting_allocator<U>& other) noexcept : counts_(other.counts()) {}
-
-    T* allocate(std::size_t n) {
-        ++counts_->given;
-        ++counts_->out;
-        return std::allocator<T>().allocate(n);
-    }
-    void deallocate(T* p, std::size_t n) noexcept {
-        --counts_->out;
-        std::allocator<T>().deallocate(p, n);
-    }
-    allocations* counts() const noexcept { return counts_; }
-    friend bool operator==(const counting_allocator&, const counting_allocator&) = default;
-
-private:
-    allocations* counts_;
-};
 
 struct by_allocator {
     template <class T, class Op>

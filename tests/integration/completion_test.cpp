@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // How operations complete: which tokens they take, where their handlers run, what they hold
 // meanwhile.
+#include "counting_allocator.hpp"
 #include "live_support.hpp"
 
 #include <asio/bind_allocator.hpp>
@@ -25,44 +26,6 @@ namespace {
 
 using namespace std::chrono_literals;
 using namespace cohort_test;
-
-/// What an allocator has given out, and not taken back.
-struct allocations {
-    std::atomic<int> given{0};
-    std::atomic<int> out{0};
-    std::atomic<int> elsewhere{0};  // on another thread than the case's own
-    std::thread::id home = std::this_thread::get_id();
-
-    void note(int change) {
-        out += change;
-        if (std::this_thread::get_id() != home)
-            ++elsewhere;
-    }
-};
-
-template <class T>
-class counting_allocator {
-public:
-    using value_type = T;
-    explicit counting_allocator(allocations& counts) noexcept : counts_(&counts) {}
-    template <class U>
-    counting_allocator(const counting_allocator<U>& other) noexcept : counts_(other.counts()) {}
-
-    T* allocate(std::size_t n) {
-        ++counts_->given;
-        counts_->note(1);
-        return std::allocator<T>().allocate(n);
-    }
-    void deallocate(T* p, std::size_t n) noexcept {
-        counts_->note(-1);
-        std::allocator<T>().deallocate(p, n);
-    }
-    allocations* counts() const noexcept { return counts_; }
-    friend bool operator==(const counting_allocator&, const counting_allocator&) = default;
-
-private:
-    allocations* counts_;
-};
 
 TEST_CASE("completion: a plain callback gets the group, and each operation's result") {
     const leak_guard guard;

@@ -2,6 +2,7 @@
 // next(), outcomes() and alive(): a group as its workers end, one by one.
 #include "async.hpp"
 #include "guard.hpp"
+#include "worker_support.hpp"
 
 #include <cohort/cohort.hpp>
 
@@ -23,19 +24,13 @@ using namespace asio::experimental::awaitable_operators;
 using cohort_test::leak_guard;
 using cohort_test::ready;
 using cohort_test::run_coroutine;
-using cohort_test::say_ready;
+using cohort_test::wait_for_go;
 
 namespace {
 
 /// Waits for a SIGUSR1 of its own; then an odd index fails.
 void fail_if_odd(int index) {
-    sigset_t go;
-    ::sigemptyset(&go);
-    ::sigaddset(&go, SIGUSR1);
-    ::sigprocmask(SIG_BLOCK, &go, nullptr);
-    say_ready();
-    int got = 0;
-    ::sigwait(&go, &got);
+    wait_for_go();
     if (index % 2 == 1)
         std::_Exit(index);
 }

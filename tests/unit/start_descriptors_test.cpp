@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // Which descriptors a child that was started by exec has, and where.
+#include "scratch.hpp"
 #include "start_support.hpp"
 
 #include <sys/resource.h>
@@ -158,7 +159,7 @@ TEST_CASE("start: stdio can be swapped, and be the source of others") {
 
 TEST_CASE("start: paths are opened in the working directory") {
     const no_leftovers guard;
-    temporary_directory directory;
+    const cohort_test::scratch_directory directory;
     const std::string out = directory.file("out");
     const std::string err = directory.file("err");
     for (const auto& way : all_tiers) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // Starts by exec that fail, or are made to.
+#include "scratch.hpp"
 #include "start_support.hpp"
 
 #include <fstream>
@@ -55,7 +56,7 @@ void hang(launch& program, const std::string& fifo, start::start_tier tier, Medd
 
 TEST_CASE("start: a program that cannot be executed is an error of the start") {
     const no_leftovers guard;
-    temporary_directory directory;
+    const cohort_test::scratch_directory directory;
     const std::string plain = directory.file("plain");
     std::ofstream(plain) << "text\n";
     const std::string text = directory.file("text");
@@ -260,7 +261,7 @@ TEST_CASE("start: a failed one raises no SIGCHLD and hides from waitpid(-1), oth
 
 TEST_CASE("start: one that hangs can be killed through its slot, and was no worker") {
     const no_leftovers guard;
-    temporary_directory directory;
+    const cohort_test::scratch_directory directory;
     const std::string fifo = directory.file("fifo");
     for (const auto& way : all_tiers) {
         CAPTURE(way.name);
@@ -276,7 +277,7 @@ TEST_CASE("start: one that hangs can be killed through its slot, and was no work
 
 TEST_CASE("start: a kill while stdin is opened is reported as stdin") {
     const no_leftovers guard;
-    temporary_directory directory;
+    const cohort_test::scratch_directory directory;
     const std::string fifo = directory.file("fifo");
     launch program({"/bin/true"});
     hang(program, fifo, {}, [&](int pidfd) {
@@ -306,7 +307,7 @@ TEST_CASE("start: a kill while stdin is opened is reported as stdin") {
 
 TEST_CASE("start: a signal that waits for the empty mask ends the child without an error") {
     const no_leftovers guard;
-    temporary_directory directory;
+    const cohort_test::scratch_directory directory;
     const std::string fifo = directory.file("fifo");
     for (const auto& way : all_tiers) {
         CAPTURE(way.name);

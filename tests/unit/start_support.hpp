@@ -63,27 +63,6 @@ inline std::string text_of(int fd) {
     return text;
 }
 
-/// A directory that goes with all that is in it.
-class temporary_directory {
-public:
-    temporary_directory() { REQUIRE(::mkdtemp(path_.data()) != nullptr); }
-    temporary_directory(const temporary_directory&) = delete;
-    temporary_directory& operator=(const temporary_directory&) = delete;
-    ~temporary_directory() {
-        for (const std::string& file : files_)
-            ::unlink(file.c_str());
-        ::rmdir(path_.c_str());
-    }
-
-    const std::string& path() const { return path_; }
-    /// The path of a file to be made in it.
-    std::string file(const char* name) { return files_.emplace_back(path_ + '/' + name); }
-
-private:
-    std::string path_ = "/tmp/cohort-test-XXXXXX";
-    std::vector<std::string> files_;
-};
-
 /// Kills what the slot holds when it is not told in time that the start is over: a start that hangs
 /// fails its test, it does not stop all tests.
 class watchdog {
