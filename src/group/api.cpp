@@ -53,6 +53,13 @@ engine::host& host_for_spawn() {
     }
 }
 
+/// @throws spawn_error
+void refuse_at_exit(const engine::host& home) {
+    if (home.exiting())
+        throw spawn_error({ESHUTDOWN, std::system_category()}, "spawn while the program exits", -1,
+                          "exit");
+}
+
 }  // namespace
 
 completion_sink::~completion_sink() = default;
@@ -61,15 +68,14 @@ operation_id next_operation_id() noexcept { return ++last_operation_id; }
 
 group_ref create_group(spawn_plan plan) {
     auto& home = host_for_spawn();
-    if (home.exiting())
-        throw spawn_error({ESHUTDOWN, std::system_category()}, "spawn while the program exits", -1,
-                          "exit");
+    refuse_at_exit(home);
     return std::make_shared<group_state>(home, std::move(plan),
                                          group_room::capture_caller(home.pid()));
 }
 
 void start_group(const group_ref& group, receiver to) {
     (void)own_loop(group);
+    refuse_at_exit(group->home());  // again: a coroutine may have been made long before
     group->start(std::move(to));
 }
 

@@ -23,11 +23,12 @@ public:
 
     bool step() noexcept override;
 
+    /// Starts no further worker. What is in flight still reports; a start that was not begun
+    /// reports index -1. Safe from any thread.
+    void hold() noexcept { held_ = true; }
+
     // The engine's thread:
 
-    /// Starts no further worker. What is in flight still reports; a start that was not begun
-    /// reports index -1.
-    void hold() noexcept { held_ = true; }
     /// SIGKILL to a child that exists but has not executed yet.
     void kill_in_flight() noexcept;
 

@@ -56,18 +56,23 @@ group_state::group_state(engine::host& home, spawn_plan plan, group_room::caller
 // --- what is asked of it ---
 
 void group_state::start(receiver to) {
-    auto launch = *std::exchange(launcher_, std::nullopt);
     auto begins = [self = shared_from_this(), to = std::move(to)] { self->begin(to); };
-    if (launch.size() == 0)
+    if (settings_->nprocs == 0) {
+        launcher_.reset();
         return home_.loop().post(begins);
-    start_ = std::make_shared<group_room::group_start>(
-        home_.loop(), std::move(launch),
+    }
+    auto job = std::make_shared<group_room::group_start>(
+        home_.loop(), *std::exchange(launcher_, std::nullopt),
         [self = shared_from_this()](group_room::start_report report,
                                     group_room::group_start::progress p) {
             self->start_reported(std::move(report), p);
         });
-    home_.loop().post_quietly(begins);  // before any report
-    home_.submit(start_);
+    start_ = job;
+    home_.loop().post_quietly(begins);  // before any report; start_ is the engine's from now on
+    if (home_.exiting())
+        job->hold();  // what exit() has posted may stand before `begins`, and not know of this
+                      // group
+    home_.submit(std::move(job));
 }
 
 void group_state::begin(receiver to) {
@@ -75,9 +80,7 @@ void group_state::begin(receiver to) {
     home_.add(*this);
     start_operation_ = std::move(to);
     if (!start_)
-        return start_is_over(std::nullopt);
-    if (home_.exiting())
-        happen(event::stop_asked);  // exit() has begun meanwhile, and may not know of this group
+        start_is_over(std::nullopt);
 }
 
 void group_state::await_end(receiver to, std::optional<time_point> until) {
@@ -134,6 +137,7 @@ void group_state::signal(int signo) {
 void group_state::start_reported(group_room::start_report report,
                                  group_room::group_start::progress p) {
     const bool over = p == group_room::group_start::progress::over;
+    reap_failed_start(std::move(report.spent));
     if (abandoned_) {
         if (report.pidfd) {
             (void)sys::send_signal(report.pidfd.get(), SIGKILL);

@@ -30,7 +30,7 @@ public:
     engine::host& home() const noexcept { return home_; }
     const group_room::board& board() const noexcept { return board_; }
 
-    /// Hands the start over to the starter thread. Once, by the thread that made the group.
+    /// Hands the start over to the starter thread. Once, by the initiating call, on any thread.
     void start(receiver to);
 
     // The engine's thread:

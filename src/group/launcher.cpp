@@ -40,12 +40,6 @@ int free_number(const detail::placement& where, int from) {
     return from;
 }
 
-bool is_own_variable(std::string_view entry) {
-    return std::ranges::any_of(own_variables, [&](std::string_view name) {
-        return entry.size() > name.size() && entry.starts_with(name) && entry[name.size()] == '=';
-    });
-}
-
 start_failure failure(int error, std::string text, int index, start::stage at) {
     return {{error, std::system_category()}, std::move(text), index, start::to_string(at)};
 }
@@ -121,7 +115,7 @@ launcher::site launcher::make_site(const detail::program* program) const {
     site at;
     at.program = program;
     at.where = program ? plan_.settings.where.overridden_by(program->where) : plan_.settings.where;
-    at.environment = start::apply(caller_.environment, at.where);
+    at.environment = start::without(start::apply(caller_.environment, at.where), own_variables);
     if (program)
         at.candidates =
             start::candidates(program->argv.front(), start::find(at.environment, "PATH"));
@@ -163,6 +157,7 @@ start_report launcher::start(int index, std::atomic<int>& pidfd_slot) {
     auto result = start::start_by_exec(order, pidfd_slot);
     report.pid = result.pid;
     report.pidfd = std::move(result.pidfd);
+    report.spent = std::move(result.spent);
     if (result.failed != start::stage::none)
         report.failure = failure_of(result, order, at, index);
     return report;
@@ -195,8 +190,7 @@ void launcher::describe_texts(start::exec_order& order, strings& own, const site
         order.argv.push_back(text.data());
     order.argv.push_back(nullptr);
     for (const char* entry : at.environment.entries())
-        if (!is_own_variable(entry))
-            order.envp.push_back(const_cast<char*>(entry));
+        order.envp.push_back(const_cast<char*>(entry));
     for (auto& entry : own.variables) {
         order.envp.push_back(entry.data());
         if (const auto at_pid = entry.find("/proc/"); at.program && at_pid != entry.npos)

@@ -31,6 +31,7 @@ struct start_report {
     int index = -1;
     pid_t pid = 0;
     sys::unique_fd pidfd;
+    sys::unique_fd spent;  // see start::exec_result
     sys::unique_fd record;
     std::chrono::steady_clock::time_point started;
     std::optional<start_failure> failure;

@@ -101,8 +101,8 @@ COHORT_BEFORE_EXEC int run_child(void* argument) noexcept {
     reset_dispositions();
     arm_parent_death(task);
     lead_group(task);
+    clear_table(task);  // before all that can hang: what hangs must hold nothing of the parent's
     change_directory(task);
-    clear_table(task);
     place_descriptors(task);
     // After a failure here the worker runs on the CPUs that there are: a cpuset may have shrunk.
     task.at = stage::affinity;

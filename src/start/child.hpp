@@ -24,8 +24,9 @@ struct child_task {
     const descriptor_move* moves;
     std::size_t move_count;
     int* sources;                 // one for each move: where its descriptor is now
-    const char* const* reopened;  // one for each move: its path in /proc or null; or no list at all
-    const int* kept;              // descriptors >= 3 that the moves need, ascending
+    const char* const* reopened;  // one for each move, and for the directory: its path in /proc, or
+                                  // null; or no list at all
+    const int* kept;  // descriptors >= 3 that the moves and directory_fd need, ascending
     std::size_t kept_count;
     const cpu_set_t* affinity;
     std::size_t affinity_size;

@@ -30,7 +30,8 @@ COHORT_BEFORE_EXEC bool is_target(const child_task& task, int fd) noexcept {
 }
 
 /// Whether the files that are to be opened anew stand in /proc under their paths. There may be no
-/// /proc, or that of other processes, or no right to look.
+/// /proc, or that of other processes, or no right to look. The directory is not asked: it may be on
+/// a file system that does not answer.
 COHORT_BEFORE_EXEC bool can_reopen(const child_task& task) noexcept {
 #if !defined(SYS_newfstatat)
     return false;
@@ -60,6 +61,13 @@ COHORT_BEFORE_EXEC void reopen(child_task& task) noexcept {
         if (fd < 0)
             fail(task, fd);
         task.sources[i] = static_cast<int>(fd);
+    }
+    if (const char* directory = task.reopened[task.move_count]; directory != nullptr) {
+        const long fd =
+            raw_call(SYS_openat, AT_FDCWD, address(directory), O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+        if (fd < 0)
+            fail(task, fd);
+        task.directory_fd = static_cast<int>(fd);
     }
 }
 

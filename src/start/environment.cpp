@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "start/environment.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 namespace cohort::start {
@@ -51,6 +52,14 @@ environment apply(const environment& base, const detail::placement& where) {
     for (const detail::env_change& wanted : where.env)
         result = changed(result, wanted);
     return result;
+}
+
+environment without(const environment& all, std::span<const std::string_view> names) {
+    environment rest;
+    for (const char* entry : all.entries())
+        if (std::ranges::none_of(names, [&](auto name) { return has_name(entry, name); }))
+            rest.add(entry);
+    return rest;
 }
 
 std::optional<std::string_view> find(const environment& in, std::string_view name) {

@@ -5,6 +5,7 @@
 
 #include <initializer_list>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,6 +31,9 @@ private:
 /// The environment that `where` makes out of `base`: cleared if it says so, then its changes in
 /// order. A changed name keeps its place and occurs once; a new one goes to the end.
 environment apply(const environment& base, const detail::placement& where);
+
+/// All of it but these names.
+environment without(const environment& all, std::span<const std::string_view> names);
 
 /// The value of a name; the first counts, as in getenv.
 std::optional<std::string_view> find(const environment& in, std::string_view name);

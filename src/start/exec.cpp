@@ -30,7 +30,7 @@ std::vector<int> sources_of(const exec_order& order) {
 
 /// The descriptors above stdio that the child uses before exec, ascending, each once.
 std::vector<int> kept_by(const exec_order& order) {
-    std::vector<int> kept;
+    std::vector<int> kept{order.directory_fd};
     for (const descriptor_move& move : order.descriptors)
         if (move.path == nullptr)
             kept.push_back(move.fd);
@@ -48,15 +48,22 @@ bool can_do_without(const descriptor_move& move) noexcept {
     return move.path != nullptr || move.memory_file || move.fd < 3;
 }
 
-/// The paths in /proc by which the child of a process with many descriptors gets its own; empty: it
-/// copies the table.
-std::vector<std::string> reopened_by(const exec_order& order, const std::vector<int>& kept) {
+std::string path_of(const exec_order& order, int fd) {
+    return fmt::format("/proc/{}/fd/{}", order.parent, fd);
+}
+
+/// The paths in /proc by which the child of a process with many descriptors gets its own, the
+/// directory's last; empty: it copies the table.
+std::vector<std::string> reopened_by(const exec_order& order) {
+    const std::vector<int> kept = kept_by(order);
     std::vector<std::string> paths;
     if (!kept.empty() && kept.back() >= costly_number &&
         std::ranges::all_of(order.descriptors, can_do_without))
         for (const descriptor_move& move : order.descriptors)
-            paths.push_back(move.memory_file ? fmt::format("/proc/{}/fd/{}", order.parent, move.fd)
-                                             : std::string());
+            paths.push_back(move.memory_file ? path_of(order, move.fd) : std::string());
+    if (!paths.empty())
+        paths.push_back(order.directory_fd >= 3 ? path_of(order, order.directory_fd)
+                                                : std::string());
     return paths;
 }
 
@@ -124,6 +131,38 @@ void own_pidfd(exec_result& result, int pidfd, std::atomic<int>& pidfd_slot) noe
     pidfd_slot.store(pidfd, std::memory_order_release);
 }
 
+/// One child. @param reopened  see reopened_by
+exec_result attempt(const exec_order& order, std::atomic<int>& pidfd_slot, start_tier tier,
+                    const child_stack& stack, const std::vector<std::string>& reopened) {
+    // The child, which has no C++ runtime to speak of, writes the number into the atomic.
+    static_assert(std::atomic<int>::is_always_lock_free && sizeof pidfd_slot == sizeof(int));
+    std::vector<int> sources = sources_of(order);
+    const std::vector<int> kept = kept_by(order);
+    const std::vector<const char*> paths = pointers_to(reopened);
+    int pidfd = -1;
+    child_task task = task_for(order, sources, kept);
+    task.shared_table = tier.close_range;
+    task.reopened = paths.empty() ? nullptr : paths.data();
+    task.pidfd = &pidfd;
+    task.pidfd_slot = reinterpret_cast<int*>(&pidfd_slot);
+
+    exec_result result;
+    const long pid = clone_child(task, tier, stack, pidfd);
+    if (pid < 0) {
+        result.failed = stage::clone;
+        result.error = static_cast<int>(-pid);
+        return result;
+    }
+    result.pid = static_cast<pid_t>(pid);
+    own_pidfd(result, pidfd, pidfd_slot);
+    if (task.error != 0 || task.at != stage::exec) {
+        result.failed = task.at;
+        result.error = task.error != 0 ? task.error : EINTR;
+        result.item = task.item;
+    }
+    return result;
+}
+
 }  // namespace
 
 const char* to_string(stage s) noexcept {
@@ -166,41 +205,23 @@ exec_result start_by_exec(const exec_order& order, std::atomic<int>& pidfd_slot)
 }
 
 exec_result start_by_exec(const exec_order& order, std::atomic<int>& pidfd_slot, start_tier tier) {
-    // The child, which has no C++ runtime to speak of, writes the number into the atomic.
-    static_assert(std::atomic<int>::is_always_lock_free && sizeof pidfd_slot == sizeof(int));
     thread_local const child_stack stack;
-    exec_result result;
     if (!stack) {
+        exec_result result;
         result.failed = stage::clone;
         result.error = ENOMEM;
         return result;
     }
-    std::vector<int> sources = sources_of(order);
-    const std::vector<int> kept = kept_by(order);
-    const std::vector<std::string> paths = reopened_by(order, kept);
-    const std::vector<const char*> reopened = pointers_to(paths);
-    int pidfd = -1;
-    child_task task = task_for(order, sources, kept);
-    task.shared_table = tier.close_range;
-    task.reopened = reopened.empty() ? nullptr : reopened.data();
-    task.pidfd = &pidfd;
-    task.pidfd_slot = reinterpret_cast<int*>(&pidfd_slot);
-
-    const long pid = clone_child(task, tier, stack, pidfd);
-    if (pid < 0) {
-        result.failed = stage::clone;
-        result.error = static_cast<int>(-pid);
+    std::vector<std::string> reopened;
+    if (tier.close_range)
+        reopened = reopened_by(order);
+    exec_result result = attempt(order, pidfd_slot, tier, stack, reopened);
+    if (reopened.empty() || result.failed != stage::descriptors || result.error == EINTR)
         return result;
-    }
-    result.pid = static_cast<pid_t>(pid);
-    own_pidfd(result, pidfd, pidfd_slot);
-    if (task.error != 0 || task.at != stage::exec) {
-        result.failed = task.at;
-        result.error = task.error != 0 ? task.error : EINTR;
-        result.item = task.item;
-        return result;
-    }
-    return result;
+    // What can be seen cannot always be opened. Once more, with a copy of the table.
+    exec_result second = attempt(order, pidfd_slot, tier, stack, {});
+    second.spent = std::move(result.pidfd);
+    return second;
 }
 
 bool has_executed(int pidfd) noexcept {

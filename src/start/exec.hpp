@@ -74,6 +74,7 @@ struct exec_order {
 struct exec_result {
     pid_t pid = 0;
     sys::unique_fd pidfd;
+    sys::unique_fd spent;  // of a child that failed before a second one took its place: reap it too
     stage failed = stage::none;
     int error = 0;  // errno of the failed stage; EINTR: killed in that stage, before exec was tried
     int item = -1;  // which of exec_order::descriptors, where one of them failed

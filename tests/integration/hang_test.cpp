@@ -212,10 +212,14 @@ std::unique_ptr<silent_file_system> mount_or_skip(const std::string& path) {
 asio::awaitable<void> give_up(cohort::command work, cohort::options how,
                               const silent_file_system& silent) {
     auto executor = co_await asio::this_coro::executor;
+    pipe_pair held;
     pending_spawn hung(executor, std::move(work), std::move(how));
     asio::posix::stream_descriptor taken(executor, ::dup(silent.taken()));
     char byte = 0;
     co_await taken.async_read_some(asio::buffer(&byte, 1), asio::use_awaitable);
+    held.close_writes();
+    pollfd last{held.reads(), POLLIN, 0};
+    CHECK(::poll(&last, 1, 60'000) == 1);  // a child that hangs holds nothing of its parent's
     hung.cancel();
     const auto cancelled = steady_clock::now();
     const auto error = co_await hung.wait();

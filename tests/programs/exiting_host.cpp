@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -76,9 +77,10 @@ void tell_join(cohort::group& group) {
         ::pause();
 }
 
+std::optional<asio::awaitable<cohort::group>> prepared;
+
 void spawn_while_exiting() {
-    asio::io_context io;
-    cohort::async_spawn(io, cohort::command("true"), 1, [](std::exception_ptr e, cohort::group) {
+    const auto tell = [](std::exception_ptr e, const cohort::group&) {
         try {
             if (e)
                 std::rethrow_exception(e);
@@ -88,13 +90,18 @@ void spawn_while_exiting() {
                       ? "ESHUTDOWN"
                       : error.what());
         }
-    });
+    };
+    asio::io_context io;
+    cohort::async_spawn(io, cohort::command("true"), 1, tell);
+    asio::co_spawn(io, std::move(*prepared), tell);
     io.run();
 }
 
 int live_and_return(std::string_view how) {
-    if (how == "spawn")
+    if (how == "spawn") {
         std::atexit(spawn_while_exiting);  // before the hook is registered: runs after it
+        prepared = cohort::spawn(cohort::command("sleep", 1000), cohort::options().fd(held, held));
+    }
     early_group = start(early_context, 2, how == "stubborn" ? "trap '' TERM" : ":");
     tell_join(early_group);
     static asio::io_context late_context;  // destroyed before the hook runs

@@ -11,6 +11,7 @@ using cohort::start::apply;
 using cohort::start::candidates;
 using cohort::start::environment;
 using cohort::start::find;
+using cohort::start::without;
 using strings = std::vector<std::string>;
 
 namespace {
@@ -56,6 +57,11 @@ TEST_CASE("environment: a name that the base holds twice is held once after a ch
 TEST_CASE("environment: names that begin alike and entries without a sign are left alone") {
     CHECK(apply({"AB=1", "A", "=A"}, changing({set("A", "2")})) ==
           environment{"AB=1", "A", "=A", "A=2"});
+}
+
+TEST_CASE("environment: names can be taken out, all of their entries") {
+    constexpr std::string_view names[] = {"A", "C"};
+    CHECK(without({"A=1", "AB=2", "C=3", "A=4", "A"}, names) == environment{"AB=2", "A"});
 }
 
 TEST_CASE("environment: find gives the first value, or none") {

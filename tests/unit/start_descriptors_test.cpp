@@ -14,6 +14,25 @@ namespace {
 /// Lists its descriptors; the highest of 3 and above that was free is its own.
 launch lister() { return launch({"/bin/ls", "/proc/self/fd"}); }
 
+/// A forked copy that does nothing.
+class sleeping_copy {
+public:
+    sleeping_copy() = default;
+    sleeping_copy(const sleeping_copy&) = delete;
+    sleeping_copy& operator=(const sleeping_copy&) = delete;
+    ~sleeping_copy() {
+        ::kill(pid_, SIGKILL);
+        ::waitpid(pid_, nullptr, 0);
+    }
+    pid_t pid() const noexcept { return pid_; }
+
+private:
+    const pid_t pid_ = fork_child([]() -> int {
+        for (;;)
+            ::pause();
+    });
+};
+
 /// Prints the files that stand at these numbers.
 launch printer(const std::vector<int>& numbers) {
     std::vector<std::string> words{"/bin/cat"};
@@ -64,6 +83,8 @@ TEST_CASE("start: none of 2000 open descriptors leaks, and they stay open here")
 TEST_CASE("start: behind many numbers, memory files are opened anew if that gives the same files") {
     const no_leftovers guard;
     const auto file = file_at(1000, "ab");
+    const sys::unique_fd root(
+        ::fcntl(sys::unique_fd(::open("/", O_PATH)).get(), F_DUPFD_CLOEXEC, 1000));
     const auto out = file_with("");
     // The child that shares the description goes on where its parent has read to.
     REQUIRE(::lseek(file.get(), 1, SEEK_SET) == 1);
@@ -71,26 +92,37 @@ TEST_CASE("start: behind many numbers, memory files are opened anew if that give
         REQUIRE(::ftruncate(out.get(), 0) == 0);
         REQUIRE(::lseek(out.get(), 0, SEEK_SET) == 0);
         REQUIRE(::lseek(file.get(), 1, SEEK_SET) == 1);
-        launch shell = launch::shell("cat <&9; ls /proc/self/fd");
+        launch shell = launch::shell("cat <&9; pwd; ls /proc/self/fd");
         shell.env = {"PATH=/bin"};
+        shell.order.directory_fd = root.get();
         shell.order.parent = parent;
         shell.order.descriptors = {{9, file.get(), nullptr, 0, true},
                                    {1, out.get(), nullptr, 0, true}};
         shell.run({true, true});
         return text_of(out.get());
     };
-    CHECK(read_by_child(::getpid()) == "ab0\n1\n2\n3\n9\n");
+    CHECK(read_by_child(::getpid()) == "ab/\n0\n1\n2\n3\n9\n");
     // No such process; and another process, which has another file there.
-    CHECK(read_by_child(0) == "b0\n1\n2\n3\n9\n");
-    const pid_t other = ::fork();
-    if (other == 0)
-        for (;;)
-            ::pause();
+    CHECK(read_by_child(0) == "b/\n0\n1\n2\n3\n9\n");
+    const sleeping_copy other;
     const auto another = file_with("cd");
     REQUIRE(::dup3(another.get(), file.get(), O_CLOEXEC) == file.get());
-    CHECK(read_by_child(other) == "d0\n1\n2\n3\n9\n");
-    ::kill(other, SIGKILL);
-    ::waitpid(other, nullptr, 0);
+    CHECK(read_by_child(other.pid()) == "d/\n0\n1\n2\n3\n9\n");
+}
+
+TEST_CASE("start: behind many numbers, what can be seen but not opened anew is copied") {
+    const no_leftovers guard;
+    // Nobody may open a directory for writing.
+    REQUIRE(::dup3(sys::unique_fd(::open("/", O_RDONLY | O_CLOEXEC)).get(), 1000, O_CLOEXEC) ==
+            1000);
+    const sys::unique_fd directory(1000);
+    const auto out = file_with("");
+    launch shell = launch::shell("[ -d /proc/self/fd/9/. ] && echo copied");
+    shell.order.descriptors = {{9, directory.get(), nullptr, 0, true},
+                               {1, out.get(), nullptr, 0, true}};
+    shell.run({true, true});
+    CHECK(shell.status.success());
+    CHECK(text_of(out.get()) == "copied\n");
 }
 
 TEST_CASE("start: swapped descriptors arrive where they are asked") {

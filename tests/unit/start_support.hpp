@@ -101,6 +101,8 @@ struct launch {
             if (before_start)
                 before_start();
             result = start_by_exec(prepared, slot, tier);
+            if (result.spent)
+                (void)await_exit(result.spent.get());
             if (!result.pidfd)
                 return;
             group = ::getpgid(result.pid);
@@ -110,6 +112,7 @@ struct launch {
         });
         output = text_of(stdout_file.get());
         result.pidfd.reset();
+        result.spent.reset();
         return result;
     }
 
