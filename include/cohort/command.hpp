@@ -4,7 +4,7 @@
 #include <cohort/detail/argument_text.hpp>
 #include <cohort/detail/config.hpp>
 #include <cohort/detail/plan.hpp>
-#include <cohort/detail/where_it_runs.hpp>
+#include <cohort/where_it_runs.hpp>
 
 #include <concepts>
 #include <string>

@@ -4,7 +4,7 @@
 #include <cohort/detail/config.hpp>
 #include <cohort/detail/duration.hpp>
 #include <cohort/detail/plan.hpp>
-#include <cohort/detail/where_it_runs.hpp>
+#include <cohort/where_it_runs.hpp>
 
 #include <chrono>
 #include <concepts>

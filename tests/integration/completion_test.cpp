@@ -227,7 +227,7 @@ TEST_CASE("completion: a pending operation is work for its context; a live group
     const leak_guard guard;
     asio::io_context io;
     gate hold;
-    auto group = start_ready(io, gated(), 2, cohort::options(1).fd(hold.child_end(), gate::number));
+    auto group = start_gated(io, hold, 2);
     {
         const watchdog guarded;
         CHECK(io.run() == 0);  // returns at once, though the workers live
@@ -288,7 +288,7 @@ TEST_CASE("completion: each of several next calls is told another worker") {
     const leak_guard guard;
     asio::io_context io;
     gate hold;
-    auto group = start_ready(io, gated(), 3, cohort::options(1).fd(hold.child_end(), gate::number));
+    auto group = start_gated(io, hold, 3);
     completed<std::optional<cohort::outcome>> told[4];
     for (auto& each : told)
         group.async_next(each.into());

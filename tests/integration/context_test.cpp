@@ -6,7 +6,6 @@
 #include <asio/bind_executor.hpp>
 #include <asio/co_spawn.hpp>
 #include <asio/detached.hpp>
-#include <asio/execution.hpp>
 #include <asio/post.hpp>
 #include <asio/strand.hpp>
 #include <asio/thread_pool.hpp>
@@ -23,10 +22,6 @@ namespace {
 
 using namespace std::chrono_literals;
 using namespace cohort_test;
-
-cohort::group start_gated(asio::io_context& io, const gate& hold, int count) {
-    return start_ready(io, gated(), count, cohort::options(1).fd(hold.child_end(), gate::number));
-}
 
 /// Part of a handler: counts the handlers that are called and those that are only destroyed, and
 /// where.
@@ -248,60 +243,6 @@ TEST_CASE("context: a next that ended with its context swallows nobody's end") {
     }(group, told));
     CHECK(told == 3);
     CHECK(counts.destroyed == 2);
-}
-
-/// An executor that refuses the first posts, as one does that has run out of memory.
-class refusing_executor {
-public:
-    refusing_executor(asio::io_context& io, std::atomic<int>& refusals) noexcept
-        : io_(&io), refusals_(&refusals) {}
-
-    asio::execution_context& query(asio::execution::context_t) const noexcept { return *io_; }
-    refusing_executor require(asio::execution::blocking_t::never_t) const noexcept { return *this; }
-    template <class F>
-    void execute(F f) const {
-        if (--*refusals_ >= 0)
-            throw std::bad_alloc();
-        asio::post(*io_, std::move(f));
-    }
-    friend bool operator==(const refusing_executor&, const refusing_executor&) noexcept = default;
-
-private:
-    asio::io_context* io_;
-    std::atomic<int>* refusals_;
-};
-
-TEST_CASE("context: a completion that its executor refuses comes later") {
-    const leak_guard guard;
-    const watchdog guarded;
-    asio::io_context io;
-    gate hold;
-    auto group = start_gated(io, hold, 1);
-    auto work = asio::make_work_guard(io);  // this executor tracks none
-    std::atomic<int> refusals = 3;
-    const refusing_executor executor(io, refusals);
-    completed<bool> joined;
-    completed<std::optional<cohort::outcome>> told;
-    group.async_join(asio::bind_executor(executor, joined.into()));
-    group.async_next(asio::bind_executor(executor, told.into()));
-    hold.open();
-    while (!joined.done() || !told.done())
-        io.run_one();
-    CHECK(joined.take());
-    CHECK(told.take()->success());
-    CHECK(refusals < 0);
-}
-
-TEST_CASE(
-    "context: an executor that refuses the error of an initiating call throws out of that call") {
-    const leak_guard guard;
-    asio::io_context io;
-    std::atomic<int> refusals = 1;
-    const refusing_executor executor(io, refusals);
-    witness::counts counts;
-    CHECK_THROWS_AS(cohort::group().async_join(asio::bind_executor(executor, witness(counts))),
-                    std::bad_alloc);
-    CHECK(counts.destroyed == 1);
 }
 
 }  // namespace

@@ -146,6 +146,11 @@ inline cohort::group start_ready(asio::io_context& context, cohort::command work
     return group;
 }
 
+/// Starts workers that end when the gate opens.
+inline cohort::group start_gated(asio::io_context& io, const gate& hold, int count) {
+    return start_ready(io, gated(), count, cohort::options(1).fd(hold.child_end(), gate::number));
+}
+
 /// The processes of this case that are there now, a line each; no descriptors, which may be closed
 /// later.
 inline std::string processes_left(leak_guard& guard) {

@@ -288,7 +288,7 @@ TEST_CASE("spellings: a moved-from group is empty, and its operations go on with
     const leak_guard guard;
     asio::io_context io;
     gate hold;
-    auto group = start_ready(io, gated(), 2, cohort::options(1).fd(hold.child_end(), gate::number));
+    auto group = start_gated(io, hold, 2);
     completed<bool> before, after;
     group.async_join(before.into());
     auto moved = std::move(group);

@@ -147,7 +147,7 @@ TEST_CASE("threads: a worker outlives the thread that started it, and that threa
     cohort::group group;
     std::thread([&] {
         asio::io_context io;
-        group = start_ready(io, gated(), 2, cohort::options(1).fd(hold.child_end(), gate::number));
+        group = start_gated(io, hold, 2);
     }).join();
     CHECK(group.alive() == 2);
     asio::io_context io;

@@ -45,7 +45,7 @@ const std::vector<std::string> headers{
     "command.hpp",
     "options.hpp",
     "detail/plan.hpp",
-    "detail/where_it_runs.hpp",
+    "where_it_runs.hpp",
     "detail/argument_text.hpp",
     "detail/placement.hpp",
     "detail/registration.hpp",

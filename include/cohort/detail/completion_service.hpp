@@ -21,8 +21,8 @@ namespace cohort::detail {
 class operation_base {
 public:
     virtual ~operation_base() = default;
-    /// Stores the result and posts the handler, which may run, and destroy this, before it returns.
-    /// Throws what the executor throws.
+    /// Stores the result and posts the handler, which may have run on another thread, and this be
+    /// destroyed, before it returns. Throws what the executor throws.
     virtual void post(std::shared_ptr<operation_base> self, const completion& result) = 0;
 
     bool posted = false;  // under the registry's lock
@@ -61,20 +61,21 @@ public:
         try {
             post(id, result);
         } catch (...) {
-            (void)release(id);
+            release(id);
             throw;
         }
     }
 
-    /// Leaves an operation to the caller: as its only owner, but for what was posted of it.
-    std::shared_ptr<operation_base> release(operation_id id) {
+    /// Leaves an operation to those who have it: the one that is about to run it, or nobody.
+    void release(operation_id id) {
+        decltype(operations_)::node_type released;  // destroyed after the mutex is released
         std::lock_guard lock(mutex_);
-        auto found = operations_.extract(id);
-        return found.empty() ? nullptr : std::move(found.mapped());
+        released = operations_.extract(id);
     }
 
     /// Keeps work for an executor of this context, on behalf of an operation that completes in
     /// another, until `drop_work`. None once the context is being destroyed: groups outlive theirs.
+    /// Under the lock, so that the context is there while it counts.
     void keep_work(operation_id id, const asio::any_io_executor& executor) {
         std::lock_guard lock(mutex_);
         if (!closed_)
@@ -88,7 +89,7 @@ public:
     /// Destroys all operations on the calling thread, unlocked: a handler's destructor may call
     /// back.
     void close() {
-        std::unordered_map<operation_id, std::shared_ptr<operation_base>> taken;
+        decltype(operations_) taken;
         std::unique_lock lock(mutex_);
         closed_ = true;
         taken.swap(operations_);

@@ -52,7 +52,7 @@ enum class delivery {
 class COHORT_API completion_sink {
 public:
     virtual ~completion_sink();
-    /// Takes the operation out and posts its handler. Called by the engine's thread.
+    /// Posts the handler of an operation. Called by the engine's thread.
     virtual delivery complete(operation_id id, const completion& result) noexcept = 0;
 };
 
