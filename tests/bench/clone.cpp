@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// The floor: a child that shares memory and descriptors until it executes, and a pidfd. It blocks
-// no signal and resets none, so no program should start its children in this way.
+// A child that shares memory until it executes, with a copy of the descriptors, and a pidfd. It
+// blocks no signal and resets none, so no program should start its children in this way.
 #include "raw.hpp"
 
 #include <cerrno>

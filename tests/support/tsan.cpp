@@ -3,11 +3,9 @@
 #include <unistd.h>
 
 // The owners of an exception are counted inside libstdc++.so, where ThreadSanitizer does not look:
-// it takes the last release, on another thread than the throw, for a race. The owners of Asio's
-// any_executor are counted with a fence, of which it knows nothing.
+// it takes the last release, on another thread than the throw, for a race.
 extern "C" const char* __tsan_default_suppressions() {
-    return "race:std::__exception_ptr::exception_ptr::_M_release\n"
-           "race:asio::execution::detail::shared_target_executor\n";
+    return "race:std::__exception_ptr::exception_ptr::_M_release\n";
 }
 
 namespace {
