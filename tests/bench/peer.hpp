@@ -33,7 +33,4 @@ std::vector<duration> run_cohort(const job&);
 /// the starts.
 std::vector<duration> run_nothing(const job&);
 
-/// @return null: there is no such peer
-run_peer find_peer(const std::string& name);
-
 }  // namespace bench

@@ -27,5 +27,5 @@ def run(bench, facts, rounds, quick):
                if measure.median(results["raw"], name) > 0 else "-"]
             for name, title in ROWS.items()]
     for name in ROWS:
-        facts[name] = measure.median(results["cohort"], name)
+        facts["scale", name] = measure.median(results["cohort"], name)
     measure.print_table(f"{WORKERS:,} live workers", ["", *results, "cohort/raw"], rows)

@@ -23,8 +23,7 @@ double median_of(std::vector<duration> all) {
 
 double cpu_of_all() { return cpu_us(RUSAGE_SELF) + cpu_us(RUSAGE_CHILDREN); }
 
-}  // namespace
-
+/// @return null: there is no such peer
 run_peer find_peer(const std::string& name) {
     static const std::map<std::string, run_peer> peers = {{"posix_spawn", run_posix_spawn},
                                                           {"clone", run_clone},
@@ -35,6 +34,8 @@ run_peer find_peer(const std::string& name) {
     const auto found = peers.find(name);
     return found == peers.end() ? nullptr : found->second;
 }
+
+}  // namespace
 
 void short_lived(const arguments& words) {
     const run_peer run = find_peer(words.text("peer"));

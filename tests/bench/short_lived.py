@@ -54,10 +54,9 @@ def compare(bench, facts, case, words, rounds):
                 + [measure.median(quiet, "late_us"), measure.median(quiet, "late_p99_us")])
     parent, name, at_once = case
     measure.print_table(f"{name}, {at_once} at a time, parent: {parent}", COLUMNS, rows)
-    # What a start does to the loop it does in each round; what the machine does, it does in some.
-    facts["late", case] = min(result["late_us"] for result in results["cohort"])
-    facts["quiet", case] = min(result["late_us"] for result in quiet)
+    facts["late", "nobody", case] = measure.median(quiet, "late_p99_us")
     for peer in PEERS:
+        facts["late", peer, case] = measure.median(results[peer], "late_p99_us")
         facts["ratio", peer, case] = measure.ratio(results["cohort"], results[peer], "wall_us")
         facts["lowest", peer, case] = (min(result["wall_us"] for result in results["cohort"])
                                        / min(result["wall_us"] for result in results[peer]))
