@@ -141,6 +141,26 @@ TEST_CASE("threads: coroutines on a pool await groups that are told on other thr
     CHECK(ended == 40);
 }
 
+TEST_CASE("threads: what awaits an end may be destroyed while another thread still asks for it") {
+    const leak_guard guard;
+    const watchdog guarded;
+    asio::thread_pool pool(4);
+    std::vector<std::future<void>> all;
+    for (int i = 0; i < 4; ++i)
+        all.push_back(asio::co_spawn(
+            pool,
+            []() -> asio::awaitable<void> {
+                auto group = co_await cohort::spawn(cohort::command("true"), 1);
+                CHECK(co_await group.join());
+                for (int round = 0; round < 2000; ++round)
+                    if (!co_await group.join())
+                        FAIL_CHECK("an ended group has not ended");
+            },
+            asio::use_future));
+    for (auto& each : all)
+        each.get();
+}
+
 TEST_CASE("threads: a worker outlives the thread that started it, and that thread's context") {
     const leak_guard guard;
     gate hold;

@@ -123,8 +123,12 @@ private:
             slot.template emplace<canceller>(group_, id);
         if (!registry->add(id, std::move(op)))
             return;
+        // Copies: as soon as it is started, a handler on another thread may destroy what holds
+        // this.
+        const auto group = group_;
+        const auto start = start_;
         try {
-            start_(group_, receiver{registry, id});
+            start(group, receiver{registry, id});
         } catch (...) {
             completion failed;
             failed.what = completion::kind::failed;
