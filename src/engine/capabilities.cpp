@@ -41,7 +41,7 @@ host_capabilities probe() {
                {"legacy clone", "the same; handlers are reset by the child itself"});
     host.descriptors =
         choose("descriptors", tiers.close_range,
-               {"shared table, close_range", "nothing leaks; cost independent of what is open"},
+               {"shared table, close_range", "nothing leaks; a large one is copied only for fd()"},
                {"copied table, walk over /proc/self/fd",
                 "nothing leaks; cost grows with open descriptors"});
     host.stolen_status =

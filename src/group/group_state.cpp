@@ -69,9 +69,9 @@ void group_state::start(receiver to) {
         });
     start_ = job;
     home_.loop().post_quietly(begins);  // before any report; start_ is the engine's from now on
+    // What exit() has posted may stand before `begins`, and not know of this group.
     if (home_.exiting())
-        job->hold();  // what exit() has posted may stand before `begins`, and not know of this
-                      // group
+        job->hold();
     home_.submit(std::move(job));
 }
 

@@ -123,8 +123,7 @@ private:
             slot.template emplace<canceller>(group_, id);
         if (!registry->add(id, std::move(op)))
             return;
-        // Copies: as soon as it is started, a handler on another thread may destroy what holds
-        // this.
+        // Copies: once it is started, a handler on another thread may destroy what holds this.
         const auto group = group_;
         const auto start = start_;
         try {
