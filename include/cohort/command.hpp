@@ -101,7 +101,7 @@ class closure_work {
 public:
     explicit closure_work(const Callable& call) : call_(call) {}
     explicit closure_work(Callable&& call) : call_(std::move(call)) {}
-    const Callable& callable() const noexcept { return call_; }
+    Callable&& callable() && noexcept { return std::move(call_); }
 
 private:
     Callable call_;

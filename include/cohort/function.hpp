@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <exception>
+#include <memory>
 #include <span>
 #include <tuple>
 #include <type_traits>
@@ -19,6 +20,17 @@
 namespace cohort {
 namespace detail {
 
+/// Makes the call and encodes what it gives.
+template <class Result, class Call>
+function_result encoded_result(Call call) {
+    if constexpr (std::is_void_v<Result>) {
+        call();
+        return {};
+    } else {
+        return encode_result<std::remove_cv_t<Result>>(call());
+    }
+}
+
 /// The thunk that workers call for Fn, and its place in the list of functions of this program.
 template <auto Fn>
 struct registered_function {
@@ -26,16 +38,17 @@ struct registered_function {
 
     static function_result invoke(int index, std::span<const std::byte> arguments) {
         auto decoded = decode_arguments<typename traits::stored>(arguments);
-        auto call = [index](auto&... args) ->
-            typename traits::result { return Fn(index, std::forward<decltype(args)>(args)...); };
-        (void)call;
-        if constexpr (std::is_void_v<typename traits::result>) {
-            std::apply(call, decoded);
-            return {};
-        } else {
-            return encode_result<std::remove_cv_t<typename traits::result>>(
-                std::apply(call, decoded));
-        }
+        return call(index, decoded);
+    }
+
+    static function_result call(int index, typename traits::stored& arguments) {
+        return encoded_result<typename traits::result>([&] {
+            return std::apply(
+                [index](auto&... args) -> typename traits::result {
+                    return Fn(index, std::forward<decltype(args)>(args)...);
+                },
+                arguments);
+        });
     }
 
     inline static function_node node{&invoke};
@@ -60,6 +73,12 @@ public:
         made.function = node_;
         made.arguments = encode_arguments(arguments_);
         return made;
+    }
+
+    /// The call itself, for a copy of this process: nothing is encoded but the result.
+    forked_call call() && {
+        auto kept = std::make_shared<stored>(std::move(arguments_));
+        return [kept](int index) { return registered_function<Fn>::call(index, *kept); };
     }
 
 private:

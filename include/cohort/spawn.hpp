@@ -38,8 +38,8 @@ public:
 /// Owns the group from its initiation on: an operation that is destroyed unfinished stops it.
 class deliver_group {
 public:
-    deliver_group(group_handle handle, home where) noexcept
-        : handle_(std::move(handle)), home_(std::move(where)) {}
+    deliver_group(group_handle handle, home where, forked_call call) noexcept
+        : handle_(std::move(handle)), home_(std::move(where)), call_(std::move(call)) {}
 
     template <class Handler>
     void operator()(Handler&& handler, completion result) && {
@@ -55,6 +55,7 @@ public:
 private:
     group_handle handle_;
     home home_;
+    forked_call call_;  // kept so that its last owner is on this side of the border
 };
 
 /// Begins the start; a plan that could not be made is delivered like any other failure.
@@ -72,22 +73,23 @@ private:
 };
 
 template <class Token>
-auto start_spawn(Token&& token, asio::any_io_executor executor, group_ref group,
+auto start_spawn(Token&& token, asio::any_io_executor executor, group_ref group, forked_call call,
                  std::exception_ptr error) {
     group_handle handle(group);
     home where(std::move(executor));
     return start_operation<void(std::exception_ptr, cohort::group)>(
         std::forward<Token>(token), std::move(group), where,
-        deliver_group(std::move(handle), where), start_of_group(std::move(error)));
+        deliver_group(std::move(handle), where, std::move(call)), start_of_group(std::move(error)));
 }
 
-inline asio::awaitable<group> await_spawn(group_ref state) {
+inline asio::awaitable<group> await_spawn(group_ref state, forked_call call) {
     auto executor = co_await asio::this_coro::executor;
-    co_return co_await start_spawn(asio::use_awaitable, executor, std::move(state), nullptr);
+    co_return co_await start_spawn(asio::use_awaitable, executor, std::move(state), std::move(call),
+                                   nullptr);
 }
 
-inline asio::awaitable<report> await_run(group_ref state) {
-    auto workers = co_await await_spawn(std::move(state));
+inline asio::awaitable<report> await_run(group_ref state, forked_call call) {
+    auto workers = co_await await_spawn(std::move(state), std::move(call));
     // A cancel that came when the start was over, and this coroutine not yet resumed, has reached
     // no operation, and the next await would throw while the workers live: stop them first.
     const auto cancelled = (co_await asio::this_coro::cancellation_state).cancelled();
@@ -108,7 +110,8 @@ inline asio::awaitable<report> await_run(group_ref state) {
 /// Starts a group of workers; all or nothing, index 0 first.
 ///
 /// environ, working directory and affinity are read in this call, on the caller's thread.
-/// @param work  function<Fn>(args...), command(...), command_for(callable)
+/// @param work  function<Fn>(args...), command(...), command_for(callable),
+///              closure(callable)
 /// @param how   options, or just the number of workers
 /// @return the group, when every worker has been executed
 /// @throws spawn_error  a worker could not be started; those started before are killed and reaped
@@ -122,7 +125,9 @@ inline asio::awaitable<report> await_run(group_ref state) {
 ///      left of a group that could not be started.
 template <class Work>
 [[nodiscard]] asio::awaitable<group> spawn(Work work, options how = options()) {
-    return detail::await_spawn(detail::create_group(detail::make_plan(work, how)));
+    auto plan = detail::make_plan(std::move(work), std::move(how));
+    auto call = plan.call;
+    return detail::await_spawn(detail::create_group(std::move(plan)), std::move(call));
 }
 
 /// spawn and join to the end: the report of a group in which every worker ended with success.
@@ -131,7 +136,9 @@ template <class Work>
 /// @par Source  torch.multiprocessing.spawn(join=True) (seeds)
 template <class Work>
 [[nodiscard]] asio::awaitable<report> run(Work work, options how = options()) {
-    return detail::await_run(detail::create_group(detail::make_plan(work, how)));
+    auto plan = detail::make_plan(std::move(work), std::move(how));
+    auto call = plan.call;
+    return detail::await_run(detail::create_group(std::move(plan)), std::move(call));
 }
 
 /// spawn with a completion token: void(std::exception_ptr, group). Every error arrives as the
@@ -146,14 +153,17 @@ template <class Executor, class Work, class Token>
 requires(!std::is_base_of_v<asio::execution_context, Executor>) auto async_spawn(
     const Executor& executor, Work work, options how, Token&& token) {
     detail::group_ref state;
+    detail::forked_call call;
     std::exception_ptr error;
     try {
-        state = detail::create_group(detail::make_plan(work, how));
+        auto plan = detail::make_plan(std::move(work), std::move(how));
+        call = plan.call;
+        state = detail::create_group(std::move(plan));
     } catch (...) {
         error = std::current_exception();
     }
     return detail::start_spawn(std::forward<Token>(token), asio::any_io_executor(executor),
-                               std::move(state), std::move(error));
+                               std::move(state), std::move(call), std::move(error));
 }
 
 /// spawn on the executor of an execution context, such as an io_context.

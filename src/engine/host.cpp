@@ -2,8 +2,9 @@
 #include "engine/host.hpp"
 
 #include "worker/context.hpp"
-#include "worker/mark.hpp"
 #include "worker/stop_signal.hpp"
+
+#include <cohort/worker.hpp>
 
 #include <algorithm>
 #include <cstdlib>
@@ -68,7 +69,7 @@ void host::start() {
     if (!starters_started_) {
         starters_.start();
         starters_started_ = true;
-        if (worker::is_worker_process())
+        if (this_worker::active())
             worker::on_stop_signal([this](worker::afterwards then) {
                 // As at exit: a handler that sees its group stopped would spoil the end by the
                 // signal.
@@ -77,12 +78,12 @@ void host::start() {
                 stop_all_and_wait(worker::grace_period() / 2);
             });
         // In a forked copy both run a second time what the first process registered; both ask
-        // own().
+        // own(). The hook is registered anew there: a worker that is a copy runs only its own.
         static const bool registered [[maybe_unused]] = [] {
             pthread_atfork(before_fork, after_fork_in_parent, nullptr);
-            std::atexit(at_exit);
             return true;
         }();
+        std::atexit(at_exit);
     }
 }
 

@@ -3,8 +3,10 @@
 
 #include "record/control_file.hpp"
 #include "start/environment.hpp"
+#include "start/fork.hpp"
 #include "sys/descriptors.hpp"
 #include "sys/memfd.hpp"
+#include "worker/copy.hpp"
 #include "worker/mark.hpp"
 #include "worker/registry.hpp"
 
@@ -61,11 +63,13 @@ std::optional<start_failure> launcher::prepare() {
         return failed;
     if (auto failed = make_arguments())
         return failed;
+    if (auto failed = make_bell())
+        return failed;
     records_.reserve(static_cast<std::size_t>(size()));
     for (int index = 0; index < size(); ++index)
         if (auto failed = make_record(index))
             return failed;
-    if (runs_function())
+    if (plan_.calls_function())
         shared_site_ = make_site(nullptr);
     else if (plan_.programs.size() == 1)
         shared_site_ = make_site(&plan_.programs.front());
@@ -75,8 +79,8 @@ std::optional<start_failure> launcher::prepare() {
 std::optional<start_failure> launcher::check_limit() const {
     if (size() == 1)
         return std::nullopt;  // what is missing is noticed before its only worker exists
-    // A record and a pidfd for each worker, and the arguments.
-    const auto needed = 2 * static_cast<std::uint64_t>(size()) + (runs_function() ? 1 : 0);
+    // A record and a pidfd for each worker, and the arguments or the bell.
+    const auto needed = 2 * static_cast<std::uint64_t>(size()) + (plan_.calls_function() ? 1 : 0);
     const auto limit = sys::descriptor_limit();
     const auto open = sys::open_descriptors();
     if (!open || *open + needed <= limit)
@@ -103,6 +107,16 @@ std::optional<start_failure> launcher::make_arguments() {
     return failure(error.value(), "memfd_create for the arguments", -1, start::stage::memory_file);
 }
 
+std::optional<start_failure> launcher::make_bell() {
+    if (!is_copy())
+        return std::nullopt;
+    std::error_code error;
+    bell_ = sys::make_eventfd(error);
+    if (!error)
+        return std::nullopt;
+    return failure(error.value(), "eventfd", -1, start::stage::memory_file);
+}
+
 std::optional<start_failure> launcher::make_record(int index) {
     std::error_code error;
     records_.push_back(sys::make_memfd("cohort-record", error));
@@ -123,8 +137,10 @@ launcher::site launcher::make_site(const detail::program* program) const {
         at.candidates = {"/proc/self/exe"};
     const bool room = sys::descriptor_limit() > record_base + 4;
     at.record_number = free_number(at.where, room ? record_base : STDERR_FILENO + 1);
-    if (!program)
+    if (runs_function())
         at.arguments_number = free_number(at.where, at.record_number + 1);
+    if (is_copy())
+        at.bell_number = free_number(at.where, std::max(at.record_number, at.arguments_number) + 1);
     return at;
 }
 
@@ -138,11 +154,12 @@ start_report launcher::start(int index, std::atomic<int>& pidfd_slot) {
     const site& at = shared_site_ ? *shared_site_ : *own_site;
 
     ino_t inode = 0;
-    if (runs_function()) {
+    if (plan_.calls_function()) {
         std::error_code error;
         inode = sys::inode(report.record.get(), error);
+        const auto control = order_of(index, at);
         if (!error)
-            error = write_control(index, at, report.record.get());
+            error = sys::write_at(report.record.get(), std::as_bytes(std::span(&control, 1)), 0);
         if (error) {
             report.failure =
                 failure(error.value(), "write of the order", index, start::stage::memory_file);
@@ -154,7 +171,8 @@ start_report launcher::start(int index, std::atomic<int>& pidfd_slot) {
     describe_texts(order, own, at, index, inode);
     describe_descriptors(order, at, report.record.get());
     report.started = std::chrono::steady_clock::now();
-    auto result = start::start_by_exec(order, pidfd_slot);
+    auto result = is_copy() ? start_copy(order, at, index, inode, report.record.get(), pidfd_slot)
+                            : start::start_by_exec(order, pidfd_slot);
     report.pid = result.pid;
     report.pidfd = std::move(result.pidfd);
     report.spent = std::move(result.spent);
@@ -163,12 +181,21 @@ start_report launcher::start(int index, std::atomic<int>& pidfd_slot) {
     return report;
 }
 
-std::error_code launcher::write_control(int index, const site& at, int record) const {
+record::control_order launcher::order_of(int index, const site& at) const {
     const auto& s = plan_.settings;
-    const auto order =
-        record::make_order(index, size(), caller_.pid, at.arguments_number,
-                           worker::key_of(*plan_.function), s.stop_signal, s.grace_period);
-    return sys::write_at(record, std::as_bytes(std::span(&order, 1)), 0);
+    const auto key = plan_.function ? worker::key_of(*plan_.function) : worker::function_key();
+    return record::make_order(index, size(), caller_.pid, at.arguments_number, key, s.stop_signal,
+                              s.grace_period);
+}
+
+start::exec_result launcher::start_copy(const start::exec_order& order, const site& at, int index,
+                                        ino_t inode, int record, std::atomic<int>& pidfd_slot) {
+    const auto body = [&] {
+        worker::run_as_copy(order_of(index, at), {at.record_number, inode},
+                            [&] { return plan_.call(index); });
+    };
+    return start::start_by_fork(order, {at.record_number, at.bell_number}, record, bell_.get(),
+                                body, pidfd_slot);
 }
 
 void launcher::describe_texts(start::exec_order& order, strings& own, const site& at, int index,
@@ -224,6 +251,8 @@ void launcher::describe_descriptors(start::exec_order& order, const site& at, in
     order.descriptors.push_back({at.record_number, record, nullptr, 0, true});
     if (at.arguments_number >= 0)
         order.descriptors.push_back({at.arguments_number, arguments_.get(), nullptr, 0, true});
+    if (at.bell_number >= 0)
+        order.descriptors.push_back({at.bell_number, bell_.get(), nullptr, 0});
     order.affinity = caller_.affinity.empty() ? nullptr : caller_.affinity.data();
     order.affinity_size = caller_.affinity_size();
     order.parent_death_signal = s.parent_death_signal;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "group/caller.hpp"
+#include "record/control.hpp"
 #include "start/exec.hpp"
 #include "sys/unique_fd.hpp"
 
@@ -57,16 +58,22 @@ private:
         start::environment environment;
         std::vector<std::string> candidates;
         int record_number = -1;     // the worker's descriptor of its record ...
-        int arguments_number = -1;  // ... and of its function's arguments
+        int arguments_number = -1;  // ... of its function's arguments ...
+        int bell_number = -1;       // ... and of what a copy rings
     };
     struct strings;  // of one worker
 
     bool runs_function() const noexcept { return plan_.function != nullptr; }
+    /// Its workers are forked copies of a process.
+    bool is_copy() const noexcept { return static_cast<bool>(plan_.call); }
     std::optional<start_failure> check_limit() const;
     std::optional<start_failure> make_arguments();
+    std::optional<start_failure> make_bell();
     std::optional<start_failure> make_record(int index);
     site make_site(const detail::program* program) const;
-    std::error_code write_control(int index, const site& at, int record) const;
+    record::control_order order_of(int index, const site& at) const;
+    start::exec_result start_copy(const start::exec_order& order, const site& at, int index,
+                                  ino_t inode, int record, std::atomic<int>& pidfd_slot);
     void describe_descriptors(start::exec_order& order, const site& at, int record);
     void describe_texts(start::exec_order& order, strings& own, const site& at, int index,
                         ino_t inode) const;
@@ -77,6 +84,7 @@ private:
     caller caller_;
     std::vector<sys::unique_fd> records_;
     sys::unique_fd arguments_;
+    sys::unique_fd bell_;
     std::optional<site> shared_site_;
     std::set<std::string> emptied_;  // files that a worker of this group has already emptied
 };

@@ -42,7 +42,20 @@ struct control_progress {
 };
 static_assert(sizeof(control_progress) <= 256);
 
+/// What became of the start of a worker that is a forked copy: it writes this, once, before it
+/// begins. (One that is executed tells by way of memory that it shares with the starter.)
+inline constexpr std::uint64_t start_note_offset = 384;
+inline constexpr std::int32_t start_note_made = 1;
+struct start_note {
+    std::int32_t made = 0;
+    std::int32_t stage = 0;  // of a start that failed, else 0
+    std::int32_t error = 0;
+    std::int32_t item = -1;
+};
+static_assert(progress_offset + sizeof(control_progress) <= start_note_offset);
+
 inline constexpr std::uint64_t payload_offset = 512;
+static_assert(start_note_offset + sizeof(start_note) <= payload_offset);
 
 /// argv[1] of a function worker: prefix, then the control file's descriptor and inode:
 /// "--cohort-worker=60:123456".

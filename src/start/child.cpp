@@ -95,10 +95,7 @@ COHORT_BEFORE_EXEC void execute(child_task& task) noexcept {
 
 }  // namespace
 
-COHORT_BEFORE_EXEC int run_child(void* argument) noexcept {
-    child_task& task = *static_cast<child_task*>(argument);
-    __atomic_store_n(task.pidfd_slot, *task.pidfd, __ATOMIC_RELEASE);
-    reset_dispositions();
+COHORT_BEFORE_EXEC void prepare_child(child_task& task) noexcept {
     arm_parent_death(task);
     lead_group(task);
     clear_table(task);  // before all that can hang: what hangs must hold nothing of the parent's
@@ -109,6 +106,13 @@ COHORT_BEFORE_EXEC int run_child(void* argument) noexcept {
     if (task.affinity != nullptr)
         raw_call(SYS_sched_setaffinity, 0, static_cast<long>(task.affinity_size),
                  address(task.affinity));
+}
+
+COHORT_BEFORE_EXEC int run_child(void* argument) noexcept {
+    child_task& task = *static_cast<child_task*>(argument);
+    __atomic_store_n(task.pidfd_slot, *task.pidfd, __ATOMIC_RELEASE);
+    reset_dispositions();
+    prepare_child(task);
     for (std::size_t i = 0; i < task.pid_field_count; ++i)
         write_pid(task.pid_fields[i], raw_call(SYS_getpid));
     execute(task);

@@ -42,6 +42,7 @@ struct child_task {
     stage at;
     int error;
     int item;
+    void (*tell)(const child_task&);  // called after a failure, where nobody shares this memory
 };
 
 [[noreturn]] COHORT_BEFORE_EXEC inline void leave() noexcept {
@@ -52,10 +53,15 @@ struct child_task {
 /// Ends the child; the step it was at has failed.
 [[noreturn]] COHORT_BEFORE_EXEC inline void fail(child_task& task, long negative_errno) noexcept {
     task.error = static_cast<int>(-negative_errno);
+    if (task.tell != nullptr)
+        task.tell(task);
     leave();
 }
 
-/// The child's side of a start; `task` is a child_task. Never returns.
+/// The steps between the birth and the program, for any kind of child: leaves when one fails.
+void prepare_child(child_task& task) noexcept;
+
+/// The child's side of a start by exec; `task` is a child_task. Never returns.
 int run_child(void* task) noexcept;
 
 }  // namespace cohort::start

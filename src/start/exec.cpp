@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "start/exec.hpp"
 
-#include "start/child.hpp"
 #include "start/clone.hpp"
-#include "sys/descriptors.hpp"
+#include "start/task.hpp"
 #include "sys/tiers.hpp"
 
 #include <fmt/format.h>
@@ -11,8 +10,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <string>
-#include <system_error>
-#include <utility>
 
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -20,25 +17,6 @@
 
 namespace cohort::start {
 namespace {
-
-std::vector<int> sources_of(const exec_order& order) {
-    std::vector<int> sources;
-    for (const descriptor_move& move : order.descriptors)
-        sources.push_back(move.fd);
-    return sources;
-}
-
-/// The descriptors above stdio that the child uses before exec, ascending, each once.
-std::vector<int> kept_by(const exec_order& order) {
-    std::vector<int> kept{order.directory_fd};
-    for (const descriptor_move& move : order.descriptors)
-        if (move.path == nullptr)
-            kept.push_back(move.fd);
-    std::erase_if(kept, [](int fd) { return fd < 3; });
-    std::sort(kept.begin(), kept.end());
-    kept.erase(std::unique(kept.begin(), kept.end()), kept.end());
-    return kept;
-}
 
 /// The kernel copies a table in about 30 ns for each number up to the highest one that is kept, and
 /// opens a file in some microseconds.
@@ -74,32 +52,6 @@ std::vector<const char*> pointers_to(const std::vector<std::string>& paths) {
     return pointers;
 }
 
-child_task task_for(const exec_order& order, std::vector<int>& sources,
-                    const std::vector<int>& kept) {
-    child_task task{};
-    task.candidates = order.candidates.data();
-    task.candidate_count = order.candidates.size();
-    task.argv = order.argv.data();
-    task.envp = order.envp.data();
-    task.pid_fields = order.pid_fields.data();
-    task.pid_field_count = order.pid_fields.size();
-    task.directory_fd = order.directory_fd;
-    task.working_directory = order.working_directory;
-    task.moves = order.descriptors.data();
-    task.move_count = order.descriptors.size();
-    task.sources = sources.data();
-    task.kept = kept.data();
-    task.kept_count = kept.size();
-    task.affinity = order.affinity;
-    task.affinity_size = order.affinity_size;
-    task.parent_death_signal = order.parent_death_signal;
-    task.parent = order.parent;
-    task.own_process_group = order.own_process_group;
-    task.at = stage::clone;
-    task.item = -1;
-    return task;
-}
-
 bool unknown_call(long result) noexcept {
     return result == -ENOSYS || result == -EPERM || result == -EINVAL || result == -E2BIG;
 }
@@ -114,21 +66,6 @@ long clone_child(child_task& task, start_tier tier, const child_stack& stack, in
     if (unknown_call(pid))
         pid = clone_and_wait(clone_entry::legacy, table, stack, run_child, &task, pidfd);
     return pid;
-}
-
-/// Takes the pidfd over. A host without stdio gets it at a number where others expect stdio.
-void own_pidfd(exec_result& result, int pidfd, std::atomic<int>& pidfd_slot) noexcept {
-    result.pidfd.reset(pidfd);
-    if (pidfd < 3) {
-        std::error_code full;
-        if (sys::unique_fd higher = sys::duplicate(pidfd, full)) {
-            pidfd_slot.store(higher.get(), std::memory_order_release);
-            result.pidfd = std::move(higher);
-            return;
-        }
-    }
-    // Not left to the child: it may have been killed before its first instruction.
-    pidfd_slot.store(pidfd, std::memory_order_release);
 }
 
 /// One child. @param reopened  see reopened_by

@@ -5,6 +5,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -48,6 +49,14 @@ unique_fd duplicate(int fd, std::error_code& error) noexcept {
     unique_fd copy{::fcntl(fd, F_DUPFD_CLOEXEC, 3)};
     error = copy ? std::error_code{} : std::error_code{errno, std::system_category()};
     return copy;
+}
+
+unique_fd make_eventfd(std::error_code& error) noexcept {
+    unique_fd counter{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+    error = counter ? std::error_code{} : std::error_code{errno, std::system_category()};
+    if (!error && counter.get() < 3)  // the host has closed its stdio
+        counter = duplicate(counter.get(), error);
+    return counter;
 }
 
 }  // namespace cohort::sys

@@ -22,4 +22,7 @@ namespace cohort::sys {
 /// A close-on-exec duplicate numbered 3 or higher, so that it never stands where stdio is expected.
 [[nodiscard]] unique_fd duplicate(int fd, std::error_code& error) noexcept;
 
+/// A close-on-exec counter to wait for, numbered 3 or higher, whose read never blocks: eventfd(2).
+[[nodiscard]] unique_fd make_eventfd(std::error_code& error) noexcept;
+
 }  // namespace cohort::sys

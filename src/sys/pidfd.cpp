@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdint>
+#include <ctime>
 
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
@@ -79,6 +80,14 @@ child_state state_of_child(int pidfd) noexcept {
     if (wait_for(pidfd, found, WNOWAIT, nullptr) != 0)
         return child_state::not_ours;
     return found.si_pid == 0 ? child_state::alive : child_state::zombie;
+}
+
+void reap_by_number(pid_t pid) noexcept {
+    const timespec pause{0, 1'000'000};
+    siginfo_t found{};
+    while (::syscall(SYS_waitid, P_PID, pid, &found, WEXITED | WNOHANG | __WALL, nullptr) == 0 &&
+           found.si_pid == 0)
+        ::nanosleep(&pause, nullptr);
 }
 
 std::optional<exit_status> stolen_status(int pidfd) noexcept {

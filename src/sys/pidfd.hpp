@@ -42,6 +42,9 @@ enum class child_state { alive, zombie, not_ours };
     return state_of_child(pidfd) == child_state::zombie;
 }
 
+/// Reaps a child for which there is no pidfd, for want of descriptors, and which is about to end.
+void reap_by_number(pid_t pid) noexcept;
+
 /// How a process ended that somebody else reaped; empty before that, and before Linux 6.15.
 [[nodiscard]] std::optional<exit_status> stolen_status(int pidfd) noexcept;
 

@@ -103,6 +103,15 @@ void force(tiers& found, std::string_view word) {
             entry.lowered = {false, "forced by COHORT_FORCE"};
             return;
         }
+    const struct {
+        std::string_view word;
+        start_method method;
+    } methods[] = {{"fork", start_method::fork}, {"forkserver", start_method::forkserver}};
+    for (const auto& entry : methods)
+        if (entry.word == word) {
+            found.functions = entry.method;
+            return;
+        }
     if (!found.unknown_forced.empty())
         found.unknown_forced += ',';
     found.unknown_forced += word;

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cerrno>
 #include <mutex>
+#include <new>
 #include <stop_token>
 #include <thread>
 #include <utility>
@@ -127,7 +128,10 @@ watch* started_watch() {
 
 }  // namespace
 
-void forget_stop_signal() noexcept { current.store(nullptr, std::memory_order_release); }
+void forget_stop_signal() noexcept {
+    current.store(nullptr, std::memory_order_release);
+    new (&starting) std::mutex;  // in a copy, a thread that was not copied may have held it
+}
 
 void on_stop_signal(std::function<void(afterwards)> stop_own_groups) {
     if (watch* const w = started_watch()) {

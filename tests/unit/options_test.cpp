@@ -287,19 +287,21 @@ TEST_CASE("plan: a callable may hold state and change it, and its exception leav
     CHECK_THROWS_AS(cohort::detail::make_plan(work, 2), std::out_of_range);
 }
 
-TEST_CASE("plan: what is not there yet is a clear error before anything starts") {
-    const auto refused = [](auto work, const options& how, const std::string& stage) {
+TEST_CASE("plan: a closure needs start_method::fork") {
+    using cohort::start_method;
+    const auto closure = cohort::closure([](int index) { return index; });
+    for (const auto method : {start_method::spawn, start_method::forkserver}) {
         try {
-            cohort::detail::make_plan(work, how);
+            cohort::detail::make_plan(closure, options().start_method(method));
             FAIL("no exception");
         } catch (const cohort::spawn_error& error) {
             CHECK(error.code() == std::errc::not_supported);
-            CHECK(error.stage() == stage);
+            CHECK(error.stage() == "start_method");
             CHECK(error.error_index() == -1);
         }
-    };
-    refused(command("a"), options().start_method(cohort::start_method::fork), "start_method");
-    refused(command("a"), options().start_method(cohort::start_method::forkserver), "start_method");
-    refused(command("a"), options().daemon(true), "daemon");
-    refused(cohort::closure([](int) {}), 1, "start_method");
+    }
+    const auto plan =
+        cohort::detail::make_plan(closure, options().start_method(start_method::fork));
+    CHECK(plan.call);
+    CHECK(plan.function == nullptr);
 }

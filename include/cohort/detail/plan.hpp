@@ -3,9 +3,11 @@
 
 #include <cohort/detail/config.hpp>
 #include <cohort/detail/placement.hpp>
+#include <cohort/detail/registration.hpp>
 
 #include <chrono>
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <set>
 #include <string>
@@ -36,8 +38,6 @@ enum class process_group {
 
 namespace detail {
 
-struct function_node;
-
 /// The data behind `options`, with its defaults. Durations are on steady_clock and never negative.
 struct group_settings {
     int nprocs = 1;
@@ -64,6 +64,9 @@ struct program {
     friend bool operator==(const program&, const program&) = default;
 };
 
+/// User code that a copy of this process runs as worker `index`. Copies share what they call.
+using forked_call = std::function<function_result(int index)>;
+
 /// What a group is made from: made by the initiating call on the caller's thread, then moved into
 /// the library.
 struct spawn_plan {
@@ -71,14 +74,20 @@ struct spawn_plan {
     // Either a function with its encoded arguments ...
     const function_node* function = nullptr;
     std::vector<std::byte> arguments;
+    // ... or what a copy of this process calls ...
+    forked_call call;
     // ... or programs: one for all workers, or one for each.
     std::vector<program> programs;
+
+    bool calls_function() const noexcept { return function || call; }
 };
 
-/// @throws spawn_error  something in it is not supported: stage "start_method" or "daemon"
-COHORT_API void require_supported(const group_settings& settings);
-/// @throws spawn_error  always, since closures need start_method::fork: stage "start_method"
-[[noreturn]] COHORT_API void refuse_closure();
+/// How function workers of a group with these settings are started: as they say, unless
+/// COHORT_FORCE names another way for those that say spawn.
+/// @throws spawn_error  not supported: stage "start_method"
+COHORT_API start_method method_for_functions(const group_settings& settings);
+/// @throws spawn_error  a closure with another method than fork: stage "start_method"
+COHORT_API void require_fork(const group_settings& settings);
 
 }  // namespace detail
 }  // namespace cohort

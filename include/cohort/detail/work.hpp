@@ -6,6 +6,8 @@
 #include <cohort/function.hpp>
 #include <cohort/options.hpp>
 
+#include <memory>
+#include <type_traits>
 #include <utility>
 
 // From what users write (a work and its options) to the one plan that the library takes.
@@ -22,34 +24,44 @@ void fill_plan(spawn_plan& plan, const command_for_work<Make>& work) {
 }
 
 template <class Callable>
-void fill_plan(spawn_plan&, const closure_work<Callable>&) {
-    refuse_closure();
+void fill_plan(spawn_plan& plan, closure_work<Callable> work) {
+    using result = std::invoke_result_t<Callable&, int>;
+    check_result<result>();
+    require_fork(plan.settings);
+    auto kept = std::make_shared<Callable>(std::move(work).callable());
+    plan.call = [kept](int index) {
+        return encoded_result<result>([&] { return (*kept)(index); });
+    };
 }
 
 template <auto Fn>
-void fill_plan(spawn_plan& plan, const function_work<Fn>& work) {
+void fill_plan(spawn_plan& plan, function_work<Fn> work) {
+    plan.settings.method = method_for_functions(plan.settings);
+    if (plan.settings.method == start_method::fork) {
+        plan.call = std::move(work).call();
+        return;
+    }
     spawn_plan made = work.plan();
     plan.function = made.function;
     plan.arguments = std::move(made.arguments);
 }
 
 template <class Work>
-concept startable = requires(spawn_plan& plan, const Work& work) {
-    fill_plan(plan, work);
+concept startable = requires(spawn_plan& plan, Work work) {
+    fill_plan(plan, std::move(work));
 };
 
 /// The plan for `work` run by `how`. Runs on the caller's thread, in the initiating call.
 /// @throws spawn_error  not supported
 /// @throws codec_error, and whatever the caller's own code throws (command_for, to_json)
 template <class Work>
-spawn_plan make_plan(const Work& work, options how) {
+spawn_plan make_plan(Work work, options how) {
     static_assert(startable<Work>, "cohort: the work must be function<Fn>(...), command(...), "
                                    "command_for(...) or closure(...)");
     spawn_plan plan;
     plan.settings = options_access::settings(std::move(how));
-    require_supported(plan.settings);
     if constexpr (startable<Work>)
-        fill_plan(plan, work);
+        fill_plan(plan, std::move(work));
     return plan;
 }
 

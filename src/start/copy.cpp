@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "start/copy.hpp"
+
+#include "record/control_file.hpp"
+#include "start/raw_call.hpp"
+#include "start/task.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdint>
+
+#include <poll.h>
+#include <pthread.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace cohort::start {
+namespace {
+
+struct copy_task : child_task {
+    copy_channel channel;
+};
+
+/// The descriptor that is, or will be, `target`.
+COHORT_BEFORE_EXEC int descriptor_for(const child_task& task, int target) noexcept {
+    for (std::size_t i = 0; i < task.move_count; ++i)
+        if (task.moves[i].target == target)
+            return task.sources[i];
+    return -1;
+}
+
+COHORT_BEFORE_EXEC void note(int record, int bell, const record::start_note& told) noexcept {
+    raw_call(SYS_pwrite64, record, address(&told), sizeof told,
+             static_cast<long>(record::start_note_offset));
+    const std::uint64_t once = 1;
+    raw_call(SYS_write, bell, address(&once), sizeof once);
+}
+
+COHORT_BEFORE_EXEC void tell_failure(const child_task& task) noexcept {
+    const auto& channel = static_cast<const copy_task&>(task).channel;
+    note(descriptor_for(task, channel.record), descriptor_for(task, channel.bell),
+         {record::start_note_made, static_cast<std::int32_t>(task.at), task.error, task.item});
+}
+
+/// The C library's own two signals keep their handlers: it refuses to change them.
+void reset_dispositions() noexcept {
+    struct sigaction by_default {};
+    by_default.sa_handler = SIG_DFL;
+    for (int signo = 1; signo <= SIGRTMAX; ++signo)
+        ::sigaction(signo, &by_default, nullptr);
+}
+
+void unblock_signals() noexcept {
+    sigset_t none;
+    ::sigemptyset(&none);
+    ::pthread_sigmask(SIG_SETMASK, &none, nullptr);
+}
+
+/// No exec will close what the steps have left at its number in the parent.
+void close_sources(const copy_task& task) noexcept {
+    const auto close_unless_target = [&](int fd) {
+        const bool target = std::any_of(task.moves, task.moves + task.move_count,
+                                        [fd](const auto& move) { return move.target == fd; });
+        if (fd > STDERR_FILENO && !target)
+            ::close(fd);
+    };
+    std::for_each(task.sources, task.sources + task.move_count, close_unless_target);
+    std::for_each(task.kept, task.kept + task.kept_count, close_unless_target);
+}
+
+record::start_note read_note(int record) noexcept {
+    record::start_note told;
+    if (::pread(record, &told, sizeof told, record::start_note_offset) != sizeof told)
+        return {};
+    return told;
+}
+
+}  // namespace
+
+void run_copy(const exec_order& order, copy_channel channel, start_tier tier,
+              const std::function<void()>& body) {
+    std::vector<int> sources = sources_of(order);
+    const std::vector<int> kept = kept_by(order);
+    copy_task task{task_for(order, sources, kept), channel};
+    task.tell = &tell_failure;
+    task.shared_table = tier.close_range;  // the call clears a table of one's own as well
+    reset_dispositions();
+    prepare_child(task);
+    if (order.parent_death_signal == 0)
+        ::prctl(PR_SET_PDEATHSIG, 0);  // it was armed for the time before
+    close_sources(task);
+    environ = const_cast<char**>(order.envp.data());
+    unblock_signals();
+    note(channel.record, channel.bell, {record::start_note_made, 0, 0, -1});
+    ::close(channel.bell);
+    body();
+    ::_exit(127);
+}
+
+void await_copy(exec_result& result, int record, int bell) noexcept {
+    pollfd either[] = {{bell, POLLIN, 0}, {result.pidfd.get(), POLLIN, 0}};
+    for (bool ended = false;; ended = either[1].revents != 0) {
+        const auto told = read_note(record);
+        if (told.made == record::start_note_made) {
+            result.failed = static_cast<stage>(told.stage);
+            result.error = told.error;
+            result.item = told.item;
+            return;
+        }
+        if (ended) {
+            result.failed = stage::clone;
+            result.error = EINTR;
+            return;
+        }
+        while (::poll(either, 2, -1) < 0 && errno == EINTR) {
+        }
+        // The bell is everybody's: it says that a note was made, not whose.
+        std::uint64_t count = 0;
+        if (either[0].revents != 0)
+            (void)!::read(bell, &count, sizeof count);
+    }
+}
+
+}  // namespace cohort::start

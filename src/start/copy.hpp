@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include "start/exec.hpp"
+
+#include <functional>
+
+namespace cohort::start {
+
+// Workers that are forked copies of a process, whichever: after the birth they go through the same
+// steps as the child of a start by exec, but have no memory in common with who waits for them.
+
+/// How such a child tells what became of its start: it notes it in its record, then rings the bell,
+/// an eventfd of the whole group. Both stand among the order's descriptors; these are their numbers
+/// in the child.
+struct copy_channel {
+    int record;
+    int bell;
+};
+
+/// The child's side: goes through the steps, tells, and runs `body`, which must not return. Where a
+/// step fails it tells that and leaves. argv, candidates and pid_fields of the order have no use.
+[[noreturn]] void run_copy(const exec_order& order, copy_channel channel, start_tier tier,
+                           const std::function<void()>& body);
+
+/// The other side: blocks until the child of `result` has told or is gone.
+/// @param record, bell  this process' own
+void await_copy(exec_result& result, int record, int bell) noexcept;
+
+}  // namespace cohort::start

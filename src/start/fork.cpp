@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "start/fork.hpp"
+
+#include "start/task.hpp"
+#include "sys/pidfd.hpp"
+#include "sys/tiers.hpp"
+
+#include <cerrno>
+#include <climits>
+#include <csignal>
+#include <cstdint>
+#include <new>
+
+#include <linux/futex.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace cohort::start {
+namespace {
+
+/// Holds the child until its parent has a pidfd. fork gives a number only, and that means the child
+/// for certain only while the child can't have ended: the host may wait for any child, or ignore
+/// SIGCHLD. One word that both processes see.
+class permit {
+public:
+    permit() noexcept {
+        void* const page = ::mmap(nullptr, sizeof(word), PROT_READ | PROT_WRITE,
+                                  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        if (page != MAP_FAILED)
+            word_ = new (page) word(held);
+    }
+    permit(const permit&) = delete;
+    permit& operator=(const permit&) = delete;
+    ~permit() {
+        if (word_ != nullptr)
+            ::munmap(word_, sizeof(word));
+    }
+
+    explicit operator bool() const noexcept { return word_ != nullptr; }
+    void hold() noexcept { *word_ = held; }
+    void give(bool granted) noexcept {
+        *word_ = granted ? go : leave;
+        ::syscall(SYS_futex, word_, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+    }
+    bool await() noexcept {
+        while (*word_ == held)
+            ::syscall(SYS_futex, word_, FUTEX_WAIT, held, nullptr, nullptr, 0);
+        return *word_ == go;
+    }
+
+private:
+    using word = std::atomic<std::uint32_t>;
+    static_assert(word::is_always_lock_free);
+    enum : std::uint32_t { held, go, leave };
+    word* word_ = nullptr;
+};
+
+[[noreturn]] void run_child_of_fork(permit& allowed, const exec_order& order, copy_channel channel,
+                                    start_tier tier, const std::function<void()>& body) {
+    // The parent may die before the steps arm the user's choice.
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (::getppid() != order.parent || !allowed.await())
+        ::_exit(127);
+    run_copy(order, channel, tier, body);
+}
+
+exec_result failure(int error) {
+    exec_result result;
+    result.failed = stage::clone;
+    result.error = error;
+    return result;
+}
+
+}  // namespace
+
+exec_result start_by_fork(const exec_order& order, copy_channel channel, int record, int bell,
+                          const std::function<void()>& body, std::atomic<int>& pidfd_slot) {
+    thread_local permit allowed;
+    if (!allowed)
+        return failure(ENOMEM);
+    const start_tier tier{false, sys::current_tiers().close_range.best};
+    allowed.hold();
+    const pid_t pid = ::fork();
+    if (pid == 0)
+        run_child_of_fork(allowed, order, channel, tier, body);
+    if (pid < 0)
+        return failure(errno);
+
+    std::error_code error;
+    sys::unique_fd pidfd = sys::open_pidfd(pid, error);
+    allowed.give(!error);
+    if (error) {
+        sys::reap_by_number(pid);  // it leaves at once
+        return failure(error.value());
+    }
+    exec_result result;
+    result.pid = pid;
+    own_pidfd(result, pidfd.release(), pidfd_slot);
+    await_copy(result, record, bell);
+    return result;
+}
+
+}  // namespace cohort::start

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "worker/copy.hpp"
+
+#include "worker/context.hpp"
+#include "worker/run.hpp"
+
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <iostream>
+#include <streambuf>
+
+#include <fcntl.h>
+#include <stdio_ext.h>
+#include <unistd.h>
+
+namespace cohort::worker {
+namespace {
+
+/// Opens what a stream buffer keeps from others.
+struct pending : std::streambuf {
+    static void drop(std::streambuf& buffer) {
+        const auto first = (buffer.*&pending::pbase)();
+        const auto next = (buffer.*&pending::pptr)();
+        (buffer.*&pending::pbump)(static_cast<int>(first - next));
+    }
+};
+
+/// Where the standard streams share stdio's buffers (the default), the files' are all there are.
+void drop_pending_output() {
+    for (FILE* file : {stdout, stderr})
+        ::__fpurge(file);
+    for (std::ostream* stream : {&std::cout, &std::cerr, &std::clog})
+        if (auto* file = dynamic_cast<std::filebuf*>(stream->rdbuf()))
+            pending::drop(*file);
+}
+
+/// Runs after the worker's own hooks and before its parent's, which it keeps from running. Other
+/// files than these may hold what their owner, the parent, will write.
+void leave(int status, void*) {
+    std::cout.flush();
+    std::clog.flush();
+    std::fflush(stdout);
+    std::fflush(stderr);
+    ::_exit(status & 0xFF);
+}
+
+}  // namespace
+
+void run_as_copy(const record::control_order& order, const mark& control,
+                 const std::function<detail::function_result()>& body) {
+    drop_pending_output();
+    ::on_exit(&leave, nullptr);
+    ::fcntl(control.fd, F_SETFD, FD_CLOEXEC);
+    activate(order);
+    run(control, body);
+}
+
+}  // namespace cohort::worker
