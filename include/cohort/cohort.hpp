@@ -15,6 +15,7 @@ namespace cohort {}
 #include <cohort/command.hpp>       // command, command_for, closure: or programs
 #include <cohort/errors.hpp>        // the typed exceptions
 #include <cohort/exit_status.hpp>   // code or signal
+#include <cohort/forkserver.hpp>    // forkserver_preload: once, for all workers
 #include <cohort/format.hpp>        // all of these with fmt
 #include <cohort/function.hpp>      // function<Fn>(args...): what the workers run
 #include <cohort/group.hpp>         // join, wait, next, stop

@@ -123,7 +123,14 @@ auto command_for(Make&& make) {
 }
 
 /// Any callable, for start_method::fork only: worker i calls `callable(i)` on its copy of the
-/// memory.
+/// memory. What it returns is in `outcome::result<T>()`, what it throws in the join. It runs on a
+/// copy of one thread of the library's, the only one in the worker: a lock that another thread
+/// holds stays locked, thread_locals are fresh; start_method says more. Where that is too
+/// dangerous, use function<Fn> with start_method::forkserver.
+/// @param call  `T call(int index)`; kept until the group has started. One that throws when it is
+///              copied throws here.
+/// @throws spawn_error  from spawn: another start_method
+/// @par Source  start_processes(fn, start_method="fork") (seeds)
 template <class Callable>
 auto closure(Callable&& call) {
     using callable = std::decay_t<Callable>;

@@ -43,6 +43,13 @@ void after_fork_in_parent() {
 
 }  // namespace
 
+host::host()
+    : reaper_(engine_), fork_server_([this](sys::unique_fd pidfd) {
+          // A task is copyable.
+          auto shared = std::make_shared<sys::unique_fd>(std::move(pidfd));
+          engine_.post([this, shared] { reaper_.adopt(std::move(*shared)); });
+      }) {}
+
 host* host::own() noexcept {
     auto* h = current.load(std::memory_order_acquire);
     return h && h->is_own() ? h : nullptr;

@@ -4,6 +4,7 @@
 #include "engine/engine.hpp"
 #include "engine/reaper.hpp"
 #include "engine/starters.hpp"
+#include "start/fork_server.hpp"
 #include "sys/fork_mark.hpp"
 
 #include <cohort/detail/engine.hpp>
@@ -52,6 +53,7 @@ public:
 
     engine& loop() noexcept { return engine_; }
     reaper& children() noexcept { return reaper_; }
+    start::fork_server& forks() noexcept { return fork_server_; }
 
     /// Hands a start to the starter threads, and watches that none hangs them. Wakes the engine
     /// only if the start has to wait: its report will.
@@ -72,7 +74,7 @@ public:
     void stop_all_and_wait(std::chrono::steady_clock::duration limit);
 
 private:
-    host() noexcept : reaper_(engine_) {}
+    host();
     void start();
     void watch_starters();
     void tell_when_empty();
@@ -88,6 +90,7 @@ private:
     engine engine_;
     reaper reaper_;
     starters starters_;
+    start::fork_server fork_server_;
     std::atomic<bool> watching_starters_ = false;
     std::set<live_group*> groups_;
     std::vector<task> when_empty_;

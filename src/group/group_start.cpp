@@ -26,17 +26,19 @@ bool group_start::step() noexcept {
                           "memory"};
     }
     const bool more = report.index >= 0 && !report.failure && next_ < launch_->size() && !held_;
-    if (!more)
+    if (!more) {
+        report.unwanted = launch_->withdraw(slots_);
         launch_
             .reset();  // before anybody hears of it: whoever waits for the end of a pipe may do so
+    }
     tell(std::move(report), more ? progress::more : progress::over);
     return more;
 }
 
 start_report group_start::start_next() {
-    pidfd_slot_ = -1;
+    slots_.child = -1;
     in_flight_ = true;
-    auto report = launch_->start(next_++, pidfd_slot_);
+    auto report = launch_->start(next_++, slots_);
     in_flight_ = false;
     return report;
 }
@@ -44,7 +46,13 @@ start_report group_start::start_next() {
 void group_start::kill_in_flight() noexcept {
     // The descriptor in the slot is open: only the engine closes it, after the report, which has
     // not come yet.
-    if (const int pidfd = pidfd_slot_; in_flight_ && pidfd >= 0)
+    if (const int pidfd = slots_.child; in_flight_ && pidfd >= 0)
+        (void)sys::send_signal(pidfd, SIGKILL);
+}
+
+void group_start::kill_server() noexcept {
+    // fork_server keeps it open for longer than this takes.
+    if (const int pidfd = slots_.server; pidfd >= 0)
         (void)sys::send_signal(pidfd, SIGKILL);
 }
 

@@ -31,6 +31,8 @@ public:
 
     /// SIGKILL to a child that exists but has not executed yet.
     void kill_in_flight() noexcept;
+    /// SIGKILL to the fork server, if that is what the start waits for: the last resort.
+    void kill_server() noexcept;
 
 private:
     void tell(start_report report, progress p);
@@ -43,7 +45,7 @@ private:
     int next_ = 0;
     std::atomic<bool> held_ = false;
     std::atomic<bool> in_flight_ = false;
-    std::atomic<int> pidfd_slot_ = -1;
+    start_slots slots_;
 };
 
 }  // namespace cohort::group_room

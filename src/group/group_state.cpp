@@ -49,7 +49,8 @@ group_state::group_state(engine::host& home, spawn_plan plan, group_room::caller
     : home_(home), settings_(without_placement(plan.settings)),
       kind_(plan.calls_function() ? group_room::record_kind::control_file
                                   : group_room::record_kind::error_file),
-      board_(settings_->nprocs), launcher_(group_room::launcher(std::move(plan), std::move(from))),
+      board_(settings_->nprocs),
+      launcher_(group_room::launcher(std::move(plan), std::move(from), home.forks())),
       machine_(rules_of(*settings_)), verdicts_(static_cast<std::size_t>(settings_->nprocs)),
       end_waiters_(home), next_waiters_(home) {}
 
@@ -137,7 +138,8 @@ void group_state::signal(int signo) {
 void group_state::start_reported(group_room::start_report report,
                                  group_room::group_start::progress p) {
     const bool over = p == group_room::group_start::progress::over;
-    reap_failed_start(std::move(report.spent));
+    for (auto& unwanted : report.unwanted)
+        reap_failed_start(std::move(unwanted));
     if (abandoned_) {
         if (report.pidfd) {
             (void)sys::send_signal(report.pidfd.get(), SIGKILL);
@@ -212,6 +214,7 @@ void group_state::press_held_start() {
 void group_state::abandon_start() {
     if (machine_.start_is_over() || std::exchange(abandoned_, true))
         return;
+    start_->kill_server();
     home_.give_up(*start_);
     const int index =
         board_.alive() + static_cast<int>(ended_.size());  // all before it have started

@@ -3,10 +3,8 @@
 
 #include "record/control_file.hpp"
 #include "start/environment.hpp"
-#include "start/fork.hpp"
 #include "sys/descriptors.hpp"
 #include "sys/memfd.hpp"
-#include "worker/copy.hpp"
 #include "worker/mark.hpp"
 #include "worker/registry.hpp"
 
@@ -31,10 +29,6 @@ constexpr int record_base = 60;
 
 constexpr std::string_view error_file_variables[] = {"COHORT_ERROR_FILE",
                                                      "TORCHELASTIC_ERROR_FILE"};
-constexpr std::string_view own_variables[] = {"COHORT_INDEX",      "COHORT_SIZE",
-                                              "LOCAL_RANK",        "LOCAL_WORLD_SIZE",
-                                              "COHORT_ERROR_FILE", "TORCHELASTIC_ERROR_FILE"};
-
 /// The lowest number from `from` on that no descriptor of the worker's has.
 int free_number(const detail::placement& where, int from) {
     while (where.descriptors.contains(from))
@@ -42,28 +36,28 @@ int free_number(const detail::placement& where, int from) {
     return from;
 }
 
-start_failure failure(int error, std::string text, int index, start::stage at) {
+}  // namespace
+
+start_failure launcher::failure(int error, std::string text, int index, start::stage at) {
     return {{error, std::system_category()}, std::move(text), index, start::to_string(at)};
 }
 
-}  // namespace
+std::span<const std::string_view> launcher::own_variables() noexcept {
+    static constexpr std::string_view names[] = {"COHORT_INDEX",      "COHORT_SIZE",
+                                                 "LOCAL_RANK",        "LOCAL_WORLD_SIZE",
+                                                 "COHORT_ERROR_FILE", "TORCHELASTIC_ERROR_FILE"};
+    return names;
+}
 
-/// The strings that exist for one worker only, while it is being started.
-struct launcher::strings {
-    std::vector<std::string> argv;
-    std::vector<std::string> variables;
-    std::string suffix;
-};
-
-launcher::launcher(detail::spawn_plan plan, caller from)
-    : plan_(std::move(plan)), caller_(std::move(from)) {}
+launcher::launcher(detail::spawn_plan plan, caller from, start::fork_server& server)
+    : plan_(std::move(plan)), caller_(std::move(from)), server_(server) {}
 
 std::optional<start_failure> launcher::prepare() {
     if (auto failed = check_limit())
         return failed;
     if (auto failed = make_arguments())
         return failed;
-    if (auto failed = make_bell())
+    if (auto failed = make_channels())
         return failed;
     records_.reserve(static_cast<std::size_t>(size()));
     for (int index = 0; index < size(); ++index)
@@ -79,8 +73,9 @@ std::optional<start_failure> launcher::prepare() {
 std::optional<start_failure> launcher::check_limit() const {
     if (size() == 1)
         return std::nullopt;  // what is missing is noticed before its only worker exists
-    // A record and a pidfd for each worker, and the arguments or the bell.
-    const auto needed = 2 * static_cast<std::uint64_t>(size()) + (plan_.calls_function() ? 1 : 0);
+    // A record and a pidfd for each worker, the arguments, the bell, and the book.
+    const auto needed =
+        2 * static_cast<std::uint64_t>(size()) + runs_function() + is_copy() + uses_server();
     const auto limit = sys::descriptor_limit();
     const auto open = sys::open_descriptors();
     if (!open || *open + needed <= limit)
@@ -107,16 +102,6 @@ std::optional<start_failure> launcher::make_arguments() {
     return failure(error.value(), "memfd_create for the arguments", -1, start::stage::memory_file);
 }
 
-std::optional<start_failure> launcher::make_bell() {
-    if (!is_copy())
-        return std::nullopt;
-    std::error_code error;
-    bell_ = sys::make_eventfd(error);
-    if (!error)
-        return std::nullopt;
-    return failure(error.value(), "eventfd", -1, start::stage::memory_file);
-}
-
 std::optional<start_failure> launcher::make_record(int index) {
     std::error_code error;
     records_.push_back(sys::make_memfd("cohort-record", error));
@@ -129,7 +114,7 @@ launcher::site launcher::make_site(const detail::program* program) const {
     site at;
     at.program = program;
     at.where = program ? plan_.settings.where.overridden_by(program->where) : plan_.settings.where;
-    at.environment = start::without(start::apply(caller_.environment, at.where), own_variables);
+    at.environment = start::without(start::apply(caller_.environment, at.where), own_variables());
     if (program)
         at.candidates =
             start::candidates(program->argv.front(), start::find(at.environment, "PATH"));
@@ -144,41 +129,46 @@ launcher::site launcher::make_site(const detail::program* program) const {
     return at;
 }
 
-start_report launcher::start(int index, std::atomic<int>& pidfd_slot) {
+start_report launcher::start(int index, start_slots& slots) {
+    if (uses_server())
+        return start_by_server(index, slots);
     start_report report;
     report.index = index;
-    report.record = std::move(records_[static_cast<std::size_t>(index)]);
     std::optional<site> own_site;
     if (!shared_site_)
         own_site = make_site(&plan_.programs[static_cast<std::size_t>(index)]);
     const site& at = shared_site_ ? *shared_site_ : *own_site;
-
-    ino_t inode = 0;
-    if (plan_.calls_function()) {
-        std::error_code error;
-        inode = sys::inode(report.record.get(), error);
-        const auto control = order_of(index, at);
-        if (!error)
-            error = sys::write_at(report.record.get(), std::as_bytes(std::span(&control, 1)), 0);
-        if (error) {
-            report.failure =
-                failure(error.value(), "write of the order", index, start::stage::memory_file);
-            return report;
-        }
-    }
-    start::exec_order order;
-    strings own;
-    describe_texts(order, own, at, index, inode);
-    describe_descriptors(order, at, report.record.get());
+    worker_order worker;
+    report.failure = describe(worker, at, index);
+    report.record = std::move(records_[static_cast<std::size_t>(index)]);
+    if (report.failure)
+        return report;
     report.started = std::chrono::steady_clock::now();
-    auto result = is_copy() ? start_copy(order, at, index, inode, report.record.get(), pidfd_slot)
-                            : start::start_by_exec(order, pidfd_slot);
+    auto result = plan_.call ? start_by_fork(worker, at, index, report.record.get(), slots)
+                             : start::start_by_exec(worker.order, slots.child);
     report.pid = result.pid;
     report.pidfd = std::move(result.pidfd);
-    report.spent = std::move(result.spent);
+    if (result.spent)
+        report.unwanted.push_back(std::move(result.spent));
     if (result.failed != start::stage::none)
-        report.failure = failure_of(result, order, at, index);
+        report.failure = failure_of(result, worker.order, at, index);
     return report;
+}
+
+std::optional<start_failure> launcher::describe(worker_order& into, const site& at, int index) {
+    const int record = records_[static_cast<std::size_t>(index)].get();
+    if (plan_.calls_function()) {
+        std::error_code error;
+        into.inode = sys::inode(record, error);
+        const auto control = order_of(index, at);
+        if (!error)
+            error = sys::write_at(record, std::as_bytes(std::span(&control, 1)), 0);
+        if (error)
+            return failure(error.value(), "write of the order", index, start::stage::memory_file);
+    }
+    describe_texts(into, at, index);
+    describe_descriptors(into.order, at, record);
+    return std::nullopt;
 }
 
 record::control_order launcher::order_of(int index, const site& at) const {
@@ -188,18 +178,8 @@ record::control_order launcher::order_of(int index, const site& at) const {
                               s.grace_period);
 }
 
-start::exec_result launcher::start_copy(const start::exec_order& order, const site& at, int index,
-                                        ino_t inode, int record, std::atomic<int>& pidfd_slot) {
-    const auto body = [&] {
-        worker::run_as_copy(order_of(index, at), {at.record_number, inode},
-                            [&] { return plan_.call(index); });
-    };
-    return start::start_by_fork(order, {at.record_number, at.bell_number}, record, bell_.get(),
-                                body, pidfd_slot);
-}
-
-void launcher::describe_texts(start::exec_order& order, strings& own, const site& at, int index,
-                              ino_t inode) const {
+void launcher::describe_texts(worker_order& into, const site& at, int index) const {
+    auto& [order, own, inode] = into;
     own.variables = {fmt::format("COHORT_INDEX={}", index), fmt::format("COHORT_SIZE={}", size()),
                      fmt::format("LOCAL_RANK={}", index),
                      fmt::format("LOCAL_WORLD_SIZE={}", size())};
@@ -253,6 +233,8 @@ void launcher::describe_descriptors(start::exec_order& order, const site& at, in
         order.descriptors.push_back({at.arguments_number, arguments_.get(), nullptr, 0, true});
     if (at.bell_number >= 0)
         order.descriptors.push_back({at.bell_number, bell_.get(), nullptr, 0});
+    if (uses_server())
+        describe_inherited(order, at);
     order.affinity = caller_.affinity.empty() ? nullptr : caller_.affinity.data();
     order.affinity_size = caller_.affinity_size();
     order.parent_death_signal = s.parent_death_signal;

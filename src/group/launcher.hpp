@@ -4,15 +4,20 @@
 #include "group/caller.hpp"
 #include "record/control.hpp"
 #include "start/exec.hpp"
+#include "start/fork_server.hpp"
 #include "sys/unique_fd.hpp"
 
 #include <cohort/detail/plan.hpp>
 
 #include <atomic>
 #include <chrono>
+#include <cstdint>
+#include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <vector>
 
@@ -32,22 +37,31 @@ struct start_report {
     int index = -1;
     pid_t pid = 0;
     sys::unique_fd pidfd;
-    sys::unique_fd spent;  // see start::exec_result
     sys::unique_fd record;
     std::chrono::steady_clock::time_point started;
     std::optional<start_failure> failure;
+    std::vector<sys::unique_fd> unwanted;  // killed, or failed before a second try: to be reaped
+};
+
+/// What a start waits for, for another thread that is to end it: pidfds, or -1.
+struct start_slots {
+    std::atomic<int> child = -1;   // see start_by_exec
+    std::atomic<int> server = -1;  // see fork_server
 };
 
 /// Turns a plan into starts: everything that is said about a worker becomes an exec_order here.
 /// Belongs to the starter thread, except for its construction.
 class launcher {
 public:
-    launcher(detail::spawn_plan plan, caller from);
+    launcher(detail::spawn_plan plan, caller from, start::fork_server& server);
 
     /// Makes all descriptors that the group needs, before the first worker exists.
     std::optional<start_failure> prepare();
-    /// Starts worker `index`. @param pidfd_slot  see start_by_exec
-    start_report start(int index, std::atomic<int>& pidfd_slot);
+    /// Starts worker `index`; those before it have been started.
+    start_report start(int index, start_slots& slots);
+    /// After the last start: ends the workers that were asked for and not reported.
+    /// @return their pidfds; they may live for a moment
+    std::vector<sys::unique_fd> withdraw(start_slots& slots);
     int size() const noexcept { return plan_.settings.nprocs; }
 
 private:
@@ -61,30 +75,61 @@ private:
         int arguments_number = -1;  // ... of its function's arguments ...
         int bell_number = -1;       // ... and of what a copy rings
     };
-    struct strings;  // of one worker
+    /// The strings that exist for one worker only, while it is being started.
+    struct strings {
+        std::vector<std::string> argv;
+        std::vector<std::string> variables;
+        std::string suffix;
+    };
+    struct worker_order {
+        start::exec_order order;
+        strings own;
+        ino_t inode = 0;  // of a function's record
+    };
+    /// What the fork server was asked for.
+    struct asked_worker {
+        start::fork_server::ticket ticket;
+        std::chrono::steady_clock::time_point at;
+    };
 
+    /// What only the launcher sets in a worker's environment.
+    static std::span<const std::string_view> own_variables() noexcept;
+    static start_failure failure(int error, std::string text, int index, start::stage at);
     bool runs_function() const noexcept { return plan_.function != nullptr; }
     /// Its workers are forked copies of a process.
-    bool is_copy() const noexcept { return static_cast<bool>(plan_.call); }
+    bool is_copy() const noexcept { return plan_.call || uses_server(); }
+    bool uses_server() const noexcept {
+        return runs_function() && plan_.settings.method == start_method::forkserver;
+    }
     std::optional<start_failure> check_limit() const;
     std::optional<start_failure> make_arguments();
-    std::optional<start_failure> make_bell();
+    std::optional<start_failure> make_channels();
     std::optional<start_failure> make_record(int index);
     site make_site(const detail::program* program) const;
     record::control_order order_of(int index, const site& at) const;
-    start::exec_result start_copy(const start::exec_order& order, const site& at, int index,
-                                  ino_t inode, int record, std::atomic<int>& pidfd_slot);
+    std::optional<start_failure> describe(worker_order& into, const site& at, int index);
+    void describe_texts(worker_order& into, const site& at, int index) const;
     void describe_descriptors(start::exec_order& order, const site& at, int record);
-    void describe_texts(start::exec_order& order, strings& own, const site& at, int index,
-                        ino_t inode) const;
+    void describe_inherited(start::exec_order& order, const site& at) const;
+
+    start::exec_result start_by_fork(const worker_order& worker, const site& at, int index,
+                                     int record, start_slots& slots);
+    start_report start_by_server(int index, start_slots& slots);
+    std::optional<start_failure> ask_for(int index, start_slots& slots);
+    std::optional<start_failure> see_to_server(start_slots& slots);
+    void finish_copy(start_report& report, start::exec_result made, start_slots& slots);
     start_failure failure_of(const start::exec_result& result, const start::exec_order& order,
                              const site& at, int index) const;
 
     detail::spawn_plan plan_;
     caller caller_;
+    start::fork_server& server_;
     std::vector<sys::unique_fd> records_;
     sys::unique_fd arguments_;
-    sys::unique_fd bell_;
+    sys::unique_fd bell_;  // of workers that are copies
+    sys::unique_fd book_;  // the orders that the fork server is asked to fulfil
+    std::uint64_t book_length_ = 0;
+    std::map<int, asked_worker> asked_;
     std::optional<site> shared_site_;
     std::set<std::string> emptied_;  // files that a worker of this group has already emptied
 };

@@ -60,5 +60,7 @@ static_assert(start_note_offset + sizeof(start_note) <= payload_offset);
 /// argv[1] of a function worker: prefix, then the control file's descriptor and inode:
 /// "--cohort-worker=60:123456".
 inline constexpr char worker_argument_prefix[] = "--cohort-worker=";
+/// The same of the fork server, with the descriptor of its connection.
+inline constexpr char server_argument_prefix[] = "--cohort-server=";
 
 }  // namespace cohort::record

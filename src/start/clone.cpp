@@ -9,6 +9,7 @@
 #include <linux/sched.h>
 #include <sched.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -125,6 +126,51 @@ long clone_and_wait(clone_entry entry, descriptor_table table, const child_stack
     const int pid = ::clone(main, stack.top(), static_cast<int>(flags), argument, &pidfd);
     return pid < 0 ? -errno : pid;
 #endif
+}
+
+namespace {
+
+/// What the C library does for the child in fork(3): its idea of its own thread's number, and of
+/// the robust mutexes that it holds.
+struct thread_facts {
+    long tid_address = 0;  // 0: the kernel can't tell (no CONFIG_CHECKPOINT_RESTORE)
+    void* robust_list = nullptr;
+    std::size_t robust_length = 0;
+
+    thread_facts() noexcept {
+        if (::prctl(PR_GET_TID_ADDRESS, &tid_address, 0, 0, 0) != 0)
+            tid_address = 0;
+        ::syscall(SYS_get_robust_list, 0, &robust_list, &robust_length);
+    }
+};
+
+}  // namespace
+
+long clone_sibling(clone_entry entry, int& pidfd, pid_t& forked) noexcept {
+    const thread_facts facts;
+    std::uint64_t flags = CLONE_PARENT | CLONE_PIDFD;
+    if (facts.tid_address != 0)
+        flags |= CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID;
+    long pid = -ENOSYS;
+    if (entry == clone_entry::clone3) {
+        clone_args args{};
+        args.flags = flags | CLONE_PARENT_SETTID;
+        args.pidfd = reinterpret_cast<std::uintptr_t>(&pidfd);
+        args.parent_tid = reinterpret_cast<std::uintptr_t>(&forked);
+        args.child_tid = static_cast<std::uint64_t>(facts.tid_address);
+        pid = ::syscall(SYS_clone3, &args, sizeof args);
+    } else {
+#if defined(__x86_64__)
+        pid = ::syscall(SYS_clone, flags, nullptr, &pidfd, facts.tid_address, 0);
+#else
+        pid = ::syscall(SYS_clone, flags, nullptr, &pidfd, 0, facts.tid_address);
+#endif
+        if (pid > 0)
+            forked = static_cast<pid_t>(pid);
+    }
+    if (pid == 0)
+        ::syscall(SYS_set_robust_list, facts.robust_list, facts.robust_length);
+    return pid < 0 ? -errno : pid;
 }
 
 }  // namespace cohort::start

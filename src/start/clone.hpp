@@ -35,4 +35,12 @@ enum class descriptor_table { shared, copied };
 long clone_and_wait(clone_entry entry, descriptor_table table, const child_stack& stack,
                     int (*main)(void*), void* argument, int& pidfd) noexcept;
 
+/// As fork(3) for a process with one thread, but the child is one of this process' own parent,
+/// which can wait for it: CLONE_PARENT. Handlers of pthread_atfork do not run.
+/// @param pidfd   where the kernel writes it, close-on-exec
+/// @param forked  where the kernel writes the child's number before the child runs (by clone3; else
+///                this process does, later)
+/// @return 0 in the child, else its pid or the negative errno
+long clone_sibling(clone_entry entry, int& pidfd, pid_t& forked) noexcept;
+
 }  // namespace cohort::start

@@ -5,10 +5,10 @@
 #include "start/raw_call.hpp"
 #include "start/task.hpp"
 
-#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdint>
+#include <set>
 
 #include <poll.h>
 #include <pthread.h>
@@ -44,14 +44,6 @@ COHORT_BEFORE_EXEC void tell_failure(const child_task& task) noexcept {
          {record::start_note_made, static_cast<std::int32_t>(task.at), task.error, task.item});
 }
 
-/// The C library's own two signals keep their handlers: it refuses to change them.
-void reset_dispositions() noexcept {
-    struct sigaction by_default {};
-    by_default.sa_handler = SIG_DFL;
-    for (int signo = 1; signo <= SIGRTMAX; ++signo)
-        ::sigaction(signo, &by_default, nullptr);
-}
-
 void unblock_signals() noexcept {
     sigset_t none;
     ::sigemptyset(&none);
@@ -59,15 +51,14 @@ void unblock_signals() noexcept {
 }
 
 /// No exec will close what the steps have left at its number in the parent.
-void close_sources(const copy_task& task) noexcept {
-    const auto close_unless_target = [&](int fd) {
-        const bool target = std::any_of(task.moves, task.moves + task.move_count,
-                                        [fd](const auto& move) { return move.target == fd; });
-        if (fd > STDERR_FILENO && !target)
+void close_sources(const copy_task& task) {
+    std::set<int> left(task.kept, task.kept + task.kept_count);
+    left.insert(task.sources, task.sources + task.move_count);
+    for (std::size_t i = 0; i < task.move_count; ++i)
+        left.erase(task.moves[i].target);
+    for (const int fd : left)
+        if (fd > STDERR_FILENO)
             ::close(fd);
-    };
-    std::for_each(task.sources, task.sources + task.move_count, close_unless_target);
-    std::for_each(task.kept, task.kept + task.kept_count, close_unless_target);
 }
 
 record::start_note read_note(int record) noexcept {
@@ -79,6 +70,13 @@ record::start_note read_note(int record) noexcept {
 
 }  // namespace
 
+void reset_dispositions() noexcept {
+    struct sigaction by_default {};
+    by_default.sa_handler = SIG_DFL;
+    for (int signo = 1; signo <= SIGRTMAX; ++signo)
+        ::sigaction(signo, &by_default, nullptr);
+}
+
 void run_copy(const exec_order& order, copy_channel channel, start_tier tier,
               const std::function<void()>& body) {
     std::vector<int> sources = sources_of(order);
@@ -86,7 +84,6 @@ void run_copy(const exec_order& order, copy_channel channel, start_tier tier,
     copy_task task{task_for(order, sources, kept), channel};
     task.tell = &tell_failure;
     task.shared_table = tier.close_range;  // the call clears a table of one's own as well
-    reset_dispositions();
     prepare_child(task);
     if (order.parent_death_signal == 0)
         ::prctl(PR_SET_PDEATHSIG, 0);  // it was armed for the time before

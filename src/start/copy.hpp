@@ -18,8 +18,13 @@ struct copy_channel {
     int bell;
 };
 
-/// The child's side: goes through the steps, tells, and runs `body`, which must not return. Where a
-/// step fails it tells that and leaves. argv, candidates and pid_fields of the order have no use.
+/// Gives every signal its default action; the C library's own two keep their handlers: it refuses
+/// to change them. For the copy, or for the process that is to be copied.
+void reset_dispositions() noexcept;
+
+/// The child's side, in a process without handlers: goes through the steps, tells, and runs `body`,
+/// which must not return. Where a step fails it tells that and leaves. argv, candidates and
+/// pid_fields of the order have no use.
 [[noreturn]] void run_copy(const exec_order& order, copy_channel channel, start_tier tier,
                            const std::function<void()>& body);
 

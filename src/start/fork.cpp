@@ -63,6 +63,7 @@ private:
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (::getppid() != order.parent || !allowed.await())
         ::_exit(127);
+    reset_dispositions();
     run_copy(order, channel, tier, body);
 }
 

@@ -6,26 +6,16 @@
 
 namespace cohort::detail {
 
-namespace {
-
-[[noreturn]] void refuse(const char* text) {
-    throw spawn_error(std::make_error_code(std::errc::not_supported), text, -1, "start_method");
-}
-
-}  // namespace
-
 start_method method_for_functions(const group_settings& settings) {
-    const auto method = settings.method == start_method::spawn
-                            ? sys::current_tiers().functions.value_or(start_method::spawn)
-                            : settings.method;
-    if (method == start_method::forkserver)
-        refuse("start_method::forkserver");
-    return method;
+    return settings.method == start_method::spawn
+               ? sys::current_tiers().functions.value_or(start_method::spawn)
+               : settings.method;
 }
 
 void require_fork(const group_settings& settings) {
     if (settings.method != start_method::fork)
-        refuse("closure, which needs start_method::fork");
+        throw spawn_error(std::make_error_code(std::errc::not_supported),
+                          "closure, which needs start_method::fork", -1, "start_method");
 }
 
 }  // namespace cohort::detail

@@ -4,6 +4,7 @@
 #include "sys/unique_fd.hpp"
 
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <charconv>
 
@@ -43,27 +44,35 @@ std::string_view first_argument(std::array<char, 4096 + 128>& buffer) noexcept {
     return end == std::string_view::npos ? std::string_view{} : rest.substr(0, end);
 }
 
+constexpr std::string_view prefix_of(mark::what names) noexcept {
+    return names == mark::what::server ? record::server_argument_prefix
+                                       : record::worker_argument_prefix;
+}
+
 bool look_up() noexcept {
     std::array<char, 4096 + 128> buffer;
     const auto m = parse_mark(first_argument(buffer));
-    return m && read_order(*m).has_value();
+    return m && holds(*m);
 }
+
+constinit std::atomic<bool> reached{false};
 
 }  // namespace
 
 std::string to_string(const mark& m) {
-    return record::worker_argument_prefix + std::to_string(m.fd) + ":" + std::to_string(m.inode);
+    return std::string(prefix_of(m.names)) + std::to_string(m.fd) + ":" + std::to_string(m.inode);
 }
 
 std::optional<mark> parse_mark(std::string_view argument) noexcept {
-    constexpr std::string_view prefix = record::worker_argument_prefix;
-    if (!argument.starts_with(prefix))
+    mark m;
+    if (argument.starts_with(prefix_of(mark::what::server)))
+        m.names = mark::what::server;
+    else if (!argument.starts_with(prefix_of(mark::what::worker)))
         return std::nullopt;
-    argument.remove_prefix(prefix.size());
+    argument.remove_prefix(prefix_of(m.names).size());
     const auto colon = argument.find(':');
     if (colon == std::string_view::npos)
         return std::nullopt;
-    mark m;
     if (!read_number(argument.substr(0, colon), m.fd) || m.fd < 0)
         return std::nullopt;
     if (!read_number(argument.substr(colon + 1), m.inode))
@@ -88,6 +97,21 @@ std::optional<record::control_order> read_order(const mark& m) noexcept {
         return std::nullopt;
     return order;
 }
+
+bool looks_like_mark(std::string_view argument) noexcept {
+    return argument.starts_with(prefix_of(mark::what::worker)) ||
+           argument.starts_with(prefix_of(mark::what::server));
+}
+
+bool holds(const mark& m) noexcept {
+    if (m.names == mark::what::worker)
+        return read_order(m).has_value();
+    struct stat status {};
+    return ::fstat(m.fd, &status) == 0 && status.st_ino == m.inode && S_ISSOCK(status.st_mode);
+}
+
+bool worker_main_reached() noexcept { return reached.load(std::memory_order_acquire); }
+void note_worker_main() noexcept { reached.store(true, std::memory_order_release); }
 
 bool is_worker_process() noexcept {
     static const bool is_worker = look_up();

@@ -33,6 +33,7 @@ const std::vector<std::string> headers{
     "detail/executors.hpp",
     "detail/completion_service.hpp",
     "detail/group_handle.hpp",
+    "forkserver.hpp",
     "function.hpp",
     "detail/result.hpp",
     "detail/function_traits.hpp",

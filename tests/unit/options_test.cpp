@@ -284,7 +284,7 @@ TEST_CASE("plan: a callable may hold state and change it, and its exception leav
     };
     const auto work = cohort::command_for(counting);
     CHECK(cohort::detail::make_plan(work, 1).programs[0].argv[1] == "1");
-    CHECK_THROWS_AS(cohort::detail::make_plan(work, 2), std::out_of_range);
+    CHECK_THROWS_AS(cohort::detail::make_plan(work, 3), std::out_of_range);
 }
 
 TEST_CASE("plan: a closure needs start_method::fork") {

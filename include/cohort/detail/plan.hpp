@@ -17,11 +17,31 @@
 
 namespace cohort {
 
-/// How a function worker comes to be.
+/// How a function worker comes to be. (Commands are always executed.)
 enum class start_method {
-    spawn,       ///< this program is executed again
-    fork,        ///< a copy of this process
-    forkserver,  ///< a copy of a small server process
+    /// This program is executed again; worker_main takes over.
+    spawn,
+    /// A copy of this process, made by fork(3): nothing is encoded but the result, and the memory
+    /// is
+    /// there as it was. Of the threads only one is copied, and that is a thread of the library's:
+    ///  - a lock that any other thread held at that moment stays locked in the worker for ever. The
+    ///  C
+    ///    library's own (malloc, stdio) are seen to; those of other libraries may not be;
+    ///  - what other threads did they do no more: an io_context that ran elsewhere stands still;
+    ///  - thread_local variables are fresh, none has the value that the caller's thread gave it;
+    ///  - descriptors are closed as for every worker, so files and sockets of the copied objects
+    ///  are
+    ///    not there.
+    /// A worker leaves without the exit hooks and static destructors of its parent; of what is
+    /// written but not flushed, that to stdout, stderr and the standard streams goes out. It costs
+    /// as much as the parent has memory. Where other threads run, forkserver is the safer choice.
+    fork,
+    /// A copy of a small server process with one thread: this program, executed once at the first
+    /// use. Soon there, without the dangers of fork. User, umask, limits and the like are those
+    /// that
+    /// the server was started with (after a change of user another one is started), handlers of
+    /// pthread_atfork do not run. See forkserver_preload.
+    forkserver,
 };
 
 /// What a group does when one of its workers fails.
@@ -84,7 +104,6 @@ struct spawn_plan {
 
 /// How function workers of a group with these settings are started: as they say, unless
 /// COHORT_FORCE names another way for those that say spawn.
-/// @throws spawn_error  not supported: stage "start_method"
 COHORT_API start_method method_for_functions(const group_settings& settings);
 /// @throws spawn_error  a closure with another method than fork: stage "start_method"
 COHORT_API void require_fork(const group_settings& settings);

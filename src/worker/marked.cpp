@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
-#include <cohort/worker.hpp>
+#include "worker/marked.hpp"
 
 #include "sys/unique_fd.hpp"
 #include "worker/context.hpp"
-#include "worker/mark.hpp"
 #include "worker/registry.hpp"
 #include "worker/run.hpp"
 
-#include <atomic>
 #include <cerrno>
 #include <stdexcept>
 #include <string>
@@ -15,7 +13,6 @@
 #include <vector>
 
 #include <fcntl.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -32,20 +29,6 @@ public:
 };
 
 namespace {
-
-constinit std::atomic<bool> reached{false};
-
-std::string_view base_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
-
-[[noreturn]] void refuse_by_hand(const char* program, const char* argument) {
-    std::string line(base_name(program == nullptr ? "" : program));
-    line += ": ";
-    line += argument;
-    line += " is how the cohort library starts its worker processes: it cannot be given by hand "
-            "(this descriptor is not that control file)\n";
-    (void)!::write(STDERR_FILENO, line.data(), line.size());
-    ::_exit(127);
-}
 
 void close_on_exec(int fd) noexcept {
     const int flags = ::fcntl(fd, F_GETFD);
@@ -86,31 +69,16 @@ detail::function_result run_function(const record::control_order& order) {
 
 }  // namespace
 
-bool worker_main_reached() noexcept { return reached.load(std::memory_order_acquire); }
-
-}  // namespace worker
-
-void worker_main(int argc, char** argv) {
-    if (argc < 2 || argv == nullptr || argv[1] == nullptr)
-        return;
-    if (!std::string_view(argv[1]).starts_with(record::worker_argument_prefix))
-        return;
-    if (worker::reached.load(std::memory_order_acquire))
-        return;
-    const auto mark = worker::parse_mark(argv[1]);
-    const auto order = mark ? worker::read_order(*mark) : std::nullopt;
+void run_marked(const mark& control) {
+    const auto order = read_order(control);
     if (!order)
-        worker::refuse_by_hand(argv[0], argv[1]);
-
-    worker::reached.store(true, std::memory_order_release);
-    worker::close_on_exec(mark->fd);
+        ::_exit(127);  // it was there when this process was made
+    close_on_exec(control.fd);
     if (order->arguments_fd >= 0)
-        worker::close_on_exec(order->arguments_fd);
-    if (argv[0] != nullptr) {  // executed by way of /proc/self/exe, its name is "exe"
-        ::prctl(PR_SET_NAME, std::string(worker::base_name(argv[0])).c_str());
-    }
-    worker::activate(*order);
-    worker::run(*mark, [&order] { return worker::run_function(*order); });
+        close_on_exec(order->arguments_fd);
+    activate(*order);
+    run(control, [&order] { return run_function(*order); });
 }
 
+}  // namespace worker
 }  // namespace cohort

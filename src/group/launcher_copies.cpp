@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: BSL-1.0
+// How the launcher starts workers that are copies: of this process, or of the fork server.
+#include "group/launcher.hpp"
+
+#include "start/fork.hpp"
+#include "start/task.hpp"
+#include "sys/descriptors.hpp"
+#include "sys/memfd.hpp"
+#include "sys/pidfd.hpp"
+#include "worker/copy.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <span>
+#include <utility>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+namespace cohort::group_room {
+
+namespace {
+
+start_failure server_failure(const start::fork_server::failure& why) {
+    return {why.code, why.text, -1, "forkserver"};
+}
+
+}  // namespace
+
+std::optional<start_failure> launcher::make_channels() {
+    std::error_code error;
+    if (is_copy())
+        bell_ = sys::make_eventfd(error);
+    if (error)
+        return failure(error.value(), "eventfd", -1, start::stage::memory_file);
+    if (uses_server())
+        book_ = sys::make_memfd("cohort-orders", error);
+    if (error)
+        return failure(error.value(), "memfd_create for the orders", -1, start::stage::memory_file);
+    return std::nullopt;
+}
+
+start::exec_result launcher::start_by_fork(const worker_order& worker, const site& at, int index,
+                                           int record, start_slots& slots) {
+    const auto body = [&] {
+        worker::run_as_copy(order_of(index, at), {at.record_number, worker.inode},
+                            [&] { return plan_.call(index); });
+    };
+    return start::start_by_fork(worker.order, {at.record_number, at.bell_number}, record,
+                                bell_.get(), body, slots.child);
+}
+
+/// What an executed worker has by itself: this process' output, as it is now. Last, so that a
+/// failure with another descriptor is told by the same place in the list on both sides.
+void launcher::describe_inherited(start::exec_order& order, const site& at) const {
+    for (const int fd : {STDOUT_FILENO, STDERR_FILENO})
+        if (!at.where.descriptors.contains(fd))
+            order.descriptors.push_back({fd, ::fcntl(fd, F_GETFD) < 0 ? -1 : fd, nullptr, 0});
+}
+
+start_report launcher::start_by_server(int index, start_slots& slots) {
+    start_report report;
+    report.index = index;
+    // Once more if the server dies meanwhile; if that one dies too, it may be of this request.
+    for (int attempt = 0; attempt < 2; ++attempt) {
+        for (int i = index; i < std::min(size(), index + start::fork_server::most_under_way); ++i) {
+            if (asked_.contains(i))
+                continue;
+            report.failure = see_to_server(slots);
+            if (!report.failure)
+                report.failure = ask_for(i, slots);
+            if (report.failure)
+                break;
+        }
+        if (!asked_.contains(index)) {
+            if (report.failure->code == std::errc::broken_pipe)
+                continue;
+            return report;
+        }
+        const auto asked = asked_.at(index);
+        auto made = server_.take(asked.ticket, slots.server);
+        asked_.erase(index);
+        if (!made)
+            continue;
+        report.started = asked.at;
+        report.failure.reset();
+        finish_copy(report, std::move(*made), slots);
+        return report;
+    }
+    report.failure = server_failure(
+        {std::make_error_code(std::errc::connection_reset), "the fork server died twice"});
+    return report;
+}
+
+std::optional<start_failure> launcher::see_to_server(start_slots& slots) {
+    start::fork_server::surroundings where;
+    const auto environment = start::without(caller_.environment, own_variables());
+    for (const char* entry : environment.entries())
+        where.environment.push_back(const_cast<char*>(entry));
+    where.environment.push_back(nullptr);
+    where.directory_fd = caller_.directory ? caller_.directory.get() : -1;
+    where.affinity = caller_.affinity.empty() ? nullptr : caller_.affinity.data();
+    where.affinity_size = caller_.affinity_size();
+    where.parent = caller_.pid;
+    if (const auto failed = server_.ensure(where, slots.server))
+        return server_failure(*failed);
+    return std::nullopt;
+}
+
+std::optional<start_failure> launcher::ask_for(int index, start_slots& slots) {
+    worker_order worker;
+    if (auto failed = describe(worker, *shared_site_, index))
+        return failed;
+    const auto packed = start::pack(
+        worker.order, {shared_site_->record_number, shared_site_->bell_number}, worker.inode);
+    asked_worker asked{{}, std::chrono::steady_clock::now()};
+    auto error = sys::write_at(book_.get(), packed.text, static_cast<off_t>(book_length_));
+    if (!error)
+        error = server_.ask(book_.get(), {book_length_, packed.text.size()}, packed.descriptors,
+                            asked.ticket, slots.server);
+    if (error)
+        return start_failure{error, "a request to the fork server", index, "forkserver"};
+    book_length_ += packed.text.size();
+    asked_.emplace(index, asked);
+    return std::nullopt;
+}
+
+void launcher::finish_copy(start_report& report, start::exec_result made, start_slots& slots) {
+    report.record = std::move(records_[static_cast<std::size_t>(report.index)]);
+    if (made.failed == start::stage::none) {
+        start::own_pidfd(made, made.pidfd.release(), slots.child);
+        start::await_copy(made, report.record.get(), bell_.get());
+    }
+    report.pid = made.pid;
+    report.pidfd = std::move(made.pidfd);
+    if (made.failed == start::stage::none)
+        return;
+    start::exec_order order;  // anew, for the words
+    describe_descriptors(order, *shared_site_, report.record.get());
+    report.failure = failure_of(made, order, *shared_site_, report.index);
+}
+
+std::vector<sys::unique_fd> launcher::withdraw(start_slots& slots) {
+    std::vector<sys::unique_fd> unwanted;
+    for (const auto& [index, asked] : std::exchange(asked_, {})) {
+        auto made = server_.take(asked.ticket, slots.server);
+        if (!made || !made->pidfd)
+            continue;
+        (void)!!sys::send_signal(made->pidfd.get(), SIGKILL);
+        unwanted.push_back(std::move(made->pidfd));
+    }
+    return unwanted;
+}
+
+}  // namespace cohort::group_room

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include "start/exec.hpp"
+#include "start/request.hpp"
+#include "sys/unique_fd.hpp"
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include <sys/types.h>
+
+namespace cohort::start {
+
+/// The application's side of its fork server: a process with one thread, in which the program is
+/// executed once, and that makes workers as copies of itself. They are children of the application.
+///
+/// Started at the first use; a server that has died, or has not the application's user or session
+/// any more, is replaced at the next. It ends with the application: by its parent-death signal,
+/// which is bound to the thread that started it (a starter thread, which never ends), and by the
+/// connection's end. That of its workers is bound to the same thread, whichever thread asks for
+/// them: the kernel gives a child by CLONE_PARENT the server's parent, and that is a thread.
+class fork_server {
+public:
+    /// @param reap  takes over the pidfd of each server, to reap it some day. Any thread.
+    explicit fork_server(std::function<void(sys::unique_fd pidfd)> reap);
+
+    /// What the server starts with.
+    struct surroundings {
+        std::vector<char*> environment;  // ends with nullptr
+        int directory_fd = -1;
+        const cpu_set_t* affinity = nullptr;
+        std::size_t affinity_size = 0;
+        pid_t parent = 0;
+    };
+    struct failure {
+        std::error_code code;
+        std::string text;
+    };
+    /// A request under way. Void when its server has died.
+    struct ticket {
+        std::uint64_t server = 0;
+        std::uint64_t number = 0;
+        friend auto operator<=>(const ticket&, const ticket&) = default;
+    };
+
+    // All of them are for starter threads, and block while the server does: `slot` holds its pidfd
+    // then, or -1, so that another thread can end that.
+
+    /// Sees to it that a server runs. Preloads run in it before this returns.
+    std::optional<failure> ensure(const surroundings& where, std::atomic<int>& slot);
+    /// Asks for a worker. @param order  in the file `book`, at an offset; descriptors: as packed
+    /// @return EPIPE: there is no server any more
+    std::error_code ask(int book, fork_request order, std::span<const int> descriptors,
+                        ticket& asked, std::atomic<int>& slot);
+    /// How many requests may be asked ahead of the answers.
+    static constexpr int most_under_way = 8;
+    /// The worker of a request, whose own start has only begun; or why there is none. Empty: the
+    /// server has died and not made it; ask again.
+    std::optional<exec_result> take(const ticket& asked, std::atomic<int>& slot);
+
+private:
+    /// What its workers have from it, and must have in common with the application.
+    struct identity {
+        uid_t users[3] = {};
+        gid_t groups[3] = {};
+        pid_t session = 0;
+
+        static identity now() noexcept;
+        bool operator==(const identity&) const = default;
+    };
+
+    std::optional<failure> start(const surroundings& where, std::atomic<int>& slot);
+    std::optional<failure> introduce(std::atomic<int>& slot);
+    std::optional<server_answer> receive(std::vector<sys::unique_fd>& descriptors);
+    bool hear(std::atomic<int>& slot);
+    void note_answer(const server_answer& answer, std::vector<sys::unique_fd> descriptors);
+    void note_death();
+    bool alive() noexcept;
+
+    const std::function<void(sys::unique_fd)> reap_;
+    std::mutex mutex_;  // of all that follows; held while waiting for the server
+    std::uint64_t generation_ = 0;
+    std::uint64_t last_number_ = 0;
+    sys::unique_fd connection_;  // empty: no server
+    sys::unique_fd pidfd_;
+    sys::unique_fd previous_pidfd_;  // open until nobody can have its number in mind
+    identity started_as_;
+    server_ledger* ledger_ = nullptr;
+    pid_t last_told_ = 0;
+    std::deque<ticket> asked_;  // not answered yet, in order
+    std::map<ticket, exec_result> answered_;
+};
+
+}  // namespace cohort::start

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "start/server.hpp"
+
+#include "start/clone.hpp"
+#include "start/request.hpp"
+#include "sys/socket.hpp"
+#include "worker/marked.hpp"
+#include "worker/registry.hpp"
+#include "worker/report.hpp"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <iostream>
+#include <iterator>
+#include <stdexcept>
+#include <string>
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+namespace cohort::start {
+namespace {
+
+/// Enough for any setup: the functions that a program preloads are few.
+constexpr std::size_t longest_message = 64 * 1024;
+
+std::ptrdiff_t threads() {
+    return std::distance(std::filesystem::directory_iterator("/proc/self/task"),
+                         std::filesystem::directory_iterator());
+}
+
+class server {
+public:
+    explicit server(int connection) : connection_(connection), buffer_(longest_message) {}
+
+    /// @return false: there is nothing to serve
+    bool set_up();
+    [[noreturn]] void answer_requests();
+
+private:
+    bool receive(std::size_t at_least);
+    void tell(server_answer answer, std::span<const int> descriptors = {});
+    bool preload(std::span<const worker::function_key> keys);
+    void fork_worker(const fork_request& request);
+    [[noreturn]] void run_worker(const fork_request& request);
+
+    const int connection_;
+    std::vector<std::byte> buffer_;
+    std::size_t length_ = 0;
+    std::vector<sys::unique_fd> received_;
+    start_tier tier_;
+    server_ledger* ledger_ = nullptr;
+};
+
+bool server::receive(std::size_t at_least) {
+    const auto error =
+        sys::receive_message(connection_, buffer_, length_, received_, sys::waiting::block);
+    if (error == std::errc::too_many_files_open) {
+        tell({answer_kind::refused, 0, EMFILE, {}});
+        return receive(at_least);
+    }
+    return !error && length_ >= at_least;
+}
+
+void server::tell(server_answer answer, std::span<const int> descriptors) {
+    // The application may be gone: then the next receive says so.
+    (void)!!sys::send_message(connection_, std::as_bytes(std::span(&answer, 1)), descriptors);
+}
+
+bool server::set_up() {
+    server_setup setup;
+    if (!receive(sizeof setup) || received_.size() != 1)
+        return false;
+    std::memcpy(&setup, buffer_.data(), sizeof setup);
+    std::vector<worker::function_key> keys(setup.preloads);
+    if (length_ != sizeof setup + keys.size() * sizeof keys[0])
+        return false;
+    std::memcpy(keys.data(), buffer_.data() + sizeof setup, keys.size() * sizeof keys[0]);
+    tier_ = setup.tier;
+    void* const page = ::mmap(nullptr, sizeof(server_ledger), PROT_READ | PROT_WRITE, MAP_SHARED,
+                              received_[0].get(), 0);
+    received_.clear();
+    if (page == MAP_FAILED)
+        return false;
+    ledger_ = static_cast<server_ledger*>(page);
+    ledger_->forked = 0;  // there before it is needed
+    tell({answer_kind::reached, 0, 0, {}});
+    if (!preload(keys))
+        return false;
+    tell({answer_kind::ready, 0, 0, {}});
+    return true;
+}
+
+bool server::preload(std::span<const worker::function_key> keys) {
+    const auto before = threads();
+    try {
+        for (const auto& key : keys) {
+            const auto* function = worker::find(key);
+            if (function == nullptr)
+                throw std::runtime_error("the function is not in the program");
+            function->invoke(0, {});
+        }
+        if (threads() > before)
+            throw std::runtime_error(
+                "a thread was left running, of which workers would have no copy");
+    } catch (...) {
+        const auto error = worker::describe_current_exception();
+        server_answer answer{answer_kind::failed, 0, ECANCELED, {}};
+        const auto text = error.type + ": " + error.message;
+        std::strncpy(answer.text, text.c_str(), sizeof answer.text - 1);
+        tell(answer);
+        return false;
+    }
+    // Workers must not write it too.
+    std::fflush(nullptr);
+    std::cout.flush();
+    std::clog.flush();
+    return true;
+}
+
+void server::answer_requests() {
+    // A worker gets the application's own of these, as they are then; the server keeps nobody
+    // waiting for the end of a pipe.
+    const sys::unique_fd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
+    for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+        ::dup2(null.get(), fd);
+    (void)!::chdir("/");
+    reset_dispositions();  // for all workers
+    fork_request request;
+    while (receive(sizeof request)) {
+        std::memcpy(&request, buffer_.data(), sizeof request);
+        fork_worker(request);
+        received_.clear();
+    }
+    ::_exit(0);
+}
+
+void server::fork_worker(const fork_request& request) {
+    int pidfd = -1;
+    const long pid = clone_sibling(tier_.clone3 ? clone_entry::clone3 : clone_entry::legacy, pidfd,
+                                   ledger_->forked);
+    if (pid == 0)
+        run_worker(request);
+    if (pid < 0)
+        return tell({answer_kind::refused, 0, static_cast<std::int32_t>(-pid), {}});
+    const sys::unique_fd owned(pidfd);
+    tell({answer_kind::forked, static_cast<std::int32_t>(pid), 0, {}}, std::span(&pidfd, 1));
+}
+
+void server::run_worker(const fork_request& request) {
+    std::vector<std::byte> text(request.length);
+    const int book = received_.empty() ? -1 : received_[0].get();
+    if (::pread(book, text.data(), text.size(), static_cast<off_t>(request.offset)) !=
+        static_cast<ssize_t>(text.size()))
+        ::_exit(127);
+    std::vector<int> descriptors;
+    for (std::size_t i = 1; i < received_.size(); ++i)
+        descriptors.push_back(received_[i].get());
+    unpacked_order unpacked;
+    unpack(text, descriptors, unpacked);
+    for (const int fd : unpacked.closed)
+        ::close(fd);
+    if (unpacked.process_group != 0)
+        ::setpgid(0, unpacked.process_group);
+    const worker::mark control{unpacked.channel.record, unpacked.record_inode};
+    run_copy(unpacked.order, unpacked.channel, tier_, [control] { worker::run_marked(control); });
+}
+
+}  // namespace
+
+void serve(const worker::mark& connection) {
+    server self(connection.fd);
+    if (!self.set_up())
+        ::_exit(1);
+    self.answer_requests();
+}
+
+}  // namespace cohort::start

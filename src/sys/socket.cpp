@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "sys/socket.hpp"
+
+#include "sys/descriptors.hpp"
+
+#include <cerrno>
+#include <cstring>
+
+#include <sys/socket.h>
+
+namespace cohort::sys {
+namespace {
+
+std::error_code last_error() noexcept { return {errno, std::system_category()}; }
+
+constexpr std::size_t control_room = CMSG_SPACE(most_descriptors * sizeof(int));
+
+/// Out of the places where stdio is expected.
+std::error_code raise_number(unique_fd& fd) noexcept {
+    std::error_code error;
+    if (fd.get() < 3)
+        fd = duplicate(fd.get(), error);
+    return error;
+}
+
+}  // namespace
+
+std::error_code make_socket_pair(unique_fd& one, unique_fd& other) noexcept {
+    int ends[2];
+    if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
+        return last_error();
+    one.reset(ends[0]);
+    other.reset(ends[1]);
+    const auto error = raise_number(one);
+    return error ? error : raise_number(other);
+}
+
+std::error_code send_message(int socket, std::span<const std::byte> bytes,
+                             std::span<const int> descriptors) noexcept {
+    if (descriptors.size() > most_descriptors)
+        return std::make_error_code(std::errc::too_many_files_open);
+    iovec part{const_cast<std::byte*>(bytes.data()), bytes.size()};
+    alignas(cmsghdr) std::byte control[control_room];
+    msghdr message{};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    if (!descriptors.empty()) {
+        message.msg_control = control;
+        message.msg_controllen = CMSG_SPACE(descriptors.size_bytes());
+        cmsghdr* const header = CMSG_FIRSTHDR(&message);
+        header->cmsg_level = SOL_SOCKET;
+        header->cmsg_type = SCM_RIGHTS;
+        header->cmsg_len = CMSG_LEN(descriptors.size_bytes());
+        std::memcpy(CMSG_DATA(header), descriptors.data(), descriptors.size_bytes());
+    }
+    while (::sendmsg(socket, &message, MSG_NOSIGNAL) < 0)
+        if (errno != EINTR)
+            return last_error();
+    return {};
+}
+
+std::error_code receive_message(int socket, std::span<std::byte> buffer, std::size_t& length,
+                                std::vector<unique_fd>& descriptors, waiting how) {
+    descriptors.clear();
+    descriptors.reserve(most_descriptors);  // none of what has come may be lost
+    iovec part{buffer.data(), buffer.size()};
+    alignas(cmsghdr) std::byte control[control_room];
+    msghdr message{};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    message.msg_control = control;
+    message.msg_controllen = sizeof control;
+    const int flags = MSG_CMSG_CLOEXEC | (how == waiting::nonblock ? MSG_DONTWAIT : 0);
+    ssize_t count;
+    while ((count = ::recvmsg(socket, &message, flags)) < 0)
+        if (errno != EINTR)
+            return last_error();
+    length = static_cast<std::size_t>(count);
+    for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr;
+         header = CMSG_NXTHDR(&message, header)) {
+        if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS)
+            continue;
+        for (std::size_t at = CMSG_LEN(0); at + sizeof(int) <= header->cmsg_len;
+             at += sizeof(int)) {
+            int fd;
+            std::memcpy(&fd, CMSG_DATA(header) + (at - CMSG_LEN(0)), sizeof fd);
+            descriptors.emplace_back(fd);
+        }
+    }
+    if ((message.msg_flags & MSG_CTRUNC) != 0)
+        return std::make_error_code(std::errc::too_many_files_open);
+    return {};
+}
+
+}  // namespace cohort::sys

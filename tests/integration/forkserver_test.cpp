@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: BSL-1.0
+// start_method::forkserver: the server itself. What its workers have in common with all others is
+// tested by the whole suite, run with COHORT_FORCE=forkserver.
+#include "live_support.hpp"
+#include "procfs.hpp"
+#include "start_support.hpp"
+#include "worker_support.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <csignal>
+#include <cstdlib>
+#include <map>
+
+#include <poll.h>
+#include <sys/syscall.h>
+
+using namespace cohort_test;
+
+namespace {
+
+std::vector<int> preloaded;  // in the server, so in its workers
+
+void preload_numbers() { preloaded = {1, 2, 3}; }
+const bool asked_for [[maybe_unused]] = (cohort::forkserver_preload<preload_numbers>(), true);
+
+std::vector<int> what_was_preloaded(int) { return preloaded; }
+std::vector<int> who(int index) {
+    return {index, ::getppid(), cohort::this_worker::parent(), ::gettid() == ::getpid()};
+}
+void ready_and_wait(int) { wait_for_go(); }
+void end_by_exit(int) { std::exit(7); }
+void leave_by_hook(int) {
+    std::atexit([] { (void)!::write(STDOUT_FILENO, "gone\n", 5); });
+}
+std::string text_of(int, const std::string& path) { return read_file(path); }
+
+cohort::options served(int count = 1) {
+    return cohort::options(count).start_method(cohort::start_method::forkserver);
+}
+
+/// The fork servers of this process that are there now.
+std::vector<pid_t> servers() {
+    std::vector<pid_t> found;
+    for (const auto& [pid, process] : all_processes()) {
+        if (process.parent != ::getpid() || process.state == 'Z')
+            continue;
+        if (read_file("/proc/" + std::to_string(pid) + "/cmdline").find("--cohort-server=") !=
+                std::string::npos &&
+            ::getpgid(pid) == pid && !process.name.empty())
+            found.push_back(pid);
+    }
+    return found;
+}
+
+/// A server is there: what its start opens is no leftover of a case.
+pid_t server() {
+    CHECK(ended(cohort::function<what_was_preloaded>(), served()).success());
+    const auto all = servers();
+    REQUIRE(all.size() == 1);
+    return all[0];
+}
+
+/// Kills the server and returns when it is reaped.
+void kill_server(pid_t pid) {
+    const int pidfd = static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
+    REQUIRE(pidfd >= 0);
+    ::kill(pid, SIGKILL);
+    pollfd gone{pidfd, POLLIN, 0};
+    CHECK(::poll(&gone, 1, 10'000) == 1);
+    ::close(pidfd);
+    while (::kill(pid, 0) == 0)
+        std::this_thread::yield();
+}
+
+}  // namespace
+
+TEST_CASE("forkserver: its workers are children of this process, and no others than asked for") {
+    server();
+    const leak_guard guard;
+    const auto report = ended(cohort::function<who>(), served(20));
+    REQUIRE(report.outcomes.size() == 20);
+    for (const auto& worker : report.outcomes)
+        CHECK(worker.result<std::vector<int>>() ==
+              std::vector<int>{worker.index, ::getpid(), ::getpid(), 1});
+}
+
+TEST_CASE("forkserver: one server makes all workers, and is none") {
+    const auto first = server();
+    const leak_guard guard;
+    const auto report = ended(cohort::function<who>(), served(3));
+    for (const auto& worker : report.outcomes)
+        CHECK(worker.pid != first);
+    CHECK(server() == first);
+}
+
+TEST_CASE("forkserver: what was preloaded is there in every worker") {
+    server();
+    const leak_guard guard;
+    CHECK(preloaded.empty());
+    for (const auto& worker : ended(cohort::function<what_was_preloaded>(), served(2)).outcomes)
+        CHECK(worker.result<std::vector<int>>() == std::vector<int>{1, 2, 3});
+}
+
+TEST_CASE("forkserver: a worker leaves by its exit hooks, and its exit code is seen") {
+    server();
+    const leak_guard guard;
+    const scratch_directory directory;
+    CHECK(ended(cohort::function<end_by_exit>(), served()).outcomes.at(0).status.exit_code() == 7);
+    CHECK(ended(cohort::function<leave_by_hook>(), served().stdout_to(directory.file("out")))
+              .success());
+    CHECK(read_file(directory.file("out")) == "gone\n");
+}
+
+TEST_CASE("forkserver: the output that is inherited is that of the time of the start") {
+    server();
+    const leak_guard guard;
+    const scratch_directory directory;
+    const open_file out(directory.file("out"), O_WRONLY | O_CREAT);
+    std::fflush(stdout);
+    const int saved = ::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+    ::dup2(out.get(), STDOUT_FILENO);
+    const auto report = ended(cohort::function<leave_by_hook>(), served());
+    ::dup2(saved, STDOUT_FILENO);
+    ::close(saved);
+    CHECK(report.success());
+    CHECK(read_file(directory.file("out")) == "gone\n");
+}
+
+TEST_CASE("forkserver: a step that fails before the function is an error of the start") {
+    server();
+    const leak_guard guard;
+    const auto nothing = cohort::function<what_was_preloaded>();
+    const auto chdir =
+        thrown_by<cohort::spawn_error>(nothing, served(20).working_directory("/no/such"));
+    CHECK(std::string(chdir.what()) == "chdir(\"/no/such\"): No such file or directory (worker 0)");
+    const auto output = thrown_by<cohort::spawn_error>(nothing, served(2).stdout_to("/no/such/f"));
+    CHECK(output.stage() == "stdout");
+}
+
+TEST_CASE("forkserver: more descriptors than a message can carry are a clear error") {
+    server();
+    const leak_guard guard;
+    auto how = served();
+    for (int number = 100; number < 400; ++number)
+        how.fd(STDERR_FILENO, number);
+    const auto error =
+        thrown_by<cohort::spawn_error>(cohort::function<what_was_preloaded>(), std::move(how));
+    CHECK(error.stage() == "forkserver");
+    CHECK(error.code() == std::errc::too_many_files_open);
+}
+
+TEST_CASE("forkserver: an environment of any size arrives") {
+    server();
+    const leak_guard guard;
+    const std::string big(100'000, 'x');
+    auto how = served(3);
+    for (int i = 0; i < 8; ++i)
+        how.env("BIG" + std::to_string(i), big);
+    const auto report = ended(cohort::function<who>(), how);
+    CHECK(report.success());
+}
+
+TEST_CASE(
+    "forkserver: when the server dies its workers live on, and the next start has a new one") {
+    const auto first = server();
+    run_coroutine([](pid_t old) -> asio::awaitable<void> {
+        ready up(co_await asio::this_coro::executor);
+        auto group = co_await cohort::spawn(cohort::function<ready_and_wait>(),
+                                            served(3).fd(up.child_end(), ready::number));
+        co_await up.wait(3);
+        kill_server(old);
+        CHECK(group.alive() == 3);
+        const auto later = co_await cohort::run(cohort::function<what_was_preloaded>(), served(2));
+        CHECK(later.outcomes.at(1).result<std::vector<int>>() == std::vector<int>{1, 2, 3});
+        group.signal(SIGUSR1);
+        CHECK((co_await group.wait()).success());
+    }(first));
+    CHECK(servers().size() == 1);
+    CHECK(server() != first);
+}
+
+TEST_CASE("forkserver: a group survives the death of the server in the middle of its start") {
+    for (int round = 0; round < 20; ++round) {
+        const auto old = server();
+        asio::io_context io;
+        completed<cohort::group> started;
+        cohort::async_spawn(io, cohort::function<who>(), served(40), started.into());
+        ::kill(old, SIGKILL);
+        run_out(io);
+        auto group = started.take();
+        completed<cohort::report> report;
+        group.async_wait(report.into());
+        run_out(io);
+        const auto told = report.take();
+        CHECK(told.success());
+        CHECK(told.outcomes.size() == 40);
+    }
+    leak_guard guard;
+    CHECK(processes_left(guard).empty());
+    CHECK(servers().size() == 1);
+}
+
+TEST_CASE("forkserver: a start that is given up leaves none of the workers asked for ahead") {
+    server();
+    const leak_guard guard;
+    for (int round = 0; round < 10; ++round) {
+        asio::io_context io;
+        asio::cancellation_signal cancel;
+        completed<cohort::group> started;
+        cohort::async_spawn(io, cohort::function<ready_and_wait>(), served(40),
+                            started.into(cancel));
+        cancel.emit(asio::cancellation_type::terminal);
+        run_out(io);
+        CHECK(started.calls() == 1);
+    }
+}
+
+TEST_CASE("forkserver: a program that does not call worker_main is told so, and its server not") {
+    const leak_guard guard;
+    const auto printed =
+        printed_by(cohort::command(COHORT_PROGRAM_FORGETFUL),
+                   cohort::options(1).env("FORGETFUL", "main").env("COHORT_FORCE", "forkserver"));
+    const auto lines = lines_of(printed);
+    REQUIRE(lines.size() == 2);  // the server's main is refused a group, and ends
+    CHECK(lines[0].rfind("host: worker_main was not reached in this worker", 0) == 0);
+    CHECK(lines[1].rfind("host: worker_main was not reached in the fork server: call it first",
+                         0) == 0);
+}
+
+TEST_CASE("forkserver: its workers are reached by the parent-death signal") {
+    server();
+    const leak_guard guard;
+    const auto status = ended(cohort::function<text_of>("/proc/self/status"), served())
+                            .outcomes.at(0)
+                            .result<std::string>();
+    CHECK(field(status, "Threads") == "1");
+    CHECK(field(status, "PPid") == std::to_string(::getpid()));
+    CHECK(field(status, "SigBlk") == "0000000000000000");
+}
