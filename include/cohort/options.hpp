@@ -35,10 +35,12 @@ public:
     options& nprocs(int n);
 
     /// How a function worker comes to be. Default start_method::spawn: the program is executed
-    /// again.
+    /// again. Commands are executed whatever this says.
     options& start_method(cohort::start_method method);
 
-    /// Daemonic workers are killed, not stopped, when the program ends. Default false.
+    /// Daemonic workers are killed, not stopped, when the program ends, and a daemonic function
+    /// worker can't start groups of its own: a spawn_error says so. Default false.
+    /// @par Source  daemon= (seeds)
     options& daemon(bool on);
 
     /// How long the others may go on after the first failure before the stop signal. Default 0.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "group/caller.hpp"
 #include "group/group_state.hpp"
+#include "worker/context.hpp"
 #include "worker/mark.hpp"
 
 #include <cohort/detail/engine.hpp>
@@ -46,6 +47,9 @@ engine::host& host_for_spawn() {
         throw spawn_error(std::make_error_code(std::errc::operation_not_permitted),
                           "worker_main was not reached in this worker: call it first in main", -1,
                           "worker_main");
+    if (const auto* order = worker::current_order(); order && order->daemonic)
+        throw spawn_error(std::make_error_code(std::errc::operation_not_permitted),
+                          "daemonic processes are not allowed to have children", -1, "daemon");
     try {
         return engine::host::for_spawn();
     } catch (const std::system_error& e) {

@@ -118,7 +118,10 @@ void group_state::stop() {
 }
 
 void group_state::stop_within(std::chrono::steady_clock::duration limit) {
-    machine_.shorten(limit, std::chrono::steady_clock::now());
+    const auto now = std::chrono::steady_clock::now();
+    machine_.shorten(limit, now);
+    if (settings_->daemon)
+        machine_.drop_grace(now);
     happen(event::stop_asked);
 }
 

@@ -174,8 +174,10 @@ std::optional<start_failure> launcher::describe(worker_order& into, const site& 
 record::control_order launcher::order_of(int index, const site& at) const {
     const auto& s = plan_.settings;
     const auto key = plan_.function ? worker::key_of(*plan_.function) : worker::function_key();
-    return record::make_order(index, size(), caller_.pid, at.arguments_number, key, s.stop_signal,
-                              s.grace_period);
+    auto order = record::make_order(index, size(), caller_.pid, at.arguments_number, key,
+                                    s.stop_signal, s.grace_period);
+    order.daemonic = s.daemon;
+    return order;
 }
 
 void launcher::describe_texts(worker_order& into, const site& at, int index) const {

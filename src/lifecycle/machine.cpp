@@ -185,6 +185,12 @@ void machine::shorten(duration longest, time_point now) noexcept {
         deadline_ = std::min(*deadline_, saturating_add(now, longest));
 }
 
+void machine::drop_grace(time_point now) noexcept {
+    rules_.grace_period = duration{0};
+    if (state_ == state::stopping)
+        deadline_ = now;
+}
+
 const char* to_string(state s) noexcept {
     constexpr const char* names[state_count] = {"starting", "running", "noticing",
                                                 "stopping", "killing", "ended"};

@@ -72,6 +72,8 @@ public:
     /// From now on no step lasts longer than `longest`; the present one not longer than that from
     /// `now` on.
     void shorten(duration longest, time_point now) noexcept;
+    /// From now on SIGKILL follows the stop signal at once.
+    void drop_grace(time_point now) noexcept;
 
     state current() const noexcept { return state_; }
     /// When on(event::deadline) must be called; a call before that changes nothing.

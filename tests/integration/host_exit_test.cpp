@@ -105,6 +105,14 @@ TEST_CASE("host exit: workers that ignore SIGTERM delay it by the grace period, 
     CHECK(host.lived() < 25s);
 }
 
+TEST_CASE("host exit: daemonic workers are killed at once, whatever they ignore") {
+    leak_guard guard;
+    const auto host = run_host(guard, "daemon");
+    CHECK(host.outcome.status.success());
+    CHECK(host.left == "");
+    CHECK(host.lived() < 25s);  // not the grace period
+}
+
 TEST_CASE("host exit: a start that is under way is stopped too") {
     leak_guard guard;
     const auto host = run_host(guard, "starting");

@@ -30,6 +30,7 @@ constexpr int held = 9;
 constexpr int hears = 7;
 
 std::chrono::milliseconds grace = 30s;
+bool daemonic = false;
 
 // Statics that are constructed before the first spawn are destroyed after the library's hook.
 asio::io_context early_context;
@@ -49,7 +50,11 @@ cohort::group start(asio::io_context& io, int count, const char* first = ":") {
     cohort::async_spawn(
         io,
         cohort::command("sh", "-c", std::string(first) + "; echo >&7; exec 7>&-; exec sleep 1000"),
-        cohort::options(count).fd(pipe[1], hears).fd(held, held).grace_period(grace),
+        cohort::options(count)
+            .fd(pipe[1], hears)
+            .fd(held, held)
+            .grace_period(grace)
+            .daemon(daemonic),
         [&group](std::exception_ptr e, cohort::group g) {
             if (e)
                 std::rethrow_exception(e);
@@ -102,7 +107,8 @@ int live_and_return(std::string_view how) {
         std::atexit(spawn_while_exiting);  // before the hook is registered: runs after it
         prepared = cohort::spawn(cohort::command("sleep", 1000), cohort::options().fd(held, held));
     }
-    early_group = start(early_context, 2, how == "stubborn" ? "trap '' TERM" : ":");
+    daemonic = how == "daemon";
+    early_group = start(early_context, 2, how == "stubborn" || daemonic ? "trap '' TERM" : ":");
     tell_join(early_group);
     static asio::io_context late_context;  // destroyed before the hook runs
     static cohort::group late_group;

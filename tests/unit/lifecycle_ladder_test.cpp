@@ -245,6 +245,16 @@ TEST_CASE("lifecycle: shortened before it begins, the ladder has shorter steps")
                {9s, deadline, "send_kill -> killing until 17, 1 live"}});
 }
 
+TEST_CASE("lifecycle: without grace SIGKILL follows the stop signal at once, also on that step") {
+    machine m = after(usual, {worker_started, start_finished});
+    m.drop_grace(at(1s));
+    follow(m, {{1s, stop_asked, "send_stop_signal send_kill -> killing until 11, 1 live"}});
+    machine late = after(usual, {worker_started, start_finished});
+    CHECK(take(late, stop_asked, 1s) == "send_stop_signal -> stopping until 31, 1 live");
+    late.drop_grace(at(2s));
+    CHECK(take(late, deadline, 2s) == "send_kill -> killing until 12, 1 live");
+}
+
 TEST_CASE("lifecycle: shortened on a step, that step ends no later than that from now on") {
     machine m = after(usual, {worker_started, start_finished});
     CHECK(take(m, stop_asked, 1s) == "send_stop_signal -> stopping until 31, 1 live");
