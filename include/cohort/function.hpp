@@ -95,7 +95,7 @@ private:
 ///              worker's index, an int. What it returns is in `outcome::result<T>()`.
 /// @param args  converted here to the types of Fn's parameters and kept as values ("mnist" becomes
 /// a
-///              std::string); encoded when the group is started.
+///              std::string); encoded when the group is started (not for start_method::fork).
 /// @par Thread safety  safe.
 /// @par Source  spawn(fn, args) (seeds); differs: checked at compile time.
 template <auto Fn, class... Args>

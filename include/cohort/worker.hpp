@@ -12,7 +12,7 @@ namespace cohort {
 /// Runs the worker when this process is one; returns at once when it is not. Call it first in main.
 /// In a worker it runs the function and leaves by `exit(0)` when that has returned, by `exit(1)`
 /// when an exception left it (it is in the record that the parent reads). A second call returns at
-/// once.
+/// once. In the process that start_method::forkserver makes it serves, and never returns either.
 /// @param argc  of main
 /// @param argv  of main. argv[1] names the control file in a worker; given by hand, a line on
 /// stderr says so

@@ -113,8 +113,10 @@ std::optional<fork_server::failure> fork_server::start(const surroundings& where
         copy = sys::duplicate(pidfd_.get(), error);
     if (copy)
         reap_(std::move(copy));
-    else if (pidfd_)
+    else if (pidfd_) {
+        reap_(std::move(pidfd_));
         return failure{error, "a descriptor for the fork server"};
+    }
     if (result.failed != stage::none)
         return failure{{result.error, std::system_category()},
                        std::string("fork server: ") + to_string(result.failed)};

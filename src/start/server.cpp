@@ -10,6 +10,7 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <iostream>
@@ -95,15 +96,15 @@ bool server::set_up() {
 }
 
 bool server::preload(std::span<const worker::function_key> keys) {
-    const auto before = threads();
     try {
+        const auto before = keys.empty() ? 0 : threads();
         for (const auto& key : keys) {
             const auto* function = worker::find(key);
             if (function == nullptr)
                 throw std::runtime_error("the function is not in the program");
             function->invoke(0, {});
         }
-        if (threads() > before)
+        if (!keys.empty() && threads() > before)
             throw std::runtime_error(
                 "a thread was left running, of which workers would have no copy");
     } catch (...) {
@@ -172,6 +173,7 @@ void server::run_worker(const fork_request& request) {
 }  // namespace
 
 void serve(const worker::mark& connection) {
+    ::unsetenv("LD_BIND_NOW");  // it was for this program, not for those that a preload may run
     server self(connection.fd);
     if (!self.set_up())
         ::_exit(1);

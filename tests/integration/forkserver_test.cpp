@@ -11,6 +11,9 @@
 #include <csignal>
 #include <cstdlib>
 #include <map>
+#include <stdexcept>
+#include <thread>
+#include <utility>
 
 #include <poll.h>
 #include <sys/syscall.h>
@@ -21,7 +24,14 @@ namespace {
 
 std::vector<int> preloaded;  // in the server, so in its workers
 
-void preload_numbers() { preloaded = {1, 2, 3}; }
+void preload_numbers() {
+    const char* how = std::getenv("COHORT_TEST_PRELOAD");
+    if (how != nullptr && how == std::string("throw"))
+        throw std::runtime_error("no such model");
+    if (how != nullptr && how == std::string("thread"))
+        std::thread([] { sleep_until_killed(); }).detach();
+    preloaded = {1, 2, 3};
+}
 const bool asked_for [[maybe_unused]] = (cohort::forkserver_preload<preload_numbers>(), true);
 
 std::vector<int> what_was_preloaded(int) { return preloaded; }
@@ -100,6 +110,22 @@ TEST_CASE("forkserver: what was preloaded is there in every worker") {
     CHECK(preloaded.empty());
     for (const auto& worker : ended(cohort::function<what_was_preloaded>(), served(2)).outcomes)
         CHECK(worker.result<std::vector<int>>() == std::vector<int>{1, 2, 3});
+}
+
+TEST_CASE("forkserver: a preload that fails is an error of the start, until it does not") {
+    const std::pair<const char*, const char*> failures[] = {
+        {"throw", "forkserver_preload: std::runtime_error: no such model"},
+        {"thread", "forkserver_preload: std::runtime_error: a thread was left running"}};
+    for (const auto& [how, text] : failures) {
+        kill_server(server());
+        ::setenv("COHORT_TEST_PRELOAD", how, 1);
+        const auto error =
+            thrown_by<cohort::spawn_error>(cohort::function<what_was_preloaded>(), served(2));
+        ::unsetenv("COHORT_TEST_PRELOAD");
+        CHECK(std::string(error.what()).rfind(text, 0) == 0);
+        CHECK(error.stage() == "forkserver");
+    }
+    server();
 }
 
 TEST_CASE("forkserver: a worker leaves by its exit hooks, and its exit code is seen") {
@@ -214,6 +240,22 @@ TEST_CASE("forkserver: a start that is given up leaves none of the workers asked
         run_out(io);
         CHECK(started.calls() == 1);
     }
+}
+
+TEST_CASE("forkserver: a start that waits for a stopped server can be given up") {
+    const auto stopped = server();
+    ::kill(stopped, SIGSTOP);
+    asio::io_context io;
+    asio::cancellation_signal cancel;
+    completed<cohort::group> started;
+    cohort::async_spawn(io, cohort::function<who>(),
+                        served(3).kill_timeout(std::chrono::milliseconds(50)),
+                        started.into(cancel));
+    cancel.emit(asio::cancellation_type::terminal);
+    run_out(io);
+    CHECK(started.calls() == 1);
+    CHECK_FALSE(started.well());
+    CHECK(server() != stopped);
 }
 
 TEST_CASE("forkserver: a program that does not call worker_main is told so, and its server not") {
