@@ -50,12 +50,6 @@ void group_start::kill_in_flight() noexcept {
         (void)sys::send_signal(pidfd, SIGKILL);
 }
 
-void group_start::kill_server() noexcept {
-    // fork_server keeps it open for longer than this takes.
-    if (const int pidfd = slots_.server; pidfd >= 0)
-        (void)sys::send_signal(pidfd, SIGKILL);
-}
-
 void group_start::tell(start_report report, progress p) {
     auto shared =
         std::make_shared<start_report>(std::move(report));  // a task is copyable, a report is not

@@ -32,7 +32,7 @@ public:
     /// SIGKILL to a child that exists but has not executed yet.
     void kill_in_flight() noexcept;
     /// SIGKILL to the fork server, if that is what the start waits for: the last resort.
-    void kill_server() noexcept;
+    void kill_server() noexcept { slots_.server.give_up(); }
 
 private:
     void tell(start_report report, progress p);

@@ -43,10 +43,10 @@ struct start_report {
     std::vector<sys::unique_fd> unwanted;  // killed, or failed before a second try: to be reaped
 };
 
-/// What a start waits for, for another thread that is to end it: pidfds, or -1.
+/// What a start waits for, for another thread that is to end it.
 struct start_slots {
-    std::atomic<int> child = -1;   // see start_by_exec
-    std::atomic<int> server = -1;  // see fork_server
+    std::atomic<int> child = -1;  // a pidfd, see start_by_exec
+    start::server_wait server;
 };
 
 /// Turns a plan into starts: everything that is said about a worker becomes an exec_order here.

@@ -103,7 +103,7 @@ std::optional<start_failure> launcher::see_to_server(start_slots& slots) {
     where.affinity = caller_.affinity.empty() ? nullptr : caller_.affinity.data();
     where.affinity_size = caller_.affinity_size();
     where.parent = caller_.pid;
-    if (const auto failed = server_.ensure(where, slots.server))
+    if (const auto failed = server_.ensure(where, slots.child, slots.server))
         return server_failure(*failed);
     return std::nullopt;
 }

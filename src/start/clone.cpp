@@ -130,6 +130,8 @@ long clone_and_wait(clone_entry entry, descriptor_table table, const child_stack
 
 namespace {
 
+long result_of(long returned) noexcept { return returned < 0 ? -errno : returned; }
+
 /// What the C library does for the child in fork(3): its idea of its own thread's number, and of
 /// the robust mutexes that it holds.
 struct thread_facts {
@@ -158,19 +160,22 @@ long clone_sibling(clone_entry entry, int& pidfd, pid_t& forked) noexcept {
         args.pidfd = reinterpret_cast<std::uintptr_t>(&pidfd);
         args.parent_tid = reinterpret_cast<std::uintptr_t>(&forked);
         args.child_tid = static_cast<std::uint64_t>(facts.tid_address);
-        pid = ::syscall(SYS_clone3, &args, sizeof args);
+        pid = result_of(::syscall(SYS_clone3, &args, sizeof args));
     } else {
+        // This call has one place for both, and the number must not be missed. A pidfd opened
+        // afterwards means the child, which is not waited for before anybody knows of it.
+        flags = (flags & ~static_cast<std::uint64_t>(CLONE_PIDFD)) | CLONE_PARENT_SETTID;
 #if defined(__x86_64__)
-        pid = ::syscall(SYS_clone, flags, nullptr, &pidfd, facts.tid_address, 0);
+        pid = result_of(::syscall(SYS_clone, flags, nullptr, &forked, facts.tid_address, 0));
 #else
-        pid = ::syscall(SYS_clone, flags, nullptr, &pidfd, 0, facts.tid_address);
+        pid = result_of(::syscall(SYS_clone, flags, nullptr, &forked, 0, facts.tid_address));
 #endif
         if (pid > 0)
-            forked = static_cast<pid_t>(pid);
+            pidfd = static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
     }
     if (pid == 0)
         ::syscall(SYS_set_robust_list, facts.robust_list, facts.robust_length);
-    return pid < 0 ? -errno : pid;
+    return pid;
 }
 
 }  // namespace cohort::start

@@ -37,9 +37,8 @@ long clone_and_wait(clone_entry entry, descriptor_table table, const child_stack
 
 /// As fork(3) for a process with one thread, but the child is one of this process' own parent,
 /// which can wait for it: CLONE_PARENT. Handlers of pthread_atfork do not run.
-/// @param pidfd   where the kernel writes it, close-on-exec
-/// @param forked  where the kernel writes the child's number before the child runs (by clone3; else
-///                this process does, later)
+/// @param pidfd   close-on-exec; -1 when it could not be had, by the legacy call
+/// @param forked  where the kernel writes the child's number before the child runs
 /// @return 0 in the child, else its pid or the negative errno
 long clone_sibling(clone_entry entry, int& pidfd, pid_t& forked) noexcept;
 

@@ -25,18 +25,6 @@ namespace {
 
 constexpr int connection_number = 60;  // in the server
 
-/// While it lives, another thread may end the server that this one waits for.
-class exposed {
-public:
-    exposed(std::atomic<int>& slot, int pidfd) noexcept : slot_(slot) { slot_ = pidfd; }
-    exposed(const exposed&) = delete;
-    exposed& operator=(const exposed&) = delete;
-    ~exposed() { slot_ = -1; }
-
-private:
-    std::atomic<int>& slot_;
-};
-
 std::error_code last_error() noexcept { return {errno, std::system_category()}; }
 
 bool ended(int pidfd) noexcept {
@@ -53,6 +41,29 @@ exec_result refused(int error) {
 
 }  // namespace
 
+void server_wait::give_up() noexcept {
+    given_up_ = true;
+    // fork_server keeps it open for longer than this takes.
+    if (const int pidfd = pidfd_; pidfd >= 0)
+        (void)!!sys::send_signal(pidfd, SIGKILL);
+}
+
+/// While it lives, another thread may end the server that this one waits for.
+class fork_server::exposed {
+public:
+    exposed(server_wait& wait, int pidfd) noexcept : wait_(wait) {
+        wait_.pidfd_ = pidfd;
+        if (wait_.given_up_)
+            wait_.give_up();
+    }
+    exposed(const exposed&) = delete;
+    exposed& operator=(const exposed&) = delete;
+    ~exposed() { wait_.pidfd_ = -1; }
+
+private:
+    server_wait& wait_;
+};
+
 fork_server::fork_server(std::function<void(sys::unique_fd)> reap) : reap_(std::move(reap)) {}
 
 fork_server::identity fork_server::identity::now() noexcept {
@@ -68,22 +79,24 @@ bool fork_server::alive() noexcept {
 }
 
 std::optional<fork_server::failure> fork_server::ensure(const surroundings& where,
-                                                        std::atomic<int>& slot) {
+                                                        std::atomic<int>& pidfd_slot,
+                                                        server_wait& wait) {
     const std::lock_guard lock(mutex_);
     if (alive())
         return std::nullopt;
     // A server of another user is still good for what it was asked before.
-    while (connection_ && !asked_.empty() && hear(slot)) {
+    while (connection_ && !asked_.empty() && hear(wait)) {
     }
     note_death();
-    auto failed = start(where, slot);
+    auto failed = start(where, pidfd_slot, wait);
     if (failed)
         note_death();
     return failed;
 }
 
 std::optional<fork_server::failure> fork_server::start(const surroundings& where,
-                                                       std::atomic<int>& slot) {
+                                                       std::atomic<int>& pidfd_slot,
+                                                       server_wait& wait) {
     sys::unique_fd theirs;
     if (const auto error = sys::make_socket_pair(connection_, theirs))
         return failure{error, "socketpair for the fork server"};
@@ -104,8 +117,8 @@ std::optional<fork_server::failure> fork_server::start(const surroundings& where
     order.affinity_size = where.affinity_size;
     order.parent_death_signal = SIGKILL;
     order.parent = where.parent;
-    auto result = start_by_exec(order, slot);
-    slot = -1;
+    auto result = start_by_exec(order, pidfd_slot);
+    pidfd_slot = -1;
     previous_pidfd_ = std::exchange(pidfd_, std::move(result.pidfd));
     ++generation_;
     sys::unique_fd copy;
@@ -122,10 +135,10 @@ std::optional<fork_server::failure> fork_server::start(const surroundings& where
                        std::string("fork server: ") + to_string(result.failed)};
     started_as_ = identity::now();
     theirs.reset();
-    return introduce(slot);
+    return introduce(wait);
 }
 
-std::optional<fork_server::failure> fork_server::introduce(std::atomic<int>& slot) {
+std::optional<fork_server::failure> fork_server::introduce(server_wait& wait) {
     std::error_code error;
     const auto ledger = sys::make_memfd("cohort-ledger", error);
     if (!error && ::ftruncate(ledger.get(), sizeof *ledger_) != 0)
@@ -150,7 +163,7 @@ std::optional<fork_server::failure> fork_server::introduce(std::atomic<int>& slo
     std::memcpy(message.data(), &setup, sizeof setup);
     std::memcpy(message.data() + sizeof setup, keys.data(), keys.size() * sizeof keys[0]);
     const int sent = ledger.get();
-    const exposed waiting(slot, pidfd_.get());
+    const exposed waiting(wait, pidfd_.get());
     error = sys::send_message(connection_.get(), message, std::span(&sent, 1));
     const char* text = "worker_main was not reached in the fork server: call it first in main";
     while (!error) {
@@ -192,9 +205,9 @@ std::optional<server_answer> fork_server::receive(std::vector<sys::unique_fd>& d
 }
 
 /// Takes one answer in. @return false: there is no server any more
-bool fork_server::hear(std::atomic<int>& slot) {
+bool fork_server::hear(server_wait& wait) {
     std::vector<sys::unique_fd> descriptors;
-    const exposed waiting(slot, pidfd_.get());
+    const exposed waiting(wait, pidfd_.get());
     if (const auto answer = receive(descriptors)) {
         note_answer(*answer, std::move(descriptors));
         return true;
@@ -204,7 +217,7 @@ bool fork_server::hear(std::atomic<int>& slot) {
 }
 
 std::error_code fork_server::ask(int book, fork_request order, std::span<const int> descriptors,
-                                 ticket& asked, std::atomic<int>& slot) {
+                                 ticket& asked, server_wait& wait) {
     const auto gone = std::make_error_code(std::errc::broken_pipe);
     std::vector<int> all{book};
     all.insert(all.end(), descriptors.begin(), descriptors.end());
@@ -212,7 +225,7 @@ std::error_code fork_server::ask(int book, fork_request order, std::span<const i
     // Sockets of this kind hold ten messages (net.unix.max_dgram_qlen): no more are under way, in
     // either direction, so that the two never wait for each other.
     while (connection_ && asked_.size() >= most_under_way)
-        hear(slot);
+        hear(wait);
     if (!connection_)
         return gone;
     asked = {generation_, ++last_number_};
@@ -225,14 +238,14 @@ std::error_code fork_server::ask(int book, fork_request order, std::span<const i
     return error;
 }
 
-std::optional<exec_result> fork_server::take(const ticket& asked, std::atomic<int>& slot) {
+std::optional<exec_result> fork_server::take(const ticket& asked, server_wait& wait) {
     const std::lock_guard lock(mutex_);
     for (;;) {
         if (auto found = answered_.extract(asked); !found.empty())
             return std::move(found.mapped());
         if (asked.server != generation_ || !connection_)
             return std::nullopt;
-        hear(slot);
+        hear(wait);
     }
 }
 

@@ -20,6 +20,18 @@
 
 namespace cohort::start {
 
+/// One start's waiting for the server, as another thread may look at it, and end it.
+class server_wait {
+public:
+    /// SIGKILL to the server, if that is what is waited for, now or later.
+    void give_up() noexcept;
+
+private:
+    friend class fork_server;
+    std::atomic<int> pidfd_ = -1;
+    std::atomic<bool> given_up_ = false;
+};
+
 /// The application's side of its fork server: a process with one thread, in which the program is
 /// executed once, and that makes workers as copies of itself. They are children of the application.
 ///
@@ -52,22 +64,25 @@ public:
         friend auto operator<=>(const ticket&, const ticket&) = default;
     };
 
-    // All of them are for starter threads, and block while the server does: `slot` holds its pidfd
-    // then, or -1, so that another thread can end that.
+    // All of them are for starter threads, and block while the server does.
 
     /// Sees to it that a server runs. Preloads run in it before this returns.
-    std::optional<failure> ensure(const surroundings& where, std::atomic<int>& slot);
+    /// @param pidfd_slot  see start_by_exec
+    std::optional<failure> ensure(const surroundings& where, std::atomic<int>& pidfd_slot,
+                                  server_wait& wait);
     /// Asks for a worker. @param order  in the file `book`, at an offset; descriptors: as packed
     /// @return EPIPE: there is no server any more
     std::error_code ask(int book, fork_request order, std::span<const int> descriptors,
-                        ticket& asked, std::atomic<int>& slot);
+                        ticket& asked, server_wait& wait);
     /// How many requests may be asked ahead of the answers.
     static constexpr int most_under_way = 8;
     /// The worker of a request, whose own start has only begun; or why there is none. Empty: the
     /// server has died and not made it; ask again.
-    std::optional<exec_result> take(const ticket& asked, std::atomic<int>& slot);
+    std::optional<exec_result> take(const ticket& asked, server_wait& wait);
 
 private:
+    class exposed;
+
     /// What its workers have from it, and must have in common with the application.
     struct identity {
         uid_t users[3] = {};
@@ -78,10 +93,11 @@ private:
         bool operator==(const identity&) const = default;
     };
 
-    std::optional<failure> start(const surroundings& where, std::atomic<int>& slot);
-    std::optional<failure> introduce(std::atomic<int>& slot);
+    std::optional<failure> start(const surroundings& where, std::atomic<int>& pidfd_slot,
+                                 server_wait& wait);
+    std::optional<failure> introduce(server_wait& wait);
     std::optional<server_answer> receive(std::vector<sys::unique_fd>& descriptors);
-    bool hear(std::atomic<int>& slot);
+    bool hear(server_wait& wait);
     void note_answer(const server_answer& answer, std::vector<sys::unique_fd> descriptors);
     void note_death();
     bool alive() noexcept;

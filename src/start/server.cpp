@@ -148,7 +148,8 @@ void server::fork_worker(const fork_request& request) {
     if (pid < 0)
         return tell({answer_kind::refused, 0, static_cast<std::int32_t>(-pid), {}});
     const sys::unique_fd owned(pidfd);
-    tell({answer_kind::forked, static_cast<std::int32_t>(pid), 0, {}}, std::span(&pidfd, 1));
+    tell({answer_kind::forked, static_cast<std::int32_t>(pid), 0, {}},
+         std::span(&pidfd, owned ? 1 : 0));
 }
 
 void server::run_worker(const fork_request& request) {
