@@ -3,18 +3,22 @@
 // plan.
 #include "sections.hpp"
 
+#include <cohort/worker.hpp>
+
 #include <fmt/core.h>
 
 #include <exception>
 
 int main(int argc, char** argv) {
+    cohort::worker_main(argc, argv);
     try {
         const std::string section = argc > 1 ? argv[1] : "";
         const bench::arguments words(argc > 2 ? argc - 2 : 0, argv + 2);
         const std::map<std::string, void (*)(const bench::arguments&)> sections = {
             {"short_lived", bench::short_lived},
             {"scale", bench::scale},
-            {"latency", bench::latency}};
+            {"latency", bench::latency},
+            {"methods", bench::methods}};
         const auto found = sections.find(section);
         if (found == sections.end())
             throw std::invalid_argument("no such section: " + section);

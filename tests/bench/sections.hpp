@@ -16,4 +16,7 @@ void scale(const arguments&);
 /// peer=cohort|epoll program= workers= runs=   with one worker: its exit; with more: a failure
 void latency(const arguments&);
 
+/// peer=spawn|fork|forkserver workers= runs= memory=<MiB>   request to inside of the function
+void methods(const arguments&);
+
 }  // namespace bench

@@ -6,11 +6,13 @@ import argparse
 import latency
 import machine
 import measure
+import methods
 import scale
 import short_lived
 import wanted
 
-SECTIONS = {"short_lived": short_lived.run, "scale": scale.run, "latency": latency.run}
+SECTIONS = {"short_lived": short_lived.run, "scale": scale.run, "latency": latency.run,
+            "methods": methods.run}
 
 
 def main():

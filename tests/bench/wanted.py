@@ -22,6 +22,10 @@ def report(facts):
     for key, value in facts.items():
         if key[0] == "failure":
             hold(f"failure to first signal, us, {key[1]} workers", value, 1000)
+        if key[0] == "inside" and key[1] == "forkserver" and key[2][1] == 1:
+            parent, _ = key[2]
+            hold(f"fork server, request to inside, us, parent: {parent}", value, 300)
+            hold(f"the same / spawn, parent: {parent}", value / facts["inside", "spawn", key[2]], 1 / 6)
     measure.print_table("Wanted of cohort", ["", "measured", "at most", "holds", "remark"], rows)
 
 
