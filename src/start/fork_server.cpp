@@ -51,14 +51,12 @@ void server_wait::give_up() noexcept {
 /// While it lives, another thread may end the server that this one waits for.
 class fork_server::exposed {
 public:
-    exposed(server_wait& wait, int pidfd) noexcept : wait_(wait) {
-        wait_.pidfd_ = pidfd;
-        if (wait_.given_up_)
-            wait_.give_up();
-    }
+    exposed(server_wait& wait, int pidfd) noexcept : wait_(wait) { wait_.pidfd_ = pidfd; }
     exposed(const exposed&) = delete;
     exposed& operator=(const exposed&) = delete;
     ~exposed() { wait_.pidfd_ = -1; }
+    /// Asked after the pidfd is there to be seen: give_up() misses neither of the two.
+    bool in_vain() const noexcept { return wait_.given_up_; }
 
 private:
     server_wait& wait_;
@@ -82,11 +80,15 @@ std::optional<fork_server::failure> fork_server::ensure(const surroundings& wher
                                                         std::atomic<int>& pidfd_slot,
                                                         server_wait& wait) {
     const std::lock_guard lock(mutex_);
+    const failure given_up{std::make_error_code(std::errc::operation_canceled), "fork server"};
+    if (wait.given_up_)
+        return given_up;
     if (alive())
         return std::nullopt;
     // A server of another user is still good for what it was asked before.
-    while (connection_ && !asked_.empty() && hear(wait)) {
-    }
+    while (connection_ && !asked_.empty())
+        if (!hear(wait))
+            return given_up;
     note_death();
     auto failed = start(where, pidfd_slot, wait);
     if (failed)
@@ -165,6 +167,8 @@ std::optional<fork_server::failure> fork_server::introduce(server_wait& wait) {
     const int sent = ledger.get();
     const exposed waiting(wait, pidfd_.get());
     error = sys::send_message(connection_.get(), message, std::span(&sent, 1));
+    if (waiting.in_vain())
+        error = std::make_error_code(std::errc::operation_canceled);
     const char* text = "worker_main was not reached in the fork server: call it first in main";
     while (!error) {
         std::vector<sys::unique_fd> none;
@@ -204,16 +208,17 @@ std::optional<server_answer> fork_server::receive(std::vector<sys::unique_fd>& d
     }
 }
 
-/// Takes one answer in. @return false: there is no server any more
+/// Takes one answer in, or finds that there is no server any more. @return false: given up
 bool fork_server::hear(server_wait& wait) {
     std::vector<sys::unique_fd> descriptors;
     const exposed waiting(wait, pidfd_.get());
-    if (const auto answer = receive(descriptors)) {
+    if (waiting.in_vain())
+        return false;
+    if (const auto answer = receive(descriptors))
         note_answer(*answer, std::move(descriptors));
-        return true;
-    }
-    note_death();
-    return false;
+    else
+        note_death();
+    return true;
 }
 
 std::error_code fork_server::ask(int book, fork_request order, std::span<const int> descriptors,
@@ -225,7 +230,8 @@ std::error_code fork_server::ask(int book, fork_request order, std::span<const i
     // Sockets of this kind hold ten messages (net.unix.max_dgram_qlen): no more are under way, in
     // either direction, so that the two never wait for each other.
     while (connection_ && asked_.size() >= most_under_way)
-        hear(wait);
+        if (!hear(wait))
+            return std::make_error_code(std::errc::operation_canceled);
     if (!connection_)
         return gone;
     asked = {generation_, ++last_number_};
@@ -245,7 +251,10 @@ std::optional<exec_result> fork_server::take(const ticket& asked, server_wait& w
             return std::move(found.mapped());
         if (asked.server != generation_ || !connection_)
             return std::nullopt;
-        hear(wait);
+        if (!hear(wait)) {
+            unwanted_.insert(asked);
+            return refused(ECANCELED);
+        }
     }
 }
 
@@ -256,7 +265,8 @@ void fork_server::note_answer(const server_answer& answer,
     const auto asked = asked_.front();
     asked_.pop_front();
     if (answer.kind != answer_kind::forked) {
-        answered_.emplace(asked, refused(answer.error));
+        if (unwanted_.erase(asked) == 0)
+            answered_.emplace(asked, refused(answer.error));
         return;
     }
     last_told_ = answer.pid;
@@ -270,6 +280,11 @@ void fork_server::note_answer(const server_answer& answer,
         sys::reap_by_number(answer.pid);
         result = refused(error.value());
     }
+    if (result.pidfd && unwanted_.erase(asked) != 0) {
+        (void)!!sys::send_signal(result.pidfd.get(), SIGKILL);
+        reap_(std::move(result.pidfd));
+        return;
+    }
     answered_.emplace(asked, std::move(result));
 }
 
@@ -282,6 +297,7 @@ void fork_server::note_death() {
         ::munmap(std::exchange(ledger_, nullptr), sizeof *ledger_);
     }
     asked_.clear();
+    unwanted_.clear();
     connection_.reset();  // one that lives ends by this
 }
 

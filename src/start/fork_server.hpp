@@ -12,6 +12,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <system_error>
 #include <vector>
@@ -23,7 +24,7 @@ namespace cohort::start {
 /// One start's waiting for the server, as another thread may look at it, and end it.
 class server_wait {
 public:
-    /// SIGKILL to the server, if that is what is waited for, now or later.
+    /// SIGKILL to the server, if it is waited for now; from here on this start waits no more.
     void give_up() noexcept;
 
 private:
@@ -114,6 +115,7 @@ private:
     pid_t last_told_ = 0;
     std::deque<ticket> asked_;  // not answered yet, in order
     std::map<ticket, exec_result> answered_;
+    std::set<ticket> unwanted_;  // asked, but nobody will take them
 };
 
 }  // namespace cohort::start
