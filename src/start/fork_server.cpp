@@ -11,13 +11,16 @@
 #include "worker/mark.hpp"
 
 #include <cerrno>
+#include <climits>
 #include <csignal>
 #include <cstring>
 #include <utility>
 
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <poll.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 namespace cohort::start {
@@ -294,6 +297,8 @@ void fork_server::note_death() {
         const pid_t forked = __atomic_load_n(&ledger_->forked, __ATOMIC_ACQUIRE);
         if (!asked_.empty() && forked != 0 && forked != last_told_)
             note_answer({answer_kind::forked, forked, 0, {}}, {});
+        __atomic_store_n(&ledger_->released, UINT32_MAX, __ATOMIC_RELEASE);
+        ::syscall(SYS_futex, &ledger_->released, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
         ::munmap(std::exchange(ledger_, nullptr), sizeof *ledger_);
     }
     asked_.clear();

@@ -49,6 +49,9 @@ struct server_answer {
 /// runs. What the server made and could not tell any more is found by it.
 struct server_ledger {
     pid_t forked = 0;
+    /// How many children may go on. Where the kernel gives a pidfd only afterwards they wait for
+    /// it: it means the child for certain only while that has not ended.
+    std::uint32_t released = 0;
 };
 
 /// An order on its way: its text, and the descriptors that it speaks of.

@@ -9,6 +9,8 @@
 #include "worker/report.hpp"
 
 #include <cerrno>
+#include <climits>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -19,7 +21,10 @@
 #include <string>
 
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 namespace cohort::start {
@@ -46,6 +51,8 @@ private:
     void tell(server_answer answer, std::span<const int> descriptors = {});
     bool preload(std::span<const worker::function_key> keys);
     void fork_worker(const fork_request& request);
+    void release(std::uint32_t children);
+    void await_release(pid_t parent);
     [[noreturn]] void run_worker(const fork_request& request);
 
     const int connection_;
@@ -54,6 +61,7 @@ private:
     std::vector<sys::unique_fd> received_;
     start_tier tier_;
     server_ledger* ledger_ = nullptr;
+    std::uint32_t forked_ = 0;
 };
 
 bool server::receive(std::size_t at_least) {
@@ -139,15 +147,37 @@ void server::answer_requests() {
     ::_exit(0);
 }
 
+void server::release(std::uint32_t children) {
+    __atomic_store_n(&ledger_->released, children, __ATOMIC_RELEASE);
+    if (!tier_.clone3)
+        ::syscall(SYS_futex, &ledger_->released, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+}
+
+void server::await_release(pid_t parent) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (::getppid() != parent)
+        ::_exit(127);
+    for (;;) {
+        const auto released = __atomic_load_n(&ledger_->released, __ATOMIC_ACQUIRE);
+        if (released >= forked_)
+            return;
+        ::syscall(SYS_futex, &ledger_->released, FUTEX_WAIT, released, nullptr, nullptr, 0);
+    }
+}
+
 void server::fork_worker(const fork_request& request) {
     int pidfd = -1;
+    ++forked_;
     const long pid = clone_sibling(tier_.clone3 ? clone_entry::clone3 : clone_entry::legacy, pidfd,
                                    ledger_->forked);
     if (pid == 0)
         run_worker(request);
-    if (pid < 0)
+    if (pid < 0) {
+        --forked_;
         return tell({answer_kind::refused, 0, static_cast<std::int32_t>(-pid), {}});
+    }
     const sys::unique_fd owned(pidfd);
+    release(ledger_->released + 1);
     tell({answer_kind::forked, static_cast<std::int32_t>(pid), 0, {}},
          std::span(&pidfd, owned ? 1 : 0));
 }
@@ -163,6 +193,8 @@ void server::run_worker(const fork_request& request) {
         descriptors.push_back(received_[i].get());
     unpacked_order unpacked;
     unpack(text, descriptors, unpacked);
+    if (!tier_.clone3)
+        await_release(unpacked.order.parent);
     for (const int fd : unpacked.closed)
         ::close(fd);
     if (unpacked.process_group != 0)
