@@ -240,8 +240,14 @@ std::error_code fork_server::ask(int book, fork_request order, std::span<const i
     asked = {generation_, ++last_number_};
     const auto error =
         sys::send_message(connection_.get(), std::as_bytes(std::span(&order, 1)), all);
-    if (error == std::errc::connection_reset)
+    if (error == std::errc::broken_pipe || error == std::errc::connection_reset) {
+        // Its end of the connection goes a little before it is seen to have ended: to the last
+        // answer, so that the next attempt finds no server.
+        while (connection_)
+            if (!hear(wait))
+                return std::make_error_code(std::errc::operation_canceled);
         return gone;
+    }
     if (!error)
         asked_.push_back(asked);
     return error;
