@@ -29,7 +29,7 @@ public:
     capability start;          ///< how a child is made
     capability descriptors;    ///< how a child is kept from inheriting descriptors
     capability stolen_status;  ///< whether a status that somebody else took can be read back
-    capability tree;           ///< how the rest of a worker's process group is ended
+    capability tree;           ///< how what workers have started is ended
     capability parent_death;   ///< how workers end when this process dies
     std::string warning;       ///< words of COHORT_FORCE that mean nothing; empty: none
 
@@ -38,7 +38,7 @@ public:
 };
 
 /// Probes once, at the first call or the first spawn. COHORT_FORCE, a comma list of epoll,
-/// legacy_clone, no_close_range, pgid and no_pidfd_info, forces lower tiers.
+/// legacy_clone, no_close_range, no_cgroup, pgid and no_pidfd_info, forces lower tiers.
 /// @par Thread safety  safe.
 COHORT_API host_capabilities capabilities();
 

@@ -9,6 +9,7 @@
 #include <chrono>
 #include <concepts>
 #include <set>
+#include <string>
 #include <utility>
 
 namespace cohort {
@@ -94,6 +95,17 @@ public:
     /// the terminal's Ctrl-C does not reach it) or stays in the caller's. Default
     /// process_group::own.
     options& process_group(cohort::process_group group);
+
+    /// Whether the group gets a cgroup (version 2) of its own. What its workers start, and what
+    /// that starts, is killed at the end of the group then, also what made a session of its own
+    /// (setsid, double fork). No controller is needed or changed. Default cgroup::automatic: below
+    /// the cgroup of this process where that can be had, else silently none; none either with
+    /// process_group::inherit, which leaves alone what workers start. capabilities() says whether.
+    options& cgroup(cohort::cgroup choice);
+    /// The same below this directory of a cgroup file system, with any process_group. A start that
+    /// can't have it fails: spawn_error, stage "cgroup".
+    /// @throws std::invalid_argument  the path is not absolute, or has a NUL
+    options& cgroup(std::string directory);
 
     /// The same in every setting. @par Thread safety  as an int.
     friend bool operator==(const options&, const options&) = default;

@@ -2,6 +2,7 @@
 #include <cohort/capabilities.hpp>
 
 #include "reactor/reactor.hpp"
+#include "start/leaves.hpp"
 #include "sys/tiers.hpp"
 
 #include <fmt/format.h>
@@ -30,6 +31,22 @@ sys::tier_choice ring_choice(const sys::tiers& tiers) {
     return {works, std::move(reason)};
 }
 
+/// A worker's process group ends with the worker in any case; with a leaf, the rest with the group.
+capability tree_of(const sys::tiers& tiers) {
+    std::string directory;
+    const auto leaf = start::probe_leaf(directory);
+    auto tree = choose(
+        "tree", tiers.pidfd_group, {"pidfd group signal", "a worker's process group ends with it"},
+        {"kill(-pgid)", "the same, unless another waiter takes the worker's status"});
+    if (leaf.best) {
+        tree.tier = "cgroup, " + tree.tier;
+        tree.guarantee += "; all that workers started ends with the group";
+    } else {
+        tree.reason = leaf.reason + (tree.reason.empty() ? "" : "; ") + tree.reason;
+    }
+    return tree;
+}
+
 host_capabilities probe() {
     const auto& tiers = sys::current_tiers();
     host_capabilities host;
@@ -47,9 +64,7 @@ host_capabilities probe() {
     host.stolen_status =
         choose("stolen status", tiers.pidfd_info, {"PIDFD_GET_INFO", "read back from the kernel"},
                {"lost", "a status that another waiter took is reported as lost"});
-    host.tree = choose(
-        "tree", tiers.pidfd_group, {"pidfd group signal", "a worker's process group ends with it"},
-        {"kill(-pgid)", "the same, unless another waiter takes the worker's status"});
+    host.tree = tree_of(tiers);
     host.parent_death = {"parent death", "parent-death signal", "",
                          "workers end with this process, however it dies"};
     if (!tiers.unknown_forced.empty())

@@ -5,6 +5,7 @@
 #include "engine/reaper.hpp"
 #include "engine/starters.hpp"
 #include "start/fork_server.hpp"
+#include "start/leaves.hpp"
 #include "sys/fork_mark.hpp"
 
 #include <cohort/detail/engine.hpp>
@@ -54,6 +55,7 @@ public:
     engine& loop() noexcept { return engine_; }
     reaper& children() noexcept { return reaper_; }
     start::fork_server& forks() noexcept { return fork_server_; }
+    start::leaves& leaves() noexcept { return leaves_; }
 
     /// Hands a start to the starter threads, and watches that none hangs them. Wakes the engine
     /// only if the start has to wait: its report will.
@@ -91,6 +93,7 @@ private:
     reaper reaper_;
     starters starters_;
     start::fork_server fork_server_;
+    start::leaves leaves_;
     std::atomic<bool> watching_starters_ = false;
     std::set<live_group*> groups_;
     std::vector<task> when_empty_;

@@ -26,6 +26,7 @@ bool group_start::step() noexcept {
                           "memory"};
     }
     const bool more = report.index >= 0 && !report.failure && next_ < launch_->size() && !held_;
+    report.leaf = launch_->leaf();
     if (!more) {
         report.unwanted = launch_->withdraw(slots_);
         launch_

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "group/group_state.hpp"
 
-#include "start/exec.hpp"
-#include "sys/pidfd.hpp"
+#include "group/leaf_end.hpp"
 
 #include <cohort/detail/duration.hpp>
 #include <cohort/errors.hpp>
@@ -15,12 +14,6 @@
 namespace cohort::detail {
 
 namespace {
-
-using namespace std::chrono_literals;
-
-// How often a start that is to be given up gets its SIGKILL again: the child may not have existed
-// the last time.
-constexpr auto press_interval = 10ms;
 
 lifecycle::rules rules_of(const group_settings& s) {
     lifecycle::rules r;
@@ -37,20 +30,14 @@ std::shared_ptr<const group_settings> without_placement(group_settings settings)
     return std::make_shared<const group_settings>(std::move(settings));
 }
 
-completion with(completion::kind what) {
-    completion result;
-    result.what = what;
-    return result;
-}
-
 }  // namespace
 
 group_state::group_state(engine::host& home, spawn_plan plan, group_room::caller from)
     : home_(home), settings_(without_placement(plan.settings)),
       kind_(plan.calls_function() ? group_room::record_kind::control_file
                                   : group_room::record_kind::error_file),
-      board_(settings_->nprocs),
-      launcher_(group_room::launcher(std::move(plan), std::move(from), home.forks())),
+      board_(settings_->nprocs), launcher_(group_room::launcher(std::move(plan), std::move(from),
+                                                                home.forks(), home.leaves())),
       machine_(rules_of(*settings_)), verdicts_(static_cast<std::size_t>(settings_->nprocs)),
       end_waiters_(home), next_waiters_(home) {}
 
@@ -136,101 +123,6 @@ void group_state::signal(int signo) {
         worker->signal(signo);
 }
 
-// --- the start ---
-
-void group_state::start_reported(group_room::start_report report,
-                                 group_room::group_start::progress p) {
-    const bool over = p == group_room::group_start::progress::over;
-    for (auto& unwanted : report.unwanted)
-        reap_failed_start(std::move(unwanted));
-    if (abandoned_) {
-        if (report.pidfd) {
-            (void)sys::send_signal(report.pidfd.get(), SIGKILL);
-            home_.children().adopt(std::move(report.pidfd));
-        }
-        return;
-    }
-    const bool killed_by_us = held_ && report.pidfd && !start::has_executed(report.pidfd.get());
-    if (report.failure || killed_by_us) {
-        reap_failed_start(std::move(report.pidfd));
-        // Once held, a start that comes to nothing is no error.
-        return start_is_over(held_ ? std::nullopt : std::move(report.failure));
-    }
-    if (report.index >= 0)
-        add_worker(std::move(report));
-    if (over)
-        start_is_over(std::nullopt);
-}
-
-void group_state::reap_failed_start(sys::unique_fd pidfd) {
-    if (!pidfd)
-        return;
-    ++unreaped_starts_;
-    home_.children().adopt(std::move(pidfd), [self = shared_from_this()] {
-        --self->unreaped_starts_;
-        self->finish();
-    });
-}
-
-void group_state::start_is_over(std::optional<group_room::start_failure> failure) {
-    const auto keep = shared_from_this();
-    start_failure_ = std::move(failure);
-    happen(start_failure_ ? event::start_failed : event::start_finished);
-    if (!start_failure_ && !held_)
-        complete_start(with(completion::kind::done));
-}
-
-void group_state::add_worker(group_room::start_report report) {
-    const int index = report.index;
-    board_.note_start(index, report.pid);
-    auto worker = std::make_shared<group_room::worker_process>(
-        home_,
-        group_room::worker_process::birth{index, report.pid, std::move(report.pidfd),
-                                          std::move(report.record), report.started},
-        settings_, kind_);
-    workers_.emplace(index, worker);
-    worker->await_end([self = shared_from_this()](group_room::worker_end end) {
-        self->worker_ended(std::move(end));
-    });
-    happen(event::worker_started);
-}
-
-void group_state::hold_start() {
-    if (std::exchange(held_, true))
-        return;
-    start_->hold();
-    give_up_start_at_ = saturating_add(std::chrono::steady_clock::now(), settings_->kill_timeout);
-    press_held_start();
-}
-
-void group_state::press_held_start() {
-    if (machine_.start_is_over() || abandoned_)
-        return;
-    const auto now = std::chrono::steady_clock::now();
-    if (now >= give_up_start_at_)
-        return abandon_start();
-    start_->kill_in_flight();
-    home_.loop().timer().at(now + press_interval,
-                            [self = shared_from_this()] { self->press_held_start(); });
-}
-
-void group_state::abandon_start() {
-    if (machine_.start_is_over() || std::exchange(abandoned_, true))
-        return;
-    start_->kill_server();
-    home_.give_up(*start_);
-    const int index =
-        board_.alive() + static_cast<int>(ended_.size());  // all before it have started
-    start_failure_ = {std::make_error_code(std::errc::timed_out),
-                      "a start that hangs in the kernel", index, "exec"};
-    happen(event::start_failed);
-}
-
-void group_state::complete_start(completion result) {
-    if (start_operation_)
-        home_.deliver(*std::exchange(start_operation_, std::nullopt), std::move(result));
-}
-
 // --- the workers ---
 
 void group_state::worker_ended(group_room::worker_end end) {
@@ -303,13 +195,28 @@ void group_state::arm_deadline() {
 }
 
 void group_state::give_up() {
+    gave_up_ = true;
     for (auto& [index, worker] : std::exchange(workers_, {}))
         publish(worker->abandon());
     abandon_start();
 }
 
+bool group_state::leaf_has_ended() {
+    if (leaf_) {
+        // What could not be killed until now is not waited for anew.
+        const auto now = std::chrono::steady_clock::now();
+        const auto until = gave_up_ ? now : saturating_add(now, settings_->kill_timeout);
+        ending_leaf_ = !group_room::end_leaf(home_.loop(), std::exchange(leaf_, nullptr), until,
+                                             [self = shared_from_this()] {
+                                                 self->ending_leaf_ = false;
+                                                 self->finish();
+                                             });
+    }
+    return !ending_leaf_;
+}
+
 void group_state::finish() {
-    if (!end_reported_ || unreaped_starts_ > 0 || !self_)
+    if (!end_reported_ || unreaped_starts_ > 0 || !self_ || !leaf_has_ended())
         return;
     auto end = std::make_shared<group_end>();
     end->stopped = machine_.stop_was_asked();
@@ -327,15 +234,15 @@ void group_state::finish() {
     }
     board_.close(end);
     if (start_failure_) {
-        auto failed = with(completion::kind::failed);
+        auto failed = completion_of(completion::kind::failed);
         failed.error =
             std::make_exception_ptr(spawn_error(start_failure_->code, start_failure_->text,
                                                 start_failure_->index, start_failure_->stage));
         complete_start(std::move(failed));
     } else if (held_) {
-        complete_start(with(completion::kind::aborted));
+        complete_start(completion_of(completion::kind::aborted));
     } else {
-        complete_start(with(completion::kind::done));
+        complete_start(completion_of(completion::kind::done));
     }
     completion done;
     done.end = std::move(end);

@@ -66,6 +66,7 @@ private:
     void press_held_start();
     void abandon_start();
     void give_up();
+    bool leaf_has_ended();
     void finish();
     void complete_start(completion result);
 
@@ -89,6 +90,9 @@ private:
     time_point give_up_start_at_{};  // a held start that has not reported by then is abandoned
     int unreaped_starts_ = 0;        // children of failed starts that the reaper still has
     bool end_reported_ = false;
+    std::shared_ptr<start::leaf> leaf_;  // until it is to end
+    bool ending_leaf_ = false;
+    bool gave_up_ = false;
 
     std::map<int, std::shared_ptr<group_room::worker_process>> workers_;  // the live ones
     std::vector<lifecycle::verdict> verdicts_;                            // by index

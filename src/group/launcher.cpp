@@ -49,10 +49,13 @@ std::span<const std::string_view> launcher::own_variables() noexcept {
     return names;
 }
 
-launcher::launcher(detail::spawn_plan plan, caller from, start::fork_server& server)
-    : plan_(std::move(plan)), caller_(std::move(from)), server_(server) {}
+launcher::launcher(detail::spawn_plan plan, caller from, start::fork_server& server,
+                   start::leaves& leaves)
+    : plan_(std::move(plan)), caller_(std::move(from)), server_(server), leaves_(leaves) {}
 
 std::optional<start_failure> launcher::prepare() {
+    if (auto failed = make_leaf())
+        return failed;
     if (auto failed = check_limit())
         return failed;
     if (auto failed = make_arguments())
@@ -84,6 +87,16 @@ std::optional<start_failure> launcher::check_limit() const {
                    fmt::format("{} workers need {} descriptors, {} of {} are in use", size(),
                                needed, *open, limit),
                    -1, start::stage::limit);
+}
+
+std::optional<start_failure> launcher::make_leaf() {
+    auto made = leaves_.make(plan_.settings);
+    leaf_ = std::move(made.owned);
+    if (!made.error)
+        return std::nullopt;
+    return failure(made.error.value(),
+                   fmt::format("cgroup(\"{}\")", plan_.settings.cgroup_directory), -1,
+                   start::stage::cgroup);
 }
 
 std::optional<start_failure> launcher::make_arguments() {
@@ -242,6 +255,8 @@ void launcher::describe_descriptors(start::exec_order& order, const site& at, in
     order.parent_death_signal = s.parent_death_signal;
     order.parent = caller_.pid;
     order.own_process_group = s.process_group == process_group::own;
+    order.leaf = leaf_ ? leaf_->directory() : -1;
+    order.leaf_is_needed = !s.cgroup_directory.empty();
 }
 
 start_failure launcher::failure_of(const start::exec_result& result, const start::exec_order& order,
@@ -253,6 +268,8 @@ start_failure launcher::failure_of(const start::exec_result& result, const start
             fmt::format("exec(\"{}\")", at.program ? at.program->argv.front() : "/proc/self/exe");
     else if (result.failed == stage::chdir)
         text = fmt::format("chdir(\"{}\")", at.where.working_directory.value_or("."));
+    else if (result.failed == stage::cgroup)
+        text = fmt::format("cgroup(\"{}\")", plan_.settings.cgroup_directory);
     else if (result.item >= 0 && static_cast<std::size_t>(result.item) < order.descriptors.size()) {
         const auto& move = order.descriptors[static_cast<std::size_t>(result.item)];
         text = move.path ? fmt::format("open(\"{}\")", move.path)

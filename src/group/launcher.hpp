@@ -5,6 +5,7 @@
 #include "record/control.hpp"
 #include "start/exec.hpp"
 #include "start/fork_server.hpp"
+#include "start/leaves.hpp"
 #include "sys/unique_fd.hpp"
 
 #include <cohort/detail/plan.hpp>
@@ -13,6 +14,7 @@
 #include <chrono>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <span>
@@ -40,6 +42,7 @@ struct start_report {
     sys::unique_fd record;
     std::chrono::steady_clock::time_point started;
     std::optional<start_failure> failure;
+    std::shared_ptr<start::leaf> leaf;     // of the group, with each report
     std::vector<sys::unique_fd> unwanted;  // killed, or failed before a second try: to be reaped
 };
 
@@ -53,7 +56,8 @@ struct start_slots {
 /// Belongs to the starter thread, except for its construction.
 class launcher {
 public:
-    launcher(detail::spawn_plan plan, caller from, start::fork_server& server);
+    launcher(detail::spawn_plan plan, caller from, start::fork_server& server,
+             start::leaves& leaves);
 
     /// Makes all descriptors that the group needs, before the first worker exists.
     std::optional<start_failure> prepare();
@@ -62,6 +66,8 @@ public:
     /// After the last start: ends the workers that were asked for and not reported.
     /// @return their pidfds; they may live for a moment
     std::vector<sys::unique_fd> withdraw(start_slots& slots);
+    /// What the group has of its own once it is prepared, if anything: its user must end it.
+    const std::shared_ptr<start::leaf>& leaf() const noexcept { return leaf_; }
     int size() const noexcept { return plan_.settings.nprocs; }
 
 private:
@@ -102,6 +108,7 @@ private:
         return runs_function() && plan_.settings.method == start_method::forkserver;
     }
     std::optional<start_failure> check_limit() const;
+    std::optional<start_failure> make_leaf();
     std::optional<start_failure> make_arguments();
     std::optional<start_failure> make_channels();
     std::optional<start_failure> make_record(int index);
@@ -124,6 +131,8 @@ private:
     detail::spawn_plan plan_;
     caller caller_;
     start::fork_server& server_;
+    start::leaves& leaves_;
+    std::shared_ptr<start::leaf> leaf_;
     std::vector<sys::unique_fd> records_;
     sys::unique_fd arguments_;
     sys::unique_fd bell_;  // of workers that are copies

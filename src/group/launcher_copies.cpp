@@ -117,8 +117,8 @@ std::optional<start_failure> launcher::ask_for(int index, start_slots& slots) {
     asked_worker asked{{}, std::chrono::steady_clock::now()};
     auto error = sys::write_at(book_.get(), packed.text, static_cast<off_t>(book_length_));
     if (!error)
-        error = server_.ask(book_.get(), {book_length_, packed.text.size()}, packed.descriptors,
-                            asked.ticket, slots.server);
+        error = server_.ask(book_.get(), {book_length_, packed.text.size(), packed.leaf},
+                            packed.descriptors, asked.ticket, slots.server);
     if (error)
         return start_failure{error, "a request to the fork server", index, "forkserver"};
     book_length_ += packed.text.size();

@@ -51,6 +51,18 @@ COHORT_BEFORE_EXEC void lead_group(child_task& task) noexcept {
         fail(task, result);
 }
 
+COHORT_BEFORE_EXEC void enter_leaf(child_task& task) noexcept {
+    task.at = stage::cgroup;
+    if (!task.enters_leaf)
+        return;
+    long result = task.leaf_procs;
+    const char self = '0';  // whoever writes
+    if (result >= 0)
+        result = raw_call(SYS_write, task.leaf_procs, address(&self), 1);
+    if (result < 0 && task.leaf_is_needed)
+        fail(task, result);
+}
+
 COHORT_BEFORE_EXEC void change_directory(child_task& task) noexcept {
     task.at = stage::chdir;
     long result = 0;
@@ -98,6 +110,7 @@ COHORT_BEFORE_EXEC void execute(child_task& task) noexcept {
 COHORT_BEFORE_EXEC void prepare_child(child_task& task) noexcept {
     arm_parent_death(task);
     lead_group(task);
+    enter_leaf(task);
     clear_table(task);  // before all that can hang: what hangs must hold nothing of the parent's
     change_directory(task);
     place_descriptors(task);

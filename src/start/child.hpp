@@ -33,7 +33,10 @@ struct child_task {
     int parent_death_signal;
     pid_t parent;
     bool own_process_group;
-    bool shared_table;  // with the starter's process, until close_range unshares it
+    bool enters_leaf;     // it was not born in its cgroup
+    int leaf_procs;       // that one's list of processes, or the negative errno of opening it
+    bool leaf_is_needed;  // else it runs on outside
+    bool shared_table;    // with the starter's process, until close_range unshares it
 
     const int* pidfd;  // where the kernel has written it
     int* pidfd_slot;   // where other threads look for it

@@ -20,6 +20,13 @@ constexpr std::size_t stack_size = 64 * 1024;
 
 std::size_t page_size() noexcept { return static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)); }
 
+void give_leaf(clone_args& args, int leaf) noexcept {
+    if (leaf < 0)
+        return;
+    args.flags |= CLONE_INTO_CGROUP;
+    args.cgroup = static_cast<std::uint64_t>(leaf);
+}
+
 #if defined(__x86_64__)
 
 /// clone or clone3, where the child begins in main(argument) on its own stack instead of returning
@@ -102,7 +109,7 @@ std::byte* child_stack::top() const noexcept { return lowest() + stack_size; }
 std::size_t child_stack::size() const noexcept { return stack_size; }
 
 long clone_and_wait(clone_entry entry, descriptor_table table, const child_stack& stack,
-                    int (*main)(void*), void* argument, int& pidfd) noexcept {
+                    int (*main)(void*), void* argument, int& pidfd, int leaf) noexcept {
     // No exit signal: the host must not see a child that never becomes a program. exec sets
     // SIGCHLD.
     std::uint64_t flags = CLONE_VM | CLONE_VFORK | CLONE_PIDFD;
@@ -115,6 +122,7 @@ long clone_and_wait(clone_entry entry, descriptor_table table, const child_stack
         args.pidfd = reinterpret_cast<std::uintptr_t>(&pidfd);
         args.stack = reinterpret_cast<std::uintptr_t>(stack.lowest());
         args.stack_size = stack.size();
+        give_leaf(args, leaf);
         return enter(SYS_clone3, address(&args), sizeof args, 0, main, argument);
     }
     // The older call has the pidfd where the parent's tid would be, clone(2).
@@ -148,7 +156,7 @@ struct thread_facts {
 
 }  // namespace
 
-long clone_sibling(clone_entry entry, int& pidfd, pid_t& forked) noexcept {
+long clone_sibling(clone_entry entry, int& pidfd, pid_t& forked, int leaf) noexcept {
     const thread_facts facts;
     std::uint64_t flags = CLONE_PARENT | CLONE_PIDFD;
     if (facts.tid_address != 0)
@@ -160,6 +168,7 @@ long clone_sibling(clone_entry entry, int& pidfd, pid_t& forked) noexcept {
         args.pidfd = reinterpret_cast<std::uintptr_t>(&pidfd);
         args.parent_tid = reinterpret_cast<std::uintptr_t>(&forked);
         args.child_tid = static_cast<std::uint64_t>(facts.tid_address);
+        give_leaf(args, leaf);
         pid = result_of(::syscall(SYS_clone3, &args, sizeof args));
     } else {
         // This call has one place for both, and the number must not be missed. A pidfd opened

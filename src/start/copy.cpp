@@ -4,6 +4,7 @@
 #include "record/control_file.hpp"
 #include "start/raw_call.hpp"
 #include "start/task.hpp"
+#include "sys/cgroup.hpp"
 
 #include <cerrno>
 #include <csignal>
@@ -83,6 +84,13 @@ void run_copy(const exec_order& order, copy_channel channel, start_tier tier,
     const std::vector<int> kept = kept_by(order);
     copy_task task{task_for(order, sources, kept), channel};
     task.tell = &tell_failure;
+    sys::unique_fd procs;
+    if (order.leaf >= 0) {
+        std::error_code error;
+        procs = sys::open_cgroup_procs(order.leaf, error);
+        task.enters_leaf = true;
+        task.leaf_procs = error ? -error.value() : procs.release();  // closed with the rest
+    }
     task.shared_table = tier.close_range;  // the call clears a table of one's own as well
     prepare_child(task);
     if (order.parent_death_signal == 0)

@@ -24,7 +24,7 @@ void reset_dispositions() noexcept;
 
 /// The child's side, in a process without handlers: goes through the steps, tells, and runs `body`,
 /// which must not return. Where a step fails it tells that and leaves. argv, candidates and
-/// pid_fields of the order have no use.
+/// pid_fields of the order have no use; its leaf is one to enter.
 [[noreturn]] void run_copy(const exec_order& order, copy_channel channel, start_tier tier,
                            const std::function<void()>& body);
 

@@ -3,6 +3,7 @@
 
 #include "start/clone.hpp"
 #include "start/task.hpp"
+#include "sys/cgroup.hpp"
 #include "sys/tiers.hpp"
 
 #include <fmt/format.h>
@@ -56,11 +57,22 @@ bool unknown_call(long result) noexcept {
     return result == -ENOSYS || result == -EPERM || result == -EINVAL || result == -E2BIG;
 }
 
-long clone_child(child_task& task, start_tier tier, const child_stack& stack, int& pidfd) noexcept {
+long clone_child(child_task& task, start_tier tier, const child_stack& stack, int leaf,
+                 int& pidfd) noexcept {
     const auto table = tier.close_range ? descriptor_table::shared : descriptor_table::copied;
     long pid = -ENOSYS;
     if (tier.clone3)
-        pid = clone_and_wait(clone_entry::clone3, table, stack, run_child, &task, pidfd);
+        pid = clone_and_wait(clone_entry::clone3, table, stack, run_child, &task, pidfd, leaf);
+    // Without that flag the child enters by itself. Opened here: its table may be this one.
+    sys::unique_fd procs;
+    if (pid < 0 && leaf >= 0) {
+        std::error_code error;
+        procs = sys::open_cgroup_procs(leaf, error);
+        task.enters_leaf = true;
+        task.leaf_procs = error ? -error.value() : procs.get();
+        if (tier.clone3)
+            pid = clone_and_wait(clone_entry::clone3, table, stack, run_child, &task, pidfd);
+    }
     // The probe shows that the call is there, not that all its flags are, nor that no filter came
     // later.
     if (unknown_call(pid))
@@ -84,7 +96,7 @@ exec_result attempt(const exec_order& order, std::atomic<int>& pidfd_slot, start
     task.pidfd_slot = reinterpret_cast<int*>(&pidfd_slot);
 
     exec_result result;
-    const long pid = clone_child(task, tier, stack, pidfd);
+    const long pid = clone_child(task, tier, stack, order.leaf, pidfd);
     if (pid < 0) {
         result.failed = stage::clone;
         result.error = static_cast<int>(-pid);
@@ -116,6 +128,8 @@ const char* to_string(stage s) noexcept {
         return "parent death signal";
     case stage::process_group:
         return "process group";
+    case stage::cgroup:
+        return "cgroup";
     case stage::descriptors:
         return "descriptors";
     case stage::chdir:

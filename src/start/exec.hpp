@@ -20,6 +20,7 @@ enum class stage : int {
     clone,
     parent_death,
     process_group,
+    cgroup,
     descriptors,
     chdir,
     standard_input,
@@ -67,6 +68,8 @@ struct exec_order {
     int parent_death_signal = 0;  // 0: none
     pid_t parent = 0;             // the process that must still be the parent after arming it
     bool own_process_group = true;
+    int leaf = -1;  // the directory of the cgroup to be born in, or to enter first; -1: none
+    bool leaf_is_needed = false;  // else a child that can't enter it runs on outside
 };
 
 /// What became of a start. On failure `pidfd` is still set when a child existed: it has exited or

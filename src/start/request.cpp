@@ -84,6 +84,8 @@ packed_order pack(const exec_order& order, copy_channel channel, ino_t record_in
     out.number(channel.record);
     out.number(channel.bell);
     out.number(static_cast<std::int64_t>(record_inode));
+    out.number(packed.leaf = sent_at(packed, order.leaf));
+    out.number(order.leaf_is_needed);
     out.number(sent_at(packed, order.directory_fd));
     out.number(order.parent_death_signal);
     out.number(order.parent);
@@ -119,6 +121,8 @@ void unpack(std::span<const std::byte> text, std::span<const int> descriptors,
     into.channel.record = in.number();
     into.channel.bell = in.number();
     into.record_inode = in.number<ino_t>();
+    order.leaf = arrived(descriptors, in.number());
+    order.leaf_is_needed = in.number<bool>();
     order.directory_fd = arrived(descriptors, in.number());
     order.parent_death_signal = in.number();
     order.parent = in.number();

@@ -29,6 +29,7 @@ struct server_setup {
 struct fork_request {
     std::uint64_t offset = 0;
     std::uint64_t length = 0;
+    std::int32_t leaf = -1;  // which of the others is the directory of its cgroup; -1: none
 };
 
 enum class answer_kind : std::int32_t {
@@ -58,6 +59,7 @@ struct server_ledger {
 struct packed_order {
     std::vector<std::byte> text;
     std::vector<int> descriptors;
+    std::int32_t leaf = -1;  // see fork_request
 };
 packed_order pack(const exec_order& order, copy_channel channel, ino_t record_inode);
 

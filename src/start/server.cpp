@@ -53,7 +53,8 @@ private:
     void fork_worker(const fork_request& request);
     void release(std::uint32_t children);
     void await_release(pid_t parent);
-    [[noreturn]] void run_worker(const fork_request& request);
+    enum class born { in_leaf, outside };
+    [[noreturn]] void run_worker(const fork_request& request, born where);
 
     const int connection_;
     std::vector<std::byte> buffer_;
@@ -168,10 +169,18 @@ void server::await_release(pid_t parent) {
 void server::fork_worker(const fork_request& request) {
     int pidfd = -1;
     ++forked_;
-    const long pid = clone_sibling(tier_.clone3 ? clone_entry::clone3 : clone_entry::legacy, pidfd,
-                                   ledger_->forked);
+    // The book comes first.
+    const auto at = static_cast<std::size_t>(request.leaf) + 1;
+    const int leaf = request.leaf >= 0 && at < received_.size() ? received_[at].get() : -1;
+    const auto entry = tier_.clone3 ? clone_entry::clone3 : clone_entry::legacy;
+    auto where = tier_.clone3 && leaf >= 0 ? born::in_leaf : born::outside;
+    long pid = clone_sibling(entry, pidfd, ledger_->forked, leaf);
+    if (pid < 0 && where == born::in_leaf) {
+        where = born::outside;
+        pid = clone_sibling(entry, pidfd, ledger_->forked);
+    }
     if (pid == 0)
-        run_worker(request);
+        run_worker(request, where);
     if (pid < 0) {
         --forked_;
         return tell({answer_kind::refused, 0, static_cast<std::int32_t>(-pid), {}});
@@ -182,7 +191,7 @@ void server::fork_worker(const fork_request& request) {
          std::span(&pidfd, owned ? 1 : 0));
 }
 
-void server::run_worker(const fork_request& request) {
+void server::run_worker(const fork_request& request, born where) {
     std::vector<std::byte> text(request.length);
     const int book = received_.empty() ? -1 : received_[0].get();
     if (::pread(book, text.data(), text.size(), static_cast<off_t>(request.offset)) !=
@@ -193,6 +202,8 @@ void server::run_worker(const fork_request& request) {
         descriptors.push_back(received_[i].get());
     unpacked_order unpacked;
     unpack(text, descriptors, unpacked);
+    if (where == born::in_leaf)
+        unpacked.order.leaf = -1;
     if (!tier_.clone3)
         await_release(unpacked.order.parent);
     for (const int fd : unpacked.closed)

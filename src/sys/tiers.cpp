@@ -95,8 +95,8 @@ void force(tiers& found, std::string_view word) {
         tier_choice& lowered;
     } known[] = {
         {"epoll", found.io_uring_wanted},      {"legacy_clone", found.clone3},
-        {"no_close_range", found.close_range}, {"pgid", found.pidfd_group},
-        {"no_pidfd_info", found.pidfd_info},
+        {"no_close_range", found.close_range}, {"no_cgroup", found.cgroup_wanted},
+        {"pgid", found.pidfd_group},           {"no_pidfd_info", found.pidfd_info},
     };
     for (const auto& entry : known)
         if (entry.word == word) {

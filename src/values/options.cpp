@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <stdexcept>
+#include <utility>
 
 namespace cohort {
 
@@ -56,6 +57,22 @@ options& options::on_failure(cohort::on_failure policy) {
 
 options& options::process_group(cohort::process_group group) {
     settings_.process_group = group;
+    return *this;
+}
+
+options& options::cgroup(cohort::cgroup choice) {
+    settings_.cgroup = choice;
+    settings_.cgroup_directory.clear();
+    return *this;
+}
+
+options& options::cgroup(std::string directory) {
+    detail::require_no_nul(directory, "the path of cgroup");
+    if (!directory.starts_with('/'))
+        throw std::invalid_argument(
+            fmt::format("cohort: cgroup: \"{}\" is not an absolute path", directory));
+    settings_.cgroup = cgroup::automatic;
+    settings_.cgroup_directory = std::move(directory);
     return *this;
 }
 

@@ -41,6 +41,12 @@ struct completion {
     std::exception_ptr error;              // start_group: failed (spawn_error)
 };
 
+inline completion completion_of(completion::kind what) {
+    completion result;
+    result.what = what;
+    return result;
+}
+
 /// What became of a completion.
 enum class delivery {
     posted,   // the handler will run

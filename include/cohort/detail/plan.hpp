@@ -56,6 +56,12 @@ enum class process_group {
     inherit,  ///< it stays in the caller's
 };
 
+/// Whether a group gets a cgroup of its own, by which all that its workers start ends with it.
+enum class cgroup {
+    automatic,  ///< where this process can make one below its own
+    off,        ///< none
+};
+
 namespace detail {
 
 /// The data behind `options`, with its defaults. Durations are on steady_clock and never negative.
@@ -71,6 +77,8 @@ struct group_settings {
     cohort::on_failure policy = on_failure::stop_all;
     std::set<int> success_codes{0};
     cohort::process_group process_group = process_group::own;
+    cohort::cgroup cgroup = cgroup::automatic;
+    std::string cgroup_directory;  // below which it is wanted; empty: as `cgroup` says
     placement where;
 
     friend bool operator==(const group_settings&, const group_settings&) = default;

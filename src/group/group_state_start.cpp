@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: BSL-1.0
+// How a group hears of its start, and what it does with one that must not go on.
+#include "group/group_state.hpp"
+
+#include "group/leaf_end.hpp"
+#include "start/exec.hpp"
+#include "sys/pidfd.hpp"
+
+#include <cohort/detail/duration.hpp>
+
+#include <csignal>
+#include <system_error>
+#include <utility>
+
+namespace cohort::detail {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+// How often a start that is to be given up gets its SIGKILL again: the child may not have existed
+// the last time.
+constexpr auto press_interval = 10ms;
+
+}  // namespace
+
+void group_state::start_reported(group_room::start_report report,
+                                 group_room::group_start::progress p) {
+    const bool over = p == group_room::group_start::progress::over;
+    for (auto& unwanted : report.unwanted)
+        reap_failed_start(std::move(unwanted));
+    if (abandoned_) {
+        if (report.leaf)
+            group_room::end_leaf(home_.loop(), std::move(report.leaf), home_.loop().now(), {});
+        if (report.pidfd) {
+            (void)sys::send_signal(report.pidfd.get(), SIGKILL);
+            home_.children().adopt(std::move(report.pidfd));
+        }
+        return;
+    }
+    leaf_ = std::move(report.leaf);
+    const bool killed_by_us = held_ && report.pidfd && !start::has_executed(report.pidfd.get());
+    if (report.failure || killed_by_us) {
+        reap_failed_start(std::move(report.pidfd));
+        // Once held, a start that comes to nothing is no error.
+        return start_is_over(held_ ? std::nullopt : std::move(report.failure));
+    }
+    if (report.index >= 0)
+        add_worker(std::move(report));
+    if (over)
+        start_is_over(std::nullopt);
+}
+
+void group_state::reap_failed_start(sys::unique_fd pidfd) {
+    if (!pidfd)
+        return;
+    ++unreaped_starts_;
+    home_.children().adopt(std::move(pidfd), [self = shared_from_this()] {
+        --self->unreaped_starts_;
+        self->finish();
+    });
+}
+
+void group_state::start_is_over(std::optional<group_room::start_failure> failure) {
+    const auto keep = shared_from_this();
+    start_failure_ = std::move(failure);
+    happen(start_failure_ ? event::start_failed : event::start_finished);
+    if (!start_failure_ && !held_)
+        complete_start(completion_of(completion::kind::done));
+}
+
+void group_state::add_worker(group_room::start_report report) {
+    const int index = report.index;
+    board_.note_start(index, report.pid);
+    auto worker = std::make_shared<group_room::worker_process>(
+        home_,
+        group_room::worker_process::birth{index, report.pid, std::move(report.pidfd),
+                                          std::move(report.record), report.started},
+        settings_, kind_);
+    workers_.emplace(index, worker);
+    worker->await_end([self = shared_from_this()](group_room::worker_end end) {
+        self->worker_ended(std::move(end));
+    });
+    happen(event::worker_started);
+}
+
+void group_state::hold_start() {
+    if (std::exchange(held_, true))
+        return;
+    start_->hold();
+    give_up_start_at_ = saturating_add(std::chrono::steady_clock::now(), settings_->kill_timeout);
+    press_held_start();
+}
+
+void group_state::press_held_start() {
+    if (machine_.start_is_over() || abandoned_)
+        return;
+    const auto now = std::chrono::steady_clock::now();
+    if (now >= give_up_start_at_)
+        return abandon_start();
+    start_->kill_in_flight();
+    home_.loop().timer().at(now + press_interval,
+                            [self = shared_from_this()] { self->press_held_start(); });
+}
+
+void group_state::abandon_start() {
+    if (machine_.start_is_over() || std::exchange(abandoned_, true))
+        return;
+    start_->kill_server();
+    home_.give_up(*start_);
+    const int index =
+        board_.alive() + static_cast<int>(ended_.size());  // all before it have started
+    start_failure_ = {std::make_error_code(std::errc::timed_out),
+                      "a start that hangs in the kernel", index, "exec"};
+    happen(event::start_failed);
+}
+
+void group_state::complete_start(completion result) {
+    if (start_operation_)
+        home_.deliver(*std::exchange(start_operation_, std::nullopt), std::move(result));
+}
+
+}  // namespace cohort::detail

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include "sys/unique_fd.hpp"
+
+#include <chrono>
+#include <string>
+#include <system_error>
+#include <vector>
+
+namespace cohort::sys {
+
+// Control groups, version 2: directories of a file system. See cgroups(7).
+
+/// The directory of this process' own cgroup; empty when it is not in a cgroup file system that is
+/// mounted here.
+[[nodiscard]] std::string own_cgroup(std::string& why_not);
+
+/// A cgroup's directory, close-on-exec and numbered 3 or higher, as clone3 wants it.
+/// ENOTSUP: a directory of another file system.
+[[nodiscard]] unique_fd open_cgroup(const std::string& path, std::error_code& error) noexcept;
+
+/// Its list of processes, to write: "0" moves the writer into it. Numbered 3 or higher.
+[[nodiscard]] unique_fd open_cgroup_procs(int directory, std::error_code& error) noexcept;
+
+/// SIGKILL to all that is in it and below it, at once by cgroup.kill, else to what is listed: then
+/// it may take more than one call.
+[[nodiscard]] std::error_code kill_cgroup(const std::string& path);
+/// The second way alone.
+[[nodiscard]] std::error_code kill_listed(const std::string& path);
+
+/// Removes it with all cgroups in it. EBUSY: something lives there; zombies do not count.
+[[nodiscard]] std::error_code remove_cgroup(const std::string& path);
+
+/// Blocks until nothing lives in it or below it, not longer than that.
+void await_empty_cgroup(const std::string& path, std::chrono::milliseconds longest);
+
+/// The names of the cgroups in it.
+[[nodiscard]] std::vector<std::string> cgroups_in(const std::string& path);
+
+}  // namespace cohort::sys
