@@ -104,6 +104,7 @@ TEST_CASE("spellings: every option may be set in the expression") {
                 .on_failure(cohort::on_failure::stop_all)
                 .success_codes(0, 1)
                 .process_group(cohort::process_group::own)
+                .cgroup(cohort::cgroup::automatic)
                 .env("K", long_text)
                 .unset_env("HOME")
                 .working_directory(std::filesystem::path("/"))

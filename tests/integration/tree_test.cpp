@@ -2,6 +2,7 @@
 // What a worker has started ends with the worker, however that ends, and with the group.
 #include "async.hpp"
 #include "guard.hpp"
+#include "held_process.hpp"
 #include "scratch.hpp"
 #include "worker_support.hpp"
 
@@ -15,15 +16,13 @@
 #include <cstdlib>
 #include <fstream>
 #include <optional>
-#include <stdexcept>
 #include <string>
 
-#include <poll.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 using namespace std::chrono_literals;
 using cohort::cause;
+using cohort_test::held_process;
 using cohort_test::leak_guard;
 using cohort_test::ready;
 using cohort_test::run_coroutine;
@@ -65,33 +64,6 @@ void sleep_with_child_of_own_session(int index, const std::string& directory) {
     leave_child_behind(file_of(directory, index), session::own);
     sleep_until_killed();
 }
-
-/// A process, held so that its number is not given to another one. Must be alive.
-class held_process {
-public:
-    explicit held_process(const std::string& file)
-        : pidfd_(static_cast<int>(
-              ::syscall(SYS_pidfd_open, std::stoi(cohort_test::read_file(file)), 0))) {
-        if (pidfd_ < 0)
-            throw std::runtime_error("the process of " + file + " has ended already");
-    }
-    held_process(const held_process&) = delete;
-    held_process& operator=(const held_process&) = delete;
-    ~held_process() { ::close(pidfd_); }
-
-    /// Waits for its end, for as long as a slow machine may need.
-    bool ends() const { return polled(cohort_test::generous_bound() / 2); }
-    bool lives() const { return !polled(0ms); }
-    void kill() const { ::syscall(SYS_pidfd_send_signal, pidfd_, SIGKILL, nullptr, 0); }
-
-private:
-    bool polled(std::chrono::milliseconds longest) const {
-        pollfd polled{pidfd_, POLLIN, 0};
-        return ::poll(&polled, 1, static_cast<int>(longest.count())) == 1;
-    }
-
-    int pidfd_;
-};
 
 /// A worker whose child says that it is ready, and the child.
 struct family {
@@ -198,7 +170,7 @@ TEST_CASE("tree: a child that left the group and holds all descriptors does not 
     const leak_guard guard;
     run_coroutine([]() -> asio::awaitable<void> {
         family one;
-        co_await start(one, cohort::options(), true);
+        co_await start(one, cohort::options().cgroup(cohort::cgroup::off), true);
         ::kill(one.group.pids()[0], SIGKILL);
         const auto told = co_await one.group.wait();
         CHECK(told.outcomes[0].status.signal() == SIGKILL);

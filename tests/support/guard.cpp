@@ -95,6 +95,7 @@ leak_guard::leak_guard() : mark_(std::string(mark_name) + "=") {
     for (const auto& process : descendants_of(::getpid(), all_processes()))
         processes_.emplace(process.pid, process.started);
     files_ = watched_files();
+    leaves_ = own_leaves();
     descriptors_ = open_descriptors();
 }
 
@@ -153,6 +154,10 @@ std::string leak_guard::look(std::vector<pid_t>& alive) const {
     for (const auto& [fd, target] : descriptors_)
         if (descriptors.count(fd) == 0)
             left << "closed descriptor: " << fd << " -> " << target << '\n';
+
+    for (const auto& name : own_leaves())
+        if (leaves_.count(name) == 0)
+            left << "cgroup: " << name << '\n';
 
     for (const auto& [directory, before] : files_)
         for (const auto& name : names_in(directory))

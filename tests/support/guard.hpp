@@ -14,9 +14,10 @@ namespace cohort_test {
 
 /// Stands first in each test case that starts processes. When the case ends, all must be as it was
 /// before: the descriptors of this process, its children (none unreaped), every process that the
-/// case started (grandchildren too, by a variable that all of them inherit), and the files in the
-/// temporary directories. What is only on its way out is waited for; the rest fails the case with a
-/// listing. Processes that lose the variable and their parent are not seen.
+/// case started (grandchildren too, by a variable that all of them inherit), the files in the
+/// temporary directories, and the cgroups below its own. What is only on its way out is waited for;
+/// the rest fails the case with a listing. Processes that lose the variable and their parent are
+/// not seen.
 class leak_guard {
 public:
     leak_guard();
@@ -42,6 +43,7 @@ private:
     std::map<int, std::string> descriptors_;
     std::set<process_key> processes_;
     std::map<std::string, std::set<std::string>> files_;
+    std::set<std::string> leaves_;
     bool dismissed_ = false;
 };
 

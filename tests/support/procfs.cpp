@@ -111,6 +111,43 @@ std::set<std::string> names_in(const std::string& directory) {
     return names;
 }
 
+std::string own_cgroup() {
+    std::string cgroup;
+    std::istringstream memberships(contents("/proc/self/cgroup"));
+    for (std::string line; std::getline(memberships, line);)
+        if (line.rfind("0::/", 0) == 0)
+            cgroup = line.substr(3);
+    std::istringstream mounts(contents("/proc/self/mountinfo"));
+    for (std::string line; !cgroup.empty() && std::getline(mounts, line);) {
+        std::istringstream fields(line);
+        std::string field, point;
+        for (int i = 0; i < 4; ++i)
+            fields >> field;  // the last one: what of the hierarchy is mounted
+        fields >> point;
+        if (line.find(" - cgroup2 ") != line.npos && field == "/")
+            return cgroup == "/" ? point : point + cgroup;
+    }
+    return {};
+}
+
+std::set<std::string> leaves_in(const std::string& directory) {
+    std::set<std::string> leaves;
+    if (directory.empty())
+        return leaves;
+    for (const auto& name : names_in(directory))
+        if (name.rfind("cohort-", 0) == 0 && fs::is_directory(directory + "/" + name))
+            leaves.insert(name);
+    return leaves;
+}
+
+std::set<std::string> own_leaves() {
+    static const auto directory = own_cgroup();
+    auto leaves = leaves_in(directory);
+    const auto own = "-" + std::to_string(::getpid()) + "-";
+    std::erase_if(leaves, [&](const auto& name) { return name.find(own) == name.npos; });
+    return leaves;
+}
+
 std::string describe(const process_info& process) {
     const std::string folder = "/proc/" + std::to_string(process.pid);
     std::string command = contents(folder + "/cmdline");

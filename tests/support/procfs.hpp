@@ -33,6 +33,13 @@ std::map<int, std::string> open_descriptors();
 /// The names in a directory.
 std::set<std::string> names_in(const std::string& directory);
 
+/// The directory of this process' cgroup of version 2; empty where that is not to be seen.
+std::string own_cgroup();
+/// The cgroups in `directory` that the library has made, by their names; all that are there.
+std::set<std::string> leaves_in(const std::string& directory);
+/// Those that this process has made below its own cgroup.
+std::set<std::string> own_leaves();
+
 /// "12345 (sleep) S, child of 77: /bin/sleep 1000 [do_wait]": for a person.
 std::string describe(const process_info& process);
 /// Each thread of this process with its name and where it waits in the kernel; each descendant.

@@ -60,6 +60,8 @@ TEST_CASE("options: the defaults are those of the design") {
     CHECK(s.policy == cohort::on_failure::stop_all);
     CHECK(s.success_codes == std::set<int>{0});
     CHECK(s.process_group == cohort::process_group::own);
+    CHECK(s.cgroup == cohort::cgroup::automatic);
+    CHECK(s.cgroup_directory.empty());
     CHECK(s.where == cohort::detail::placement());
 }
 
@@ -75,7 +77,8 @@ TEST_CASE("options: every setter is kept, and an int is enough") {
                           .parent_death_signal(0)
                           .on_failure(cohort::on_failure::keep_going)
                           .success_codes(3, 0, 255)
-                          .process_group(cohort::process_group::inherit);
+                          .process_group(cohort::process_group::inherit)
+                          .cgroup(cohort::cgroup::off);
     const auto& s = of(o);
     CHECK(s.nprocs == 3);
     CHECK(s.method == cohort::start_method::forkserver);
@@ -88,6 +91,7 @@ TEST_CASE("options: every setter is kept, and an int is enough") {
     CHECK(s.policy == cohort::on_failure::keep_going);
     CHECK(s.success_codes == std::set<int>{0, 3, 255});
     CHECK(s.process_group == cohort::process_group::inherit);
+    CHECK(s.cgroup == cohort::cgroup::off);
 
     const options four = 4;
     CHECK(four == options(4));
@@ -104,6 +108,17 @@ TEST_CASE("options: a negative count or duration is refused") {
     CHECK_THROWS_AS(options().kill_timeout(std::chrono::hours::min()), std::invalid_argument);
     const std::chrono::duration<double> nan(std::numeric_limits<double>::quiet_NaN());
     CHECK_THROWS_AS(options().grace_period(nan), std::invalid_argument);
+}
+
+TEST_CASE("options: a place for the cgroup is an absolute path, and the last word counts") {
+    const auto placed = options().cgroup(cohort::cgroup::off).cgroup("/sys/fs/cgroup/mine");
+    CHECK(of(placed).cgroup_directory == "/sys/fs/cgroup/mine");
+    CHECK(placed == options().cgroup(std::filesystem::path("/sys/fs/cgroup/mine")));
+    CHECK(options(placed).cgroup(cohort::cgroup::automatic) == options());
+    CHECK_THROWS_WITH_AS(options().cgroup("mine"),
+                         "cohort: cgroup: \"mine\" is not an absolute path", std::invalid_argument);
+    CHECK_THROWS_AS(options().cgroup(""), std::invalid_argument);
+    CHECK_THROWS_AS(options().cgroup(std::string("/a\0b", 4)), std::invalid_argument);
 }
 
 TEST_CASE("options: a number that is no signal or no exit code is refused") {

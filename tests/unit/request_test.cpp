@@ -35,6 +35,8 @@ packed_order packed_example(std::string& variable, cpu_set_t& cpus) {
     order.parent_death_signal = 9;
     order.parent = 4711;
     order.own_process_group = false;
+    order.leaf = 15;
+    order.leaf_is_needed = true;
     return start::pack(order, {60, 61}, 123);
 }
 
@@ -46,15 +48,18 @@ TEST_CASE("request: an order arrives as it was, with the descriptors that came w
     CPU_ZERO(&cpus);
     CPU_SET(3, &cpus);
     const auto packed = packed_example(variable, cpus);
-    CHECK(packed.descriptors == std::vector<int>{11, 12, 13, 14});
+    CHECK(packed.descriptors == std::vector<int>{15, 11, 12, 13, 14});
+    CHECK(packed.leaf == 0);
 
-    const int arrived[] = {21, 22, 23, 24};
+    const int arrived[] = {25, 21, 22, 23, 24};
     unpacked_order got;
     start::unpack(packed.text, arrived, got);
     const auto& order = got.order;
     CHECK(got.channel.record == 60);
     CHECK(got.channel.bell == 61);
     CHECK(got.record_inode == 123);
+    CHECK(order.leaf == 25);
+    CHECK(order.leaf_is_needed);
     CHECK(order.directory_fd == 21);
     CHECK(std::string(order.working_directory) == "/tmp");
     REQUIRE(order.descriptors.size() == 4);
@@ -79,14 +84,14 @@ TEST_CASE("request: one that is cut short, or lacks descriptors, is refused") {
     cpu_set_t cpus;
     CPU_ZERO(&cpus);
     const auto packed = packed_example(variable, cpus);
-    const int arrived[] = {21, 22, 23, 24};
+    const int arrived[] = {21, 22, 23, 24, 25};
     for (std::size_t length = 0; length < packed.text.size(); ++length) {
         unpacked_order got;
         CHECK_THROWS_AS(start::unpack(std::span(packed.text).first(length), arrived, got),
                         std::runtime_error);
     }
     unpacked_order got;
-    CHECK_THROWS_AS(start::unpack(packed.text, std::span(arrived).first(3), got),
+    CHECK_THROWS_AS(start::unpack(packed.text, std::span(arrived).first(4), got),
                     std::runtime_error);
 }
 

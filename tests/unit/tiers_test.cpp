@@ -29,6 +29,7 @@ TEST_CASE("tiers: each word forces its own tier lower and the rest stays") {
     CHECK_FALSE(sys::probe_tiers("epoll").io_uring_wanted.best);
     CHECK_FALSE(sys::probe_tiers("legacy_clone").clone3.best);
     CHECK_FALSE(sys::probe_tiers("no_close_range").close_range.best);
+    CHECK_FALSE(sys::probe_tiers("no_cgroup").cgroup_wanted.best);
     CHECK_FALSE(sys::probe_tiers("pgid").pidfd_group.best);
     const sys::tiers info = sys::probe_tiers("no_pidfd_info");
     CHECK_FALSE(info.pidfd_info.best);

@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: BSL-1.0
+// options::cgroup: what workers started ends with the group, wherever it has gone, and the leaf in
+// which it lived is removed.
+#include "held_process.hpp"
+#include "live_support.hpp"
+#include "methods.hpp"
+#include "procfs.hpp"
+#include "start_support.hpp"
+#include "worker_support.hpp"
+
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <optional>
+
+#include <sys/stat.h>
+
+using namespace std::chrono_literals;
+using namespace cohort_test;
+using cohort::start_method;
+namespace fs = std::filesystem;
+
+namespace {
+
+/// Whether groups have leaves here; else says why not.
+bool has_leaves() {
+    const auto tree = cohort::capabilities().tree;
+    if (tree.tier.rfind("cgroup", 0) == 0)
+        return true;
+    skip(tree.reason);
+    return false;
+}
+
+std::string file_of(const std::string& directory, int index) {
+    return directory + "/daemon" + std::to_string(index);
+}
+
+/// Leaves a daemon behind, as daemons are made: a session of its own, and no parent but init. It
+/// ignores what it can, and runs when this returns.
+void leave_daemon(const std::string& file) {
+    const pipe_pair runs;
+    if (::fork() == 0) {
+        ::setsid();
+        if (::fork() > 0)
+            ::_exit(0);
+        for (const int signo : {SIGTERM, SIGHUP, SIGINT})
+            std::signal(signo, SIG_IGN);
+        std::ofstream(file) << ::getpid() << std::endl;
+        (void)!::write(runs.writes(), "", 1);
+        sleep_until_killed();
+    }
+    char byte;
+    if (::read(runs.reads(), &byte, 1) != 1)
+        throw std::runtime_error("the daemon did not start");
+}
+
+/// What a worker does when its daemon runs.
+enum class then : int { returns, fails, sleeps, ignores };
+
+void with_daemon(int index, const std::string& directory, int next) {
+    leave_daemon(file_of(directory, index));
+    if (next == static_cast<int>(then::sleeps))
+        say_ready();
+    if (next == static_cast<int>(then::ignores))
+        ignore_stop();
+    if (next == static_cast<int>(then::fails))
+        throw std::runtime_error("failed");
+    if (next != static_cast<int>(then::returns))
+        sleep_until_killed();
+}
+
+/// The same as a program: the inner shell ends, so nobody is left who would know of its child.
+cohort::command daemon_command(const std::string& directory, then next) {
+    std::string after;
+    if (next == then::fails)
+        after = "exit 3";
+    if (next == then::sleeps)
+        after = "echo >&9; exec sleep 1000";
+    if (next == then::ignores)
+        after = "trap '' TERM; echo >&9; exec sleep 1000";
+    return cohort::command("sh", "-c",
+                           "setsid sh -c 'trap \"\" TERM HUP; sleep 1000 9>&- & "
+                           "echo $! >daemon$COHORT_INDEX'; " +
+                               after)
+        .working_directory(directory);
+}
+
+/// Starts two workers in some way, each of which leaves a daemon.
+using starter = std::function<asio::awaitable<cohort::group>(const std::string& directory,
+                                                             then next, cohort::options how)>;
+
+asio::awaitable<cohort::group> start_function(start_method method, std::string directory, then next,
+                                              cohort::options how) {
+    co_return co_await cohort::spawn(
+        cohort::function<with_daemon>(directory, static_cast<int>(next)),
+        how.nprocs(2).start_method(method));
+}
+asio::awaitable<cohort::group> start_command(std::string directory, then next,
+                                             cohort::options how) {
+    const auto work = daemon_command(directory, next);
+    co_return co_await cohort::spawn(work, how.nprocs(2));
+}
+
+/// Runs the case over every way to start a worker.
+void over_all_ways(const std::function<asio::awaitable<void>(const starter&)>& body) {
+    const std::pair<const char*, start_method> methods[] = {
+        {"spawn", start_method::spawn},
+        {"fork", start_method::fork},
+        {"forkserver", start_method::forkserver}};
+    // The server stays: started before anybody looks.
+    CHECK(ended(cohort::function<with_daemon>(scratch_directory().path(),
+                                              static_cast<int>(then::returns)),
+                cohort::options().start_method(start_method::forkserver))
+              .outcomes.size() == 1);
+    for (const auto& [name, method] : methods) {
+        CAPTURE(std::string(name));
+        const leak_guard guard;
+        const starter start = [method = method](const std::string& directory, then next,
+                                                cohort::options how) {
+            return start_function(method, directory, next, std::move(how));
+        };
+        run_coroutine(body(start));
+    }
+    const leak_guard guard;
+    const starter start = [](const std::string& directory, then next, cohort::options how) {
+        return start_command(directory, next, std::move(how));
+    };
+    run_coroutine(body(start));
+}
+
+/// A cgroup of the case, removed with it.
+class scratch_cgroup {
+public:
+    explicit scratch_cgroup(const std::string& parent = own_cgroup())
+        : path_(parent + "/test-cohort-" + std::to_string(::getpid()) + "-" +
+                std::to_string(++made_)) {
+        if (::mkdir(path_.c_str(), 0755) != 0)
+            throw std::system_error(errno, std::generic_category(), path_);
+    }
+    scratch_cgroup(const scratch_cgroup&) = delete;
+    scratch_cgroup& operator=(const scratch_cgroup&) = delete;
+    ~scratch_cgroup() { CHECK(::rmdir(path_.c_str()) == 0); }
+    const std::string& path() const noexcept { return path_; }
+    std::set<std::string> leaves() const { return leaves_in(path_); }
+
+private:
+    static inline int made_ = 0;  // a place is looked into once a second: each has its own
+    std::string path_;
+};
+
+std::string cgroups_of_worker(int) { return read_file("/proc/self/cgroup"); }
+std::string name_of_leaf(const std::string& cgroups) {
+    for (const auto& line : lines_of(cgroups))
+        if (line.rfind("0::", 0) == 0)
+            return line.substr(line.rfind('/') + 1);
+    return {};
+}
+
+/// A host in the host, with a leaf in a place that outlives it.
+void host_with_daemon(int, const std::string& directory, const std::string& place) {
+    run_coroutine([](std::string files, std::string leaves) -> asio::awaitable<void> {
+        const auto work = daemon_command(files, then::sleeps);
+        auto group = co_await cohort::spawn(
+            work, cohort::options(1).cgroup(leaves).fd(ready::number, ready::number));
+        co_await group.join();
+    }(directory, place));
+}
+
+}  // namespace
+
+TEST_CASE("cgroup: a daemon of a worker that succeeded ends with the group") {
+    if (!has_leaves())
+        return;
+    over_all_ways([](const starter& start) -> asio::awaitable<void> {
+        const scratch_directory scratch;
+        auto group = co_await start(scratch.path(), then::returns, 2);
+        const auto told = co_await group.wait();
+        CHECK_MESSAGE(told.success(), fmt::format("{}", told));
+        CHECK(own_leaves().empty());
+    });
+}
+
+TEST_CASE("cgroup: a daemon of a worker that failed ends with the group") {
+    if (!has_leaves())
+        return;
+    over_all_ways([](const starter& start) -> asio::awaitable<void> {
+        const scratch_directory scratch;
+        auto group = co_await start(scratch.path(), then::fails, 2);
+        const auto error = co_await failure<cohort::process_exception>(group);
+        CHECK(error.outcomes().size() == 2);
+        CHECK(own_leaves().empty());
+    });
+}
+
+TEST_CASE("cgroup: a daemon ends with a group that is stopped, by SIGTERM or by SIGKILL") {
+    if (!has_leaves())
+        return;
+    for (const auto next : {then::sleeps, then::ignores})
+        over_all_ways([next](const starter& start) -> asio::awaitable<void> {
+            const scratch_directory scratch;
+            ready up(co_await asio::this_coro::executor);
+            auto how = cohort::options(2).fd(up.child_end(), ready::number);
+            if (next == then::ignores)
+                how.grace_period(1ms);
+            auto group = co_await start(scratch.path(), next, how);
+            co_await up.wait(2);
+            const held_process first(file_of(scratch.path(), 0));
+            const held_process second(file_of(scratch.path(), 1));
+            CHECK(first.lives());
+            CHECK(own_leaves().size() == 1);
+            const auto told = co_await group.stop();
+            CHECK(told.outcomes[0].status.signal() == (next == then::ignores ? SIGKILL : SIGTERM));
+            CHECK_FALSE(first.lives());
+            CHECK_FALSE(second.lives());
+            CHECK(own_leaves().empty());
+        });
+}
+
+TEST_CASE("cgroup: the daemon of one worker lives until the group ends") {
+    if (!has_leaves())
+        return;
+    const leak_guard guard;
+    run_coroutine([]() -> asio::awaitable<void> {
+        const scratch_directory scratch;
+        ready up(co_await asio::this_coro::executor);
+        const auto work = daemon_command(scratch.path(), then::sleeps);
+        auto group = co_await cohort::spawn(work, cohort::options(2)
+                                                      .fd(up.child_end(), ready::number)
+                                                      .on_failure(cohort::on_failure::keep_going));
+        co_await up.wait(2);
+        const held_process first(file_of(scratch.path(), 0));
+        ::kill(group.pids()[0], SIGKILL);
+        (void)co_await group.next();
+        CHECK(first.lives());
+        (void)co_await group.stop();
+        CHECK_FALSE(first.lives());
+    }());
+}
+
+TEST_CASE("cgroup: off, a daemon outlives its group") {
+    const leak_guard guard;
+    run_coroutine([]() -> asio::awaitable<void> {
+        const scratch_directory scratch;
+        ready up(co_await asio::this_coro::executor);
+        const auto work = daemon_command(scratch.path(), then::sleeps);
+        auto group = co_await cohort::spawn(
+            work, cohort::options(1).cgroup(cohort::cgroup::off).fd(up.child_end(), ready::number));
+        co_await up.wait();
+        CHECK(own_leaves().empty());
+        const held_process daemon(file_of(scratch.path(), 0));
+        (void)co_await group.stop();
+        CHECK(daemon.lives());
+        daemon.kill();
+        CHECK(daemon.ends());
+    }());
+}
+
+TEST_CASE("cgroup: automatic is silent where it can't be had") {
+    if (cohort::capabilities().tree.tier.rfind("cgroup", 0) == 0)
+        return skip("it can be had");
+    const leak_guard guard;
+    CHECK_FALSE(cohort::capabilities().tree.reason.empty());
+    CHECK(ended(cohort::command("true"), 2).success());
+    CHECK(own_leaves().empty());
+}
+
+TEST_CASE("cgroup: a group can be put below a given one, with any process group") {
+    if (!has_leaves())
+        return;
+    const scratch_cgroup place;
+    const leak_guard guard;
+    for (const auto method : {start_method::spawn, start_method::fork})
+        for (const auto where : {cohort::process_group::own, cohort::process_group::inherit}) {
+            const auto report = ended(
+                cohort::function<cgroups_of_worker>(),
+                cohort::options(2).cgroup(place.path()).process_group(where).start_method(method));
+            REQUIRE_MESSAGE(report.success(), fmt::format("{}", report));
+            const auto cgroups = report.outcomes[0].result<std::string>();
+            CAPTURE(cgroups);
+            CHECK(name_of_leaf(cgroups).rfind("cohort-", 0) == 0);
+            CHECK(cgroups.find(fs::path(place.path()).filename().string() + "/cohort-") !=
+                  cgroups.npos);
+            CHECK(report.outcomes[1].result<std::string>() == cgroups);
+            CHECK(place.leaves().empty());
+        }
+}
+
+TEST_CASE("cgroup: a place that does not work is an error of the start") {
+    const leak_guard guard;
+    const scratch_directory scratch;
+    const bool forced = forced_tiers().find("no_cgroup") != std::string::npos;
+    const std::pair<std::string, std::errc> places[] = {
+        {scratch.path() + "/none", std::errc::no_such_file_or_directory},
+        {scratch.write("file", ""), std::errc::not_a_directory},
+        {scratch.path(), std::errc::not_supported}};
+    for (const auto& [place, why] : places) {
+        const auto error = thrown_by<cohort::spawn_error>(cohort::command("true"),
+                                                          cohort::options(2).cgroup(place));
+        CHECK(error.stage() == "cgroup");
+        CHECK(error.code() == (forced ? std::errc::not_supported : why));
+        CHECK(std::string(error.what()).rfind("cgroup(\"" + place + "\"): ", 0) == 0);
+    }
+}
+
+TEST_CASE("cgroup: a leaf that takes no worker is an error, and leaves nothing") {
+    if (!has_leaves())
+        return;
+    const scratch_cgroup domain;  // becomes the domain of the threaded one, in place of our own
+    const scratch_cgroup place(domain.path());
+    // What is made in a threaded cgroup takes no process before it is threaded too.
+    if (!(std::ofstream(place.path() + "/cgroup.type") << "threaded" << std::flush))
+        return skip("no threaded cgroup to be had");
+    const leak_guard guard;
+    for (const auto method : {start_method::spawn, start_method::fork, start_method::forkserver}) {
+        const auto error = thrown_by<cohort::spawn_error>(
+            cohort::function<cgroups_of_worker>(),
+            cohort::options(2).cgroup(place.path()).start_method(method));
+        CHECK(error.stage() == "cgroup");
+        CHECK(error.error_index() == 0);
+        CHECK(error.code() == std::errc::operation_not_supported);
+        CHECK(place.leaves().empty());
+    }
+}
+
+TEST_CASE("cgroup: what a killed host left is ended by the next start in that place") {
+    if (!has_leaves())
+        return;
+    const scratch_cgroup place;
+    const leak_guard guard;
+    const scratch_directory scratch;
+    std::optional<held_process> daemon;
+    run_coroutine([](auto& scratch, auto& place, auto& daemon) -> asio::awaitable<void> {
+        ready up(co_await asio::this_coro::executor);
+        auto host = co_await cohort::spawn(
+            cohort::function<host_with_daemon>(scratch.path(), place.path()),
+            cohort::options(1).cgroup(cohort::cgroup::off).fd(up.child_end(), ready::number));
+        co_await up.wait();
+        daemon.emplace(file_of(scratch.path(), 0));
+        ::kill(host.pids()[0], SIGKILL);
+        (void)co_await host.wait();
+    }(scratch, place, daemon));
+    CHECK(daemon->lives());
+    CHECK(place.leaves().size() == 1);
+    CHECK(ended(cohort::command("true"), cohort::options(1).cgroup(place.path())).success());
+    CHECK(daemon->ends());
+    CHECK(place.leaves().empty());
+}

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include "async.hpp"
+#include "scratch.hpp"
+
+#include <chrono>
+#include <csignal>
+#include <stdexcept>
+#include <string>
+
+#include <poll.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace cohort_test {
+
+/// A process whose number is in a file, held so that its number is not given to another one. Must
+/// be alive.
+class held_process {
+public:
+    explicit held_process(const std::string& file)
+        : pidfd_(static_cast<int>(::syscall(SYS_pidfd_open, std::stoi(read_file(file)), 0))) {
+        if (pidfd_ < 0)
+            throw std::runtime_error("the process of " + file + " has ended already");
+    }
+    held_process(const held_process&) = delete;
+    held_process& operator=(const held_process&) = delete;
+    ~held_process() { ::close(pidfd_); }
+
+    /// Waits for its end, for as long as a slow machine may need.
+    bool ends() const { return polled(generous_bound() / 2); }
+    bool lives() const { return !polled(std::chrono::milliseconds(0)); }
+    void kill() const { ::syscall(SYS_pidfd_send_signal, pidfd_, SIGKILL, nullptr, 0); }
+
+private:
+    bool polled(std::chrono::milliseconds longest) const {
+        pollfd polled{pidfd_, POLLIN, 0};
+        return ::poll(&polled, 1, static_cast<int>(longest.count())) == 1;
+    }
+
+    int pidfd_;
+};
+
+}  // namespace cohort_test

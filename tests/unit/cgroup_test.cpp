@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "reporter.hpp"
+#include "start/leaves.hpp"
+#include "start_support.hpp"
+#include "sys/cgroup.hpp"
+#include "sys_support.hpp"
+
+#include <filesystem>
+#include <fstream>
+
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+using namespace cohort;
+using namespace cohort::test;
+using start::leaf_name;
+
+namespace {
+
+bool exists(const std::string& path) { return std::filesystem::exists(path); }
+
+/// A cgroup of the case, removed with all that is in it.
+class scratch_cgroup {
+public:
+    scratch_cgroup() {
+        std::string why_not;
+        const auto own = sys::own_cgroup(why_not);
+        path_ = own + "/cohort-unit-" + std::to_string(::getpid());
+        if (own.empty() || ::mkdir(path_.c_str(), 0755) != 0) {
+            cohort_test::skip("no cgroup to be had: " + why_not);
+            path_.clear();
+        }
+    }
+    scratch_cgroup(const scratch_cgroup&) = delete;
+    scratch_cgroup& operator=(const scratch_cgroup&) = delete;
+    ~scratch_cgroup() {
+        if (!path_.empty())
+            CHECK(sys::remove_cgroup(path_) == std::error_code());
+    }
+    explicit operator bool() const noexcept { return !path_.empty(); }
+    const std::string& path() const noexcept { return path_; }
+    std::string make(const std::string& name) const {
+        const auto made = path_ + "/" + name;
+        REQUIRE(::mkdir(made.c_str(), 0755) == 0);
+        return made;
+    }
+
+private:
+    std::string path_;
+};
+
+/// A child that has moved into a cgroup, and stays there.
+class inhabitant {
+public:
+    explicit inhabitant(const std::string& cgroup) {
+        const auto moved = make_pipe();
+        pid_ = fork_child([&] {
+            std::ofstream(cgroup + "/cgroup.procs") << "0" << std::flush;
+            (void)!::write(moved.writer.get(), "", 1);
+            for (;;)
+                ::pause();
+            return 0;
+        });
+        std::error_code error;
+        pidfd_ = sys::open_pidfd(pid_, error);
+        REQUIRE_FALSE(error);
+        REQUIRE(await_event(moved.reader.get()));
+    }
+    inhabitant(const inhabitant&) = delete;
+    inhabitant& operator=(const inhabitant&) = delete;
+    ~inhabitant() {
+        (void)!!sys::send_signal(pidfd_.get(), SIGKILL);
+        await_exit(pidfd_.get());
+    }
+    bool is_killed() const { return await_event(pidfd_.get()); }
+    bool lives() const { return sys::state_of_child(pidfd_.get()) == sys::child_state::alive; }
+
+private:
+    pid_t pid_ = 0;
+    sys::unique_fd pidfd_;
+};
+
+/// The name of a leaf of a process that has ended.
+leaf_name of_the_dead(leaf_name::workers fate = leaf_name::workers::end_with_owner) {
+    auto name = leaf_name::next(fate);
+    const pid_t pid = fork_child([] { return 0; });
+    REQUIRE(::waitpid(pid, nullptr, 0) == pid);
+    name.owner = pid;
+    return name;
+}
+
+}  // namespace
+
+TEST_CASE("cgroup: the name of a leaf says whose it is") {
+    const auto name = leaf_name::next(leaf_name::workers::end_with_owner);
+    CHECK(name.owner == ::getpid());
+    CHECK(name.started > 0);
+    CHECK(name.pid_namespace > 0);
+    CHECK(leaf_name::parse(name.text()) == name);
+    const auto free = leaf_name::next(leaf_name::workers::may_outlive);
+    CHECK(leaf_name::parse(free.text()) == free);
+    CHECK(free.number != name.number);
+}
+
+TEST_CASE("cgroup: what is not named as a leaf is none") {
+    const auto text = leaf_name::next(leaf_name::workers::end_with_owner).text();
+    for (const auto& other :
+         {std::string("cohort"), std::string("cohort-1-2-3"), text + "x", "x" + text,
+          std::string("cohort-01-2-3-4"), text + "-free-free", std::string("user.slice")}) {
+        CAPTURE(other);
+        CHECK_FALSE(leaf_name::parse(other));
+    }
+}
+
+TEST_CASE("cgroup: an owner is gone when its number is free, or another process has it") {
+    const auto own = leaf_name::next(leaf_name::workers::end_with_owner);
+    CHECK_FALSE(own.owner_is_gone());
+    auto other = own;
+    other.started -= 1;
+    CHECK(other.owner_is_gone());
+    CHECK(of_the_dead().owner_is_gone());
+    auto elsewhere = of_the_dead();
+    elsewhere.pid_namespace += 1;  // numbers there mean other processes
+    CHECK_FALSE(elsewhere.owner_is_gone());
+}
+
+TEST_CASE("cgroup: leaves whose owners are gone are ended, all others stay") {
+    const no_leftovers guard;
+    const scratch_cgroup place;
+    if (!place)
+        return;
+    auto elsewhere = of_the_dead();
+    elsewhere.pid_namespace += 1;
+    const auto left = place.make(of_the_dead().text());
+    const auto left_in_it = left + "/nested";
+    REQUIRE(::mkdir(left_in_it.c_str(), 0755) == 0);
+    const auto left_empty = place.make(of_the_dead(leaf_name::workers::may_outlive).text());
+    const auto left_free = place.make(of_the_dead(leaf_name::workers::may_outlive).text());
+    const auto own = place.make(leaf_name::next(leaf_name::workers::end_with_owner).text());
+    const auto foreign = place.make(elsewhere.text());
+    const auto stranger = place.make("cohort-of-somebody");
+    const inhabitant orphan(left_in_it);
+    const inhabitant survivor(left_free);
+
+    start::end_left_leaves(place.path());
+    CHECK(orphan.is_killed());
+    CHECK_FALSE(exists(left));
+    CHECK_FALSE(exists(left_empty));
+    CHECK(survivor.lives());
+    for (const auto& stays : {left_free, own, foreign, stranger})
+        CHECK(exists(stays));
+}
+
+TEST_CASE("cgroup: without cgroup.kill what is listed is killed, below it too") {
+    const no_leftovers guard;
+    const scratch_cgroup place;
+    if (!place)
+        return;
+    const auto inner = place.make("inner");
+    const inhabitant first(place.path());
+    const inhabitant second(inner);
+    CHECK_FALSE(sys::kill_listed(place.path()));
+    CHECK(first.is_killed());
+    CHECK(second.is_killed());
+}
+
+TEST_CASE("cgroup: a leaf is made, holds its children, and goes when they are killed") {
+    const no_leftovers guard;
+    const scratch_cgroup place;
+    if (!place)
+        return;
+    start::leaves leaves;
+    detail::group_settings settings;
+    settings.cgroup_directory = place.path();
+    const auto made = leaves.make(settings);
+    REQUIRE_FALSE(made.error);
+    REQUIRE(made.owned);
+    const auto path = made.owned->path();
+    const inhabitant child(path);
+    CHECK_FALSE(made.owned->end());
+    CHECK(child.is_killed());
+    sys::await_empty_cgroup(path, std::chrono::milliseconds(bound_ms));
+    CHECK(made.owned->end());
+    CHECK_FALSE(exists(path));
+    CHECK(made.owned->end());  // again
+}
+
+TEST_CASE("cgroup: a forked copy of its owner does not end a leaf") {
+    const no_leftovers guard;
+    const scratch_cgroup place;
+    if (!place)
+        return;
+    start::leaves leaves;
+    detail::group_settings settings;
+    settings.cgroup_directory = place.path();
+    auto made = leaves.make(settings);
+    REQUIRE(made.owned);
+    const auto path = made.owned->path();
+    CHECK(in_fork([&] {
+              made.owned.reset();
+              return exists(path) ? 0 : 1;
+          }) == 0);
+    made.owned.reset();
+    CHECK_FALSE(exists(path));
+}
+
+TEST_CASE("cgroup: another file system is not one") {
+    std::error_code error;
+    CHECK_FALSE(sys::open_cgroup("/proc", error));
+    CHECK(error == std::errc::not_supported);
+    CHECK_FALSE(sys::open_cgroup("/nowhere", error));
+    CHECK(error == std::errc::no_such_file_or_directory);
+}
+
+TEST_CASE("cgroup: where a leaf can't be had automatic means none, and the probe says why") {
+    std::string directory;
+    const auto here = start::probe_leaf(directory);
+    if (!here.best)
+        return cohort_test::skip(here.reason);
+    struct denial {
+        long number;
+        int error;
+        const char* reason;
+    };
+    for (const denial& d : {denial{SYS_mkdir, EACCES, "Permission denied"},
+                            denial{SYS_mkdir, EROFS, "Read-only file system"},
+                            denial{SYS_clone3, EPERM, "Operation not permitted"}}) {
+        CAPTURE(d.reason);
+        CHECK(in_fork([&] {
+                  // The tier of the start was found before the filter came.
+                  if (!sys::current_tiers().clone3.best || !deny(d.number, d.error))
+                      return sys::current_tiers().clone3.best ? 1 : 0;
+                  std::string where;
+                  const auto choice = start::probe_leaf(where);
+                  if (choice.best || !choice.reason.ends_with(d.reason))
+                      return 2;
+                  start::leaves leaves;
+                  const auto made = leaves.make({});
+                  return !made.owned && !made.error ? 0 : 3;
+              }) == 0);
+    }
+}
+
+TEST_CASE("cgroup: by every way to start a child it is in its leaf before its program runs") {
+    const no_leftovers guard;
+    const scratch_cgroup place;
+    if (!place)
+        return;
+    std::error_code error;
+    const auto path = place.make("leaf");
+    const auto opened = sys::open_cgroup(path, error);
+    REQUIRE_FALSE(error);
+    for (const bool clone3 : {true, false})
+        for (const bool close_range : {true, false}) {
+            CAPTURE(clone3);
+            CAPTURE(close_range);
+            auto cat = launch({"/bin/cat", "/proc/self/cgroup"});
+            cat.order.leaf = opened.get();
+            cat.order.leaf_is_needed = true;
+            CHECK(cat.run({clone3, close_range}).failed == start::stage::none);
+            CHECK(cat.output.find("/leaf\n") != std::string::npos);
+        }
+}
+
+TEST_CASE("cgroup: a leaf that can't be entered fails a start that needs it, and no other") {
+    const no_leftovers guard;
+    const sys::unique_fd no_leaf(::open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    for (const bool clone3 : {true, false})
+        for (const bool needed : {true, false}) {
+            auto nothing = launch({"/bin/true"});
+            nothing.order.leaf = no_leaf.get();
+            nothing.order.leaf_is_needed = needed;
+            const auto& result = nothing.run({clone3, true});
+            CHECK(result.failed == (needed ? start::stage::cgroup : start::stage::none));
+            CHECK(result.error == (needed ? ENOENT : 0));
+        }
+}
