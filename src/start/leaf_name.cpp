@@ -41,8 +41,18 @@ unsigned long long start_time(pid_t pid) {
 }  // namespace
 
 leaf_name leaf_name::next(workers fate) {
+    // Read anew only where it may be another's: in a forked copy. Without a lock, which a copy may
+    // find taken.
+    static std::atomic<pid_t> known_owner = 0;
+    static std::atomic<unsigned long long> known_start = 0;
+    static std::atomic<ino_t> known_namespace = 0;
     static std::atomic<unsigned> last = 0;
-    return {own_pid_namespace(), ::getpid(), start_time(::getpid()), ++last, fate};
+    if (known_owner != ::getpid()) {
+        known_start = start_time(::getpid());
+        known_namespace = own_pid_namespace();
+        known_owner = ::getpid();
+    }
+    return {known_namespace, ::getpid(), known_start, ++last, fate};
 }
 
 std::string leaf_name::text() const {

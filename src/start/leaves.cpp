@@ -32,9 +32,6 @@ std::error_code last_error() noexcept { return {errno, std::system_category()}; 
 
 std::shared_ptr<leaf> make_leaf(const std::string& directory, leaf_name::workers fate,
                                 std::error_code& error) {
-    // Before anything is made: mkdir works in any file system.
-    if (!sys::open_cgroup(directory, error))
-        return nullptr;
     for (;;) {
         auto path = directory + "/" + leaf_name::next(fate).text();
         if (::mkdir(path.c_str(), 0755) != 0) {
@@ -144,6 +141,9 @@ leaves::made leaves::make(const detail::group_settings& settings) {
         directory = own_directory();
     if (directory.empty())
         return result;
+    // Before anything is made: mkdir works in any file system.
+    if (asked && !sys::open_cgroup(directory, result.error))
+        return result;
     end_left_leaves_now_and_then(directory);
     result.owned = make_leaf(directory,
                              settings.parent_death_signal == 0 ? leaf_name::workers::may_outlive
@@ -185,7 +185,9 @@ sys::tier_choice probe_leaf(std::string& directory) {
     if (directory.empty())
         return {false, why_not};
     std::error_code error;
-    const auto tried = make_leaf(directory, leaf_name::workers::end_with_owner, error);
+    std::shared_ptr<leaf> tried;
+    if (sys::open_cgroup(directory, error))
+        tried = make_leaf(directory, leaf_name::workers::end_with_owner, error);
     if (!tried)
         return {false, "cgroup in " + directory + ": " + error.message()};
     if (const int failed = send_visitor(*tried))

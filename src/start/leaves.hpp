@@ -76,7 +76,7 @@ struct leaf_name {
     unsigned number = 0;
     workers fate = workers::end_with_owner;
 
-    /// The next one of this process.
+    /// The next one of this process. Safe from any thread.
     static leaf_name next(workers fate);
     static std::optional<leaf_name> parse(const std::string& text);
     std::string text() const;
