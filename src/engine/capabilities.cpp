@@ -37,12 +37,15 @@ capability tree_of(const sys::tiers& tiers) {
     const auto leaf = start::probe_leaf(directory);
     auto tree = choose(
         "tree", tiers.pidfd_group, {"pidfd group signal", "a worker's process group ends with it"},
-        {"kill(-pgid)", "the same, unless another waiter takes the worker's status"});
+        {"kill(-pgid)",
+         "a worker's process group ends with it, unless another waiter takes its status"});
     if (leaf.best) {
         tree.tier = "cgroup, " + tree.tier;
         tree.guarantee += "; all that workers started ends with the group";
     } else {
-        tree.reason = leaf.reason + (tree.reason.empty() ? "" : "; ") + tree.reason;
+        tree.reason = tree.reason.empty() || tree.reason == leaf.reason
+                          ? leaf.reason
+                          : leaf.reason + "; " + tree.reason;
     }
     return tree;
 }
