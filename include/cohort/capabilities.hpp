@@ -30,7 +30,7 @@ public:
     capability descriptors;    ///< how a child is kept from inheriting descriptors
     capability stolen_status;  ///< whether a status that somebody else took can be read back
     capability tree;           ///< how what workers have started is ended
-    capability parent_death;   ///< how workers end when this process dies
+    capability parent_death;   ///< how workers, and what they started, end when this process dies
     std::string warning;       ///< words of COHORT_FORCE that mean nothing; empty: none
 
     /// The needs in the order of the members above. @par Thread safety  as a const vector.
@@ -38,7 +38,8 @@ public:
 };
 
 /// Probes once, at the first call or the first spawn. COHORT_FORCE, a comma list of epoll,
-/// legacy_clone, no_close_range, no_cgroup, pgid and no_pidfd_info, forces lower tiers.
+/// legacy_clone, no_close_range, no_cgroup, pgid, no_pidfd_info and no_guardian, forces lower
+/// tiers.
 /// @par Thread safety  safe.
 COHORT_API host_capabilities capabilities();
 

@@ -68,8 +68,11 @@ host_capabilities probe() {
         choose("stolen status", tiers.pidfd_info, {"PIDFD_GET_INFO", "read back from the kernel"},
                {"lost", "a status that another waiter took is reported as lost"});
     host.tree = tree_of(tiers);
-    host.parent_death = {"parent death", "parent-death signal", "",
-                         "workers end with this process, however it dies"};
+    host.parent_death = choose(
+        "parent death", tiers.guardian,
+        {"parent-death signal, guardian",
+         "workers end with this process, and what is left in their process groups after them"},
+        {"parent-death signal", "workers end with this process, however it dies"});
     if (!tiers.unknown_forced.empty())
         host.warning = "COHORT_FORCE has words without a meaning: " + tiers.unknown_forced;
     return host;

@@ -43,12 +43,16 @@ void after_fork_in_parent() {
 
 }  // namespace
 
-host::host()
-    : reaper_(engine_), fork_server_([this](sys::unique_fd pidfd) {
-          // A task is copyable.
-          auto shared = std::make_shared<sys::unique_fd>(std::move(pidfd));
-          engine_.post([this, shared] { reaper_.adopt(std::move(*shared)); });
-      }) {}
+host::host() : reaper_(engine_), fork_server_(adopter()), guardian_(adopter()) {}
+
+/// Gives to the reaper, from any thread, what nobody else waits for.
+std::function<void(sys::unique_fd)> host::adopter() {
+    return [this](sys::unique_fd pidfd) {
+        // A task is copyable.
+        auto shared = std::make_shared<sys::unique_fd>(std::move(pidfd));
+        engine_.post([this, shared] { reaper_.adopt(std::move(*shared)); });
+    };
+}
 
 host* host::own() noexcept {
     auto* h = current.load(std::memory_order_acquire);

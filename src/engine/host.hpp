@@ -5,6 +5,7 @@
 #include "engine/reaper.hpp"
 #include "engine/starters.hpp"
 #include "start/fork_server.hpp"
+#include "start/guardian.hpp"
 #include "start/leaves.hpp"
 #include "sys/fork_mark.hpp"
 
@@ -56,6 +57,7 @@ public:
     reaper& children() noexcept { return reaper_; }
     start::fork_server& forks() noexcept { return fork_server_; }
     start::leaves& leaves() noexcept { return leaves_; }
+    start::guardian& guard() noexcept { return guardian_; }
 
     /// Hands a start to the starter threads, and watches that none hangs them. Wakes the engine
     /// only if the start has to wait: its report will.
@@ -80,6 +82,7 @@ private:
     void start();
     void watch_starters();
     void tell_when_empty();
+    std::function<void(sys::unique_fd)> adopter();
     static void at_exit() noexcept;
 
     sys::fork_mark mark_;
@@ -94,6 +97,7 @@ private:
     starters starters_;
     start::fork_server fork_server_;
     start::leaves leaves_;
+    start::guardian guardian_;
     std::atomic<bool> watching_starters_ = false;
     std::set<live_group*> groups_;
     std::vector<task> when_empty_;

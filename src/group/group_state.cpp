@@ -36,8 +36,9 @@ group_state::group_state(engine::host& home, spawn_plan plan, group_room::caller
     : home_(home), settings_(without_placement(plan.settings)),
       kind_(plan.calls_function() ? group_room::record_kind::control_file
                                   : group_room::record_kind::error_file),
-      board_(settings_->nprocs), launcher_(group_room::launcher(std::move(plan), std::move(from),
-                                                                home.forks(), home.leaves())),
+      board_(settings_->nprocs),
+      launcher_(group_room::launcher(std::move(plan), std::move(from),
+                                     {home.forks(), home.leaves(), home.guard()})),
       machine_(rules_of(*settings_)), verdicts_(static_cast<std::size_t>(settings_->nprocs)),
       end_waiters_(home), next_waiters_(home) {}
 

@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -49,9 +50,8 @@ std::span<const std::string_view> launcher::own_variables() noexcept {
     return names;
 }
 
-launcher::launcher(detail::spawn_plan plan, caller from, start::fork_server& server,
-                   start::leaves& leaves)
-    : plan_(std::move(plan)), caller_(std::move(from)), server_(server), leaves_(leaves) {}
+launcher::launcher(detail::spawn_plan plan, caller from, helpers with)
+    : plan_(std::move(plan)), caller_(std::move(from)), with_(with) {}
 
 std::optional<start_failure> launcher::prepare() {
     if (auto failed = make_leaf())
@@ -66,11 +66,37 @@ std::optional<start_failure> launcher::prepare() {
     for (int index = 0; index < size(); ++index)
         if (auto failed = make_record(index))
             return failed;
+    see_to_guardian();
     if (plan_.calls_function())
         shared_site_ = make_site(nullptr);
     else if (plan_.programs.size() == 1)
         shared_site_ = make_site(&plan_.programs.front());
     return std::nullopt;
+}
+
+/// Workers that are to outlive this process are not guarded, nor is what runs in its own process
+/// group.
+void launcher::see_to_guardian() {
+    const auto& s = plan_.settings;
+    const bool has_groups = s.process_group == process_group::own;
+    if (s.parent_death_signal == 0 || (!has_groups && !leaf_))
+        return;
+    with_.guardian.ensure();
+    if (leaf_)
+        start::tell_guardian(with_.guardian.order(guard_word(start::guarded::leaf)),
+                             leaf_->directory());
+    if (has_groups)
+        guard_ = with_.guardian.order(guard_word(start::guarded::worker));
+}
+
+start::guard_word launcher::guard_word(start::guarded what) const {
+    using std::chrono::milliseconds;
+    const auto& s = plan_.settings;
+    constexpr milliseconds longest{INT_MAX};
+    const auto grace = s.daemon                   ? milliseconds(0)
+                       : s.grace_period > longest ? longest
+                                                  : std::chrono::ceil<milliseconds>(s.grace_period);
+    return {what, s.stop_signal, static_cast<std::int32_t>(grace.count())};
 }
 
 std::optional<start_failure> launcher::check_limit() const {
@@ -90,7 +116,7 @@ std::optional<start_failure> launcher::check_limit() const {
 }
 
 std::optional<start_failure> launcher::make_leaf() {
-    auto made = leaves_.make(plan_.settings);
+    auto made = with_.leaves.make(plan_.settings);
     leaf_ = std::move(made.owned);
     if (!made.error)
         return std::nullopt;
@@ -257,6 +283,7 @@ void launcher::describe_descriptors(start::exec_order& order, const site& at, in
     order.own_process_group = s.process_group == process_group::own;
     order.leaf = leaf_ ? leaf_->directory() : -1;
     order.leaf_is_needed = !s.cgroup_directory.empty();
+    order.guard = guard_;
 }
 
 start_failure launcher::failure_of(const start::exec_result& result, const start::exec_order& order,

@@ -5,6 +5,7 @@
 #include "record/control.hpp"
 #include "start/exec.hpp"
 #include "start/fork_server.hpp"
+#include "start/guardian.hpp"
 #include "start/leaves.hpp"
 #include "sys/unique_fd.hpp"
 
@@ -52,12 +53,18 @@ struct start_slots {
     start::server_wait server;
 };
 
+/// What the groups of a process have in common.
+struct helpers {
+    start::fork_server& server;
+    start::leaves& leaves;
+    start::guardian& guardian;
+};
+
 /// Turns a plan into starts: everything that is said about a worker becomes an exec_order here.
 /// Belongs to the starter thread, except for its construction.
 class launcher {
 public:
-    launcher(detail::spawn_plan plan, caller from, start::fork_server& server,
-             start::leaves& leaves);
+    launcher(detail::spawn_plan plan, caller from, helpers with);
 
     /// Makes all descriptors that the group needs, before the first worker exists.
     std::optional<start_failure> prepare();
@@ -107,6 +114,8 @@ private:
     bool uses_server() const noexcept {
         return runs_function() && plan_.settings.method == start_method::forkserver;
     }
+    start::guard_word guard_word(start::guarded what) const;
+    void see_to_guardian();
     std::optional<start_failure> check_limit() const;
     std::optional<start_failure> make_leaf();
     std::optional<start_failure> make_arguments();
@@ -130,9 +139,9 @@ private:
 
     detail::spawn_plan plan_;
     caller caller_;
-    start::fork_server& server_;
-    start::leaves& leaves_;
+    const helpers with_;
     std::shared_ptr<start::leaf> leaf_;
+    start::guard_order guard_;  // of each worker
     std::vector<sys::unique_fd> records_;
     sys::unique_fd arguments_;
     sys::unique_fd bell_;  // of workers that are copies

@@ -79,7 +79,7 @@ start_report launcher::start_by_server(int index, start_slots& slots) {
             return report;
         }
         const auto asked = asked_.at(index);
-        auto made = server_.take(asked.ticket, slots.server);
+        auto made = with_.server.take(asked.ticket, slots.server);
         asked_.erase(index);
         if (!made)
             continue;
@@ -103,7 +103,8 @@ std::optional<start_failure> launcher::see_to_server(start_slots& slots) {
     where.affinity = caller_.affinity.empty() ? nullptr : caller_.affinity.data();
     where.affinity_size = caller_.affinity_size();
     where.parent = caller_.pid;
-    if (const auto failed = server_.ensure(where, slots.child, slots.server))
+    where.guard = guard_;
+    if (const auto failed = with_.server.ensure(where, slots.child, slots.server))
         return server_failure(*failed);
     return std::nullopt;
 }
@@ -117,8 +118,8 @@ std::optional<start_failure> launcher::ask_for(int index, start_slots& slots) {
     asked_worker asked{{}, std::chrono::steady_clock::now()};
     auto error = sys::write_at(book_.get(), packed.text, static_cast<off_t>(book_length_));
     if (!error)
-        error = server_.ask(book_.get(), {book_length_, packed.text.size(), packed.leaf},
-                            packed.descriptors, asked.ticket, slots.server);
+        error = with_.server.ask(book_.get(), {book_length_, packed.text.size(), packed.leaf},
+                                 packed.descriptors, asked.ticket, slots.server);
     if (error)
         return start_failure{error, "a request to the fork server", index, "forkserver"};
     book_length_ += packed.text.size();
@@ -144,7 +145,7 @@ void launcher::finish_copy(start_report& report, start::exec_result made, start_
 std::vector<sys::unique_fd> launcher::withdraw(start_slots& slots) {
     std::vector<sys::unique_fd> unwanted;
     for (const auto& [index, asked] : std::exchange(asked_, {})) {
-        auto made = server_.take(asked.ticket, slots.server);
+        auto made = with_.server.take(asked.ticket, slots.server);
         if (!made || !made->pidfd)
             continue;
         (void)!!sys::send_signal(made->pidfd.get(), SIGKILL);

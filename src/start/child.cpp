@@ -45,9 +45,12 @@ COHORT_BEFORE_EXEC void arm_parent_death(child_task& task) noexcept {
 
 COHORT_BEFORE_EXEC void lead_group(child_task& task) noexcept {
     task.at = stage::process_group;
-    if (!task.own_process_group)
-        return;
-    if (const long result = raw_call(SYS_setpgid, 0, 0); result < 0)
+    long result = 0;
+    if (task.own_session)
+        result = raw_call(SYS_setsid);
+    else if (task.own_process_group)
+        result = raw_call(SYS_setpgid, 0, 0);
+    if (result < 0)
         fail(task, result);
 }
 
@@ -61,6 +64,17 @@ COHORT_BEFORE_EXEC void enter_leaf(child_task& task) noexcept {
         result = raw_call(SYS_write, task.leaf_procs, address(&self), 1);
     if (result < 0 && task.leaf_is_needed)
         fail(task, result);
+}
+
+/// By the child itself, so that its program does not run for an instant without being known. Where
+/// it has no descriptor of itself it opens one, and clear_table closes it.
+COHORT_BEFORE_EXEC void announce(const child_task& task) noexcept {
+    if (task.guard->connection < 0)
+        return;
+    const bool has_own = task.shared_table && task.pidfd != nullptr;
+    const long pidfd = has_own ? *task.pidfd : raw_call(SYS_pidfd_open, raw_call(SYS_getpid), 0);
+    if (pidfd >= 0)
+        tell_guardian(*task.guard, static_cast<int>(pidfd));
 }
 
 COHORT_BEFORE_EXEC void change_directory(child_task& task) noexcept {
@@ -111,6 +125,7 @@ COHORT_BEFORE_EXEC void prepare_child(child_task& task) noexcept {
     arm_parent_death(task);
     lead_group(task);
     enter_leaf(task);
+    announce(task);
     clear_table(task);  // before all that can hang: what hangs must hold nothing of the parent's
     change_directory(task);
     place_descriptors(task);

@@ -36,9 +36,11 @@ struct child_task {
     bool enters_leaf;     // it was not born in its cgroup
     int leaf_procs;       // that one's list of processes, or the negative errno of opening it
     bool leaf_is_needed;  // else it runs on outside
-    bool shared_table;    // with the starter's process, until close_range unshares it
+    bool own_session;
+    const guard_order* guard;
+    bool shared_table;  // with the starter's process, until close_range unshares it
 
-    const int* pidfd;  // where the kernel has written it
+    const int* pidfd;  // where the kernel has written it; null: nowhere
     int* pidfd_slot;   // where other threads look for it
 
     // The child's report. `at` without an error: it was on this step when a signal ended it.

@@ -18,7 +18,9 @@ namespace {
 
 constexpr std::size_t stack_size = 64 * 1024;
 
-std::size_t page_size() noexcept { return static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)); }
+COHORT_BEFORE_EXEC std::size_t page_size() noexcept {
+    return static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+}
 
 void give_leaf(clone_args& args, int leaf) noexcept {
     if (leaf < 0)
@@ -104,12 +106,13 @@ child_stack::~child_stack() {
         ::munmap(base_, page_size() + stack_size);
 }
 
-std::byte* child_stack::lowest() const noexcept { return base_ + page_size(); }
-std::byte* child_stack::top() const noexcept { return lowest() + stack_size; }
-std::size_t child_stack::size() const noexcept { return stack_size; }
+COHORT_BEFORE_EXEC std::byte* child_stack::lowest() const noexcept { return base_ + page_size(); }
+COHORT_BEFORE_EXEC std::byte* child_stack::top() const noexcept { return lowest() + stack_size; }
+COHORT_BEFORE_EXEC std::size_t child_stack::size() const noexcept { return stack_size; }
 
-long clone_and_wait(clone_entry entry, descriptor_table table, const child_stack& stack,
-                    int (*main)(void*), void* argument, int& pidfd, int leaf) noexcept {
+COHORT_BEFORE_EXEC long clone_and_wait(clone_entry entry, descriptor_table table,
+                                       const child_stack& stack, int (*main)(void*), void* argument,
+                                       int& pidfd, int leaf) noexcept {
     // No exit signal: the host must not see a child that never becomes a program. exec sets
     // SIGCHLD.
     std::uint64_t flags = CLONE_VM | CLONE_VFORK | CLONE_PIDFD;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include "start/guard.hpp"
 #include "sys/unique_fd.hpp"
 
 #include <atomic>
@@ -70,6 +71,8 @@ struct exec_order {
     bool own_process_group = true;
     int leaf = -1;  // the directory of the cgroup to be born in, or to enter first; -1: none
     bool leaf_is_needed = false;  // else a child that can't enter it runs on outside
+    bool own_session = false;     // then it leads a process group as well
+    guard_order guard;            // who is told of it before it runs
 };
 
 /// What became of a start. On failure `pidfd` is still set when a child existed: it has exited or

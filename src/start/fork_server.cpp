@@ -122,6 +122,7 @@ std::optional<fork_server::failure> fork_server::start(const surroundings& where
     order.affinity_size = where.affinity_size;
     order.parent_death_signal = SIGKILL;
     order.parent = where.parent;
+    order.guard = where.guard;
     auto result = start_by_exec(order, pidfd_slot);
     pidfd_slot = -1;
     previous_pidfd_ = std::exchange(pidfd_, std::move(result.pidfd));

@@ -53,6 +53,7 @@ public:
         const cpu_set_t* affinity = nullptr;
         std::size_t affinity_size = 0;
         pid_t parent = 0;
+        guard_order guard;  // for what a preload starts
     };
     struct failure {
         std::error_code code;

@@ -86,6 +86,10 @@ packed_order pack(const exec_order& order, copy_channel channel, ino_t record_in
     out.number(static_cast<std::int64_t>(record_inode));
     out.number(packed.leaf = sent_at(packed, order.leaf));
     out.number(order.leaf_is_needed);
+    out.number(sent_at(packed, order.guard.connection));
+    out.number(static_cast<int>(order.guard.word.what));
+    out.number(order.guard.word.stop_signal);
+    out.number(order.guard.word.grace_ms);
     out.number(sent_at(packed, order.directory_fd));
     out.number(order.parent_death_signal);
     out.number(order.parent);
@@ -123,6 +127,10 @@ void unpack(std::span<const std::byte> text, std::span<const int> descriptors,
     into.record_inode = in.number<ino_t>();
     order.leaf = arrived(descriptors, in.number());
     order.leaf_is_needed = in.number<bool>();
+    order.guard.connection = arrived(descriptors, in.number());
+    order.guard.word.what = in.number<guarded>();
+    order.guard.word.stop_signal = in.number();
+    order.guard.word.grace_ms = in.number();
     order.directory_fd = arrived(descriptors, in.number());
     order.parent_death_signal = in.number();
     order.parent = in.number();

@@ -50,6 +50,8 @@ child_task task_for(const exec_order& order, std::vector<int>& sources,
     task.own_process_group = order.own_process_group;
     task.leaf_procs = -1;
     task.leaf_is_needed = order.leaf_is_needed;
+    task.own_session = order.own_session;
+    task.guard = &order.guard;
     task.at = stage::clone;
     task.item = -1;
     return task;

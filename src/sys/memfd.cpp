@@ -14,6 +14,9 @@
 #ifndef MFD_NOEXEC_SEAL
 #define MFD_NOEXEC_SEAL 8U  // Linux 6.3
 #endif
+#ifndef MFD_EXEC
+#define MFD_EXEC 16U  // Linux 6.3
+#endif
 
 namespace cohort::sys {
 namespace {
@@ -34,16 +37,28 @@ int create(const char* name, unsigned flags) noexcept {
     return fd;
 }
 
-}  // namespace
-
-unique_fd make_memfd(const char* name, std::error_code& error) noexcept {
-    unique_fd file{create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING)};
+/// Takes over what a call has returned, and what errno says of it.
+unique_fd own(int fd, std::error_code& error) noexcept {
+    unique_fd file{fd};
     error = file ? std::error_code{} : last_error();
     if (!error && file.get() < 3)  // the host has closed its stdio
         file = duplicate(file.get(), error);
     if (error)
         file.reset();
     return file;
+}
+
+}  // namespace
+
+unique_fd make_memfd(const char* name, std::error_code& error) noexcept {
+    return own(create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING), error);
+}
+
+unique_fd make_program_memfd(const char* name, std::error_code& error) noexcept {
+    int fd = ::memfd_create(name, MFD_CLOEXEC | MFD_EXEC);
+    if (fd < 0 && errno == EINVAL)
+        fd = ::memfd_create(name, MFD_CLOEXEC);
+    return own(fd, error);
 }
 
 std::error_code write_at(int fd, std::span<const std::byte> bytes, off_t offset) noexcept {

@@ -16,6 +16,10 @@ namespace cohort::sys {
 /// for /proc only.
 [[nodiscard]] unique_fd make_memfd(const char* name, std::error_code& error) noexcept;
 
+/// The same for a program that is to be executed: EACCES where the host forbids that
+/// (vm.memfd_noexec).
+[[nodiscard]] unique_fd make_program_memfd(const char* name, std::error_code& error) noexcept;
+
 /// Writes all of `bytes` at `offset`; the descriptor's own offset is neither used nor moved.
 [[nodiscard]] std::error_code write_at(int fd, std::span<const std::byte> bytes,
                                        off_t offset) noexcept;

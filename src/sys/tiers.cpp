@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "sys/tiers.hpp"
 
+#include "sys/memfd.hpp"
 #include "sys/pidfd.hpp"
 
 #include <algorithm>
@@ -14,6 +15,7 @@
 #include <fcntl.h>
 #include <linux/close_range.h>
 #include <poll.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -89,6 +91,27 @@ tier_choice probe_pidfd_info() {
     return {false, std::string(what) + ": no PIDFD_INFO_EXIT"};
 }
 
+/// Needs a program in memory, and a way to a process group that outlives the group's leader.
+tier_choice probe_guardian(const tier_choice& pidfd_group) {
+#if defined(COHORT_HAS_GUARDIAN)
+    if (!pidfd_group.best)
+        return pidfd_group;
+    // These take in orphans: it would be their child, for which they would wait.
+    if (::getpid() == 1)
+        return {false, "guardian: all of a PID namespace ends with its first process"};
+    int subreaper = 0;
+    if (::prctl(PR_GET_CHILD_SUBREAPER, &subreaper) == 0 && subreaper != 0)
+        return {false, "guardian: a child subreaper would have to wait for it"};
+    std::error_code error;
+    if (!make_program_memfd("cohort-probe", error))
+        return not_here("memfd_create of a program", error.value());
+    return {};
+#else
+    (void)pidfd_group;
+    return {false, "guardian: none for this architecture"};
+#endif
+}
+
 void force(tiers& found, std::string_view word) {
     const struct {
         std::string_view word;
@@ -97,6 +120,7 @@ void force(tiers& found, std::string_view word) {
         {"epoll", found.io_uring_wanted},      {"legacy_clone", found.clone3},
         {"no_close_range", found.close_range}, {"no_cgroup", found.cgroup_wanted},
         {"pgid", found.pidfd_group},           {"no_pidfd_info", found.pidfd_info},
+        {"no_guardian", found.guardian},
     };
     for (const auto& entry : known)
         if (entry.word == word) {
@@ -131,6 +155,8 @@ tiers probe_tiers(std::string_view forced) {
         if (!word.empty())
             force(found, word);
     }
+    if (found.guardian.best)
+        found.guardian = probe_guardian(found.pidfd_group);
     return found;
 }
 

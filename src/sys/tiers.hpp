@@ -28,13 +28,14 @@ struct tiers {
     tier_choice pidfd_group;    // PIDFD_SIGNAL_PROCESS_GROUP (Linux 6.9); else kill(-pgid)
     tier_choice pidfd_info;     // PIDFD_GET_INFO with PIDFD_INFO_EXIT (Linux 6.15); else a stolen
                                 // status is lost
+    tier_choice guardian;  // ends, after this process' death, what its workers started; else none
     std::optional<start_method> functions;  // how function workers are started that say spawn
     std::string unknown_forced;  // words of COHORT_FORCE that mean nothing, for capabilities()
 };
 
 /// The tiers of this process. Thread-safe. COHORT_FORCE is a comma list of
-/// epoll, legacy_clone, no_close_range, no_cgroup, pgid, no_pidfd_info, fork, forkserver; it is
-/// ignored in set-user-ID programs.
+/// epoll, legacy_clone, no_close_range, no_cgroup, pgid, no_pidfd_info, no_guardian, fork,
+/// forkserver; it is ignored in set-user-ID programs.
 const tiers& current_tiers();
 
 /// Tries everything anew, without `forced` (a list as above). Has no lasting effect on the process.

@@ -178,7 +178,7 @@ TEST_CASE("cgroup: a daemon of a worker that succeeded ends with the group") {
         auto group = co_await start(scratch.path(), then::returns, 2);
         const auto told = co_await group.wait();
         CHECK_MESSAGE(told.success(), fmt::format("{}", told));
-        CHECK(own_leaves().empty());
+        CHECK(leaves_of(::getpid()).empty());
     });
 }
 
@@ -190,7 +190,7 @@ TEST_CASE("cgroup: a daemon of a worker that failed ends with the group") {
         auto group = co_await start(scratch.path(), then::fails, 2);
         const auto error = co_await failure<cohort::process_exception>(group);
         CHECK(error.outcomes().size() == 2);
-        CHECK(own_leaves().empty());
+        CHECK(leaves_of(::getpid()).empty());
     });
 }
 
@@ -209,12 +209,12 @@ TEST_CASE("cgroup: a daemon ends with a group that is stopped, by SIGTERM or by 
             const held_process first(file_of(scratch.path(), 0));
             const held_process second(file_of(scratch.path(), 1));
             CHECK(first.lives());
-            CHECK(own_leaves().size() == 1);
+            CHECK(leaves_of(::getpid()).size() == 1);
             const auto told = co_await group.stop();
             CHECK(told.outcomes[0].status.signal() == (next == then::ignores ? SIGKILL : SIGTERM));
             CHECK_FALSE(first.lives());
             CHECK_FALSE(second.lives());
-            CHECK(own_leaves().empty());
+            CHECK(leaves_of(::getpid()).empty());
         });
 }
 
@@ -248,7 +248,7 @@ TEST_CASE("cgroup: off, a daemon outlives its group") {
         auto group = co_await cohort::spawn(
             work, cohort::options(1).cgroup(cohort::cgroup::off).fd(up.child_end(), ready::number));
         co_await up.wait();
-        CHECK(own_leaves().empty());
+        CHECK(leaves_of(::getpid()).empty());
         const held_process daemon(file_of(scratch.path(), 0));
         (void)co_await group.stop();
         CHECK(daemon.lives());
@@ -263,7 +263,7 @@ TEST_CASE("cgroup: automatic is silent where it can't be had") {
     const leak_guard guard;
     CHECK_FALSE(cohort::capabilities().tree.reason.empty());
     CHECK(ended(cohort::command("true"), 2).success());
-    CHECK(own_leaves().empty());
+    CHECK(leaves_of(::getpid()).empty());
 }
 
 TEST_CASE("cgroup: a group can be put below a given one, with any process group") {

@@ -95,7 +95,7 @@ leak_guard::leak_guard() : mark_(std::string(mark_name) + "=") {
     for (const auto& process : descendants_of(::getpid(), all_processes()))
         processes_.emplace(process.pid, process.started);
     files_ = watched_files();
-    leaves_ = own_leaves();
+    leaves_ = leaves_of(::getpid());
     descriptors_ = open_descriptors();
 }
 
@@ -155,7 +155,7 @@ std::string leak_guard::look(std::vector<pid_t>& alive) const {
         if (descriptors.count(fd) == 0)
             left << "closed descriptor: " << fd << " -> " << target << '\n';
 
-    for (const auto& name : own_leaves())
+    for (const auto& name : leaves_of(::getpid()))
         if (leaves_.count(name) == 0)
             left << "cgroup: " << name << '\n';
 

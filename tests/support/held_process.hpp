@@ -15,15 +15,15 @@
 
 namespace cohort_test {
 
-/// A process whose number is in a file, held so that its number is not given to another one. Must
-/// be alive.
+/// A process, held so that its number is not given to another one. Must be alive.
 class held_process {
 public:
-    explicit held_process(const std::string& file)
-        : pidfd_(static_cast<int>(::syscall(SYS_pidfd_open, std::stoi(read_file(file)), 0))) {
+    explicit held_process(pid_t pid) : pidfd_(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))) {
         if (pidfd_ < 0)
-            throw std::runtime_error("the process of " + file + " has ended already");
+            throw std::runtime_error("no process " + std::to_string(pid));
     }
+    /// @param file  has its number
+    explicit held_process(const std::string& file) : held_process(std::stoi(read_file(file))) {}
     held_process(const held_process&) = delete;
     held_process& operator=(const held_process&) = delete;
     ~held_process() { ::close(pidfd_); }
@@ -31,7 +31,8 @@ public:
     /// Waits for its end, for as long as a slow machine may need.
     bool ends() const { return polled(generous_bound() / 2); }
     bool lives() const { return !polled(std::chrono::milliseconds(0)); }
-    void kill() const { ::syscall(SYS_pidfd_send_signal, pidfd_, SIGKILL, nullptr, 0); }
+    void signal(int signo) const { ::syscall(SYS_pidfd_send_signal, pidfd_, signo, nullptr, 0); }
+    void kill() const { signal(SIGKILL); }
 
 private:
     bool polled(std::chrono::milliseconds longest) const {

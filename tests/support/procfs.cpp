@@ -140,11 +140,11 @@ std::set<std::string> leaves_in(const std::string& directory) {
     return leaves;
 }
 
-std::set<std::string> own_leaves() {
+std::set<std::string> leaves_of(pid_t owner) {
     static const auto directory = own_cgroup();
     auto leaves = leaves_in(directory);
-    const auto own = "-" + std::to_string(::getpid()) + "-";
-    std::erase_if(leaves, [&](const auto& name) { return name.find(own) == name.npos; });
+    const auto number = "-" + std::to_string(owner) + "-";
+    std::erase_if(leaves, [&](const auto& name) { return name.find(number) == name.npos; });
     return leaves;
 }
 

@@ -37,8 +37,8 @@ std::set<std::string> names_in(const std::string& directory);
 std::string own_cgroup();
 /// The cgroups in `directory` that the library has made, by their names; all that are there.
 std::set<std::string> leaves_in(const std::string& directory);
-/// Those that this process has made below its own cgroup.
-std::set<std::string> own_leaves();
+/// Those that a process has made below this one's own cgroup.
+std::set<std::string> leaves_of(pid_t owner);
 
 /// "12345 (sleep) S, child of 77: /bin/sleep 1000 [do_wait]": for a person.
 std::string describe(const process_info& process);

@@ -19,8 +19,8 @@ namespace {
 const fs::path root = COHORT_SOURCE_DIR;
 
 /// From the top down: a file of a room may include its own room's files and those of rooms below.
-const std::vector<std::string> rooms{"group",  "engine",  "start",  "worker", "lifecycle",
-                                     "record", "reactor", "values", "sys"};
+const std::vector<std::string> rooms{"group",     "engine", "guardian", "start",  "worker",
+                                     "lifecycle", "record", "reactor",  "values", "sys"};
 
 /// From the top down: a public header may include only those that stand below it.
 const std::vector<std::string> headers{

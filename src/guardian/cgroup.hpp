@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: BSL-1.0
+// The guardian's room has no C library: see main.cpp.
+#pragma once
+
+#include "start/raw_call.hpp"
+
+#include <cerrno>
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/syscall.h>
+
+namespace cohort::guardian {
+
+/// Whether a cgroup is there no more, by its directory.
+inline bool is_removed(int directory) {
+    return start::raw_call(SYS_faccessat, directory, start::address("cgroup.procs"), 0) < 0;
+}
+
+/// SIGKILL to all that is in it and below it (Linux 5.14).
+inline void kill_cgroup(int directory) {
+    const auto kill = static_cast<int>(start::raw_call(
+        SYS_openat, directory, start::address("cgroup.kill"), O_WRONLY | O_CLOEXEC));
+    if (kill < 0)
+        return;
+    start::raw_call(SYS_write, kill, start::address("1"), 1);
+    start::raw_call(SYS_close, kill);
+}
+
+/// What getdents64 gives.
+struct directory_entry {
+    unsigned long inode;
+    long next;
+    unsigned short length;
+    unsigned char type;
+    char name[1];  // as long as it is
+};
+
+/// Removes the cgroups in it in which nothing lives, and those in these first.
+inline void remove_inner_cgroups(int directory, int depth = 0) {
+    constexpr int deepest = 16;
+    const auto own = static_cast<int>(start::raw_call(SYS_openat, directory, start::address("."),
+                                                      O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (own < 0)
+        return;
+    alignas(directory_entry) char entries[1024];
+    for (long length; (length = start::raw_call(SYS_getdents64, own, start::address(entries),
+                                                sizeof entries)) > 0;)
+        for (long at = 0; at < length;) {
+            const auto* entry = reinterpret_cast<const directory_entry*>(entries + at);
+            at += entry->length;
+            if (entry->type != DT_DIR || entry->name[0] == '.')
+                continue;
+            const auto inner = static_cast<int>(start::raw_call(
+                SYS_openat, own, start::address(entry->name), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+            if (inner >= 0 && depth < deepest)
+                remove_inner_cgroups(inner, depth + 1);
+            start::raw_call(SYS_close, inner);
+            start::raw_call(SYS_unlinkat, own, start::address(entry->name), AT_REMOVEDIR);
+        }
+    start::raw_call(SYS_close, own);
+}
+
+/// Removes it, if nothing lives in it.
+inline void remove_cgroup(int directory) {
+    remove_inner_cgroups(directory);
+    char link[] = "/proc/self/fd/\0\0\0\0\0\0\0\0\0\0";
+    char digits[10];
+    int count = 0;
+    for (int rest = directory; rest > 0; rest /= 10)
+        digits[count++] = static_cast<char>('0' + rest % 10);
+    for (char* to = link + sizeof "/proc/self/fd/" - 1; count > 0;)
+        *to++ = digits[--count];
+    char path[4096];
+    const long length = start::raw_call(SYS_readlinkat, AT_FDCWD, start::address(link),
+                                        start::address(path), sizeof path - 1);
+    if (length <= 0)
+        return;
+    path[length] = 0;
+    start::raw_call(SYS_unlinkat, AT_FDCWD, start::address(path), AT_REMOVEDIR);
+}
+
+}  // namespace cohort::guardian

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include "start/guard.hpp"
+#include "sys/unique_fd.hpp"
+
+#include <atomic>
+#include <functional>
+#include <mutex>
+#include <system_error>
+
+#include <sys/types.h>
+
+namespace cohort::start {
+
+/// The application's side of its guardian: a small process that ends, after the application's
+/// death, what its workers have left in their process groups. Parent-death signals reach the
+/// workers only.
+///
+/// It is no child of the application's, in a session of its own, and holds nothing of it but a
+/// pidfd. It is told of each worker in one system call and tells nothing back; whether it lives
+/// makes no difference until the application dies. One that was ended is replaced when next a group
+/// starts, for the workers from then on.
+class guardian {
+public:
+    /// @param reap  takes over the pidfd of a child that ends at once. Any thread.
+    explicit guardian(std::function<void(sys::unique_fd pidfd)> reap) : reap_(std::move(reap)) {}
+
+    /// Sees to it that one runs, if that can be. For starter threads.
+    void ensure();
+    /// How to tell it of a worker. For starter threads, after ensure(); valid until the next one.
+    guard_order order(guard_word word) noexcept;
+
+private:
+    std::error_code start();
+    std::error_code connect(sys::unique_fd fresh);
+
+    const std::function<void(sys::unique_fd)> reap_;
+    std::mutex mutex_;
+    sys::unique_fd connection_;  // keeps its number: another start may be about to write to it
+    std::atomic<int> lost_ = 0;
+    bool in_vain_ = false;  // it could not be started, and is not tried again
+};
+
+}  // namespace cohort::start

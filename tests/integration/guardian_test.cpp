@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: BSL-1.0
+// The guardian: what workers have started ends after a host that was killed, by the ladder, and
+// nobody else is signalled.
+#include "held_process.hpp"
+#include "live_support.hpp"
+#include "methods.hpp"
+#include "procfs.hpp"
+#include "reporter.hpp"
+#include "scratch.hpp"
+
+#include <cohort/capabilities.hpp>
+
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdint>
+#include <fstream>
+#include <string>
+
+#include <linux/sched.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace {
+
+using namespace std::chrono_literals;
+using namespace cohort_test;
+using cohort::start_method;
+
+/// Each process at the bottom of the tree that a host makes: of two levels twice as many.
+constexpr int at_the_bottom = 8;
+
+bool is_here() {
+    if (cohort::capabilities().parent_death.best())
+        return true;
+    skip("no guardian here: " + cohort::capabilities().parent_death.reason);
+    return false;
+}
+
+/// The guardian of a host: the pidfd that it has at 3 says whose it is. 0: there is none.
+pid_t guardian_of(pid_t host) {
+    for (const auto& [pid, process] : all_processes()) {
+        if (process.name != "cohort-guardian")
+            continue;
+        std::ifstream info("/proc/" + std::to_string(pid) + "/fdinfo/3");
+        for (std::string line; std::getline(info, line);)
+            if (line == "Pid:\t" + std::to_string(host))
+                return pid;
+    }
+    return 0;
+}
+
+/// A host in a directory of its own, with the pipe that all of its processes hold.
+class live_host {
+public:
+    explicit live_host(asio::any_io_executor executor) : held(std::move(executor)) {}
+
+    asio::awaitable<void> start(cohort::command program) {
+        group = co_await cohort::spawn(std::move(program),
+                                       cohort::options(1)
+                                           .on_failure(cohort::on_failure::keep_going)
+                                           .cgroup(cohort::cgroup::off)  // or that ends all
+                                           .working_directory(directory.path())
+                                           .stdout_to(directory.file("out"))
+                                           .fd(hold.child_end(), gate::number)
+                                           .fd(held.child_end(), ready::number));
+        held.close_child_end();
+    }
+    asio::awaitable<void> start_tree(start_method method, int levels, int grace) {
+        co_await start(
+            cohort::command(COHORT_PROGRAM_GUARDED_HOST, static_cast<int>(method), levels, grace));
+    }
+    pid_t pid() const { return group.pids().at(0); }
+    asio::awaitable<void> kill() {
+        group.signal(SIGKILL);
+        co_await group.wait();
+    }
+    /// Waits until nobody holds the pipe any more. @return how long that took
+    asio::awaitable<std::chrono::steady_clock::duration> until_all_are_gone() {
+        const auto begin = std::chrono::steady_clock::now();
+        try {
+            for (;;)
+                co_await held.wait();
+        } catch (const std::runtime_error&) {
+        }
+        co_return std::chrono::steady_clock::now() - begin;
+    }
+
+    scratch_directory directory;
+    ready held;
+    gate hold;
+    cohort::group group;
+};
+
+/// Kills a host when so many of its processes are ready; all of them end.
+asio::awaitable<void> kill_tree(start_method method, int levels, int when_ready) {
+    live_host host(co_await asio::this_coro::executor);
+    co_await host.start_tree(method, levels, 300);
+    co_await host.held.wait(when_ready);
+    co_await host.kill();
+    co_await host.until_all_are_gone();
+}
+
+constexpr start_method methods[] = {start_method::spawn, start_method::fork,
+                                    start_method::forkserver};
+
+}  // namespace
+
+TEST_CASE("guardian: children of workers end after their host is killed, over all start methods") {
+    if (!is_here())
+        return;
+    for (const auto method : methods) {
+        CAPTURE(static_cast<int>(method));
+        const leak_guard guard;
+        run_coroutine(kill_tree(method, 1, at_the_bottom));
+    }
+}
+
+TEST_CASE("guardian: groups of groups, three levels deep, end with what they started") {
+    if (!is_here())
+        return;
+    for (const auto method : methods) {
+        CAPTURE(static_cast<int>(method));
+        const leak_guard guard;
+        run_coroutine(kill_tree(method, 3, 4 * at_the_bottom));
+    }
+}
+
+TEST_CASE("guardian: a host that is killed at any moment of its start leaves nobody") {
+    if (!is_here())
+        return;
+    for (const auto method : methods)
+        for (int ready = 0; ready < at_the_bottom; ++ready) {
+            CAPTURE(static_cast<int>(method));
+            CAPTURE(ready);
+            const leak_guard guard;
+            run_coroutine(kill_tree(method, 1, ready));
+        }
+}
+
+TEST_CASE("guardian: what obeys the stop signal has the time to clean up") {
+    if (!is_here())
+        return;
+    const leak_guard guard;
+    run_coroutine([]() -> asio::awaitable<void> {
+        live_host host(co_await asio::this_coro::executor);
+        co_await host.start_tree(start_method::spawn, 1, 1000);
+        co_await host.held.wait(at_the_bottom);
+        co_await host.kill();
+        // The stubborn ones are there for the whole grace period.
+        CHECK(co_await host.until_all_are_gone() > 900ms);
+        CHECK(read_file(host.directory.file("cleaned")) != "");
+    }());
+}
+
+TEST_CASE("guardian: a daemon with a session of its own ends with its host's leaf") {
+    if (!is_here())
+        return;
+    if (cohort::capabilities().tree.tier.rfind("cgroup", 0) != 0)
+        return skip(cohort::capabilities().tree.reason);
+    for (const auto method : methods) {
+        CAPTURE(static_cast<int>(method));
+        const leak_guard guard;
+        run_coroutine([](start_method how) -> asio::awaitable<void> {
+            live_host host(co_await asio::this_coro::executor);
+            co_await host.start(
+                cohort::command(COHORT_PROGRAM_GUARDED_HOST, "daemon", static_cast<int>(how)));
+            co_await host.held.wait(2);  // the inner group has a leaf as well
+            const auto leaves = leaves_of(host.pid());
+            CHECK(leaves.size() == 1);
+            const held_process daemon(host.directory.file("daemon"));
+            const held_process guardian(guardian_of(host.pid()));
+            co_await host.kill();
+            CHECK(daemon.ends());
+            CHECK(guardian.ends());
+            CHECK(leaves_of(host.pid()).empty());
+        }(method));
+    }
+}
+
+TEST_CASE("guardian: nothing of it is a child of the host's, in its session, or open for it") {
+    if (!is_here())
+        return;
+    const leak_guard guard;
+    run_coroutine([]() -> asio::awaitable<void> {
+        live_host host(co_await asio::this_coro::executor);
+        co_await host.start(cohort::command(COHORT_PROGRAM_GUARDED_HOST, "plain"));
+        co_await host.held.wait();
+        const pid_t pid = guardian_of(host.pid());
+        REQUIRE(pid != 0);
+        const held_process guardian(pid);
+        CHECK(all_processes().at(pid).parent != host.pid());
+        CHECK(::getsid(pid) == pid);
+        // Stdio, the host, the connection, one worker and its leaf.
+        const auto open = names_in("/proc/" + std::to_string(pid) + "/fd");
+        CHECK(open.size() <= 7);  // it takes its time to hear of the worker
+        co_await host.kill();
+        co_await host.until_all_are_gone();
+        CHECK(guardian.ends());
+    }());
+}
+
+TEST_CASE("guardian: the host's wait finds no other child than its workers") {
+    const leak_guard guard;
+    run_coroutine([]() -> asio::awaitable<void> {
+        live_host host(co_await asio::this_coro::executor);
+        co_await host.start(cohort::command(COHORT_PROGRAM_GUARDED_HOST, "unseen"));
+        const auto told = co_await host.group.wait();
+        CHECK(told.outcomes[0].success());
+        CHECK(read_file(host.directory.file("out")) == "no child\n");
+    }());
+}
+
+TEST_CASE("guardian: a copy of the host that lives on does not keep it from acting") {
+    if (!is_here())
+        return;
+    const leak_guard guard;
+    run_coroutine([]() -> asio::awaitable<void> {
+        live_host host(co_await asio::this_coro::executor);
+        co_await host.start(cohort::command(COHORT_PROGRAM_GUARDED_HOST, "forked"));
+        co_await host.held.wait();
+        co_await host.kill();
+        co_await host.until_all_are_gone();
+    }());
+}
+
+TEST_CASE("guardian: one that is stopped does the host no harm") {
+    if (!is_here())
+        return;
+    const leak_guard guard;
+    const held_process guardian(guardian_of(::getpid()));
+    guardian.signal(SIGSTOP);
+    run_coroutine([]() -> asio::awaitable<void> {
+        // More than fit into the connection.
+        for (int i = 0; i < 20; ++i)
+            CHECK((co_await cohort::run(cohort::command("true"), 20)).success());
+    }());
+    guardian.signal(SIGCONT);
+    CHECK(guardian.lives());
+}
+
+TEST_CASE("guardian: one that was killed is replaced when next a group starts") {
+    if (!is_here())
+        return;
+    const auto run_some = [] {
+        run_coroutine([]() -> asio::awaitable<void> {
+            CHECK((co_await cohort::run(cohort::command("true"), 3)).success());
+        }());
+    };
+    { const leak_guard brings_it_up; }
+    const pid_t pid = guardian_of(::getpid());
+    REQUIRE(pid != 0);
+    const held_process guardian(pid);
+    guardian.signal(SIGKILL);
+    CHECK(guardian.ends());
+    run_some();  // notices
+    run_some();
+    const pid_t other = guardian_of(::getpid());
+    CHECK(other != 0);
+    CHECK(other != pid);
+    const leak_guard guard;
+    run_some();
+    CHECK(guardian_of(::getpid()) == other);
+}
+
+TEST_CASE("guardian: a process that has a dead worker's number is not signalled") {
+    if (!is_here())
+        return;
+    const leak_guard guard;
+    run_coroutine([]() -> asio::awaitable<void> {
+        live_host host(co_await asio::this_coro::executor);
+        co_await host.start(cohort::command(COHORT_PROGRAM_GUARDED_HOST, "plain"));
+        co_await host.held.wait();
+        const held_process guardian(guardian_of(host.pid()));
+        const auto descendants = descendants_of(host.pid(), all_processes());
+        REQUIRE(descendants.size() == 1);
+        pid_t number = descendants[0].pid;
+        guardian.signal(SIGSTOP);
+        co_await host.kill();
+        co_await host.until_all_are_gone();
+        // Whoever takes in orphans reaps it some time; until then the number is taken.
+        clone_args args{};
+        args.exit_signal = SIGCHLD;
+        args.set_tid = reinterpret_cast<std::uintptr_t>(&number);
+        args.set_tid_size = 1;
+        long decoy = -1;
+        const auto until = std::chrono::steady_clock::now() + generous_bound() / 2;
+        do {
+            decoy = ::syscall(SYS_clone3, &args, sizeof args);
+        } while (decoy < 0 && errno == EEXIST && std::chrono::steady_clock::now() < until);
+        if (decoy == 0) {
+            ::setpgid(0, 0);
+            for (;;)
+                ::pause();
+        }
+        if (decoy < 0) {
+            skip("clone3 with set_tid: " + std::generic_category().message(errno));
+            guardian.signal(SIGCONT);
+            co_return;
+        }
+        ::setpgid(static_cast<pid_t>(decoy), static_cast<pid_t>(decoy));
+        const held_process other(static_cast<pid_t>(decoy));
+        guardian.signal(SIGCONT);
+        CHECK(guardian.ends());
+        CHECK(other.lives());
+        other.signal(SIGKILL);
+        CHECK(other.ends());
+        ::waitpid(static_cast<pid_t>(decoy), nullptr, 0);
+    }());
+}
+
+TEST_CASE("guardian: without one the workers end with the host, but not what they started") {
+    const leak_guard guard;
+    run_coroutine([]() -> asio::awaitable<void> {
+        live_host host(co_await asio::this_coro::executor);
+        co_await host.start(cohort::command(COHORT_PROGRAM_GUARDED_HOST, "forked")
+                                .env("COHORT_FORCE", "no_guardian"));
+        co_await host.held.wait();
+        CHECK(guardian_of(host.pid()) == 0);
+        pid_t child = 0;  // of the worker
+        for (const auto& process : descendants_of(host.pid(), all_processes()))
+            if (process.parent != host.pid())
+                child = process.pid;
+        REQUIRE(child != 0);
+        const held_process orphan(child);
+        co_await host.kill();
+        CHECK(orphan.lives());
+        orphan.signal(SIGKILL);
+        co_await host.until_all_are_gone();
+    }());
+}
