@@ -43,15 +43,21 @@ void after_fork_in_parent() {
 
 }  // namespace
 
-host::host() : reaper_(engine_), fork_server_(adopter()), guardian_(adopter()) {}
+host::host()
+    : reaper_(engine_),
+      fork_server_([this](sys::unique_fd pidfd, pid_t leader) { adopt(std::move(pidfd), leader); }),
+      guardian_([this](sys::unique_fd pidfd) { adopt(std::move(pidfd), 0); }) {}
 
-/// Gives to the reaper, from any thread, what nobody else waits for.
-std::function<void(sys::unique_fd)> host::adopter() {
-    return [this](sys::unique_fd pidfd) {
-        // A task is copyable.
-        auto shared = std::make_shared<sys::unique_fd>(std::move(pidfd));
-        engine_.post([this, shared] { reaper_.adopt(std::move(*shared)); });
-    };
+/// Gives to the reaper, from any thread, what nobody else waits for. @param leader  0: of no group
+void host::adopt(sys::unique_fd pidfd, pid_t leader) {
+    // A task is copyable.
+    auto shared = std::make_shared<sys::unique_fd>(std::move(pidfd));
+    engine_.post([this, shared, leader] {
+        if (leader == 0)
+            reaper_.adopt(std::move(*shared));
+        else
+            reaper_.adopt_group(std::move(*shared), leader);
+    });
 }
 
 host* host::own() noexcept {

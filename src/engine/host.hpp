@@ -82,7 +82,7 @@ private:
     void start();
     void watch_starters();
     void tell_when_empty();
-    std::function<void(sys::unique_fd)> adopter();
+    void adopt(sys::unique_fd pidfd, pid_t leader);
     static void at_exit() noexcept;
 
     sys::fork_mark mark_;

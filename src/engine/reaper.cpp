@@ -78,4 +78,18 @@ void reaper::adopt(sys::unique_fd pidfd, task then) {
     });
 }
 
+void reaper::adopt_group(sys::unique_fd pidfd, pid_t leader) {
+    auto owned = std::make_shared<sys::unique_fd>(std::move(pidfd));
+    watch(
+        owned->get(), [owned, leader] { sweep(owned->get(), leader); },
+        [owned](const reaped&) { owned->reset(); });
+}
+
+void sweep(int pidfd, pid_t leader) noexcept {
+    if (sys::current_tiers().pidfd_group.best)
+        (void)sys::send_signal_to_group(pidfd, SIGKILL);
+    else if (sys::holds_zombie(pidfd))
+        ::kill(-leader, SIGKILL);  // the zombie keeps the group's number from being given away
+}
+
 }  // namespace cohort::engine

@@ -11,6 +11,7 @@
 #include <memory>
 
 #include <sys/resource.h>
+#include <sys/types.h>
 
 namespace cohort::engine {
 
@@ -19,6 +20,9 @@ struct reaped {
     exit_status status;  // unknown: somebody else took it, and the kernel can't tell it again
     rusage usage{};
 };
+
+/// SIGKILL to what is left of the process group of a leader that is dead and not reaped.
+void sweep(int pidfd, pid_t leader) noexcept;
 
 /// The only code that reaps. One watch per child: everybody else sends signals at most.
 class reaper {
@@ -34,6 +38,8 @@ public:
 
     /// Reaps, some day, a process that nobody else waits for any more.
     void adopt(sys::unique_fd pidfd, task then = {});
+    /// The same of the leader of a process group, which ends with it.
+    void adopt_group(sys::unique_fd pidfd, pid_t leader);
 
 private:
     struct vigil;

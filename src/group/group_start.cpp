@@ -45,9 +45,11 @@ start_report group_start::start_next() {
 }
 
 void group_start::kill_in_flight() noexcept {
-    // The descriptor in the slot is open: only the engine closes it, after the report, which has
-    // not come yet.
-    if (const int pidfd = slots_.child; in_flight_ && pidfd >= 0)
+    if (!in_flight_)
+        return;
+    // Asked afterwards, so the descriptor in the slot is open: only the engine closes it, after the
+    // report, which has not come yet.
+    if (const int pidfd = slots_.child; pidfd >= 0)
         (void)sys::send_signal(pidfd, SIGKILL);
 }
 

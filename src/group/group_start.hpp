@@ -25,7 +25,10 @@ public:
 
     /// Starts no further worker. What is in flight still reports; a start that was not begun
     /// reports index -1. Safe from any thread.
-    void hold() noexcept { held_ = true; }
+    void hold() noexcept {
+        held_ = true;
+        slots_.server.hold();
+    }
 
     // The engine's thread:
 

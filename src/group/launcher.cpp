@@ -83,15 +83,14 @@ void launcher::see_to_guardian() {
         return;
     with_.guardian.ensure();
     if (leaf_)
-        start::tell_guardian(with_.guardian.order(guard_word(start::guarded::leaf)),
+        start::tell_guardian(with_.guardian.order(guard_word(s, start::guarded::leaf)),
                              leaf_->directory());
     if (has_groups)
-        guard_ = with_.guardian.order(guard_word(start::guarded::worker));
+        guard_ = with_.guardian.order(guard_word(s, start::guarded::worker));
 }
 
-start::guard_word launcher::guard_word(start::guarded what) const {
+start::guard_word launcher::guard_word(const detail::group_settings& s, start::guarded what) {
     using std::chrono::milliseconds;
-    const auto& s = plan_.settings;
     constexpr milliseconds longest{INT_MAX};
     const auto grace = s.daemon                   ? milliseconds(0)
                        : s.grace_period > longest ? longest
@@ -185,6 +184,8 @@ start_report launcher::start(int index, start_slots& slots) {
     report.started = std::chrono::steady_clock::now();
     auto result = plan_.call ? start_by_fork(worker, at, index, report.record.get(), slots)
                              : start::start_by_exec(worker.order, slots.child);
+    if (result.is_untold)
+        with_.guardian.tell_late(guard_, result.pidfd.get());
     report.pid = result.pid;
     report.pidfd = std::move(result.pidfd);
     if (result.spent)

@@ -101,7 +101,8 @@ private:
     };
     /// What the fork server was asked for.
     struct asked_worker {
-        start::fork_server::ticket ticket;
+        std::shared_ptr<start::server_process> of;
+        std::uint64_t number = 0;
         std::chrono::steady_clock::time_point at;
     };
 
@@ -114,7 +115,8 @@ private:
     bool uses_server() const noexcept {
         return runs_function() && plan_.settings.method == start_method::forkserver;
     }
-    start::guard_word guard_word(start::guarded what) const;
+    static start::guard_word guard_word(const detail::group_settings& settings,
+                                        start::guarded what);
     void see_to_guardian();
     std::optional<start_failure> check_limit() const;
     std::optional<start_failure> make_leaf();
@@ -147,6 +149,7 @@ private:
     sys::unique_fd bell_;  // of workers that are copies
     sys::unique_fd book_;  // the orders that the fork server is asked to fulfil
     std::uint64_t book_length_ = 0;
+    std::shared_ptr<start::server_process> serving_;  // as last seen
     std::map<int, asked_worker> asked_;
     std::optional<site> shared_site_;
     std::set<std::string> emptied_;  // files that a worker of this group has already emptied

@@ -22,7 +22,7 @@ namespace cohort::group_room {
 
 namespace {
 
-start_failure server_failure(const start::fork_server::failure& why) {
+start_failure server_failure(const start::server_failure& why) {
     return {why.code, why.text, -1, "forkserver"};
 }
 
@@ -64,7 +64,8 @@ start_report launcher::start_by_server(int index, start_slots& slots) {
     report.index = index;
     // Once more if the server dies meanwhile; if that one dies too, it may be of this request.
     for (int attempt = 0; attempt < 2; ++attempt) {
-        for (int i = index; i < std::min(size(), index + start::fork_server::most_under_way); ++i) {
+        for (int i = index; i < std::min(size(), index + start::server_process::most_under_way);
+             ++i) {
             if (asked_.contains(i))
                 continue;
             report.failure = see_to_server(slots);
@@ -79,14 +80,21 @@ start_report launcher::start_by_server(int index, start_slots& slots) {
             return report;
         }
         const auto asked = asked_.at(index);
-        auto made = with_.server.take(asked.ticket, slots.server);
+        auto made = asked.of->take(asked.number, slots.server);
         asked_.erase(index);
         if (!made)
             continue;
         report.started = asked.at;
         report.failure.reset();
         finish_copy(report, std::move(*made), slots);
-        return report;
+        // Until a worker leads a group of its own it is in the server's, and ends with it.
+        const bool ended_with_server = report.failure &&
+                                       report.failure->code == std::errc::interrupted &&
+                                       !asked.of->is_usable();
+        if (!ended_with_server)
+            return report;
+        report.unwanted.push_back(std::move(report.pidfd));
+        records_[static_cast<std::size_t>(index)] = std::move(report.record);
     }
     report.failure = server_failure(
         {std::make_error_code(std::errc::connection_reset), "the fork server died twice"});
@@ -103,8 +111,10 @@ std::optional<start_failure> launcher::see_to_server(start_slots& slots) {
     where.affinity = caller_.affinity.empty() ? nullptr : caller_.affinity.data();
     where.affinity_size = caller_.affinity_size();
     where.parent = caller_.pid;
-    where.guard = guard_;
-    if (const auto failed = with_.server.ensure(where, slots.child, slots.server))
+    // The server is everybody's: what this group wants for itself does not count.
+    with_.guardian.ensure();
+    where.guard = with_.guardian.order(guard_word({}, start::guarded::worker));
+    if (const auto failed = with_.server.ensure(where, slots.child, slots.server, serving_))
         return server_failure(*failed);
     return std::nullopt;
 }
@@ -115,11 +125,12 @@ std::optional<start_failure> launcher::ask_for(int index, start_slots& slots) {
         return failed;
     const auto packed = start::pack(
         worker.order, {shared_site_->record_number, shared_site_->bell_number}, worker.inode);
-    asked_worker asked{{}, std::chrono::steady_clock::now()};
+    asked_worker asked{serving_, 0, std::chrono::steady_clock::now()};
     auto error = sys::write_at(book_.get(), packed.text, static_cast<off_t>(book_length_));
     if (!error)
-        error = with_.server.ask(book_.get(), {book_length_, packed.text.size(), packed.leaf},
-                                 packed.descriptors, asked.ticket, slots.server);
+        error = serving_->ask(book_.get(),
+                              {0, caller_.pid, packed.leaf, book_length_, packed.text.size()},
+                              packed.descriptors, asked.number, slots.server);
     if (error)
         return start_failure{error, "a request to the fork server", index, "forkserver"};
     book_length_ += packed.text.size();
@@ -145,7 +156,7 @@ void launcher::finish_copy(start_report& report, start::exec_result made, start_
 std::vector<sys::unique_fd> launcher::withdraw(start_slots& slots) {
     std::vector<sys::unique_fd> unwanted;
     for (const auto& [index, asked] : std::exchange(asked_, {})) {
-        auto made = with_.server.take(asked.ticket, slots.server);
+        auto made = asked.of->take(asked.number, slots.server);
         if (!made || !made->pidfd)
             continue;
         (void)!!sys::send_signal(made->pidfd.get(), SIGKILL);

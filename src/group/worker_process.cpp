@@ -74,10 +74,7 @@ void worker_process::signal(int signo) noexcept {
 void worker_process::sweep() noexcept {
     if (settings_->process_group == process_group::inherit)
         return;
-    if (sys::current_tiers().pidfd_group.best)
-        (void)sys::send_signal_to_group(pidfd_.get(), SIGKILL);
-    else if (sys::holds_zombie(pidfd_.get()))
-        kill(-pid_, SIGKILL);  // the zombie keeps the group's number from being given away
+    engine::sweep(pidfd_.get(), pid_);
 }
 
 void worker_process::send_stop_signal(int signo) noexcept {

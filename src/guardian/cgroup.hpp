@@ -36,7 +36,27 @@ struct directory_entry {
     char name[1];  // as long as it is
 };
 
-/// Removes the cgroups in it in which nothing lives, and those in these first.
+/// Whether anything lives in it or below it.
+inline bool is_populated(int directory) {
+    const auto events = static_cast<int>(start::raw_call(
+        SYS_openat, directory, start::address("cgroup.events"), O_RDONLY | O_CLOEXEC));
+    char text[128];
+    const long length =
+        events < 0 ? 0 : start::raw_call(SYS_read, events, start::address(text), sizeof text);
+    if (events >= 0)
+        start::raw_call(SYS_close, events);
+    constexpr char wanted[] = "populated 1";
+    for (long at = 0; at + static_cast<long>(sizeof wanted) - 1 <= length; ++at) {
+        long same = 0;
+        while (wanted[same] != 0 && text[at + same] == wanted[same])
+            ++same;
+        if (wanted[same] == 0)
+            return true;
+    }
+    return false;
+}
+
+/// Removes the cgroups in it, the inmost first.
 inline void remove_inner_cgroups(int directory, int depth = 0) {
     constexpr int deepest = 16;
     const auto own = static_cast<int>(start::raw_call(SYS_openat, directory, start::address("."),
@@ -61,8 +81,10 @@ inline void remove_inner_cgroups(int directory, int depth = 0) {
     start::raw_call(SYS_close, own);
 }
 
-/// Removes it, if nothing lives in it.
+/// Removes it with all cgroups in it, if nothing lives there.
 inline void remove_cgroup(int directory) {
+    if (is_populated(directory))
+        return;
     remove_inner_cgroups(directory);
     char link[] = "/proc/self/fd/\0\0\0\0\0\0\0\0\0\0";
     char digits[10];

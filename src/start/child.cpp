@@ -68,13 +68,12 @@ COHORT_BEFORE_EXEC void enter_leaf(child_task& task) noexcept {
 
 /// By the child itself, so that its program does not run for an instant without being known. Where
 /// it has no descriptor of itself it opens one, and clear_table closes it.
-COHORT_BEFORE_EXEC void announce(const child_task& task) noexcept {
+COHORT_BEFORE_EXEC void announce(child_task& task) noexcept {
     if (task.guard->connection < 0)
         return;
     const bool has_own = task.shared_table && task.pidfd != nullptr;
     const long pidfd = has_own ? *task.pidfd : raw_call(SYS_pidfd_open, raw_call(SYS_getpid), 0);
-    if (pidfd >= 0)
-        tell_guardian(*task.guard, static_cast<int>(pidfd));
+    task.is_untold = pidfd < 0 || !tell_guardian(*task.guard, static_cast<int>(pidfd));
 }
 
 COHORT_BEFORE_EXEC void change_directory(child_task& task) noexcept {

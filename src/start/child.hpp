@@ -38,6 +38,7 @@ struct child_task {
     bool leaf_is_needed;  // else it runs on outside
     bool own_session;
     const guard_order* guard;
+    bool is_untold;     // to the guardian, which was too slow
     bool shared_table;  // with the starter's process, until close_range unshares it
 
     const int* pidfd;  // where the kernel has written it; null: nowhere

@@ -22,7 +22,7 @@ COHORT_BEFORE_EXEC std::size_t page_size() noexcept {
     return static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
 }
 
-void give_leaf(clone_args& args, int leaf) noexcept {
+COHORT_BEFORE_EXEC void give_leaf(clone_args& args, int leaf) noexcept {
     if (leaf < 0)
         return;
     args.flags |= CLONE_INTO_CGROUP;

@@ -4,7 +4,12 @@
 #include "start/clone.hpp"
 #include "start/task.hpp"
 
+#include <atomic>
 #include <cerrno>
+#include <system_error>
+#include <vector>
+
+#include <unistd.h>
 
 namespace cohort::start {
 namespace {
@@ -26,20 +31,14 @@ COHORT_BEFORE_EXEC int run_between(void* argument) noexcept {
     leave();
 }
 
-exec_result failure(stage at, int error) {
-    exec_result result;
-    result.failed = at;
-    result.error = error;
-    return result;
-}
-
 }  // namespace
 
-exec_result start_detached(const exec_order& order, start_tier tier, sys::unique_fd& between) {
+std::error_code start_detached(const exec_order& order, start_tier tier, sys::unique_fd& between) {
+    const auto failure = [](int error) { return std::error_code(error, std::system_category()); };
     const child_stack outer;
     const child_stack inner;
     if (!outer || !inner)
-        return failure(stage::clone, ENOMEM);
+        return failure(ENOMEM);
     std::vector<int> sources = sources_of(order);
     const std::vector<int> kept = kept_by(order);
     const auto table = tier.close_range ? descriptor_table::shared : descriptor_table::copied;
@@ -52,19 +51,15 @@ exec_result start_detached(const exec_order& order, start_tier tier, sys::unique
 
     int pidfd = -1;
     if (const long pid = clone_and_wait(entry, table, outer, run_between, &task, pidfd); pid < 0)
-        return failure(stage::clone, static_cast<int>(-pid));
+        return failure(static_cast<int>(-pid));
     between.reset(pidfd);
     if (task.pid <= 0)
-        return failure(stage::clone, task.pid < 0 ? static_cast<int>(-task.pid) : EINTR);
-    exec_result result;
-    result.pid = static_cast<pid_t>(task.pid);
+        return failure(task.pid < 0 ? static_cast<int>(-task.pid) : EINTR);
     if (tier.close_range)
-        result.pidfd.reset(task.pidfd);
-    if (task.child.error != 0 || task.child.at != stage::exec) {
-        result.failed = task.child.at;
-        result.error = task.child.error != 0 ? task.child.error : EINTR;
-    }
-    return result;
+        ::close(task.pidfd);  // the kernel has put it into this process' table
+    if (task.child.error != 0 || task.child.at != stage::exec)
+        return failure(task.child.error != 0 ? task.child.error : EINTR);
+    return {};
 }
 
 }  // namespace cohort::start

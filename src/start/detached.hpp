@@ -9,7 +9,6 @@ namespace cohort::start {
 /// once, is its parent. So the host's wait() never finds it, unless the host takes in orphans.
 /// @param between  set when there was one: it must be reaped, by a wait that finds children without
 /// an exit signal
-/// @return pidfd: of the program; empty where the start did not fail but the table is a copy
-exec_result start_detached(const exec_order& order, start_tier tier, sys::unique_fd& between);
+std::error_code start_detached(const exec_order& order, start_tier tier, sys::unique_fd& between);
 
 }  // namespace cohort::start

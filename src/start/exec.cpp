@@ -104,6 +104,7 @@ exec_result attempt(const exec_order& order, std::atomic<int>& pidfd_slot, start
     }
     result.pid = static_cast<pid_t>(pid);
     own_pidfd(result, pidfd, pidfd_slot);
+    result.is_untold = task.is_untold;
     if (task.error != 0 || task.at != stage::exec) {
         result.failed = task.at;
         result.error = task.error != 0 ? task.error : EINTR;

@@ -84,6 +84,7 @@ struct exec_result {
     stage failed = stage::none;
     int error = 0;  // errno of the failed stage; EINTR: killed in that stage, before exec was tried
     int item = -1;  // which of exec_order::descriptors, where one of them failed
+    bool is_untold = false;  // to the guardian, which was too slow
 };
 
 /// Whether the program of a start that did not fail runs, or ran; `pidfd` is its child's. If not, a

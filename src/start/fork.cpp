@@ -58,7 +58,7 @@ private:
 };
 
 [[noreturn]] void run_child_of_fork(permit& allowed, const exec_order& order, copy_channel channel,
-                                    start_tier tier, const std::function<void()>& body) {
+                                    start_tier tier, const std::function<void()>& body) noexcept {
     // The parent may die before the steps arm the user's choice.
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (::getppid() != order.parent || !allowed.await())

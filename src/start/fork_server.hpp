@@ -1,50 +1,39 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include "start/exec.hpp"
-#include "start/request.hpp"
+#include "start/guard.hpp"
+#include "start/server_process.hpp"
+#include "start/server_wait.hpp"
+#include "sys/credentials.hpp"
 #include "sys/unique_fd.hpp"
 
 #include <atomic>
-#include <cstdint>
-#include <deque>
 #include <functional>
-#include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <set>
-#include <string>
-#include <system_error>
 #include <vector>
 
+#include <sched.h>
 #include <sys/types.h>
 
 namespace cohort::start {
 
-/// One start's waiting for the server, as another thread may look at it, and end it.
-class server_wait {
-public:
-    /// SIGKILL to the server, if it is waited for now; from here on this start waits no more.
-    void give_up() noexcept;
-
-private:
-    friend class fork_server;
-    std::atomic<int> pidfd_ = -1;
-    std::atomic<bool> given_up_ = false;
-};
-
-/// The application's side of its fork server: a process with one thread, in which the program is
-/// executed once, and that makes workers as copies of itself. They are children of the application.
+/// The fork server of this application: a process with one thread, in which the program is executed
+/// once, and that makes workers as copies of itself. They are children of the application.
 ///
-/// Started at the first use; a server that has died, or has not the application's user or session
-/// any more, is replaced at the next. It ends with the application: by its parent-death signal,
-/// which is bound to the thread that started it (a starter thread, which never ends), and by the
-/// connection's end. That of its workers is bound to the same thread, whichever thread asks for
-/// them: the kernel gives a child by CLONE_PARENT the server's parent, and that is a thread.
+/// Started at the first use; one that has died, or has not the application's user, groups or
+/// session any more, is replaced at the next. It ends with the application: by its parent-death
+/// signal, which is bound to the thread that started it (a starter thread, which never ends), and
+/// by the connection's end. That of its workers is bound to the same thread, whichever thread asks
+/// for them: the kernel gives a child by CLONE_PARENT the server's parent, and that is a thread.
 class fork_server {
 public:
-    /// @param reap  takes over the pidfd of each server, to reap it some day. Any thread.
-    explicit fork_server(std::function<void(sys::unique_fd pidfd)> reap);
+    /// @param reap  takes over the pidfd of each server, to reap it some day with what it has
+    /// started. Any thread.
+    using reaper = std::function<void(sys::unique_fd pidfd, pid_t pid)>;
+    explicit fork_server(reaper reap) : reap_(std::move(reap)) {}
 
     /// What the server starts with.
     struct surroundings {
@@ -55,68 +44,35 @@ public:
         pid_t parent = 0;
         guard_order guard;  // for what a preload starts
     };
-    struct failure {
-        std::error_code code;
-        std::string text;
-    };
-    /// A request under way. Void when its server has died.
-    struct ticket {
-        std::uint64_t server = 0;
-        std::uint64_t number = 0;
-        friend auto operator<=>(const ticket&, const ticket&) = default;
-    };
 
-    // All of them are for starter threads, and block while the server does.
-
-    /// Sees to it that a server runs. Preloads run in it before this returns.
+    /// Sees to it that one runs, and waits until it serves. For starter threads.
     /// @param pidfd_slot  see start_by_exec
-    std::optional<failure> ensure(const surroundings& where, std::atomic<int>& pidfd_slot,
-                                  server_wait& wait);
-    /// Asks for a worker. @param order  in the file `book`, at an offset; descriptors: as packed
-    /// @return EPIPE: there is no server any more
-    std::error_code ask(int book, fork_request order, std::span<const int> descriptors,
-                        ticket& asked, server_wait& wait);
-    /// How many requests may be asked ahead of the answers.
-    static constexpr int most_under_way = 8;
-    /// The worker of a request, whose own start has only begun; or why there is none. Empty: the
-    /// server has died and not made it; ask again.
-    std::optional<exec_result> take(const ticket& asked, server_wait& wait);
+    /// @param server      set unless it fails
+    std::optional<server_failure> ensure(const surroundings& where, std::atomic<int>& pidfd_slot,
+                                         server_wait& wait,
+                                         std::shared_ptr<server_process>& server);
 
 private:
-    class exposed;
-
     /// What its workers have from it, and must have in common with the application.
     struct identity {
-        uid_t users[3] = {};
-        gid_t groups[3] = {};
+        sys::credentials user;
         pid_t session = 0;
 
-        static identity now() noexcept;
+        static identity now();
         bool operator==(const identity&) const = default;
     };
+    class turn;
 
-    std::optional<failure> start(const surroundings& where, std::atomic<int>& pidfd_slot,
-                                 server_wait& wait);
-    std::optional<failure> introduce(server_wait& wait);
-    std::optional<server_answer> receive(std::vector<sys::unique_fd>& descriptors);
-    bool hear(server_wait& wait);
-    void note_answer(const server_answer& answer, std::vector<sys::unique_fd> descriptors);
-    void note_death();
-    bool alive() noexcept;
+    bool serves() const;
+    std::optional<server_failure> start(const surroundings& where, std::atomic<int>& pidfd_slot);
+    std::optional<server_failure> take_in(exec_result made, sys::unique_fd connection);
 
-    const std::function<void(sys::unique_fd)> reap_;
-    std::mutex mutex_;  // of all that follows; held while waiting for the server
-    std::uint64_t generation_ = 0;
-    std::uint64_t last_number_ = 0;
-    sys::unique_fd connection_;  // empty: no server
-    sys::unique_fd pidfd_;
-    sys::unique_fd previous_pidfd_;  // open until nobody can have its number in mind
+    const reaper reap_;
+    std::mutex mutex_;  // of all that follows, but for current_ while one is being started
+    std::shared_ptr<server_process> current_;
     identity started_as_;
-    server_ledger* ledger_ = nullptr;
-    pid_t last_told_ = 0;
-    std::deque<ticket> asked_;  // not answered yet, in order
-    std::map<ticket, exec_result> answered_;
-    std::set<ticket> unwanted_;  // asked, but nobody will take them
+    bool starting_ = false;
+    std::set<server_wait*> waiting_;  // for the end of that
 };
 
 }  // namespace cohort::start

@@ -3,7 +3,6 @@
 
 #include "start/raw_call.hpp"
 
-#include <atomic>
 #include <cerrno>
 #include <cstdint>
 
@@ -32,14 +31,13 @@ inline constexpr int guardian_program = 5;     // its own program
 struct guard_order {
     int connection = -1;
     guard_word word;
-    std::atomic<int>* lost = nullptr;  // set when the guardian is gone; null: nobody asks
 };
 
-/// One system call, which never blocks: a guardian that was stopped must not stop anybody. What
-/// does not fit is not told.
-COHORT_BEFORE_EXEC inline void tell_guardian(const guard_order& order, int with_it) noexcept {
+/// One system call, which never blocks: a guardian that was stopped must not stop anybody.
+/// @return false: there was no room for it
+COHORT_BEFORE_EXEC inline bool tell_guardian(const guard_order& order, int with_it) noexcept {
     if (order.connection < 0)
-        return;
+        return true;
     struct rights {  // a cmsghdr and its data
         unsigned long length = sizeof(cmsghdr) + sizeof(int);
         int level = SOL_SOCKET;
@@ -59,8 +57,7 @@ COHORT_BEFORE_EXEC inline void tell_guardian(const guard_order& order, int with_
     message.msg_flags = 0;
     const long result =
         raw_call(SYS_sendmsg, order.connection, address(&message), MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (result == -EPIPE && order.lost != nullptr)
-        __atomic_store_n(reinterpret_cast<int*>(order.lost), 1, __ATOMIC_RELEASE);
+    return result >= 0 || result == -EPIPE;  // it is gone: the next start sees that
 }
 
 }  // namespace cohort::start

@@ -2,6 +2,7 @@
 #include "start/guardian.hpp"
 
 #include "start/detached.hpp"
+#include "sys/error.hpp"
 #include "sys/memfd.hpp"
 #include "sys/pidfd.hpp"
 #include "sys/socket.hpp"
@@ -12,6 +13,8 @@
 #include <utility>
 
 #include <fcntl.h>
+#include <poll.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -26,7 +29,11 @@ constexpr unsigned char program[] = {
 #endif
 };
 
-std::error_code last_error() noexcept { return {errno, std::system_category()}; }
+/// These take in orphans: it would be their child, for which they would wait.
+bool takes_in_orphans() noexcept {
+    int subreaper = 0;
+    return ::prctl(PR_GET_CHILD_SUBREAPER, &subreaper) == 0 && subreaper != 0;
+}
 
 std::error_code execute(int parent, int connection, int file, sys::unique_fd& between) {
     exec_order order;
@@ -42,25 +49,14 @@ std::error_code execute(int parent, int connection, int file, sys::unique_fd& be
         {guardian_connection, connection},        {guardian_program, file}};
     order.own_session = true;
     const sys::tiers& tiers = sys::current_tiers();
-    const auto made = start_detached(order, {tiers.clone3.best, tiers.close_range.best}, between);
-    return made.failed == stage::none ? std::error_code{}
-                                      : std::error_code{made.error, std::system_category()};
+    return start_detached(order, {tiers.clone3.best, tiers.close_range.best}, between);
 }
 
-}  // namespace
-
-void guardian::ensure() {
-    const std::lock_guard lock(mutex_);
-    if (in_vain_ || !sys::current_tiers().guardian.best || (connection_ && lost_ == 0))
-        return;
-    // Out of descriptors or memory, say: workers are started without one rather than not at all.
-    if (const auto error = start())
-        in_vain_ = error != std::errc::too_many_files_open && error != std::errc::not_enough_memory;
-    else
-        lost_ = 0;
-}
-
-std::error_code guardian::start() {
+/// Starts one. @param ours  this process' end of its connection: without one it ends at once
+/// @param between  see start_detached
+std::error_code launch(sys::unique_fd& ours, sys::unique_fd& between) {
+    if (takes_in_orphans() || !sys::credentials::now().uniform())
+        return std::make_error_code(std::errc::operation_not_permitted);
     std::error_code error;
     const auto file = sys::make_program_memfd("cohort-guardian", error);
     if (!error)
@@ -70,15 +66,35 @@ std::error_code guardian::start() {
     const auto self = sys::open_pidfd(::getpid(), error);
     if (error)
         return error;
-    sys::unique_fd ours;
     sys::unique_fd theirs;
     if ((error = sys::make_socket_pair(ours, theirs)))
         return error;
     const int on = 1;  // each word says whose it is
     if (::setsockopt(theirs.get(), SOL_SOCKET, SO_PASSCRED, &on, sizeof on) != 0)
-        return last_error();
+        return sys::last_error();
+    return execute(self.get(), theirs.get(), file.get(), between);
+}
+
+}  // namespace
+
+void guardian::ensure() {
+    const std::lock_guard lock(mutex_);
+    if (in_vain_ || !sys::current_tiers().guardian.best || serves())
+        return;
+    // Workers are started without one rather than not at all.
+    if (const auto error = start())
+        in_vain_ = !sys::is_shortage(error) && error != std::errc::operation_not_permitted;
+}
+
+bool guardian::serves() const {
+    pollfd polled{connection_.get(), 0, 0};
+    return connection_ && ::poll(&polled, 1, 0) == 0 && started_as_ == sys::credentials::now();
+}
+
+std::error_code guardian::start() {
+    sys::unique_fd ours;
     sys::unique_fd between;
-    error = execute(self.get(), theirs.get(), file.get(), between);
+    const auto error = launch(ours, between);
     if (between)
         reap_(std::move(between));
     return error ? error : connect(std::move(ours));
@@ -88,13 +104,35 @@ std::error_code guardian::connect(sys::unique_fd fresh) {
     if (!connection_)
         connection_ = std::move(fresh);
     else if (::dup3(fresh.get(), connection_.get(), O_CLOEXEC) < 0)
-        return last_error();
+        return sys::last_error();
+    started_as_ = sys::credentials::now();
+    is_stuck_ = false;
     return {};
 }
 
 guard_order guardian::order(guard_word word) noexcept {
     const std::lock_guard lock(mutex_);
-    return {connection_ ? connection_.get() : -1, word, &lost_};
+    return {connection_ ? connection_.get() : -1, word};
+}
+
+void guardian::tell_late(const guard_order& order, int pidfd) noexcept {
+    constexpr int patience_ms = 100;
+    pollfd room{order.connection, POLLOUT, 0};
+    if (!is_stuck_)
+        ::poll(&room, 1, patience_ms);
+    is_stuck_ = !tell_guardian(order, pidfd);
+}
+
+sys::tier_choice probe_guardian() {
+    const auto& wanted = sys::current_tiers().guardian;
+    if (!wanted.best)
+        return wanted;
+    sys::unique_fd ours;
+    sys::unique_fd between;
+    const auto error = launch(ours, between);
+    if (between)
+        sys::reap_when_ended(between.get());
+    return error ? sys::tier_choice{false, "guardian: " + error.message()} : sys::tier_choice{};
 }
 
 }  // namespace cohort::start

@@ -2,6 +2,8 @@
 #pragma once
 
 #include "start/guard.hpp"
+#include "sys/credentials.hpp"
+#include "sys/tiers.hpp"
 #include "sys/unique_fd.hpp"
 
 #include <atomic>
@@ -19,8 +21,9 @@ namespace cohort::start {
 ///
 /// It is no child of the application's, in a session of its own, and holds nothing of it but a
 /// pidfd. It is told of each worker in one system call and tells nothing back; whether it lives
-/// makes no difference until the application dies. One that was ended is replaced when next a group
-/// starts, for the workers from then on.
+/// makes no difference until the application dies. One that was ended, or has not the application's
+/// user any more, is replaced when next a group starts, for the workers from then on. There is none
+/// for a set-user-ID program: who drops rights must not use the guardian's.
 class guardian {
 public:
     /// @param reap  takes over the pidfd of a child that ends at once. Any thread.
@@ -28,18 +31,26 @@ public:
 
     /// Sees to it that one runs, if that can be. For starter threads.
     void ensure();
-    /// How to tell it of a worker. For starter threads, after ensure(); valid until the next one.
+    /// How to tell it of something. For starter threads, after ensure().
     guard_order order(guard_word word) noexcept;
+    /// Once more, of a worker that could not tell by itself. Waits for a slow guardian, for a
+    /// moment.
+    void tell_late(const guard_order& order, int pidfd) noexcept;
 
 private:
+    bool serves() const;
     std::error_code start();
     std::error_code connect(sys::unique_fd fresh);
 
     const std::function<void(sys::unique_fd)> reap_;
     std::mutex mutex_;
     sys::unique_fd connection_;  // keeps its number: another start may be about to write to it
-    std::atomic<int> lost_ = 0;
-    bool in_vain_ = false;  // it could not be started, and is not tried again
+    sys::credentials started_as_;
+    std::atomic<bool> is_stuck_ = false;  // nobody waits for it any more
+    bool in_vain_ = false;                // it could not be started, and is not tried again
 };
+
+/// Whether there can be one: tried by starting one that has nothing to do.
+sys::tier_choice probe_guardian();
 
 }  // namespace cohort::start

@@ -5,14 +5,21 @@
 #include "start/clone.hpp"
 #include "start/raw_call.hpp"
 #include "sys/cgroup.hpp"
+#include "sys/error.hpp"
 #include "sys/pidfd.hpp"
 
+#include <fmt/format.h>
+
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <cstdio>
 #include <utility>
 
+#include <fcntl.h>
 #include <poll.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -28,21 +35,49 @@ constexpr auto interval = 1s;
 /// For what is left in the leaf of an owner that is gone.
 constexpr auto patience = 100ms;
 
-std::error_code last_error() noexcept { return {errno, std::system_category()}; }
+std::string name_of(pid_t owner, unsigned number, leaf::workers fate) {
+    return fmt::format("cohort-{}-{}{}", owner, number,
+                       fate == leaf::workers::may_outlive ? "-free" : "");
+}
 
-std::shared_ptr<leaf> make_leaf(const std::string& directory, leaf_name::workers fate,
+std::optional<leaf::workers> fate_of(const std::string& name) {
+    pid_t owner = 0;
+    unsigned number = 0;
+    if (std::sscanf(name.c_str(), "cohort-%d-%u", &owner, &number) != 2)
+        return std::nullopt;
+    // Whoever writes it otherwise has not made it.
+    for (const auto fate : {leaf::workers::end_with_owner, leaf::workers::may_outlive})
+        if (name == name_of(owner, number, fate))
+            return fate;
+    return std::nullopt;
+}
+
+/// Held until the last copy of the descriptor is closed, in whatever process.
+bool lock(int directory) noexcept { return ::flock(directory, LOCK_EX | LOCK_NB) == 0; }
+
+bool is_there(int directory) noexcept {
+    return ::faccessat(directory, "cgroup.procs", F_OK, 0) == 0;
+}
+
+std::shared_ptr<leaf> make_leaf(const std::string& directory, leaf::workers fate,
                                 std::error_code& error) {
+    static std::atomic<unsigned> last = 0;
     for (;;) {
-        auto path = directory + "/" + leaf_name::next(fate).text();
+        auto path = directory + "/" + name_of(::getpid(), ++last, fate);
         if (::mkdir(path.c_str(), 0755) != 0) {
-            if (errno == EEXIST)  // this process was another program before
+            if (errno == EEXIST)  // of another pid namespace, or of this process' former program
                 continue;
-            error = last_error();
+            error = sys::last_error();
             return nullptr;
         }
         auto opened = sys::open_cgroup(path, error);
-        if (opened)
+        if (opened && lock(opened.get()) && is_there(opened.get()))
             return std::make_shared<leaf>(std::move(path), std::move(opened));
+        // Until it is locked, another process may take it for one that was left, and remove it.
+        if (opened || error == std::errc::no_such_file_or_directory) {
+            error.clear();
+            continue;
+        }
         ::rmdir(path.c_str());
         return nullptr;
     }
@@ -60,16 +95,6 @@ COHORT_BEFORE_EXEC int visit_leaf(void* argument) noexcept {
     const char self = '0';
     task.result = task.procs < 0 ? 0 : raw_call(SYS_write, task.procs, address(&self), 1);
     leave();
-}
-
-void reap(pid_t pid, int pidfd) {
-    exit_status status;
-    rusage usage{};
-    pollfd ended{pidfd, POLLIN, 0};
-    while (::poll(&ended, 1, -1) < 0 && errno == EINTR) {
-    }
-    if (sys::reap(pidfd, status, usage) == sys::reap_result::not_yet)
-        sys::reap_by_number(pid);
 }
 
 /// A child that does nothing else. @return 0 or the errno
@@ -98,7 +123,7 @@ int send_visitor(const leaf& where) {
     if (pid < 0)
         return static_cast<int>(-pid);
     const sys::unique_fd owned(pidfd);
-    reap(static_cast<pid_t>(pid), pidfd);
+    sys::reap_when_ended(pidfd);
     return task.result < 0 ? static_cast<int>(-task.result) : 0;
 }
 
@@ -146,8 +171,8 @@ leaves::made leaves::make(const detail::group_settings& settings) {
         return result;
     end_left_leaves_now_and_then(directory);
     result.owned = make_leaf(directory,
-                             settings.parent_death_signal == 0 ? leaf_name::workers::may_outlive
-                                                               : leaf_name::workers::end_with_owner,
+                             settings.parent_death_signal == 0 ? leaf::workers::may_outlive
+                                                               : leaf::workers::end_with_owner,
                              result.error);
     if (!asked)
         result.error = {};
@@ -169,40 +194,44 @@ void leaves::end_left_leaves_now_and_then(const std::string& directory) {
 std::string leaves::own_directory() {
     const std::lock_guard lock(mutex_);
     if (!own_directory_) {
-        std::string directory;
-        const bool works = probe_leaf(directory).best;
-        own_directory_ = works ? directory : std::string();
+        auto probe = probe_leaf();
+        if (sys::is_shortage(probe.error))
+            return {};  // later, perhaps
+        own_directory_ = probe.found.best ? std::move(probe.directory) : std::string();
     }
     return *own_directory_;
 }
 
-sys::tier_choice probe_leaf(std::string& directory) {
-    const auto& wanted = sys::current_tiers().cgroup_wanted;
-    if (!wanted.best)
-        return wanted;
-    std::string why_not;
-    directory = sys::own_cgroup(why_not);
-    if (directory.empty())
-        return {false, why_not};
-    std::error_code error;
-    std::shared_ptr<leaf> tried;
-    if (sys::open_cgroup(directory, error))
-        tried = make_leaf(directory, leaf_name::workers::end_with_owner, error);
-    if (!tried)
-        return {false, "cgroup in " + directory + ": " + error.message()};
-    if (const int failed = send_visitor(*tried))
-        return {false, "clone into a cgroup in " + directory + ": " +
-                           std::system_category().message(failed)};
-    return {};
+leaf_probe probe_leaf() {
+    leaf_probe probe;
+    probe.found = sys::current_tiers().cgroup_wanted;
+    if (probe.found.best)
+        probe.directory = sys::own_cgroup(probe.found.reason);
+    probe.found.best = !probe.directory.empty();
+    if (!probe.found.best)
+        return probe;
+    std::string tried = "cgroup in ";
+    std::shared_ptr<leaf> made;
+    if (sys::open_cgroup(probe.directory, probe.error))
+        made = make_leaf(probe.directory, leaf::workers::end_with_owner, probe.error);
+    if (made) {
+        tried = "clone into a cgroup in ";
+        probe.error = {send_visitor(*made), std::system_category()};
+    }
+    if (probe.error)
+        probe.found = {false, tried + probe.directory + ": " + probe.error.message()};
+    return probe;
 }
 
 void end_left_leaves(const std::string& directory) {
-    for (const auto& text : sys::cgroups_in(directory)) {
-        const auto name = leaf_name::parse(text);
-        if (!name || !name->owner_is_gone())
+    for (const auto& name : sys::cgroups_in(directory)) {
+        const auto fate = fate_of(name);
+        const auto path = directory + "/" + name;
+        std::error_code error;
+        const auto opened = fate ? sys::open_cgroup(path, error) : sys::unique_fd();
+        if (!opened || !lock(opened.get()))
             continue;
-        const auto path = directory + "/" + text;
-        if (!sys::remove_cgroup(path) || name->fate == leaf_name::workers::may_outlive)
+        if (!sys::remove_cgroup(path) || fate == leaf::workers::may_outlive)
             continue;
         (void)!!sys::kill_cgroup(path);
         sys::await_empty_cgroup(path, patience);

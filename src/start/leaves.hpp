@@ -21,8 +21,14 @@ namespace cohort::start {
 /// A cgroup for the workers of one group, in which all that they start stays: the end of the group
 /// ends it. It is killed and removed by end(), else by the destructor as far as that goes at once.
 /// Belongs to one thread at a time.
+///
+/// It is locked, by flock(2), for as long as its directory is open here or in the guardian: that it
+/// has an owner is told by nothing else. So a number that is given away anew deceives nobody, and
+/// processes of several pid namespaces may share a place.
 class leaf {
 public:
+    enum class workers { end_with_owner, may_outlive };
+
     leaf(std::string path, sys::unique_fd directory);
     leaf(const leaf&) = delete;
     leaf& operator=(const leaf&) = delete;
@@ -62,31 +68,18 @@ private:
     std::optional<std::string> own_directory_;  // empty text: it can't be had here
 };
 
-/// Whether children of this process can be put into a leaf below its own cgroup: tried by doing it.
-sys::tier_choice probe_leaf(std::string& directory);
-
-/// The name of a leaf says whose it is: the owner's pid namespace, pid and start time, so that a
-/// later process with the same number is not taken for it, and whether its workers may outlive it.
-struct leaf_name {
-    enum class workers { end_with_owner, may_outlive };
-
-    ino_t pid_namespace = 0;
-    pid_t owner = 0;
-    unsigned long long started = 0;  // in ticks since the boot, as /proc/<pid>/stat has it
-    unsigned number = 0;
-    workers fate = workers::end_with_owner;
-
-    /// The next one of this process. Safe from any thread.
-    static leaf_name next(workers fate);
-    static std::optional<leaf_name> parse(const std::string& text);
-    std::string text() const;
-    /// Never true when that can't be told from here.
-    bool owner_is_gone() const;
-    friend bool operator==(const leaf_name&, const leaf_name&) = default;
+/// Whether children of this process can be put into a leaf below its own cgroup.
+struct leaf_probe {
+    sys::tier_choice found;
+    std::string directory;  // the own cgroup's
+    std::error_code error;
 };
+/// Tries it by doing it.
+leaf_probe probe_leaf();
 
-/// Ends the leaves in this directory whose owners are gone; if workers may have outlived them, only
-/// when nothing lives there. May wait for the end of what it kills, for a moment.
+/// Ends the leaves in this directory whose owners are gone: nobody holds their lock, neither the
+/// process that made them nor its guardian. If workers may have outlived their owner, only when
+/// nothing lives there. May wait for the end of what it kills, for a moment.
 void end_left_leaves(const std::string& directory);
 
 }  // namespace cohort::start

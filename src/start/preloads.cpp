@@ -4,31 +4,27 @@
 #include <cohort/forkserver.hpp>
 
 #include <algorithm>
-#include <mutex>
+#include <atomic>
 
 namespace cohort {
 
 namespace {
 
-struct preload_list {
-    std::mutex mutex;
-    std::vector<const detail::function_node*> nodes;
+/// Added to without a lock, which a forked copy might find taken.
+struct entry {
+    const detail::function_node* node;
+    const entry* before;
 };
-
-preload_list& list() {
-    static auto& leaked = *new preload_list;
-    return leaked;
-}
+std::atomic<const entry*> last = nullptr;
 
 }  // namespace
 
 namespace detail {
 
 void add_preload(const function_node& node) {
-    const std::lock_guard lock(list().mutex);
-    auto& nodes = list().nodes;
-    if (std::find(nodes.begin(), nodes.end(), &node) == nodes.end())
-        nodes.push_back(&node);
+    auto* const added = new entry{&node, last};
+    while (!last.compare_exchange_weak(added->before, added)) {
+    }
 }
 
 }  // namespace detail
@@ -36,10 +32,14 @@ void add_preload(const function_node& node) {
 namespace start {
 
 std::vector<worker::function_key> preloads() {
-    const std::lock_guard lock(list().mutex);
+    std::vector<const detail::function_node*> nodes;
+    for (const auto* at = last.load(); at != nullptr; at = at->before)
+        nodes.push_back(at->node);
+    std::ranges::reverse(nodes);
     std::vector<worker::function_key> keys;
-    for (const auto* node : list().nodes)
-        keys.push_back(worker::key_of(*node));
+    for (auto at = nodes.begin(); at != nodes.end(); ++at)
+        if (std::find(nodes.begin(), at, *at) == at)
+            keys.push_back(worker::key_of(**at));
     return keys;
 }
 

@@ -27,9 +27,11 @@ struct server_setup {
 /// One worker is wanted. Its order is in the group's book, the first of the descriptors that come
 /// with it; the others are those that the order speaks of, in its own order.
 struct fork_request {
+    std::uint64_t number = 0;
+    std::int32_t parent = 0;  // the application
+    std::int32_t leaf = -1;   // which of the others is the directory of its cgroup; -1: none
     std::uint64_t offset = 0;
     std::uint64_t length = 0;
-    std::int32_t leaf = -1;  // which of the others is the directory of its cgroup; -1: none
 };
 
 enum class answer_kind : std::int32_t {
@@ -37,10 +39,11 @@ enum class answer_kind : std::int32_t {
     ready,    // the preloads are done; from now on each request has one answer
     failed,   // one of them failed: `text` says how
     forked,   // `pid` with its pidfd
-    refused,  // `error`
+    refused,  // `error`; with `pid`, one that was made and killed
 };
 struct server_answer {
     answer_kind kind = answer_kind::reached;
+    std::uint64_t number = 0;  // of the request
     std::int32_t pid = 0;
     std::int32_t error = 0;
     char text[500] = {};

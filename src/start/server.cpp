@@ -3,6 +3,7 @@
 
 #include "start/clone.hpp"
 #include "start/request.hpp"
+#include "sys/pidfd.hpp"
 #include "sys/socket.hpp"
 #include "worker/marked.hpp"
 #include "worker/registry.hpp"
@@ -33,9 +34,17 @@ namespace {
 /// Enough for any setup: the functions that a program preloads are few.
 constexpr std::size_t longest_message = 64 * 1024;
 
-std::ptrdiff_t threads() {
+/// Sanitizers have threads of their own.
+bool is_alone() {
+    static const auto at_most = [] {
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+        return 2;
+#else
+        return 1;
+#endif
+    }();
     return std::distance(std::filesystem::directory_iterator("/proc/self/task"),
-                         std::filesystem::directory_iterator());
+                         std::filesystem::directory_iterator()) <= at_most;
 }
 
 class server {
@@ -48,18 +57,20 @@ public:
 
 private:
     bool receive(std::size_t at_least);
-    void tell(server_answer answer, std::span<const int> descriptors = {});
+    bool try_to_tell(const server_answer& answer, std::span<const int> descriptors = {});
+    void tell(const server_answer& answer);
     bool preload(std::span<const worker::function_key> keys);
     void fork_worker(const fork_request& request);
     void release(std::uint32_t children);
-    void await_release(pid_t parent);
+    void await_release();
     enum class born { in_leaf, outside };
-    [[noreturn]] void run_worker(const fork_request& request, born where);
+    [[noreturn]] void run_worker(const fork_request& request, born where) noexcept;
 
     const int connection_;
     std::vector<std::byte> buffer_;
     std::size_t length_ = 0;
     std::vector<sys::unique_fd> received_;
+    bool lacks_descriptors_ = false;
     start_tier tier_;
     server_ledger* ledger_ = nullptr;
     std::uint32_t forked_ = 0;
@@ -68,16 +79,18 @@ private:
 bool server::receive(std::size_t at_least) {
     const auto error =
         sys::receive_message(connection_, buffer_, length_, received_, sys::waiting::block);
-    if (error == std::errc::too_many_files_open) {
-        tell({answer_kind::refused, 0, EMFILE, {}});
-        return receive(at_least);
-    }
-    return !error && length_ >= at_least;
+    // A request is whole without its descriptors: it is refused by its number.
+    lacks_descriptors_ = error == std::errc::too_many_files_open;
+    return (!error || lacks_descriptors_) && length_ >= at_least;
 }
 
-void server::tell(server_answer answer, std::span<const int> descriptors) {
-    // The application may be gone: then the next receive says so.
-    (void)!!sys::send_message(connection_, std::as_bytes(std::span(&answer, 1)), descriptors);
+bool server::try_to_tell(const server_answer& answer, std::span<const int> descriptors) {
+    return !sys::send_message(connection_, std::as_bytes(std::span(&answer, 1)), descriptors);
+}
+
+void server::tell(const server_answer& answer) {
+    if (!try_to_tell(answer))
+        ::_exit(1);  // the application is gone, or finds what was not told in the ledger
 }
 
 bool server::set_up() {
@@ -97,29 +110,32 @@ bool server::set_up() {
         return false;
     ledger_ = static_cast<server_ledger*>(page);
     ledger_->forked = 0;  // there before it is needed
-    tell({answer_kind::reached, 0, 0, {}});
+    tell({answer_kind::reached, 0, 0, 0, {}});
     if (!preload(keys))
         return false;
-    tell({answer_kind::ready, 0, 0, {}});
+    tell({answer_kind::ready, 0, 0, 0, {}});
     return true;
 }
 
 bool server::preload(std::span<const worker::function_key> keys) {
     try {
-        const auto before = keys.empty() ? 0 : threads();
+        if (!is_alone())
+            throw std::runtime_error(
+                "a thread runs before worker_main is reached, of which workers would have no copy");
         for (const auto& key : keys) {
             const auto* function = worker::find(key);
             if (function == nullptr)
                 throw std::runtime_error("the function is not in the program");
             function->invoke(0, {});
         }
-        if (!keys.empty() && threads() > before)
+        if (!is_alone())
             throw std::runtime_error(
-                "a thread was left running, of which workers would have no copy");
+                "a thread was left running by forkserver_preload, of which workers would have no "
+                "copy");
     } catch (...) {
         const auto error = worker::describe_current_exception();
-        server_answer answer{answer_kind::failed, 0, ECANCELED, {}};
-        const auto text = error.type + ": " + error.message;
+        server_answer answer{answer_kind::failed, 0, 0, ECANCELED, {}};
+        const auto text = "forkserver_preload: " + error.type + ": " + error.message;
         std::strncpy(answer.text, text.c_str(), sizeof answer.text - 1);
         tell(answer);
         return false;
@@ -154,10 +170,7 @@ void server::release(std::uint32_t children) {
         ::syscall(SYS_futex, &ledger_->released, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
 
-void server::await_release(pid_t parent) {
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (::getppid() != parent)
-        ::_exit(127);
+void server::await_release() {
     for (;;) {
         const auto released = __atomic_load_n(&ledger_->released, __ATOMIC_ACQUIRE);
         if (released >= forked_)
@@ -167,6 +180,11 @@ void server::await_release(pid_t parent) {
 }
 
 void server::fork_worker(const fork_request& request) {
+    const auto refuse = [&](int error, long pid = 0) {
+        tell({answer_kind::refused, request.number, static_cast<std::int32_t>(pid), error, {}});
+    };
+    if (lacks_descriptors_)
+        return refuse(EMFILE);
     int pidfd = -1;
     ++forked_;
     // The book comes first.
@@ -183,15 +201,27 @@ void server::fork_worker(const fork_request& request) {
         run_worker(request, where);
     if (pid < 0) {
         --forked_;
-        return tell({answer_kind::refused, 0, static_cast<std::int32_t>(-pid), {}});
+        return refuse(static_cast<int>(-pid));
     }
     const sys::unique_fd owned(pidfd);
+    if (!owned ||
+        !try_to_tell({answer_kind::forked, request.number, static_cast<std::int32_t>(pid), 0, {}},
+                     std::span(&pidfd, 1))) {
+        // By its number alone the application could not hold it. Without a pidfd it is not released
+        // yet, so the number is its own.
+        (void)!!(owned ? sys::send_signal(pidfd, SIGKILL)
+                       : std::error_code(::kill(static_cast<pid_t>(pid), SIGKILL),
+                                         std::system_category()));
+        refuse(EMFILE, pid);
+    }
     release(ledger_->released + 1);
-    tell({answer_kind::forked, static_cast<std::int32_t>(pid), 0, {}},
-         std::span(&pidfd, owned ? 1 : 0));
 }
 
-void server::run_worker(const fork_request& request, born where) {
+/// An exception must not leave it: what would catch it is the application's.
+void server::run_worker(const fork_request& request, born where) noexcept {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // until the user's choice is armed
+    if (::getppid() != request.parent)
+        ::_exit(127);
     std::vector<std::byte> text(request.length);
     const int book = received_.empty() ? -1 : received_[0].get();
     if (::pread(book, text.data(), text.size(), static_cast<off_t>(request.offset)) !=
@@ -205,7 +235,7 @@ void server::run_worker(const fork_request& request, born where) {
     if (where == born::in_leaf)
         unpacked.order.leaf = -1;
     if (!tier_.clone3)
-        await_release(unpacked.order.parent);
+        await_release();
     for (const int fd : unpacked.closed)
         ::close(fd);
     if (unpacked.process_group != 0)
@@ -216,7 +246,7 @@ void server::run_worker(const fork_request& request, born where) {
 
 }  // namespace
 
-void serve(const worker::mark& connection) {
+void serve(const worker::mark& connection) noexcept {
     ::unsetenv("LD_BIND_NOW");  // it was for this program, not for those that a preload may run
     server self(connection.fd);
     if (!self.set_up())

@@ -2,6 +2,7 @@
 #include "sys/cgroup.hpp"
 
 #include "sys/descriptors.hpp"
+#include "sys/error.hpp"
 #include "sys/pidfd.hpp"
 
 #include <algorithm>
@@ -24,8 +25,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr long cgroup2_magic = 0x63677270;  // CGROUP2_SUPER_MAGIC
-
-std::error_code last_error() noexcept { return {errno, std::system_category()}; }
 
 unique_fd numbered_high(unique_fd fd, std::error_code& error) noexcept {
     error = fd ? std::error_code{} : last_error();
@@ -72,6 +71,17 @@ std::string shown_at(const std::string& line, const std::string& cgroup) {
     if (cgroup == root)
         return point;
     return cgroup.starts_with(root + "/") ? point + cgroup.substr(root.size()) : std::string();
+}
+
+unique_fd open_events(const std::string& path) {
+    return unique_fd(::open((path + "/cgroup.events").c_str(), O_RDONLY | O_CLOEXEC));
+}
+
+/// Whether anything lives in it or below it, as its events say.
+bool is_populated(const unique_fd& events) {
+    char text[128] = {};
+    return events && ::pread(events.get(), text, sizeof text - 1, 0) > 0 &&
+           std::string_view(text).find("populated 1") != std::string_view::npos;
 }
 
 std::vector<pid_t> listed(const std::string& path) {
@@ -151,7 +161,10 @@ std::error_code remove_cgroup(const std::string& path) {
         return {};
     if (errno != EBUSY)
         return last_error();
-    // What lives in it makes it busy, and so does any cgroup in it.
+    // What lives in it makes it busy, and so does any cgroup in it. Those stay while anything lives
+    // in or beside them: who made one may be about to use it.
+    if (is_populated(open_events(path)))
+        return std::make_error_code(std::errc::device_or_resource_busy);
     const auto inner = cgroups_in(path);
     for (const auto& name : inner)
         if (const auto error = remove_cgroup(path + "/" + name))
@@ -162,15 +175,12 @@ std::error_code remove_cgroup(const std::string& path) {
 }
 
 void await_empty_cgroup(const std::string& path, std::chrono::milliseconds longest) {
-    const unique_fd events(::open((path + "/cgroup.events").c_str(), O_RDONLY | O_CLOEXEC));
+    const auto events = open_events(path);
     const auto until = std::chrono::steady_clock::now() + longest;
-    while (events) {
-        char text[128] = {};
-        const auto length = ::pread(events.get(), text, sizeof text - 1, 0);
+    while (is_populated(events)) {
         const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
             until - std::chrono::steady_clock::now());
-        if (length <= 0 || std::string_view(text).find("populated 1") == std::string_view::npos ||
-            left.count() <= 0)
+        if (left.count() <= 0)
             return;
         pollfd changed{events.get(), POLLPRI, 0};
         ::poll(&changed, 1, static_cast<int>(left.count()));

@@ -2,6 +2,7 @@
 #include "sys/memfd.hpp"
 
 #include "sys/descriptors.hpp"
+#include "sys/error.hpp"
 
 #include <atomic>
 #include <cerrno>
@@ -20,8 +21,6 @@
 
 namespace cohort::sys {
 namespace {
-
-std::error_code last_error() noexcept { return {errno, std::system_category()}; }
 
 /// memfd_create; EINVAL stands for an unknown flag and for a name that is too long.
 int create(const char* name, unsigned flags) noexcept {

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "sys/pidfd.hpp"
 
+#include "sys/error.hpp"
+
 #include <cerrno>
 #include <csignal>
 #include <cstdint>
 #include <ctime>
 
+#include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -28,8 +31,6 @@ struct info {
 };
 static_assert(sizeof(info) == 64);
 constexpr unsigned long get_info = _IOWR(0xFF, 11, info);  // PIDFD_GET_INFO, Linux 6.13
-
-std::error_code last_error() noexcept { return {errno, std::system_category()}; }
 
 std::error_code send(int pidfd, int signo, unsigned flags) noexcept {
     if (::syscall(SYS_pidfd_send_signal, pidfd, signo, nullptr, flags) == 0)
@@ -80,6 +81,23 @@ child_state state_of_child(int pidfd) noexcept {
     if (wait_for(pidfd, found, WNOWAIT, nullptr) != 0)
         return child_state::not_ours;
     return found.si_pid == 0 ? child_state::alive : child_state::zombie;
+}
+
+bool is_child(pid_t pid) noexcept {
+    siginfo_t found{};
+    return ::syscall(SYS_waitid, P_PID, pid, &found, WEXITED | WNOHANG | WNOWAIT | __WALL,
+                     nullptr) == 0;
+}
+
+void reap_when_ended(int pidfd) noexcept {
+    const timespec pause{0, 1'000'000};
+    exit_status status;
+    rusage usage{};
+    pollfd ended{pidfd, POLLIN, 0};
+    while (::poll(&ended, 1, -1) < 0 && errno == EINTR) {
+    }
+    while (reap(pidfd, status, usage) == reap_result::not_yet)  // a tracer has it
+        ::nanosleep(&pause, nullptr);
 }
 
 void reap_by_number(pid_t pid) noexcept {

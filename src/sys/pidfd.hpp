@@ -42,6 +42,10 @@ enum class child_state { alive, zombie, not_ours };
     return state_of_child(pidfd) == child_state::zombie;
 }
 
+/// Whether the number is that of a child of this process, which may have ended.
+[[nodiscard]] bool is_child(pid_t pid) noexcept;
+/// Blocks until a child has ended, and reaps it.
+void reap_when_ended(int pidfd) noexcept;
 /// Reaps a child for which there is no pidfd, for want of descriptors, and which is about to end.
 void reap_by_number(pid_t pid) noexcept;
 

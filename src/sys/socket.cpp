@@ -2,6 +2,7 @@
 #include "sys/socket.hpp"
 
 #include "sys/descriptors.hpp"
+#include "sys/error.hpp"
 
 #include <cerrno>
 #include <cstring>
@@ -10,8 +11,6 @@
 
 namespace cohort::sys {
 namespace {
-
-std::error_code last_error() noexcept { return {errno, std::system_category()}; }
 
 constexpr std::size_t control_room = CMSG_SPACE(most_descriptors * sizeof(int));
 

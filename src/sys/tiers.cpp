@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "sys/tiers.hpp"
 
-#include "sys/memfd.hpp"
 #include "sys/pidfd.hpp"
 
 #include <algorithm>
@@ -15,7 +14,6 @@
 #include <fcntl.h>
 #include <linux/close_range.h>
 #include <poll.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -91,20 +89,14 @@ tier_choice probe_pidfd_info() {
     return {false, std::string(what) + ": no PIDFD_INFO_EXIT"};
 }
 
-/// Needs a program in memory, and a way to a process group that outlives the group's leader.
-tier_choice probe_guardian(const tier_choice& pidfd_group) {
+/// Needs a way to a process group that outlives the group's leader. Whether it can be started is
+/// for start/guardian.hpp to find out.
+tier_choice guardian_choice(const tier_choice& pidfd_group) {
 #if defined(COHORT_HAS_GUARDIAN)
     if (!pidfd_group.best)
         return pidfd_group;
-    // These take in orphans: it would be their child, for which they would wait.
     if (::getpid() == 1)
         return {false, "guardian: all of a PID namespace ends with its first process"};
-    int subreaper = 0;
-    if (::prctl(PR_GET_CHILD_SUBREAPER, &subreaper) == 0 && subreaper != 0)
-        return {false, "guardian: a child subreaper would have to wait for it"};
-    std::error_code error;
-    if (!make_program_memfd("cohort-probe", error))
-        return not_here("memfd_create of a program", error.value());
     return {};
 #else
     (void)pidfd_group;
@@ -156,7 +148,7 @@ tiers probe_tiers(std::string_view forced) {
             force(found, word);
     }
     if (found.guardian.best)
-        found.guardian = probe_guardian(found.pidfd_group);
+        found.guardian = guardian_choice(found.pidfd_group);
     return found;
 }
 

@@ -26,10 +26,13 @@ struct pending : std::streambuf {
     }
 };
 
-/// Where the standard streams share stdio's buffers (the default), the files' are all there are.
-void drop_pending_output() {
-    for (FILE* file : {stdout, stderr})
+/// What the parent has not written yet, and has read ahead. Where the standard streams share
+/// stdio's buffers (the default), the files' are all there are.
+void drop_buffers() {
+    for (FILE* file : {stdin, stdout, stderr})
         ::__fpurge(file);
+    std::clearerr(stdin);
+    std::cin.clear();
     for (std::ostream* stream : {&std::cout, &std::cerr, &std::clog})
         if (auto* file = dynamic_cast<std::filebuf*>(stream->rdbuf()))
             pending::drop(*file);
@@ -49,7 +52,7 @@ void leave(int status, void*) {
 
 void run_as_copy(const record::control_order& order, const mark& control,
                  const std::function<detail::function_result()>& body) {
-    drop_pending_output();
+    drop_buffers();
     ::on_exit(&leave, nullptr);
     ::fcntl(control.fd, F_SETFD, FD_CLOEXEC);
     activate(order);

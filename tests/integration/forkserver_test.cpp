@@ -17,12 +17,27 @@
 #include <thread>
 #include <utility>
 
+#include <fcntl.h>
 #include <poll.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 
 using namespace cohort_test;
 
 namespace {
+
+/// Of a FIFO: opened when the other end is.
+class pipe_end {
+public:
+    pipe_end(const std::string& path, int how) : number_(::open(path.c_str(), how | O_CLOEXEC)) {}
+    pipe_end(const pipe_end&) = delete;
+    pipe_end& operator=(const pipe_end&) = delete;
+    ~pipe_end() { ::close(number_); }
+    int number() const { return number_; }
+
+private:
+    int number_;
+};
 
 std::vector<int> preloaded;  // in the server, so in its workers
 
@@ -32,6 +47,11 @@ void preload_numbers() {
         throw std::runtime_error("no such model");
     if (how != nullptr && how == std::string("thread"))
         std::thread([] { sleep_until_killed(); }).detach();
+    if (how != nullptr && how[0] == '/') {
+        const pipe_end gate(how, O_RDONLY);
+        char byte;
+        (void)!::read(gate.number(), &byte, 1);
+    }
     preloaded = {1, 2, 3};
 }
 const bool asked_for [[maybe_unused]] = (cohort::forkserver_preload<preload_numbers>(), true);
@@ -128,6 +148,37 @@ TEST_CASE("forkserver: a preload that fails is an error of the start, until it d
         CHECK(error.stage() == "forkserver");
     }
     server();
+}
+
+TEST_CASE(
+    "forkserver: a start that waits for a slow preload can be cancelled, and harms no other") {
+    kill_server(server());
+    const scratch_directory scratch;
+    const auto gate = scratch.file("gate");
+    REQUIRE(::mkfifo(gate.c_str(), 0600) == 0);
+    ::setenv("COHORT_TEST_PRELOAD", gate.c_str(), 1);
+    asio::io_context io;
+    asio::cancellation_signal cancel;
+    completed<cohort::group> given_up;
+    completed<cohort::group> patient;
+    {
+        cohort::async_spawn(io, cohort::function<who>(), served(3), given_up.into(cancel));
+        const pipe_end holds(gate, O_WRONLY);  // the preload runs
+        cohort::async_spawn(io, cohort::function<who>(), served(3), patient.into());
+        cancel.emit(asio::cancellation_type::terminal);
+        while (given_up.calls() == 0)
+            io.run_one();
+        CHECK(given_up.aborted());
+        CHECK(patient.calls() == 0);
+    }
+    ::unsetenv("COHORT_TEST_PRELOAD");
+    run_out(io);
+    auto group = patient.take();
+    completed<cohort::report> report;
+    group.async_wait(report.into());
+    run_out(io);
+    CHECK(report.take().success());
+    CHECK(servers().size() == 1);
 }
 
 TEST_CASE("forkserver: a worker leaves by its exit hooks, and its exit code is seen") {

@@ -7,6 +7,7 @@
 #include "procfs.hpp"
 #include "reporter.hpp"
 #include "scratch.hpp"
+#include "start_support.hpp"
 
 #include <cohort/capabilities.hpp>
 
@@ -36,19 +37,6 @@ bool is_here() {
         return true;
     skip("no guardian here: " + cohort::capabilities().parent_death.reason);
     return false;
-}
-
-/// The guardian of a host: the pidfd that it has at 3 says whose it is. 0: there is none.
-pid_t guardian_of(pid_t host) {
-    for (const auto& [pid, process] : all_processes()) {
-        if (process.name != "cohort-guardian")
-            continue;
-        std::ifstream info("/proc/" + std::to_string(pid) + "/fdinfo/3");
-        for (std::string line; std::getline(info, line);)
-            if (line == "Pid:\t" + std::to_string(host))
-                return pid;
-    }
-    return 0;
 }
 
 /// A host in a directory of its own, with the pipe that all of its processes hold.
@@ -101,6 +89,8 @@ asio::awaitable<void> kill_tree(start_method method, int levels, int when_ready)
     co_await host.kill();
     co_await host.until_all_are_gone();
 }
+
+void nothing(int) {}
 
 constexpr start_method methods[] = {start_method::spawn, start_method::fork,
                                     start_method::forkserver};
@@ -240,28 +230,29 @@ TEST_CASE("guardian: one that is stopped does the host no harm") {
     CHECK(guardian.lives());
 }
 
-TEST_CASE("guardian: one that was killed is replaced when next a group starts") {
+TEST_CASE("guardian: one that was killed is replaced when next a group starts, by any method") {
     if (!is_here())
         return;
-    const auto run_some = [] {
-        run_coroutine([]() -> asio::awaitable<void> {
-            CHECK((co_await cohort::run(cohort::command("true"), 3)).success());
-        }());
-    };
-    { const leak_guard brings_it_up; }
-    const pid_t pid = guardian_of(::getpid());
-    REQUIRE(pid != 0);
-    const held_process guardian(pid);
-    guardian.signal(SIGKILL);
-    CHECK(guardian.ends());
-    run_some();  // notices
-    run_some();
-    const pid_t other = guardian_of(::getpid());
-    CHECK(other != 0);
-    CHECK(other != pid);
-    const leak_guard guard;
-    run_some();
-    CHECK(guardian_of(::getpid()) == other);
+    for (const auto method : methods) {
+        CAPTURE(static_cast<int>(method));
+        const auto run_some = [method] {
+            CHECK(ended(cohort::function<nothing>(), cohort::options(3).start_method(method))
+                      .success());
+        };
+        run_some();
+        const pid_t pid = guardian_of(::getpid());
+        REQUIRE(pid != 0);
+        const held_process guardian(pid);
+        guardian.signal(SIGKILL);
+        CHECK(guardian.ends());
+        run_some();
+        const pid_t other = guardian_of(::getpid());
+        CHECK(other != 0);
+        CHECK(other != pid);
+        const leak_guard guard;
+        run_some();
+        CHECK(guardian_of(::getpid()) == other);
+    }
 }
 
 TEST_CASE("guardian: a process that has a dead worker's number is not signalled") {

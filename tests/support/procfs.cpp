@@ -140,6 +140,18 @@ std::set<std::string> leaves_in(const std::string& directory) {
     return leaves;
 }
 
+pid_t guardian_of(pid_t host) {
+    for (const auto& [pid, process] : all_processes()) {
+        if (process.name != "cohort-guardian")
+            continue;
+        std::ifstream info("/proc/" + std::to_string(pid) + "/fdinfo/3");
+        for (std::string line; std::getline(info, line);)
+            if (line == "Pid:\t" + std::to_string(host))
+                return pid;
+    }
+    return 0;
+}
+
 std::set<std::string> leaves_of(pid_t owner) {
     static const auto directory = own_cgroup();
     auto leaves = leaves_in(directory);

@@ -37,6 +37,9 @@ std::set<std::string> names_in(const std::string& directory);
 std::string own_cgroup();
 /// The cgroups in `directory` that the library has made, by their names; all that are there.
 std::set<std::string> leaves_in(const std::string& directory);
+/// The guardian of a process: the pidfd that it has at 3 says whose it is. 0: there is none.
+pid_t guardian_of(pid_t host);
+
 /// Those that a process has made below this one's own cgroup.
 std::set<std::string> leaves_of(pid_t owner);
 

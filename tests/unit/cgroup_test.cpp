@@ -7,13 +7,16 @@
 
 #include <filesystem>
 #include <fstream>
+#include <string>
+#include <vector>
 
+#include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
 using namespace cohort;
 using namespace cohort::test;
-using start::leaf_name;
 
 namespace {
 
@@ -80,74 +83,41 @@ private:
     sys::unique_fd pidfd_;
 };
 
-/// The name of a leaf of a process that has ended.
-leaf_name of_the_dead(leaf_name::workers fate = leaf_name::workers::end_with_owner) {
-    auto name = leaf_name::next(fate);
-    const pid_t pid = fork_child([] { return 0; });
-    REQUIRE(::waitpid(pid, nullptr, 0) == pid);
-    name.owner = pid;
-    return name;
+/// Holds a cgroup as its owner does, through one descriptor or a copy of it.
+sys::unique_fd owner_of(const std::string& path) {
+    sys::unique_fd directory(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    REQUIRE(::flock(directory.get(), LOCK_EX | LOCK_NB) == 0);
+    return sys::unique_fd(::fcntl(directory.get(), F_DUPFD_CLOEXEC, 3));
 }
 
 }  // namespace
-
-TEST_CASE("cgroup: the name of a leaf says whose it is") {
-    const auto name = leaf_name::next(leaf_name::workers::end_with_owner);
-    CHECK(name.owner == ::getpid());
-    CHECK(name.started > 0);
-    CHECK(name.pid_namespace > 0);
-    CHECK(leaf_name::parse(name.text()) == name);
-    const auto free = leaf_name::next(leaf_name::workers::may_outlive);
-    CHECK(leaf_name::parse(free.text()) == free);
-    CHECK(free.number != name.number);
-}
-
-TEST_CASE("cgroup: what is not named as a leaf is none") {
-    const auto text = leaf_name::next(leaf_name::workers::end_with_owner).text();
-    for (const auto& other :
-         {std::string("cohort"), std::string("cohort-1-2-3"), text + "x", "x" + text,
-          std::string("cohort-01-2-3-4"), text + "-free-free", std::string("user.slice")}) {
-        CAPTURE(other);
-        CHECK_FALSE(leaf_name::parse(other));
-    }
-}
-
-TEST_CASE("cgroup: an owner is gone when its number is free, or another process has it") {
-    const auto own = leaf_name::next(leaf_name::workers::end_with_owner);
-    CHECK_FALSE(own.owner_is_gone());
-    auto other = own;
-    other.started -= 1;
-    CHECK(other.owner_is_gone());
-    CHECK(of_the_dead().owner_is_gone());
-    auto elsewhere = of_the_dead();
-    elsewhere.pid_namespace += 1;  // numbers there mean other processes
-    CHECK_FALSE(elsewhere.owner_is_gone());
-}
 
 TEST_CASE("cgroup: leaves whose owners are gone are ended, all others stay") {
     const no_leftovers guard;
     const scratch_cgroup place;
     if (!place)
         return;
-    auto elsewhere = of_the_dead();
-    elsewhere.pid_namespace += 1;
-    const auto left = place.make(of_the_dead().text());
+    const auto left = place.make("cohort-2-1");
     const auto left_in_it = left + "/nested";
     REQUIRE(::mkdir(left_in_it.c_str(), 0755) == 0);
-    const auto left_empty = place.make(of_the_dead(leaf_name::workers::may_outlive).text());
-    const auto left_free = place.make(of_the_dead(leaf_name::workers::may_outlive).text());
-    const auto own = place.make(leaf_name::next(leaf_name::workers::end_with_owner).text());
-    const auto foreign = place.make(elsewhere.text());
-    const auto stranger = place.make("cohort-of-somebody");
+    const auto left_empty = place.make("cohort-2-2-free");
+    const auto left_free = place.make("cohort-2-3-free");
+    const auto owned = place.make("cohort-2-4");
+    const auto owner = owner_of(owned);
     const inhabitant orphan(left_in_it);
     const inhabitant survivor(left_free);
+    const std::vector<std::string> strangers = {
+        place.make("cohort"),       place.make("cohort-of-somebody"), place.make("cohort-02-4"),
+        place.make("cohort-2-4-x"), place.make("xcohort-2-4"),        place.make("cohort-2")};
 
     start::end_left_leaves(place.path());
     CHECK(orphan.is_killed());
     CHECK_FALSE(exists(left));
     CHECK_FALSE(exists(left_empty));
     CHECK(survivor.lives());
-    for (const auto& stays : {left_free, own, foreign, stranger})
+    CHECK(exists(left_free));
+    CHECK(exists(owned));
+    for (const auto& stays : strangers)
         CHECK(exists(stays));
 }
 
@@ -213,8 +183,7 @@ TEST_CASE("cgroup: another file system is not one") {
 }
 
 TEST_CASE("cgroup: where a leaf can't be had automatic means none, and the probe says why") {
-    std::string directory;
-    const auto here = start::probe_leaf(directory);
+    const auto here = start::probe_leaf().found;
     if (!here.best)
         return cohort_test::skip(here.reason);
     struct denial {
@@ -230,8 +199,7 @@ TEST_CASE("cgroup: where a leaf can't be had automatic means none, and the probe
                   // The tier of the start was found before the filter came.
                   if (!sys::current_tiers().clone3.best || !deny(d.number, d.error))
                       return sys::current_tiers().clone3.best ? 1 : 0;
-                  std::string where;
-                  const auto choice = start::probe_leaf(where);
+                  const auto choice = start::probe_leaf().found;
                   if (choice.best || !choice.reason.ends_with(d.reason))
                       return 2;
                   start::leaves leaves;

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <cerrno>
+#include <system_error>
+
+namespace cohort::sys {
+
+inline std::error_code last_error() noexcept { return {errno, std::system_category()}; }
+
+/// Of descriptors, memory or processes: what failed by it may succeed later.
+inline bool is_shortage(std::error_code error) noexcept {
+    return error == std::errc::too_many_files_open ||
+           error == std::errc::too_many_files_open_in_system ||
+           error == std::errc::not_enough_memory || error == std::errc::no_buffer_space ||
+           error == std::errc::resource_unavailable_try_again;
+}
+
+}  // namespace cohort::sys
