@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: BSL-1.0
+// Nested groups, of which any process is killed at any moment, the host included: nobody is left,
+// no zombie, descriptor, file or cgroup.
+//
+// COHORT_CHAOS_SEED=SEED plays the same rounds again (the scheduler does not), SEED:ROUND from that
+// one on; COHORT_CHAOS_ROUNDS so many.
+#include "plan.hpp"
+#include "procfs.hpp"
+#include "round.hpp"
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <random>
+#include <string>
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace {
+
+/// A cgroup for this process, in which nobody else makes one; empty where that can't be.
+class own_cgroup {
+public:
+    own_cgroup() : before_(cohort_test::own_cgroup()) {
+        const auto path = before_ + "/chaos-" + std::to_string(::getpid());
+        if (!before_.empty() && ::mkdir(path.c_str(), 0755) == 0)
+            path_ = path;
+        if (!path_.empty() && !enter(path_)) {
+            ::rmdir(path_.c_str());
+            path_.clear();
+        }
+    }
+    own_cgroup(const own_cgroup&) = delete;
+    own_cgroup& operator=(const own_cgroup&) = delete;
+    ~own_cgroup() {
+        if (!path_.empty() && enter(before_))
+            ::rmdir(path_.c_str());
+    }
+
+    const std::string& path() const { return path_; }
+
+private:
+    static bool enter(const std::string& path) {
+        std::ofstream procs(path + "/cgroup.procs");
+        procs << ::getpid() << std::flush;
+        return static_cast<bool>(procs);
+    }
+
+    const std::string before_;
+    std::string path_;
+};
+
+std::string environment(const char* name) {
+    const char* value = std::getenv(name);
+    return value == nullptr ? "" : value;
+}
+
+int rounds() {
+    if (const auto asked = environment("COHORT_CHAOS_ROUNDS"); !asked.empty())
+        return std::stoi(asked);
+    if (environment("COHORT_TEST_LONG").empty())
+        return 20;
+    return environment("COHORT_FORCE").empty() ? 1000 : 200;
+}
+
+}  // namespace
+
+TEST_CASE("chaos: of a tree of which any process is killed nothing is left") {
+    const own_cgroup cgroup;
+    chaos::arena arena(chaos::promises_here(cgroup.path()));
+    const auto asked = environment("COHORT_CHAOS_SEED");
+    const auto seed = asked.empty() ? std::random_device()() : std::stoull(asked);
+    const auto colon = asked.find(':');
+    const int first = colon == asked.npos ? 0 : std::stoi(asked.substr(colon + 1));
+    const int count = rounds();
+    fmt::print("[chaos] seed {}, {} rounds\n", seed, count);
+    std::fflush(stdout);
+    const auto begin = std::chrono::steady_clock::now();
+    for (int round = first; round < first + count; ++round) {
+        const auto wrong = arena.play(chaos::part_of(seed, round));
+        if (!wrong.empty())
+            FAIL("round ", round, " of COHORT_CHAOS_SEED=", seed, ':', round, ": ", wrong);
+    }
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+    fmt::print("[chaos] {:.1f} s; {}\n", took.count(), arena.statistics());
+}

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "holder.hpp"
+
+#include "workers.hpp"
+
+#include <asio.hpp>
+
+#include <exception>
+#include <utility>
+
+namespace chaos {
+
+asio::awaitable<void> holder::hold(std::uint64_t seed, int levels, limits allowed) {
+    for (const auto& plan : groups_of(seed, levels, allowed)) {
+        auto group = co_await start_group(plan, levels, allowed);
+        groups_.push_back(std::move(group));
+        if (stopping_)
+            stop();
+    }
+    asio::steady_timer all_ended(co_await asio::this_coro::executor,
+                                 asio::steady_timer::time_point::max());
+    auto left = groups_.size();
+    for (auto& group : groups_)
+        group.async_wait([&](std::exception_ptr error, const cohort::report& report) {
+            if (error || !report.success()) {
+                failed_ = true;
+                stop();
+            }
+            if (--left == 0)
+                all_ended.cancel();
+        });
+    asio::error_code cancelled;
+    co_await all_ended.async_wait(asio::redirect_error(asio::use_awaitable, cancelled));
+}
+
+void holder::stop() {
+    stopping_ = true;
+    for (auto& group : groups_)
+        group.request_stop();
+}
+
+void hold_all(asio::io_context& context, holder& groups, std::uint64_t seed, int levels,
+              limits allowed) {
+    std::exception_ptr failure;
+    asio::co_spawn(context, groups.hold(seed, levels, allowed), [&](std::exception_ptr error) {
+        failure = std::move(error);
+        context.stop();
+    });
+    context.run();
+    if (failure)
+        std::rethrow_exception(failure);
+}
+
+}  // namespace chaos

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include "plan.hpp"
+
+#include <cohort/spawn.hpp>
+
+#include <asio/awaitable.hpp>
+#include <asio/io_context.hpp>
+
+#include <vector>
+
+namespace chaos {
+
+/// The groups of one process, held until all have ended; one that fails stops the others.
+class holder {
+public:
+    asio::awaitable<void> hold(std::uint64_t seed, int levels, limits allowed);
+    void stop();
+    void drop() { groups_.clear(); }
+    bool failed() const { return failed_; }
+
+private:
+    std::vector<cohort::group> groups_;
+    bool stopping_ = false;
+    bool failed_ = false;
+};
+
+/// Runs the context until all groups have ended; rethrows what starting them threw.
+void hold_all(asio::io_context& context, holder& groups, std::uint64_t seed, int levels,
+              limits allowed);
+
+}  // namespace chaos

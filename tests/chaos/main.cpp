@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: BSL-1.0
+//   chaos [doctest option...]           the judge
+//   chaos host SEED LEVELS LIMITS       the host of one round
+//   chaos sweeper                       a host that starts one group
+#define DOCTEST_CONFIG_IMPLEMENT
+#include <doctest/doctest.h>
+
+#include "host.hpp"
+#include "scratch.hpp"
+
+#include <cohort/worker.hpp>
+
+#include <cstdlib>
+#include <string>
+#include <string_view>
+
+int main(int argc, char** argv) {
+    cohort::worker_main(argc, argv);
+    const std::string_view what = argc > 1 ? argv[1] : "";
+    if (what == "host" && argc == 5)
+        return chaos::host_main(std::stoull(argv[2]), std::stoi(argv[3]),
+                                chaos::limits::from(std::stoi(argv[4])));
+    if (what == "sweeper")
+        return chaos::sweeper_main();
+    const cohort_test::scratch_directory temporary;
+    ::setenv("TMPDIR", temporary.path().c_str(), 1);
+    doctest::Context context(argc, argv);
+    return context.run();
+}

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <cohort/detail/plan.hpp>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+// What a tree of processes looks like follows from a number: the judge, the host and each worker
+// work it out by themselves.
+namespace chaos {
+
+/// A row of numbers that follows from the first one (splitmix64).
+class dice {
+public:
+    explicit dice(std::uint64_t seed) : state_(seed) {}
+
+    std::uint64_t next();
+    /// One of 0..count-1.
+    int below(int count);
+    bool percent(int likely) { return below(100) < likely; }
+
+private:
+    std::uint64_t state_;
+};
+
+/// A number for a part of what another number stands for.
+std::uint64_t part_of(std::uint64_t seed, int part);
+
+/// What the tree of a round may have, so that all of it must be gone at the end.
+struct limits {
+    bool children = false;  ///< of workers, in their process groups
+    bool daemons = false;   ///< of workers, in sessions of their own
+    bool leafless = false;  ///< groups with cgroup::off
+
+    int as_number() const { return children + 2 * daemons + 4 * leafless; }
+    static limits from(int n) { return {(n & 1) != 0, (n & 2) != 0, (n & 4) != 0}; }
+};
+
+enum class kind { nested, function, command };
+
+/// What a worker does once it is there.
+enum class behaviour { obeys, ignores, is_stopped, is_busy, returns, fails };
+/// What it has started before: nobody, a child in its process group, or a daemon.
+enum class company { none, obeys, ignores, is_stopped, is_busy, daemon };
+
+struct group_plan {
+    kind what = kind::function;
+    cohort::start_method method = cohort::start_method::spawn;
+    int width = 1;
+    int grace_ms = 100;
+    bool daemonic = false;
+    bool leaf = true;
+    std::uint64_t seed = 0;  ///< of its workers
+};
+
+struct worker_plan {
+    behaviour does = behaviour::obeys;
+    company with = company::none;
+    std::uint64_t seed = 0;  ///< of a nested one's groups
+};
+
+/// The groups of a host, or of a nested worker; `levels` deep, itself not counted.
+std::vector<group_plan> groups_of(std::uint64_t seed, int levels, limits allowed);
+worker_plan worker_of(const group_plan& group, int index, limits allowed);
+/// False: all of them return soon, with success.
+bool groups_last(std::uint64_t seed, int levels, limits allowed);
+/// The whole tree, for a person.
+std::string describe(std::uint64_t seed, int levels, limits allowed, int indent = 4);
+
+}  // namespace chaos

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "round.hpp"
+
+#include "family.hpp"
+#include "procfs.hpp"
+#include "scratch.hpp"
+
+#include <cohort/capabilities.hpp>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <optional>
+#include <set>
+#include <thread>
+#include <utility>
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace fs = std::filesystem;
+
+namespace chaos {
+
+namespace {
+
+using std::chrono::milliseconds;
+using clock = std::chrono::steady_clock;
+
+/// Far more than any round needs: a hang.
+constexpr milliseconds bound{60'000};
+
+constexpr const char* victims[] = {"host", "worker", "anybody", "fork server", "guardian"};
+constexpr const char* acts[] = {"nothing",      "SIGKILL to it", "SIGTERM to it", "_exit()",
+                                "stop() asked", "exit() asked",  "drop asked"};
+
+victim victim_of(int percent) {
+    if (percent < 35)
+        return victim::host;
+    if (percent < 65)
+        return victim::worker;
+    if (percent < 83)
+        return victim::anybody;
+    return percent < 91 ? victim::server : victim::guardian;
+}
+
+std::string told(const std::optional<int>& status) {
+    if (!status)
+        return "not reaped";
+    return WIFSIGNALED(*status) ? fmt::format("signal {}", WTERMSIG(*status))
+                                : fmt::format("exit code {}", WEXITSTATUS(*status));
+}
+
+/// What the judge does when the blow need not have ended the host.
+enum class second_act { none, kill, terminate, abort, stop, exit, drop };
+
+second_act act_of(dice& thrown, const round_plan& plan, const blow& first) {
+    const int percent = thrown.below(100);
+    if (plan.who == victim::host || (first.is_fatal && percent < 60))
+        return second_act::none;
+    const int act = plan.spares_host ? 50 + thrown.below(50) : thrown.below(100);
+    if (act < 30)
+        return second_act::kill;
+    if (act < 40)
+        return second_act::terminate;
+    if (act < 50)
+        return second_act::abort;
+    return act < 70 ? second_act::stop : act < 85 ? second_act::exit : second_act::drop;
+}
+
+void perform(second_act act, const family& tree) {
+    switch (act) {
+    case second_act::none:
+        return;
+    case second_act::kill:
+        return tree.signal_host(SIGKILL);
+    case second_act::terminate:
+        return tree.signal_host(SIGTERM);
+    case second_act::abort:
+        return tree.ask_host(wish::abort);
+    case second_act::stop:
+        return tree.ask_host(wish::stop);
+    case second_act::exit:
+        return tree.ask_host(wish::exit);
+    case second_act::drop:
+        return tree.ask_host(wish::drop);
+    }
+}
+
+/// Whether a host may have ended so after what was done.
+bool is_expected(int status, const round_plan& plan, const blow& first, second_act act) {
+    if (first.is_fatal && act == second_act::none)
+        return WIFEXITED(status) && WEXITSTATUS(status) == a_group_failed;
+    if (WIFSIGNALED(status))
+        return plan.who == victim::host || act == second_act::kill || act == second_act::terminate;
+    switch (WEXITSTATUS(status)) {
+    case all_well:
+    case a_group_failed:
+        return true;
+    case a_start_failed:  // of what was killed before it was there
+        return plan.who == victim::anybody || plan.who == victim::server;
+    case as_asked:
+        return act == second_act::abort || act == second_act::exit || act == second_act::drop;
+    }
+    return false;
+}
+
+/// All processes that have the mark, wherever they are.
+std::string marked(const std::string& mark) {
+    std::string found;
+    for (const auto& [pid, process] : cohort_test::all_processes())
+        if (process.state != 'Z' && cohort_test::has_in_environment(pid, mark))
+            found += "    " + cohort_test::describe(process) + "\n";
+    return found;
+}
+
+std::string new_names(const std::string& directory, const std::set<std::string>& before) {
+    std::string text;
+    for (const auto& name : cohort_test::names_in(directory))
+        if (!before.contains(name))
+            text += fmt::format("a file is left: {}/{}\n", directory, name);
+    return text;
+}
+
+/// In /dev/shm other programs make files too.
+std::set<std::string> shared_memory() {
+    auto names = cohort_test::names_in("/dev/shm");
+    std::erase_if(names, [](const auto& name) { return name.find("cohort") == name.npos; });
+    return names;
+}
+
+std::set<std::string> leaves_in(const std::string& cgroup) {
+    auto names = cgroup.empty() ? std::set<std::string>() : cohort_test::names_in(cgroup);
+    std::erase_if(names, [&](const auto& name) { return !fs::is_directory(cgroup + "/" + name); });
+    return names;
+}
+
+}  // namespace
+
+promises promises_here(std::string cgroup) {
+    const auto host = cohort::capabilities();
+    return {host.parent_death.best(), host.tree.tier.starts_with("cgroup"), std::move(cgroup)};
+}
+
+round_plan::round_plan(std::uint64_t seed, const promises& promised) {
+    dice thrown(seed);
+    tree = thrown.next();
+    levels = 1 + thrown.below(3);
+    who = victim_of(thrown.below(100));
+    // With its guardian a host may lose anybody; without one, only where the host itself sees to
+    // the end of what is in its groups' cgroups.
+    const bool guarded = promised.guardian && who != victim::guardian;
+    if (!guarded && promised.leaves && who != victim::host)
+        spares_host = thrown.percent(50);
+    allowed.children = guarded || spares_host;
+    allowed.daemons = allowed.children && promised.leaves;
+    allowed.leafless = guarded;
+    after_lines = thrown.percent(50);
+    moment = after_lines ? 1 + thrown.below(8) : thrown.below(30'000);
+    rest = thrown.next();
+}
+
+std::string round_plan::text() const {
+    return fmt::format("the {} is killed after {} {}{}; the tree:\n{}",
+                       victims[static_cast<int>(who)], moment,
+                       after_lines ? "lines on the roster" : "microseconds",
+                       spares_host ? ", the host is not" : "", describe(tree, levels, allowed));
+}
+
+std::string arena::end_host(family& tree, const round_plan& plan) {
+    dice thrown(plan.rest);
+    if (plan.after_lines)
+        tree.await_lines(static_cast<std::size_t>(plan.moment), milliseconds(500));
+    else  // not for anything: the moment is what is thrown
+        std::this_thread::sleep_for(std::chrono::microseconds(plan.moment));
+    const auto first = strike(tree, plan.who, thrown);
+    const auto act = act_of(thrown, plan, first);
+    if (act != second_act::none)
+        tree.await_host(milliseconds(thrown.below(200)));
+    perform(act, tree);
+    const auto begin = clock::now();
+    std::string wrong;
+    if (!tree.await_end(bound))
+        wrong = "processes are left:\n" + tree.listing();
+    else if (!tree.roster_is_closed())
+        wrong = "somebody holds the roster\n";
+    longest_ms_ = std::max<long>(
+        longest_ms_, std::chrono::duration_cast<milliseconds>(clock::now() - begin).count());
+    ++counts_[fmt::format("{}{}", first.pid == 0 ? "no " : "",
+                          victims[static_cast<int>(plan.who)])];
+    ++counts_["host: " + told(tree.host_status())];
+    const bool right = tree.host_status() && is_expected(*tree.host_status(), plan, first, act);
+    if (!right)
+        wrong += "the host should not have ended so\n";
+    if (!wrong.empty())
+        wrong += fmt::format("the host: {}, {}; first blow: {}; then {}\n", tree.host(),
+                             told(tree.host_status()), first.text, acts[static_cast<int>(act)]);
+    return wrong;
+}
+
+std::string arena::remove_leaves(const std::string& directory, const std::string& output,
+                                 const std::string& mark) {
+    if (leaves_in(promised_.cgroup).empty())
+        return {};
+    ++counts_["cgroups left to the next start"];
+    for (const auto until = clock::now() + bound; clock::now() < until;) {
+        family sweeper({"sweeper"}, directory, output, mark);
+        if (!sweeper.await_end(bound))
+            return "the sweeper hangs:\n" + sweeper.listing();
+        if (leaves_in(promised_.cgroup).empty())
+            return {};
+    }
+    return fmt::format("cgroups are left after another start: {}\n",
+                       fmt::join(leaves_in(promised_.cgroup), " "));
+}
+
+std::string arena::play(std::uint64_t seed) {
+    const round_plan plan(seed, promised_);
+    const cohort_test::scratch_directory directory;
+    const auto temporary = directory.file("tmp");
+    const auto output = directory.file("output");
+    fs::create_directory(temporary);
+    const auto mark = fmt::format("COHORT_CHAOS_ROUND={}-{}", ::getpid(), ++played_);
+    const auto shared = shared_memory();
+    const auto descriptors = cohort_test::open_descriptors();
+    std::string wrong;
+    {
+        family tree({"host", std::to_string(plan.tree), std::to_string(plan.levels),
+                     std::to_string(plan.allowed.as_number())},
+                    temporary, output, mark);
+        wrong = end_host(tree, plan);
+    }
+    if (const auto left = marked(mark); !left.empty())
+        wrong += "processes have escaped:\n" + left;
+    wrong += remove_leaves(temporary, output, mark);
+    wrong += new_names(temporary, {}) + new_names("/dev/shm", shared);
+    if (cohort_test::open_descriptors() != descriptors)
+        wrong += "the judge has other descriptors than before\n";
+    if (!wrong.empty())
+        wrong += plan.text() + cohort_test::read_file(output);
+    return wrong;
+}
+
+std::string arena::statistics() const {
+    std::string text;
+    for (const auto& [what, count] : counts_)
+        text += fmt::format("{}: {}; ", what, count);
+    return text + fmt::format("longest end: {} ms", longest_ms_);
+}
+
+}  // namespace chaos

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include "plan.hpp"
+
+#include <cohort/spawn.hpp>
+
+#include <asio/awaitable.hpp>
+
+namespace chaos {
+
+/// Starts one group of a tree; `levels` counts those from here on.
+asio::awaitable<cohort::group> start_group(group_plan plan, int levels, limits allowed);
+
+}  // namespace chaos
