@@ -84,7 +84,7 @@ TEST_CASE("chaos: of a tree of which any process is killed nothing is left") {
     for (int round = first; round < first + count; ++round) {
         const auto wrong = arena.play(chaos::part_of(seed, round));
         if (!wrong.empty())
-            FAIL("round ", round, " of COHORT_CHAOS_SEED=", seed, ':', round, ": ", wrong);
+            FAIL("round ", round, " of COHORT_CHAOS_SEED=", seed, ":", round, ": ", wrong);
     }
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
     fmt::print("[chaos] {:.1f} s; {}\n", took.count(), arena.statistics());

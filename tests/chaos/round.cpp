@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "round.hpp"
 
+#include "course.hpp"
 #include "family.hpp"
 #include "procfs.hpp"
 #include "scratch.hpp"
@@ -12,11 +13,9 @@
 
 #include <algorithm>
 #include <chrono>
-#include <csignal>
 #include <filesystem>
 #include <optional>
 #include <set>
-#include <thread>
 #include <utility>
 
 #include <sys/wait.h>
@@ -35,8 +34,6 @@ using clock = std::chrono::steady_clock;
 constexpr milliseconds bound{60'000};
 
 constexpr const char* victims[] = {"host", "worker", "anybody", "fork server", "guardian"};
-constexpr const char* acts[] = {"nothing",      "SIGKILL to it", "SIGTERM to it", "_exit()",
-                                "stop() asked", "exit() asked",  "drop asked"};
 
 victim victim_of(int percent) {
     if (percent < 35)
@@ -55,60 +52,6 @@ std::string told(const std::optional<int>& status) {
                                 : fmt::format("exit code {}", WEXITSTATUS(*status));
 }
 
-/// What the judge does when the blow need not have ended the host.
-enum class second_act { none, kill, terminate, abort, stop, exit, drop };
-
-second_act act_of(dice& thrown, const round_plan& plan, const blow& first) {
-    const int percent = thrown.below(100);
-    if (plan.who == victim::host || (first.is_fatal && percent < 60))
-        return second_act::none;
-    const int act = plan.spares_host ? 50 + thrown.below(50) : thrown.below(100);
-    if (act < 30)
-        return second_act::kill;
-    if (act < 40)
-        return second_act::terminate;
-    if (act < 50)
-        return second_act::abort;
-    return act < 70 ? second_act::stop : act < 85 ? second_act::exit : second_act::drop;
-}
-
-void perform(second_act act, const family& tree) {
-    switch (act) {
-    case second_act::none:
-        return;
-    case second_act::kill:
-        return tree.signal_host(SIGKILL);
-    case second_act::terminate:
-        return tree.signal_host(SIGTERM);
-    case second_act::abort:
-        return tree.ask_host(wish::abort);
-    case second_act::stop:
-        return tree.ask_host(wish::stop);
-    case second_act::exit:
-        return tree.ask_host(wish::exit);
-    case second_act::drop:
-        return tree.ask_host(wish::drop);
-    }
-}
-
-/// Whether a host may have ended so after what was done.
-bool is_expected(int status, const round_plan& plan, const blow& first, second_act act) {
-    if (first.is_fatal && act == second_act::none)
-        return WIFEXITED(status) && WEXITSTATUS(status) == a_group_failed;
-    if (WIFSIGNALED(status))
-        return plan.who == victim::host || act == second_act::kill || act == second_act::terminate;
-    switch (WEXITSTATUS(status)) {
-    case all_well:
-    case a_group_failed:
-        return true;
-    case a_start_failed:  // of what was killed before it was there
-        return plan.who == victim::anybody || plan.who == victim::server;
-    case as_asked:
-        return act == second_act::abort || act == second_act::exit || act == second_act::drop;
-    }
-    return false;
-}
-
 /// All processes that have the mark, wherever they are.
 std::string marked(const std::string& mark) {
     std::string found;
@@ -118,9 +61,10 @@ std::string marked(const std::string& mark) {
     return found;
 }
 
-std::string new_names(const std::string& directory, const std::set<std::string>& before) {
+std::string new_names(const std::string& directory, const std::set<std::string>& before,
+                      const std::set<std::string>& after) {
     std::string text;
-    for (const auto& name : cohort_test::names_in(directory))
+    for (const auto& name : after)
         if (!before.contains(name))
             text += fmt::format("a file is left: {}/{}\n", directory, name);
     return text;
@@ -172,16 +116,7 @@ std::string round_plan::text() const {
 }
 
 std::string arena::end_host(family& tree, const round_plan& plan) {
-    dice thrown(plan.rest);
-    if (plan.after_lines)
-        tree.await_lines(static_cast<std::size_t>(plan.moment), milliseconds(500));
-    else  // not for anything: the moment is what is thrown
-        std::this_thread::sleep_for(std::chrono::microseconds(plan.moment));
-    const auto first = strike(tree, plan.who, thrown);
-    const auto act = act_of(thrown, plan, first);
-    if (act != second_act::none)
-        tree.await_host(milliseconds(thrown.below(200)));
-    perform(act, tree);
+    const course done(tree, plan);
     const auto begin = clock::now();
     std::string wrong;
     if (!tree.await_end(bound))
@@ -190,15 +125,15 @@ std::string arena::end_host(family& tree, const round_plan& plan) {
         wrong = "somebody holds the roster\n";
     longest_ms_ = std::max<long>(
         longest_ms_, std::chrono::duration_cast<milliseconds>(clock::now() - begin).count());
-    ++counts_[fmt::format("{}{}", first.pid == 0 ? "no " : "",
+    ++counts_[fmt::format("{}{}", done.found_victim() ? "" : "no ",
                           victims[static_cast<int>(plan.who)])];
     ++counts_["host: " + told(tree.host_status())];
-    const bool right = tree.host_status() && is_expected(*tree.host_status(), plan, first, act);
+    const bool right = tree.host_status() && done.expects(*tree.host_status());
     if (!right)
         wrong += "the host should not have ended so\n";
     if (!wrong.empty())
-        wrong += fmt::format("the host: {}, {}; first blow: {}; then {}\n", tree.host(),
-                             told(tree.host_status()), first.text, acts[static_cast<int>(act)]);
+        wrong += fmt::format("the host: {}, {}; {}\n", tree.host(), told(tree.host_status()),
+                             done.text());
     return wrong;
 }
 
@@ -237,7 +172,8 @@ std::string arena::play(std::uint64_t seed) {
     if (const auto left = marked(mark); !left.empty())
         wrong += "processes have escaped:\n" + left;
     wrong += remove_leaves(temporary, output, mark);
-    wrong += new_names(temporary, {}) + new_names("/dev/shm", shared);
+    wrong += new_names(temporary, {}, cohort_test::names_in(temporary)) +
+             new_names("/dev/shm", shared, shared_memory());
     if (cohort_test::open_descriptors() != descriptors)
         wrong += "the judge has other descriptors than before\n";
     if (!wrong.empty())
