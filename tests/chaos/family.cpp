@@ -65,6 +65,7 @@ void family::become_host(std::vector<std::string>& arguments, const std::string&
                          int gate) const {
     const auto set = only_sigchld();
     ::sigprocmask(SIG_UNBLOCK, &set, nullptr);
+    ::setpgid(0, 0);  // workers may inherit it
     const rlimit no_core{};
     ::setrlimit(RLIMIT_CORE, &no_core);
     const int out = ::open(output.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);

@@ -29,6 +29,7 @@ group_plan group_of(dice& thrown, std::uint64_t seed, int levels, limits allowed
     group_plan group;
     group.seed = seed;
     group.method = static_cast<cohort::start_method>(thrown.below(3));
+    group.notice_ms = thrown.percent(20) ? thrown.below(50) : 0;
     group.grace_ms = 50 + thrown.below(250);
     group.leaf = !allowed.leafless || thrown.percent(70);
     if (levels > 1 && thrown.percent(75)) {
@@ -39,6 +40,7 @@ group_plan group_of(dice& thrown, std::uint64_t seed, int levels, limits allowed
     group.what = thrown.percent(60) ? kind::function : kind::command;
     group.width = 1 + thrown.below(4);
     group.daemonic = thrown.percent(10);
+    group.inherits = thrown.percent(10);
     return group;
 }
 
@@ -86,6 +88,8 @@ worker_plan worker_of(const group_plan& group, int index, limits allowed) {
     dice thrown(worker.seed);
     worker.does = behaviour_of(thrown.below(100));
     const auto with = static_cast<company>(thrown.below(6));
+    if (group.inherits)
+        return worker;
     const bool may = with == company::daemon ? allowed.daemons && group.leaf : allowed.children;
     if (may && thrown.percent(60))
         worker.with = with;
@@ -106,10 +110,10 @@ bool groups_last(std::uint64_t seed, int levels, limits allowed) {
 std::string describe(std::uint64_t seed, int levels, limits allowed, int indent) {
     std::string text;
     for (const auto& group : groups_of(seed, levels, allowed)) {
-        text += fmt::format("{:{}}{} of {} ({}{}{}), {} ms\n", "", indent, group.width,
+        text += fmt::format("{:{}}{} of {} ({}{}{}{}), {} ms\n", "", indent, group.width,
                             name(kinds, group.what), name(methods, group.method),
                             group.daemonic ? ", daemonic" : "", group.leaf ? "" : ", cgroup off",
-                            group.grace_ms);
+                            group.inherits ? ", process group inherited" : "", group.grace_ms);
         for (int index = 0; index < group.width; ++index) {
             const auto worker = worker_of(group, index, allowed);
             if (group.what == kind::nested)

@@ -49,9 +49,11 @@ struct group_plan {
     kind what = kind::function;
     cohort::start_method method = cohort::start_method::spawn;
     int width = 1;
+    int notice_ms = 0;
     int grace_ms = 100;
     bool daemonic = false;
     bool leaf = true;
+    bool inherits = false;   ///< process_group::inherit; its workers are alone then
     std::uint64_t seed = 0;  ///< of its workers
 };
 

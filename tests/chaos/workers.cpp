@@ -118,9 +118,12 @@ cohort::command command_of(const worker_plan& worker) {
 cohort::options options_of(const group_plan& plan) {
     auto how = cohort::options(plan.width)
                    .start_method(plan.method)
+                   .notice_period(std::chrono::milliseconds(plan.notice_ms))
                    .grace_period(std::chrono::milliseconds(plan.grace_ms))
                    .daemon(plan.daemonic)
                    .fd(roster_number, roster_number);
+    if (plan.inherits)
+        how.process_group(cohort::process_group::inherit);
     if (!plan.leaf)
         how.cgroup(cohort::cgroup::off);
     return how;
