@@ -54,6 +54,7 @@ launcher::launcher(detail::spawn_plan plan, caller from, helpers with)
     : plan_(std::move(plan)), caller_(std::move(from)), with_(with) {}
 
 std::optional<start_failure> launcher::prepare() {
+    see_to_guardian();
     if (auto failed = make_leaf())
         return failed;
     if (auto failed = check_limit())
@@ -66,7 +67,6 @@ std::optional<start_failure> launcher::prepare() {
     for (int index = 0; index < size(); ++index)
         if (auto failed = make_record(index))
             return failed;
-    see_to_guardian();
     if (plan_.calls_function())
         shared_site_ = make_site(nullptr);
     else if (plan_.programs.size() == 1)
@@ -75,16 +75,14 @@ std::optional<start_failure> launcher::prepare() {
 }
 
 /// Workers that are to outlive this process are not guarded, nor is what runs in its own process
-/// group.
+/// group. Before the leaf is made: the guardian, which may have to be started, hears of it at once.
 void launcher::see_to_guardian() {
     const auto& s = plan_.settings;
     const bool has_groups = s.process_group == process_group::own;
-    if (s.parent_death_signal == 0 || (!has_groups && !leaf_))
+    if (s.parent_death_signal == 0 || (!has_groups && s.cgroup_directory.empty()))
         return;
     with_.guardian.ensure();
-    if (leaf_)
-        start::tell_guardian(with_.guardian.order(guard_word(s, start::guarded::leaf)),
-                             leaf_->directory());
+    guard_of_leaf_ = with_.guardian.order(guard_word(s, start::guarded::leaf));
     if (has_groups)
         guard_ = with_.guardian.order(guard_word(s, start::guarded::worker));
 }
@@ -117,6 +115,8 @@ std::optional<start_failure> launcher::check_limit() const {
 std::optional<start_failure> launcher::make_leaf() {
     auto made = with_.leaves.make(plan_.settings);
     leaf_ = std::move(made.owned);
+    if (leaf_)
+        start::tell_guardian(guard_of_leaf_, leaf_->directory());
     if (!made.error)
         return std::nullopt;
     return failure(made.error.value(),

@@ -143,6 +143,7 @@ private:
     caller caller_;
     const helpers with_;
     std::shared_ptr<start::leaf> leaf_;
+    start::guard_order guard_of_leaf_;
     start::guard_order guard_;  // of each worker
     std::vector<sys::unique_fd> records_;
     sys::unique_fd arguments_;

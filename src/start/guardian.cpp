@@ -81,9 +81,11 @@ void guardian::ensure() {
     const std::lock_guard lock(mutex_);
     if (in_vain_ || !sys::current_tiers().guardian.best || serves())
         return;
-    // Workers are started without one rather than not at all.
+    // Workers are started without one rather than not at all; the next start tries again where it
+    // may succeed, also after one that was killed on its way.
     if (const auto error = start())
-        in_vain_ = !sys::is_shortage(error) && error != std::errc::operation_not_permitted;
+        in_vain_ = !sys::is_shortage(error) && error != std::errc::operation_not_permitted &&
+                   error != std::errc::interrupted;
 }
 
 bool guardian::serves() const {
