@@ -8,6 +8,7 @@
 #include "sys/socket.hpp"
 #include "sys/tiers.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <span>
 #include <utility>
@@ -79,42 +80,49 @@ std::error_code launch(sys::unique_fd& ours, sys::unique_fd& between) {
 
 void guardian::ensure() {
     const std::lock_guard lock(mutex_);
-    if (in_vain_ || !sys::current_tiers().guardian.best || serves())
+    one& own = of_this_user();
+    if (own.in_vain || !sys::current_tiers().guardian.best || own.serves())
         return;
     // Workers are started without one rather than not at all; the next start tries again where it
     // may succeed, also after one that was killed on its way.
-    if (const auto error = start())
-        in_vain_ = !sys::is_shortage(error) && error != std::errc::operation_not_permitted &&
-                   error != std::errc::interrupted;
+    if (const auto error = start(own))
+        own.in_vain = !sys::is_shortage(error) && error != std::errc::operation_not_permitted &&
+                      error != std::errc::interrupted;
 }
 
-bool guardian::serves() const {
-    pollfd polled{connection_.get(), 0, 0};
-    return connection_ && ::poll(&polled, 1, 0) == 0 && started_as_ == sys::credentials::now();
+guardian::one& guardian::of_this_user() {
+    auto user = sys::credentials::now();
+    const auto found = std::ranges::find(of_users_, user, &one::user);
+    return found != of_users_.end() ? *found : of_users_.emplace_back(one{std::move(user), {}});
 }
 
-std::error_code guardian::start() {
+bool guardian::one::serves() const {
+    pollfd polled{connection.get(), 0, 0};
+    return connection && ::poll(&polled, 1, 0) <= 0;  // less: setuid in another thread interrupts
+}
+
+std::error_code guardian::start(one& fresh) {
     sys::unique_fd ours;
     sys::unique_fd between;
     const auto error = launch(ours, between);
     if (between)
         reap_(std::move(between));
-    return error ? error : connect(std::move(ours));
+    return error ? error : connect(fresh, std::move(ours));
 }
 
-std::error_code guardian::connect(sys::unique_fd fresh) {
-    if (!connection_)
-        connection_ = std::move(fresh);
-    else if (::dup3(fresh.get(), connection_.get(), O_CLOEXEC) < 0)
+std::error_code guardian::connect(one& to, sys::unique_fd fresh) {
+    if (!to.connection)
+        to.connection = std::move(fresh);
+    else if (::dup3(fresh.get(), to.connection.get(), O_CLOEXEC) < 0)
         return sys::last_error();
-    started_as_ = sys::credentials::now();
     is_stuck_ = false;
     return {};
 }
 
-guard_order guardian::order(guard_word word) noexcept {
+guard_order guardian::order(guard_word word) {
     const std::lock_guard lock(mutex_);
-    return {connection_ ? connection_.get() : -1, word};
+    const auto& own = of_this_user();
+    return {own.connection ? own.connection.get() : -1, word};
 }
 
 void guardian::tell_late(const guard_order& order, int pidfd) noexcept {

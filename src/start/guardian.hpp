@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <functional>
+#include <list>
 #include <mutex>
 #include <system_error>
 
@@ -21,9 +22,10 @@ namespace cohort::start {
 ///
 /// It is no child of the application's, in a session of its own, and holds nothing of it but a
 /// pidfd. It is told of each worker in one system call and tells nothing back; whether it lives
-/// makes no difference until the application dies. One that was ended, or has not the application's
-/// user any more, is replaced when next a group starts, for the workers from then on. There is none
-/// for a set-user-ID program: who drops rights must not use the guardian's.
+/// makes no difference until the application dies. One that was ended is replaced when next a group
+/// starts, for the workers from then on. An application that changes its user gets another one: the
+/// first keeps the workers that it has, which only their own user may signal. There is none for a
+/// set-user-ID program: who drops rights must not use the guardian's.
 class guardian {
 public:
     /// @param reap  takes over the pidfd of a child that ends at once. Any thread.
@@ -32,22 +34,28 @@ public:
     /// Sees to it that one runs, if that can be. For starter threads.
     void ensure();
     /// How to tell it of something. For starter threads, after ensure().
-    guard_order order(guard_word word) noexcept;
+    guard_order order(guard_word word);
     /// Once more, of a worker that could not tell by itself. Waits for a slow guardian, for a
     /// moment.
     void tell_late(const guard_order& order, int pidfd) noexcept;
 
 private:
-    bool serves() const;
-    std::error_code start();
-    std::error_code connect(sys::unique_fd fresh);
+    struct one {
+        sys::credentials user;
+        sys::unique_fd connection;  // keeps its number: another start may be about to write to it
+        bool in_vain = false;       // it could not be started, and is not tried again
+
+        bool serves() const;
+    };
+
+    one& of_this_user();
+    std::error_code start(one& fresh);
+    std::error_code connect(one& to, sys::unique_fd fresh);
 
     const std::function<void(sys::unique_fd)> reap_;
     std::mutex mutex_;
-    sys::unique_fd connection_;  // keeps its number: another start may be about to write to it
-    sys::credentials started_as_;
+    std::list<one> of_users_;
     std::atomic<bool> is_stuck_ = false;  // nobody waits for it any more
-    bool in_vain_ = false;                // it could not be started, and is not tried again
 };
 
 /// Whether there can be one: tried by starting one that has nothing to do.

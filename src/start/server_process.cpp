@@ -83,7 +83,7 @@ void server_process::kill() const noexcept { (void)!!sys::send_signal(pidfd_.get
 
 bool server_process::is_alive() const noexcept {
     pollfd polled{pidfd_.get(), POLLIN, 0};
-    return ::poll(&polled, 1, 0) == 0;
+    return ::poll(&polled, 1, 0) <= 0;  // less than 0: setuid in another thread interrupts it
 }
 
 bool server_process::is_usable() {
