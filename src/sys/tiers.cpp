@@ -68,7 +68,8 @@ unique_fd pidfd_of_ended_thread() {
     if (pidfd) {
         // join() returns a little before the kernel has released the task.
         pollfd released{pidfd.get(), 0, 0};
-        ::poll(&released, 1, 1000);
+        while (::poll(&released, 1, 1000) < 0 && errno == EINTR) {
+        }
     }
     return pidfd;
 }
