@@ -290,10 +290,9 @@ void launcher::describe_descriptors(start::exec_order& order, const site& at, in
 start_failure launcher::failure_of(const start::exec_result& result, const start::exec_order& order,
                                    const site& at, int index) const {
     using start::stage;
-    std::string text = start::to_string(result.failed);
-    if (result.failed == stage::exec)
-        text =
-            fmt::format("exec(\"{}\")", at.program ? at.program->argv.front() : "/proc/self/exe");
+    std::string text = start::attempted(result.failed);
+    if (result.failed == stage::exec && at.program)
+        text = fmt::format("exec(\"{}\")", at.program->argv.front());
     else if (result.failed == stage::chdir)
         text = fmt::format("chdir(\"{}\")", at.where.working_directory.value_or("."));
     else if (result.failed == stage::cgroup)

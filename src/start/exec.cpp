@@ -151,6 +151,14 @@ const char* to_string(stage s) noexcept {
     return "unknown";
 }
 
+std::string attempted(stage s) {
+    if (s == stage::exec)
+        return "exec(\"/proc/self/exe\")";
+    if (s == stage::descriptors && !sys::current_tiers().close_range.best)
+        return "open(\"/proc/self/fd\")";
+    return to_string(s);
+}
+
 exec_result start_by_exec(const exec_order& order, std::atomic<int>& pidfd_slot) {
     const sys::tiers& tiers = sys::current_tiers();
     return start_by_exec(order, pidfd_slot, {tiers.clone3.best, tiers.close_range.best});

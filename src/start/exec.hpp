@@ -33,6 +33,8 @@ enum class stage : int {
 };
 /// "exec", "chdir", "stdin", ...: what spawn_error::stage() says.
 const char* to_string(stage s) noexcept;
+/// The same for an error's text: the step with the file that it needs here.
+std::string attempted(stage s);
 
 /// What the child puts at descriptor `target`: a copy of the parent's `fd`, or `path` opened by the
 /// child.

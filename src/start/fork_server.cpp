@@ -129,7 +129,7 @@ std::optional<server_failure> fork_server::take_in(exec_result made, sys::unique
         reap_(std::move(made.pidfd), made.pid);
     if (made.failed != stage::none)
         return server_failure{{made.error, std::system_category()},
-                              std::string("fork server: ") + to_string(made.failed)};
+                              "fork server: " + attempted(made.failed)};
     // Without a descriptor for it, the end of the connection ends it.
     if (!own)
         return server_failure{error, "a descriptor for the fork server"};
