@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: BSL-1.0
+// A host that lacks something that others have, or loses it while it has groups.
+//   confined_host LOSS...       loses each, then prints a line for commands and for each start
+//   method: "well", or the error
+//   confined_host LOSS... late LOSS...  has groups of all kinds before it loses the latter, and
+//   ends them afterwards
+// A LOSS is: proc, empty_proc (nothing is in it), tmp (full), writing (all is read-only),
+// lockable_memory, user (becomes nobody). Prints "skip: why" where it can't be lost.
+//   confined_host files         for each limit on open files from the present one up, until all
+//   works: as above, as one word each
+//   confined_host processes METHOD LIMIT N  as a user who may have LIMIT processes, starts N
+//   workers that sleep: prints the error, and how many children are left but a server
+#include "confinement.hpp"
+
+#include <cohort/cohort.hpp>
+
+#include <asio.hpp>
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace {
+
+using namespace std::chrono_literals;
+
+struct kind {
+    const char* name;
+    bool command = false;
+    cohort::start_method method = cohort::start_method::spawn;
+};
+constexpr std::array<kind, 4> kinds{{{"command", true},
+                                     {"spawn", false, cohort::start_method::spawn},
+                                     {"fork", false, cohort::start_method::fork},
+                                     {"forkserver", false, cohort::start_method::forkserver}}};
+
+int square(int index) { return index * index; }
+void sleeps(int) {
+    for (;;)
+        ::pause();
+}
+constexpr int gate = 8;
+void waits(int) {
+    char byte;
+    (void)!::read(gate, &byte, 1);
+}
+
+void require(bool is_so, const char* fact) {
+    if (!is_so)
+        throw std::logic_error(fmt::format("not so: {}", fact));
+}
+
+void run(asio::io_context& context, asio::awaitable<void> body) {
+    std::exception_ptr error;
+    asio::co_spawn(context, std::move(body), [&error](std::exception_ptr e) { error = e; });
+    context.run();
+    context.restart();
+    if (error)
+        std::rethrow_exception(error);
+}
+
+cohort::options how(const kind& k, int count) {
+    return cohort::options(count).start_method(k.method).kill_timeout(60s);
+}
+
+/// To the end, and the results are there.
+asio::awaitable<void> come_to_the_end(kind k) {
+    if (k.command) {
+        (void)co_await cohort::run(cohort::command("sh", "-c", "exit 0"), how(k, 3));
+        co_return;
+    }
+    const auto done = co_await cohort::run(cohort::function<square>(), how(k, 3));
+    require(done.outcomes.at(2).result<int>() == 4, "a result is there");
+}
+
+asio::awaitable<cohort::group> start_sleeping(kind k) {
+    if (k.command)
+        co_return co_await cohort::spawn(cohort::command("sleep", 1000), how(k, 2));
+    co_return co_await cohort::spawn(cohort::function<sleeps>(), how(k, 2));
+}
+
+/// By the stop signal.
+asio::awaitable<void> be_stopped(cohort::group group) {
+    const auto stopped = co_await group.stop();
+    for (const auto& o : stopped.outcomes)
+        require(o.cause == cohort::cause::stopped, "a group is stopped");
+}
+
+asio::awaitable<void> both(kind k) {
+    co_await come_to_the_end(k);
+    co_await be_stopped(co_await start_sleeping(k));
+}
+
+std::string told_of(asio::io_context& context, const kind& k) {
+    try {
+        run(context, both(k));
+        return "well";
+    } catch (const cohort::spawn_error& e) {
+        return fmt::format("{}: {}", e.stage(), e.what());
+    } catch (const std::exception& e) {
+        return e.what();
+    }
+}
+
+// --- what is lost while groups live
+
+/// Groups of all kinds that end when they are told to, and others.
+class early_groups {
+public:
+    explicit early_groups(asio::io_context& context) : context_(context) {
+        require(::pipe2(ends_.data(), O_CLOEXEC) == 0, "a pipe");
+        for (const auto& k : kinds)
+            run(context_, start(k));
+    }
+    /// Half of them are stopped, the others end.
+    void end() {
+        ::close(ends_[1]);
+        for (auto& group : ending_)
+            run(context_, [](cohort::group& g) -> asio::awaitable<void> {
+                require(co_await g.join(), "an early group comes to its end");
+            }(group));
+        for (auto& group : sleeping_)
+            run(context_, be_stopped(std::move(group)));
+    }
+
+private:
+    asio::awaitable<void> start(kind k) {
+        const auto with_gate = how(k, 2).fd(ends_[0], gate);
+        sleeping_.push_back(co_await start_sleeping(k));
+        if (k.command)
+            ending_.push_back(
+                co_await cohort::spawn(cohort::command("sh", "-c", "read line <&8; :"), with_gate));
+        else
+            ending_.push_back(co_await cohort::spawn(cohort::function<waits>(), with_gate));
+    }
+
+    asio::io_context& context_;
+    std::array<int, 2> ends_{};
+    std::vector<cohort::group> ending_;
+    std::vector<cohort::group> sleeping_;
+};
+
+/// @return why they can't be had; empty: they are there, or not needed
+std::string own_mounts_for(const std::vector<std::string_view>& losses) {
+    try {
+        if (std::ranges::any_of(losses, confinement::own_mounts::are_changed_by))
+            confinement::own_mounts::make();
+        return {};
+    } catch (const std::system_error& e) {
+        return e.what();
+    }
+}
+
+int live_without(const std::vector<std::string_view>& losses) {
+    if (const auto why_not = own_mounts_for(losses); !why_not.empty()) {
+        fmt::print("skip: {}\n", why_not);
+        return 0;
+    }
+    asio::io_context context;
+    std::optional<early_groups> early;
+    for (const auto loss : losses)
+        if (loss == "late") {
+            early.emplace(context);
+        } else if (const auto why_not = confinement::lose(loss); !why_not.empty()) {
+            fmt::print("skip: {}\n", why_not);
+            return 0;
+        }
+    fmt::print("guardian: {}\n", cohort::capabilities().parent_death.best() ? "yes" : "no");
+    for (const auto& k : kinds)
+        fmt::print("{}: {}\n", k.name, told_of(context, k));
+    if (early) {
+        early->end();
+        fmt::print("early: well\n");
+    }
+    return 0;
+}
+
+// --- limits
+
+rlim_t next_descriptor() {
+    const int fd = ::dup(STDERR_FILENO);
+    ::close(fd);
+    return static_cast<rlim_t>(fd);
+}
+
+/// One attempt; what it lacks is said as EMFILE. @return whether it had all
+bool has_enough_files(asio::io_context& context, const kind& k) {
+    try {
+        run(context, both(k));
+        return true;
+    } catch (const std::system_error& e) {
+        require(e.code() == std::errc::too_many_files_open, e.what());
+        return false;
+    }
+}
+
+/// One stands in for this process: it has a pidfd of it at 3.
+bool has_guardian() {
+    for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+        std::string name, line;
+        std::getline(std::ifstream(entry.path() / "comm"), name);
+        std::ifstream info(entry.path() / "fdinfo/3");
+        while (name == "cohort-guardian" && std::getline(info, line))
+            if (line == fmt::format("Pid:\t{}", ::getpid()))
+                return true;
+    }
+    return false;
+}
+
+int with_few_files() {
+    asio::io_context context;
+    rlimit before{};
+    ::getrlimit(RLIMIT_NOFILE, &before);
+    const rlim_t base = next_descriptor();
+    for (const auto& k : kinds) {
+        rlim_t room = 0;
+        for (bool enough = false; !enough; ++room) {
+            require(room < 100, "it works some day");
+            const rlimit few{base + room, before.rlim_max};
+            ::setrlimit(RLIMIT_NOFILE, &few);
+            enough = has_enough_files(context, k);
+            siginfo_t found{};
+            require(::waitid(P_ALL, 0, &found, WEXITED | WNOHANG | WNOWAIT | __WALL) != 0 ||
+                        found.si_pid == 0 || enough,
+                    "nobody is left unreaped");
+        }
+        fmt::print("{}: well\n", k.name);
+    }
+    ::setrlimit(RLIMIT_NOFILE, &before);
+    run(context, both(kinds[0]));
+    require(has_guardian() == cohort::capabilities().parent_death.best(),
+            "a guardian that could not be started is tried again");
+    return 0;
+}
+
+/// The children of this process, zombies among them.
+int children() {
+    int count = 0;
+    for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+        std::ifstream in(entry.path() / "stat");
+        std::string number, name, state;
+        pid_t parent = 0;
+        count += in >> number >> name >> state >> parent && parent == ::getpid();
+    }
+    return count;
+}
+
+int with_few_processes(int method, rlim_t limit, int workers) {
+    if (const auto why_not = confinement::lose("all_other_processes"); !why_not.empty()) {
+        fmt::print("skip: {}\n", why_not);
+        return 0;
+    }
+    asio::io_context context;
+    const kind k{"", false, static_cast<cohort::start_method>(method)};
+    rlimit before{};
+    ::getrlimit(RLIMIT_NPROC, &before);
+    fmt::print("before: {}\n", told_of(context, kinds[0]));  // the library has its threads
+    const rlimit few{limit, before.rlim_max};
+    ::setrlimit(RLIMIT_NPROC, &few);
+    try {
+        run(context, [](kind one, int count) -> asio::awaitable<void> {
+            (void)co_await cohort::run(cohort::function<sleeps>(), how(one, count));
+        }(k, workers));
+    } catch (const cohort::spawn_error& e) {
+        fmt::print("{}: {}\n", e.stage(), e.what());
+    }
+    ::setrlimit(RLIMIT_NPROC, &before);
+    const int servers = k.method == cohort::start_method::forkserver;
+    fmt::print("{} children\n", children() - servers);
+    fmt::print("after: {}\n", told_of(context, k));
+    return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    cohort::worker_main(argc, argv);
+    const std::vector<std::string_view> words(argv + 1, argv + argc);
+    std::setvbuf(stdout, nullptr, _IOLBF, 0);
+    if (!words.empty() && words[0] == "files")
+        return with_few_files();
+    if (words.size() == 4 && words[0] == "processes")
+        return with_few_processes(std::atoi(argv[2]), static_cast<rlim_t>(std::atoi(argv[3])),
+                                  std::atoi(argv[4]));
+    return live_without(words);
+}

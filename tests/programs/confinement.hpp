@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <system_error>
+
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/mount.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+// What a process can lose. What concerns files happens in a mount namespace of its own.
+namespace confinement {
+
+constexpr unsigned nobody = 65'534;
+
+inline void require(bool works, const char* what) {
+    if (!works)
+        throw std::system_error(errno, std::system_category(), what);
+}
+
+/// A mount namespace of this process' own. What changes mounts asks for it, so that it can never
+/// happen to everybody. To be made before there are threads.
+class own_mounts {
+public:
+    static void make() {
+        require(::unshare(CLONE_NEWNS) == 0, "unshare");
+        require(::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0,
+                "mount: private");
+        made() = true;
+    }
+    static void demand() {
+        errno = EPERM;
+        require(made(), "no mount namespace of its own");
+    }
+    static bool are_changed_by(std::string_view loss) {
+        return loss == "proc" || loss == "empty_proc" || loss == "tmp" || loss == "writing";
+    }
+
+private:
+    static bool& made() {
+        static bool is_made = false;
+        return is_made;
+    }
+};
+
+inline void lose_proc() {
+    require(::umount2("/proc", MNT_DETACH) == 0, "umount of /proc");
+    // One that was mounted below.
+    while (::access("/proc/self", F_OK) == 0)
+        require(::umount2("/proc", MNT_DETACH) == 0, "umount of /proc");
+}
+
+inline void empty_proc() {
+    require(::mount("none", "/proc", "tmpfs", 0, nullptr) == 0, "tmpfs on /proc");
+}
+
+/// A file in which as much is written as fits.
+inline void fill(const std::string& path) {
+    const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    require(file >= 0, "open");
+    static const std::string block(4096, 'x');
+    while (::write(file, block.data(), block.size()) > 0) {
+    }
+    require(errno == ENOSPC, "a full file system");
+    ::close(file);
+}
+
+/// What is executed must stay where it is, should it be in there.
+inline void fill_tmp() {
+    auto build = std::filesystem::read_symlink("/proc/self/exe");
+    for (int i = 0; i < 3; ++i)
+        build = build.parent_path();
+    const bool inside = build.string().rfind("/tmp/", 0) == 0;
+    const int files = ::open(build.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
+    require(files >= 0, "open");
+    require(::mount("none", "/tmp", "tmpfs", 0, "size=64k") == 0, "tmpfs on /tmp");
+    if (inside) {
+        std::filesystem::create_directories(build);
+        const auto from = fmt::format("/proc/self/fd/{}", files);
+        require(::mount(from.c_str(), build.c_str(), nullptr, MS_BIND | MS_REC, nullptr) == 0,
+                "bind");
+    }
+    ::close(files);
+    fill("/tmp/full");
+    require(::setenv("TMPDIR", "/tmp", 1) == 0, "setenv");
+}
+
+inline void lose_writing() {
+    mount_attr read_only{};
+    read_only.attr_set = MOUNT_ATTR_RDONLY;
+    constexpr unsigned recursive = 0x8000;  // AT_RECURSIVE
+    require(::syscall(SYS_mount_setattr, AT_FDCWD, "/", recursive, &read_only, sizeof read_only) ==
+                0,
+            "mount_setattr: read-only");
+    const int file = ::open("/tmp/cohort-test-none", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    require(file < 0 && errno == EROFS, "a read-only file system");
+}
+
+inline void lose_lockable_memory() {
+    const rlimit none{0, 0};
+    require(::setrlimit(RLIMIT_MEMLOCK, &none) == 0, "setrlimit");
+}
+
+/// A user whom nobody else is, most likely: all processes of a user count for its limit.
+inline unsigned own_user() { return 30'000 + static_cast<unsigned>(::getpid()) % 30'000; }
+
+inline void become(unsigned user) {
+    require(::setgroups(0, nullptr) == 0, "setgroups");
+    require(::setresgid(user, user, user) == 0, "setresgid");
+    require(::setresuid(user, user, user) == 0, "setresuid");
+}
+
+/// @return why it can't be lost; empty: it is
+inline std::string lose(std::string_view what) {
+    try {
+        if (own_mounts::are_changed_by(what))
+            own_mounts::demand();
+        if (what == "proc")
+            lose_proc();
+        else if (what == "empty_proc")
+            empty_proc();
+        else if (what == "tmp")
+            fill_tmp();
+        else if (what == "writing")
+            lose_writing();
+        else if (what == "lockable_memory")
+            lose_lockable_memory();
+        else if (what == "user")
+            become(nobody);
+        else if (what == "all_other_processes")
+            become(own_user());
+        else
+            return "nothing is called " + std::string(what);
+    } catch (const std::system_error& e) {
+        return std::string(what) + ": " + e.what();
+    }
+    return {};
+}
+
+}  // namespace confinement
