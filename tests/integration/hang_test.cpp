@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // Starts that hang: on a FIFO that nobody writes, and on a file system that does not answer.
 #include "start_support.hpp"
+#include "worker_support.hpp"
 
 #include <asio/bind_cancellation_slot.hpp>
 #include <asio/cancellation_signal.hpp>
@@ -77,8 +78,12 @@ std::string make_fifo(const scratch_directory& directory) {
     return path;
 }
 
+void sleeps_too(int) { sleep_until_killed(); }
+void nothing(int) {}
+
 /// The group starts, keeps a deadline of its own, and is stopped.
-asio::awaitable<void> live_through(cohort::command work) {
+template <class Work>
+asio::awaitable<void> live_through(Work work) {
     auto group = co_await cohort::spawn(std::move(work), 2);
     CHECK_FALSE(co_await group.join(50ms));
     const auto report = co_await group.stop();
@@ -90,13 +95,14 @@ const cohort::command& sleeps() {
     return command;
 }
 
-asio::awaitable<void> others_go_on(std::string fifo) {
+template <class Work>
+asio::awaitable<void> others_go_on(Work work, std::string fifo) {
     auto executor = co_await asio::this_coro::executor;
     auto before = co_await cohort::spawn(sleeps(), 1);
-    pending_spawn hung(executor, cohort::command("cat"), cohort::options(3).stdin_from(fifo));
+    pending_spawn hung(executor, work, cohort::options(3).stdin_from(fifo));
     CHECK_FALSE(co_await before.join(50ms));
     co_await live_through(sleeps());  // by a fresh starter
-    co_await live_through(sleeps());
+    co_await live_through(cohort::function<sleeps_too>());
     CHECK_FALSE(hung.done());
     CHECK(before.alive() == 1);
     hung.cancel();
@@ -120,9 +126,10 @@ asio::awaitable<void> started_ones_go_too(std::string fifo) {
     CHECK(code_of(co_await hung.wait()) == asio::error::operation_aborted);
 }
 
-asio::awaitable<void> hung_one_goes_on(std::string fifo) {
+template <class Work>
+asio::awaitable<void> hung_one_goes_on(Work work, std::string fifo) {
     auto executor = co_await asio::this_coro::executor;
-    pending_spawn hung(executor, cohort::command("true"), cohort::options(1).stdin_from(fifo));
+    pending_spawn hung(executor, work, cohort::options(1).stdin_from(fifo));
     co_await live_through(sleeps());
     CHECK_FALSE(hung.done());
     const open_file writer(fifo, O_RDWR);
@@ -209,8 +216,8 @@ std::unique_ptr<silent_file_system> mount_or_skip(const std::string& path) {
 }
 
 /// Cancels the spawn when it hangs in the kernel, and waits for its error.
-asio::awaitable<void> give_up(cohort::command work, cohort::options how,
-                              const silent_file_system& silent) {
+template <class Work>
+asio::awaitable<void> give_up(Work work, cohort::options how, const silent_file_system& silent) {
     auto executor = co_await asio::this_coro::executor;
     pipe_pair held;
     pending_spawn hung(executor, std::move(work), std::move(how));
@@ -233,13 +240,15 @@ asio::awaitable<void> give_up(cohort::command work, cohort::options how,
     }
 }
 
-asio::awaitable<void> give_up_others_go_on(cohort::command work, cohort::options how,
+template <class Work>
+asio::awaitable<void> give_up_others_go_on(Work work, cohort::options how,
                                            const silent_file_system& silent) {
     auto before = co_await cohort::spawn(sleeps(), 1);
     how.kill_timeout(200ms);
     co_await give_up(std::move(work), std::move(how), silent);
     CHECK_FALSE(co_await before.join(50ms));
     co_await live_through(sleeps());
+    co_await live_through(cohort::function<sleeps_too>());
     co_await before.stop();
 }
 
@@ -249,7 +258,9 @@ TEST_CASE(
     "hang: while one start waits for a FIFO's writer, other groups start and keep deadlines") {
     const leak_guard guard;
     const scratch_directory directory;
-    run_coroutine(others_go_on(make_fifo(directory)));
+    const auto fifo = make_fifo(directory);
+    run_coroutine(others_go_on(cohort::command("cat"), fifo));
+    run_coroutine(others_go_on(cohort::function<nothing>(), fifo));
 }
 
 TEST_CASE("hang: to cancel a start that hangs ends its earlier workers and starts no later ones") {
@@ -261,7 +272,9 @@ TEST_CASE("hang: to cancel a start that hangs ends its earlier workers and start
 TEST_CASE("hang: a start that hung for a while succeeds when what it waited for has come") {
     const leak_guard guard;
     const scratch_directory directory;
-    run_coroutine(hung_one_goes_on(make_fifo(directory)));
+    const auto fifo = make_fifo(directory);
+    run_coroutine(hung_one_goes_on(cohort::command("true"), fifo));
+    run_coroutine(hung_one_goes_on(cohort::function<nothing>(), fifo));
 }
 
 TEST_CASE("hang: a spawn that is destroyed with its context while it hangs leaves nothing") {
@@ -283,8 +296,9 @@ TEST_CASE("hang: a working directory that does not answer is given up after kill
     const auto silent = mount_or_skip(directory.path());
     if (!silent)
         return;
-    run_coroutine(give_up_others_go_on(
-        sleeps(), cohort::options(2).working_directory(directory.path()), *silent));
+    const auto there = cohort::options(2).working_directory(directory.path());
+    run_coroutine(give_up_others_go_on(sleeps(), there, *silent));
+    run_coroutine(give_up_others_go_on(cohort::function<nothing>(), there, *silent));
     // Freed, the starter serves again, and what it hung on is reaped.
 }
 

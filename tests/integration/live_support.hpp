@@ -134,8 +134,9 @@ inline void run_out(asio::io_context& context) {
 }
 
 /// Starts workers with `ready` at 9, and returns when each of them has written there.
-inline cohort::group start_ready(asio::io_context& context, cohort::command work, int count,
-                                 cohort::options how = 1) {
+template <class Work>
+cohort::group start_ready(asio::io_context& context, Work work, int count,
+                          cohort::options how = 1) {
     ready up(context.get_executor());
     completed<cohort::group> started;
     cohort::async_spawn(context, std::move(work),

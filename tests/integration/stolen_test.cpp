@@ -148,12 +148,18 @@ TEST_CASE("stolen: where SIGCHLD is ignored the kernel keeps no status; it is re
     }
 }
 
-TEST_CASE("stolen: a group whose statuses are lost is stopped, joined and dropped like any other") {
-    const leak_guard guard;
-    const sigchld_action thief(SIG_IGN, 0);
+void stubborn_function(int) {
+    std::signal(SIGTERM, SIG_IGN);
+    say_ready();
+    for (;;)
+        ::pause();
+}
+
+template <class Work>
+void check_stop_of_lost(Work work) {
     asio::io_context io;
     {
-        auto group = start_ready(io, stubborn(), 2, cohort::options(1).grace_period(20ms));
+        auto group = start_ready(io, work, 2, cohort::options(1).grace_period(20ms));
         completed<cohort::report> stopped;
         completed<bool> joined;
         group.async_stop(stopped.into());
@@ -164,7 +170,16 @@ TEST_CASE("stolen: a group whose statuses are lost is stopped, joined and droppe
             CHECK(o.cause ==
                   (reads_stolen_statuses() ? cohort::cause::killed : cohort::cause::lost));
     }
-    { const auto dropped = start_ready(io, sleeper(), 2); }
+    { const auto dropped = start_ready(io, work, 2, cohort::options(1).grace_period(20ms)); }
+}
+
+TEST_CASE("stolen: a group whose statuses are lost is stopped, joined and dropped like any other") {
+    const leak_guard guard;
+    for (const int flags : {0, SA_NOCLDWAIT}) {
+        const sigchld_action thief(flags == 0 ? SIG_IGN : SIG_DFL, flags);
+        check_stop_of_lost(stubborn());
+        check_stop_of_lost(cohort::function<stubborn_function>());
+    }
 }
 
 std::chrono::microseconds used_cpu_time() {
@@ -210,12 +225,18 @@ TEST_CASE("stolen: a zombie that a tracer holds is waited for without spinning")
     CHECK(traced.take().success());
 }
 
-TEST_CASE("stolen: a zombie that a tracer never gives back is given up as unkillable") {
-    const leak_guard guard;
+void gated_function(int) {
+    say_ready();
+    char byte;
+    (void)!::read(gate::number, &byte, 1);
+}
+
+template <class Work>
+void check_given_up(Work work) {
     asio::io_context io;
     gate of_worker, of_tracer;
     auto how = cohort::options(1).grace_period(20ms).kill_timeout(20ms);
-    auto group = start_ready(io, gated(), 1, how.fd(of_worker.child_end(), gate::number));
+    auto group = start_ready(io, work, 1, how.fd(of_worker.child_end(), gate::number));
     auto tracer = start_ready(io, cohort::command(COHORT_PROGRAM_TRACER, group.pids().at(0)), 1,
                               cohort::options(1).fd(of_tracer.child_end(), gate::number));
     if (tracer.alive() == 0)
@@ -226,6 +247,12 @@ TEST_CASE("stolen: a zombie that a tracer never gives back is given up as unkill
     run_out(io);
     CHECK(stopped.take().outcomes[0].cause == cohort::cause::unkillable);
     of_tracer.open();  // reaped in the background: the guard sees to it
+}
+
+TEST_CASE("stolen: a zombie that a tracer never gives back is given up as unkillable") {
+    const leak_guard guard;
+    check_given_up(gated());
+    check_given_up(cohort::function<gated_function>());
 }
 
 }  // namespace
