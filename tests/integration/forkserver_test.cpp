@@ -85,24 +85,36 @@ std::vector<pid_t> servers() {
     return found;
 }
 
-/// A server is there: what its start opens is no leftover of a case.
+/// Returns when a child has ended and is reaped.
+void await_reap(pid_t pid) {
+    if (const int pidfd = static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)); pidfd >= 0) {
+        pollfd gone{pidfd, POLLIN, 0};
+        CHECK(::poll(&gone, 1, 10'000) == 1);
+        ::close(pidfd);
+    }
+    while (::kill(pid, 0) == 0)
+        std::this_thread::yield();
+}
+
+/// A server is there, and nothing of those before it: neither what its start opens nor what their
+/// end closes is a change by a case.
 pid_t server() {
     CHECK(ended(cohort::function<what_was_preloaded>(), served()).success());
     const auto all = servers();
     REQUIRE(all.size() == 1);
+    for (const auto& [pid, process] : all_processes())
+        if (process.parent == ::getpid() && pid != all[0])
+            await_reap(pid);
+    // The descriptor goes a little after the process: in the same turn of the engine's, and this
+    // takes another one.
+    CHECK(ended(cohort::command("true")).success());
     return all[0];
 }
 
 /// Kills the server and returns when it is reaped.
 void kill_server(pid_t pid) {
-    const int pidfd = static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
-    REQUIRE(pidfd >= 0);
     ::kill(pid, SIGKILL);
-    pollfd gone{pidfd, POLLIN, 0};
-    CHECK(::poll(&gone, 1, 10'000) == 1);
-    ::close(pidfd);
-    while (::kill(pid, 0) == 0)
-        std::this_thread::yield();
+    await_reap(pid);
 }
 
 }  // namespace
