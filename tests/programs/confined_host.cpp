@@ -217,7 +217,7 @@ bool has_enough_files(asio::io_context& context, const kind& k) {
 bool has_guardian() {
     for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
         std::string name, line;
-        std::getline(std::ifstream(entry.path() / "comm"), name);
+        std::getline(std::ifstream(entry.path() / "cmdline"), name, '\0');
         std::ifstream info(entry.path() / "fdinfo/3");
         while (name == "cohort-guardian" && std::getline(info, line))
             if (line == fmt::format("Pid:\t{}", ::getpid()))

@@ -142,7 +142,9 @@ std::set<std::string> leaves_in(const std::string& directory) {
 
 pid_t guardian_of(pid_t host) {
     for (const auto& [pid, process] : all_processes()) {
-        if (process.name != "cohort-guardian")
+        // Not by the name that it gives itself, a little after its start.
+        if (contents("/proc/" + std::to_string(pid) + "/cmdline").c_str() !=
+            std::string("cohort-guardian"))
             continue;
         std::ifstream info("/proc/" + std::to_string(pid) + "/fdinfo/3");
         for (std::string line; std::getline(info, line);)
