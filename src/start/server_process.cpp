@@ -24,6 +24,8 @@
 namespace cohort::start {
 namespace {
 
+/// For a server that somebody waits for who has given up.
+constexpr int last_patience_ms = 500;
 /// Between two attempts to take in what came, when there was no memory for it.
 constexpr int shortage_pause_ms = 10;
 
@@ -150,7 +152,6 @@ std::optional<exec_result> server_process::take(std::uint64_t number, server_wai
 
 /// @param done  asked under the lock. @return whether it is; else the start is held
 bool server_process::await(server_wait& wait, until end, const std::function<bool()>& done) {
-    const server_wait::for_server may_be_ended(wait, shared_from_this());
     std::unique_lock lock(mutex_);
     waiting_.insert(&wait);
     for (;;) {
@@ -165,7 +166,9 @@ bool server_process::await(server_wait& wait, until end, const std::function<boo
         // its end alone would not tell.
         pollfd any[] = {
             {wait.bell(), POLLIN, 0}, {connection_.get(), POLLIN, 0}, {pidfd_.get(), POLLIN, 0}};
-        ::poll(any, 3, -1);
+        const int heard = ::poll(any, 3, wait.is_given_up() ? last_patience_ms : -1);
+        if (heard == 0)
+            kill();
         if (any[0].revents != 0)
             wait.silence();
         lock.lock();

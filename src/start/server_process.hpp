@@ -34,7 +34,7 @@ struct server_failure {
 /// Several starts may wait for it at once, each in its own thread: whoever is awake takes in what
 /// the server says, and rings for the others. No lock is held while one waits. Except for kill(),
 /// all calls are for starter threads, and block while the server does.
-class server_process : public std::enable_shared_from_this<server_process> {
+class server_process {
 public:
     server_process(sys::unique_fd connection, sys::unique_fd pidfd) noexcept;
     server_process(const server_process&) = delete;

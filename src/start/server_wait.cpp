@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "start/server_wait.hpp"
 
-#include "start/server_process.hpp"
 #include "sys/descriptors.hpp"
 
 #include <cstdint>
-#include <utility>
 
 #include <unistd.h>
 
@@ -18,7 +16,7 @@ std::error_code server_wait::open() {
     const std::lock_guard lock(mutex_);
     bell_ = sys::make_eventfd(error);
     if (held_)
-        ring();
+        ring();  // it came before
     return error;
 }
 
@@ -42,22 +40,7 @@ void server_wait::hold() noexcept {
 void server_wait::give_up() noexcept {
     const std::lock_guard lock(mutex_);
     given_up_ = true;
-    if (server_)
-        server_->kill();
-}
-
-server_wait::for_server::for_server(server_wait& wait, std::shared_ptr<server_process> server)
-    : wait_(wait) {
-    const std::lock_guard lock(wait.mutex_);
-    wait.server_ = std::move(server);
-    if (wait.given_up_)
-        wait.server_->kill();
-}
-
-server_wait::for_server::~for_server() {
-    std::shared_ptr<server_process> last;  // its end is not for this lock
-    const std::lock_guard lock(wait_.mutex_);
-    last = std::move(wait_.server_);
+    ring();
 }
 
 }  // namespace cohort::start

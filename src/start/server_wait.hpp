@@ -4,13 +4,10 @@
 #include "sys/unique_fd.hpp"
 
 #include <atomic>
-#include <memory>
 #include <mutex>
 #include <system_error>
 
 namespace cohort::start {
-
-class server_process;
 
 /// One start's waiting for the fork server, as another thread may end it.
 class server_wait {
@@ -19,33 +16,21 @@ public:
     std::error_code open();
     /// It waits no more for a server to be ready; what it has asked for it takes. Any thread.
     void hold() noexcept;
-    /// SIGKILL to the server that it waits for, from now on at once. Any thread.
+    /// A server that keeps it waiting from now on gets SIGKILL. Any thread.
     void give_up() noexcept;
 
     bool is_held() const noexcept { return held_; }
-    /// Readable after ring() or hold().
+    bool is_given_up() const noexcept { return given_up_; }
+    /// Readable after ring(), hold() and give_up().
     int bell() const noexcept { return bell_.get(); }
     void ring() noexcept;
     void silence() noexcept;
 
-    /// While it lives, the server is the one that give_up() ends.
-    class for_server {
-    public:
-        for_server(server_wait& wait, std::shared_ptr<server_process> server);
-        for_server(const for_server&) = delete;
-        for_server& operator=(const for_server&) = delete;
-        ~for_server();
-
-    private:
-        server_wait& wait_;
-    };
-
 private:
+    std::mutex mutex_;  // of the bell's making
     sys::unique_fd bell_;
     std::atomic<bool> held_ = false;
-    std::mutex mutex_;  // of what follows, and of the bell's making
-    bool given_up_ = false;
-    std::shared_ptr<server_process> server_;
+    std::atomic<bool> given_up_ = false;
 };
 
 }  // namespace cohort::start
