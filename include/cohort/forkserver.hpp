@@ -32,7 +32,8 @@ COHORT_API void add_preload(const function_node& node);
 /// The server is started by the first group with start_method::forkserver; call this before that. A
 /// later call takes effect when the server has died and is started anew. What `Fn` throws, or a
 /// thread that it leaves running, is a spawn_error of the groups that needed the server, stage
-/// "forkserver".
+/// "forkserver". Processes that it starts end with the server. Exit hooks and static destructors
+/// that it registers run in each worker that leaves by exit, never in the server.
 /// @tparam Fn  a function without parameters, or a lambda without captures
 /// @par Thread safety  safe.
 /// @par Source  multiprocessing.set_forkserver_preload (seeds); differs: a function, checked at

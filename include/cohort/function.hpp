@@ -91,11 +91,9 @@ private:
 
 /// Work for a group: worker i calls `Fn(i, args...)`, in a process of its own.
 /// @tparam Fn   a function, a static member function or a lambda without captures; its first
-/// parameter is the
-///              worker's index, an int. What it returns is in `outcome::result<T>()`.
+/// parameter is the worker's index, an int. What it returns is in `outcome::result<T>()`.
 /// @param args  converted here to the types of Fn's parameters and kept as values ("mnist" becomes
-/// a
-///              std::string); encoded when the group is started (not for start_method::fork).
+/// a std::string); encoded when the group is started (not for start_method::fork).
 /// @par Thread safety  safe.
 /// @par Source  spawn(fn, args) (seeds); differs: checked at compile time.
 template <auto Fn, class... Args>

@@ -64,13 +64,11 @@ public:
     /// Waits until every worker has ended.
     /// @return true: all ended with success.
     /// @throws process_raised_exception, process_exited_exception  the first failure in time; the
-    /// other workers
-    ///         are stopped and reaped before the throw. Every call throws it anew.
+    /// other workers are stopped and reaped before the throw. Every call throws it anew.
     /// @throws group_stopped  the group was stopped and no worker failed.
     /// @par Cancellation  total: stops waiting only. partial, terminal: the stop ladder; completes
-    /// with
-    ///      operation_aborted when the last worker is gone, or with the real result if it had ended
-    ///      before.
+    /// with operation_aborted when the last worker is gone, or with the real result if it had ended
+    /// before.
     /// @par Thread safety  safe; any number of joins at once.
     /// @par Source  ProcessContext.join (seeds); differs: throws the same failure every time.
     [[nodiscard]] asio::awaitable<bool> join() { return await_join(operand("join"), std::nullopt); }
@@ -79,8 +77,7 @@ public:
     /// @param timeout  longest wait, on steady_clock, from the moment it is awaited; zero or less
     /// polls.
     /// @return true: all ended with success. false: time is up (also while the group is being
-    /// stopped); the workers
-    ///         run on.
+    /// stopped); the workers run on.
     /// @throws as join()
     /// @par Cancellation  as join(); the timeout is lifted when the ladder begins.
     /// @par Thread safety  safe.

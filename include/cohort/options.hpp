@@ -39,7 +39,7 @@ public:
     /// again. Commands are executed whatever this says.
     options& start_method(cohort::start_method method);
 
-    /// Daemonic workers are killed, not stopped, when the program ends, and a daemonic function
+    /// Daemonic workers have no grace period when the program ends, and a daemonic function
     /// worker can't start groups of its own: a spawn_error says so. Default false.
     /// @par Source  daemon= (seeds)
     options& daemon(bool on);

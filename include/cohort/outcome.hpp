@@ -97,8 +97,7 @@ public:
     bool has_result() const noexcept;
     /// The value that the worker's function returned.
     /// @throws result_error  no result (it did not return, returned void, or was a command), or it
-    /// is
-    ///                       not a `T`. The message says which.
+    /// is not a `T`. The message says which.
     template <class T>
     T result() const;
 

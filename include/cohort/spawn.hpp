@@ -121,8 +121,7 @@ inline asio::awaitable<report> await_run(group_ref state, forked_call call) {
 /// operation_aborted.
 /// @par Thread safety  safe.
 /// @par Source  torch.multiprocessing.spawn, start_processes(join=False) (seeds); differs: all or
-/// nothing, nothing is
-///      left of a group that could not be started.
+/// nothing, nothing is left of a group that could not be started.
 template <class Work>
 [[nodiscard]] asio::awaitable<group> spawn(Work work, options how = options()) {
     auto plan = detail::make_plan(std::move(work), std::move(how));

@@ -15,8 +15,7 @@ namespace cohort {
 /// once. In the process that start_method::forkserver makes it serves, and never returns either.
 /// @param argc  of main
 /// @param argv  of main. argv[1] names the control file in a worker; given by hand, a line on
-/// stderr says so
-///              and the program ends with 127.
+/// stderr says so and the program ends with 127.
 /// @par Thread safety  call it from the main thread, before there is another.
 /// @par Source  multiprocessing.spawn.spawn_main, _wrap (seeds); differs: main is the program's
 /// own.

@@ -4,6 +4,7 @@
 #include "engine/thread.hpp"
 #include "sys/tiers.hpp"
 
+#include <exception>
 #include <future>
 #include <utility>
 
@@ -27,20 +28,24 @@ std::unique_ptr<reactor::reactor> make_reactor() {
 
 void engine::start() {
     // The reactor is made by the thread that uses it: a ring belongs to its submitter.
-    std::promise<void> made;
-    auto result = made.get_future();
-    start_thread([this, &made] {
+    std::promise<void> tried;
+    auto result = tried.get_future();
+    std::exception_ptr failure;  // this thread's alone once it was tried
+    start_thread([this, &tried, &failure] {
         thread_ = std::this_thread::get_id();
         try {
             reactor_ = make_reactor().release();
         } catch (...) {
-            made.set_exception(std::current_exception());
-            return;
+            failure = std::current_exception();
         }
-        made.set_value();
-        loop();
+        const bool works = !failure;
+        tried.set_value();
+        if (works)
+            loop();
     });
     result.get();
+    if (failure)
+        std::rethrow_exception(std::exchange(failure, nullptr));
 }
 
 void engine::post(task t) {

@@ -44,7 +44,9 @@ void check_all_is_well_without(const std::string& what) {
     if (skipped(told))
         return;
     CHECK(told == all_well);
-    CHECK(told_by_host({"late", what}) == all_well_and_before);
+    const auto told_late = told_by_host({"late", what});
+    if (!skipped(told_late))
+        CHECK(told_late == all_well_and_before);
 }
 
 const std::string gone = ": No such file or directory";

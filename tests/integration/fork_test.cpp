@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // start_method::fork: workers that are copies of this process. What they have in common with all
 // others is tested by the whole suite, run with COHORT_FORCE=fork.
+#include "sanitizers.hpp"
 #include "start_support.hpp"
 
 #include <nlohmann/json.hpp>
@@ -145,8 +146,8 @@ TEST_CASE("fork: a worker leaves by its own exit hooks, never by those of its pa
 }
 
 TEST_CASE("fork: the allocator works in a worker, whatever other threads did at its birth") {
-#ifdef __SANITIZE_ADDRESS__
-    return skip("GCC 12's AddressSanitizer leaves its own allocator locked in a copy");
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    return skip("GCC 12's sanitizers leave their own allocator locked in a copy");
 #endif
     const leak_guard guard;
     const allocating_threads busy;
@@ -171,6 +172,8 @@ TEST_CASE("fork: a step that fails before the callable is an error of the start"
 }
 
 TEST_CASE("fork: a worker can run workers of its own, which are copies of it") {
+    if (under_tsan)
+        return skip(no_threads_in_copies);
     const leak_guard guard;
     const int seed = 20;
     const auto outer = [seed](int index) {

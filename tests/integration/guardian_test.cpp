@@ -6,6 +6,7 @@
 #include "methods.hpp"
 #include "procfs.hpp"
 #include "reporter.hpp"
+#include "sanitizers.hpp"
 #include "scratch.hpp"
 #include "start_support.hpp"
 
@@ -109,6 +110,8 @@ TEST_CASE("guardian: groups of groups, three levels deep, end with what they sta
     if (!is_here())
         return;
     for (const auto method : methods) {
+        if (under_tsan && method == start_method::fork)
+            continue;
         CAPTURE(static_cast<int>(method));
         const leak_guard guard;
         run_coroutine(kill_tree(method, 3, 4 * at_the_bottom));
@@ -150,6 +153,8 @@ TEST_CASE("guardian: a daemon with a session of its own ends with its host's lea
     if (cohort::capabilities().tree.tier.rfind("cgroup", 0) != 0)
         return skip(cohort::capabilities().tree.reason);
     for (const auto method : methods) {
+        if (under_tsan && method == start_method::fork)
+            continue;
         CAPTURE(static_cast<int>(method));
         const leak_guard guard;
         run_coroutine([](start_method how) -> asio::awaitable<void> {

@@ -4,18 +4,13 @@
 #include "live_support.hpp"
 #include "methods.hpp"
 #include "reporter.hpp"
+#include "sanitizers.hpp"
 
 #include <string>
 
 namespace {
 
 using namespace cohort_test;
-
-#if defined(__SANITIZE_THREAD__)
-constexpr bool under_tsan = true;
-#else
-constexpr bool under_tsan = false;
-#endif
 
 /// @return how the host ended; its own checks are printed on stderr
 std::string end_of(cohort::command host) {
@@ -47,7 +42,7 @@ TEST_CASE("host fork: operations of the copy on the parent's group complete with
 
 TEST_CASE("host fork: the copy spawns afresh, and so does a copy of it") {
     if (under_tsan)
-        return skip("TSan supports no new threads after a fork of a program with threads");
+        return skip(no_threads_in_copies);
     const leak_guard guard;
     CHECK(host_of("spawn") == "exit code 0");
 }

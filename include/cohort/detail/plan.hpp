@@ -22,25 +22,26 @@ enum class start_method {
     /// This program is executed again; worker_main takes over.
     spawn,
     /// A copy of this process, made by fork(3): nothing is encoded but the result, and the memory
-    /// is
-    /// there as it was. Of the threads only one is copied, and that is a thread of the library's:
+    /// is there as it was. Of the threads only one is copied, and that is a thread of the
+    /// library's:
     ///  - a lock that any other thread held at that moment stays locked in the worker for ever. The
-    ///  C
-    ///    library's own (malloc, stdio) are seen to; those of other libraries may not be;
+    ///    C library's own (malloc, stdio) are seen to; those of other libraries may not be;
     ///  - what other threads did they do no more: an io_context that ran elsewhere stands still;
     ///  - thread_local variables are fresh, none has the value that the caller's thread gave it;
     ///  - descriptors are closed as for every worker, so files and sockets of the copied objects
-    ///  are
-    ///    not there.
+    ///    are not there;
+    ///  - pthread_exit on its first thread ends it by SIGABRT, quick_exit runs the handlers of its
+    ///    parent.
     /// A worker leaves without the exit hooks and static destructors of its parent; of what is
     /// written but not flushed, that to stdout, stderr and the standard streams goes out. It costs
     /// as much as the parent has memory. Where other threads run, forkserver is the safer choice.
     fork,
     /// A copy of a small server process with one thread: this program, executed once at the first
-    /// use. Soon there, without the dangers of fork. User, umask, limits and the like are those
-    /// that
-    /// the server was started with (after a change of user another one is started), handlers of
-    /// pthread_atfork do not run. See forkserver_preload.
+    /// use. Soon there, without the dangers of fork. User, groups and session are the application's
+    /// (after a change another server is started); umask, limits, capabilities, namespaces and the
+    /// like are those that the server was started with, and handlers of pthread_atfork do not run.
+    /// The server is a child of this process like any other: a wait for all children, until there
+    /// is none, does not end before it. See forkserver_preload.
     forkserver,
 };
 
