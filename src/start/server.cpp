@@ -9,6 +9,7 @@
 #include "worker/registry.hpp"
 #include "worker/report.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <climits>
 #include <csignal>
@@ -34,10 +35,10 @@ namespace {
 /// Enough for any setup: the functions that a program preloads are few.
 constexpr std::size_t longest_message = 64 * 1024;
 
-/// Sanitizers have threads of their own.
+/// ThreadSanitizer has a thread of its own.
 bool is_alone() {
     static const auto at_most = [] {
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+#if defined(__SANITIZE_THREAD__)
         return 2;
 #else
         return 1;
@@ -101,7 +102,8 @@ bool server::set_up() {
     std::vector<worker::function_key> keys(setup.preloads);
     if (length_ != sizeof setup + keys.size() * sizeof keys[0])
         return false;
-    std::memcpy(keys.data(), buffer_.data() + sizeof setup, keys.size() * sizeof keys[0]);
+    std::ranges::copy(std::span(buffer_).subspan(sizeof setup, length_ - sizeof setup),
+                      std::as_writable_bytes(std::span(keys)).begin());
     tier_ = setup.tier;
     void* const page = ::mmap(nullptr, sizeof(server_ledger), PROT_READ | PROT_WRITE, MAP_SHARED,
                               received_[0].get(), 0);

@@ -2,6 +2,7 @@
 // Hosts that lack what others have, or lose it while they have groups: each start method works
 // without it, or says what is missing. What runs there is in programs/confined_host.
 #include "methods.hpp"
+#include "sanitizers.hpp"
 #include "start_support.hpp"
 
 #include <initializer_list>
@@ -73,12 +74,16 @@ void check_without_proc(const std::string& how) {
 }  // namespace
 
 TEST_CASE("confined: without /proc commands and copies work, and all else says what is missing") {
+    if (under_asan)
+        return skip(asan_needs_it);
     const leak_guard guard;
     check_without_proc("proc");
     check_without_proc("empty_proc");
 }
 
 TEST_CASE("confined: groups that live when /proc goes away end and are stopped as ever") {
+    if (under_asan)
+        return skip(asan_needs_it);
     const leak_guard guard;
     const auto told = told_by_host({"late", "proc"});
     if (skipped(told))
@@ -110,6 +115,8 @@ TEST_CASE("confined: without lockable memory all works, also as a user without r
 }
 
 TEST_CASE("confined: whatever the limit on open files, a start says EMFILE or works") {
+    if (under_asan)
+        return skip(asan_needs_it);
     const leak_guard guard;
     CHECK(told_by_host({"files"}) == all_well);
 }

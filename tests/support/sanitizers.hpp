@@ -10,6 +10,15 @@ inline constexpr bool under_tsan = true;
 #else
 inline constexpr bool under_tsan = false;
 #endif
+/// What a case can't ask of a program under AddressSanitizer and UndefinedBehaviorSanitizer: to do
+/// without /proc, which the look for leaks reads, or without descriptors, by which they look at
+/// objects.
+#if defined(__SANITIZE_ADDRESS__)
+inline constexpr bool under_asan = true;
+#else
+inline constexpr bool under_asan = false;
+#endif
+inline constexpr auto asan_needs_it = "AddressSanitizer needs it itself";
 inline constexpr auto no_threads_in_copies =
     "TSan supports no new threads after a fork of a program with threads";
 
