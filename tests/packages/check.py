@@ -151,6 +151,6 @@ def check_reference(scratch):
     passed += 1
 
 
-with tempfile.TemporaryDirectory(prefix="cohort-package-") as folder:
+with tempfile.TemporaryDirectory(prefix="cohort-test-package-") as folder:
     globals()[f"check_{what}"](Path(folder))
     end(0)

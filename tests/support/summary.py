@@ -9,7 +9,7 @@ import os
 import re
 import sys
 
-COUNT = re.compile(r"^\[cases\] (\d+) passed, (\d+) failed, (\d+) skipped$", re.MULTILINE)
+COUNT = re.compile(r"^ *\[cases\] (\d+) passed, (\d+) failed, (\d+) skipped$", re.MULTILINE)
 SKIP = re.compile(r"^\[skipped\] (.*)$", re.MULTILINE)
 
 
