@@ -28,16 +28,13 @@ using namespace cohort_test;
 namespace {
 
 /// Of a FIFO: opened when the other end is.
-class pipe_end {
-public:
-    pipe_end(const std::string& path, int how) : number_(::open(path.c_str(), how | O_CLOEXEC)) {}
+struct pipe_end {
+    pipe_end(const std::string& path, int how) : number(::open(path.c_str(), how | O_CLOEXEC)) {}
     pipe_end(const pipe_end&) = delete;
     pipe_end& operator=(const pipe_end&) = delete;
-    ~pipe_end() { ::close(number_); }
-    int number() const { return number_; }
+    ~pipe_end() { ::close(number); }
 
-private:
-    int number_;
+    const int number;
 };
 
 std::vector<int> preloaded;  // in the server, so in its workers
@@ -51,7 +48,7 @@ void preload_numbers() {
     if (how != nullptr && how[0] == '/') {
         const pipe_end gate(how, O_RDONLY);
         char byte;
-        (void)!::read(gate.number(), &byte, 1);
+        (void)!::read(gate.number, &byte, 1);
     }
     preloaded = {1, 2, 3};
 }
