@@ -10,8 +10,10 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <condition_variable>
 #include <csignal>
 #include <cstdio>
+#include <mutex>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -50,10 +52,13 @@ void start_company(company with) {
 
 void behave(behaviour does) {
     switch (does) {
-    case behaviour::obeys:
-        for (auto stop = cohort::this_worker::stop_token(); !stop.stop_requested();)
-            ::usleep(1000);
+    case behaviour::obeys: {
+        std::mutex mutex;
+        std::unique_lock lock(mutex);
+        std::condition_variable_any never;
+        never.wait(lock, cohort::this_worker::stop_token(), [] { return false; });
         return;
+    }
     case behaviour::ignores:
         ignore_signals();
         for (;;)
