@@ -9,8 +9,8 @@
 #include <memory>
 #include <string>
 
-// The one place where the end of a group becomes an exception. The first lines are torch's, to the
-// letter.
+// The one place where the end of a group becomes an exception, made by the thread that throws it:
+// the engine's keeps none. The first lines are torch's, to the letter.
 namespace cohort::detail {
 
 namespace {
@@ -48,6 +48,10 @@ std::exception_ptr failure_of(const std::shared_ptr<const group_end>& end) {
     return std::make_exception_ptr(process_exited_exception(with_note(text_of_exit(worker), worker),
                                                             worker.index, worker.pid, outcomes,
                                                             worker.status));
+}
+
+std::exception_ptr failure_of(const start_failure& start) {
+    return std::make_exception_ptr(spawn_error(start.code, start.text, start.index, start.stage));
 }
 
 }  // namespace cohort::detail

@@ -4,7 +4,6 @@
 #include "group/leaf_end.hpp"
 
 #include <cohort/detail/duration.hpp>
-#include <cohort/errors.hpp>
 
 #include <algorithm>
 #include <csignal>
@@ -236,9 +235,8 @@ void group_state::finish() {
     board_.close(end);
     if (start_failure_) {
         auto failed = completion_of(completion::kind::failed);
-        failed.error =
-            std::make_exception_ptr(spawn_error(start_failure_->code, start_failure_->text,
-                                                start_failure_->index, start_failure_->stage));
+        failed.not_started =
+            std::make_shared<const start_failure>(*std::exchange(start_failure_, std::nullopt));
         complete_start(std::move(failed));
     } else if (held_) {
         complete_start(completion_of(completion::kind::aborted));

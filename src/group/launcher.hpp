@@ -9,6 +9,7 @@
 #include "start/leaves.hpp"
 #include "sys/unique_fd.hpp"
 
+#include <cohort/detail/engine.hpp>
 #include <cohort/detail/plan.hpp>
 
 #include <atomic>
@@ -26,13 +27,7 @@
 
 namespace cohort::group_room {
 
-/// Why a worker could not be started, ready to become a spawn_error.
-struct start_failure {
-    std::error_code code;
-    std::string text;  // what was tried: `exec("trian.py")`
-    int index = -1;
-    std::string stage;  // "exec"
-};
+using detail::start_failure;
 
 /// What became of one start. On failure `pidfd` may be set: a child that has exited and must be
 /// reaped.

@@ -83,7 +83,7 @@ private:
     bool finish(iterator which, detail::completion result) {
         drop_timer(*which);
         if (which->aborted)
-            result = {detail::completion::kind::aborted, nullptr, std::nullopt, nullptr};
+            result = detail::completion_of(detail::completion::kind::aborted);
         auto to = std::move(which->to);
         waiting_.erase(which);
         return home_.deliver(to, std::move(result));
@@ -92,7 +92,7 @@ private:
     void time_up(detail::operation_id id) {
         auto found = find(id);
         found->timer.reset();
-        finish(found, {detail::completion::kind::time_up, nullptr, std::nullopt, nullptr});
+        finish(found, detail::completion_of(detail::completion::kind::time_up));
     }
 
     engine::host& home_;

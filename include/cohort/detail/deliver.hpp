@@ -19,7 +19,7 @@ namespace cohort::detail {
 /// time_up.
 inline std::exception_ptr error_of(const completion& result) {
     if (result.what == completion::kind::failed)
-        return result.error;
+        return result.not_started ? failure_of(*result.not_started) : result.error;
     if (result.what == completion::kind::aborted)
         return std::make_exception_ptr(std::system_error(asio::error::operation_aborted));
     return nullptr;

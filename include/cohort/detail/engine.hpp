@@ -10,6 +10,8 @@
 #include <exception>
 #include <memory>
 #include <optional>
+#include <string>
+#include <system_error>
 #include <vector>
 
 #include <sys/types.h>
@@ -32,13 +34,22 @@ struct group_end {
     int first_failure = -1;  // index into report.outcomes
 };
 
+/// Why a worker could not be started, ready to become a spawn_error.
+struct start_failure {
+    std::error_code code;
+    std::string text;  // what was tried: `exec("trian.py")`
+    int index = -1;
+    std::string stage;  // "exec"
+};
+
 /// What an operation ends with. One of the fields that follow `what` is set, if any.
 struct completion {
     enum class kind { done, time_up, aborted, failed };
     kind what = kind::done;
     std::shared_ptr<const group_end> end;  // await_end: done
     std::optional<outcome> next;           // await_next: done; empty at the end of the group
-    std::exception_ptr error;              // start_group: failed (spawn_error)
+    std::shared_ptr<const start_failure> not_started;  // start_group: failed
+    std::exception_ptr error;                          // failed in the initiating call
 };
 
 inline completion completion_of(completion::kind what) {
@@ -98,5 +109,7 @@ COHORT_API std::vector<outcome> group_outcomes(const group_state& group);
 /// A fresh exception for the end of a group: process_raised_exception, process_exited_exception,
 /// group_stopped; null when every worker ended with success.
 COHORT_API std::exception_ptr failure_of(const std::shared_ptr<const group_end>& end);
+/// A fresh spawn_error.
+COHORT_API std::exception_ptr failure_of(const start_failure& start);
 
 }  // namespace cohort::detail
