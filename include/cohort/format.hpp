@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cohort/capabilities.hpp>
+#include <cohort/error_record.hpp>
 #include <cohort/errors.hpp>
 #include <cohort/exit_status.hpp>
 #include <cohort/outcome.hpp>
@@ -37,6 +38,10 @@ struct fmt::formatter<cohort::report> : cohort::detail::text_formatter<cohort::r
 template <>
 struct fmt::formatter<cohort::error_record> : cohort::detail::text_formatter<cohort::error_record> {
 };
+template <>
+struct fmt::formatter<cohort::stack_frame> : cohort::detail::text_formatter<cohort::stack_frame> {};
+template <>
+struct fmt::formatter<cohort::activity> : cohort::detail::text_formatter<cohort::activity> {};
 template <>
 struct fmt::formatter<cohort::host_capabilities>
     : cohort::detail::text_formatter<cohort::host_capabilities> {};

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cohort/detail/config.hpp>
+#include <cohort/error_record.hpp>
 #include <cohort/exit_status.hpp>
 
 #include <chrono>
@@ -47,17 +48,6 @@ public:
     friend bool operator==(const resource_usage&, const resource_usage&) = default;
 };
 
-/// A worker's own account of its failure.
-class error_record {
-public:
-    std::string type;     ///< demangled type of the exception; may be empty for commands
-    std::string message;  ///< what() of the exception
-    std::string trace;    ///< the text a person reads; ends with the message
-
-    /// The same words.
-    friend bool operator==(const error_record&, const error_record&) = default;
-};
-
 /// Thrown by outcome::result<T>() when there is no result, or none of that type.
 class COHORT_API result_error : public std::runtime_error {
 public:
@@ -86,6 +76,8 @@ public:
     std::chrono::steady_clock::time_point ended;    ///< when its exit was seen
     resource_usage usage;                           ///< its own and of children that it waited for
     std::optional<error_record> error;  ///< its exception or error file; empty when it left none
+    std::optional<crash_record> crash;  ///< where a signal ended its function, if that could tell
+    std::vector<activity> at_stop;      ///< what it was doing then: options::stack_on_stop
 
     /// True when the worker did what it was asked to (its function returned, or an accepted exit
     /// code).
@@ -131,8 +123,7 @@ struct outcome_access {
 };
 }  // namespace detail
 
-COHORT_API std::string to_string(const outcome& o);       ///< one line
-COHORT_API std::string to_string(const error_record& e);  ///< "type: message"
-COHORT_API std::string to_string(const report& r);        ///< a table, one line a worker
+COHORT_API std::string to_string(const outcome& o);  ///< one line
+COHORT_API std::string to_string(const report& r);   ///< a table, one line a worker
 
 }  // namespace cohort

@@ -115,12 +115,6 @@ std::string line_of(const row& cells, const std::array<std::size_t, column_count
 
 }  // namespace
 
-std::string to_string(const error_record& e) {
-    if (e.type.empty())
-        return e.message;
-    return e.message.empty() ? e.type : e.type + ": " + e.message;
-}
-
 std::string to_string(const outcome& o) {
     std::string text = fmt::format("worker {} (pid {}): {}, {}, {}, {}", o.index, o.pid,
                                    to_string(o.cause), to_string(o.status),

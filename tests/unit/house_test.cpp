@@ -19,7 +19,7 @@ namespace {
 const fs::path root = COHORT_SOURCE_DIR;
 
 /// From the top down: a file of a room may include its own room's files and those of rooms below.
-const std::vector<std::string> rooms{"group",     "engine", "guardian", "start",  "worker",
+const std::vector<std::string> rooms{"group",     "engine", "guardian", "start",  "worker", "trace",
                                      "lifecycle", "record", "reactor",  "values", "sys"};
 
 /// From the top down: a public header may include only those that stand below it.
@@ -54,6 +54,7 @@ const std::vector<std::string> headers{
     "capabilities.hpp",
     "errors.hpp",
     "outcome.hpp",
+    "error_record.hpp",
     "exit_status.hpp",
     "worker.hpp",
     "detail/duration.hpp",
