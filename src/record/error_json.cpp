@@ -1,75 +1,23 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "record/error_json.hpp"
 
-#include "record/json.hpp"
+#include "record/error_members.hpp"
+#include "record/traceback.hpp"
 
 #include <algorithm>
 
 namespace cohort::record {
 namespace {
 
-constexpr std::string_view blank("\0 \t\r\n\v\f", 7);
-constexpr std::size_t depth_limit = 64;
-constexpr std::size_t longest_type = 256;
-
-std::string_view trimmed(std::string_view text) noexcept {
-    const auto first = text.find_first_not_of(blank);
-    if (first == std::string_view::npos)
-        return {};
-    return text.substr(first, text.find_last_not_of(blank) - first + 1);
-}
+constexpr std::size_t long_text = std::size_t{1} << 16;
 
 std::string_view without_line_ends(std::string_view text) noexcept {
     const auto last = text.find_last_not_of("\r\n");
     return last == std::string_view::npos ? std::string_view{} : text.substr(0, last + 1);
 }
 
-/// Valid UTF-8 without NULs, which would end a what() too early.
-std::string clean(std::string_view text) {
-    if (text.find('\0') == std::string_view::npos)
-        return valid_utf8(text);
-    std::string visible;
-    for (const char c : text)
-        c == '\0' ? visible += "\xEF\xBF\xBD" : visible += c;
-    return valid_utf8(visible);
-}
-
-std::string clean_and_bounded(std::string_view text, std::size_t limit) {
-    return bounded(clean(bounded(text, limit)), limit);
-}
-
-/// A parser would build all the levels of "[[[[..." before it sees that they do not end.
-bool is_shallow(std::string_view text) noexcept {
-    std::size_t depth = 0;
-    bool in_string = false;
-    for (std::size_t i = 0; i < text.size(); ++i) {
-        const char c = text[i];
-        if (in_string) {
-            if (c == '\\')
-                ++i;
-            else if (c == '"')
-                in_string = false;
-        } else if (c == '"') {
-            in_string = true;
-        } else if (c == '[' || c == '{') {
-            if (++depth > depth_limit)
-                return false;
-        } else if ((c == ']' || c == '}') && depth > 0) {
-            --depth;
-        }
-    }
-    return true;
-}
-
-std::string text_at(const json& object, const char* name) {
-    const auto found = object.find(name);
-    if (found == object.end() || !found->is_string())
-        return {};
-    return found->get<std::string>();
-}
-
 bool is_type_name(std::string_view text) noexcept {
-    if (text.empty() || text.size() > longest_type || (text[0] >= '0' && text[0] <= '9'))
+    if (text.empty() || text.size() > type_limit || (text[0] >= '0' && text[0] <= '9'))
         return false;
     return std::all_of(text.begin(), text.end(), [](char c) {
         return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
@@ -88,48 +36,43 @@ error_record from_torch(const json& inner) {
         error.message.erase(0, colon + 2);
     }
     const auto extra = inner.find("extraInfo");
-    if (extra != inner.end() && extra->is_object())
+    if (extra != inner.end() && extra->is_object()) {
         error.trace = text_at(*extra, "py_callstack");
+        error.timestamp = time_at(*extra, "timestamp");
+    }
     return error;
 }
 
 std::optional<error_record> from_json(const json& object) {
-    if (!object.is_object())
-        return std::nullopt;
     const auto message = object.find("message");
-    if (message == object.end())
-        return std::nullopt;
-    if (message->is_object())
+    if (message != object.end() && message->is_object())
         return from_torch(*message);
-    if (!message->is_string())
+    if (message == object.end() || !message->is_string())
         return std::nullopt;
-    error_record error;
-    error.type = text_at(object, "type");
-    error.message = message->get<std::string>();
-    error.trace = text_at(object, "trace");
-    return error;
+    return error_in(object, text_limit);
 }
 
 /// What a person reads, with the message as its end, within the limit.
-std::string trace_of(const error_record& error) {
-    const std::string line = error.type.empty() ? error.message : error.type + ": " + error.message;
+std::string trace_of(const error_record& error, std::size_t limit) {
     std::string trace = error.trace;
     if (!trace.ends_with(error.message) || trace.empty()) {
         trace = without_line_ends(trace);
         if (trace.empty())
-            trace = line;
+            trace = closing_line(error);
         else if (!trace.ends_with(error.message))
-            trace += "\n" + line;
+            trace += "\n" + closing_line(error);
     }
-    trace = bounded(trace, text_limit);
+    trace = bounded(trace, limit);
     return trace.ends_with(error.message) ? trace : error.message;
 }
 
 error_record finished(error_record error) {
-    error.type = clean_and_bounded(error.type, longest_type);
+    error.type = clean_and_bounded(error.type, type_limit);
     error.message = clean_and_bounded(error.message, text_limit);
     error.trace = clean(bounded(error.trace, text_limit));
-    error.trace = trace_of(error);
+    error.trace = trace_of(error, text_limit);
+    for (error_record& entry : error.nested)
+        entry.trace = trace_of(entry, nested_text_limit);
     return error;
 }
 
@@ -144,12 +87,10 @@ std::optional<error_record> read_whole(std::string_view bytes) {
     const std::string_view text = trimmed(bytes);
     if (text.empty())
         return std::nullopt;
-    if (text.size() <= record_limit && is_shallow(text)) {
-        const json parsed = json::parse(valid_utf8(text), nullptr, /*allow_exceptions=*/false);
-        auto error = from_json(parsed);
-        if (error && !(error->type.empty() && error->message.empty() && error->trace.empty())) {
+    if (text.size() <= record_limit) {
+        auto error = from_json(parsed(text));
+        if (error && !(error->type.empty() && error->message.empty() && error->trace.empty()))
             return finished(std::move(*error));
-        }
     }
     return plain(clean_and_bounded(text, text_limit));
 }
@@ -171,26 +112,33 @@ std::string_view view_of(std::span<const std::byte> bytes) noexcept {
     return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-std::string dumped(const error_record& error, std::size_t limit) {
-    const std::size_t largest = std::min(limit, text_limit);
-    json object = json::object();
-    object["type"] = clean_and_bounded(error.type, std::min(longest_type, largest));
-    object["message"] = clean_and_bounded(error.message, largest);
-    object["trace"] = clean_and_bounded(error.trace, largest);
-    return object.dump(-1, ' ', false, json::error_handler_t::replace);
+/// The record with as much of it as fits.
+std::string fitted(const error_record& error, std::size_t limit) {
+    std::size_t texts = std::min(limit, text_limit);
+    std::string record;
+    const auto fits = [&](left_out without) {
+        record = line_of(json_of(error, texts, without));
+        return record.size() <= limit;
+    };
+    // Escapes make texts longer: try again with shorter ones.
+    for (; texts > long_text; texts /= 2)
+        if (fits(left_out::nothing))
+            return record;
+    for (const auto without : {left_out::nothing, left_out::values, left_out::nested_frames,
+                               left_out::nested, left_out::frames})
+        if (fits(without))
+            return record;
+    for (texts /= 2; texts > 0; texts /= 2)
+        if (fits(left_out::frames))
+            return record;
+    return R"({"message":"the error was too long to be recorded"})";
 }
 
 }  // namespace
 
 std::string write_error(const error_record& error, std::size_t limit) noexcept {
     try {
-        // Escapes make texts longer: try again with shorter ones.
-        for (std::size_t texts = limit; texts > 0; texts /= 2) {
-            std::string record = dumped(error, texts);
-            if (record.size() <= limit)
-                return record;
-        }
-        return R"({"message":"the error was too long to be recorded"})";
+        return fitted(error, limit);
     } catch (...) {
         return R"({"message":"?"})";  // no memory: short enough to need none
     }

@@ -3,7 +3,7 @@
 
 #include "record/text.hpp"
 
-#include <cohort/outcome.hpp>
+#include <cohort/error_record.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -14,8 +14,6 @@
 
 namespace cohort::record {
 
-/// The longest text that a record keeps; of a longer one the head and the tail are kept.
-inline constexpr std::size_t text_limit = std::size_t{1} << 20;
 /// What write_error() never exceeds, and read_error() parses at most. A reader takes a file up to
 /// this size whole; of a longer one text_limit / 2 bytes of its head and as many of its tail are
 /// enough.
@@ -24,15 +22,17 @@ inline constexpr std::size_t record_limit = 4 * text_limit;
 /// page.
 inline constexpr std::size_t short_record_limit = 3072;
 
-/// One JSON object, no longer than `limit`; invalid UTF-8 replaced, each text bounded.
-/// If all else fails a fixed minimal record.
+/// One JSON object, no longer than `limit`; invalid UTF-8 replaced, each text bounded. What does not
+/// fit goes in this order: texts beyond 64 KiB, the value, the frames of what is nested, all that is
+/// nested, the frames, then more of the texts. If all else fails a fixed minimal record.
 std::string write_error(const error_record& error, std::size_t limit = record_limit) noexcept;
 
 /// Reads what a worker or a foreign program left: cohort's own object, torch's @record (both
 /// shapes), any other JSON or plain text (which becomes the message). Never throws for its input,
-/// never returns text beyond the limit.
+/// never returns text beyond the limit. The trace ends with the message.
 /// @param size  of the whole file; larger than `bytes` when only its head was read, with `tail` its
-/// end Empty optional: nothing but white space and NULs.
+/// end.
+/// @return empty: nothing but white space and NULs.
 std::optional<error_record> read_error(std::span<const std::byte> bytes, std::uint64_t size,
                                        std::span<const std::byte> tail) noexcept;
 

@@ -5,6 +5,8 @@ namespace cohort::record {
 namespace {
 
 constexpr std::size_t longest_notice = 64;
+constexpr std::string_view blank("\0 \t\r\n\v\f", 7);
+constexpr std::string_view replacement = "\xEF\xBF\xBD";
 
 bool continues(char c) noexcept { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
 
@@ -90,12 +92,36 @@ std::string valid_utf8(std::string_view text) {
     while (!text.empty()) {
         const std::size_t length = character_length(text);
         if (length == 0)
-            valid += "\xEF\xBF\xBD";
+            valid += replacement;
         else
             valid += text.substr(0, length);
         text.remove_prefix(length == 0 ? 1 : length);
     }
     return valid;
+}
+
+std::string clean(std::string_view text) {
+    if (text.find('\0') == std::string_view::npos)
+        return valid_utf8(text);
+    std::string visible;
+    for (const char c : text)
+        c == '\0' ? visible += replacement : visible += c;
+    return valid_utf8(visible);
+}
+
+std::string clean_and_bounded(std::string_view text, std::size_t limit) {
+    return bounded(clean(bounded(text, limit)), limit);
+}
+
+std::string clean_head(std::string_view text, std::size_t limit) {
+    return std::string(head_of(clean(head_of(text, limit)), limit));
+}
+
+std::string_view trimmed(std::string_view text) noexcept {
+    const auto first = text.find_first_not_of(blank);
+    if (first == std::string_view::npos)
+        return {};
+    return text.substr(first, text.find_last_not_of(blank) - first + 1);
 }
 
 }  // namespace cohort::record

@@ -31,6 +31,14 @@ cohort::error_record error_in(const std::string& bytes) {
     return error_of(writer("cat " + directory.write("bytes", bytes) + " > $COHORT_ERROR_FILE"));
 }
 
+cohort::error_record record_of(const std::string& type, const std::string& message) {
+    cohort::error_record error;
+    error.type = type;
+    error.message = message;
+    error.trace = to_string(error);
+    return error;
+}
+
 bool has_python() {
     static const bool found = [] {
         try {
@@ -48,8 +56,7 @@ constexpr const char* plain_error = R"({"message":"no such data set","type":"dat
 
 TEST_CASE("error file: what a command writes is its error, by either variable") {
     const leak_guard guard;
-    const cohort::error_record expected{"data_error", "no such data set",
-                                        "data_error: no such data set"};
+    const auto expected = record_of("data_error", "no such data set");
     const scratch_directory directory;
     const auto file = directory.write("error", plain_error);
     CHECK(error_of(writer("cat " + file + " > $COHORT_ERROR_FILE")) == expected);
@@ -156,7 +163,7 @@ TEST_CASE("error file: JSON of another shape is shown as it is") {
         CHECK(error_in(text).message == text);
     }
     const auto odd = error_in(R"({"message":"m","type":7,"trace":["x"],"more":null})");
-    CHECK(odd == cohort::error_record{"", "m", "m"});
+    CHECK(odd == record_of("", "m"));
 }
 
 TEST_CASE("error file: a message that is not UTF-8 is made so") {
@@ -206,9 +213,12 @@ TEST_CASE("error file: both shapes of torch's @record are understood") {
     CHECK(python.trace.rfind("Traceback (most recent call last)\n  File \"t.py\", line 1\n", 0) ==
           0);
     CHECK(python.trace.find("ValueError: bad batch") != std::string::npos);
+    const std::chrono::system_clock::time_point then(std::chrono::seconds(1700000000));
+    CHECK(python.timestamp == then);
 
     const auto by_signal = error_in(R"({"message": "Received SIGTERM", "timestamp": 1700000000})");
     CHECK(by_signal.message == "Received SIGTERM");
+    CHECK(by_signal.timestamp == then);
 }
 
 TEST_CASE("error file: Python's json module writes what is read here") {
@@ -232,6 +242,9 @@ except Exception as e:
     CHECK(error.message == "caf\xC3\xA9 \xE2\x82\xAC \"quoted\"");
     CHECK(error.trace.find("Traceback (most recent call last)") == 0);
     CHECK(error.trace.find("record.py") != std::string::npos);
+    const auto age = std::chrono::system_clock::now() - error.timestamp.value();
+    CHECK(age >= 0s);
+    CHECK(age < 60s);
 }
 
 TEST_CASE("error file: a worker that dies by a signal keeps the error that it wrote") {

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "record/error_members.hpp"
+
+#include "record/frames_json.hpp"
+
+#include <algorithm>
+
+namespace cohort::record {
+namespace {
+
+/// All members but "nested".
+json single(const error_record& error, std::size_t texts, bool with_value, bool with_frames) {
+    json object = json::object();
+    put(object, "type", clean_and_bounded(error.type, std::min(type_limit, texts)));
+    object["message"] = clean_and_bounded(error.message, texts);
+    put(object, "trace", clean_and_bounded(error.trace, texts));
+    if (with_frames && !error.frames.empty())
+        object["frames"] = json_of(error.frames);
+    put(object, "code", error.code, 0);
+    put(object, "category", clean_head(error.category, std::min(name_limit, texts)));
+    put(object, "worker", error.worker, -1);
+    put(object, "pid", error.pid, 0);
+    if (error.timestamp)
+        object["timestamp"] = seconds_of(*error.timestamp);
+    const std::string& value = detail::error_record_access::value(error);
+    if (with_value && value.size() <= value_limit)
+        put(object, "value", hex_of(value));
+    return object;
+}
+
+error_record single_in(const json& object, std::size_t texts) {
+    error_record error;
+    error.type = clean_and_bounded(text_at(object, "type"), type_limit);
+    error.message = clean_and_bounded(text_at(object, "message"), texts);
+    error.trace = clean_and_bounded(text_at(object, "trace"), texts);
+    error.frames = frames_at(object);
+    error.code = integer_at<int>(object, "code").value_or(0);
+    error.category = name_at(object, "category");
+    error.worker = std::max(-1, integer_at<int>(object, "worker").value_or(-1));
+    error.pid = std::max(0, integer_at<pid_t>(object, "pid").value_or(0));
+    error.timestamp = time_at(object, "timestamp");
+    const std::string digits = text_at(object, "value");
+    if (digits.size() <= 2 * value_limit)
+        detail::error_record_access::value(error) = bytes_of_hex(digits).value_or("");
+    return error;
+}
+
+}  // namespace
+
+json json_of(const error_record& error, std::size_t texts, left_out without) {
+    const bool with_value = without < left_out::values;
+    json object = single(error, texts, with_value, without < left_out::frames);
+    if (error.nested.empty() || without >= left_out::nested)
+        return object;
+    json list = json::array();
+    for (const error_record& entry : error.nested) {
+        if (list.size() == nested_limit)
+            break;
+        list.push_back(single(entry, std::min(texts, nested_text_limit), with_value,
+                              without < left_out::nested_frames));
+    }
+    object["nested"] = std::move(list);
+    return object;
+}
+
+error_record error_in(const json& object, std::size_t texts) {
+    error_record error = single_in(object, texts);
+    const auto nested = object.find("nested");
+    if (nested == object.end() || !nested->is_array())
+        return error;
+    for (const json& entry : *nested) {
+        if (error.nested.size() == nested_limit)
+            break;
+        if (!entry.is_object())
+            continue;
+        if (auto read = single_in(entry, std::min(texts, nested_text_limit));
+            read != error_record())
+            error.nested.push_back(std::move(read));
+    }
+    return error;
+}
+
+}  // namespace cohort::record

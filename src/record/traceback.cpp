@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "record/traceback.hpp"
+
+#include "record/text.hpp"
+
+#include <cohort/exit_status.hpp>
+
+#include <fmt/format.h>
+
+#include <csignal>
+
+namespace cohort::record {
+namespace {
+
+constexpr std::string_view header = "Traceback (most recent call last):\n";
+constexpr std::string_view between =
+    "\n\nThe above exception was the direct cause of the following exception:\n\n";
+constexpr int shown_repeats = 3;  // Python's _RECURSIVE_CUTOFF
+
+/// The calls, a line each; a recursion does not fill the screen.
+std::string calls_of(const std::vector<stack_frame>& frames) {
+    std::string text(frames.empty() ? "" : header);
+    std::string last;
+    int count = 0;
+    const auto end_run = [&] {
+        if (count > shown_repeats)
+            text += fmt::format("  [Previous line repeated {} more time{}]\n",
+                                count - shown_repeats, count - shown_repeats == 1 ? "" : "s");
+    };
+    for (const stack_frame& frame : frames) {
+        std::string line = "  " + clean(to_string(frame)) + "\n";
+        if (line != last) {
+            end_run();
+            last = std::move(line);
+            count = 0;
+        }
+        if (++count <= shown_repeats)
+            text += last;
+    }
+    end_run();
+    return text;
+}
+
+/// What a program in another language, or an earlier reader, has to say: more than the last line.
+bool has_own_words(const error_record& error) {
+    return error.frames.empty() && !error.trace.empty() &&
+           error.trace != error.type + ": " + error.message && error.trace != error.message;
+}
+
+/// Of which worker it is, then its calls; without the closing line.
+std::string introduction(const error_record& error) {
+    std::string text;
+    if (error.worker >= 0)
+        text = fmt::format("In worker {} (pid {}) of its own group:\n", error.worker, error.pid);
+    return text + calls_of(error.frames);
+}
+
+/// `text` and the closing line, of which the end, the message, is never cut.
+std::string closed_by(const std::string& text, std::string_view line) {
+    const std::string_view last = tail_of(line, text_limit);
+    return bounded(text, text_limit - last.size()).append(last);
+}
+
+const char* reason_of(int signal, int code) noexcept {
+    struct reason {
+        int signal;  // 0: of every signal
+        int code;
+        const char* text;
+    };
+    static constexpr reason reasons[] = {
+        {SIGSEGV, SEGV_MAPERR, "address not mapped"},
+        {SIGSEGV, SEGV_ACCERR, "no permission for the address"},
+        {SIGSEGV, SEGV_BNDERR, "failed address bound check"},
+        {SIGSEGV, SEGV_PKUERR, "denied by a protection key"},
+        {SIGBUS, BUS_ADRALN, "misaligned address"},
+        {SIGBUS, BUS_ADRERR, "no such physical address"},
+        {SIGBUS, BUS_OBJERR, "hardware error of the object"},
+        {SIGBUS, BUS_MCEERR_AR, "hardware memory error"},
+        {SIGBUS, BUS_MCEERR_AO, "hardware memory error, not consumed"},
+        {SIGILL, ILL_ILLOPC, "illegal opcode"},
+        {SIGILL, ILL_ILLOPN, "illegal operand"},
+        {SIGILL, ILL_ILLADR, "illegal addressing mode"},
+        {SIGILL, ILL_ILLTRP, "illegal trap"},
+        {SIGILL, ILL_PRVOPC, "privileged opcode"},
+        {SIGILL, ILL_PRVREG, "privileged register"},
+        {SIGILL, ILL_COPROC, "coprocessor error"},
+        {SIGILL, ILL_BADSTK, "internal stack error"},
+        {SIGFPE, FPE_INTDIV, "integer division by zero"},
+        {SIGFPE, FPE_INTOVF, "integer overflow"},
+        {SIGFPE, FPE_FLTDIV, "floating-point division by zero"},
+        {SIGFPE, FPE_FLTOVF, "floating-point overflow"},
+        {SIGFPE, FPE_FLTUND, "floating-point underflow"},
+        {SIGFPE, FPE_FLTRES, "inexact floating-point result"},
+        {SIGFPE, FPE_FLTINV, "invalid floating-point operation"},
+        {SIGFPE, FPE_FLTSUB, "subscript out of range"},
+        {0, SI_USER, "sent by kill"},
+        {0, SI_TKILL, "sent by the process itself"},
+        {0, SI_QUEUE, "sent by sigqueue"},
+        {0, SI_KERNEL, "sent by the kernel"},
+    };
+    for (const reason& known : reasons)
+        if ((known.signal == 0 || known.signal == signal) && known.code == code)
+            return known.text;
+    return nullptr;
+}
+
+/// The kernel tells an address only of a fault. (SI_KERNEL: of none that it could tell)
+bool tells_address(const crash_record& crash) noexcept {
+    return crash.signal != SIGABRT && crash.code > 0 && crash.code != SI_KERNEL;
+}
+
+}  // namespace
+
+std::string closing_line(const error_record& error) {
+    std::string line = error.type;
+    if (!error.category.empty())
+        line += fmt::format("{}[{}:{}]", line.empty() ? "" : " ", error.category, error.code);
+    if (!line.empty() && !error.message.empty())
+        line += ": ";
+    return line + error.message;
+}
+
+std::string traceback_of(const error_record& error) {
+    std::string causes;
+    for (auto entry = error.nested.rbegin(); entry != error.nested.rend(); ++entry) {
+        causes += introduction(*entry);
+        causes += has_own_words(*entry) ? entry->trace : closing_line(*entry);
+        causes += between;
+    }
+    // Words that were made here already have the causes in front.
+    if (has_own_words(error))
+        return closed_by(error.trace.starts_with(causes) ? "" : causes, error.trace);
+    return closed_by(causes + introduction(error), closing_line(error));
+}
+
+std::string traceback_of(const crash_record& crash) {
+    std::string line = exit_status::from_signal(crash.signal, false).signal_name();
+    if (tells_address(crash))
+        line += fmt::format(" at address {:#x}", crash.address);
+    if (const char* reason = reason_of(crash.signal, crash.code))
+        line += fmt::format(" ({})", reason);
+    return closed_by(calls_of(crash.frames), line);
+}
+
+}  // namespace cohort::record
