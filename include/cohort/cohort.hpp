@@ -20,6 +20,7 @@ namespace cohort {}
 #include <cohort/format.hpp>        // all of these with fmt
 #include <cohort/function.hpp>      // function<Fn>(args...): what the workers run
 #include <cohort/group.hpp>         // join, wait, next, stop
+#include <cohort/json.hpp>          // exceptions as text, and back
 #include <cohort/options.hpp>       // how many, how they stop, where they run
 #include <cohort/outcome.hpp>       // how each worker ended
 #include <cohort/spawn.hpp>         // spawn, run, async_spawn: start a group

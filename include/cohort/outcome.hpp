@@ -118,8 +118,10 @@ namespace detail {
 struct outcome_access {
     static bool& success(outcome& o) noexcept { return o.success_; }
     static bool& is_command(outcome& o) noexcept { return o.is_command_; }
+    static bool is_command(const outcome& o) noexcept { return o.is_command_; }
     static std::string& note(outcome& o) noexcept { return o.note_; }
     static std::shared_ptr<const result_bytes>& result(outcome& o) noexcept { return o.result_; }
+    static const result_bytes* result(const outcome& o) noexcept { return o.result_.get(); }
 };
 }  // namespace detail
 

@@ -52,6 +52,7 @@ const std::vector<std::string> headers{
     "detail/registration.hpp",
     "format.hpp",
     "capabilities.hpp",
+    "json.hpp",
     "errors.hpp",
     "outcome.hpp",
     "error_record.hpp",

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <cohort/json.hpp>
+
+#include "record/error_members.hpp"
+#include "record/outcome_members.hpp"
+
+#include <stdexcept>
+
+namespace cohort {
+namespace record {
+namespace {
+
+constexpr std::size_t exception_limit = std::size_t{16} << 20;
+constexpr std::size_t outcome_limit = 65'536;
+
+// The values of the member "exception".
+constexpr const char* base_name = "process_exception";
+constexpr const char* raised_name = "process_raised_exception";
+constexpr const char* exited_name = "process_exited_exception";
+constexpr const char* stopped_name = "group_stopped";
+
+[[noreturn]] void refuse(const std::string& why) {
+    throw std::invalid_argument("exception_from_json: " + why);
+}
+
+json exception_json(const process_exception& e, brevity how) {
+    json object = json::object();
+    object["exception"] = base_name;
+    object["what"] = clean(e.what());
+    put(object, "error_index", e.error_index(), -1);
+    put(object, "error_pid", e.error_pid(), 0);
+    object["outcomes"] = json::array();
+    for (const outcome& one : e.outcomes())
+        object["outcomes"].push_back(json_of(one, how));
+    if (const auto* raised = dynamic_cast<const process_raised_exception*>(&e)) {
+        object["exception"] = raised_name;
+        object["error"] = json_of(raised->error(), text_limit);
+    } else if (const auto* exited = dynamic_cast<const process_exited_exception*>(&e)) {
+        object["exception"] = exited_name;
+        object["status"] = json_of(exited->status());
+    } else if (dynamic_cast<const group_stopped*>(&e) != nullptr) {
+        object["exception"] = stopped_name;
+    }
+    return object;
+}
+
+/// Results have no limit of their own: they need not be written to see that they are too long.
+bool has_short_results(const process_exception& e) {
+    std::size_t digits = 0;
+    for (const outcome& one : e.outcomes())
+        if (const auto* result = detail::outcome_access::result(one))
+            digits += 2 * result->cbor.size();
+    return digits <= exception_limit;
+}
+
+process_exception::outcome_list outcomes_in(const json& object) {
+    const auto list = object.find("outcomes");
+    if (list == object.end() || !list->is_array())
+        refuse("it has no outcomes");
+    if (list->size() > outcome_limit)
+        refuse("it has more than 65,536 outcomes");
+    auto outcomes = std::make_shared<std::vector<outcome>>();
+    for (const json& one : *list) {
+        if (!one.is_object())
+            refuse("an outcome is no object");
+        outcomes->push_back(outcome_in(one));
+    }
+    return outcomes;
+}
+
+std::exception_ptr exception_in(const json& object) {
+    const std::string name = text_at(object, "exception");
+    const auto outcomes = outcomes_in(object);
+    if (name == stopped_name)
+        return std::make_exception_ptr(group_stopped(outcomes));
+    const std::string what = clean(text_at(object, "what"));
+    const int index = std::max(-1, integer_at<int>(object, "error_index").value_or(-1));
+    const pid_t pid = std::max(0, integer_at<pid_t>(object, "error_pid").value_or(0));
+    if (name == exited_name)
+        return std::make_exception_ptr(
+            process_exited_exception(what, index, pid, outcomes, status_at(object)));
+    if (name == base_name)
+        return std::make_exception_ptr(process_exception(what, index, pid, outcomes));
+    if (name != raised_name)
+        refuse("it names none of cohort's exceptions");
+    const auto error = object.find("error");
+    if (error == object.end() || !error->is_object())
+        refuse("a process_raised_exception without an error");
+    return std::make_exception_ptr(
+        process_raised_exception(what, index, pid, outcomes, error_in(*error, text_limit)));
+}
+
+}  // namespace
+}  // namespace record
+
+std::string to_json(const process_exception& e) {
+    using record::brevity;
+    if (e.outcomes().size() <= record::outcome_limit) {
+        for (const auto how :
+             {brevity::whole, brevity::without_results, brevity::without_details}) {
+            if (how == brevity::whole && !record::has_short_results(e))
+                continue;
+            std::string text = record::line_of(record::exception_json(e, how));
+            if (text.size() <= record::exception_limit)
+                return text;
+        }
+    }
+    throw std::length_error("to_json: the exception is longer than 16 MiB");
+}
+
+std::exception_ptr exception_from_json(std::string_view json) {
+    if (json.size() > record::exception_limit)
+        record::refuse("it is longer than 16 MiB");
+    const record::json object = record::parsed(json);
+    if (object.is_discarded())
+        record::refuse("it is not JSON, or nested too deeply");
+    if (!object.is_object())
+        record::refuse("it is no JSON object");
+    return record::exception_in(object);
+}
+
+}  // namespace cohort
