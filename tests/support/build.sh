@@ -61,11 +61,11 @@ need() {
     exit 1
 }
 
-# want tool:package...: installs what is missing, if that can be done: what uses it is skipped without.
+# want tool-or-path:package...: installs what is missing, if that can be done: what uses it is skipped without.
 want() {
     local tool packages=()
     for tool; do
-        command -v "${tool%:*}" >/dev/null || packages+=("${tool#*:}")
+        command -v "${tool%:*}" >/dev/null || [ -e "${tool%:*}" ] || packages+=("${tool#*:}")
     done
     [ ${#packages[@]} = 0 ] || install_packages "${packages[@]}"
 }
