@@ -48,8 +48,7 @@ cut last_cut(std::string_view text, std::size_t whole_from) {
             if (open.empty() || open.back() != c)
                 break;
             open.pop_back();
-            if (open.size() < whole_from)
-                remember(i + 1);
+            remember(i + 1);
             if (open.empty())
                 break;
         } else if (c == ',' && open.size() < whole_from) {
