@@ -243,8 +243,8 @@ except Exception as e:
     CHECK(error.trace.find("Traceback (most recent call last)") == 0);
     CHECK(error.trace.find("record.py") != std::string::npos);
     const auto age = std::chrono::system_clock::now() - error.timestamp.value();
-    CHECK(age >= 0s);
-    CHECK(age < 60s);
+    CHECK(age >= std::chrono::seconds(0));
+    CHECK(age < std::chrono::seconds(60));
 }
 
 TEST_CASE("error file: a worker that dies by a signal keeps the error that it wrote") {
