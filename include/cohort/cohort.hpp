@@ -14,6 +14,7 @@ namespace cohort {}
 #include <cohort/capabilities.hpp>  // what this host allows
 #include <cohort/command.hpp>       // command, command_for, closure: or programs
 #include <cohort/error_record.hpp>  // what a worker says of its failure
+#include <cohort/error_type.hpp>    // taught_error: rethrown as your own type
 #include <cohort/errors.hpp>        // the typed exceptions
 #include <cohort/exit_status.hpp>   // code or signal
 #include <cohort/forkserver.hpp>    // forkserver_preload: once, for all workers

@@ -35,6 +35,7 @@ function_result encoded_result(Call call) {
 template <auto Fn>
 struct registered_function {
     using traits = function_traits<decltype(Fn)>;
+    static constexpr auto fn = Fn;
 
     static function_result invoke(int index, std::span<const std::byte> arguments) {
         auto decoded = decode_arguments<typename traits::stored>(arguments);
@@ -44,9 +45,8 @@ struct registered_function {
     static function_result call(int index, typename traits::stored& arguments) {
         return encoded_result<typename traits::result>([&] {
             return std::apply(
-                [index](auto&... args) -> typename traits::result {
-                    return Fn(index, std::forward<decltype(args)>(args)...);
-                },
+                [index](auto&... args) ->
+                typename traits::result { return outermost_call(fn, index, args...); },
                 arguments);
         });
     }

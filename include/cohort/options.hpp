@@ -107,6 +107,14 @@ public:
     /// @throws std::invalid_argument  the path is not absolute, or has a NUL
     options& cgroup(std::string directory);
 
+    /// Whether a worker function tells where SIGSEGV, SIGBUS, SIGILL, SIGFPE or SIGABRT ended it:
+    /// `outcome::crash`, and in the text of the process_exited_exception. A handler on a stack of
+    /// its own writes it, only where the signal's action is the default (a sanitizer's or your own
+    /// handler stays), and then lets the signal end the worker; a core file is as without it.
+    /// Default true. Never in commands.
+    /// @par Source  faulthandler.enable (torch's @record); differs: told to the parent
+    options& crash_record(bool on);
+
     /// The same in every setting. @par Thread safety  as an int.
     friend bool operator==(const options&, const options&) = default;
 

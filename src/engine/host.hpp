@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include "engine/aside.hpp"
 #include "engine/engine.hpp"
 #include "engine/reaper.hpp"
 #include "engine/starters.hpp"
@@ -8,6 +9,7 @@
 #include "start/guardian.hpp"
 #include "start/leaves.hpp"
 #include "sys/fork_mark.hpp"
+#include "trace/names.hpp"
 
 #include <cohort/detail/engine.hpp>
 
@@ -58,6 +60,8 @@ public:
     start::fork_server& forks() noexcept { return fork_server_; }
     start::leaves& leaves() noexcept { return leaves_; }
     start::guardian& guard() noexcept { return guardian_; }
+    aside& long_work() noexcept { return aside_; }
+    trace::names& names() noexcept { return names_; }  // for long_work alone
 
     /// Hands a start to the starter threads, and watches that none hangs them. Wakes the engine
     /// only if the start has to wait: its report will.
@@ -98,6 +102,8 @@ private:
     start::fork_server fork_server_;
     start::leaves leaves_;
     start::guardian guardian_;
+    aside aside_{engine_};
+    trace::names names_;
     std::atomic<bool> watching_starters_ = false;
     std::set<live_group*> groups_;
     std::vector<task> when_empty_;

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
+#include "worker/error_types.hpp"
+
 #include <cohort/detail/engine.hpp>
 #include <cohort/errors.hpp>
 
@@ -13,12 +15,37 @@
 // the engine's keeps none. The first lines are torch's, to the letter.
 namespace cohort::detail {
 
+/// What std::rethrow_if_nested throws on: the worker's exception as its own type.
+class raised_with_cause final : public process_raised_exception, public std::nested_exception {
+public:
+    /// To be called where the worker's exception is handled.
+    explicit raised_with_cause(const process_raised_exception& raised)
+        : process_raised_exception(raised) {}
+};
+
 namespace {
 
 std::string with_note(std::string text, const outcome& worker) {
     if (!worker.note().empty())
         text += "\n" + worker.note();
     return text;
+}
+
+std::string with_crash(std::string text, const outcome& worker) {
+    if (worker.crash)
+        text += "\n" + worker.crash->trace;
+    return text;
+}
+
+std::exception_ptr with_cause(const process_raised_exception& raised) {
+    const auto cause = worker::restored(raised.error());
+    if (!cause)
+        return std::make_exception_ptr(raised);
+    try {
+        std::rethrow_exception(cause);
+    } catch (...) {
+        return std::make_exception_ptr(raised_with_cause(raised));
+    }
 }
 
 std::string text_of_exit(const outcome& worker) {
@@ -41,13 +68,14 @@ std::exception_ptr failure_of(const std::shared_ptr<const group_end>& end) {
         return end->stopped ? std::make_exception_ptr(group_stopped(outcomes)) : nullptr;
     const auto& worker = (*outcomes)[static_cast<std::size_t>(end->first_failure)];
     if (worker.error)
-        return std::make_exception_ptr(process_raised_exception(
-            fmt::format("\n\n-- Process {} terminated with the following error:\n{}", worker.index,
-                        worker.error->trace),
+        return with_cause(process_raised_exception(
+            with_note(fmt::format("\n\n-- Process {} terminated with the following error:\n{}",
+                                  worker.index, worker.error->trace),
+                      worker),
             worker.index, worker.pid, outcomes, *worker.error));
-    return std::make_exception_ptr(process_exited_exception(with_note(text_of_exit(worker), worker),
-                                                            worker.index, worker.pid, outcomes,
-                                                            worker.status));
+    return std::make_exception_ptr(
+        process_exited_exception(with_crash(with_note(text_of_exit(worker), worker), worker),
+                                 worker.index, worker.pid, outcomes, worker.status));
 }
 
 std::exception_ptr failure_of(const start_failure& start) {

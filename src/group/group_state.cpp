@@ -2,6 +2,7 @@
 #include "group/group_state.hpp"
 
 #include "group/leaf_end.hpp"
+#include "group/naming.hpp"
 
 #include <cohort/detail/duration.hpp>
 
@@ -128,11 +129,31 @@ void group_state::signal(int signo) {
 void group_state::worker_ended(group_room::worker_end end) {
     workers_.erase(end.outcome.index);
     const auto what = end.verdict.success ? event::worker_ended_well : event::worker_failed;
-    publish(std::move(end));
+    if (unpublished_.empty() && !group_room::needs_names(end.outcome))
+        publish(std::move(end));
+    else
+        publish_when_named(std::move(end));
     happen(what);
 }
 
+/// The lifecycle does not wait for names; those who ask for outcomes do, and get them in order.
+void group_state::publish_when_named(group_room::worker_end end) {
+    auto unnamed = std::make_shared<named_end>();
+    unnamed->end = std::move(end);
+    unpublished_.push_back(unnamed);
+    home_.long_work().run(
+        [unnamed, &names = home_.names()] { group_room::name_frames(unnamed->end.outcome, names); },
+        [self = shared_from_this(), unnamed] {
+            unnamed->done = true;
+            auto& queue = self->unpublished_;
+            for (; !queue.empty() && queue.front()->done; queue.pop_front())
+                self->publish(std::move(queue.front()->end));
+            self->finish();
+        });
+}
+
 void group_state::publish(group_room::worker_end end) {
+    group_room::write_traces(end.outcome);
     verdicts_[static_cast<std::size_t>(end.outcome.index)] = std::move(end.verdict);
     board_.note_end(end.outcome);
     ended_.push_back(std::move(end.outcome));
@@ -216,7 +237,8 @@ bool group_state::leaf_has_ended() {
 }
 
 void group_state::finish() {
-    if (!end_reported_ || unreaped_starts_ > 0 || !self_ || !leaf_has_ended())
+    if (!end_reported_ || unreaped_starts_ > 0 || !unpublished_.empty() || !self_ ||
+        !leaf_has_ended())
         return;
     auto end = std::make_shared<group_end>();
     end->stopped = machine_.stop_was_asked();

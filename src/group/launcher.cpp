@@ -217,6 +217,7 @@ record::control_order launcher::order_of(int index, const site& at) const {
     auto order = record::make_order(index, size(), caller_.pid, at.arguments_number, key,
                                     s.stop_signal, s.grace_period);
     order.daemonic = s.daemon;
+    order.crash_record = s.crash_record;
     return order;
 }
 

@@ -2,6 +2,7 @@
 #include "group/record_reader.hpp"
 
 #include "record/control_file.hpp"
+#include "record/crash_json.hpp"
 #include "record/error_json.hpp"
 
 #include <algorithm>
@@ -84,8 +85,12 @@ private:
             result.result = std::make_shared<detail::result_bytes>(
                 detail::result_bytes{std::string(contents.result_type),
                                      {contents.result_cbor.begin(), contents.result_cbor.end()}});
-        } else if (contents.kind == record::payload_kind::raised) {
+        } else if (contents.kind == record::payload_kind::crashed) {
+            progress.crashed = contents.finished_at;
+            result.crash = record::read_crash(contents.crash);
+        } else if (contents.kind != record::payload_kind::none && !progress.returned) {
             progress.raised = contents.finished_at;
+            progress.terminated = contents.kind == record::payload_kind::terminated;
             result.error = record::read_error(contents.error, contents.error.size(), {});
         }
         then_(std::move(result));

@@ -18,6 +18,7 @@ struct record_contents {
     std::optional<lifecycle::function_progress> progress;  // of a function
     std::shared_ptr<const detail::result_bytes> result;    // of a function that returned
     std::optional<error_record> error;
+    std::optional<crash_record> crash;  // of a function
 };
 
 enum class record_kind { control_file, error_file };

@@ -146,6 +146,7 @@ worker_end worker_process::judge(const engine::reaped& end, record_contents cont
     o.ended = exit_seen_;
     o.usage = to_usage(end.usage);
     o.error = std::move(contents.error);
+    o.crash = std::move(contents.crash);
     detail::outcome_access::success(o) = result.verdict.success;
     detail::outcome_access::is_command(o) = kind_ == record_kind::error_file;
     detail::outcome_access::note(o) = result.verdict.note;

@@ -11,6 +11,8 @@ namespace {
 constexpr const char* after_returning = "after returning";
 constexpr const char* not_reached =
     "worker_main was not reached (exit code 0): call it first in main";
+constexpr const char* by_terminate =
+    "std::terminate was called: it left a noexcept function, a destructor or a thread";
 constexpr const char* status_taken =
     "its exit status was taken by another waiter (a waitpid in this program, or SIGCHLD ignored)";
 
@@ -42,8 +44,10 @@ ending end_of_command(const worker_facts& facts, const std::set<int>& success_co
 
 ending end_of_function(const worker_facts& facts, const std::set<int>& success_codes) {
     const exit_status& status = facts.status;
-    if (facts.function->raised)
-        return fails(cause::raised, status.known() ? "" : status_taken);
+    if (facts.function->raised) {
+        const char* const how = facts.function->terminated ? by_terminate : "";
+        return fails(cause::raised, status.known() ? how : status_taken);
+    }
     if (facts.function->returned) {
         if (!status.known() || status.success() || accepted(status, success_codes))
             return succeeds(cause::returned);
@@ -65,9 +69,10 @@ ending end_of_unkillable(const worker_facts& facts) {
 
 /// Never std::clamp: the stamp comes from another process, and the range may be empty.
 time_point event_time(const worker_facts& facts) {
-    if (!has_raised(facts))
+    if (!facts.function)
         return facts.exit_seen;
-    return std::min(std::max(*facts.function->raised, facts.started), facts.exit_seen);
+    const auto& told = facts.function->raised ? facts.function->raised : facts.function->crashed;
+    return told ? std::min(std::max(*told, facts.started), facts.exit_seen) : facts.exit_seen;
 }
 
 void mark_victim(verdict& v, const worker_facts& facts) {

@@ -17,7 +17,9 @@ using time_point = std::chrono::steady_clock::time_point;
 struct function_progress {
     bool entered = false;                // worker_main was reached
     std::optional<time_point> returned;  // the function returned then
-    std::optional<time_point> raised;    // an exception left it then
+    std::optional<time_point> raised;    // an exception left it then ...
+    bool terminated = false;             // ... or was caught by std::terminate
+    std::optional<time_point> crashed;   // its signal handler told of a crash then
 };
 
 /// All that is known about one worker that has ended.
@@ -35,9 +37,10 @@ struct worker_facts {
 struct verdict {
     cohort::cause cause = cohort::cause::lost;
     bool success = false;
-    bool victim = false;    // it failed after its own stop signal or SIGKILL
-    time_point event_time;  // the stamp of `raised` clamped to [started, exit_seen], else exit_seen
-    std::string note;       // one more line about a failure; empty when there is none
+    bool victim = false;  // it failed after its own stop signal or SIGKILL
+    // The stamp of `raised` or `crashed` clamped to [started, exit_seen], else exit_seen.
+    time_point event_time;
+    std::string note;  // one more line about a failure; empty when there is none
 };
 
 /// Judges one worker by the rules of failure, event time and victims.

@@ -20,7 +20,8 @@ struct control_order {
     std::int32_t arguments_fd =
         -1;  // in the worker: one sealed memfd shared by the group; -1: no arguments
     std::int32_t stop_signal = 0;
-    std::int32_t daemonic = 0;  // it may not start groups
+    std::int32_t daemonic = 0;      // it may not start groups
+    std::int32_t crash_record = 0;  // it tells where a signal ends it
     std::int64_t grace_period_ns = 0;
     std::uint64_t function_offset = 0;  // the key: offset of the function_node in its module ...
     std::uint8_t build_id_length = 0;   // ... and that module's build-id
@@ -29,7 +30,13 @@ struct control_order {
 static_assert(sizeof(control_order) <= 256);
 
 inline constexpr std::uint64_t progress_offset = 256;
-enum class payload_kind : std::uint32_t { none, returned, raised };
+enum class payload_kind : std::uint32_t {
+    none,
+    returned,    // the result
+    raised,      // an exception left the function: its record
+    terminated,  // std::terminate was called: a record too
+    crashed,     // a signal such as SIGSEGV: where it was, as the handler wrote it
+};
 
 /// Stamps are CLOCK_MONOTONIC nanoseconds, 0: not yet. Written whole, after the payload that it
 /// announces.

@@ -15,7 +15,7 @@ std::optional<control_contents::time_point> stamp(std::int64_t nanoseconds) noex
 
 /// True when the kind is one of ours and the lengths lie within the file.
 bool is_consistent(const control_progress& progress, std::uint64_t file_size) noexcept {
-    if (progress.kind > payload_kind::raised)
+    if (progress.kind > payload_kind::crashed)
         return false;
     if (progress.kind == payload_kind::none)
         return progress.payload_length == 0;
@@ -62,7 +62,7 @@ control_contents read_control(std::span<const std::byte> bytes, std::uint64_t fi
     contents.finished_at = stamp(progress.finished_at);
     if (!is_consistent(progress, file_size)) {
         contents.torn = true;
-        if (progress.kind <= payload_kind::raised)
+        if (progress.kind <= payload_kind::crashed)
             contents.kind = progress.kind;
         return contents;
     }
@@ -72,8 +72,10 @@ control_contents read_control(std::span<const std::byte> bytes, std::uint64_t fi
         return contents;
     const auto payload =
         bytes.subspan(payload_offset, static_cast<std::size_t>(progress.payload_length));
-    if (contents.kind == payload_kind::raised)
+    if (contents.kind == payload_kind::raised || contents.kind == payload_kind::terminated)
         contents.error = payload;
+    if (contents.kind == payload_kind::crashed)
+        contents.crash = payload;
     if (contents.kind != payload_kind::returned)
         return contents;
     const auto type = payload.first(progress.type_length);

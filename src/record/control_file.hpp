@@ -47,7 +47,8 @@ struct control_contents {
     bool torn = false;
     std::string_view result_type;            // returned; empty: void
     std::span<const std::byte> result_cbor;  // returned
-    std::span<const std::byte> error;        // raised: for read_error()
+    std::span<const std::byte> error;        // raised, terminated: for read_error()
+    std::span<const std::byte> crash;        // crashed: for read_crash()
 };
 
 /// Reads a control file that a worker may have filled with anything. Pure and bounded.

@@ -7,7 +7,7 @@
 #include "sys/socket.hpp"
 #include "worker/marked.hpp"
 #include "worker/registry.hpp"
-#include "worker/report.hpp"
+#include "worker/exception.hpp"
 
 #include <algorithm>
 #include <cerrno>

@@ -33,6 +33,11 @@ options& options::start_method(cohort::start_method method) {
     return *this;
 }
 
+options& options::crash_record(bool on) {
+    settings_.crash_record = on;
+    return *this;
+}
+
 options& options::daemon(bool on) {
     settings_.daemon = on;
     return *this;

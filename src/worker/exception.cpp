@@ -1,16 +1,27 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "worker/report.hpp"
+#include "worker/exception.hpp"
+
+#include "trace/throws.hpp"
+#include "worker/error_types.hpp"
 
 #include <cohort/detail/codec_error.hpp>
+#include <cohort/errors.hpp>
 
+#include <chrono>
 #include <exception>
-#include <string>
+#include <future>
+#include <iterator>
+#include <string_view>
+#include <system_error>
 #include <typeinfo>
+#include <utility>
 
 #include <cxxabi.h>
 
 namespace cohort::worker {
 namespace {
+
+constexpr std::size_t most_nested = 16;
 
 template <class Number>
 std::string number_text(Number value) {
@@ -40,18 +51,109 @@ std::string message_of_current() {
     }
 }
 
+void note_code(error_record& error, const std::error_code& code) {
+    error.code = code.value();
+    error.category = code.category().name();
+}
+
+void describe_code(error_record& error) {
+    try {
+        throw;
+    } catch (const std::system_error& e) {
+        note_code(error, e.code());
+    } catch (const std::future_error& e) {
+        note_code(error, e.code());
+    } catch (...) {
+    }
+}
+
+/// The failure of a group that this worker had: who failed, and on account of what.
+bool describe_own_group(error_record& error) {
+    try {
+        throw;
+    } catch (const process_raised_exception& e) {
+        auto inner = e.error();
+        inner.worker = e.error_index();
+        inner.pid = e.error_pid();
+        auto further = std::exchange(inner.nested, {});
+        error.nested.push_back(std::move(inner));
+        std::ranges::move(further, std::back_inserter(error.nested));
+        return true;
+    } catch (...) {
+        return false;
+    }
+}
+
+/// Of an exception of its own, not of what is nested in it.
+error_record describe_one() {
+    error_record error;
+    error.type = name_of_current_exception();
+    error.message = message_of_current();
+    if (const auto* stack = trace::stack_of(std::current_exception()))
+        error.frames = trace::locate(*stack);
+    describe_code(error);
+    if (const auto* type = find_error_type(error.type))
+        try {
+            detail::error_record_access::value(error) = type->save();
+        } catch (...) {
+            // The code of whoever taught the type has failed: it comes without its own type.
+        }
+    return error;
+}
+
+void describe_nested(error_record& error);
+
+/// What is nested in the exception in hand; null: nothing.
+std::exception_ptr nested_in_current() {
+    try {
+        throw;
+    } catch (const std::nested_exception& e) {
+        return e.nested_ptr();
+    } catch (...) {
+        return nullptr;
+    }
+}
+
+void describe_nested(error_record& error) {
+    if (describe_own_group(error) || error.nested.size() >= most_nested)
+        return;
+    const auto nested = nested_in_current();
+    if (!nested)
+        return;
+    try {
+        std::rethrow_exception(nested);
+    } catch (...) {
+        error.nested.push_back(describe_one());
+        describe_nested(error);
+    }
+}
+
 }  // namespace
+
+std::string name_of_current_exception() {
+    const std::type_info* type = abi::__cxa_current_exception_type();  // null: not thrown by C++
+    if (type == nullptr)
+        return "unknown";
+    std::string name = detail::type_name(*type);
+    constexpr std::string_view wrapper = "std::_Nested_exception<";
+    while (name.starts_with(wrapper) && name.ends_with('>'))
+        name = name.substr(wrapper.size(), name.size() - wrapper.size() - 1);
+    if (name == "cohort::detail::raised_with_cause")
+        return "cohort::process_raised_exception";
+    return name;
+}
 
 error_record describe_current_exception() noexcept {
     error_record error;
     try {
-        const std::type_info* type =
-            abi::__cxa_current_exception_type();  // null: not thrown by C++
-        error.type = type == nullptr ? "unknown" : detail::type_name(*type);
-        error.message = message_of_current();
+        error = describe_one();
         error.trace = error.type + ": " + error.message;
+        error.timestamp = std::chrono::system_clock::now();
+        describe_nested(error);
+        if (error.nested.size() > most_nested)
+            error.nested.resize(most_nested);
     } catch (...) {
-        error.trace.clear();  // no memory for all of it; the reader makes up a trace
+        // No memory for all of it; the reader makes up a trace.
     }
     return error;
 }

@@ -9,6 +9,7 @@
 #include <csignal>
 #include <pthread.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 namespace cohort::worker {
 namespace {
@@ -44,11 +45,16 @@ error_record not_written(const detail::function_result& result, std::error_code 
 
 }  // namespace
 
-std::error_code report::write(std::span<const std::byte> bytes, std::uint64_t offset) noexcept {
+report::report(const mark& control) noexcept : control_(control), owner_(::getpid()) {}
+
+bool report::is_there() const noexcept {
     struct stat status {};
-    if (::fstat(control_.fd, &status) != 0 || status.st_ino != control_.inode) {
+    return ::fstat(control_.fd, &status) == 0 && status.st_ino == control_.inode;
+}
+
+std::error_code report::write(std::span<const std::byte> bytes, std::uint64_t offset) noexcept {
+    if (!is_there())
         return std::make_error_code(std::errc::bad_file_descriptor);
-    }
     return sys::write_at(control_.fd, bytes, static_cast<off_t>(offset));
 }
 
@@ -57,8 +63,20 @@ void report::entered() noexcept {
     (void)write(std::as_bytes(std::span(&progress_, 1)), record::progress_offset);
 }
 
+report::teller report::claim() noexcept {
+    if (::getpid() != owner_)
+        return teller::nobody;
+    return claimed_.test_and_set() ? teller::other : teller::me;
+}
+
+int report::crash_file() const noexcept { return is_there() ? control_.fd : -1; }
+
+void report::crashed(std::uint64_t payload_length) noexcept {
+    finish(record::payload_kind::crashed, 0, payload_length);
+}
+
 void report::finish(record::payload_kind kind, std::size_t type_length,
-                    std::size_t payload_length) noexcept {
+                    std::uint64_t payload_length) noexcept {
     progress_.finished_at = now_in_nanoseconds();
     progress_.kind = kind;
     progress_.type_length = static_cast<std::uint32_t>(type_length);
@@ -80,7 +98,7 @@ bool report::returned(const detail::function_result& result) noexcept {
     return true;
 }
 
-void report::raised(const error_record& error) noexcept {
+void report::raised(const error_record& error, record::payload_kind kind) noexcept {
     block_size_limit_signal();
     std::string json = record::write_error(error);
     if (write(bytes_of(json), record::payload_offset)) {
@@ -89,7 +107,7 @@ void report::raised(const error_record& error) noexcept {
         if (write(bytes_of(json), record::payload_offset))
             json.clear();
     }
-    finish(record::payload_kind::raised, 0, json.size());
+    finish(kind, 0, json.size());
 }
 
 }  // namespace cohort::worker

@@ -5,9 +5,11 @@
 #include "worker/mark.hpp"
 
 #include <cohort/detail/registration.hpp>
-#include <cohort/outcome.hpp>
+#include <cohort/error_record.hpp>
 
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <system_error>
 
@@ -19,25 +21,40 @@ namespace cohort::worker {
 /// whole is written shorter, and a control file that the program has closed is left alone.
 class report {
 public:
-    explicit report(const mark& control) noexcept : control_(control) {}
+    explicit report(const mark& control) noexcept;
 
     void entered() noexcept;
+    /// Who is to tell the end: whoever asks first. Async-signal-safe.
+    enum class teller {
+        me,
+        other,   // it has been, or is being told
+        nobody,  // this is a forked copy of the worker, which is not asked
+    };
+    teller claim() noexcept;
+
+    // For the one that has claimed it:
+
     /// @return false: the result could not be written, and a record of that was written in its
     /// place
     bool returned(const detail::function_result& result) noexcept;
-    void raised(const error_record& error) noexcept;
+    /// @param kind  raised or terminated
+    void raised(const error_record& error,
+                record::payload_kind kind = record::payload_kind::raised) noexcept;
+    /// Where the signal handler writes the payload; -1: nowhere. Async-signal-safe.
+    int crash_file() const noexcept;
+    /// So much of the payload is written. Async-signal-safe.
+    void crashed(std::uint64_t payload_length) noexcept;
 
 private:
+    bool is_there() const noexcept;
     std::error_code write(std::span<const std::byte> bytes, std::uint64_t offset) noexcept;
     void finish(record::payload_kind kind, std::size_t type_length,
-                std::size_t payload_length) noexcept;
+                std::uint64_t payload_length) noexcept;
 
     mark control_;
+    const pid_t owner_;
+    std::atomic_flag claimed_;
     record::control_progress progress_;
 };
-
-/// The exception that is being handled. Call it in a catch block. noexcept: what does not fit into
-/// memory is shortened or left out.
-error_record describe_current_exception() noexcept;
 
 }  // namespace cohort::worker

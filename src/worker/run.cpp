@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "worker/run.hpp"
 
+#include "trace/throws.hpp"
+#include "worker/context.hpp"
+#include "worker/exception.hpp"
+#include "worker/last_words.hpp"
 #include "worker/report.hpp"
 
 #include <cstdlib>
@@ -8,17 +12,35 @@
 #include <cxxabi.h>
 
 namespace cohort::worker {
+namespace {
+
+/// @return whether this thread tells the end. One that crashes or calls std::terminate at the same
+/// time may have come first: then it ends the process.
+bool tells_end(report& progress) noexcept {
+    const auto who = progress.claim();
+    if (who == report::teller::other)
+        wait_for_the_end();
+    return who == report::teller::me;
+}
+
+}  // namespace
 
 void run(const mark& control, const std::function<detail::function_result()>& body) {
-    report progress(control);
+    auto& progress = *new report(control);  // handlers and other threads have it to the very end
+    trace::begin_to_note_throws();
+    report_terminate(progress);
+    if (current_order()->crash_record != 0)
+        report_crashes(progress);
     progress.entered();
     bool good = false;
     try {
-        good = progress.returned(body());
+        const auto result = body();
+        good = !tells_end(progress) || progress.returned(result);
     } catch (abi::__forced_unwind&) {
         throw;  // pthread_exit in the function: the process lives on as long as its other threads
     } catch (...) {
-        progress.raised(describe_current_exception());
+        if (tells_end(progress))
+            progress.raised(describe_current_exception());
     }
     std::exit(good ? 0 : 1);
 }

@@ -70,6 +70,7 @@ struct group_settings {
     int nprocs = 1;
     cohort::start_method method = start_method::spawn;
     bool daemon = false;
+    bool crash_record = true;
     std::chrono::steady_clock::duration notice_period{0};
     int stop_signal = SIGTERM;
     std::chrono::steady_clock::duration grace_period = std::chrono::seconds(30);

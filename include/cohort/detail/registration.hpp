@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 namespace cohort::detail {
@@ -19,6 +20,35 @@ struct function_result {
 /// Decodes the arguments, calls the function with the index in front, encodes what it returns.
 /// Lets every exception out.
 using invoke_function = function_result (*)(int index, std::span<const std::byte> arguments);
+
+/// Where a worker's own code begins on its thread: for its traces, what lies beyond the caller of the
+/// constructor is the library and main.
+class outermost_frame {
+public:
+    COHORT_API outermost_frame() noexcept;
+    COHORT_API ~outermost_frame();  // after the call, which so is no tail call
+    outermost_frame(const outermost_frame&) = delete;
+    outermost_frame& operator=(const outermost_frame&) = delete;
+};
+
+template <class Callable, class... Args>
+decltype(auto) run_callable(Callable& call, Args&... args) {
+    return call(args...);
+}
+
+/// The outermost call of a worker's own code. By way of a variable, so that the function is not
+/// merged with this one, which its traces leave out.
+template <class Function, class... Args>
+[[gnu::noinline]] decltype(auto) outermost_call(Function& fn, Args&... args) {
+    const outermost_frame here;
+    if constexpr (std::is_pointer_v<Function>) {
+        Function volatile target = fn;
+        return target(args...);
+    } else {
+        decltype(&run_callable<Function, Args...>) volatile target = &run_callable;
+        return target(fn, args...);
+    }
+}
 
 /// One function that workers of this program can run. Lives in static storage of the module that
 /// names it; its place there (module, offset) is the function's key, the same in parent and worker.

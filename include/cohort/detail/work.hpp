@@ -30,7 +30,7 @@ void fill_plan(spawn_plan& plan, closure_work<Callable> work) {
     require_fork(plan.settings);
     auto kept = std::make_shared<Callable>(std::move(work).callable());
     plan.call = [kept](int index) {
-        return encoded_result<result>([&] { return (*kept)(index); });
+        return encoded_result<result>([&] { return outermost_call(*kept, index); });
     };
 }
 

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "trace/names.hpp"
+
+#include "sys/modules.hpp"
+#include "values/demangle.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <optional>
+#include <string_view>
+
+#include <dlfcn.h>
+#include <link.h>
+
+#ifdef COHORT_HAS_BACKTRACE
+#include <backtrace.h>
+#endif
+
+namespace cohort::trace {
+namespace {
+
+/// The bytes of a build-id in hexadecimal; empty for anything else.
+std::vector<std::byte> build_id_of(std::string_view text) {
+    const auto digit = [](char c) {
+        return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+    };
+    std::vector<std::byte> bytes;
+    for (; text.size() >= 2; text.remove_prefix(2)) {
+        const int high = digit(text[0]);
+        const int low = digit(text[1]);
+        if (high < 0 || low < 0)
+            return {};
+        bytes.push_back(static_cast<std::byte>(high * 16 + low));
+    }
+    return bytes;
+}
+
+/// Where the call is in this process.
+std::optional<std::uintptr_t> address_of(const stack_frame& frame) {
+    sys::module here;
+    if (!sys::find_module(build_id_of(frame.build_id), here))
+        return std::nullopt;
+    const auto address = here.base + static_cast<std::uintptr_t>(frame.offset);
+    sys::module there;
+    if (!sys::find_module(address, there) || there.base != here.base)
+        return std::nullopt;  // an offset from a file, beyond the module's end
+    return address;
+}
+
+std::string readable(const char* function) {
+    return function == nullptr ? std::string() : values::demangle(function);
+}
+
+#ifdef COHORT_HAS_BACKTRACE
+
+void ignore(void*, const char*, int) {}
+
+/// The calls at one address: the innermost first, the others have it inlined.
+struct calls {
+    std::vector<stack_frame> found;
+    stack_frame raw;
+
+    static int add(void* data, std::uintptr_t, const char* file, int line, const char* function) {
+        auto& all = *static_cast<calls*>(data);
+        if (file == nullptr && function == nullptr)
+            return 0;
+        auto frame = all.raw;
+        frame.function = readable(function);
+        frame.file = file == nullptr ? "" : file;
+        frame.line = file == nullptr ? 0 : line;
+        all.found.push_back(std::move(frame));
+        return 0;
+    }
+};
+
+void take_symbol(void* data, std::uintptr_t, const char* symbol, std::uintptr_t, std::uintptr_t) {
+    static_cast<stack_frame*>(data)->function = readable(symbol);
+}
+
+#endif
+
+/// By the dynamic symbols alone, which a stripped module has too.
+void name_by_loader(stack_frame& frame, std::uintptr_t address) {
+    Dl_info info;
+    if (frame.function.empty() && dladdr(reinterpret_cast<void*>(address), &info) != 0)
+        frame.function = readable(info.dli_sname);
+}
+
+/// How a throw comes to be, in place of who throws.
+bool is_plumbing_above(const stack_frame& frame) {
+    constexpr std::array<std::string_view, 3> throws{"__cxa_throw", "__wrap___cxa_throw",
+                                                     "__interceptor___cxa_throw"};
+    return std::ranges::find(throws, frame.function) != throws.end();
+}
+
+/// How a worker's function comes to be called.
+bool is_plumbing_below(const stack_frame& frame) {
+    return frame.function.find("cohort::detail::run_callable<") != std::string::npos;
+}
+
+}  // namespace
+
+#ifdef COHORT_HAS_BACKTRACE
+
+/// libbacktrace sees the modules that are loaded when it begins: after dlopen(3) it begins anew.
+backtrace_state* names::state() {
+    unsigned long long loads = 0;
+    dl_iterate_phdr(
+        [](dl_phdr_info* info, std::size_t, void* data) {
+            *static_cast<unsigned long long*>(data) = info->dlpi_adds;
+            return 1;
+        },
+        &loads);
+    constexpr int most = 16;  // each holds the debug information
+    if (state_ == nullptr || (loads != loads_ && made_ < most)) {
+        state_ = backtrace_create_state(nullptr, 0, &ignore, nullptr);
+        loads_ = loads;
+        ++made_;
+    }
+    return state_;
+}
+
+/// Outermost first.
+std::vector<stack_frame> names::all_at(const stack_frame& frame, std::uintptr_t address) {
+    calls at{{}, frame};
+    backtrace_pcinfo(state(), address, &calls::add, &ignore, &at);
+    if (at.found.empty())
+        at.found.push_back(frame);
+    // Debug information may lack the name that the symbol table has.
+    if (at.found.back().function.empty())
+        backtrace_syminfo(state(), address, &take_symbol, &ignore, &at.found.back());
+    for (std::size_t i = 0; i + 1 < at.found.size(); ++i)
+        at.found[i].inlined = true;
+    std::ranges::reverse(at.found);
+    return std::move(at.found);
+}
+
+#else
+
+std::vector<stack_frame> names::all_at(const stack_frame& frame, std::uintptr_t) { return {frame}; }
+
+#endif
+
+void names::give_to(std::vector<stack_frame>& frames) {
+    std::vector<stack_frame> result;
+    for (auto& frame : frames) {
+        const auto address = frame.function.empty() ? address_of(frame) : std::nullopt;
+        if (!address) {
+            result.push_back(std::move(frame));
+            continue;
+        }
+        auto all = all_at(frame, *address);
+        name_by_loader(all.front(), *address);
+        std::ranges::move(all, std::back_inserter(result));
+    }
+    while (!result.empty() && is_plumbing_above(result.back()))
+        result.pop_back();
+    const auto first =
+        std::ranges::find_if_not(result, [](const auto& f) { return is_plumbing_below(f); });
+    if (first != result.end())
+        result.erase(result.begin(), first);
+    frames = std::move(result);
+}
+
+}  // namespace cohort::trace

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include "trace/stack.hpp"
+
+#include <array>
+#include <climits>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include <sys/types.h>
+
+namespace cohort::trace {
+
+/// Writes JSON from within a signal handler: no memory, no lock, no call but write(2).
+class raw_json {
+public:
+    /// @param offset  in the file from which on it is written; negative: at its end, or a pipe
+    raw_json(int fd, off_t offset) noexcept : fd_(fd), offset_(offset) {}
+
+    /// As it stands.
+    raw_json& text(std::string_view literal) noexcept;
+    raw_json& number(std::integral auto value) noexcept {
+        return digits(value < 0, static_cast<std::uint64_t>(value));
+    }
+    /// In quotation marks, with escapes.
+    raw_json& quoted(std::string_view value) noexcept;
+    /// An array of where each call lies, newest first. Each that is complete is written at once.
+    raw_json& frames(std::span<const std::uintptr_t> calls) noexcept;
+    /// Hands over what it holds. What can't be written is lost.
+    void flush() noexcept;
+    /// Of all that was written, in bytes.
+    std::uint64_t length() const noexcept { return length_; }
+
+private:
+    void put(char c) noexcept;
+    raw_json& digits(bool negative, std::uint64_t value) noexcept;
+    void module_of(std::uintptr_t call) noexcept;
+
+    int fd_;
+    off_t offset_;
+    std::uint64_t length_ = 0;
+    std::size_t held_ = 0;
+    std::array<char, 1024> buffer_{};
+    std::array<char, PATH_MAX> program_{};  // its path, once it was asked for
+    std::string_view program_path_;
+};
+
+}  // namespace cohort::trace

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "trace/stack.hpp"
+
+#include "sys/modules.hpp"
+
+#include <cohort/detail/registration.hpp>
+
+#include <algorithm>
+#include <climits>
+#include <string>
+
+#include <unistd.h>
+#include <unwind.h>
+
+namespace cohort {
+namespace {
+
+// Where the stack of a worker's own code ends, on the thread on which its function runs. In the
+// thread's static block: a signal handler must not be the first to ask for it.
+[[gnu::tls_model("initial-exec")]] constinit thread_local std::uintptr_t end_of_own_stack = 0;
+
+}  // namespace
+
+// The caller's frame begins where this one ends, and so do those of all that it calls.
+[[gnu::noinline]] detail::outermost_frame::outermost_frame() noexcept {
+    end_of_own_stack = reinterpret_cast<std::uintptr_t>(__builtin_dwarf_cfa());
+}
+
+detail::outermost_frame::~outermost_frame() { end_of_own_stack = 0; }
+
+namespace trace {
+namespace {
+
+struct walk {
+    raw_stack& into;
+    std::uintptr_t from;
+    bool begun;
+};
+
+_Unwind_Reason_Code step(_Unwind_Context* at, void* data) {
+    auto& w = *static_cast<walk*>(data);
+    int is_exact = 0;
+    const std::uintptr_t ip = _Unwind_GetIPInfo(at, &is_exact);
+    if (ip == 0)
+        return _URC_END_OF_STACK;
+    w.begun = w.begun || ip == w.from;
+    if (!w.begun)
+        return _URC_NO_REASON;
+    // At a frame, this is where its callee's ends.
+    if (end_of_own_stack != 0 && _Unwind_GetCFA(at) >= end_of_own_stack)
+        return _URC_END_OF_STACK;
+    // A return address may belong to the line after the call already.
+    w.into.add(is_exact != 0 ? ip : ip - 1);
+    return w.into.full() ? _URC_END_OF_STACK : _URC_NO_REASON;
+}
+
+std::string hexadecimal(std::span<const std::byte> bytes) {
+    constexpr char digits[] = "0123456789abcdef";
+    std::string text;
+    for (const std::byte b : bytes) {
+        text += digits[std::to_integer<unsigned>(b) >> 4];
+        text += digits[std::to_integer<unsigned>(b) & 0xF];
+    }
+    return text;
+}
+
+}  // namespace
+
+void capture(raw_stack& into, const void* from) noexcept {
+    into.clear();
+    walk w{into, reinterpret_cast<std::uintptr_t>(from), from == nullptr};
+    _Unwind_Backtrace(&step, &w);
+    if (w.begun)
+        return;
+    w.begun = true;
+    _Unwind_Backtrace(&step, &w);
+}
+
+std::vector<stack_frame> locate(const raw_stack& stack) {
+    std::vector<stack_frame> frames;
+    for (const std::uintptr_t call : stack.calls()) {
+        auto& frame = frames.emplace_back();
+        sys::module at;
+        frame.offset = call;
+        if (!sys::find_module(call, at))
+            continue;
+        frame.offset = call - at.base;
+        frame.build_id = hexadecimal(at.build_id);
+        frame.module = at.path;
+        if (frame.module.empty()) {
+            std::array<char, PATH_MAX> buffer;
+            const auto path = program_path(buffer);
+            frame.module.assign(path.begin(), path.end());
+        }
+    }
+    std::ranges::reverse(frames);
+    return frames;
+}
+
+std::span<const char> program_path(std::span<char> buffer) noexcept {
+    const ssize_t length = ::readlink("/proc/self/exe", buffer.data(), buffer.size());
+    return buffer.first(length > 0 ? static_cast<std::size_t>(length) : 0);
+}
+
+}  // namespace trace
+}  // namespace cohort

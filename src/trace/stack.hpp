@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <cohort/error_record.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace cohort::trace {
+
+/// The calls of a thread, newest first: addresses within the instructions that call.
+class raw_stack {
+public:
+    static constexpr std::size_t limit = 128;  // of a deeper one the newest calls are kept
+
+    std::span<const std::uintptr_t> calls() const noexcept { return {calls_.data(), count_}; }
+    bool full() const noexcept { return count_ == limit; }
+    void add(std::uintptr_t call) noexcept {
+        if (!full())
+            calls_[count_++] = call;
+    }
+    void clear() noexcept { count_ = 0; }
+
+private:
+    std::size_t count_ = 0;
+    std::array<std::uintptr_t, limit> calls_{};
+};
+
+/// Captures this thread's stack down to the worker's outermost call (below it are the library and
+/// main). Async-signal-safe where find_module() is. About 50 ns a call.
+/// @param from  the return address of the newest call to be kept; null, or not met: all are kept
+/// @par Source  _Unwind_Backtrace of the Itanium C++ ABI
+void capture(raw_stack& into, const void* from) noexcept;
+
+/// Where each call lies, newest call last: module, offset and build-id, no names yet.
+std::vector<stack_frame> locate(const raw_stack& stack);
+
+/// The path of the program of this process. Async-signal-safe.
+/// @return within `buffer`; empty: no /proc here
+std::span<const char> program_path(std::span<char> buffer) noexcept;
+
+}  // namespace cohort::trace

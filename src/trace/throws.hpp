@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include "trace/stack.hpp"
+
+#include <exception>
+
+namespace cohort::trace {
+
+/// From now on each throw of this process notes its stack, until its exception is destroyed: some
+/// microseconds a throw. For workers; where it is not called, a throw costs one load more. What the
+/// linker must do for it: README, "Traces".
+/// @par Source  __cxa_throw of the Itanium C++ ABI, which this library stands in for
+void begin_to_note_throws() noexcept;
+
+/// The stack of the throw of this exception; null when it was not noted: made by
+/// std::make_exception_ptr, or too many are alive. Valid while the exception is.
+const raw_stack* stack_of(const std::exception_ptr& exception) noexcept;
+
+}  // namespace cohort::trace

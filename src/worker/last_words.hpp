@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include "worker/report.hpp"
+
+namespace cohort::worker {
+
+/// std::terminate is told in the report, with the exception that led to it and its stack; then
+/// whatever handler the program had set runs. For the rest of the process.
+void report_terminate(report& to) noexcept;
+
+/// SIGSEGV, SIGBUS, SIGILL, SIGFPE and SIGABRT are told in the report, with the stack; then the
+/// signal ends the worker, as it would have. Only those whose action is the default: a sanitizer's
+/// handlers, and the program's, stay. The handler has a stack of its own on the calling thread,
+/// unless that has one. For the rest of the process.
+void report_crashes(report& to) noexcept;
+
+/// Which thread of the process is the first to do what ends it.
+class first_thread {
+public:
+    /// @return whether this one is. Does not return if another one is. Async-signal-safe.
+    bool is_this() noexcept;
+    /// For a forked copy.
+    void forget() noexcept { first_.store(0); }
+
+private:
+    std::atomic<pid_t> first_ = 0;
+};
+
+/// Waits for another thread to end the process.
+[[noreturn]] void wait_for_the_end() noexcept;
+
+}  // namespace cohort::worker

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "trace/stack.hpp"
+#include "worker/exception.hpp"
+#include "worker/last_words.hpp"
+
+#include <cstdlib>
+#include <exception>
+
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace cohort::worker {
+namespace {
+
+constinit first_thread terminating;
+constinit report* current = nullptr;
+constinit std::terminate_handler previous = nullptr;
+
+error_record describe(const void* from) noexcept {
+    if (std::current_exception()) {
+        try {
+            throw;
+        } catch (...) {
+            return describe_current_exception();
+        }
+    }
+    error_record error;
+    try {
+        error.type = "std::terminate";
+        error.message = "called without an exception: a joinable std::thread was destroyed, a pure "
+                        "virtual function was called, or the like";
+        error.trace = error.type + ": " + error.message;
+        trace::raw_stack stack;
+        trace::capture(stack, from);
+        error.frames = trace::locate(stack);
+    } catch (...) {
+        // No memory for all of it.
+    }
+    return error;
+}
+
+[[noreturn]] void on_terminate() {
+    if (terminating.is_this() && current->claim() == report::teller::me) {
+        // Without an exception the record says itself what has happened.
+        const bool caught = std::current_exception() != nullptr;
+        current->raised(describe(__builtin_return_address(0)),
+                        caught ? record::payload_kind::terminated : record::payload_kind::raised);
+    }
+    if (previous != nullptr)
+        previous();
+    std::abort();
+}
+
+}  // namespace
+
+void wait_for_the_end() noexcept {
+    for (;;)
+        ::pause();
+}
+
+bool first_thread::is_this() noexcept {
+    const auto self = static_cast<pid_t>(::syscall(SYS_gettid));
+    pid_t nobody = 0;
+    if (first_.compare_exchange_strong(nobody, self))
+        return true;
+    if (nobody != self)
+        wait_for_the_end();
+    return false;  // what it does has ended in the same way
+}
+
+void report_terminate(report& to) noexcept {
+    terminating.forget();
+    current = &to;
+    const auto before = std::set_terminate(&on_terminate);
+    if (before != &on_terminate)
+        previous = before;
+}
+
+}  // namespace cohort::worker
