@@ -115,6 +115,14 @@ public:
     /// @par Source  faulthandler.enable (torch's @record); differs: told to the parent
     options& crash_record(bool on);
 
+    /// Whether workers are asked where they are before the stop signal, be it because of a stop, a
+    /// deadline or the failure of another: `outcome::at_stop`. Of a worker function the stacks of
+    /// its threads, which a handler of the signal SIGRTMAX captures (so system calls are
+    /// interrupted); of a command, and of a function that does not answer within half a second, the
+    /// state, wait channel and name of what runs. The stop signal waits that long. Default false.
+    /// @par Source  faulthandler.dump_traceback(all_threads=True) (Python), proc(5)
+    options& stack_on_stop(bool on);
+
     /// The same in every setting. @par Thread safety  as an int.
     friend bool operator==(const options&, const options&) = default;
 

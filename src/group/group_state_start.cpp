@@ -75,7 +75,8 @@ void group_state::add_worker(group_room::start_report report) {
     auto worker = std::make_shared<group_room::worker_process>(
         home_,
         group_room::worker_process::birth{index, report.pid, std::move(report.pidfd),
-                                          std::move(report.record), report.started},
+                                          std::move(report.record), std::move(report.stacks),
+                                          report.started},
         settings_, kind_);
     workers_.emplace(index, worker);
     worker->await_end([self = shared_from_this()](group_room::worker_end end) {

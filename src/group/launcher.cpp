@@ -99,9 +99,11 @@ start::guard_word launcher::guard_word(const detail::group_settings& s, start::g
 std::optional<start_failure> launcher::check_limit() const {
     if (size() == 1)
         return std::nullopt;  // what is missing is noticed before its only worker exists
-    // A record and a pidfd for each worker, the arguments, the bell, and the book.
-    const auto needed =
-        2 * static_cast<std::uint64_t>(size()) + runs_function() + is_copy() + uses_server();
+    // A record and a pidfd for each worker, and the pipe of its stacks; the arguments, the bell,
+    // and the book.
+    const bool asks = plan_.settings.stack_on_stop && plan_.calls_function();
+    const auto needed = (asks ? 4 : 2) * static_cast<std::uint64_t>(size()) + runs_function() +
+                        is_copy() + uses_server();
     const auto limit = sys::descriptor_limit();
     const auto open = sys::open_descriptors();
     if (!open || *open + needed <= limit)
@@ -143,9 +145,14 @@ std::optional<start_failure> launcher::make_arguments() {
 std::optional<start_failure> launcher::make_record(int index) {
     std::error_code error;
     records_.push_back(sys::make_memfd("cohort-record", error));
-    if (!error)
-        return std::nullopt;
-    return failure(error.value(), "memfd_create for the record", index, start::stage::memory_file);
+    if (error)
+        return failure(error.value(), "memfd_create for the record", index,
+                       start::stage::memory_file);
+    if (plan_.settings.stack_on_stop && plan_.calls_function())
+        stacks_.push_back(sys::make_pipe(error));
+    if (error)
+        return failure(error.value(), "pipe2 for the stacks", index, start::stage::memory_file);
+    return std::nullopt;
 }
 
 launcher::site launcher::make_site(const detail::program* program) const {
@@ -164,12 +171,23 @@ launcher::site launcher::make_site(const detail::program* program) const {
         at.arguments_number = free_number(at.where, at.record_number + 1);
     if (is_copy())
         at.bell_number = free_number(at.where, std::max(at.record_number, at.arguments_number) + 1);
+    if (!stacks_.empty())
+        at.stacks_number = free_number(
+            at.where, std::max({at.record_number, at.arguments_number, at.bell_number}) + 1);
     return at;
 }
 
 start_report launcher::start(int index, start_slots& slots) {
-    if (uses_server())
-        return start_by_server(index, slots);
+    auto report = uses_server() ? start_by_server(index, slots) : start_here(index, slots);
+    if (!report.failure && !stacks_.empty()) {
+        auto& stacks = stacks_[static_cast<std::size_t>(index)];
+        stacks.write.reset();  // the worker's alone
+        report.stacks = std::move(stacks.read);
+    }
+    return report;
+}
+
+start_report launcher::start_here(int index, start_slots& slots) {
     start_report report;
     report.index = index;
     std::optional<site> own_site;
@@ -207,7 +225,7 @@ std::optional<start_failure> launcher::describe(worker_order& into, const site& 
             return failure(error.value(), "write of the order", index, start::stage::memory_file);
     }
     describe_texts(into, at, index);
-    describe_descriptors(into.order, at, record);
+    describe_descriptors(into.order, at, index, record);
     return std::nullopt;
 }
 
@@ -218,6 +236,7 @@ record::control_order launcher::order_of(int index, const site& at) const {
                                     s.stop_signal, s.grace_period);
     order.daemonic = s.daemon;
     order.crash_record = s.crash_record;
+    order.stacks_fd = at.stacks_number;
     return order;
 }
 
@@ -251,7 +270,8 @@ void launcher::describe_texts(worker_order& into, const site& at, int index) con
         order.candidates.push_back(path.c_str());
 }
 
-void launcher::describe_descriptors(start::exec_order& order, const site& at, int record) {
+void launcher::describe_descriptors(start::exec_order& order, const site& at, int index,
+                                    int record) {
     const auto& s = plan_.settings;
     order.directory_fd = caller_.directory ? caller_.directory.get() : -1;
     if (at.where.working_directory)
@@ -276,6 +296,9 @@ void launcher::describe_descriptors(start::exec_order& order, const site& at, in
         order.descriptors.push_back({at.arguments_number, arguments_.get(), nullptr, 0, true});
     if (at.bell_number >= 0)
         order.descriptors.push_back({at.bell_number, bell_.get(), nullptr, 0});
+    if (at.stacks_number >= 0)
+        order.descriptors.push_back(
+            {at.stacks_number, stacks_[static_cast<std::size_t>(index)].write.get(), nullptr, 0});
     if (uses_server())
         describe_inherited(order, at);
     order.affinity = caller_.affinity.empty() ? nullptr : caller_.affinity.data();

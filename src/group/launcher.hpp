@@ -7,6 +7,7 @@
 #include "start/fork_server.hpp"
 #include "start/guardian.hpp"
 #include "start/leaves.hpp"
+#include "sys/descriptors.hpp"
 #include "sys/unique_fd.hpp"
 
 #include <cohort/detail/engine.hpp>
@@ -36,6 +37,7 @@ struct start_report {
     pid_t pid = 0;
     sys::unique_fd pidfd;
     sys::unique_fd record;
+    sys::unique_fd stacks;  // what the worker writes there can be read from it
     std::chrono::steady_clock::time_point started;
     std::optional<start_failure> failure;
     std::shared_ptr<start::leaf> leaf;     // of the group, with each report
@@ -81,7 +83,8 @@ private:
         std::vector<std::string> candidates;
         int record_number = -1;     // the worker's descriptor of its record ...
         int arguments_number = -1;  // ... of its function's arguments ...
-        int bell_number = -1;       // ... and of what a copy rings
+        int bell_number = -1;       // ... of what a copy rings ...
+        int stacks_number = -1;     // ... and of where it writes its stacks
     };
     /// The strings that exist for one worker only, while it is being started.
     struct strings {
@@ -122,11 +125,12 @@ private:
     record::control_order order_of(int index, const site& at) const;
     std::optional<start_failure> describe(worker_order& into, const site& at, int index);
     void describe_texts(worker_order& into, const site& at, int index) const;
-    void describe_descriptors(start::exec_order& order, const site& at, int record);
+    void describe_descriptors(start::exec_order& order, const site& at, int index, int record);
     void describe_inherited(start::exec_order& order, const site& at) const;
 
     start::exec_result start_by_fork(const worker_order& worker, const site& at, int index,
                                      int record, start_slots& slots);
+    start_report start_here(int index, start_slots& slots);
     start_report start_by_server(int index, start_slots& slots);
     std::optional<start_failure> ask_for(int index, start_slots& slots);
     std::optional<start_failure> see_to_server(start_slots& slots);
@@ -141,6 +145,7 @@ private:
     start::guard_order guard_of_leaf_;
     start::guard_order guard_;  // of each worker
     std::vector<sys::unique_fd> records_;
+    std::vector<sys::pipe_ends> stacks_;  // of each worker, if they are asked for
     sys::unique_fd arguments_;
     sys::unique_fd bell_;  // of workers that are copies
     sys::unique_fd book_;  // the orders that the fork server is asked to fulfil

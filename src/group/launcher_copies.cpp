@@ -149,7 +149,7 @@ void launcher::finish_copy(start_report& report, start::exec_result made, start_
     if (made.failed == start::stage::none)
         return;
     start::exec_order order;  // anew, for the words
-    describe_descriptors(order, *shared_site_, report.record.get());
+    describe_descriptors(order, *shared_site_, report.index, report.record.get());
     report.failure = failure_of(made, order, *shared_site_, report.index);
 }
 

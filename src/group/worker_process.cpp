@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "group/worker_process.hpp"
 
+#include "group/activities.hpp"
+#include "record/control.hpp"
 #include "sys/pidfd.hpp"
 #include "sys/tiers.hpp"
+#include "worker/stacks.hpp"
 
 #include <csignal>
 #include <system_error>
@@ -36,7 +39,10 @@ worker_process::worker_process(engine::host& home, birth b,
                                std::shared_ptr<const detail::group_settings> settings,
                                record_kind kind)
     : home_(home), settings_(std::move(settings)), kind_(kind), index_(b.index), pid_(b.pid),
-      pidfd_(std::move(b.pidfd)), record_(std::move(b.record)), started_(b.started) {}
+      pidfd_(std::move(b.pidfd)), record_(std::move(b.record)), started_(b.started) {
+    if (b.stacks)
+        stacks_ = std::make_shared<stacks_answer>(home_.loop(), std::move(b.stacks));
+}
 
 void worker_process::await_end(std::function<void(worker_end)> then) {
     then_ = std::move(then);
@@ -77,7 +83,42 @@ void worker_process::sweep() noexcept {
     engine::sweep(pidfd_.get(), pid_);
 }
 
-void worker_process::send_stop_signal(int signo) noexcept {
+void worker_process::send_stop_signal(int signo) {
+    if (!settings_->stack_on_stop)
+        return stop_now(signo);
+    if (stop_sent_ || exited_ || std::exchange(asking_, true))
+        return;
+    auto seen = std::make_shared<std::vector<activity>>();
+    home_.long_work().run(
+        [seen, pid = pid_, kind = kind_] {
+            *seen = kind == record_kind::control_file ? threads_of(pid) : processes_of_group(pid);
+        },
+        [self = shared_from_this(), seen, signo] {
+            if (self->exited_)
+                return;  // the number may have been given away
+            self->at_stop_ = std::move(*seen);
+            self->ask_for_stacks(signo);
+        });
+}
+
+/// A worker that is not far enough to answer would die of the question.
+bool worker_process::has_entered() const noexcept {
+    std::int64_t entered_at = 0;
+    return pread(record_.get(), &entered_at, sizeof entered_at, record::progress_offset) ==
+               sizeof entered_at &&
+           entered_at != 0;
+}
+
+void worker_process::ask_for_stacks(int signo) {
+    if (!stacks_ || !has_entered() || sys::send_signal(pidfd_.get(), worker::stacks_signal()))
+        return stop_now(signo);
+    stacks_->await([self = shared_from_this(), signo](std::vector<activity> told) {
+        add_frames(self->at_stop_, std::move(told));
+        self->stop_now(signo);
+    });
+}
+
+void worker_process::stop_now(int signo) noexcept {
     if (stop_sent_ || exited_)
         return;
     stop_sent_ = std::chrono::steady_clock::now();
@@ -147,6 +188,7 @@ worker_end worker_process::judge(const engine::reaped& end, record_contents cont
     o.usage = to_usage(end.usage);
     o.error = std::move(contents.error);
     o.crash = std::move(contents.crash);
+    o.at_stop = at_stop_;
     detail::outcome_access::success(o) = result.verdict.success;
     detail::outcome_access::is_command(o) = kind_ == record_kind::error_file;
     detail::outcome_access::note(o) = result.verdict.note;

@@ -3,6 +3,7 @@
 
 #include "engine/host.hpp"
 #include "group/record_reader.hpp"
+#include "group/stacks_answer.hpp"
 #include "lifecycle/verdict.hpp"
 #include "sys/unique_fd.hpp"
 
@@ -12,6 +13,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include <sys/types.h>
 
@@ -31,6 +33,7 @@ public:
         pid_t pid;
         sys::unique_fd pidfd;
         sys::unique_fd record;
+        sys::unique_fd stacks;  // where a function writes them when it is asked; may be empty
         lifecycle::time_point started;
     };
     worker_process(engine::host& home, birth b,
@@ -46,8 +49,9 @@ public:
     /// To the worker and its process group, as well as this host can. A worker that has ended is
     /// never signalled.
     void signal(int signo) noexcept;
-    /// The stop signal, then SIGCONT: a stopped process would not notice before. Once.
-    void send_stop_signal(int signo) noexcept;
+    /// The stop signal, then SIGCONT: a stopped process would not notice before. Once. With
+    /// stack_on_stop, when it has told where it is.
+    void send_stop_signal(int signo);
     void send_kill() noexcept;
 
     /// Gives it up as unkillable: its end, if it comes, goes to the reaper alone.
@@ -55,6 +59,9 @@ public:
 
 private:
     void sweep() noexcept;
+    void stop_now(int signo) noexcept;
+    void ask_for_stacks(int signo);
+    bool has_entered() const noexcept;
     void ended(const engine::reaped& end);
     worker_end judge(const engine::reaped& end, record_contents contents, bool unkillable);
 
@@ -65,6 +72,9 @@ private:
     pid_t pid_;
     sys::unique_fd pidfd_;
     sys::unique_fd record_;
+    std::shared_ptr<stacks_answer> stacks_;  // of a function that can be asked
+    std::vector<activity> at_stop_;
+    bool asking_ = false;
     lifecycle::time_point started_;
     lifecycle::time_point exit_seen_;
     std::optional<lifecycle::time_point> stop_sent_;

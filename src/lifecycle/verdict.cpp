@@ -12,7 +12,7 @@ constexpr const char* after_returning = "after returning";
 constexpr const char* not_reached =
     "worker_main was not reached (exit code 0): call it first in main";
 constexpr const char* by_terminate =
-    "std::terminate was called: it left a noexcept function, a destructor or a thread";
+    "std::terminate was called: on its way was a noexcept function, a destructor, or a thread's end";
 constexpr const char* status_taken =
     "its exit status was taken by another waiter (a waitpid in this program, or SIGCHLD ignored)";
 

@@ -19,7 +19,7 @@ struct function_progress {
     std::optional<time_point> returned;  // the function returned then
     std::optional<time_point> raised;    // an exception left it then ...
     bool terminated = false;             // ... or was caught by std::terminate
-    std::optional<time_point> crashed;   // its signal handler told of a crash then
+    std::optional<time_point> crashed = {};   // its signal handler told of a crash then
 };
 
 /// All that is known about one worker that has ended.

@@ -59,4 +59,16 @@ unique_fd make_eventfd(std::error_code& error) noexcept {
     return counter;
 }
 
+pipe_ends make_pipe(std::error_code& error) noexcept {
+    int ends[2] = {-1, -1};
+    error = ::pipe2(ends, O_CLOEXEC | O_NONBLOCK) == 0
+                ? std::error_code{}
+                : std::error_code{errno, std::system_category()};
+    pipe_ends made{unique_fd(ends[0]), unique_fd(ends[1])};
+    for (unique_fd* end : {&made.read, &made.write})
+        if (!error && end->get() < 3)
+            *end = duplicate(end->get(), error);
+    return made;
+}
+
 }  // namespace cohort::sys

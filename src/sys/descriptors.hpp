@@ -25,4 +25,11 @@ namespace cohort::sys {
 /// A close-on-exec counter to wait for, numbered 3 or higher, whose read never blocks: eventfd(2).
 [[nodiscard]] unique_fd make_eventfd(std::error_code& error) noexcept;
 
+/// The ends of a pipe(2), both close-on-exec, numbered 3 or higher; neither ever blocks.
+struct pipe_ends {
+    unique_fd read;
+    unique_fd write;
+};
+[[nodiscard]] pipe_ends make_pipe(std::error_code& error) noexcept;
+
 }  // namespace cohort::sys

@@ -35,6 +35,10 @@ private:
 /// @par Source  _Unwind_Backtrace of the Itanium C++ ABI
 void capture(raw_stack& into, const void* from) noexcept;
 
+/// The same of what a signal handler has interrupted.
+/// @param context  the third argument of the handler, a ucontext_t (sigaction(2))
+void capture_interrupted(raw_stack& into, const void* context) noexcept;
+
 /// Where each call lies, newest call last: module, offset and build-id, no names yet.
 std::vector<stack_frame> locate(const raw_stack& stack);
 

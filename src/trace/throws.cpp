@@ -3,10 +3,12 @@
 
 #include <array>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 
 #include <dlfcn.h>
+#include <pthread.h>
 
 namespace {
 
@@ -27,10 +29,13 @@ constinit std::atomic<bool> noting{false};
 struct live_throw {
     std::atomic<void*> exception;  // null: free
     destructor destroy;
+    pthread_t thrower;
+    std::uint64_t number;  // of the throw: the later, the higher
     raw_stack stack;
 };
 constexpr std::size_t live_limit = 128;  // a worker that keeps more alive has no trace of the rest
 constinit std::array<live_throw, live_limit> live{};
+constinit std::atomic<std::uint64_t> throw_count{0};
 constinit char claimed = 0;  // its address stands in an entry that is being filled
 
 live_throw& entry(void* exception, std::size_t step) noexcept {
@@ -75,6 +80,8 @@ destructor note(void* exception, destructor destroy, const void* from) noexcept 
         return destroy;
     capture(at->stack, from);
     at->destroy = destroy;
+    at->thrower = ::pthread_self();
+    at->number = throw_count.fetch_add(1, std::memory_order_relaxed);
     at->exception.store(exception, std::memory_order_release);
     return &forget;
 }
@@ -95,6 +102,24 @@ const raw_stack* stack_of(const std::exception_ptr& exception) noexcept {
     std::memcpy(&object, &exception, sizeof object);
     const auto* const at = object == nullptr ? nullptr : find(object);
     return at == nullptr ? nullptr : &at->stack;
+}
+
+std::exception_ptr last_thrown_here() noexcept {
+    void* last = nullptr;
+    std::uint64_t number = 0;
+    for (const auto& at : live) {
+        void* const exception = at.exception.load(std::memory_order_acquire);
+        if (exception == nullptr || exception == &claimed || at.thrower != ::pthread_self())
+            continue;
+        if (last == nullptr || at.number > number) {
+            last = exception;
+            number = at.number;
+        }
+    }
+    // An owner that is not counted, and so must not be destroyed, makes one that is.
+    alignas(std::exception_ptr) std::byte uncounted[sizeof(std::exception_ptr)];
+    std::memcpy(uncounted, &last, sizeof last);
+    return *reinterpret_cast<const std::exception_ptr*>(uncounted);
 }
 
 }  // namespace cohort::trace

@@ -17,4 +17,8 @@ void begin_to_note_throws() noexcept;
 /// std::make_exception_ptr, or too many are alive. Valid while the exception is.
 const raw_stack* stack_of(const std::exception_ptr& exception) noexcept;
 
+/// The exception that was last thrown on this thread and is still alive, for a handler of
+/// std::terminate that was called while the stack was unwound; null when none was noted.
+std::exception_ptr last_thrown_here() noexcept;
+
 }  // namespace cohort::trace

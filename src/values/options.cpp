@@ -38,6 +38,11 @@ options& options::crash_record(bool on) {
     return *this;
 }
 
+options& options::stack_on_stop(bool on) {
+    settings_.stack_on_stop = on;
+    return *this;
+}
+
 options& options::daemon(bool on) {
     settings_.daemon = on;
     return *this;

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "sys/modules.hpp"
 #include "trace/raw_json.hpp"
 #include "trace/stack.hpp"
 #include "worker/last_words.hpp"
@@ -8,7 +7,6 @@
 #include <cstddef>
 
 #include <csignal>
-#include <ucontext.h>
 #include <unistd.h>
 
 namespace cohort::worker {
@@ -54,46 +52,6 @@ void set_patience(int signo) noexcept {
     ::alarm(patience);
 }
 
-struct registers {
-    bool known = false;
-    std::uintptr_t instruction = 0;
-    std::uintptr_t link = 0;  // the return address, or where on the stack it is (x86-64)
-};
-
-registers registers_of(const void* context) noexcept {
-    const auto& machine = static_cast<const ucontext_t*>(context)->uc_mcontext;
-#if defined(__x86_64__)
-    const auto stack = static_cast<std::uintptr_t>(machine.gregs[REG_RSP]);
-    return {true, static_cast<std::uintptr_t>(machine.gregs[REG_RIP]), stack};
-#elif defined(__aarch64__)
-    return {true, static_cast<std::uintptr_t>(machine.pc),
-            static_cast<std::uintptr_t>(machine.regs[30])};
-#else
-    (void)machine;
-    return {};
-#endif
-}
-
-/// The calls that led to the signal.
-void capture_at(trace::raw_stack& stack, const void* context) noexcept {
-    const auto at = registers_of(context);
-    sys::module here;
-    if (!at.known || sys::find_module(at.instruction, here)) {
-        trace::capture(stack, reinterpret_cast<const void*>(at.instruction));
-        return;
-    }
-    // A call to nowhere: the unwinder knows nothing of such a place, but who called is known.
-    stack.clear();
-    stack.add(at.instruction);
-#if defined(__x86_64__)
-    const auto caller = *reinterpret_cast<const std::uintptr_t*>(at.link);
-#else
-    const auto caller = at.link;
-#endif
-    if (sys::find_module(caller, here))
-        stack.add(caller - 1);
-}
-
 void tell(int signo, const siginfo_t& info, const void* context) noexcept {
     const int file = current->crash_file();
     if (file < 0)
@@ -106,7 +64,7 @@ void tell(int signo, const siginfo_t& info, const void* context) noexcept {
     json.text(",\"frames\":").flush();
     current->crashed(json.length());
     trace::raw_stack stack;
-    capture_at(stack, context);
+    trace::capture_interrupted(stack, context);
     json.frames(stack.calls()).text("}").flush();
     current->crashed(json.length());
 }

@@ -6,6 +6,7 @@
 #include "worker/exception.hpp"
 #include "worker/last_words.hpp"
 #include "worker/report.hpp"
+#include "worker/stacks.hpp"
 
 #include <cstdlib>
 
@@ -31,6 +32,8 @@ void run(const mark& control, const std::function<detail::function_result()>& bo
     report_terminate(progress);
     if (current_order()->crash_record != 0)
         report_crashes(progress);
+    if (const int pipe = current_order()->stacks_fd; pipe >= 0)
+        report_stacks(pipe);
     progress.entered();
     bool good = false;
     try {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "trace/stack.hpp"
+#include "trace/throws.hpp"
 #include "worker/exception.hpp"
 #include "worker/last_words.hpp"
 
@@ -16,10 +17,17 @@ constinit first_thread terminating;
 constinit report* current = nullptr;
 constinit std::terminate_handler previous = nullptr;
 
-error_record describe(const void* from) noexcept {
-    if (std::current_exception()) {
+/// The one that led to it; null: none did.
+std::exception_ptr cause() noexcept {
+    if (auto current = std::current_exception())
+        return current;
+    return std::uncaught_exceptions() > 0 ? trace::last_thrown_here() : nullptr;
+}
+
+error_record describe(const std::exception_ptr& exception, const void* from) noexcept {
+    if (exception) {
         try {
-            throw;
+            std::rethrow_exception(exception);
         } catch (...) {
             return describe_current_exception();
         }
@@ -42,9 +50,10 @@ error_record describe(const void* from) noexcept {
 [[noreturn]] void on_terminate() {
     if (terminating.is_this() && current->claim() == report::teller::me) {
         // Without an exception the record says itself what has happened.
-        const bool caught = std::current_exception() != nullptr;
-        current->raised(describe(__builtin_return_address(0)),
-                        caught ? record::payload_kind::terminated : record::payload_kind::raised);
+        const auto exception = cause();
+        current->raised(describe(exception, __builtin_return_address(0)),
+                        exception ? record::payload_kind::terminated
+                                  : record::payload_kind::raised);
     }
     if (previous != nullptr)
         previous();

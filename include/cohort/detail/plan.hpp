@@ -71,6 +71,7 @@ struct group_settings {
     cohort::start_method method = start_method::spawn;
     bool daemon = false;
     bool crash_record = true;
+    bool stack_on_stop = false;
     std::chrono::steady_clock::duration notice_period{0};
     int stop_signal = SIGTERM;
     std::chrono::steady_clock::duration grace_period = std::chrono::seconds(30);

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "group/stacks_answer.hpp"
+
+#include "record/crash_json.hpp"
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstddef>
+#include <span>
+#include <utility>
+
+#include <unistd.h>
+
+namespace cohort::group_room {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto patience = 500ms;
+constexpr std::size_t longest = std::size_t{1} << 22;  // the worker may write anything
+constexpr const char* end_of_answer = "]}\n";
+
+}  // namespace
+
+stacks_answer::stacks_answer(engine::engine& loop, sys::unique_fd pipe)
+    : loop_(loop), pipe_(std::move(pipe)) {}
+
+void stacks_answer::await(std::function<void(std::vector<activity>)> then) {
+    then_ = std::move(then);
+    limit_ =
+        loop_.timer().at(std::chrono::steady_clock::now() + patience, [self = shared_from_this()] {
+            self->limit_.reset();
+            self->finish();
+        });
+    watch();
+}
+
+void stacks_answer::watch() {
+    loop_.watch(pipe_.get(), [self = shared_from_this()](int) {
+        if (self->then_)
+            self->take();
+    });
+}
+
+void stacks_answer::take() {
+    std::array<char, 16384> buffer;
+    for (;;) {
+        const ssize_t count = ::read(pipe_.get(), buffer.data(), buffer.size());
+        if (count < 0 && errno == EINTR)
+            continue;
+        if (count < 0 && errno == EAGAIN && !text_.ends_with(end_of_answer))
+            return watch();
+        if (count <= 0 || text_.size() > longest)
+            return finish();
+        text_.append(buffer.data(), static_cast<std::size_t>(count));
+    }
+}
+
+void stacks_answer::finish() {
+    if (limit_)
+        loop_.timer().cancel(*std::exchange(limit_, std::nullopt));
+    if (auto then = std::exchange(then_, nullptr))
+        then(record::read_activities(std::as_bytes(std::span(text_))));
+}
+
+}  // namespace cohort::group_room

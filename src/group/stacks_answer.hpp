@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include "engine/engine.hpp"
+#include "sys/unique_fd.hpp"
+
+#include <cohort/error_record.hpp>
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace cohort::group_room {
+
+/// What a worker function writes when it is asked for its stacks. Belongs to the engine's thread.
+class stacks_answer : public std::enable_shared_from_this<stacks_answer> {
+public:
+    stacks_answer(engine::engine& loop, sys::unique_fd pipe);
+
+    /// Calls `then` once: with the whole answer, or with what there is of it after half a second.
+    void await(std::function<void(std::vector<activity>)> then);
+
+private:
+    void watch();
+    void take();
+    void finish();
+
+    engine::engine& loop_;
+    sys::unique_fd pipe_;
+    std::string text_;
+    std::optional<engine::timer_id> limit_;
+    std::function<void(std::vector<activity>)> then_;
+};
+
+}  // namespace cohort::group_room

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "sys/modules.hpp"
+#include "trace/stack.hpp"
+
+#include <ucontext.h>
+
+namespace cohort::trace {
+namespace {
+
+struct registers {
+    bool known = false;
+    std::uintptr_t instruction = 0;
+    std::uintptr_t link = 0;  // the return address, or where on the stack it is (x86-64)
+};
+
+registers registers_of(const void* context) noexcept {
+    const auto& machine = static_cast<const ucontext_t*>(context)->uc_mcontext;
+#if defined(__x86_64__)
+    const auto stack = static_cast<std::uintptr_t>(machine.gregs[REG_RSP]);
+    return {true, static_cast<std::uintptr_t>(machine.gregs[REG_RIP]), stack};
+#elif defined(__aarch64__)
+    return {true, static_cast<std::uintptr_t>(machine.pc),
+            static_cast<std::uintptr_t>(machine.regs[30])};
+#else
+    (void)machine;
+    return {};
+#endif
+}
+
+}  // namespace
+
+void capture_interrupted(raw_stack& stack, const void* context) noexcept {
+    const auto at = registers_of(context);
+    sys::module here;
+    if (!at.known || sys::find_module(at.instruction, here)) {
+        capture(stack, reinterpret_cast<const void*>(at.instruction));
+        return;
+    }
+    // A call to nowhere: the unwinder knows nothing of such a place, but who called is known.
+    stack.clear();
+    stack.add(at.instruction);
+#if defined(__x86_64__)
+    const auto caller = *reinterpret_cast<const std::uintptr_t*>(at.link);
+#else
+    const auto caller = at.link;
+#endif
+    if (sys::find_module(caller, here))
+        stack.add(caller - 1);
+}
+
+}  // namespace cohort::trace

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "worker/stacks.hpp"
+
+#include "trace/raw_json.hpp"
+#include "trace/stack.hpp"
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <charconv>
+#include <cstdint>
+#include <cstring>
+
+#include <csignal>
+#include <dirent.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+// All that follows report_stacks() runs in signal handlers: no memory, no lock.
+namespace cohort::worker {
+namespace {
+
+constexpr std::size_t most_threads = 64;
+constexpr long patience_ns = 200'000'000;  // for the threads to answer
+
+struct thread_stack {
+    std::atomic<pid_t> id;  // whom it is asked of; 0: nobody
+    std::atomic<bool> told;
+    trace::raw_stack stack;
+};
+constinit std::array<thread_stack, most_threads> threads{};
+constinit std::atomic_flag asked;
+constinit std::atomic<std::uint32_t> answers{0};  // a futex
+constinit int answer_pipe = -1;
+constinit pid_t owner = 0;
+
+pid_t own_id() noexcept { return static_cast<pid_t>(::syscall(SYS_gettid)); }
+
+/// @return how many there are, without this one
+std::uint32_t list_others() noexcept {
+    const int directory = ::open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (directory < 0)
+        return 0;
+    alignas(dirent64) std::array<char, 2048> buffer;
+    std::uint32_t count = 0;
+    for (long n = 0; (n = ::syscall(SYS_getdents64, directory, buffer.data(), buffer.size())) > 0;)
+        for (long at = 0; at < n;) {
+            const auto* entry = reinterpret_cast<const dirent64*>(buffer.data() + at);
+            at += entry->d_reclen;
+            pid_t id = 0;
+            std::from_chars(entry->d_name, entry->d_name + std::strlen(entry->d_name), id);
+            if (id > 0 && id != own_id() && count + 1 < most_threads)
+                threads[++count].id.store(id, std::memory_order_relaxed);
+        }
+    ::close(directory);
+    return count;
+}
+
+void await_answers(std::uint32_t wanted) noexcept {
+    timespec until{};
+    ::clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += patience_ns;
+    until.tv_sec += until.tv_nsec / 1'000'000'000;
+    until.tv_nsec %= 1'000'000'000;
+    for (;;) {
+        const auto came = answers.load(std::memory_order_acquire);
+        if (came >= wanted)
+            return;
+        const long waited = ::syscall(SYS_futex, &answers, FUTEX_WAIT_BITSET_PRIVATE, came, &until,
+                                      nullptr, FUTEX_BITSET_MATCH_ANY);
+        if (waited != 0 && errno == ETIMEDOUT)
+            return;
+    }
+}
+
+void write_all() noexcept {
+    trace::raw_json json(answer_pipe, -1);
+    json.text("{\"threads\":[");
+    bool first = true;
+    for (const auto& thread : threads) {
+        if (!thread.told.load(std::memory_order_acquire))
+            continue;
+        json.text(first ? "{\"id\":" : ",{\"id\":").number(thread.id.load());
+        json.text(",\"frames\":").frames(thread.stack.calls()).text("}");
+        first = false;
+    }
+    json.text("]}\n").flush();
+}
+
+void tell_own(thread_stack& into, const void* context) noexcept {
+    trace::capture_interrupted(into.stack, context);
+    into.told.store(true, std::memory_order_release);
+}
+
+void answer_for_all(const void* context) noexcept {
+    threads[0].id.store(own_id(), std::memory_order_relaxed);
+    const auto others = list_others();
+    std::uint32_t reached = 0;
+    for (std::uint32_t i = 1; i <= others; ++i)
+        if (::syscall(SYS_tgkill, owner, threads[i].id.load(), stacks_signal()) == 0)
+            ++reached;
+    tell_own(threads[0], context);
+    await_answers(reached);
+    write_all();
+}
+
+extern "C" void cohort_stacks_wanted(int, siginfo_t*, void* context) {
+    const int saved = errno;
+    if (::getpid() == owner) {
+        if (!asked.test_and_set()) {
+            answer_for_all(context);
+        } else {
+            for (auto& thread : threads)
+                if (thread.id.load(std::memory_order_relaxed) == own_id() && !thread.told.load()) {
+                    tell_own(thread, context);
+                    answers.fetch_add(1, std::memory_order_release);
+                    ::syscall(SYS_futex, &answers, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
+                }
+        }
+    }
+    errno = saved;
+}
+
+}  // namespace
+
+int stacks_signal() noexcept { return SIGRTMAX; }
+
+void report_stacks(int pipe) noexcept {
+    ::fcntl(pipe, F_SETFD, FD_CLOEXEC);
+    struct sigaction action {};
+    if (::sigaction(stacks_signal(), nullptr, &action) != 0 || action.sa_handler != SIG_DFL)
+        return;
+    answer_pipe = pipe;
+    owner = ::getpid();
+    asked.clear();
+    answers.store(0);
+    for (auto& thread : threads) {
+        thread.id.store(0);
+        thread.told.store(false);
+    }
+    action = {};
+    action.sa_sigaction = &cohort_stacks_wanted;
+    action.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
+    ::sigaction(stacks_signal(), &action, nullptr);
+}
+
+}  // namespace cohort::worker
