@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include "reporter.hpp"
+#include "sanitizers.hpp"
+#include "start_support.hpp"
+
+#include <cohort/cohort.hpp>
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <csignal>
+#include <sys/resource.h>
+
+// What the tests of traces share: how a stack is looked through, and how a worker crashes.
+namespace cohort_test {
+
+/// Files and lines, and the names of functions that no other module sees.
+#ifdef COHORT_HAS_BACKTRACE
+inline constexpr bool names_are_read = true;
+#else
+inline constexpr bool names_are_read = false;
+#endif
+inline constexpr auto no_names = "the library was built without libbacktrace";
+
+/// A sanitizer's handlers stay: they tell of the crash in a way of their own.
+inline constexpr bool crashes_are_sanitized = under_asan || under_tsan;
+inline constexpr auto sanitizer_tells = "the sanitizer has handlers of its own";
+
+inline bool contains(std::string_view text, std::string_view part) {
+    return text.find(part) != text.npos;
+}
+
+/// The place of the newest call of a function with this in its name; -1: there is none.
+inline int place_of(const std::vector<cohort::stack_frame>& frames, std::string_view name) {
+    for (int i = static_cast<int>(frames.size()) - 1; i >= 0; --i)
+        if (contains(frames[static_cast<std::size_t>(i)].function, name))
+            return i;
+    return -1;
+}
+
+/// All of them, a line each: for the message of a check that fails.
+inline std::string all_of(const std::vector<cohort::stack_frame>& frames) {
+    std::string text;
+    for (const auto& frame : frames)
+        text += "\n  " + cohort::to_string(frame);
+    return text;
+}
+
+/// That of an only worker.
+template <class Work>
+cohort::outcome end_of(Work work, cohort::options how = 1) {
+    return ended(std::move(work), std::move(how)).outcomes.at(0);
+}
+
+/// What an only worker raised.
+template <class Work>
+cohort::error_record error_of(Work work, cohort::options how = 1) {
+    return end_of(std::move(work), std::move(how)).error.value();
+}
+
+/// To be called in a worker that dies of a signal.
+inline void leave_no_core() {
+    const rlimit none{0, 0};
+    ::setrlimit(RLIMIT_CORE, &none);
+}
+
+}  // namespace cohort_test
