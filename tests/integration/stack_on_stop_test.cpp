@@ -12,6 +12,7 @@
 #include <thread>
 
 #include <pthread.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 using namespace cohort_test;
@@ -51,12 +52,6 @@ void block_all_signals(int) {
 void use_highest_signal(int) {
     std::signal(SIGRTMAX, SIG_IGN);
     wait_here();
-}
-
-void stop_itself(int) {
-    say_ready();
-    ::raise(SIGSTOP);
-    sleep_until_killed();
 }
 
 int return_at_once(int index) { return index; }
@@ -109,7 +104,6 @@ TEST_CASE("stack_on_stop: a worker function tells its stack, newest call last") 
         INFO(all_of(main.frames));
         CHECK(place_of(main.frames, "wait_in_main") == 0);
         CHECK(place_of(main.frames, "wait_here") == 1);
-        CHECK(place_of(main.frames, "sleep_until_killed") == 2);
         CHECK(contains(cohort::to_string(main), "in wait_here"));
     }
 }
@@ -162,32 +156,43 @@ TEST_CASE("stack_on_stop: a command is told by state and command line, and so is
         CHECK(process.state != '?');
 }
 
-TEST_CASE("stack_on_stop: a process that sleeps tells where in the kernel") {
+TEST_CASE("stack_on_stop: a process that waits in the kernel tells where") {
     const leak_guard guard;
-    const auto report = stopped_when_ready(
-        cohort::command("sh", "-c", "echo >&9; trap : TERM; kill -STOP $$; exec sleep 1000"), 1,
-        told(1));
-    const auto& told = report.outcomes[0].at_stop;
-    REQUIRE(told.size() == 1);
-    const bool sleeps = told[0].state == 'T';
-    if (!sleeps || read_file("/proc/self/wchan").empty())
-        return skip("this kernel does not tell");
-    CHECK_FALSE(told[0].wait_channel.empty());
+    run_coroutine([]() -> asio::awaitable<void> {
+        auto group = co_await cohort::spawn(
+            cohort::command("sh", "-c", "kill -STOP $$; exec sleep 1000"), told(1));
+        siginfo_t stopped{};
+        const auto pid = group.pids()[0];
+        REQUIRE(::waitid(P_PID, static_cast<id_t>(pid), &stopped, WSTOPPED | WNOWAIT | __WALL) ==
+                0);
+        const auto channel = read_file("/proc/" + std::to_string(pid) + "/wchan");
+        const auto report = co_await group.stop();
+        const auto& at_stop = report.outcomes[0].at_stop;
+        REQUIRE(at_stop.size() == 1);
+        CHECK(at_stop[0].state == 'T');
+        CHECK(at_stop[0].wait_channel == (channel == "0" ? "" : channel));
+    }());
 }
 
-TEST_CASE(
-    "stack_on_stop: a worker that is held by SIGSTOP is told without a stack, and is stopped") {
+TEST_CASE("stack_on_stop: a worker that is held by SIGSTOP tells no stack, and is stopped") {
     const leak_guard guard;
-    const auto report = stopped_when_ready(cohort::function<stop_itself>(), 1, told(1));
-    const auto& worker = report.outcomes[0];
-    CHECK(worker.cause == cause::stopped);
-    CHECK(worker.status.signal() == SIGTERM);
-    REQUIRE_FALSE(worker.at_stop.empty());
-    CHECK(worker.at_stop[0].id == worker.pid);
-    CHECK(worker.at_stop[0].frames.empty());
+    run_coroutine([]() -> asio::awaitable<void> {
+        ready waits(co_await asio::this_coro::executor);
+        auto group = co_await cohort::spawn(cohort::function<wait_in_main>(),
+                                            told(1).fd(waits.child_end(), ready::number));
+        co_await waits.wait();
+        ::kill(group.pids()[0], SIGSTOP);
+        const auto report = co_await group.stop();
+        const auto& worker = report.outcomes[0];
+        CHECK(worker.cause == cause::stopped);
+        CHECK(worker.status.signal() == SIGTERM);
+        REQUIRE_FALSE(worker.at_stop.empty());
+        CHECK(worker.at_stop[0].id == worker.pid);
+        CHECK(worker.at_stop[0].frames.empty());
+    }());
 }
 
-TEST_CASE("stack_on_stop: a worker that blocks the signal is told without a stack") {
+TEST_CASE("stack_on_stop: a worker that blocks the signal tells no stack") {
     const leak_guard guard;
     const auto report = stopped_when_ready(cohort::function<block_all_signals>(), 1, told(1));
     const auto& worker = report.outcomes[0];
@@ -196,7 +201,7 @@ TEST_CASE("stack_on_stop: a worker that blocks the signal is told without a stac
     CHECK(worker.at_stop[0].frames.empty());
 }
 
-TEST_CASE("stack_on_stop: a worker with a use of its own for the signal is told without a stack") {
+TEST_CASE("stack_on_stop: a worker with a use of its own for the signal tells no stack") {
     const leak_guard guard;
     const auto report = stopped_when_ready(cohort::function<use_highest_signal>(), 1, told(1));
     const auto& worker = report.outcomes[0];

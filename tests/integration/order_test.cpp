@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: BSL-1.0
+// Several failures in one group, by each start method: the first in time is thrown, and each worker
+// keeps its own end.
+#include "trace_support.hpp"
+#include "worker_support.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+#include <stdexcept>
+#include <string>
+
+#include <unistd.h>
+
+using namespace cohort_test;
+using cohort::cause;
+
+namespace {
+
+constexpr auto methods = {cohort::start_method::spawn, cohort::start_method::fork,
+                          cohort::start_method::forkserver};
+
+[[noreturn]] void raise_as(int index) {
+    throw std::out_of_range("of worker " + std::to_string(index));
+}
+
+/// Each in a way of its own, when it is told to.
+void fail_at_go(int index) {
+    leave_no_core();
+    wait_for_go();
+    switch (index) {
+    case 0:
+        raise_as(index);
+    case 1:
+        std::abort();
+    case 2:
+        std::exit(5);
+    default:
+        [index]() noexcept { raise_as(index); }();
+    }
+}
+
+void fail_in_first_others_when_stopped(int index) {
+    leave_no_core();
+    if (index == 0) {
+        wait_for_go();
+        std::abort();
+    }
+    wait_for_stop();
+    raise_as(index);
+}
+
+/// Starts four workers, lets them fail in this order, and gives what join throws.
+template <class Error>
+asio::awaitable<Error> failure_in_order(cohort::start_method method, std::vector<int> order) {
+    ready waits(co_await asio::this_coro::executor);
+    auto group = co_await cohort::spawn(cohort::function<fail_at_go>(),
+                                        cohort::options(4)
+                                            .start_method(method)
+                                            .on_failure(cohort::on_failure::keep_going)
+                                            .fd(waits.child_end(), ready::number));
+    co_await waits.wait(4);
+    for (const int index : order) {
+        ::kill(group.pids()[static_cast<std::size_t>(index)], SIGUSR1);
+        const auto ended = co_await group.next();
+        CHECK(ended->index == index);
+    }
+    co_return co_await failure<Error>(group);
+}
+
+void check_own_ends(const std::vector<cohort::outcome>& ends) {
+    CHECK(ends[0].cause == cause::raised);
+    CHECK(ends[0].error.value().message == "of worker 0");
+    CHECK_FALSE(ends[0].crash.has_value());
+    CHECK(ends[1].cause == cause::signaled);
+    CHECK(ends[1].crash.value().signal == SIGABRT);
+    CHECK_FALSE(ends[1].error.has_value());
+    CHECK(ends[2].cause == cause::exited);
+    CHECK(ends[2].status.exit_code() == 5);
+    CHECK_FALSE(ends[2].error.has_value());
+    CHECK(ends[3].cause == cause::raised);
+    CHECK(ends[3].status.signal() == SIGABRT);
+    CHECK(ends[3].error.value().message == "of worker 3");
+    for (const int index : {0, 3}) {
+        REQUIRE_FALSE(ends[static_cast<std::size_t>(index)].error->frames.empty());
+        if (names_are_read)
+            CHECK(contains(ends[static_cast<std::size_t>(index)].error->frames.back().function,
+                           "raise_as"));
+    }
+}
+
+}  // namespace
+
+TEST_CASE("order: an exception that came first is thrown, all others are in the outcomes") {
+    const leak_guard guard;
+    for (const auto method : methods)
+        run_coroutine([](cohort::start_method method) -> asio::awaitable<void> {
+            const auto error =
+                co_await failure_in_order<cohort::process_raised_exception>(method, {3, 1, 2, 0});
+            CHECK(error.error_index() == 3);
+            CHECK(error.outcomes()[3].first_failure);
+            check_own_ends(error.outcomes());
+        }(method));
+}
+
+TEST_CASE("order: a crash that came first is thrown, all others are in the outcomes") {
+    const leak_guard guard;
+    for (const auto method : methods)
+        run_coroutine([](cohort::start_method method) -> asio::awaitable<void> {
+            const auto error =
+                co_await failure_in_order<cohort::process_exited_exception>(method, {1, 0, 3, 2});
+            CHECK(error.error_index() == 1);
+            CHECK(error.outcomes()[1].first_failure);
+            check_own_ends(error.outcomes());
+        }(method));
+}
+
+TEST_CASE("order: victims of a crash keep what they raise when they are stopped") {
+    const leak_guard guard;
+    for (const auto method : methods)
+        run_coroutine([](cohort::start_method method) -> asio::awaitable<void> {
+            ready waits(co_await asio::this_coro::executor);
+            auto group = co_await cohort::spawn(
+                cohort::function<fail_in_first_others_when_stopped>(),
+                cohort::options(3).start_method(method).fd(waits.child_end(), ready::number));
+            co_await waits.wait(3);
+            ::kill(group.pids()[0], SIGUSR1);
+            const auto error = co_await failure<cohort::process_exited_exception>(group);
+            CHECK(error.error_index() == 0);
+            CHECK(error.outcomes()[0].crash.has_value());
+            for (const int index : {1, 2}) {
+                const auto& victim = error.outcomes()[static_cast<std::size_t>(index)];
+                CHECK(victim.cause == cause::stopped);
+                CHECK_FALSE(victim.first_failure);
+                REQUIRE(victim.error.has_value());
+                CHECK(victim.error->message == "of worker " + std::to_string(index));
+                CHECK_FALSE(victim.error->frames.empty());
+            }
+        }(method));
+}
+
+TEST_CASE("order: each start method tells the stack from the worker's function on") {
+    if (!names_are_read)
+        return skip(no_names);
+    const leak_guard guard;
+    for (const auto method : methods) {
+        const auto error = error_of(cohort::function<raise_as>(),
+                                    cohort::options(1).start_method(method));
+        INFO(all_of(error.frames));
+        REQUIRE(error.frames.size() == 1);
+        CHECK(contains(error.frames[0].function, "raise_as"));
+    }
+}

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: BSL-1.0
+// A program that is compiled and linked in several ways (see meson.build), for what is known of its
+// traces in each.
+//   traced call|coroutine|crash     prints what its only worker failed with, then the frames as
+//   values, a line each:
+//                                   FUNCTION|FILE|LINE|inlined or -|MODULE
+//                                   and last "line N": where in this file it was
+#include <cohort/cohort.hpp>
+
+#include <asio.hpp>
+#include <fmt/core.h>
+
+#include <coroutine>
+#include <csignal>
+#include <exception>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <sys/resource.h>
+
+namespace traced {
+
+constexpr int line_of_throw = __LINE__ + 3;
+inline void check(int value) {
+    if (value > 5)
+        throw std::out_of_range("value " + std::to_string(value) + " is too large");
+}
+
+[[gnu::always_inline]] inline int load(int value) {
+    check(value);
+    return value * 2;
+}
+
+[[gnu::noinline]] int train(int value) { return load(value) + 1; }
+
+/// Runs at once, up to its end.
+struct eager {
+    struct promise_type {
+        eager get_return_object() noexcept { return {}; }
+        std::suspend_never initial_suspend() const noexcept { return {}; }
+        std::suspend_never final_suspend() const noexcept { return {}; }
+        void return_void() const noexcept {}
+        [[noreturn]] void unhandled_exception() { throw; }
+    };
+};
+
+/// Hands over to whoever resumes it.
+struct handed {
+    std::coroutine_handle<>& to;
+    bool await_ready() const noexcept { return false; }
+    void await_suspend(std::coroutine_handle<> waiter) const noexcept { to = waiter; }
+    void await_resume() const noexcept {}
+};
+
+eager fail_in_steps(std::coroutine_handle<>& resumed, int value) {
+    co_await handed{resumed};
+    train(value);
+}
+
+constexpr int line_of_fault = __LINE__ + 2;
+[[gnu::noinline]] void write_to(std::uintptr_t address) {
+    *reinterpret_cast<volatile int*>(address) = 1;
+}
+
+void work(int, const std::string& how) {
+    const rlimit no_core{0, 0};
+    ::setrlimit(RLIMIT_CORE, &no_core);
+    if (how == "call") {
+        train(7);
+    } else if (how == "coroutine") {
+        std::coroutine_handle<> waiting;
+        fail_in_steps(waiting, 7);
+        waiting.resume();
+    } else {
+        write_to(0x10);
+    }
+}
+
+}  // namespace traced
+
+namespace {
+
+void print(const std::vector<cohort::stack_frame>& frames) {
+    for (const auto& frame : frames)
+        fmt::print("{}|{}|{}|{}|{}\n", frame.function, frame.file, frame.line,
+                   frame.inlined ? "inlined" : "-", frame.module);
+}
+
+asio::awaitable<void> run(std::string how) {
+    try {
+        co_await cohort::run(cohort::function<traced::work>(how), 1);
+    } catch (const cohort::process_raised_exception& error) {
+        fmt::print("{}\n", error.what());
+        print(error.error().frames);
+        fmt::print("line {}\n", traced::line_of_throw);
+    } catch (const cohort::process_exited_exception& error) {
+        fmt::print("{}\n", error.what());
+        if (const auto& crash = error.outcomes().at(0).crash)
+            print(crash->frames);
+        fmt::print("line {}\n", traced::line_of_fault);
+    }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    cohort::worker_main(argc, argv);
+    if (argc != 2)
+        return 2;
+    asio::io_context context;
+    asio::co_spawn(context, run(argv[1]), [](std::exception_ptr error) {
+        if (error)
+            std::rethrow_exception(error);
+    });
+    context.run();
+}

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "trace/throws.hpp"
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <cstddef>
+#include <atomic>
+#include <cstddef>
+#include <exception>
+#include <functional>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+using namespace cohort;
+
+namespace {
+
+/// Runs it in a process of its own, where throws are noted from then on.
+bool holds_where_noted(const std::function<bool()>& fact) {
+    const pid_t copy = ::fork();
+    if (copy == 0) {
+        trace::begin_to_note_throws();
+        ::_exit(fact() ? 0 : 1);
+    }
+    int status = -1;
+    ::waitpid(copy, &status, 0);
+    return status == 0;
+}
+
+std::exception_ptr thrown(int value = 1) {
+    try {
+        throw value;
+    } catch (...) {
+        return std::current_exception();
+    }
+}
+
+std::size_t calls_of(const std::exception_ptr& exception) {
+    const auto* stack = trace::stack_of(exception);
+    return stack == nullptr ? 0 : stack->calls().size();
+}
+
+/// Asks, while an exception unwinds its stack, for the last one.
+struct last_asker {
+    std::exception_ptr& last;
+    ~last_asker() { last = trace::last_thrown_here(); }
+};
+
+std::exception_ptr last_while_unwound(int value) {
+    std::exception_ptr last;
+    try {
+        const last_asker asks{last};
+        throw value;
+    } catch (int) {
+    }
+    return last;
+}
+
+int value_of(const std::exception_ptr& exception) {
+    try {
+        if (exception)
+            std::rethrow_exception(exception);
+    } catch (int value) {
+        return value;
+    }
+    return 0;
+}
+
+}  // namespace
+
+TEST_CASE("throws: where nobody asked for it nothing is noted") {
+    CHECK(trace::stack_of(thrown()) == nullptr);
+    CHECK(trace::last_thrown_here() == nullptr);
+    CHECK(trace::stack_of(nullptr) == nullptr);
+}
+
+TEST_CASE("throws: a throw is noted until its exception is destroyed") {
+    CHECK(holds_where_noted([] {
+        auto exception = thrown();
+        const bool noted = calls_of(exception) > 0;
+        exception = nullptr;
+        return noted && trace::last_thrown_here() == nullptr;
+    }));
+}
+
+TEST_CASE("throws: each exception has a stack of its own") {
+    CHECK(holds_where_noted([] {
+        const auto one = thrown(), other = thrown();
+        return calls_of(one) > 0 && calls_of(other) > 0 &&
+               trace::stack_of(one) != trace::stack_of(other);
+    }));
+}
+
+TEST_CASE("throws: an exception that was made without a throw is not noted") {
+    CHECK(holds_where_noted([] { return calls_of(std::make_exception_ptr(1)) == 0; }));
+}
+
+TEST_CASE("throws: of more than are noted the rest has no stack, and later ones have again") {
+    CHECK(holds_where_noted([] {
+        std::vector<std::exception_ptr> kept;
+        for (int i = 0; i < 200; ++i)
+            kept.push_back(thrown(i));
+        const bool full = calls_of(kept.front()) > 0 && calls_of(kept.back()) == 0;
+        for (int i = 0; i < 200; ++i)
+            if (value_of(kept[static_cast<std::size_t>(i)]) != i)
+                return false;
+        kept.clear();
+        return full && calls_of(thrown()) > 0;
+    }));
+}
+
+TEST_CASE("throws: the last that was thrown here is told while the stack is unwound") {
+    CHECK(holds_where_noted([] {
+        const auto before = thrown(1);
+        return value_of(last_while_unwound(2)) == 2;
+    }));
+}
+
+TEST_CASE("throws: what another thread has thrown is not the last one here") {
+    CHECK(holds_where_noted([] {
+        std::exception_ptr of_other;
+        std::thread([&of_other] { of_other = thrown(); }).join();
+        return calls_of(of_other) > 0 && trace::last_thrown_here() == nullptr;
+    }));
+}
+
+TEST_CASE("throws: threads that throw at once each get their own") {
+    CHECK(holds_where_noted([] {
+        std::vector<std::thread> threads;
+        std::atomic<int> wrong{0};
+        for (int n = 0; n < 4; ++n)
+            threads.emplace_back([&wrong, n] {
+                for (int i = 0; i < 1000; ++i)
+                    if (value_of(last_while_unwound(4 * i + n + 1)) != 4 * i + n + 1)
+                        ++wrong;
+            });
+        for (auto& thread : threads)
+            thread.join();
+        return wrong == 0;
+    }));
+}
