@@ -100,10 +100,11 @@ std::optional<start_failure> launcher::check_limit() const {
     if (size() == 1)
         return std::nullopt;  // what is missing is noticed before its only worker exists
     // A record and a pidfd for each worker, and the pipe of its stacks; the arguments, the bell,
-    // and the book.
+    // the book, and the cgroup of the worker that is being started.
     const bool asks = plan_.settings.stack_on_stop && plan_.calls_function();
+    const bool has_leaves = leaf_ && leaf_->counts_memory();
     const auto needed = (asks ? 4 : 2) * static_cast<std::uint64_t>(size()) + runs_function() +
-                        is_copy() + uses_server();
+                        is_copy() + uses_server() + has_leaves;
     const auto limit = sys::descriptor_limit();
     const auto open = sys::open_descriptors();
     if (!open || *open + needed <= limit)
@@ -119,11 +120,22 @@ std::optional<start_failure> launcher::make_leaf() {
     leaf_ = std::move(made.owned);
     if (leaf_)
         start::tell_guardian(guard_of_leaf_, leaf_->directory());
-    if (!made.error)
+    return made.error ? std::optional(leaf_failure(made.error, -1)) : std::nullopt;
+}
+
+/// Where memory is counted a worker has a cgroup of its own, else all are in the group's one.
+std::optional<start_failure> launcher::make_worker_leaf(worker_order& into, int index) const {
+    if (!leaf_ || !leaf_->counts_memory())
         return std::nullopt;
-    return failure(made.error.value(),
-                   fmt::format("cgroup(\"{}\")", plan_.settings.cgroup_directory), -1,
-                   start::stage::cgroup);
+    std::error_code error;
+    into.leaf = start::worker_leaf::make(leaf_, index, into.leaf_directory, error);
+    into.order.leaf = into.leaf_directory.get();
+    return error ? std::optional(leaf_failure(error, index)) : std::nullopt;
+}
+
+start_failure launcher::leaf_failure(std::error_code error, int index) const {
+    return failure(error.value(), fmt::format("cgroup(\"{}\")", plan_.settings.cgroup_directory),
+                   index, start::stage::cgroup);
 }
 
 std::optional<start_failure> launcher::make_arguments() {
@@ -199,6 +211,7 @@ start_report launcher::start_here(int index, start_slots& slots) {
     report.record = std::move(records_[static_cast<std::size_t>(index)]);
     if (report.failure)
         return report;
+    report.own_leaf = worker.leaf;
     report.started = std::chrono::steady_clock::now();
     auto result = plan_.call ? start_by_fork(worker, at, index, report.record.get(), slots)
                              : start::start_by_exec(worker.order, slots.child);
@@ -226,7 +239,7 @@ std::optional<start_failure> launcher::describe(worker_order& into, const site& 
     }
     describe_texts(into, at, index);
     describe_descriptors(into.order, at, index, record);
-    return std::nullopt;
+    return make_worker_leaf(into, index);
 }
 
 record::control_order launcher::order_of(int index, const site& at) const {
@@ -241,7 +254,8 @@ record::control_order launcher::order_of(int index, const site& at) const {
 }
 
 void launcher::describe_texts(worker_order& into, const site& at, int index) const {
-    auto& [order, own, inode] = into;
+    auto& order = into.order;
+    auto& own = into.own;
     own.variables = {fmt::format("COHORT_INDEX={}", index), fmt::format("COHORT_SIZE={}", size()),
                      fmt::format("LOCAL_RANK={}", index),
                      fmt::format("LOCAL_WORLD_SIZE={}", size())};
@@ -253,7 +267,7 @@ void launcher::describe_texts(worker_order& into, const site& at, int index) con
             own.variables.push_back(fmt::format("{}=/proc/0000000000{}", name, own.suffix));
         }
     } else {
-        own.argv = {program_invocation_name, worker::to_string({at.record_number, inode})};
+        own.argv = {program_invocation_name, worker::to_string({at.record_number, into.inode})};
     }
     for (auto& text : own.argv)
         order.argv.push_back(text.data());

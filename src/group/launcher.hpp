@@ -7,6 +7,7 @@
 #include "start/fork_server.hpp"
 #include "start/guardian.hpp"
 #include "start/leaves.hpp"
+#include "start/worker_leaf.hpp"
 #include "sys/descriptors.hpp"
 #include "sys/unique_fd.hpp"
 
@@ -40,7 +41,8 @@ struct start_report {
     sys::unique_fd stacks;  // what the worker writes there can be read from it
     std::chrono::steady_clock::time_point started;
     std::optional<start_failure> failure;
-    std::shared_ptr<start::leaf> leaf;     // of the group, with each report
+    std::shared_ptr<start::leaf> leaf;                   // of the group, with each report
+    std::shared_ptr<const start::worker_leaf> own_leaf;  // of the worker; null: it has none
     std::vector<sys::unique_fd> unwanted;  // killed, or failed before a second try: to be reaped
 };
 
@@ -96,12 +98,15 @@ private:
         start::exec_order order;
         strings own;
         ino_t inode = 0;  // of a function's record
+        std::shared_ptr<const start::worker_leaf> leaf;
+        sys::unique_fd leaf_directory;
     };
     /// What the fork server was asked for.
     struct asked_worker {
         std::shared_ptr<start::server_process> of;
         std::uint64_t number = 0;
         std::chrono::steady_clock::time_point at;
+        std::shared_ptr<const start::worker_leaf> leaf;
     };
 
     /// What only the launcher sets in a worker's environment.
@@ -124,6 +129,8 @@ private:
     site make_site(const detail::program* program) const;
     record::control_order order_of(int index, const site& at) const;
     std::optional<start_failure> describe(worker_order& into, const site& at, int index);
+    std::optional<start_failure> make_worker_leaf(worker_order& into, int index) const;
+    start_failure leaf_failure(std::error_code error, int index) const;
     void describe_texts(worker_order& into, const site& at, int index) const;
     void describe_descriptors(start::exec_order& order, const site& at, int index, int record);
     void describe_inherited(start::exec_order& order, const site& at) const;

@@ -85,6 +85,7 @@ start_report launcher::start_by_server(int index, start_slots& slots) {
         if (!made)
             continue;
         report.started = asked.at;
+        report.own_leaf = asked.leaf;
         report.failure.reset();
         finish_copy(report, std::move(*made), slots);
         // Until a worker leads a group of its own it is in the server's, and ends with it.
@@ -125,7 +126,7 @@ std::optional<start_failure> launcher::ask_for(int index, start_slots& slots) {
         return failed;
     const auto packed = start::pack(
         worker.order, {shared_site_->record_number, shared_site_->bell_number}, worker.inode);
-    asked_worker asked{serving_, 0, std::chrono::steady_clock::now()};
+    asked_worker asked{serving_, 0, std::chrono::steady_clock::now(), worker.leaf};
     auto error = sys::write_at(book_.get(), packed.text, static_cast<off_t>(book_length_));
     if (!error)
         error = serving_->ask(book_.get(),

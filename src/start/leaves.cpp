@@ -6,6 +6,7 @@
 #include "start/raw_call.hpp"
 #include "sys/cgroup.hpp"
 #include "sys/error.hpp"
+#include "sys/memory_cgroup.hpp"
 #include "sys/pidfd.hpp"
 
 #include <fmt/format.h>
@@ -154,6 +155,14 @@ bool leaf::end() noexcept {
     return true;
 }
 
+std::error_code leaf::count_memory() noexcept {
+    if (!sys::has_memory_controller(directory()))
+        return {};
+    const auto error = sys::enable_memory_controller(directory());
+    counts_memory_ = !error;
+    return error;
+}
+
 leaves::made leaves::make(const detail::group_settings& settings) {
     const bool asked = !settings.cgroup_directory.empty();
     made result;
@@ -176,6 +185,10 @@ leaves::made leaves::make(const detail::group_settings& settings) {
                              result.error);
     if (!asked)
         result.error = {};
+    else if (result.owned)
+        result.error = result.owned->count_memory();
+    if (result.error)
+        result.owned.reset();
     return result;
 }
 

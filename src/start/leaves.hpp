@@ -38,6 +38,12 @@ public:
     int directory() const noexcept { return directory_.get(); }
     const std::string& path() const noexcept { return path_; }
 
+    /// Has the kernel count memory in it, for each worker by itself, if the kernel counts it where
+    /// the leaf is. From then on workers live in cgroups of their own in it: see worker_leaf.
+    /// Before anything lives in it.
+    std::error_code count_memory() noexcept;
+    bool counts_memory() const noexcept { return counts_memory_; }
+
     /// SIGKILL to what is in it, if anything; removes it if nothing is. Never blocks.
     /// @return whether it is gone, or can't be removed. If not: call again a little later.
     bool end() noexcept;
@@ -46,6 +52,7 @@ private:
     std::string path_;
     sys::unique_fd directory_;
     pid_t owner_;  // a forked copy of the process must not end it
+    bool counts_memory_ = false;
 };
 
 /// Makes the leaves of one process. Safe from any thread.
@@ -55,8 +62,9 @@ public:
         std::shared_ptr<leaf> owned;  // null without an error: the group has none
         std::error_code error;
     };
-    /// As the settings of a group say. The first time in a place, and then once in a while, it
-    /// also ends what is left there by owners that are gone.
+    /// As the settings of a group say; in a given place memory is counted, where it can be. The
+    /// first time in a place, and then once in a while, it also ends what is left there by owners
+    /// that are gone.
     made make(const detail::group_settings& settings);
 
 private:

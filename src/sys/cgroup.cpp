@@ -126,6 +126,19 @@ unique_fd open_cgroup(const std::string& path, std::error_code& error) noexcept 
     return directory;
 }
 
+unique_fd make_cgroup_in(int directory, const std::string& name, std::error_code& error) noexcept {
+    if (::mkdirat(directory, name.c_str(), 0755) != 0) {
+        error = last_error();
+        return {};
+    }
+    auto made = numbered_high(unique_fd(::openat(directory, name.c_str(),
+                                                 O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)),
+                              error);
+    if (error)
+        ::unlinkat(directory, name.c_str(), AT_REMOVEDIR);
+    return made;
+}
+
 unique_fd open_cgroup_procs(int directory, std::error_code& error) noexcept {
     return numbered_high(unique_fd(::openat(directory, "cgroup.procs", O_WRONLY | O_CLOEXEC)),
                          error);

@@ -20,6 +20,10 @@ namespace cohort::sys {
 /// ENOTSUP: a directory of another file system.
 [[nodiscard]] unique_fd open_cgroup(const std::string& path, std::error_code& error) noexcept;
 
+/// Makes a cgroup in that of `directory`, and opens it as above. EEXIST: there is one.
+[[nodiscard]] unique_fd make_cgroup_in(int directory, const std::string& name,
+                                       std::error_code& error) noexcept;
+
 /// Its list of processes, to write: "0" moves the writer into it. Numbered 3 or higher.
 [[nodiscard]] unique_fd open_cgroup_procs(int directory, std::error_code& error) noexcept;
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "reporter.hpp"
 #include "start/leaves.hpp"
+#include "start/worker_leaf.hpp"
 #include "start_support.hpp"
 #include "sys/cgroup.hpp"
 #include "sys_support.hpp"
@@ -228,6 +229,45 @@ TEST_CASE("cgroup: by every way to start a child it is in its leaf before its pr
             CHECK(cat.run({clone3, close_range}).failed == start::stage::none);
             CHECK(cat.output.find("/leaf\n") != std::string::npos);
         }
+}
+
+TEST_CASE("cgroup: workers are born in leaves of their own, which end with their group's") {
+    const no_leftovers guard;
+    const scratch_cgroup place;
+    if (!place)
+        return;
+    start::leaves leaves;
+    detail::group_settings settings;
+    settings.cgroup_directory = place.path();
+    auto group = leaves.make(settings).owned;
+    REQUIRE(group);
+    // Without the controller too there can be cgroups in a cgroup, but nobody wants them.
+    CHECK(sys::cgroups_in(group->path()).empty());
+    std::error_code error;
+    std::vector<std::string> names;
+    for (const auto& tier : all_tiers) {
+        CAPTURE(tier.name);
+        sys::unique_fd directory;
+        const auto own =
+            start::worker_leaf::make(group, static_cast<int>(names.size()), directory, error);
+        REQUIRE_FALSE(error);
+        names.push_back(own->name());
+        auto cat = launch({"/bin/cat", "/proc/self/cgroup"});
+        cat.order.leaf = directory.get();
+        cat.order.leaf_is_needed = true;
+        CHECK(cat.run(tier.tier).failed == start::stage::none);
+        CHECK(cat.output.find("/worker-" + std::to_string(names.size() - 1) + "\n") !=
+              cat.output.npos);
+    }
+    const auto path = group->path();
+    const inhabitant first(path + "/" + names.front());
+    const inhabitant last(path + "/" + names.back());
+    CHECK_FALSE(group->end());
+    CHECK(first.is_killed());
+    CHECK(last.is_killed());
+    sys::await_empty_cgroup(path, std::chrono::milliseconds(bound_ms));
+    CHECK(group->end());
+    CHECK_FALSE(exists(path));
 }
 
 TEST_CASE("cgroup: a leaf that can't be entered fails a start that needs it, and no other") {

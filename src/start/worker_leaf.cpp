@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "start/worker_leaf.hpp"
+
+#include "sys/cgroup.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include <fcntl.h>
+
+namespace cohort::start {
+
+worker_leaf::worker_leaf(std::shared_ptr<const leaf> parent, std::string name)
+    : parent_(std::move(parent)), name_(std::move(name)) {}
+
+std::shared_ptr<const worker_leaf> worker_leaf::make(std::shared_ptr<const leaf> parent, int index,
+                                                     sys::unique_fd& directory,
+                                                     std::error_code& error) {
+    auto name = fmt::format("worker-{}", index);
+    // What is told of a worker that was to be it before, say, must not be told of this one.
+    for (int next = 2;; ++next) {
+        error.clear();
+        directory = sys::make_cgroup_in(parent->directory(), name, error);
+        if (!error)
+            return std::make_shared<const worker_leaf>(std::move(parent), std::move(name));
+        if (error != std::errc::file_exists)
+            return nullptr;
+        name = fmt::format("worker-{}-{}", index, next);
+    }
+}
+
+std::optional<sys::oom_kill> worker_leaf::find_oom_kill() const noexcept {
+    const sys::unique_fd directory(::openat(parent_->directory(), name_.c_str(),
+                                            O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    return directory ? sys::find_oom_kill(directory.get()) : std::nullopt;
+}
+
+}  // namespace cohort::start
