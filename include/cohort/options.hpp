@@ -98,13 +98,17 @@ public:
 
     /// Whether the group gets a cgroup (version 2) of its own. What its workers start, and what
     /// that starts, is killed at the end of the group then, also what made a session of its own
-    /// (setsid, double fork). No controller is needed or changed. Default cgroup::automatic: below
+    /// (setsid, double fork). No controller is needed or used. Default cgroup::automatic: below
     /// the cgroup of this process where that can be had, else silently none; none either with
     /// process_group::inherit, which leaves alone what workers start. capabilities() says whether.
     options& cgroup(cohort::cgroup choice);
     /// The same below this directory of a cgroup file system, with any process_group. A start that
-    /// can't have it fails: spawn_error, stage "cgroup".
+    /// can't have it fails: spawn_error, stage "cgroup". Where the kernel counts memory below this
+    /// directory (its `cgroup.subtree_control` has `memory`), each worker gets a cgroup of its own
+    /// in the group's one, and a worker that the kernel's out-of-memory killer took is known as
+    /// such: cause::oom_killed. The limit is yours: `memory.max` of the directory, or above.
     /// @throws std::invalid_argument  the path is not absolute, or has a NUL
+    /// @par Source  cgroups(7), and Documentation/admin-guide/cgroup-v2.rst of the kernel
     options& cgroup(std::string directory);
 
     /// Whether a worker function tells where SIGSEGV, SIGBUS, SIGILL, SIGFPE or SIGABRT ended it:

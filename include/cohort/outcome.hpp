@@ -19,6 +19,12 @@
 namespace cohort {
 
 /// Why a worker ended.
+///
+/// A worker that the kernel's out-of-memory killer took is `oom_killed` where options::cgroup(path)
+/// was given and the kernel counts memory there: it died of a SIGKILL that this group did not send,
+/// and `memory.events` of its own cgroup tells of such a kill. outcome::note() has the limit and
+/// the peak. Elsewhere it is `signaled`, like whatever else somebody killed.
+/// @par Source  Documentation/admin-guide/cgroup-v2.rst of the kernel
 enum class cause {
     returned,    ///< its function returned, and the process then exited with 0 or an accepted code
     exited,      ///< by an exit code (a command; or a function that called exit itself)
@@ -26,7 +32,7 @@ enum class cause {
     signaled,    ///< by a signal that this group did not send to stop it
     stopped,     ///< a victim: it ended after this group's stop signal
     killed,      ///< a victim: it ended after this group's SIGKILL
-    oom_killed,  ///< by the kernel's out-of-memory killer
+    oom_killed,  ///< by the kernel's out-of-memory killer, as far as that is known: see above
     lost,        ///< somebody else took its exit status
     unkillable,  ///< still there `kill_timeout` after SIGKILL; reaped later, in the background
 };
@@ -82,7 +88,9 @@ public:
     /// True when the worker did what it was asked to (its function returned, or an accepted exit
     /// code).
     bool success() const noexcept { return success_; }
-    /// One more line about the failure, such as "after returning"; empty when there is none.
+    /// One more line about the failure, such as "after returning", "SIGKILL, not sent by this
+    /// group" or "killed by the kernel's out-of-memory killer: limit 64.0 MiB, peak 63.9 MiB";
+    /// empty when there is none.
     const std::string& note() const noexcept { return note_; }
 
     /// True when the function of this worker returned a value (not void).

@@ -76,7 +76,7 @@ void group_state::add_worker(group_room::start_report report) {
         home_,
         group_room::worker_process::birth{index, report.pid, std::move(report.pidfd),
                                           std::move(report.record), std::move(report.stacks),
-                                          report.started},
+                                          report.started, std::move(report.own_leaf)},
         settings_, kind_);
     workers_.emplace(index, worker);
     worker->await_end([self = shared_from_this()](group_room::worker_end end) {

@@ -39,7 +39,8 @@ worker_process::worker_process(engine::host& home, birth b,
                                std::shared_ptr<const detail::group_settings> settings,
                                record_kind kind)
     : home_(home), settings_(std::move(settings)), kind_(kind), index_(b.index), pid_(b.pid),
-      pidfd_(std::move(b.pidfd)), record_(std::move(b.record)), started_(b.started) {
+      pidfd_(std::move(b.pidfd)), record_(std::move(b.record)), leaf_(std::move(b.leaf)),
+      started_(b.started) {
     if (b.stacks)
         stacks_ = std::make_shared<stacks_answer>(home_.loop(), std::move(b.stacks));
 }
@@ -59,6 +60,7 @@ void worker_process::await_end(std::function<void(worker_end)> then) {
 void worker_process::signal(int signo) noexcept {
     if (exited_)
         return;
+    sent_sigkill_ |= signo == SIGKILL;
     if (settings_->process_group == process_group::inherit) {
         (void)sys::send_signal(pidfd_.get(), signo);
         return;
@@ -175,6 +177,12 @@ worker_end worker_process::judge(const engine::reaped& end, record_contents cont
     facts.exit_seen = exit_seen_;
     facts.stop_sent = stop_sent_;
     facts.kill_sent = kill_sent_;
+    facts.sigkill_is_ours = sent_sigkill_;
+    // The kernel counts the kill before it sends the signal, and the group's end, which removes the
+    // cgroup, is still to come.
+    if (leaf_ && end.status.signal() == SIGKILL)
+        if (const auto kill = leaf_->find_oom_kill())
+            facts.oom_kill = to_string(*kill);
 
     worker_end result;
     result.verdict = lifecycle::judge(facts, settings_->success_codes);

@@ -5,6 +5,7 @@
 #include "group/record_reader.hpp"
 #include "group/stacks_answer.hpp"
 #include "lifecycle/verdict.hpp"
+#include "start/worker_leaf.hpp"
 #include "sys/unique_fd.hpp"
 
 #include <cohort/detail/plan.hpp>
@@ -35,6 +36,7 @@ public:
         sys::unique_fd record;
         sys::unique_fd stacks;  // where a function writes them when it is asked; may be empty
         lifecycle::time_point started;
+        std::shared_ptr<const start::worker_leaf> leaf;  // null: it has none of its own
     };
     worker_process(engine::host& home, birth b,
                    std::shared_ptr<const detail::group_settings> settings, record_kind kind);
@@ -72,6 +74,7 @@ private:
     pid_t pid_;
     sys::unique_fd pidfd_;
     sys::unique_fd record_;
+    std::shared_ptr<const start::worker_leaf> leaf_;
     std::shared_ptr<stacks_answer> stacks_;  // of a function that can be asked
     std::vector<activity> at_stop_;
     bool asking_ = false;
@@ -79,6 +82,7 @@ private:
     lifecycle::time_point exit_seen_;
     std::optional<lifecycle::time_point> stop_sent_;
     std::optional<lifecycle::time_point> kill_sent_;
+    bool sent_sigkill_ = false;
     bool exited_ = false;
     std::function<void(worker_end)> then_;
 };

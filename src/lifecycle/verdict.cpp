@@ -2,6 +2,7 @@
 #include "lifecycle/verdict.hpp"
 
 #include <algorithm>
+#include <csignal>
 #include <cstddef>
 
 namespace cohort::lifecycle {
@@ -13,6 +14,7 @@ constexpr const char* not_reached =
     "worker_main was not reached (exit code 0): call it first in main";
 constexpr const char* by_terminate =
     "std::terminate was called: on its way was a noexcept function, a destructor, or a thread's end";
+constexpr const char* not_ours = "SIGKILL, not sent by this group";
 constexpr const char* status_taken =
     "its exit status was taken by another waiter (a waitpid in this program, or SIGCHLD ignored)";
 
@@ -89,6 +91,16 @@ void mark_victim(verdict& v, const worker_facts& facts) {
     }
 }
 
+/// The kernel sends it, or whoever has the right to.
+void explain_kill(verdict& v, const worker_facts& facts) {
+    if (v.cause != cause::signaled || facts.status.signal() != SIGKILL || facts.sigkill_is_ours)
+        return;
+    if (!facts.oom_kill.empty())
+        v.cause = cause::oom_killed;
+    v.note += v.note.empty() ? "" : "; ";
+    v.note += facts.oom_kill.empty() ? not_ours : facts.oom_kill;
+}
+
 }  // namespace
 
 verdict judge(const worker_facts& facts, const std::set<int>& success_codes) {
@@ -102,6 +114,7 @@ verdict judge(const worker_facts& facts, const std::set<int>& success_codes) {
     v.note = e.note;
     if (!v.success)
         mark_victim(v, facts);
+    explain_kill(v, facts);
     return v;
 }
 

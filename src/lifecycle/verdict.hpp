@@ -32,6 +32,8 @@ struct worker_facts {
     time_point exit_seen;                 // unkillable: when it was given up
     std::optional<time_point> stop_sent;  // when this group sent this worker its stop signal ...
     std::optional<time_point> kill_sent;  // ... and SIGKILL
+    bool sigkill_is_ours = false;  // SIGKILL was sent to it before its exit was seen, whatever for
+    std::string oom_kill;          // of the out-of-memory killer, by its cgroup; empty: nothing
 };
 
 struct verdict {
@@ -51,8 +53,8 @@ struct verdict {
 /// - A failure whose event time is after the group's own signal to it is a victim, `stopped` or
 ///   `killed`; at the same instant it is none. An unkillable worker stays `unkillable`; after
 ///   SIGKILL it is a victim even at the same instant, unless it had raised before.
-///
-/// It never says `oom_killed`: that takes more than these facts.
+/// - A SIGKILL that this group did not send is explained: by the kernel's out-of-memory killer
+///   (`oom_killed`) where the worker's cgroup tells of one, else as somebody else's.
 verdict judge(const worker_facts& facts, const std::set<int>& success_codes);
 
 /// The index of the verdict that is the first failure in time (ties: the lower index); -1 when
