@@ -40,4 +40,6 @@ int main(int argc, char** argv) {
 //   worker 2 failed:
 //
 //   -- Process 2 terminated with the following error:
+//   Traceback (most recent call last):
+//     File "examples/first.cpp", line 14, in train(int, std::string const&, int)
 //   std::runtime_error: no shard 2 in mnist, 10 epochs to go

@@ -93,7 +93,9 @@ void name_by_loader(stack_frame& frame, std::uintptr_t address) {
 bool is_plumbing_above(const stack_frame& frame) {
     constexpr std::array<std::string_view, 3> throws{"__cxa_throw", "__wrap___cxa_throw",
                                                      "__interceptor___cxa_throw"};
-    return std::ranges::find(throws, frame.function) != throws.end();
+    return std::ranges::find(throws, frame.function) != throws.end() ||
+           frame.function.starts_with("void std::throw_with_nested<") ||
+           frame.function.starts_with("void std::__throw_with_nested_impl<");
 }
 
 /// How a worker's function comes to be called. Of a closure, whose type is local, the debug

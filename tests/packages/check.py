@@ -15,7 +15,7 @@ import tempfile
 from pathlib import Path
 from xml.etree import ElementTree
 
-PUBLIC = re.compile(r"(typeinfo for |typeinfo name for |vtable for )?cohort::")
+PUBLIC = re.compile(r"(typeinfo for |typeinfo name for |vtable for )?cohort::|__cxa_throw$")
 EXCEPTIONS = ["codec_error", "group_stopped", "process_exception", "process_exited_exception",
               "process_raised_exception", "result_error", "spawn_error"]
 
@@ -73,15 +73,17 @@ def check_pkgconfig(scratch):
     program, text = scratch / "first", source / "examples/first.cpp"
     environment = {**os.environ, "PKG_CONFIG_PATH": str(moved / libdir / "pkgconfig")}
 
-    def compile_with(*options):
-        flags = run("pkg-config", "--cflags", "--libs", *options, "cohort", env=environment).split()
-        run(compiler, "-std=c++20", text, *flags, "-o", program)
+    def compile_with(which, *options):
+        flags = run("pkg-config", "--cflags", "--libs", *which, "cohort", env=environment).split()
+        run(compiler, "-std=c++20", "-g", text, *options, *flags, "-o", program)
 
-    compile_with()
+    compile_with([])
     check_program(program, text, env={**os.environ, "LD_LIBRARY_PATH": str(moved / libdir)})
     for library in (moved / libdir).glob("libcohort.so*"):
         library.unlink()
-    compile_with("--static")
+    compile_with(["--static"])
+    check_program(program, text)
+    compile_with(["--static"], "-static-libstdc++")
     check_program(program, text)
 
 
