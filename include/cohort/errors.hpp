@@ -40,6 +40,9 @@ private:
 };
 
 /// The worker's own exception, or the error file of a command. (torch: ProcessRaisedException)
+/// `std::rethrow_if_nested(e)` throws the exception of a worker function again as its own type, for
+/// the exceptions of the standard library and for those that error_type has taught; for others, and
+/// for commands, it does nothing.
 class COHORT_API process_raised_exception : public process_exception {
 public:
     /// As process_exception.
@@ -51,14 +54,15 @@ public:
     process_raised_exception(const std::string& text, int error_index, pid_t error_pid,
                              outcome_list outcomes, error_record error);
     ~process_raised_exception() override;
-    /// Type, message and trace, as the worker wrote them.
+    /// What the worker said of it, its calls with the names that are known here.
     const error_record& error() const noexcept { return *error_; }
 
 private:
     std::shared_ptr<const error_record> error_;
 };
 
-/// The worker ended by an exit code or a signal, without a word. (torch: ProcessExitedException)
+/// The worker ended by an exit code or a signal, without a word but for the crash_record of a
+/// function: what() has it, and `outcomes()[error_index()].crash`. (torch: ProcessExitedException)
 class COHORT_API process_exited_exception : public process_exception {
 public:
     /// As process_exception.

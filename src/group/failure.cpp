@@ -38,7 +38,10 @@ std::string with_crash(std::string text, const outcome& worker) {
 }
 
 std::exception_ptr with_cause(const process_raised_exception& raised) {
-    const auto cause = worker::restored(raised.error());
+    const auto& failed = raised.outcomes()[static_cast<std::size_t>(raised.error_index())];
+    // What a command says of types is not what this program threw.
+    const auto cause =
+        outcome_access::is_command(failed) ? nullptr : worker::restored(raised.error());
     if (!cause)
         return std::make_exception_ptr(raised);
     try {

@@ -38,9 +38,9 @@ void stacks_answer::await(std::function<void(std::vector<activity>)> then) {
 }
 
 void stacks_answer::watch() {
-    loop_.watch(pipe_.get(), [self = shared_from_this()](int) {
+    loop_.watch(pipe_.get(), [self = shared_from_this()](int error) {
         if (self->then_)
-            self->take();
+            error < 0 ? self->finish() : self->take();
     });
 }
 

@@ -7,6 +7,11 @@
 
 #include <fmt/format.h>
 
+#include <cstddef>
+#include <ranges>
+#include <span>
+#include <string>
+
 #include <csignal>
 
 namespace cohort::record {
@@ -53,6 +58,17 @@ std::string introduction(const error_record& error) {
     if (error.worker >= 0)
         text = fmt::format("In worker {} (pid {}) of its own group:\n", error.worker, error.pid);
     return text + calls_of(error.frames);
+}
+
+/// Without those that stand in a message already: the failure of a group says what its worker said.
+std::span<const error_record> causes_to_tell(const error_record& error) {
+    const std::span all(error.nested);
+    const error_record* told_by = &error;
+    for (std::size_t i = 0; i < all.size(); told_by = &all[i], ++i)
+        if (all[i].worker >= 0 && !all[i].trace.empty() &&
+            told_by->message.find(all[i].trace) != std::string::npos)
+            return all.first(i);
+    return all;
 }
 
 /// `text` and the closing line, of which the end, the message, is never cut.
@@ -122,9 +138,9 @@ std::string closing_line(const error_record& error) {
 
 std::string traceback_of(const error_record& error) {
     std::string causes;
-    for (auto entry = error.nested.rbegin(); entry != error.nested.rend(); ++entry) {
-        causes += introduction(*entry);
-        causes += has_own_words(*entry) ? entry->trace : closing_line(*entry);
+    for (const auto& entry : std::views::reverse(causes_to_tell(error))) {
+        causes += introduction(entry);
+        causes += has_own_words(entry) ? entry.trace : closing_line(entry);
         causes += between;
     }
     // Words that were made here already have the causes in front.

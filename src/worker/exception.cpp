@@ -79,6 +79,16 @@ bool describe_own_group(error_record& error) {
         error.nested.push_back(std::move(inner));
         std::ranges::move(further, std::back_inserter(error.nested));
         return true;
+    } catch (const process_exited_exception& e) {
+        error_record inner;
+        inner.message = inner.trace = e.what();
+        inner.worker = e.error_index();
+        inner.pid = e.error_pid();
+        for (const auto& worker : e.outcomes())
+            if (worker.index == e.error_index() && worker.crash)
+                inner.frames = worker.crash->frames;
+        error.nested.push_back(std::move(inner));
+        return true;
     } catch (...) {
         return false;
     }

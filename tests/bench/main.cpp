@@ -18,7 +18,8 @@ int main(int argc, char** argv) {
             {"short_lived", bench::short_lived},
             {"scale", bench::scale},
             {"latency", bench::latency},
-            {"methods", bench::methods}};
+            {"methods", bench::methods},
+            {"throws", bench::throws}};
         const auto found = sections.find(section);
         if (found == sections.end())
             throw std::invalid_argument("no such section: " + section);

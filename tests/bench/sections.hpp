@@ -19,4 +19,7 @@ void latency(const arguments&);
 /// peer=spawn|fork|forkserver workers= runs= memory=<MiB>   request to inside of the function
 void methods(const arguments&);
 
+/// peer=host|worker throws= depth=   a throw that is caught
+void throws(const arguments&);
+
 }  // namespace bench

@@ -9,10 +9,11 @@ import measure
 import methods
 import scale
 import short_lived
+import throws
 import wanted
 
 SECTIONS = {"short_lived": short_lived.run, "scale": scale.run, "latency": latency.run,
-            "methods": methods.run}
+            "methods": methods.run, "throws": throws.run}
 
 
 def main():

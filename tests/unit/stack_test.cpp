@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "record/crash_json.hpp"
+#include "sys/memfd.hpp"
+#include "sys/modules.hpp"
+#include "trace/names.hpp"
+#include "trace/raw_json.hpp"
+#include "trace/stack.hpp"
+
+#include <doctest/doctest.h>
+
+#include <array>
+#include <cstdint>
+#include <cstdio>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include <unistd.h>
+
+using namespace cohort;
+
+namespace {
+
+std::uintptr_t address_of(const void* thing) { return reinterpret_cast<std::uintptr_t>(thing); }
+
+[[gnu::noinline]] void capture_here(trace::raw_stack& stack) {
+    trace::capture(stack, __builtin_return_address(0));
+    asm volatile("");
+}
+
+[[gnu::noinline]] void descend(trace::raw_stack& stack, int depth) {
+    if (depth == 0)
+        capture_here(stack);
+    else
+        descend(stack, depth - 1);
+    asm volatile("");
+}
+
+std::vector<std::byte> contents(int fd) {
+    std::vector<std::byte> bytes(static_cast<std::size_t>(::lseek(fd, 0, SEEK_END)));
+    REQUIRE(::pread(fd, bytes.data(), bytes.size(), 0) == static_cast<ssize_t>(bytes.size()));
+    return bytes;
+}
+
+}  // namespace
+
+TEST_CASE("modules: code and data of this program are in the same one, and it is known by its id") {
+    static int datum = 0;
+    sys::module code;
+    sys::module data;
+    REQUIRE(sys::find_module(address_of(reinterpret_cast<const void*>(&capture_here)), code));
+    REQUIRE(sys::find_module(address_of(&datum), data));
+    CHECK(code.base == data.base);
+    CHECK(std::string(code.path).empty());
+    REQUIRE_FALSE(code.build_id.empty());
+    sys::module again;
+    REQUIRE(sys::find_module(code.build_id, again));
+    CHECK(again.base == code.base);
+}
+
+TEST_CASE("modules: a library has a path and another id") {
+    sys::module program;
+    sys::module library;
+    REQUIRE(sys::find_module(address_of(reinterpret_cast<const void*>(&capture_here)), program));
+    REQUIRE(sys::find_module(address_of(stdout), library));
+    CHECK(std::string(library.path).find("libc") != std::string::npos);
+    CHECK(library.base != program.base);
+}
+
+TEST_CASE("modules: what is on the stack, or nowhere, is in none") {
+    int local = 0;
+    sys::module found;
+    CHECK_FALSE(sys::find_module(address_of(&local), found));
+    CHECK_FALSE(sys::find_module(std::uintptr_t{0}, found));
+    const std::array<std::byte, 4> unknown{};
+    CHECK_FALSE(sys::find_module(std::span<const std::byte>(unknown), found));
+    CHECK_FALSE(sys::find_module(std::span<const std::byte>(), found));
+}
+
+TEST_CASE("stack: it begins where it is asked to, and keeps the newest calls") {
+    trace::raw_stack stack;
+    descend(stack, 3);
+    auto frames = trace::locate(stack);
+    trace::names().give_to(frames);
+    REQUIRE(frames.size() >= 4);
+    const auto& newest = frames.back();
+    CHECK(newest.function.find("descend(") != std::string::npos);
+    CHECK(newest.file.find("stack_test.cpp") != std::string::npos);
+    CHECK(newest.line > 0);
+    CHECK_FALSE(newest.build_id.empty());
+    CHECK(newest.module.find("unit_tests") != std::string::npos);
+
+    descend(stack, 500);
+    CHECK(stack.full());
+    frames = trace::locate(stack);
+    CHECK(frames.size() == trace::raw_stack::limit);
+}
+
+TEST_CASE(
+    "names: frames of other modules, beyond a module's end, or with a name are left as they are") {
+    trace::raw_stack stack;
+    capture_here(stack);
+    auto own = trace::locate(stack).back();
+    std::vector<stack_frame> frames(4, own);
+    frames[0].build_id = "00112233";
+    frames[1].build_id = "not hexadecimal";
+    frames[2].offset = UINT64_MAX / 2;
+    frames[3].function = "known";
+    const auto before = frames;
+    trace::names().give_to(frames);
+    CHECK(frames == before);
+}
+
+TEST_CASE("raw json: what a handler writes is read back, with odd bytes in a path") {
+    std::error_code error;
+    const auto file = sys::make_memfd("cohort-test", error);
+    REQUIRE_FALSE(error);
+    trace::raw_stack stack;
+    descend(stack, 2);
+    trace::raw_json json(file.get(), 0);
+    json.text("{\"signal\":").number(11).text(",\"code\":").number(-6).text(",\"x\":");
+    json.quoted("a\"b\\c\n\x01").text(",\"address\":").number(UINT64_MAX);
+    json.text(",\"frames\":").frames(stack.calls()).text("}").flush();
+    const auto bytes = contents(file.get());
+    CHECK(bytes.size() == json.length());
+    const auto crash = record::read_crash(bytes);
+    REQUIRE(crash);
+    CHECK(crash->signal == 11);
+    CHECK(crash->code == -6);
+    CHECK(crash->address == UINT64_MAX);
+    CHECK(crash->frames == trace::locate(stack));
+}
+
+TEST_CASE("raw json: a file that can't be written loses what was written, and no more") {
+    trace::raw_json json(-1, 0);
+    for (int i = 0; i < 1000; ++i)
+        json.text("0123456789");
+    json.flush();
+    CHECK(json.length() == 10000);
+}
