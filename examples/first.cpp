@@ -41,5 +41,5 @@ int main(int argc, char** argv) {
 //
 //   -- Process 2 terminated with the following error:
 //   Traceback (most recent call last):
-//     File "examples/first.cpp", line 14, in train(int, std::string const&, int)
+//     File "examples/first.cpp", line 16, in train(int, std::string const&, int)
 //   std::runtime_error: no shard 2 in mnist, 10 epochs to go

@@ -124,6 +124,8 @@ int main(int argc, char** argv) {
 //   what():
 //
 //   -- Process 1 terminated with the following error:
+//   Traceback (most recent call last):
+//     File "examples/quickstart.cpp", line 34, in count_words(int, std::vector<std::string> const&)
 //   std::runtime_error: cannot read no-such-file
 //
 //   index ... pid  cause ... status ... time ... memory

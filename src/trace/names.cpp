@@ -134,9 +134,14 @@ std::vector<stack_frame> names::all_at(const stack_frame& frame, std::uintptr_t 
     backtrace_pcinfo(state(), address, &calls::add, &ignore, &at);
     if (at.found.empty())
         at.found.push_back(frame);
-    // Debug information may lack the name that the symbol table has.
-    if (at.found.back().function.empty())
-        backtrace_syminfo(state(), address, &take_symbol, &ignore, &at.found.back());
+    // Debug information tells of functions that are not seen elsewhere no more than the bare name.
+    auto& outermost = at.found.back().function;
+    if (outermost.find('(') == std::string::npos) {
+        stack_frame by_symbol;
+        backtrace_syminfo(state(), address, &take_symbol, &ignore, &by_symbol);
+        if (outermost.empty() || by_symbol.function.find('(') != std::string::npos)
+            outermost = by_symbol.function;
+    }
     for (std::size_t i = 0; i + 1 < at.found.size(); ++i)
         at.found[i].inlined = true;
     std::ranges::reverse(at.found);

@@ -25,64 +25,68 @@ namespace {
 
 constinit std::atomic<bool> noting{false};
 
-/// An exception that lives, and where it was thrown. Without locks: a throw must not wait.
+/// Where an exception that is alive was thrown.
 struct live_throw {
-    std::atomic<void*> exception;  // null: free
     destructor destroy;
     pthread_t thrower;
     std::uint64_t number;  // of the throw: the later, the higher
     raw_stack stack;
 };
+// A table without locks: a throw must not wait. Entry i is the exception's that owners[i] names.
 constexpr std::size_t live_limit = 128;  // a worker that keeps more alive has no trace of the rest
+constinit std::array<std::atomic<void*>, live_limit> owners{};  // null: free
 constinit std::array<live_throw, live_limit> live{};
 constinit std::atomic<std::uint64_t> throw_count{0};
-constinit char claimed = 0;  // its address stands in an entry that is being filled
+constinit char claimed = 0;  // its address stands for an exception whose entry is being filled
 
-live_throw& entry(void* exception, std::size_t step) noexcept {
-    const auto start = reinterpret_cast<std::uintptr_t>(exception) / 64;
-    return live[(start + step) % live_limit];
+constexpr std::size_t nowhere = live_limit;
+
+std::size_t place(void* exception, std::size_t step) noexcept {
+    return (reinterpret_cast<std::uintptr_t>(exception) / 64 + step) % live_limit;
 }
 
-live_throw* claim(void* exception) noexcept {
-    for (std::size_t i = 0; i < live_limit; ++i) {
-        void* nobody = nullptr;
-        auto& at = entry(exception, i);
-        if (at.exception.compare_exchange_strong(nobody, &claimed, std::memory_order_acquire,
-                                                 std::memory_order_relaxed))
-            return &at;
+/// @return nowhere: the table is full, or has it already
+std::size_t claim(void* exception) noexcept {
+    for (std::size_t step = 0; step < live_limit; ++step) {
+        const auto at = place(exception, step);
+        void* owner = nullptr;
+        if (owners[at].compare_exchange_strong(owner, &claimed, std::memory_order_acquire,
+                                               std::memory_order_relaxed))
+            return at;
+        if (owner == exception)
+            return nowhere;
     }
-    return nullptr;
+    return nowhere;
 }
 
-live_throw* find(void* exception) noexcept {
-    for (std::size_t i = 0; i < live_limit; ++i)
-        if (auto& at = entry(exception, i);
-            at.exception.load(std::memory_order_acquire) == exception)
-            return &at;
-    return nullptr;
+std::size_t find(void* exception) noexcept {
+    for (std::size_t step = 0; step < live_limit; ++step)
+        if (const auto at = place(exception, step);
+            owners[at].load(std::memory_order_acquire) == exception)
+            return at;
+    return nowhere;
 }
 
 /// Stands in for the exception's own destructor.
 void forget(void* exception) {
-    live_throw* const at = find(exception);
-    const destructor destroy = at->destroy;
-    at->exception.store(nullptr, std::memory_order_release);
+    const auto at = find(exception);  // it is there: only this takes it out
+    const destructor destroy = live[at].destroy;
+    owners[at].store(nullptr, std::memory_order_release);
     if (destroy != nullptr)
         destroy(exception);
 }
 
 /// @return the destructor that the exception is to be thrown with
 destructor note(void* exception, destructor destroy, const void* from) noexcept {
-    if (find(exception) != nullptr)
-        return destroy;  // by way of both names of the function below
-    live_throw* const at = claim(exception);
-    if (at == nullptr)
+    const auto at = claim(exception);
+    if (at == nowhere)
         return destroy;
-    capture(at->stack, from);
-    at->destroy = destroy;
-    at->thrower = ::pthread_self();
-    at->number = throw_count.fetch_add(1, std::memory_order_relaxed);
-    at->exception.store(exception, std::memory_order_release);
+    auto& entry = live[at];
+    capture(entry.stack, from);
+    entry.destroy = destroy;
+    entry.thrower = ::pthread_self();
+    entry.number = throw_count.fetch_add(1, std::memory_order_relaxed);
+    owners[at].store(exception, std::memory_order_release);
     return &forget;
 }
 
@@ -100,20 +104,20 @@ const raw_stack* stack_of(const std::exception_ptr& exception) noexcept {
     void* object = nullptr;
     static_assert(sizeof object == sizeof exception);  // libstdc++
     std::memcpy(&object, &exception, sizeof object);
-    const auto* const at = object == nullptr ? nullptr : find(object);
-    return at == nullptr ? nullptr : &at->stack;
+    const auto at = object == nullptr ? nowhere : find(object);
+    return at == nowhere ? nullptr : &live[at].stack;
 }
 
 std::exception_ptr last_thrown_here() noexcept {
     void* last = nullptr;
     std::uint64_t number = 0;
-    for (const auto& at : live) {
-        void* const exception = at.exception.load(std::memory_order_acquire);
-        if (exception == nullptr || exception == &claimed || at.thrower != ::pthread_self())
+    for (std::size_t at = 0; at < live_limit; ++at) {
+        void* const exception = owners[at].load(std::memory_order_acquire);
+        if (exception == nullptr || exception == &claimed || live[at].thrower != ::pthread_self())
             continue;
-        if (last == nullptr || at.number > number) {
+        if (last == nullptr || live[at].number > number) {
             last = exception;
-            number = at.number;
+            number = live[at].number;
         }
     }
     // An owner that is not counted, and so must not be destroyed, makes one that is.

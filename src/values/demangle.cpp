@@ -16,8 +16,23 @@ struct free_text {
 };
 
 void replace_all(std::string& text, std::string_view from, std::string_view to) {
-    for (auto at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
+    for (auto at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) {
         text.replace(at, from.size(), to);
+    }
+}
+
+/// Takes out ", std::allocator<...>" and its like, with whatever stands between the brackets.
+void remove_default(std::string& text, std::string_view start) {
+    for (auto at = text.find(start); at != std::string::npos; at = text.find(start, at)) {
+        std::size_t end = at + start.size();
+        for (int open = 1; open > 0 && end < text.size(); ++end) {
+            if (text[end] == '<')
+                ++open;
+            else if (text[end] == '>')
+                --open;
+        }
+        text.erase(at, end - at);
+    }
 }
 
 }  // namespace
@@ -27,9 +42,15 @@ std::string demangle(const char* name) {
     const std::unique_ptr<char, free_text> text(
         abi::__cxa_demangle(name, nullptr, nullptr, &status));
     std::string result = status == 0 && text ? text.get() : name;
-    replace_all(result,
-                "std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> >",
+    replace_all(result, "std::__cxx11::", "std::");
+    replace_all(result, "std::__1::", "std::");
+    replace_all(result, "std::basic_string<char, std::char_traits<char>, std::allocator<char> >",
                 "std::string");
+    for (const char* start :
+         {", std::allocator<", ", std::less<", ", std::hash<", ", std::equal_to<"}) {
+        remove_default(result, start);
+    }
+    replace_all(result, " >", ">");
     return result;
 }
 
