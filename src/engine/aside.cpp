@@ -3,10 +3,13 @@
 
 #include "engine/thread.hpp"
 
+#include <chrono>
 #include <system_error>
 #include <utility>
 
 namespace cohort::engine {
+
+using namespace std::chrono_literals;
 
 void aside::run(task work, task then) {
     std::unique_lock lock(mutex_);
@@ -24,14 +27,21 @@ void aside::run(task work, task then) {
     }
 }
 
+bool aside::is_late(time_point now) noexcept {
+    const std::lock_guard lock(mutex_);
+    return begun_ && now - *begun_ > 5s;
+}
+
 void aside::work_off() {
     for (;;) {
         std::unique_lock lock(mutex_);
+        begun_.reset();
         has_thread_ = !jobs_.empty();
         if (!has_thread_)
             return;
         auto next = std::move(jobs_.front());
         jobs_.pop_front();
+        begun_ = std::chrono::steady_clock::now();
         lock.unlock();
         next.work();
         loop_.post(std::move(next.then));

@@ -6,6 +6,7 @@
 #include <deque>
 #include <functional>
 #include <mutex>
+#include <optional>
 
 namespace cohort::engine {
 
@@ -17,6 +18,8 @@ public:
     /// Runs `work`, one at a time and in order, then `then` on the engine's thread. Where no thread
     /// can be had, `then` alone. From the engine's thread. Neither may throw.
     void run(task work, task then);
+    /// What it does has lasted for seconds, and may never end.
+    bool is_late(time_point now) noexcept;
 
 private:
     struct job {
@@ -29,6 +32,7 @@ private:
     std::mutex mutex_;
     std::deque<job> jobs_;
     bool has_thread_ = false;
+    std::optional<time_point> begun_;  // the work that is being done
 };
 
 }  // namespace cohort::engine

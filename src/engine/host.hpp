@@ -60,8 +60,9 @@ public:
     start::fork_server& forks() noexcept { return fork_server_; }
     start::leaves& leaves() noexcept { return leaves_; }
     start::guardian& guard() noexcept { return guardian_; }
-    aside& long_work() noexcept { return aside_; }
-    trace::names& names() noexcept { return names_; }  // for long_work alone
+    aside& naming() noexcept { return naming_; }
+    trace::names& names() noexcept { return names_; }  // for naming() alone
+    aside& looking() noexcept { return looking_; }     // at /proc
 
     /// Hands a start to the starter threads, and watches that none hangs them. Wakes the engine
     /// only if the start has to wait: its report will.
@@ -102,8 +103,9 @@ private:
     start::fork_server fork_server_;
     start::leaves leaves_;
     start::guardian guardian_;
-    aside aside_{engine_};
+    aside naming_{engine_};
     trace::names names_;
+    aside looking_{engine_};
     std::atomic<bool> watching_starters_ = false;
     std::set<live_group*> groups_;
     std::vector<task> when_empty_;

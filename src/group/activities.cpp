@@ -110,7 +110,7 @@ std::vector<activity> processes_of_group(pid_t leader) {
     std::vector<activity> processes;
     for_each_number("/proc", [&](pid_t id, const fs::path& directory) {
         const auto now = status_of(directory);
-        if (now.group != leader || processes.size() >= most)
+        if ((now.group != leader && id != leader) || processes.size() >= most)
             return;
         processes.push_back(activity_of(directory, id, now));
         processes.back().name = command_line(directory);

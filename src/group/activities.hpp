@@ -11,7 +11,7 @@ namespace cohort::group_room {
 
 /// The threads of a process; empty when it is gone, or /proc is not there. @par Source  proc(5)
 std::vector<activity> threads_of(pid_t process);
-/// The processes of a process group, from its leader on, likewise. Reads all of /proc.
+/// A process and those in the process group that it leads, likewise. Reads all of /proc.
 std::vector<activity> processes_of_group(pid_t leader);
 /// Gives the threads in `known` the frames that are in `told`; what only was told is added.
 void add_frames(std::vector<activity>& known, std::vector<activity> told);

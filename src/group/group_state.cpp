@@ -15,6 +15,10 @@ namespace cohort::detail {
 
 namespace {
 
+using namespace std::chrono_literals;
+
+constexpr auto longest_naming = 10s;
+
 lifecycle::rules rules_of(const group_settings& s) {
     lifecycle::rules r;
     r.notice_period = s.notice_period;
@@ -138,18 +142,32 @@ void group_state::worker_ended(group_room::worker_end end) {
 
 /// The lifecycle does not wait for names; those who ask for outcomes do, and get them in order.
 void group_state::publish_when_named(group_room::worker_end end) {
-    auto unnamed = std::make_shared<named_end>();
+    auto unnamed = std::make_shared<unpublished_end>();
+    auto named = std::make_shared<outcome>(end.outcome);
     unnamed->end = std::move(end);
     unpublished_.push_back(unnamed);
-    home_.long_work().run(
-        [unnamed, &names = home_.names()] { group_room::name_frames(unnamed->end.outcome, names); },
-        [self = shared_from_this(), unnamed] {
-            unnamed->done = true;
-            auto& queue = self->unpublished_;
-            for (; !queue.empty() && queue.front()->done; queue.pop_front())
-                self->publish(std::move(queue.front()->end));
-            self->finish();
-        });
+    // A file with debug information may be on a disk that does not answer.
+    const auto now = std::chrono::steady_clock::now();
+    const auto limit = home_.naming().is_late(now) ? now : now + longest_naming;
+    unnamed->limit = home_.loop().timer().at(limit, [self = shared_from_this(), unnamed] {
+        unnamed->limit.reset();
+        self->publish_named();
+    });
+    home_.naming().run([named, &names = home_.names()] { group_room::name_frames(*named, names); },
+                       [self = shared_from_this(), unnamed, named] {
+                           if (!unnamed->limit)
+                               return;  // it is published already
+                           self->home_.loop().timer().cancel(
+                               *std::exchange(unnamed->limit, std::nullopt));
+                           unnamed->end.outcome = std::move(*named);
+                           self->publish_named();
+                       });
+}
+
+void group_state::publish_named() {
+    for (auto& queue = unpublished_; !queue.empty() && !queue.front()->limit; queue.pop_front())
+        publish(std::move(queue.front()->end));
+    finish();
 }
 
 void group_state::publish(group_room::worker_end end) {

@@ -55,6 +55,7 @@ private:
     void add_worker(group_room::start_report report);
     void worker_ended(group_room::worker_end end);
     void publish_when_named(group_room::worker_end end);
+    void publish_named();
     void publish(group_room::worker_end end);
     void tell_next();
 
@@ -96,15 +97,15 @@ private:
     bool gave_up_ = false;
 
     std::map<int, std::shared_ptr<group_room::worker_process>> workers_;  // the live ones
-    /// What has happened, but its frames are being named.
-    struct named_end {
+    /// What has happened, but its frames are being named, until the limit at most.
+    struct unpublished_end {
         group_room::worker_end end;
-        bool done = false;
+        std::optional<engine::timer_id> limit;  // empty: it can be told
     };
-    std::deque<std::shared_ptr<named_end>> unpublished_;  // in the order of the ends
-    std::vector<lifecycle::verdict> verdicts_;            // by index
-    std::vector<outcome> ended_;                          // in the order of the ends
-    std::size_t told_ = 0;                                // how many of them next() has told
+    std::deque<std::shared_ptr<unpublished_end>> unpublished_;  // in the order of the ends
+    std::vector<lifecycle::verdict> verdicts_;                  // by index
+    std::vector<outcome> ended_;                                // in the order of the ends
+    std::size_t told_ = 0;                                      // how many of them next() has told
     group_room::waiters end_waiters_;
     group_room::waiters next_waiters_;
 };

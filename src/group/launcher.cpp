@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "group/launcher.hpp"
 
+#include "group/stacks_answer.hpp"
+
 #include "record/control_file.hpp"
 #include "start/environment.hpp"
 #include "sys/descriptors.hpp"
@@ -250,6 +252,7 @@ record::control_order launcher::order_of(int index, const site& at) const {
     order.daemonic = s.daemon;
     order.crash_record = s.crash_record;
     order.stacks_fd = at.stacks_number;
+    order.stacks_signal = asking_signal(s);
     return order;
 }
 

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <new>
 #include <utility>
 #include <vector>
 
@@ -65,7 +66,11 @@ private:
         // A read can be short, and a file shrink: the piece is cut to what came.
         const auto before = bytes_.size();
         const auto wanted = std::min<std::uint64_t>(end - offset, std::uint64_t{1} << 30);
-        bytes_.resize(before + wanted);
+        try {
+            bytes_.resize(before + wanted);
+        } catch (const std::bad_alloc&) {
+            return then();  // what came before must do
+        }
         loop_.read(
             record_.get(), std::span(bytes_).subspan(before), offset,
             [self = shared_from_this(), before, offset, end, then = std::move(then)](int got) {

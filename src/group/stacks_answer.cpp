@@ -5,35 +5,45 @@
 
 #include <array>
 #include <cerrno>
-#include <chrono>
 #include <cstddef>
 #include <span>
 #include <utility>
 
+#include <csignal>
+#include <poll.h>
 #include <unistd.h>
 
 namespace cohort::group_room {
 
 namespace {
 
-using namespace std::chrono_literals;
-
-constexpr auto patience = 500ms;
 constexpr std::size_t longest = std::size_t{1} << 22;  // the worker may write anything
 constexpr const char* end_of_answer = "]}\n";
 
 }  // namespace
 
+int asking_signal(const detail::group_settings& settings) noexcept {
+    int signo = SIGRTMAX;
+    while (signo == settings.stop_signal || signo == settings.parent_death_signal)
+        --signo;
+    return signo;
+}
+
 stacks_answer::stacks_answer(engine::engine& loop, sys::unique_fd pipe)
     : loop_(loop), pipe_(std::move(pipe)) {}
 
-void stacks_answer::await(std::function<void(std::vector<activity>)> then) {
+bool stacks_answer::is_hung_up() const noexcept {
+    pollfd end{pipe_.get(), POLLIN, 0};
+    return ::poll(&end, 1, 0) > 0 && (end.revents & POLLHUP) != 0;
+}
+
+void stacks_answer::await(engine::time_point deadline,
+                          std::function<void(std::vector<activity>)> then) {
     then_ = std::move(then);
-    limit_ =
-        loop_.timer().at(std::chrono::steady_clock::now() + patience, [self = shared_from_this()] {
-            self->limit_.reset();
-            self->finish();
-        });
+    limit_ = loop_.timer().at(deadline, [self = shared_from_this()] {
+        self->limit_.reset();
+        self->finish();
+    });
     watch();
 }
 

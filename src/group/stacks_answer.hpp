@@ -4,6 +4,7 @@
 #include "engine/engine.hpp"
 #include "sys/unique_fd.hpp"
 
+#include <cohort/detail/plan.hpp>
 #include <cohort/error_record.hpp>
 
 #include <functional>
@@ -14,13 +15,19 @@
 
 namespace cohort::group_room {
 
+/// The signal by which a worker function is asked for its stacks: the highest that means nothing
+/// else to it, since of the numbers that programs may choose it is chosen last.
+int asking_signal(const detail::group_settings& settings) noexcept;
+
 /// What a worker function writes when it is asked for its stacks. Belongs to the engine's thread.
 class stacks_answer : public std::enable_shared_from_this<stacks_answer> {
 public:
     stacks_answer(engine::engine& loop, sys::unique_fd pipe);
 
-    /// Calls `then` once: with the whole answer, or with what there is of it after half a second.
-    void await(std::function<void(std::vector<activity>)> then);
+    /// The function can't answer any more: it has closed its end, by exec(3) say.
+    bool is_hung_up() const noexcept;
+    /// Calls `then` once: with the whole answer, or with what there is of it at `deadline`.
+    void await(engine::time_point deadline, std::function<void(std::vector<activity>)> then);
 
 private:
     void watch();

@@ -5,8 +5,9 @@
 #include "record/control.hpp"
 #include "sys/pidfd.hpp"
 #include "sys/tiers.hpp"
-#include "worker/stacks.hpp"
 
+#include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <system_error>
 #include <utility>
@@ -16,6 +17,10 @@
 namespace cohort::group_room {
 
 namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto patience = 500ms;  // for a worker to tell where it is
 
 std::chrono::microseconds to_duration(const timeval& t) {
     return std::chrono::seconds(t.tv_sec) + std::chrono::microseconds(t.tv_usec);
@@ -90,14 +95,19 @@ void worker_process::send_stop_signal(int signo) {
         return stop_now(signo);
     if (stop_sent_ || exited_ || std::exchange(asking_, true))
         return;
+    // Of the grace period, what is left must be enough for the stop signal.
+    ask_until_ = std::chrono::steady_clock::now() +
+                 std::min<std::chrono::nanoseconds>(patience, settings_->grace_period / 2);
+    home_.loop().timer().at(ask_until_,
+                            [self = shared_from_this(), signo] { self->stop_now(signo); });
     auto seen = std::make_shared<std::vector<activity>>();
-    home_.long_work().run(
+    home_.looking().run(
         [seen, pid = pid_, kind = kind_] {
             *seen = kind == record_kind::control_file ? threads_of(pid) : processes_of_group(pid);
         },
         [self = shared_from_this(), seen, signo] {
-            if (self->exited_)
-                return;  // the number may have been given away
+            if (self->exited_ || self->stop_sent_)
+                return;  // the number may have been given away; it is too late
             self->at_stop_ = std::move(*seen);
             self->ask_for_stacks(signo);
         });
@@ -112,9 +122,10 @@ bool worker_process::has_entered() const noexcept {
 }
 
 void worker_process::ask_for_stacks(int signo) {
-    if (!stacks_ || !has_entered() || sys::send_signal(pidfd_.get(), worker::stacks_signal()))
+    if (!stacks_ || !has_entered() || stacks_->is_hung_up() ||
+        sys::send_signal(pidfd_.get(), asking_signal(*settings_)))
         return stop_now(signo);
-    stacks_->await([self = shared_from_this(), signo](std::vector<activity> told) {
+    stacks_->await(ask_until_, [self = shared_from_this(), signo](std::vector<activity> told) {
         add_frames(self->at_stop_, std::move(told));
         self->stop_now(signo);
     });

@@ -78,6 +78,7 @@ private:
     std::shared_ptr<stacks_answer> stacks_;  // of a function that can be asked
     std::vector<activity> at_stop_;
     bool asking_ = false;
+    lifecycle::time_point ask_until_;
     lifecycle::time_point started_;
     lifecycle::time_point exit_seen_;
     std::optional<lifecycle::time_point> stop_sent_;

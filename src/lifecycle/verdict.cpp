@@ -13,7 +13,7 @@ constexpr const char* after_returning = "after returning";
 constexpr const char* not_reached =
     "worker_main was not reached (exit code 0): call it first in main";
 constexpr const char* by_terminate =
-    "std::terminate was called: on its way was a noexcept function, a destructor, or a thread's end";
+    "std::terminate was called, on account of this exception or while it was handled";
 constexpr const char* not_ours = "SIGKILL, not sent by this group";
 constexpr const char* status_taken =
     "its exit status was taken by another waiter (a waitpid in this program, or SIGCHLD ignored)";

@@ -20,9 +20,10 @@ struct control_order {
     std::int32_t arguments_fd =
         -1;  // in the worker: one sealed memfd shared by the group; -1: no arguments
     std::int32_t stop_signal = 0;
-    std::int32_t daemonic = 0;      // it may not start groups
-    std::int32_t crash_record = 0;  // it tells where a signal ends it
-    std::int32_t stacks_fd = -1;    // of a pipe: it writes its stacks there when it is asked
+    std::int32_t daemonic = 0;       // it may not start groups
+    std::int32_t crash_record = 0;   // it tells where a signal ends it
+    std::int32_t stacks_fd = -1;     // of a pipe: it writes its stacks there when it is asked ...
+    std::int32_t stacks_signal = 0;  // ... by this signal
     std::int64_t grace_period_ns = 0;
     std::uint64_t function_offset = 0;  // the key: offset of the function_node in its module ...
     std::uint8_t build_id_length = 0;   // ... and that module's build-id

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "record/control_file.hpp"
 
+#include "record/error_json.hpp"
+
 #include <algorithm>
 #include <cstring>
 
@@ -22,6 +24,9 @@ bool is_consistent(const control_progress& progress, std::uint64_t file_size) no
     // An empty payload (a function that returned void) leaves the file ending before it.
     if (progress.payload_length > 0 &&
         (file_size < payload_offset || progress.payload_length > file_size - payload_offset))
+        return false;
+    // Only a result may be of any size: the worker writes no longer record.
+    if (progress.kind != payload_kind::returned && progress.payload_length > record_limit)
         return false;
     return progress.type_length <= progress.payload_length;
 }

@@ -59,6 +59,8 @@ unique_fd make_eventfd(std::error_code& error) noexcept {
     return counter;
 }
 
+constexpr int most_in_pipe = 1 << 20;  // pipe-max-size, pipe(7)
+
 pipe_ends make_pipe(std::error_code& error) noexcept {
     int ends[2] = {-1, -1};
     error = ::pipe2(ends, O_CLOEXEC | O_NONBLOCK) == 0
@@ -68,6 +70,8 @@ pipe_ends make_pipe(std::error_code& error) noexcept {
     for (unique_fd* end : {&made.read, &made.write})
         if (!error && end->get() < 3)
             *end = duplicate(end->get(), error);
+    if (!error)
+        (void)::fcntl(made.write.get(), F_SETPIPE_SZ, most_in_pipe);  // as much as users may have
     return made;
 }
 

@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "sys/modules.hpp"
 
+#include "sys/unique_fd.hpp"
+
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include <dlfcn.h>
 #include <elf.h>
+#include <fcntl.h>
 #include <link.h>
+#include <unistd.h>
 
 namespace cohort::sys {
 namespace {
@@ -109,7 +114,34 @@ bool find_by_loader(search wanted, module& found) noexcept {
     return true;
 }
 
+/// Reads as much as there is, and tells whether that is all.
+bool read_at(int file, std::span<std::byte> into, std::uint64_t offset) noexcept {
+    return ::pread(file, into.data(), into.size(), static_cast<off_t>(offset)) ==
+           static_cast<ssize_t>(into.size());
+}
+
 }  // namespace
+
+bool file_has_build_id(const char* path, std::span<const std::byte> build_id) noexcept {
+    const unique_fd file(::open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+    ElfW(Ehdr) header;
+    if (!file || !read_at(file.get(), std::as_writable_bytes(std::span(&header, 1)), 0) ||
+        std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0)
+        return false;
+    std::array<ElfW(Phdr), 64> segments;
+    const auto used = std::span(segments).first(std::min<std::size_t>(header.e_phnum, 64));
+    if (!read_at(file.get(), std::as_writable_bytes(used), header.e_phoff))
+        return false;
+    for (const auto& segment : used) {
+        std::array<std::byte, 1024> notes;
+        const auto size = std::min<std::size_t>(segment.p_filesz, notes.size());
+        const auto part = std::span(notes).first(size);
+        if (segment.p_type == PT_NOTE && read_at(file.get(), part, segment.p_offset) &&
+            std::ranges::equal(build_id_in(part, segment.p_align == 8 ? 8 : 4), build_id))
+            return true;
+    }
+    return false;
+}
 
 bool find_module(std::uintptr_t address, module& found) noexcept {
     return find_at(address, found) || find_by_loader({address, {}, {}}, found);

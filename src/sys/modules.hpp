@@ -23,4 +23,8 @@ bool find_module(std::uintptr_t address, module& found) noexcept;
 /// The module with this build-id, in this process. @return false: none has it
 bool find_module(std::span<const std::byte> build_id, module& found) noexcept;
 
+/// Whether the file at this path has this build-id: the one that a module was loaded from may have
+/// been replaced since.
+bool file_has_build_id(const char* path, std::span<const std::byte> build_id) noexcept;
+
 }  // namespace cohort::sys

@@ -38,16 +38,23 @@ std::vector<std::byte> build_id_of(std::string_view text) {
     return bytes;
 }
 
-/// Where the call is in this process.
-std::optional<std::uintptr_t> address_of(const stack_frame& frame) {
+/// Where a call is in this process.
+struct place {
+    std::uintptr_t address;
+    bool has_file;  // as it was loaded: a library may have been replaced on its disk
+};
+
+std::optional<place> place_of(const stack_frame& frame) {
+    const auto build_id = build_id_of(frame.build_id);
     sys::module here;
-    if (!sys::find_module(build_id_of(frame.build_id), here))
+    if (!sys::find_module(build_id, here))
         return std::nullopt;
     const auto address = here.base + static_cast<std::uintptr_t>(frame.offset);
     sys::module there;
     if (!sys::find_module(address, there) || there.base != here.base)
         return std::nullopt;  // an offset from a file, beyond the module's end
-    return address;
+    // The program itself is read by way of /proc/self/exe.
+    return place{address, *here.path == '\0' || sys::file_has_build_id(here.path, build_id)};
 }
 
 std::string readable(const char* function) {
@@ -120,7 +127,9 @@ backtrace_state* names::state() {
         },
         &loads);
     constexpr int most = 16;  // each holds the debug information
-    if (state_ == nullptr || (loads != loads_ && made_ < most)) {
+    if (state_ == nullptr || loads != loads_) {
+        if (made_ == most)
+            return nullptr;
         state_ = backtrace_create_state(nullptr, 0, &ignore, nullptr);
         loads_ = loads;
         ++made_;
@@ -130,6 +139,8 @@ backtrace_state* names::state() {
 
 /// Outermost first.
 std::vector<stack_frame> names::all_at(const stack_frame& frame, std::uintptr_t address) {
+    if (state() == nullptr)
+        return {frame};
     calls at{{}, frame};
     backtrace_pcinfo(state(), address, &calls::add, &ignore, &at);
     if (at.found.empty())
@@ -157,13 +168,13 @@ std::vector<stack_frame> names::all_at(const stack_frame& frame, std::uintptr_t)
 void names::give_to(std::vector<stack_frame>& frames) {
     std::vector<stack_frame> result;
     for (auto& frame : frames) {
-        const auto address = frame.function.empty() ? address_of(frame) : std::nullopt;
-        if (!address) {
+        const auto at = frame.function.empty() ? place_of(frame) : std::nullopt;
+        if (!at) {
             result.push_back(std::move(frame));
             continue;
         }
-        auto all = all_at(frame, *address);
-        name_by_loader(all.front(), *address);
+        auto all = at->has_file ? all_at(frame, at->address) : std::vector{frame};
+        name_by_loader(all.front(), at->address);
         std::ranges::move(all, std::back_inserter(result));
     }
     while (!result.empty() && is_plumbing_above(result.back()))

@@ -96,13 +96,14 @@ raw_json& raw_json::frames(std::span<const std::uintptr_t> calls) noexcept {
 
 void raw_json::flush() noexcept {
     std::size_t done = 0;
-    while (done < held_) {
+    while (done < held_ && !broken_) {
         const ssize_t count = offset_ < 0
                                   ? ::write(fd_, buffer_.data() + done, held_ - done)
                                   : ::pwrite(fd_, buffer_.data() + done, held_ - done, offset_);
         if (count < 0 && errno == EINTR)
             continue;
-        if (count <= 0)
+        broken_ = count <= 0;
+        if (broken_)
             break;
         done += static_cast<std::size_t>(count);
         if (offset_ >= 0)

@@ -28,8 +28,8 @@ constinit std::atomic<bool> noting{false};
 /// Where an exception that is alive was thrown.
 struct live_throw {
     destructor destroy;
-    pthread_t thrower;
-    std::uint64_t number;  // of the throw: the later, the higher
+    std::atomic<pthread_t> thrower;
+    std::atomic<std::uint64_t> number;  // of the throw: the later, the higher
     raw_stack stack;
 };
 // A table without locks: a throw must not wait. Entry i is the exception's that owners[i] names.
@@ -92,8 +92,13 @@ destructor note(void* exception, destructor destroy, const void* from) noexcept 
 
 /// libstdc++'s own, which is a shared library where the function below is in its place.
 throw_function next_throw() noexcept {
-    static const auto next = reinterpret_cast<throw_function>(::dlsym(RTLD_NEXT, "__cxa_throw"));
-    return next;
+    static constinit std::atomic<throw_function> next{nullptr};  // no guard: a fork may copy one
+    auto found = next.load(std::memory_order_relaxed);
+    if (found == nullptr) {
+        found = reinterpret_cast<throw_function>(::dlsym(RTLD_NEXT, "__cxa_throw"));
+        next.store(found, std::memory_order_relaxed);
+    }
+    return found;
 }
 
 }  // namespace

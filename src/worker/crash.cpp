@@ -15,6 +15,10 @@ namespace {
 constexpr std::array signals{SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT};
 constexpr unsigned patience = 5;  // seconds, for a stack that the unwinder does not get through
 
+// Not on the handler's stack, which may be small.
+constinit trace::raw_json::memory memory{};
+constinit trace::raw_stack stack{};
+
 constinit first_thread crashing;
 constinit report* current = nullptr;
 alignas(16) constinit std::array<std::byte, 64 * 1024> handler_stack{};
@@ -57,20 +61,19 @@ void tell(int signo, const siginfo_t& info, const void* context) noexcept {
     if (file < 0)
         return;
     const bool has_address = signo != SIGABRT && info.si_code > 0;
-    trace::raw_json json(file, static_cast<off_t>(record::payload_offset));
+    trace::raw_json json(memory, file, static_cast<off_t>(record::payload_offset));
     json.text("{\"signal\":").number(signo).text(",\"code\":").number(info.si_code);
     json.text(",\"address\":")
         .number(has_address ? reinterpret_cast<std::uintptr_t>(info.si_addr) : 0);
     json.text(",\"frames\":").flush();
     current->crashed(json.length());
-    trace::raw_stack stack;
     trace::capture_interrupted(stack, context);
     json.frames(stack.calls()).text("}").flush();
     current->crashed(json.length());
 }
 
 extern "C" void cohort_worker_crashed(int signo, siginfo_t* info, void* context) {
-    if (crashing.is_this() && current->claim() == report::teller::me) {
+    if (crashing.is_this() && may_tell(*current)) {
         set_patience(signo);
         tell(signo, *info, context);
     }
@@ -94,7 +97,7 @@ void give_stack() noexcept {
 }  // namespace
 
 void report_crashes(report& to) noexcept {
-    crashing.forget();
+    crashing.begin();
     current = &to;
     give_stack();
     for (const int signo : signals) {
@@ -105,6 +108,7 @@ void report_crashes(report& to) noexcept {
         action = {};
         action.sa_sigaction = &cohort_worker_crashed;
         action.sa_flags = SA_SIGINFO | SA_ONSTACK;
+        ::sigaddset(&action.sa_mask, SIGXFSZ);  // of a write beyond RLIMIT_FSIZE: an error will do
         ::sigaction(signo, &action, nullptr);
     }
 }

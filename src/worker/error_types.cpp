@@ -1,24 +1,39 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "worker/error_types.hpp"
 
+#include "sys/modules.hpp"
 #include "worker/exception.hpp"
 
 #include <cohort/detail/codec_error.hpp>
 
 #include <atomic>
+#include <cstdint>
 #include <ranges>
+#include <string>
 
 namespace cohort {
 namespace {
 
+/// A type that was taught. Leaked, and so there when the module of the type is not any more.
+struct lesson {
+    const detail::error_node* type;
+    std::string name;
+    lesson* next;
+
+    bool is_there() const noexcept {
+        sys::module in;
+        return sys::find_module(reinterpret_cast<std::uintptr_t>(type), in);
+    }
+};
+
 // Constant-initialised: types are taught by the initialisers of other translation units.
-constinit std::atomic<const detail::error_node*> taught{nullptr};
+constinit std::atomic<lesson*> taught{nullptr};
 
 }  // namespace
 
 void detail::teach(error_node& type) noexcept {
-    type.next = taught.load(std::memory_order_relaxed);
-    while (!taught.compare_exchange_weak(type.next, &type, std::memory_order_release,
+    auto* added = new lesson{&type, type_name(type.type()), taught.load(std::memory_order_relaxed)};
+    while (!taught.compare_exchange_weak(added->next, added, std::memory_order_release,
                                          std::memory_order_relaxed)) {
     }
 }
@@ -43,10 +58,12 @@ std::exception_ptr restored_one(const error_record& error, const std::exception_
 }  // namespace
 
 const detail::error_node* find_error_type(std::string_view name) {
-    for (const auto* first : {taught.load(std::memory_order_acquire), standard_error_types()})
-        for (const auto* type = first; type != nullptr; type = type->next)
-            if (detail::type_name(type->type()) == name)
-                return type;
+    for (auto* each = taught.load(std::memory_order_acquire); each != nullptr; each = each->next)
+        if (each->name == name && each->is_there())
+            return each->type;
+    for (auto* type = standard_error_types(); type != nullptr; type = type->next)
+        if (detail::type_name(type->type()) == name)
+            return type;
     return nullptr;
 }
 

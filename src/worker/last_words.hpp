@@ -15,17 +15,22 @@ void report_terminate(report& to) noexcept;
 /// unless that has one. For the rest of the process.
 void report_crashes(report& to) noexcept;
 
-/// Which thread of the process is the first to do what ends it.
+/// Which thread of the worker is the first to do what ends it. Async-signal-safe.
 class first_thread {
 public:
-    /// @return whether this one is. Does not return if another one is. Async-signal-safe.
+    /// This process is the worker.
+    void begin() noexcept;
+    /// @return whether this thread is the first. Does not return if another one is. False in a
+    /// forked copy of the worker, which may share its memory (vfork(2)) and so must leave no trace.
     bool is_this() noexcept;
-    /// For a forked copy.
-    void forget() noexcept { first_.store(0); }
 
 private:
+    pid_t owner_ = 0;
     std::atomic<pid_t> first_ = 0;
 };
+
+/// Whether this thread is to tell the end; if another one does, when it has.
+bool may_tell(report& of) noexcept;
 
 /// Waits for another thread to end the process.
 [[noreturn]] void wait_for_the_end() noexcept;

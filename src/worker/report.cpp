@@ -9,6 +9,8 @@
 #include <csignal>
 #include <pthread.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 namespace cohort::worker {
@@ -66,7 +68,17 @@ void report::entered() noexcept {
 report::teller report::claim() noexcept {
     if (::getpid() != owner_)
         return teller::nobody;
-    return claimed_.test_and_set() ? teller::other : teller::me;
+    const auto self = static_cast<pid_t>(::syscall(SYS_gettid));
+    pid_t claimer = 0;
+    if (claimed_by_.compare_exchange_strong(claimer, self))
+        return teller::me;
+    return claimer == self ? teller::me_before : teller::other;
+}
+
+void report::await_told() const noexcept {
+    constexpr timespec step{0, 10'000'000};
+    for (int i = 0; i < 200 && !told_.load(std::memory_order_acquire); ++i)
+        ::nanosleep(&step, nullptr);
 }
 
 int report::crash_file() const noexcept { return is_there() ? control_.fd : -1; }
@@ -82,6 +94,7 @@ void report::finish(record::payload_kind kind, std::size_t type_length,
     progress_.type_length = static_cast<std::uint32_t>(type_length);
     progress_.payload_length = payload_length;
     (void)write(std::as_bytes(std::span(&progress_, 1)), record::progress_offset);
+    told_.store(true, std::memory_order_release);
 }
 
 bool report::returned(const detail::function_result& result) noexcept {

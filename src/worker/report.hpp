@@ -27,10 +27,14 @@ public:
     /// Who is to tell the end: whoever asks first. Async-signal-safe.
     enum class teller {
         me,
-        other,   // it has been, or is being told
-        nobody,  // this is a forked copy of the worker, which is not asked
+        me_before,  // this thread has told it, or was about to
+        other,      // another thread has, or is
+        nobody,     // this is a forked copy of the worker, which is not asked
     };
     teller claim() noexcept;
+    /// Waits until what another thread tells is written, for two seconds at most.
+    /// Async-signal-safe.
+    void await_told() const noexcept;
 
     // For the one that has claimed it:
 
@@ -53,7 +57,8 @@ private:
 
     mark control_;
     const pid_t owner_;
-    std::atomic_flag claimed_;
+    std::atomic<pid_t> claimed_by_ = 0;  // a thread
+    std::atomic<bool> told_ = false;
     record::control_progress progress_;
 };
 

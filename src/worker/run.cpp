@@ -24,6 +24,9 @@ bool tells_end(report& progress) noexcept {
     return who == report::teller::me;
 }
 
+/// In a function of its own, so that what a static destructor throws is not caught by run().
+[[noreturn, gnu::noinline]] void leave(int status) noexcept { std::exit(status); }
+
 }  // namespace
 
 void run(const mark& control, const std::function<detail::function_result()>& body) {
@@ -33,7 +36,7 @@ void run(const mark& control, const std::function<detail::function_result()>& bo
     if (current_order()->crash_record != 0)
         report_crashes(progress);
     if (const int pipe = current_order()->stacks_fd; pipe >= 0)
-        report_stacks(pipe);
+        report_stacks(pipe, current_order()->stacks_signal);
     progress.entered();
     bool good = false;
     try {
@@ -45,7 +48,7 @@ void run(const mark& control, const std::function<detail::function_result()>& bo
         if (tells_end(progress))
             progress.raised(describe_current_exception());
     }
-    std::exit(good ? 0 : 1);
+    leave(good ? 0 : 1);
 }
 
 }  // namespace cohort::worker

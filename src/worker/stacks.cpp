@@ -15,6 +15,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <linux/futex.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -34,7 +35,11 @@ struct thread_stack {
 constinit std::array<thread_stack, most_threads> threads{};
 constinit std::atomic_flag asked;
 constinit std::atomic<std::uint32_t> answers{0};  // a futex
+constinit trace::raw_json::memory memory{};
 constinit int answer_pipe = -1;
+constinit dev_t pipe_device = 0;
+constinit ino_t pipe_inode = 0;
+constinit int asking_signal = 0;
 constinit pid_t owner = 0;
 
 pid_t own_id() noexcept { return static_cast<pid_t>(::syscall(SYS_gettid)); }
@@ -77,7 +82,10 @@ void await_answers(std::uint32_t wanted) noexcept {
 }
 
 void write_all() noexcept {
-    trace::raw_json json(answer_pipe, -1);
+    struct stat now {};
+    if (::fstat(answer_pipe, &now) != 0 || now.st_dev != pipe_device || now.st_ino != pipe_inode)
+        return;  // the program has closed it
+    trace::raw_json json(memory, answer_pipe, -1);
     json.text("{\"threads\":[");
     bool first = true;
     for (const auto& thread : threads) {
@@ -100,7 +108,7 @@ void answer_for_all(const void* context) noexcept {
     const auto others = list_others();
     std::uint32_t reached = 0;
     for (std::uint32_t i = 1; i <= others; ++i)
-        if (::syscall(SYS_tgkill, owner, threads[i].id.load(), stacks_signal()) == 0)
+        if (::syscall(SYS_tgkill, owner, threads[i].id.load(), asking_signal) == 0)
             ++reached;
     tell_own(threads[0], context);
     await_answers(reached);
@@ -126,14 +134,17 @@ extern "C" void cohort_stacks_wanted(int, siginfo_t*, void* context) {
 
 }  // namespace
 
-int stacks_signal() noexcept { return SIGRTMAX; }
-
-void report_stacks(int pipe) noexcept {
+void report_stacks(int pipe, int signo) noexcept {
     ::fcntl(pipe, F_SETFD, FD_CLOEXEC);
     struct sigaction action {};
-    if (::sigaction(stacks_signal(), nullptr, &action) != 0 || action.sa_handler != SIG_DFL)
+    struct stat now {};
+    if (::sigaction(signo, nullptr, &action) != 0 || action.sa_handler != SIG_DFL ||
+        ::fstat(pipe, &now) != 0)
         return;
     answer_pipe = pipe;
+    pipe_device = now.st_dev;
+    pipe_inode = now.st_ino;
+    asking_signal = signo;
     owner = ::getpid();
     asked.clear();
     answers.store(0);
@@ -143,8 +154,9 @@ void report_stacks(int pipe) noexcept {
     }
     action = {};
     action.sa_sigaction = &cohort_stacks_wanted;
-    action.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
-    ::sigaction(stacks_signal(), &action, nullptr);
+    action.sa_flags = SA_SIGINFO | SA_RESTART;
+    ::sigaddset(&action.sa_mask, SIGPIPE);
+    ::sigaction(signo, &action, nullptr);
 }
 
 }  // namespace cohort::worker

@@ -3,14 +3,11 @@
 
 namespace cohort::worker {
 
-/// The signal by which the parent asks a worker for its stacks. The highest: of the numbers that
-/// programs may choose, the one that is chosen last.
-int stacks_signal() noexcept;
-
 /// From now on the stacks of all threads are written to this pipe when the parent asks, as
 /// record::read_activities reads them. Threads that block the signal are left out. For the rest of
 /// the process, unless the program has an action of its own for the signal.
-/// @param pipe  not written to by a forked copy of this process
-void report_stacks(int pipe) noexcept;
+/// @param pipe   not written to by a forked copy of this process
+/// @param signo  by which the parent asks
+void report_stacks(int pipe, int signo) noexcept;
 
 }  // namespace cohort::worker

@@ -48,7 +48,7 @@ error_record describe(const std::exception_ptr& exception, const void* from) noe
 }
 
 [[noreturn]] void on_terminate() {
-    if (terminating.is_this() && current->claim() == report::teller::me) {
+    if (terminating.is_this() && may_tell(*current)) {
         // Without an exception the record says itself what has happened.
         const auto exception = cause();
         current->raised(describe(exception, __builtin_return_address(0)),
@@ -67,7 +67,21 @@ void wait_for_the_end() noexcept {
         ::pause();
 }
 
+void first_thread::begin() noexcept {
+    owner_ = ::getpid();
+    first_.store(0);
+}
+
+bool may_tell(report& of) noexcept {
+    const auto who = of.claim();
+    if (who == report::teller::other)
+        of.await_told();
+    return who == report::teller::me;
+}
+
 bool first_thread::is_this() noexcept {
+    if (::getpid() != owner_)
+        return false;
     const auto self = static_cast<pid_t>(::syscall(SYS_gettid));
     pid_t nobody = 0;
     if (first_.compare_exchange_strong(nobody, self))
@@ -78,7 +92,7 @@ bool first_thread::is_this() noexcept {
 }
 
 void report_terminate(report& to) noexcept {
-    terminating.forget();
+    terminating.begin();
     current = &to;
     const auto before = std::set_terminate(&on_terminate);
     if (before != &on_terminate)
