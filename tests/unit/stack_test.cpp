@@ -117,7 +117,8 @@ TEST_CASE("raw json: what a handler writes is read back, with odd bytes in a pat
     REQUIRE_FALSE(error);
     trace::raw_stack stack;
     descend(stack, 2);
-    trace::raw_json json(file.get(), 0);
+    trace::raw_json::memory memory{};
+    trace::raw_json json(memory, file.get(), 0);
     json.text("{\"signal\":").number(11).text(",\"code\":").number(-6).text(",\"x\":");
     json.quoted("a\"b\\c\n\x01").text(",\"address\":").number(UINT64_MAX);
     json.text(",\"frames\":").frames(stack.calls()).text("}").flush();
@@ -132,7 +133,8 @@ TEST_CASE("raw json: what a handler writes is read back, with odd bytes in a pat
 }
 
 TEST_CASE("raw json: a file that can't be written loses what was written, and no more") {
-    trace::raw_json json(-1, 0);
+    trace::raw_json::memory memory{};
+    trace::raw_json json(memory, -1, 0);
     for (int i = 0; i < 1000; ++i)
         json.text("0123456789");
     json.flush();
