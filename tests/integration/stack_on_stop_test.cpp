@@ -104,7 +104,7 @@ TEST_CASE("stack_on_stop: a worker function tells its stack, newest call last") 
         INFO(all_of(main.frames));
         CHECK(place_of(main.frames, "wait_in_main") == 0);
         CHECK(place_of(main.frames, "wait_here") == 1);
-        CHECK(contains(cohort::to_string(main), "in wait_here"));
+        CHECK(contains(cohort::to_string(main), "wait_here"));
     }
 }
 

@@ -98,8 +98,8 @@ void terminate_in_one(int index) {
     throw std::runtime_error("interrupted");
 }
 
-constexpr auto note = "std::terminate was called: on its way was a noexcept function, a "
-                      "destructor, or a thread's end";
+constexpr auto note =
+    "std::terminate was called, on account of this exception or while it was handled";
 
 /// The worker failed by that throw, and by way of std::terminate.
 void check_terminated(const cohort::outcome& worker) {

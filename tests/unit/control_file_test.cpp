@@ -119,6 +119,22 @@ TEST_CASE("control file: lengths beyond the file's end and unknown kinds are tor
     }
 }
 
+TEST_CASE("control file: only a result may be of any size") {
+    constexpr auto size = std::uint64_t{1} << 33;
+    for (const auto kind :
+         {payload_kind::raised, payload_kind::terminated, payload_kind::crashed}) {
+        const auto forged = read_control(
+            bytes_of(control_file(progress_of(kind, 0, size - payload_offset), "")), size);
+        CHECK(forged.torn);
+        CHECK(forged.kind == kind);
+        CHECK(forged.needed == payload_offset);
+    }
+    const auto large = read_control(
+        bytes_of(control_file(progress_of(payload_kind::returned, 0, size - payload_offset), "")),
+        size);
+    CHECK(large.needed == size);
+}
+
 TEST_CASE("control file: random bytes of any length are read without harm") {
     std::mt19937 random(7);
     for (int round = 0; round < 10'000; ++round) {
