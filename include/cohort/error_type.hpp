@@ -27,7 +27,8 @@ public:
     ///              comes alone.
     /// Both are lambdas without captures.
     template <class Save, class Load>
-    error_type(Save, Load) noexcept : detail::error_node(typeid(Error)) {
+    error_type([[maybe_unused]] Save save, [[maybe_unused]] Load load) noexcept
+        : detail::error_node(typeid(Error)) {
         static_assert(std::is_empty_v<Save> && std::is_default_constructible_v<Save> &&
                           std::is_empty_v<Load> && std::is_default_constructible_v<Load>,
                       "cohort: error_type takes two lambdas without captures");
@@ -48,6 +49,7 @@ public:
         detail::teach(*this);
     }
 
+private:
     std::string save() const override {
         try {
             throw;
@@ -60,7 +62,6 @@ public:
         detail::throw_on_account_of(load_(saved), cause);
     }
 
-private:
     std::string (*save_)(const Error&);
     Error (*load_)(const std::string&);
 };

@@ -116,7 +116,7 @@ public:
     /// its own writes it, only where the signal's action is the default (a sanitizer's or your own
     /// handler stays), and then lets the signal end the worker; a core file is as without it.
     /// Default true. Never in commands.
-    /// @par Source  faulthandler.enable (torch's @record); differs: told to the parent
+    /// @par Source  faulthandler.enable (torch's record); differs: told to the parent
     options& crash_record(bool on);
 
     /// Whether workers are asked where they are before the stop signal, be it because of a stop, a
