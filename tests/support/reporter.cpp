@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-// One line for each test case that is skipped and one at the end, for tests/run: doctest itself
+// One line for each test case that is skipped or fails and one at the end, for tests/run: doctest itself
 // cannot skip a case that has begun, and does not count those.
 #include "reporter.hpp"
 
@@ -35,12 +35,15 @@ public:
     void test_case_reenter(const doctest::TestCaseData&) override {}
     void test_case_end(const doctest::CurrentTestCaseStats& stats) override {
         const std::lock_guard lock(current().mutex);
-        if (stats.failure_flags != 0)
+        if (stats.failure_flags != 0) {
             ++failed_;
-        else if (current().skipped)
+            std::printf("[failed] %s\n", current().name.c_str());
+            std::fflush(stdout);
+        } else if (current().skipped) {
             ++skipped_;
-        else
+        } else {
             ++passed_;
+        }
         current().name.clear();
     }
     void test_run_end(const doctest::TestRunStats&) override {

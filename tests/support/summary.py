@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSL-1.0
 """Adds up what Meson's logs say: summary.py flavour=testlog.json ...
 
-Shows the output of every program that failed and the reason of every skip. A program that crashed, timed out
-or ended without its own count is one failure on top of those that it counted."""
+Shows the reason of every skip, then the output of every program that failed, and last the failures by name: the end
+is what is read, and all that some places keep. A program that crashed, timed out or ended without its own count is one
+failure on top of those that it counted."""
 
 import json
 import os
@@ -11,6 +12,7 @@ import sys
 
 COUNT = re.compile(r"^ *\[cases\] (\d+) passed, (\d+) failed, (\d+) skipped$", re.MULTILINE)
 SKIP = re.compile(r"^\[skipped\] (.*)$", re.MULTILINE)
+FAILURE = re.compile(r"^\[failed\] (.*)$", re.MULTILINE)
 
 
 def entries(path):
@@ -32,8 +34,23 @@ def counts_of(entry):
     return passed, failed, skipped
 
 
+def names_of_failures(entry):
+    stdout = entry.get("stdout") or ""
+    names = FAILURE.findall(stdout)
+    if not names or not COUNT.search(stdout):
+        names.append(f"the program itself ({entry['result']}, exit code {entry.get('returncode')})")
+    return names
+
+
+def show_output(title, entry):
+    print(f"--- output of {title} ({entry['result']}, exit code {entry.get('returncode')}) ---")
+    print(SKIP.sub("", entry.get("stdout") or "").strip(), entry.get("stderr") or "", sep="\n")
+    print("--- end ---")
+
+
 def main(arguments):
     total = [0, 0, 0]
+    failed = []
     for argument in arguments:
         flavour, path = argument.split("=", 1)
         for entry in entries(path):
@@ -44,11 +61,13 @@ def main(arguments):
             for skip in SKIP.findall(entry.get("stdout") or ""):
                 print(f"    skipped: {skip}")
             if counts[1] > 0:
-                print(f"--- output of {title} ({entry['result']},"
-                      f" exit code {entry.get('returncode')}) ---")
-                print(entry.get("stdout") or "", entry.get("stderr") or "", sep="\n")
-                print("--- end ---")
+                failed.append((title, entry))
             total = [a + b for a, b in zip(total, counts)]
+    for title, entry in failed:
+        show_output(title, entry)
+    for title, entry in failed:
+        for name in names_of_failures(entry):
+            print(f"failed: {title}: {name}")
     print(f"{total[0]} passed, {total[1]} failed, {total[2]} skipped", flush=True)
     return 1 if total[1] > 0 else 0
 
