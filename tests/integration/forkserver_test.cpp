@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // start_method::forkserver: the server itself. What its workers have in common with all others is
 // tested by the whole suite, run with COHORT_FORCE=forkserver.
+#include "held_process.hpp"
 #include "live_support.hpp"
 #include "procfs.hpp"
 #include "sanitizers.hpp"
@@ -11,6 +12,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <map>
@@ -19,9 +21,7 @@
 #include <utility>
 
 #include <fcntl.h>
-#include <poll.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 
 using namespace cohort_test;
 
@@ -83,15 +83,14 @@ std::vector<pid_t> servers() {
     return found;
 }
 
-/// Returns when a child has ended and is reaped.
+/// Returns when a child has ended, of which there is an event, and is reaped, of which there is none.
 void await_reap(pid_t pid) {
-    if (const int pidfd = static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)); pidfd >= 0) {
-        pollfd gone{pidfd, POLLIN, 0};
-        CHECK(::poll(&gone, 1, 10'000) == 1);
-        ::close(pidfd);
-    }
-    while (::kill(pid, 0) == 0)
+    CHECK(ends_or_has_ended(pid));
+    const auto deadline = std::chrono::steady_clock::now() + generous_bound();
+    while (::kill(pid, 0) == 0 && std::chrono::steady_clock::now() < deadline)
         std::this_thread::yield();
+    INFO(describe(all_processes()[pid]));
+    REQUIRE(::kill(pid, 0) != 0);
 }
 
 /// A server is there, and nothing of those before it: neither what its start opens nor what their

@@ -2,6 +2,7 @@
 // Groups of groups: a worker that has a group of its own is stopped, killed, or loses its parent.
 #include "async.hpp"
 #include "guard.hpp"
+#include "held_process.hpp"
 #include "scratch.hpp"
 #include "worker_support.hpp"
 
@@ -10,7 +11,6 @@
 #include <asio.hpp>
 #include <doctest/doctest.h>
 
-#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
@@ -19,9 +19,7 @@
 #include <stop_token>
 #include <string>
 
-#include <poll.h>
 #include <spawn.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -81,13 +79,7 @@ void careful_middle(int, const std::string& directory) {
 
 /// Waits for the end of the process whose pid is in the file.
 bool vanishes(const std::string& file) {
-    const auto pid = std::stoi(cohort_test::read_file(file));
-    pollfd polled{static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)), POLLIN, 0};
-    if (polled.fd < 0)
-        return errno == ESRCH;
-    const bool gone = ::poll(&polled, 1, 10'000) == 1;
-    ::close(polled.fd);
-    return gone;
+    return cohort_test::ends_or_has_ended(std::stoi(cohort_test::read_file(file)));
 }
 
 void check_leaves_vanish(const cohort_test::scratch_directory& scratch) {

@@ -43,4 +43,13 @@ private:
     int pidfd_;
 };
 
+/// Waits for the end of a process, if it is there, for as long as a slow machine may need.
+inline bool ends_or_has_ended(pid_t pid) {
+    try {
+        return held_process(pid).ends();
+    } catch (const std::runtime_error&) {
+        return ::kill(pid, 0) != 0;
+    }
+}
+
 }  // namespace cohort_test
