@@ -2,19 +2,17 @@
 #include "start/fork.hpp"
 
 #include "start/task.hpp"
+#include "sys/futex.hpp"
 #include "sys/pidfd.hpp"
 #include "sys/tiers.hpp"
 
 #include <cerrno>
-#include <climits>
 #include <csignal>
 #include <cstdint>
 #include <new>
 
-#include <linux/futex.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 namespace cohort::start {
@@ -26,35 +24,33 @@ namespace {
 class permit {
 public:
     permit() noexcept {
-        void* const page = ::mmap(nullptr, sizeof(word), PROT_READ | PROT_WRITE,
+        void* const page = ::mmap(nullptr, sizeof(sys::futex), PROT_READ | PROT_WRITE,
                                   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
         if (page != MAP_FAILED)
-            word_ = new (page) word(held);
+            word_ = new (page) sys::futex(held);
     }
     permit(const permit&) = delete;
     permit& operator=(const permit&) = delete;
     ~permit() {
         if (word_ != nullptr)
-            ::munmap(word_, sizeof(word));
+            ::munmap(word_, sizeof(sys::futex));
     }
 
     explicit operator bool() const noexcept { return word_ != nullptr; }
     void hold() noexcept { *word_ = held; }
     void give(bool granted) noexcept {
         *word_ = granted ? go : leave;
-        ::syscall(SYS_futex, word_, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+        sys::wake(*word_);
     }
     bool await() noexcept {
         while (*word_ == held)
-            ::syscall(SYS_futex, word_, FUTEX_WAIT, held, nullptr, nullptr, 0);
+            sys::wait_on(*word_, held);
         return *word_ == go;
     }
 
 private:
-    using word = std::atomic<std::uint32_t>;
-    static_assert(word::is_always_lock_free);
     enum : std::uint32_t { held, go, leave };
-    word* word_ = nullptr;
+    sys::futex* word_ = nullptr;
 };
 
 [[noreturn]] void run_child_of_fork(permit& allowed, const exec_order& order, copy_channel channel,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "start/copy.hpp"
+#include "sys/futex.hpp"
 #include "sys/unique_fd.hpp"
 
 #include <cstddef>
@@ -55,7 +56,7 @@ struct server_ledger {
     pid_t forked = 0;
     /// How many children may go on. Where the kernel gives a pidfd only afterwards they wait for
     /// it: it means the child for certain only while that has not ended.
-    std::uint32_t released = 0;
+    sys::futex released = 0;
 };
 
 /// An order on its way: its text, and the descriptors that it speaks of.

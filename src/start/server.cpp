@@ -3,15 +3,15 @@
 
 #include "start/clone.hpp"
 #include "start/request.hpp"
+#include "sys/futex.hpp"
 #include "sys/pidfd.hpp"
 #include "sys/socket.hpp"
+#include "worker/exception.hpp"
 #include "worker/marked.hpp"
 #include "worker/registry.hpp"
-#include "worker/exception.hpp"
 
 #include <algorithm>
 #include <cerrno>
-#include <climits>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -23,10 +23,8 @@
 #include <string>
 
 #include <fcntl.h>
-#include <linux/futex.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 namespace cohort::start {
@@ -167,18 +165,14 @@ void server::answer_requests() {
 }
 
 void server::release(std::uint32_t children) {
-    __atomic_store_n(&ledger_->released, children, __ATOMIC_RELEASE);
+    ledger_->released = children;
     if (!tier_.clone3)
-        ::syscall(SYS_futex, &ledger_->released, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+        sys::wake(ledger_->released);
 }
 
 void server::await_release() {
-    for (;;) {
-        const auto released = __atomic_load_n(&ledger_->released, __ATOMIC_ACQUIRE);
-        if (released >= forked_)
-            return;
-        ::syscall(SYS_futex, &ledger_->released, FUTEX_WAIT, released, nullptr, nullptr, 0);
-    }
+    for (std::uint32_t released = 0; (released = ledger_->released) < forked_;)
+        sys::wait_on(ledger_->released, released);
 }
 
 void server::fork_worker(const fork_request& request) {

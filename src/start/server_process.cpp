@@ -3,6 +3,7 @@
 
 #include "start/preloads.hpp"
 #include "sys/error.hpp"
+#include "sys/futex.hpp"
 #include "sys/memfd.hpp"
 #include "sys/pidfd.hpp"
 #include "sys/socket.hpp"
@@ -10,15 +11,14 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <climits>
 #include <csignal>
+#include <cstdint>
 #include <cstring>
+#include <new>
 #include <utility>
 
-#include <linux/futex.h>
 #include <poll.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 namespace cohort::start {
@@ -41,7 +41,7 @@ server_ledger* map_ledger(const sys::unique_fd& file, std::error_code& error) {
         void* const page = ::mmap(nullptr, sizeof(server_ledger), PROT_READ | PROT_WRITE,
                                   MAP_SHARED, file.get(), 0);
         if (page != MAP_FAILED)
-            return static_cast<server_ledger*>(page);
+            return new (page) server_ledger;
     }
     error = sys::last_error();
     return nullptr;
@@ -266,8 +266,8 @@ void server_process::note_death() {
     const pid_t forked = __atomic_load_n(&ledger_->forked, __ATOMIC_ACQUIRE);
     if (!asked_.empty() && forked != 0 && forked != last_told_)
         note_worker({answer_kind::forked, asked_.front(), forked, 0, {}}, {});
-    __atomic_store_n(&ledger_->released, UINT32_MAX, __ATOMIC_RELEASE);
-    ::syscall(SYS_futex, &ledger_->released, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+    ledger_->released = UINT32_MAX;
+    sys::wake(ledger_->released);
     asked_.clear();
     state_ = state::dead;
 }

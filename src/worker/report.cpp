@@ -10,7 +10,6 @@
 #include <pthread.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 namespace cohort::worker {
@@ -76,9 +75,9 @@ report::teller report::claim() noexcept {
 }
 
 void report::await_told() const noexcept {
-    constexpr timespec step{0, 10'000'000};
-    for (int i = 0; i < 200 && !told_.load(std::memory_order_acquire); ++i)
-        ::nanosleep(&step, nullptr);
+    const auto deadline = sys::deadline_in(std::chrono::seconds(2));
+    while (told_ == 0 && sys::wait_on(told_, 0, deadline))
+        continue;
 }
 
 int report::crash_file() const noexcept { return is_there() ? control_.fd : -1; }
@@ -94,7 +93,8 @@ void report::finish(record::payload_kind kind, std::size_t type_length,
     progress_.type_length = static_cast<std::uint32_t>(type_length);
     progress_.payload_length = payload_length;
     (void)write(std::as_bytes(std::span(&progress_, 1)), record::progress_offset);
-    told_.store(true, std::memory_order_release);
+    told_ = 1;
+    sys::wake(told_);
 }
 
 bool report::returned(const detail::function_result& result) noexcept {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "record/control.hpp"
+#include "sys/futex.hpp"
 #include "worker/mark.hpp"
 
 #include <cohort/detail/registration.hpp>
@@ -58,7 +59,7 @@ private:
     mark control_;
     const pid_t owner_;
     std::atomic<pid_t> claimed_by_ = 0;  // a thread
-    std::atomic<bool> told_ = false;
+    sys::futex told_ = 0;
     record::control_progress progress_;
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "worker/stacks.hpp"
 
+#include "sys/futex.hpp"
 #include "trace/raw_json.hpp"
 #include "trace/stack.hpp"
 
@@ -8,16 +9,15 @@
 #include <atomic>
 #include <cerrno>
 #include <charconv>
+#include <chrono>
 #include <cstdint>
 #include <cstring>
 
 #include <csignal>
 #include <dirent.h>
 #include <fcntl.h>
-#include <linux/futex.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 // All that follows report_stacks() runs in signal handlers: no memory, no lock.
@@ -25,7 +25,7 @@ namespace cohort::worker {
 namespace {
 
 constexpr std::size_t most_threads = 64;
-constexpr long patience_ns = 200'000'000;  // for the threads to answer
+constexpr auto patience = std::chrono::milliseconds(200);  // for the threads to answer
 
 struct thread_stack {
     std::atomic<pid_t> id;  // whom it is asked of; 0: nobody
@@ -34,7 +34,7 @@ struct thread_stack {
 };
 constinit std::array<thread_stack, most_threads> threads{};
 constinit std::atomic_flag asked;
-constinit std::atomic<std::uint32_t> answers{0};  // a futex
+constinit sys::futex answers{0};
 constinit trace::raw_json::memory memory{};
 constinit int answer_pipe = -1;
 constinit dev_t pipe_device = 0;
@@ -65,20 +65,10 @@ std::uint32_t list_others() noexcept {
 }
 
 void await_answers(std::uint32_t wanted) noexcept {
-    timespec until{};
-    ::clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += patience_ns;
-    until.tv_sec += until.tv_nsec / 1'000'000'000;
-    until.tv_nsec %= 1'000'000'000;
-    for (;;) {
-        const auto came = answers.load(std::memory_order_acquire);
-        if (came >= wanted)
+    const auto deadline = sys::deadline_in(patience);
+    for (std::uint32_t came = 0; (came = answers) < wanted;)
+        if (!sys::wait_on(answers, came, deadline))
             return;
-        const long waited = ::syscall(SYS_futex, &answers, FUTEX_WAIT_BITSET_PRIVATE, came, &until,
-                                      nullptr, FUTEX_BITSET_MATCH_ANY);
-        if (waited != 0 && errno == ETIMEDOUT)
-            return;
-    }
 }
 
 void write_all() noexcept {
@@ -125,7 +115,7 @@ extern "C" void cohort_stacks_wanted(int, siginfo_t*, void* context) {
                 if (thread.id.load(std::memory_order_relaxed) == own_id() && !thread.told.load()) {
                     tell_own(thread, context);
                     answers.fetch_add(1, std::memory_order_release);
-                    ::syscall(SYS_futex, &answers, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
+                    sys::wake(answers);
                 }
         }
     }
