@@ -2,6 +2,7 @@
 #include "record/crash_json.hpp"
 
 #include "record/frames_json.hpp"
+#include "record/outline.hpp"
 #include "record/traceback.hpp"
 
 #include <algorithm>
@@ -30,17 +31,9 @@ cut last_cut(std::string_view text, std::size_t whole_from) {
         best.length = length;
         best.closers.assign(open.rbegin(), open.rend());
     };
-    bool in_string = false;
-    for (std::size_t i = 0; i < text.size(); ++i) {
-        const char c = text[i];
-        if (in_string) {
-            if (c == '\\')
-                ++i;
-            else if (c == '"')
-                in_string = false;
-        } else if (c == '"') {
-            in_string = true;
-        } else if (c == '{' || c == '[') {
+    for (outline walk(text); walk.next();) {
+        const char c = walk.character();
+        if (c == '{' || c == '[') {
             if (open.size() == whole_from)
                 break;  // nothing of ours
             open += c == '{' ? '}' : ']';
@@ -48,11 +41,11 @@ cut last_cut(std::string_view text, std::size_t whole_from) {
             if (open.empty() || open.back() != c)
                 break;
             open.pop_back();
-            remember(i + 1);
+            remember(walk.place() + 1);
             if (open.empty())
                 break;
         } else if (c == ',' && open.size() < whole_from) {
-            remember(i);
+            remember(walk.place());
         }
     }
     return best;

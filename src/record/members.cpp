@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "record/members.hpp"
 
+#include "record/outline.hpp"
+
 #include <charconv>
 #include <cmath>
 
@@ -13,17 +15,9 @@ constexpr double first_second_after = 4294967296.0;  // 2106: a double holds mic
 /// A parser would build all the levels of "[[[[..." before it sees that they do not end.
 bool is_shallow(std::string_view text) noexcept {
     std::size_t depth = 0;
-    bool in_string = false;
-    for (std::size_t i = 0; i < text.size(); ++i) {
-        const char c = text[i];
-        if (in_string) {
-            if (c == '\\')
-                ++i;
-            else if (c == '"')
-                in_string = false;
-        } else if (c == '"') {
-            in_string = true;
-        } else if (c == '[' || c == '{') {
+    for (outline walk(text); walk.next();) {
+        const char c = walk.character();
+        if (c == '[' || c == '{') {
             if (++depth > depth_limit)
                 return false;
         } else if ((c == ']' || c == '}') && depth > 0) {

@@ -5,6 +5,8 @@
 
 #include <cohort/detail/registration.hpp>
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <climits>
 #include <string>
@@ -54,16 +56,6 @@ _Unwind_Reason_Code step(_Unwind_Context* at, void* data) {
     return w.into.full() ? _URC_END_OF_STACK : _URC_NO_REASON;
 }
 
-std::string hexadecimal(std::span<const std::byte> bytes) {
-    constexpr char digits[] = "0123456789abcdef";
-    std::string text;
-    for (const std::byte b : bytes) {
-        text += digits[std::to_integer<unsigned>(b) >> 4];
-        text += digits[std::to_integer<unsigned>(b) & 0xF];
-    }
-    return text;
-}
-
 }  // namespace
 
 void capture(raw_stack& into, const void* from) noexcept {
@@ -85,7 +77,7 @@ std::vector<stack_frame> locate(const raw_stack& stack) {
         if (!sys::find_module(call, at))
             continue;
         frame.offset = call - at.base;
-        frame.build_id = hexadecimal(at.build_id);
+        frame.build_id = fmt::format("{:02x}", fmt::join(at.build_id, ""));
         frame.module = at.path;
         if (frame.module.empty()) {
             std::array<char, PATH_MAX> buffer;

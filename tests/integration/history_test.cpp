@@ -16,13 +16,6 @@ using namespace cohort_test;
 
 namespace {
 
-constexpr int line_of_throw = __LINE__ + 3;
-[[gnu::noinline]] int load(int value) {
-    if (value > 5)
-        throw std::out_of_range("value " + std::to_string(value) + " is too large");
-    return value;
-}
-
 void fail_in_last(int index, int last) {
     if (index == last)
         load(7);

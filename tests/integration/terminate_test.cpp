@@ -17,13 +17,6 @@ using cohort::cause;
 
 namespace {
 
-constexpr int line_of_throw = __LINE__ + 3;
-[[gnu::noinline]] int load(int value) {
-    if (value > 5)
-        throw std::out_of_range("value " + std::to_string(value) + " is too large");
-    return value;
-}
-
 void fail_without_leave() noexcept { load(7); }
 
 void fail_in_noexcept(int) {

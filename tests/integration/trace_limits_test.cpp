@@ -17,13 +17,6 @@ using namespace cohort_test;
 
 namespace {
 
-constexpr int line_of_throw = __LINE__ + 3;
-[[gnu::noinline]] int load(int value) {
-    if (value > 5)
-        throw std::out_of_range("value " + std::to_string(value) + " is too large");
-    return value;
-}
-
 void* address_of(const std::exception_ptr& exception) {
     void* address = nullptr;
     std::memcpy(&address, &exception, sizeof address);

@@ -8,6 +8,7 @@
 #include <cohort/cohort.hpp>
 
 #include <algorithm>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,6 +33,14 @@ inline constexpr auto sanitizer_tells = "the sanitizer has handlers of its own";
 
 inline bool contains(std::string_view text, std::string_view part) {
     return text.find(part) != text.npos;
+}
+
+/// What throws in most tests, and the line of this file where it does.
+inline constexpr int line_of_throw = __LINE__ + 3;
+[[gnu::noinline]] inline int load(int value) {
+    if (value > 5)
+        throw std::out_of_range("value " + std::to_string(value) + " is too large");
+    return value;
 }
 
 /// The place of the newest call of a function with this in its name; -1: there is none.

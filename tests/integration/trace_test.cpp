@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // Where an exception of a worker was thrown: the stack of the throw, as values and as a text.
+#include "handed_coroutine.hpp"
 #include "trace_support.hpp"
 
 #include <doctest/doctest.h>
@@ -17,15 +18,8 @@ namespace trace_test {
 
 class odd_error {};
 
-constexpr int line_of_throw = __LINE__ + 3;
-[[gnu::noinline]] int load(int value) {
-    if (value > 5)
-        throw std::out_of_range("value " + std::to_string(value) + " is too large");
-    return value;
-}
-
 constexpr int line_of_call = __LINE__ + 1;
-[[gnu::noinline]] int train(int value) { return load(value) + 1; }
+[[gnu::noinline]] int train(int value) { return cohort_test::load(value) + 1; }
 
 void fail(int, int value) { train(value); }
 
@@ -34,8 +28,6 @@ void fail(int, int value) { train(value); }
 namespace {
 
 using trace_test::line_of_call;
-using trace_test::line_of_throw;
-using trace_test::load;
 using trace_test::odd_error;
 
 void throw_one_of_all(int index) {
@@ -85,25 +77,6 @@ void wrap_cause(int) {
     }
 }
 
-/// Runs at once, up to its end.
-struct eager {
-    struct promise_type {
-        eager get_return_object() noexcept { return {}; }
-        std::suspend_never initial_suspend() const noexcept { return {}; }
-        std::suspend_never final_suspend() const noexcept { return {}; }
-        void return_void() const noexcept {}
-        [[noreturn]] void unhandled_exception() { throw; }
-    };
-};
-
-/// Hands over to whoever resumes it.
-struct handed {
-    std::coroutine_handle<>& to;
-    bool await_ready() const noexcept { return false; }
-    void await_suspend(std::coroutine_handle<> waiter) const noexcept { to = waiter; }
-    void await_resume() const noexcept {}
-};
-
 eager fail_in_steps(std::coroutine_handle<>& resumed) {
     co_await handed{resumed};
     load(7);
@@ -127,10 +100,10 @@ TEST_CASE("trace: the frames name function, file and line of each call, newest l
     CHECK(frames[0].function == "trace_test::fail(int, int)");
     CHECK(frames[1].function == "trace_test::train(int)");
     CHECK(frames[1].line == line_of_call);
-    CHECK(frames[2].function == "trace_test::load(int)");
+    CHECK(frames[2].function == "cohort_test::load(int)");
     CHECK(frames[2].line == line_of_throw);
     for (const auto& frame : frames) {
-        CHECK(frame.file.ends_with("trace_test.cpp"));
+        CHECK(frame.file.ends_with(&frame == &frames[2] ? "trace_support.hpp" : "trace_test.cpp"));
         CHECK(frame.module.ends_with("integration_tests"));
         CHECK(frame.offset != 0);
         CHECK_FALSE(frame.inlined);
@@ -151,8 +124,8 @@ TEST_CASE("trace: the text is a traceback that ends with type and message") {
     CHECK(lines[0] == "Traceback (most recent call last):");
     CHECK(lines[1].ends_with("in trace_test::fail(int, int)"));
     CHECK(lines[3].starts_with("  File \""));
-    CHECK(lines[3].ends_with("trace_test.cpp\", line " + std::to_string(line_of_throw) +
-                             ", in trace_test::load(int)"));
+    CHECK(lines[3].ends_with("trace_support.hpp\", line " + std::to_string(line_of_throw) +
+                             ", in cohort_test::load(int)"));
     CHECK(lines[4] == "std::out_of_range: value 7 is too large");
 }
 

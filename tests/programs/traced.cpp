@@ -5,6 +5,8 @@
 //   values, a line each:
 //                                   FUNCTION|FILE|LINE|inlined or -|MODULE
 //                                   and last "line N": where in this file it was
+#include "../support/handed_coroutine.hpp"
+
 #include <cohort/cohort.hpp>
 
 #include <asio.hpp>
@@ -34,27 +36,8 @@ inline void check(int value) {
 
 [[gnu::noinline]] int train(int value) { return load(value) + 1; }
 
-/// Runs at once, up to its end.
-struct eager {
-    struct promise_type {
-        eager get_return_object() noexcept { return {}; }
-        std::suspend_never initial_suspend() const noexcept { return {}; }
-        std::suspend_never final_suspend() const noexcept { return {}; }
-        void return_void() const noexcept {}
-        [[noreturn]] void unhandled_exception() { throw; }
-    };
-};
-
-/// Hands over to whoever resumes it.
-struct handed {
-    std::coroutine_handle<>& to;
-    bool await_ready() const noexcept { return false; }
-    void await_suspend(std::coroutine_handle<> waiter) const noexcept { to = waiter; }
-    void await_resume() const noexcept {}
-};
-
-eager fail_in_steps(std::coroutine_handle<>& resumed, int value) {
-    co_await handed{resumed};
+cohort_test::eager fail_in_steps(std::coroutine_handle<>& resumed, int value) {
+    co_await cohort_test::handed{resumed};
     train(value);
 }
 
