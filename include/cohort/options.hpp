@@ -123,7 +123,8 @@ public:
     /// deadline or the failure of another: `outcome::at_stop`. Of a worker function the stacks of
     /// its threads, which a handler of the signal SIGRTMAX captures (so system calls are
     /// interrupted); of a command, and of a function that does not answer within half a second, the
-    /// state, wait channel and name of what runs. The stop signal waits that long. Default false.
+    /// state, wait channel and name of what runs. The stop signal waits that long, but no longer
+    /// than half of the grace period, of which this is a part. Default false.
     /// @par Source  faulthandler.dump_traceback(all_threads=True) (Python), proc(5)
     options& stack_on_stop(bool on);
 

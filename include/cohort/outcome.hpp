@@ -90,7 +90,7 @@ public:
     bool success() const noexcept { return success_; }
     /// One more line about the failure, such as "after returning", "SIGKILL, not sent by this
     /// group" or "killed by the kernel's out-of-memory killer: limit 64.0 MiB, peak 63.9 MiB";
-    /// empty when there is none.
+    /// of a worker that returned, why its result could not be read; empty when there is none.
     const std::string& note() const noexcept { return note_; }
 
     /// True when the function of this worker returned a value (not void).

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "group/activities.hpp"
 
+#include "record/frames_json.hpp"
+
 #include <algorithm>
 #include <charconv>
 #include <cstddef>
@@ -19,8 +21,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t most = 256;          // of threads or processes
-constexpr std::size_t longest_name = 512;  // of a command line, in bytes
+constexpr std::size_t most = record::activity_limit;  // of threads or processes
+constexpr std::size_t longest_name = 512;             // of a command line, in bytes
 
 std::string text_of(const fs::path& file, std::size_t limit) {
     std::string text(limit, '\0');

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "group/record_reader.hpp"
 
+#include "record/control.hpp"
 #include "record/control_file.hpp"
 #include "record/crash_json.hpp"
 #include "record/error_json.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <new>
 #include <utility>
@@ -18,7 +22,7 @@ namespace cohort::group_room {
 namespace {
 
 // A foreign error file up to this size is read whole; of a larger one, head and tail of half of it.
-constexpr std::uint64_t error_file_limit = 4 * record::text_limit;
+constexpr std::uint64_t error_file_limit = record::record_limit;
 // Holds the order, the progress and most results.
 constexpr std::uint64_t first_read = 4096;
 
@@ -87,18 +91,34 @@ private:
         progress.entered = contents.entered_at.has_value();
         if (contents.kind == record::payload_kind::returned && !contents.torn) {
             progress.returned = contents.finished_at;
-            result.result = std::make_shared<detail::result_bytes>(
-                detail::result_bytes{std::string(contents.result_type),
-                                     {contents.result_cbor.begin(), contents.result_cbor.end()}});
+            take_result(contents, result);
         } else if (contents.kind == record::payload_kind::crashed) {
             progress.crashed = contents.finished_at;
             result.crash = record::read_crash(contents.crash);
-        } else if (contents.kind != record::payload_kind::none && !progress.returned) {
-            progress.raised = contents.finished_at;
-            progress.terminated = contents.kind == record::payload_kind::terminated;
+        } else if (contents.kind != record::payload_kind::none) {
             result.error = record::read_error(contents.error, contents.error.size(), {});
+            (result.error ? progress.raised : progress.fell_silent) = contents.finished_at;
+            progress.terminated = contents.kind == record::payload_kind::terminated;
         }
         then_(std::move(result));
+    }
+
+    /// Of any size, so it is not copied.
+    void take_result(const record::control_contents& contents, record_contents& into) {
+        const auto length = contents.needed - record::payload_offset;
+        if (length > 0 && bytes_.size() < contents.needed) {
+            into.note = fmt::format("its result ({} bytes) could not be read", length);
+            return;
+        }
+        auto taken = std::make_shared<detail::result_bytes>();
+        taken->type = contents.result_type;
+        if (length > 0) {
+            const auto size = static_cast<std::ptrdiff_t>(contents.result_cbor.size());
+            bytes_.resize(static_cast<std::size_t>(contents.needed));
+            bytes_.erase(bytes_.begin(), bytes_.end() - size);
+            taken->cbor = std::move(bytes_);
+        }
+        into.result = std::move(taken);
     }
 
     void finish_error(std::span<const std::byte> tail) {

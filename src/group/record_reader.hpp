@@ -10,6 +10,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 
 namespace cohort::group_room {
 
@@ -17,6 +18,7 @@ namespace cohort::group_room {
 struct record_contents {
     std::optional<lifecycle::function_progress> progress;  // of a function
     std::shared_ptr<const detail::result_bytes> result;    // of a function that returned
+    std::string note;  // why a result that is there is not here; empty: it is
     std::optional<error_record> error;
     std::optional<crash_record> crash;  // of a function
 };
@@ -24,7 +26,7 @@ struct record_contents {
 enum class record_kind { control_file, error_file };
 
 /// Reads the record of a worker that has ended, through the reactor, and calls `then` on the
-/// engine's thread. Copies once, bounded, then parses; whatever is in it, `then` is called.
+/// engine's thread. Copies once, all but results bounded, then parses; whatever is in it, `then` is called.
 void read_record(engine::engine& loop, sys::unique_fd record, record_kind kind,
                  std::function<void(record_contents)> then);
 

@@ -122,8 +122,10 @@ bool worker_process::has_entered() const noexcept {
 }
 
 void worker_process::ask_for_stacks(int signo) {
-    if (!stacks_ || !has_entered() || stacks_->is_hung_up() ||
-        sys::send_signal(pidfd_.get(), asking_signal(*settings_)))
+    if (!stacks_ || !has_entered() || stacks_->is_hung_up())
+        return stop_now(signo);
+    asked_ = std::chrono::steady_clock::now();
+    if (sys::send_signal(pidfd_.get(), asking_signal(*settings_)))
         return stop_now(signo);
     stacks_->await(ask_until_, [self = shared_from_this(), signo](std::vector<activity> told) {
         add_frames(self->at_stop_, std::move(told));
@@ -186,7 +188,8 @@ worker_end worker_process::judge(const engine::reaped& end, record_contents cont
     facts.has_error = contents.error.has_value();
     facts.started = started_;
     facts.exit_seen = exit_seen_;
-    facts.stop_sent = stop_sent_;
+    // The question interrupts what the worker does: what fails by that is of the stop.
+    facts.stop_sent = asked_ ? asked_ : stop_sent_;
     facts.kill_sent = kill_sent_;
     facts.sigkill_is_ours = sent_sigkill_;
     // The kernel counts the kill before it sends the signal, and the group's end, which removes the
@@ -210,7 +213,7 @@ worker_end worker_process::judge(const engine::reaped& end, record_contents cont
     o.at_stop = at_stop_;
     detail::outcome_access::success(o) = result.verdict.success;
     detail::outcome_access::is_command(o) = kind_ == record_kind::error_file;
-    detail::outcome_access::note(o) = result.verdict.note;
+    detail::outcome_access::note(o) = contents.note.empty() ? result.verdict.note : contents.note;
     detail::outcome_access::result(o) = std::move(contents.result);
     return result;
 }

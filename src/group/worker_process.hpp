@@ -79,6 +79,7 @@ private:
     std::vector<activity> at_stop_;
     bool asking_ = false;
     lifecycle::time_point ask_until_;
+    std::optional<lifecycle::time_point> asked_;
     lifecycle::time_point started_;
     lifecycle::time_point exit_seen_;
     std::optional<lifecycle::time_point> stop_sent_;

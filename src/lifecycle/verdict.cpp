@@ -10,6 +10,8 @@ namespace cohort::lifecycle {
 namespace {
 
 constexpr const char* after_returning = "after returning";
+constexpr const char* fell_silent =
+    "an exception had left the function, and it ended before it could say which";
 constexpr const char* not_reached =
     "worker_main was not reached (exit code 0): call it first in main";
 constexpr const char* by_terminate =
@@ -59,6 +61,8 @@ ending end_of_function(const worker_facts& facts, const std::set<int>& success_c
         return fails(cause::lost, status_taken);
     if (!facts.function->entered)
         return fails(plain_cause(status), status.success() ? not_reached : "");
+    if (facts.function->fell_silent)
+        return fails(plain_cause(status), fell_silent);
     return accepted(status, success_codes) ? succeeds(cause::exited) : fails(plain_cause(status));
 }
 
@@ -73,7 +77,8 @@ ending end_of_unkillable(const worker_facts& facts) {
 time_point event_time(const worker_facts& facts) {
     if (!facts.function)
         return facts.exit_seen;
-    const auto& told = facts.function->raised ? facts.function->raised : facts.function->crashed;
+    const auto& f = *facts.function;
+    const auto& told = f.raised ? f.raised : f.crashed ? f.crashed : f.fell_silent;
     return told ? std::min(std::max(*told, facts.started), facts.exit_seen) : facts.exit_seen;
 }
 

@@ -15,11 +15,12 @@ using time_point = std::chrono::steady_clock::time_point;
 
 /// What the record of cohort's own worker code says. Commands have none.
 struct function_progress {
-    bool entered = false;                // worker_main was reached
-    std::optional<time_point> returned;  // the function returned then
-    std::optional<time_point> raised;    // an exception left it then ...
-    bool terminated = false;             // ... or was caught by std::terminate
-    std::optional<time_point> crashed = {};   // its signal handler told of a crash then
+    bool entered = false;                        // worker_main was reached
+    std::optional<time_point> returned;          // the function returned then
+    std::optional<time_point> raised;            // an exception left it then ...
+    bool terminated = false;                     // ... or was caught by std::terminate
+    std::optional<time_point> crashed = {};      // its signal handler told of a crash then
+    std::optional<time_point> fell_silent = {};  // raised, but that is all that it could tell
 };
 
 /// All that is known about one worker that has ended.
@@ -40,7 +41,7 @@ struct verdict {
     cohort::cause cause = cohort::cause::lost;
     bool success = false;
     bool victim = false;  // it failed after its own stop signal or SIGKILL
-    // The stamp of `raised` or `crashed` clamped to [started, exit_seen], else exit_seen.
+    // The stamp of `raised`, `crashed` or `fell_silent` clamped to [started, exit_seen], else exit_seen.
     time_point event_time;
     std::string note;  // one more line about a failure; empty when there is none
 };

@@ -41,7 +41,7 @@ enum class payload_kind : std::uint32_t {
 };
 
 /// Stamps are CLOCK_MONOTONIC nanoseconds, 0: not yet. Written whole, after the payload that it
-/// announces.
+/// announces; of a failure also before it is described, without a payload.
 struct control_progress {
     std::int64_t entered_at = 0;
     std::int64_t finished_at = 0;

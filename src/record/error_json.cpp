@@ -67,7 +67,7 @@ std::string trace_of(const error_record& error, std::size_t limit) {
 }
 
 error_record finished(error_record error) {
-    error.type = clean_and_bounded(error.type, type_limit);
+    error.type = clean_head(error.type, type_limit);
     error.message = clean_and_bounded(error.message, text_limit);
     error.trace = clean(bounded(error.trace, text_limit));
     error.trace = trace_of(error, text_limit);
@@ -134,13 +134,27 @@ std::string fitted(const error_record& error, std::size_t limit) {
     return R"({"message":"the error was too long to be recorded"})";
 }
 
+/// What matters most of it.
+error_record in_brief(const error_record& error) {
+    error_record brief;
+    brief.type = head_of(error.type, type_limit);
+    brief.message = bounded(error.message, short_record_limit / 2);
+    brief.code = error.code;
+    brief.category = head_of(error.category, name_limit);
+    return brief;
+}
+
 }  // namespace
 
 std::string write_error(const error_record& error, std::size_t limit) noexcept {
     try {
         return fitted(error, limit);
+    } catch (...) {  // no memory
+    }
+    try {
+        return fitted(in_brief(error), short_record_limit);
     } catch (...) {
-        return R"({"message":"?"})";  // no memory: short enough to need none
+        return R"({"message":"?"})";  // short enough to need none
     }
 }
 

@@ -11,7 +11,7 @@ namespace {
 /// All members but "nested".
 json single(const error_record& error, std::size_t texts, bool with_value, bool with_frames) {
     json object = json::object();
-    put(object, "type", clean_and_bounded(error.type, std::min(type_limit, texts)));
+    put(object, "type", clean_head(error.type, std::min(type_limit, texts)));
     object["message"] = clean_and_bounded(error.message, texts);
     put(object, "trace", clean_and_bounded(error.trace, texts));
     if (with_frames && !error.frames.empty())
@@ -30,7 +30,7 @@ json single(const error_record& error, std::size_t texts, bool with_value, bool 
 
 error_record single_in(const json& object, std::size_t texts) {
     error_record error;
-    error.type = clean_and_bounded(text_at(object, "type"), type_limit);
+    error.type = clean_head(text_at(object, "type"), type_limit);
     error.message = clean_and_bounded(text_at(object, "message"), texts);
     error.trace = clean_and_bounded(text_at(object, "trace"), texts);
     error.frames = frames_at(object);

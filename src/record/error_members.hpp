@@ -12,7 +12,7 @@ namespace cohort::record {
 inline constexpr std::size_t nested_limit = 16;                         ///< entries
 inline constexpr std::size_t nested_text_limit = std::size_t{1} << 15;  ///< of each text of one
 inline constexpr std::size_t value_limit = std::size_t{1} << 16;  ///< longer ones are left out
-inline constexpr std::size_t type_limit = 256;
+inline constexpr std::size_t type_limit = name_limit;  ///< a longer one can't be thrown again
 
 /// What of a record is left out when it must be short; each leaves out what those before it do.
 enum class left_out { nothing, values, nested_frames, nested, frames };

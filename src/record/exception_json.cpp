@@ -5,6 +5,7 @@
 #include "record/outcome_members.hpp"
 
 #include <stdexcept>
+#include <utility>
 
 namespace cohort {
 namespace record {
@@ -26,7 +27,8 @@ constexpr const char* stopped_name = "group_stopped";
 json exception_json(const process_exception& e, brevity how) {
     json object = json::object();
     object["exception"] = base_name;
-    object["what"] = clean(e.what());
+    object["what"] =
+        how == brevity::without_details ? clean_and_bounded(e.what(), brief_text) : clean(e.what());
     put(object, "error_index", e.error_index(), -1);
     put(object, "error_pid", e.error_pid(), 0);
     object["outcomes"] = json::array();
@@ -34,7 +36,7 @@ json exception_json(const process_exception& e, brevity how) {
         object["outcomes"].push_back(json_of(one, how));
     if (const auto* raised = dynamic_cast<const process_raised_exception*>(&e)) {
         object["exception"] = raised_name;
-        object["error"] = json_of(raised->error(), text_limit);
+        object["error"] = json_of(raised->error(), how);
     } else if (const auto* exited = dynamic_cast<const process_exited_exception*>(&e)) {
         object["exception"] = exited_name;
         object["status"] = json_of(exited->status());
@@ -68,13 +70,21 @@ process_exception::outcome_list outcomes_in(const json& object) {
     return outcomes;
 }
 
+/// With it the outcomes can be asked, where there are any.
+int index_at(const json& object, const std::vector<outcome>& outcomes) {
+    const int index = integer_at<int>(object, "error_index").value_or(-1);
+    return index < 0 || (!outcomes.empty() && std::cmp_greater_equal(index, outcomes.size()))
+               ? -1
+               : index;
+}
+
 std::exception_ptr exception_in(const json& object) {
     const std::string name = text_at(object, "exception");
     const auto outcomes = outcomes_in(object);
     if (name == stopped_name)
         return std::make_exception_ptr(group_stopped(outcomes));
     const std::string what = clean(text_at(object, "what"));
-    const int index = std::max(-1, integer_at<int>(object, "error_index").value_or(-1));
+    const int index = index_at(object, *outcomes);
     const pid_t pid = std::max(0, integer_at<pid_t>(object, "error_pid").value_or(0));
     if (name == exited_name)
         return std::make_exception_ptr(

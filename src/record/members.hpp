@@ -25,7 +25,7 @@ json parsed(std::string_view text);
 /// One line, every byte of it valid UTF-8.
 std::string line_of(const json& value);
 
-/// Empty when there is none. @par Source  is_string
+/// Empty when there is none.
 std::string text_at(const json& object, const char* name);
 /// The same as a name or a path: clean and within name_limit.
 std::string name_at(const json& object, const char* name);

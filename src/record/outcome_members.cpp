@@ -9,15 +9,13 @@ namespace {
 
 using steady_time = std::chrono::steady_clock::time_point;
 
-constexpr std::size_t brief_text = 1024;  // of an error without details
-
 std::int64_t nanoseconds(steady_time time) noexcept {
     return std::chrono::nanoseconds(time.time_since_epoch()).count();
 }
 
 steady_time steady_time_at(const json& object, const char* name) {
-    return steady_time(
-        std::chrono::nanoseconds(integer_at<std::int64_t>(object, name).value_or(0)));
+    const auto count = integer_at<std::int64_t>(object, name).value_or(0);
+    return steady_time(std::chrono::nanoseconds(std::max<std::int64_t>(count, 0)));
 }
 
 /// An object's member that is itself an object; if it is none, one without members.
@@ -99,6 +97,11 @@ exit_status status_at(const json& object) {
     return signal > 0 ? exit_status::from_signal(signal, flag_at(status, "core")) : exit_status();
 }
 
+json json_of(const error_record& error, brevity how) {
+    return how == brevity::without_details ? json_of(error, brief_text, left_out::frames)
+                                           : json_of(error, text_limit);
+}
+
 json json_of(const outcome& one, brevity how) {
     json object = json::object();
     put(object, "index", one.index, -1);
@@ -117,8 +120,7 @@ json json_of(const outcome& one, brevity how) {
         object["result"] = json_of(*result);
     const bool details = how != brevity::without_details;
     if (one.error)
-        object["error"] = details ? json_of(*one.error, text_limit)
-                                  : json_of(*one.error, brief_text, left_out::frames);
+        object["error"] = json_of(*one.error, how);
     if (one.crash && details)
         object["crash"] = json_of(*one.crash);
     if (!one.at_stop.empty() && details)

@@ -5,17 +5,23 @@
 
 #include <cohort/outcome.hpp>
 
+#include <cstddef>
+
 namespace cohort::record {
 
 /// What of the outcomes is left out when a failure must be short; each leaves out what those before
 /// it do.
 enum class brevity { whole, without_results, without_details };
 
+/// Of each text of an error without details.
+inline constexpr std::size_t brief_text = 1024;
+
 /// {"code": 3} or {"signal": 11, "core": true}; null when it is not known.
 json json_of(const exit_status& status);
 /// The status in an object's member "status".
 exit_status status_at(const json& object);
 
+json json_of(const error_record& error, brevity how);
 json json_of(const outcome& one, brevity how);
 outcome outcome_in(const json& object);
 

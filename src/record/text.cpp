@@ -110,7 +110,12 @@ std::string clean(std::string_view text) {
 }
 
 std::string clean_and_bounded(std::string_view text, std::size_t limit) {
-    return bounded(clean(bounded(text, limit)), limit);
+    if (text.size() <= limit || limit < 2 * longest_notice)
+        return bounded(clean(head_of(text, limit)), limit);
+    // Not all of it is worth the cleaning.
+    const std::string_view head = head_of(text, limit / 2);
+    const std::string_view tail = tail_of(text, limit / 2);
+    return bounded(clean(head), clean(tail), text.size() - head.size() - tail.size(), limit);
 }
 
 std::string clean_head(std::string_view text, std::size_t limit) {

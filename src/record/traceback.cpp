@@ -48,8 +48,8 @@ std::string calls_of(const std::vector<stack_frame>& frames) {
 
 /// What a program in another language, or an earlier reader, has to say: more than the last line.
 bool has_own_words(const error_record& error) {
-    return error.frames.empty() && !error.trace.empty() &&
-           error.trace != error.type + ": " + error.message && error.trace != error.message;
+    return error.frames.empty() && !error.trace.empty() && error.trace != closing_line(error) &&
+           error.trace != error.message;
 }
 
 /// Of which worker it is, then its calls; without the closing line.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "trace/names.hpp"
 
+#include "record/members.hpp"
 #include "sys/modules.hpp"
 #include "values/demangle.hpp"
 
@@ -10,6 +11,7 @@
 #include <cstdint>
 #include <iterator>
 #include <optional>
+#include <span>
 #include <string_view>
 
 #include <dlfcn.h>
@@ -22,30 +24,16 @@
 namespace cohort::trace {
 namespace {
 
-/// The bytes of a build-id in hexadecimal; empty for anything else.
-std::vector<std::byte> build_id_of(std::string_view text) {
-    const auto digit = [](char c) {
-        return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-    };
-    std::vector<std::byte> bytes;
-    for (; text.size() >= 2; text.remove_prefix(2)) {
-        const int high = digit(text[0]);
-        const int low = digit(text[1]);
-        if (high < 0 || low < 0)
-            return {};
-        bytes.push_back(static_cast<std::byte>(high * 16 + low));
-    }
-    return bytes;
-}
-
 /// Where a call is in this process.
 struct place {
     std::uintptr_t address;
     bool has_file;  // as it was loaded: a library may have been replaced on its disk
+    bool is_program;
 };
 
 std::optional<place> place_of(const stack_frame& frame) {
-    const auto build_id = build_id_of(frame.build_id);
+    const auto bytes = record::bytes_of_hex(frame.build_id).value_or("");
+    const auto build_id = std::as_bytes(std::span(bytes));
     sys::module here;
     if (!sys::find_module(build_id, here))
         return std::nullopt;
@@ -54,11 +42,15 @@ std::optional<place> place_of(const stack_frame& frame) {
     if (!sys::find_module(address, there) || there.base != here.base)
         return std::nullopt;  // an offset from a file, beyond the module's end
     // The program itself is read by way of /proc/self/exe.
-    return place{address, *here.path == '\0' || sys::file_has_build_id(here.path, build_id)};
+    const bool is_program = *here.path == '\0';
+    return place{address, is_program || sys::file_has_build_id(here.path, build_id), is_program};
 }
 
+/// A name without the mark may be that of a C function, which must not be taken for a type's: "f"
+/// would be float.
 std::string readable(const char* function) {
-    return function == nullptr ? std::string() : values::demangle(function);
+    const std::string_view name(function == nullptr ? "" : function);
+    return name.starts_with("_Z") ? values::demangle(function) : std::string(name);
 }
 
 #ifdef COHORT_HAS_BACKTRACE
@@ -118,7 +110,7 @@ bool is_plumbing_below(const stack_frame& frame) {
 #ifdef COHORT_HAS_BACKTRACE
 
 /// libbacktrace sees the modules that are loaded when it begins: after dlopen(3) it begins anew.
-backtrace_state* names::state() {
+bool names::can_tell(bool of_program) {
     unsigned long long loads = 0;
     dl_iterate_phdr(
         [](dl_phdr_info* info, std::size_t, void* data) {
@@ -129,27 +121,25 @@ backtrace_state* names::state() {
     constexpr int most = 16;  // each holds the debug information
     if (state_ == nullptr || loads != loads_) {
         if (made_ == most)
-            return nullptr;
+            return of_program && state_ != nullptr;  // the program stays where it is
         state_ = backtrace_create_state(nullptr, 0, &ignore, nullptr);
         loads_ = loads;
         ++made_;
     }
-    return state_;
+    return state_ != nullptr;
 }
 
 /// Outermost first.
 std::vector<stack_frame> names::all_at(const stack_frame& frame, std::uintptr_t address) {
-    if (state() == nullptr)
-        return {frame};
     calls at{{}, frame};
-    backtrace_pcinfo(state(), address, &calls::add, &ignore, &at);
+    backtrace_pcinfo(state_, address, &calls::add, &ignore, &at);
     if (at.found.empty())
         at.found.push_back(frame);
     // Debug information tells of functions that are not seen elsewhere no more than the bare name.
     auto& outermost = at.found.back().function;
     if (outermost.find('(') == std::string::npos) {
         stack_frame by_symbol;
-        backtrace_syminfo(state(), address, &take_symbol, &ignore, &by_symbol);
+        backtrace_syminfo(state_, address, &take_symbol, &ignore, &by_symbol);
         if (outermost.empty() || by_symbol.function.find('(') != std::string::npos)
             outermost = by_symbol.function;
     }
@@ -160,6 +150,8 @@ std::vector<stack_frame> names::all_at(const stack_frame& frame, std::uintptr_t 
 }
 
 #else
+
+bool names::can_tell(bool) { return false; }
 
 std::vector<stack_frame> names::all_at(const stack_frame& frame, std::uintptr_t) { return {frame}; }
 
@@ -173,7 +165,8 @@ void names::give_to(std::vector<stack_frame>& frames) {
             result.push_back(std::move(frame));
             continue;
         }
-        auto all = at->has_file ? all_at(frame, at->address) : std::vector{frame};
+        const bool is_known = at->has_file && can_tell(at->is_program);
+        auto all = is_known ? all_at(frame, at->address) : std::vector{frame};
         name_by_loader(all.front(), at->address);
         std::ranges::move(all, std::back_inserter(result));
     }

@@ -23,7 +23,7 @@ public:
     void give_to(std::vector<stack_frame>& frames);
 
 private:
-    backtrace_state* state();
+    bool can_tell(bool of_program);
     std::vector<stack_frame> all_at(const stack_frame& frame, std::uintptr_t address);
 
     backtrace_state* state_ = nullptr;  // never freed: libbacktrace has no way

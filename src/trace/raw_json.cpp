@@ -18,7 +18,6 @@ void raw_json::put(char c) noexcept {
     if (held_ == buffer_.size())
         flush();
     buffer_[held_++] = c;
-    ++length_;
 }
 
 raw_json& raw_json::text(std::string_view literal) noexcept {
@@ -106,6 +105,7 @@ void raw_json::flush() noexcept {
         if (broken_)
             break;
         done += static_cast<std::size_t>(count);
+        length_ += static_cast<std::size_t>(count);
         if (offset_ >= 0)
             offset_ += count;
     }

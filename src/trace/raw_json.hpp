@@ -38,7 +38,7 @@ public:
     raw_json& frames(std::span<const std::uintptr_t> calls) noexcept;
     /// Hands over what it holds. What can't be written is lost, with all that follows.
     void flush() noexcept;
-    /// Of all that was written, in bytes.
+    /// Of all that flush() has written, in bytes.
     std::uint64_t length() const noexcept { return length_; }
 
 private:

@@ -30,7 +30,7 @@ struct live_throw {
     destructor destroy;
     std::atomic<pthread_t> thrower;
     std::atomic<std::uint64_t> number;  // of the throw: the later, the higher
-    raw_stack stack;
+    noted_throw noted;
 };
 // A table without locks: a throw must not wait. Entry i is the exception's that owners[i] names.
 constexpr std::size_t live_limit = 128;  // a worker that keeps more alive has no trace of the rest
@@ -82,7 +82,8 @@ destructor note(void* exception, destructor destroy, const void* from) noexcept 
     if (at == nowhere)
         return destroy;
     auto& entry = live[at];
-    capture(entry.stack, from);
+    entry.noted.at = std::chrono::steady_clock::now();
+    capture(entry.noted.stack, from);
     entry.destroy = destroy;
     entry.thrower = ::pthread_self();
     entry.number = throw_count.fetch_add(1, std::memory_order_relaxed);
@@ -105,12 +106,12 @@ throw_function next_throw() noexcept {
 
 void begin_to_note_throws() noexcept { noting.store(true, std::memory_order_relaxed); }
 
-const raw_stack* stack_of(const std::exception_ptr& exception) noexcept {
+const noted_throw* throw_of(const std::exception_ptr& exception) noexcept {
     void* object = nullptr;
     static_assert(sizeof object == sizeof exception);  // libstdc++
     std::memcpy(&object, &exception, sizeof object);
     const auto at = object == nullptr ? nowhere : find(object);
-    return at == nowhere ? nullptr : &live[at].stack;
+    return at == nowhere ? nullptr : &live[at].noted;
 }
 
 std::exception_ptr last_thrown_here() noexcept {

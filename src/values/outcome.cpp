@@ -48,6 +48,8 @@ const std::vector<std::byte>& outcome::result_cbor(std::string_view type) const 
                                        values::demangle(result_->type.c_str()),
                                        values::demangle(std::string(type).c_str())));
     }
+    if (cause == cohort::cause::returned && !note_.empty())
+        throw result_error(fmt::format("worker {} has no result: {}", index, note_));
     if (result_ || cause == cohort::cause::returned)
         throw result_error(
             fmt::format("worker {} has no result: its function returned void", index));

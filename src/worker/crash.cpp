@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: BSL-1.0
+#include "worker/crash.hpp"
+
 #include "trace/raw_json.hpp"
 #include "trace/stack.hpp"
+#include "worker/context.hpp"
 #include "worker/last_words.hpp"
+#include "worker/signals.hpp"
 
 #include <array>
+#include <chrono>
 #include <cstddef>
 
 #include <csignal>
@@ -13,39 +18,32 @@ namespace cohort::worker {
 namespace {
 
 constexpr std::array signals{SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT};
-constexpr unsigned patience = 5;  // seconds, for a stack that the unwinder does not get through
+constexpr std::chrono::seconds patience(5);  // for a stack that the unwinder does not get through
 
 // Not on the handler's stack, which may be small.
 constinit trace::raw_json::memory memory{};
 constinit trace::raw_stack stack{};
 
+// Of a write beyond RLIMIT_FSIZE an error will do, and who tells of a crash ends by that.
+constinit std::array blocked{SIGXFSZ, 0};
+
 constinit first_thread crashing;
 constinit report* current = nullptr;
 alignas(16) constinit std::array<std::byte, 64 * 1024> handler_stack{};
 
-void set_default(int signo) noexcept {
-    struct sigaction action {};
-    action.sa_handler = SIG_DFL;
-    ::sigaction(signo, &action, nullptr);
-}
-
-/// Ends the worker by the signal that is being handled, whichever thread gets it.
-void end_by(int signo) noexcept {
-    set_default(signo);
-    sigset_t only;
-    ::sigemptyset(&only);
-    ::sigaddset(&only, signo);
-    ::pthread_sigmask(SIG_UNBLOCK, &only, nullptr);
-    ::raise(signo);
-}
-
 constinit int ending_signal = 0;
+constinit std::chrono::steady_clock::time_point patience_ends{};
 
-/// The unwinder hangs, as it may in a broken process: what is written must do.
-extern "C" void cohort_crash_took_too_long(int) { end_by(ending_signal); }
+/// The unwinder hangs, as it may in a broken process: what is written must do. The program may have
+/// timers of its own that send this signal.
+extern "C" void cohort_crash_took_too_long(int) {
+    if (std::chrono::steady_clock::now() >= patience_ends)
+        end_by(ending_signal);
+}
 
 void set_patience(int signo) noexcept {
     ending_signal = signo;
+    patience_ends = std::chrono::steady_clock::now() + patience;
     struct sigaction action {};
     action.sa_handler = &cohort_crash_took_too_long;
     ::sigaction(SIGALRM, &action, nullptr);
@@ -53,13 +51,14 @@ void set_patience(int signo) noexcept {
     ::sigemptyset(&only);
     ::sigaddset(&only, SIGALRM);
     ::pthread_sigmask(SIG_UNBLOCK, &only, nullptr);
-    ::alarm(patience);
+    ::alarm(static_cast<unsigned>(patience.count()));
 }
 
 void tell(int signo, const siginfo_t& info, const void* context) noexcept {
     const int file = current->crash_file();
     if (file < 0)
         return;
+    current->failed(record::payload_kind::crashed, std::chrono::steady_clock::now());
     const bool has_address = signo != SIGABRT && info.si_code > 0;
     trace::raw_json json(memory, file, static_cast<off_t>(record::payload_offset));
     json.text("{\"signal\":").number(signo).text(",\"code\":").number(info.si_code);
@@ -77,6 +76,8 @@ extern "C" void cohort_worker_crashed(int signo, siginfo_t* info, void* context)
         set_patience(signo);
         tell(signo, *info, context);
     }
+    for (const int other : blocked)
+        take_back(other);
     // An instruction that faults does so again when the handler returns, so that a core file shows
     // it; what was sent is sent once more.
     set_default(signo);
@@ -99,6 +100,7 @@ void give_stack() noexcept {
 void report_crashes(report& to) noexcept {
     crashing.begin();
     current = &to;
+    blocked[1] = current_order()->stop_signal;
     give_stack();
     for (const int signo : signals) {
         struct sigaction action {};
@@ -108,7 +110,8 @@ void report_crashes(report& to) noexcept {
         action = {};
         action.sa_sigaction = &cohort_worker_crashed;
         action.sa_flags = SA_SIGINFO | SA_ONSTACK;
-        ::sigaddset(&action.sa_mask, SIGXFSZ);  // of a write beyond RLIMIT_FSIZE: an error will do
+        for (const int other : blocked)
+            ::sigaddset(&action.sa_mask, other);
         ::sigaction(signo, &action, nullptr);
     }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "worker/exception.hpp"
 
+#include "record/traceback.hpp"
 #include "trace/throws.hpp"
 #include "worker/error_types.hpp"
 
@@ -94,24 +95,22 @@ bool describe_own_group(error_record& error) {
     }
 }
 
-/// Of an exception of its own, not of what is nested in it.
-error_record describe_one() {
-    error_record error;
+/// Of an exception of its own, not of what is nested in it. What matters most comes first: when
+/// there is no memory left, the rest is missing.
+void describe_one(error_record& error) {
     error.type = name_of_current_exception();
     error.message = message_of_current();
-    if (const auto* stack = trace::stack_of(std::current_exception()))
-        error.frames = trace::locate(*stack);
     describe_code(error);
-    if (const auto* type = find_error_type(error.type))
-        try {
+    error.trace = record::closing_line(error);
+    try {
+        if (const auto* type = find_error_type(error.type))
             detail::error_record_access::value(error) = type->save();
-        } catch (...) {
-            // The code of whoever taught the type has failed: it comes without its own type.
-        }
-    return error;
+    } catch (...) {
+        // The code of whoever taught the type has failed: it comes without its own type.
+    }
+    if (const auto* noted = trace::throw_of(std::current_exception()))
+        error.frames = trace::locate(noted->stack);
 }
-
-void describe_nested(error_record& error);
 
 /// What is nested in the exception in hand; null: nothing.
 std::exception_ptr nested_in_current() {
@@ -133,7 +132,7 @@ void describe_nested(error_record& error) {
     try {
         std::rethrow_exception(nested);
     } catch (...) {
-        error.nested.push_back(describe_one());
+        describe_one(error.nested.emplace_back());
         describe_nested(error);
     }
 }
@@ -153,12 +152,17 @@ std::string name_of_current_exception() {
     return name;
 }
 
+std::chrono::steady_clock::time_point time_of(const std::exception_ptr& exception) noexcept {
+    const auto* noted = trace::throw_of(exception);
+    return noted ? noted->at : std::chrono::steady_clock::now();
+}
+
 error_record describe_current_exception() noexcept {
     error_record error;
     try {
-        error = describe_one();
-        error.trace = error.type + ": " + error.message;
-        error.timestamp = std::chrono::system_clock::now();
+        error.timestamp = std::chrono::system_clock::now() -
+                          (std::chrono::steady_clock::now() - time_of(std::current_exception()));
+        describe_one(error);
         describe_nested(error);
         if (error.nested.size() > most_nested)
             error.nested.resize(most_nested);

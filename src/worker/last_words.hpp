@@ -3,17 +3,11 @@
 
 #include "worker/report.hpp"
 
+#include <atomic>
+
+#include <sys/types.h>
+
 namespace cohort::worker {
-
-/// std::terminate is told in the report, with the exception that led to it and its stack; then
-/// whatever handler the program had set runs. For the rest of the process.
-void report_terminate(report& to) noexcept;
-
-/// SIGSEGV, SIGBUS, SIGILL, SIGFPE and SIGABRT are told in the report, with the stack; then the
-/// signal ends the worker, as it would have. Only those whose action is the default: a sanitizer's
-/// handlers, and the program's, stay. The handler has a stack of its own on the calling thread,
-/// unless that has one. For the rest of the process.
-void report_crashes(report& to) noexcept;
 
 /// Which thread of the worker is the first to do what ends it. Async-signal-safe.
 class first_thread {

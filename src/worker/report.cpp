@@ -15,9 +15,8 @@
 namespace cohort::worker {
 namespace {
 
-std::int64_t now_in_nanoseconds() noexcept {
-    const auto now = std::chrono::steady_clock::now().time_since_epoch();
-    return std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
+std::int64_t stamp(report::time_point at) noexcept {
+    return std::chrono::nanoseconds(at.time_since_epoch()).count();
 }
 
 /// A file size limit answers with a signal, whose default is to end the process: an error will do.
@@ -60,8 +59,8 @@ std::error_code report::write(std::span<const std::byte> bytes, std::uint64_t of
 }
 
 void report::entered() noexcept {
-    progress_.entered_at = now_in_nanoseconds();
-    (void)write(std::as_bytes(std::span(&progress_, 1)), record::progress_offset);
+    progress_.entered_at = stamp(std::chrono::steady_clock::now());
+    write_progress();
 }
 
 report::teller report::claim() noexcept {
@@ -82,17 +81,22 @@ void report::await_told() const noexcept {
 
 int report::crash_file() const noexcept { return is_there() ? control_.fd : -1; }
 
-void report::crashed(std::uint64_t payload_length) noexcept {
-    finish(record::payload_kind::crashed, 0, payload_length);
+void report::failed(record::payload_kind how, time_point at) noexcept {
+    progress_.kind = how;
+    progress_.finished_at = stamp(at);
+    write_progress();
 }
 
-void report::finish(record::payload_kind kind, std::size_t type_length,
-                    std::uint64_t payload_length) noexcept {
-    progress_.finished_at = now_in_nanoseconds();
-    progress_.kind = kind;
+void report::crashed(std::uint64_t payload_length) noexcept { finish(0, payload_length); }
+
+void report::write_progress() noexcept {
+    (void)write(std::as_bytes(std::span(&progress_, 1)), record::progress_offset);
+}
+
+void report::finish(std::size_t type_length, std::uint64_t payload_length) noexcept {
     progress_.type_length = static_cast<std::uint32_t>(type_length);
     progress_.payload_length = payload_length;
-    (void)write(std::as_bytes(std::span(&progress_, 1)), record::progress_offset);
+    write_progress();
     told_ = 1;
     sys::wake(told_);
 }
@@ -103,15 +107,17 @@ bool report::returned(const detail::function_result& result) noexcept {
     if (!error)
         error = write(result.cbor, record::payload_offset + result.type.size());
     if (error) {
+        failed(record::payload_kind::raised, std::chrono::steady_clock::now());
         raised(not_written(result, error));
         return false;
     }
-    finish(record::payload_kind::returned, result.type.size(),
-           result.type.size() + result.cbor.size());
+    progress_.kind = record::payload_kind::returned;
+    progress_.finished_at = stamp(std::chrono::steady_clock::now());
+    finish(result.type.size(), result.type.size() + result.cbor.size());
     return true;
 }
 
-void report::raised(const error_record& error, record::payload_kind kind) noexcept {
+void report::raised(const error_record& error) noexcept {
     block_size_limit_signal();
     std::string json = record::write_error(error);
     if (write(bytes_of(json), record::payload_offset)) {
@@ -120,7 +126,7 @@ void report::raised(const error_record& error, record::payload_kind kind) noexce
         if (write(bytes_of(json), record::payload_offset))
             json.clear();
     }
-    finish(kind, 0, json.size());
+    finish(0, json.size());
 }
 
 }  // namespace cohort::worker

@@ -9,6 +9,7 @@
 #include <cohort/error_record.hpp>
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -39,22 +40,27 @@ public:
 
     // For the one that has claimed it:
 
+    using time_point = std::chrono::steady_clock::time_point;
+    /// It failed at that time, in this way. What it has to say of it follows, if it comes to that:
+    /// to describe a failure takes time, in which others may fail on account of it.
+    /// Async-signal-safe.
+    void failed(record::payload_kind how, time_point at) noexcept;
+
     /// @return false: the result could not be written, and a record of that was written in its
     /// place
     bool returned(const detail::function_result& result) noexcept;
-    /// @param kind  raised or terminated
-    void raised(const error_record& error,
-                record::payload_kind kind = record::payload_kind::raised) noexcept;
+    /// What failed() has announced: an exception.
+    void raised(const error_record& error) noexcept;
     /// Where the signal handler writes the payload; -1: nowhere. Async-signal-safe.
     int crash_file() const noexcept;
-    /// So much of the payload is written. Async-signal-safe.
+    /// What failed() has announced: a crash, of which so much is written. Async-signal-safe.
     void crashed(std::uint64_t payload_length) noexcept;
 
 private:
     bool is_there() const noexcept;
     std::error_code write(std::span<const std::byte> bytes, std::uint64_t offset) noexcept;
-    void finish(record::payload_kind kind, std::size_t type_length,
-                std::uint64_t payload_length) noexcept;
+    void write_progress() noexcept;
+    void finish(std::size_t type_length, std::uint64_t payload_length) noexcept;
 
     mark control_;
     const pid_t owner_;

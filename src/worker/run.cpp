@@ -3,12 +3,17 @@
 
 #include "trace/throws.hpp"
 #include "worker/context.hpp"
+#include "worker/crash.hpp"
 #include "worker/exception.hpp"
 #include "worker/last_words.hpp"
 #include "worker/report.hpp"
 #include "worker/stacks.hpp"
+#include "worker/stop_signal.hpp"
+#include "worker/terminate.hpp"
 
+#include <chrono>
 #include <cstdlib>
+#include <exception>
 
 #include <cxxabi.h>
 #include <unistd.h>
@@ -42,7 +47,8 @@ void run(const mark& control, const std::function<detail::function_result()>& bo
     if (current_order()->crash_record != 0)
         report_crashes(progress);
     if (const int pipe = current_order()->stacks_fd; pipe >= 0)
-        report_stacks(pipe, current_order()->stacks_signal);
+        report_stacks(pipe, current_order()->stacks_signal,
+                      std::chrono::nanoseconds(current_order()->grace_period_ns));
     progress.entered();
     bool good = false;
     try {
@@ -51,8 +57,11 @@ void run(const mark& control, const std::function<detail::function_result()>& bo
     } catch (abi::__forced_unwind&) {
         throw;  // pthread_exit in the function: the process lives on as long as its other threads
     } catch (...) {
-        if (tells_end(progress))
+        if (tells_end(progress)) {
+            const stop_signal_hold later;
+            progress.failed(record::payload_kind::raised, time_of(std::current_exception()));
             progress.raised(describe_current_exception());
+        }
     }
     leave(good ? 0 : 1);
 }

@@ -4,7 +4,9 @@
 #include "sys/futex.hpp"
 #include "trace/raw_json.hpp"
 #include "trace/stack.hpp"
+#include "worker/signals.hpp"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
@@ -12,6 +14,7 @@
 #include <chrono>
 #include <cstdint>
 #include <cstring>
+#include <string_view>
 
 #include <csignal>
 #include <dirent.h>
@@ -25,7 +28,7 @@ namespace cohort::worker {
 namespace {
 
 constexpr std::size_t most_threads = 64;
-constexpr auto patience = std::chrono::milliseconds(200);  // for the threads to answer
+constexpr std::chrono::nanoseconds longest_patience = std::chrono::milliseconds(200);
 
 struct thread_stack {
     std::atomic<pid_t> id;  // whom it is asked of; 0: nobody
@@ -40,11 +43,34 @@ constinit int answer_pipe = -1;
 constinit dev_t pipe_device = 0;
 constinit ino_t pipe_inode = 0;
 constinit int asking_signal = 0;
+constinit std::chrono::nanoseconds patience{};  // for the threads to answer
+constinit std::array<char, 4096> status_text{};
 constinit pid_t owner = 0;
 
 pid_t own_id() noexcept { return static_cast<pid_t>(::syscall(SYS_gettid)); }
 
-/// @return how many there are, without this one
+/// Whether a thread has blocked the signal, and so will not answer. (proc_pid_status(5), SigBlk)
+bool is_deaf(pid_t thread) noexcept {
+    constexpr std::string_view directory = "/proc/self/task/";
+    constexpr std::string_view name = "\nSigBlk:\t";
+    std::array<char, 64> path{};
+    directory.copy(path.data(), directory.size());
+    auto* end = std::to_chars(path.data() + directory.size(), path.data() + 40, thread).ptr;
+    std::strcpy(end, "/status");
+    const int file = ::open(path.data(), O_RDONLY | O_CLOEXEC);
+    const ssize_t length = file < 0 ? 0 : ::read(file, status_text.data(), status_text.size());
+    if (file >= 0)
+        ::close(file);
+    const std::string_view text(status_text.data(),
+                                static_cast<std::size_t>(length < 0 ? 0 : length));
+    const auto at = text.find(name);
+    std::uint64_t blocked = 0;
+    if (at != text.npos)
+        std::from_chars(text.data() + at + name.size(), text.data() + text.size(), blocked, 16);
+    return (blocked >> (asking_signal - 1) & 1) != 0;
+}
+
+/// @return how many there are that can answer, without this one
 std::uint32_t list_others() noexcept {
     const int directory = ::open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (directory < 0)
@@ -57,7 +83,7 @@ std::uint32_t list_others() noexcept {
             at += entry->d_reclen;
             pid_t id = 0;
             std::from_chars(entry->d_name, entry->d_name + std::strlen(entry->d_name), id);
-            if (id > 0 && id != own_id() && count + 1 < most_threads)
+            if (id > 0 && id != own_id() && count + 1 < most_threads && !is_deaf(id))
                 threads[++count].id.store(id, std::memory_order_relaxed);
         }
     ::close(directory);
@@ -86,6 +112,7 @@ void write_all() noexcept {
         first = false;
     }
     json.text("]}\n").flush();
+    take_back(SIGPIPE);  // nobody reads any more
 }
 
 void tell_own(thread_stack& into, const void* context) noexcept {
@@ -124,7 +151,7 @@ extern "C" void cohort_stacks_wanted(int, siginfo_t*, void* context) {
 
 }  // namespace
 
-void report_stacks(int pipe, int signo) noexcept {
+void report_stacks(int pipe, int signo, std::chrono::nanoseconds grace_period) noexcept {
     ::fcntl(pipe, F_SETFD, FD_CLOEXEC);
     struct sigaction action {};
     struct stat now {};
@@ -135,6 +162,7 @@ void report_stacks(int pipe, int signo) noexcept {
     pipe_device = now.st_dev;
     pipe_inode = now.st_ino;
     asking_signal = signo;
+    patience = std::min(longest_patience, grace_period / 4);
     owner = ::getpid();
     asked.clear();
     answers.store(0);

@@ -11,6 +11,7 @@
 #include <memory>
 #include <new>
 #include <optional>
+#include <regex>
 #include <stdexcept>
 #include <string>
 #include <system_error>
@@ -124,6 +125,23 @@ struct promised final : error_node {
     }
 };
 
+/// Its text can't be given to it, its code can.
+struct regular final : error_node {
+    regular() noexcept : error_node(typeid(std::regex_error)) {}
+    std::string save() const override {
+        try {
+            throw;
+        } catch (const std::regex_error& e) {
+            return std::to_string(static_cast<int>(e.code()));
+        }
+    }
+    [[noreturn]] void raise(const error_record&, const std::string& saved,
+                            const std::exception_ptr& cause) const override {
+        const auto code = static_cast<std::regex_constants::error_type>(std::stoi(saved));
+        throw_on_account_of(std::regex_error(code), cause);
+    }
+};
+
 template <class... Nodes>
 const error_node* linked() noexcept {
     static std::tuple<Nodes...> nodes;  // NOLINT: leaked with the library, like its threads
@@ -140,7 +158,7 @@ const error_node* standard_error_types() noexcept {
                text<std::length_error>, text<std::out_of_range>, text<std::runtime_error>,
                text<std::range_error>, text<std::overflow_error>, text<std::underflow_error>,
                text<std::string>, coded<std::system_error>, coded<std::ios_base::failure>,
-               file_system, promised, bare<std::exception>, bare<std::bad_exception>,
+               file_system, promised, regular, bare<std::exception>, bare<std::bad_exception>,
                bare<std::bad_alloc>, bare<std::bad_array_new_length>, bare<std::bad_cast>,
                bare<std::bad_typeid>, bare<std::bad_function_call>, bare<std::bad_weak_ptr>,
                bare<std::bad_any_cast>, bare<std::bad_optional_access>,

@@ -2,6 +2,7 @@
 #include "worker/stop_signal.hpp"
 
 #include "worker/context.hpp"
+#include "worker/signals.hpp"
 
 #include <cohort/worker.hpp>
 
@@ -39,6 +40,10 @@ struct watch {
 
 constinit std::atomic<watch*> current{nullptr};
 constinit std::mutex starting;
+constinit std::mutex telling;  // held while there is something to tell before the end
+constinit std::atomic<bool> came_while_telling{false};
+
+extern "C" void cohort_stop_signal_held(int) { came_while_telling.store(true); }
 
 /// Async-signal-safe calls only.
 extern "C" void cohort_stop_signal_arrived(int signo) {
@@ -47,19 +52,10 @@ extern "C" void cohort_stop_signal_arrived(int signo) {
     if (w != nullptr && w->owner == ::getpid()) {
         ::sem_post(&w->arrived);
     } else {  // a forked copy of the worker has no thread that waits: the default action
-        std::signal(signo, SIG_DFL);
+        set_default(signo);
         std::raise(signo);
     }
     errno = saved;
-}
-
-void end_by(int signo) {
-    std::signal(signo, SIG_DFL);
-    sigset_t only;
-    ::sigemptyset(&only);
-    ::sigaddset(&only, signo);
-    ::pthread_sigmask(SIG_UNBLOCK, &only, nullptr);
-    ::kill(::getpid(), signo);
 }
 
 void act_on_signals(watch& w) {
@@ -76,8 +72,10 @@ void act_on_signals(watch& w) {
             hook(then);
             lock.lock();
         }
-        if (then == afterwards::ends_by_signal)
+        if (then == afterwards::ends_by_signal) {
+            const std::lock_guard told(telling);
             end_by(w.signal);
+        }
     }
 }
 
@@ -130,7 +128,31 @@ watch* started_watch() {
 
 void forget_stop_signal() noexcept {
     current.store(nullptr, std::memory_order_release);
-    new (&starting) std::mutex;  // in a copy, a thread that was not copied may have held it
+    for (auto* mutex : {&starting, &telling})
+        new (mutex) std::mutex;  // in a copy, a thread that was not copied may have held it
+}
+
+stop_signal_hold::stop_signal_hold() noexcept {
+    telling.lock();
+    const int signo = current_order()->stop_signal;
+    struct sigaction action {};
+    if (::sigaction(signo, nullptr, &action) != 0 || (action.sa_flags & SA_SIGINFO) != 0 ||
+        action.sa_handler != SIG_DFL)
+        return;
+    action.sa_handler = &cohort_stop_signal_held;
+    action.sa_flags = SA_RESTART;
+    came_while_telling.store(false);
+    if (::sigaction(signo, &action, nullptr) == 0)
+        signal_ = signo;
+}
+
+stop_signal_hold::~stop_signal_hold() {
+    if (signal_ != 0) {
+        set_default(signal_);
+        if (came_while_telling.load())
+            end_by(signal_);
+    }
+    telling.unlock();
 }
 
 void on_stop_signal(std::function<void(afterwards)> stop_own_groups) {

@@ -16,6 +16,19 @@ enum class afterwards { ends_by_signal, goes_on };
 /// @throws std::system_error  the thread could not be started
 void on_stop_signal(std::function<void(afterwards)> stop_own_groups);
 
+/// While it lives, the stop signal does not end the worker, which has something to tell: it does
+/// afterwards. Only where its action is the default, or on_stop_signal's. One at a time.
+class stop_signal_hold {
+public:
+    stop_signal_hold() noexcept;
+    stop_signal_hold(const stop_signal_hold&) = delete;
+    stop_signal_hold& operator=(const stop_signal_hold&) = delete;
+    ~stop_signal_hold();
+
+private:
+    int signal_ = 0;  // 0: its action was not the default
+};
+
 /// A new order begins: no token and no hook yet. For activate().
 void forget_stop_signal() noexcept;
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSL-1.0
+#include "worker/terminate.hpp"
+
 #include "trace/stack.hpp"
 #include "trace/throws.hpp"
 #include "worker/exception.hpp"
 #include "worker/last_words.hpp"
+#include "worker/stop_signal.hpp"
 
 #include <cstdlib>
 #include <exception>
-
-#include <sys/syscall.h>
-#include <unistd.h>
 
 namespace cohort::worker {
 namespace {
@@ -49,11 +49,12 @@ error_record describe(const std::exception_ptr& exception, const void* from) noe
 
 [[noreturn]] void on_terminate() {
     if (terminating.is_this() && may_tell(*current)) {
+        const stop_signal_hold later;
         // Without an exception the record says itself what has happened.
         const auto exception = cause();
-        current->raised(describe(exception, __builtin_return_address(0)),
-                        exception ? record::payload_kind::terminated
-                                  : record::payload_kind::raised);
+        current->failed(exception ? record::payload_kind::terminated : record::payload_kind::raised,
+                        time_of(exception));
+        current->raised(describe(exception, __builtin_return_address(0)));
     }
     if (previous != nullptr)
         previous();
@@ -61,35 +62,6 @@ error_record describe(const std::exception_ptr& exception, const void* from) noe
 }
 
 }  // namespace
-
-void wait_for_the_end() noexcept {
-    for (;;)
-        ::pause();
-}
-
-void first_thread::begin() noexcept {
-    owner_ = ::getpid();
-    first_.store(0);
-}
-
-bool may_tell(report& of) noexcept {
-    const auto who = of.claim();
-    if (who == report::teller::other)
-        of.await_told();
-    return who == report::teller::me;
-}
-
-bool first_thread::is_this() noexcept {
-    if (::getpid() != owner_)
-        return false;
-    const auto self = static_cast<pid_t>(::syscall(SYS_gettid));
-    pid_t nobody = 0;
-    if (first_.compare_exchange_strong(nobody, self))
-        return true;
-    if (nobody != self)
-        wait_for_the_end();
-    return false;  // what it does has ended in the same way
-}
 
 void report_terminate(report& to) noexcept {
     terminating.begin();

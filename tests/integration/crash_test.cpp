@@ -137,6 +137,7 @@ void crash_first_end_last(int index) {
         ::sigaction(SIGSEGV, nullptr, &action);
         told_by_library = action.sa_sigaction;
         action.sa_sigaction = &tell_and_linger;
+        ::sigemptyset(&action.sa_mask);  // it can be stopped
         ::sigaction(SIGSEGV, &action, nullptr);
         crash_test::write_to(0x10);
     }

@@ -56,6 +56,23 @@ void crash_without_room(int) {
     std::abort();
 }
 
+void crash_with_little_room(int) {
+    leave_no_core();
+    const rlimit little{600, RLIM_INFINITY};  // the head of the record, not its calls
+    ::setrlimit(RLIMIT_FSIZE, &little);
+    *static_cast<volatile int*>(nullptr) = 1;
+}
+
+void crash_at_alarm(int) {
+    leave_no_core();
+    sigset_t only;
+    ::sigemptyset(&only);
+    ::sigaddset(&only, SIGALRM);
+    ::sigprocmask(SIG_BLOCK, &only, nullptr);
+    ::raise(SIGALRM);
+    std::abort();
+}
+
 void exec_another(int) {
     const int ready_end = ready::number;
     ::fcntl(ready_end, F_SETFD, 0);
@@ -125,6 +142,23 @@ TEST_CASE("last words: a child by vfork that crashes leaves the worker its own")
 TEST_CASE("last words: a crash without room for its record ends by its own signal") {
     const leak_guard guard;
     CHECK(end_of(cohort::function<crash_without_room>()).status.signal() == SIGABRT);
+}
+
+TEST_CASE("last words: a crash with room for half of its record tells that half") {
+    if (crashes_are_sanitized)
+        return skip(sanitizer_tells);
+    const leak_guard guard;
+    const auto worker = end_of(cohort::function<crash_with_little_room>());
+    CHECK(worker.status.signal() == SIGSEGV);
+    CHECK(worker.crash.value().signal == SIGSEGV);
+}
+
+TEST_CASE("last words: a timer of the worker's own does not cut the stack of a crash") {
+    const leak_guard guard;
+    const auto worker = end_of(cohort::function<crash_at_alarm>());
+    CHECK(worker.status.signal() == SIGABRT);
+    if (!crashes_are_sanitized)
+        CHECK_FALSE(worker.crash.value().frames.empty());
 }
 
 TEST_CASE("last words: a function that has executed another program is not asked, but stopped") {

@@ -10,6 +10,7 @@
 #include <stdexcept>
 #include <string>
 
+#include <fcntl.h>
 #include <unistd.h>
 
 using namespace cohort_test;
@@ -48,6 +49,25 @@ void fail_in_first_others_when_stopped(int index) {
     }
     wait_for_stop();
     raise_as(index);
+}
+
+struct closes_at_end {
+    ~closes_at_end() { ::close(number); }
+    const int number;
+};
+
+/// The other fails on account of what is closed on the way out, long before this one has said why.
+void fail_by_unwinding(int index) {
+    constexpr int read_end = 6;
+    constexpr int write_end = 7;
+    if (index == 0) {
+        const closes_at_end closes{write_end};
+        throw std::runtime_error("the true cause" + std::string(900'000, '\1'));
+    }
+    ::close(write_end);
+    char byte = 0;
+    if (::read(read_end, &byte, 1) == 0)
+        throw std::runtime_error("its victim");
 }
 
 void nothing(int) {}
@@ -156,6 +176,26 @@ TEST_CASE("order: victims of a crash keep what they raise when they are stopped"
             }
         }(method));
     }
+}
+
+TEST_CASE("order: who fails on account of what another one unwinds is not the first") {
+    have_server();
+    const leak_guard guard;
+    for (const auto method : methods)
+        for (int round = 0; round < 3; ++round) {
+            int ends[2];
+            REQUIRE(::pipe2(ends, O_CLOEXEC) == 0);
+            const auto how = cohort::options(2).start_method(method).fd(ends[0], 6).fd(ends[1], 7);
+            run_coroutine([](const cohort::options& how, int* ends) -> asio::awaitable<void> {
+                auto group = co_await cohort::spawn(cohort::function<fail_by_unwinding>(), how);
+                ::close(ends[0]);
+                ::close(ends[1]);
+                const auto error = co_await failure<cohort::process_raised_exception>(group);
+                CHECK(error.error_index() == 0);
+                CHECK(error.error().message.starts_with("the true cause"));
+                CHECK(error.outcomes()[0].cause == cause::raised);
+            }(how, ends));
+        }
 }
 
 TEST_CASE("order: each start method tells the stack from the worker's function on") {

@@ -8,18 +8,25 @@
 
 #include <any>
 #include <cerrno>
+#include <deque>
 #include <exception>
 #include <filesystem>
 #include <functional>
 #include <future>
 #include <ios>
+#include <map>
 #include <memory>
 #include <new>
 #include <optional>
+#include <regex>
+#include <set>
 #include <stdexcept>
+#include <string>
 #include <system_error>
 #include <typeinfo>
+#include <utility>
 #include <variant>
+#include <vector>
 
 using namespace cohort_test;
 
@@ -36,6 +43,15 @@ class badly_overdrawn : public overdrawn {
 public:
     using overdrawn::overdrawn;
 };
+/// Taught, with a name of more than a thousand characters.
+template <class... Parts>
+class named_by : public std::runtime_error {
+public:
+    using std::runtime_error::runtime_error;
+};
+using number_by_name = std::map<std::string, std::vector<std::pair<long, std::string>>>;
+using long_named = named_by<number_by_name, std::set<number_by_name>, std::deque<number_by_name>>;
+
 class odd_error {};
 
 /// Taught, but the code for it fails in the worker, or in the parent.
@@ -64,6 +80,11 @@ template <>
 inline const cohort::error_type<overdrawn> cohort::taught_error<overdrawn>{
     [](const overdrawn& e) { return e.account; },
     [](const std::string& account) { return overdrawn(account); }};
+template <>
+inline const cohort::error_type<rethrow_test::long_named>
+    cohort::taught_error<rethrow_test::long_named>{
+        [](const rethrow_test::long_named& e) { return std::string(e.what()); },
+        [](const std::string& text) { return rethrow_test::long_named(text); }};
 template <>
 inline const cohort::error_type<unsaved> cohort::taught_error<unsaved>{
     [](const unsaved& e) -> std::string { throw std::logic_error(e.what()); },
@@ -101,9 +122,10 @@ std::vector<std::function<void()>> throwers() {
         [] { throw std::bad_any_cast(); },
         [] { throw std::bad_optional_access(); },
         [] { throw std::bad_variant_access(); },
+        [] { throw std::regex_error(std::regex_constants::error_brace); },
     };
 }
-constexpr int throwers_count = 24;
+constexpr int throwers_count = 25;
 
 void throw_standard(int, int which) { throwers().at(static_cast<std::size_t>(which))(); }
 
@@ -126,6 +148,7 @@ void throw_one_of_own(int, int which) {
 }
 constexpr int own_count = 6;
 
+void throw_long_named(int) { throw rethrow_test::long_named("by any name"); }
 void throw_text(int) { throw std::string("a string"); }
 void throw_taught(int) { throw overdrawn("savings"); }
 void exit_with_code(int) { ::_exit(3); }
@@ -237,6 +260,13 @@ TEST_CASE("rethrow: a string that was thrown comes back as one") {
     const auto cause = cause_of(cohort::function<throw_text>());
     REQUIRE(cause != nullptr);
     CHECK_THROWS_AS(std::rethrow_exception(cause), std::string);
+}
+
+TEST_CASE("rethrow: the name of a type that was taught may be long") {
+    const leak_guard guard;
+    const auto cause = cause_of(cohort::function<throw_long_named>());
+    REQUIRE(cause != nullptr);
+    CHECK_THROWS_WITH_AS(std::rethrow_exception(cause), "by any name", rethrow_test::long_named);
 }
 
 TEST_CASE("rethrow: a type that was taught comes back as itself, with its value") {

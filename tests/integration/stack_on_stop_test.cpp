@@ -6,11 +6,14 @@
 
 #include <doctest/doctest.h>
 
+#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <stdexcept>
+#include <system_error>
 #include <thread>
 
+#include <poll.h>
 #include <pthread.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -47,6 +50,12 @@ void block_all_signals(int) {
     ::sigdelset(&all, SIGTERM);
     ::sigprocmask(SIG_SETMASK, &all, nullptr);
     wait_here();
+}
+
+void fail_when_interrupted(int) {
+    say_ready();
+    if (::poll(nullptr, 0, -1) < 0)
+        throw std::system_error(errno, std::generic_category(), "poll");
 }
 
 void use_highest_signal(int) {
@@ -199,6 +208,15 @@ TEST_CASE("stack_on_stop: a worker that blocks the signal tells no stack") {
     CHECK(worker.cause == cause::stopped);
     REQUIRE_FALSE(worker.at_stop.empty());
     CHECK(worker.at_stop[0].frames.empty());
+}
+
+TEST_CASE("stack_on_stop: what fails on account of the question is a victim of the stop") {
+    const leak_guard guard;
+    const auto report = stopped_when_ready(cohort::function<fail_when_interrupted>(), 2, told(2));
+    for (const auto& worker : report.outcomes) {
+        CHECK(worker.cause == cause::stopped);
+        CHECK_FALSE(worker.first_failure);
+    }
 }
 
 TEST_CASE("stack_on_stop: a worker with a use of its own for the signal tells no stack") {

@@ -14,6 +14,9 @@
 
 using namespace cohort_test;
 
+/// As C has it: the name of a type, to who takes it for a mangled one.
+extern "C" [[gnu::noinline]] void d(int value) { load(value); }
+
 namespace trace_test {
 
 class odd_error {};
@@ -46,6 +49,13 @@ void throw_one_of_all(int index) {
 }
 
 void fail_in_library(int) { (void)std::string("short").at(7); }
+
+void call_c_function(int) { d(7); }
+
+void fail_without_throw(int) {
+    std::rethrow_exception(
+        std::make_exception_ptr(std::system_error(ENOENT, std::generic_category(), "train.conf")));
+}
 
 void catch_and_rethrow(int) {
     try {
@@ -162,6 +172,22 @@ TEST_CASE("trace: the code and the category of a std::system_error are told") {
     CHECK(error.trace.ends_with(
         "\nstd::system_error [generic:2]: train.conf: No such file or directory"));
     CHECK(report.outcomes[0].error->category.empty());
+}
+
+TEST_CASE("trace: a function of C has its name") {
+    if (!names_are_read)
+        return skip(no_names);
+    const leak_guard guard;
+    const auto frames = error_of(cohort::function<call_c_function>()).frames;
+    INFO(all_of(frames));
+    REQUIRE(frames.size() == 3);
+    CHECK(frames[1].function == "d");
+}
+
+TEST_CASE("trace: without a stack the last line is the same") {
+    const leak_guard guard;
+    const auto error = error_of(cohort::function<fail_without_throw>());
+    CHECK(error.trace == "std::system_error [generic:2]: train.conf: No such file or directory");
 }
 
 TEST_CASE("trace: of an exception that a library throws the library's calls are the newest") {

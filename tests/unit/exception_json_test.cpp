@@ -248,3 +248,36 @@ TEST_CASE("json: what is too long goes without results, then without stacks") {
     all.assign(65'537, outcome());
     CHECK_THROWS_AS(read_of(), std::length_error);
 }
+
+TEST_CASE("json: an error that escapes make too long is told in brief") {
+    error_record error;
+    error.type = "command";
+    error.message = error.trace = std::string(1 << 20, '\1');
+    auto all = std::make_shared<std::vector<outcome>>(1);
+    all->front().index = 0;
+    all->front().error = error;
+    const std::string text =
+        to_json(process_raised_exception("what\n" + error.trace, 0, 7, all, error));
+    CHECK(text.size() < (16U << 20));
+    CHECK_THROWS_AS(std::rethrow_exception(exception_from_json(text)), process_raised_exception);
+}
+
+TEST_CASE("json: whom it names can be asked for, and no time is before its clock's") {
+    const auto read = [](const char* index) -> process_exception {
+        try {
+            std::rethrow_exception(exception_from_json(
+                std::string(
+                    R"({"exception":"process_exception","outcomes":[{"started":-9223372036854775808,)"
+                    R"("ended":9223372036854775807}],"error_index":)") +
+                index + "}"));
+        } catch (const process_exception& e) {
+            return e;
+        }
+    };
+    CHECK(read("0").error_index() == 0);
+    CHECK(read("1").error_index() == -1);
+    CHECK(read("-7").error_index() == -1);
+    const auto& worker = read("0").outcomes()[0];
+    CHECK(worker.started == std::chrono::steady_clock::time_point());
+    CHECK(worker.ended > worker.started);
+}

@@ -207,6 +207,26 @@ int first_of(std::vector<verdict> verdicts) { return first_failure(verdicts); }
 
 }  // namespace
 
+TEST_CASE("verdict: one that fell silent failed when its exception left it, whatever its status") {
+    worker_facts facts;
+    facts.function = function_progress{true, {}, {}, false, {}, at(30)};
+    facts.started = at(10);
+    facts.exit_seen = at(90);
+    facts.stop_sent = at(40);
+    facts.kill_sent = at(50);
+    facts.sigkill_is_ours = true;
+    for (const auto status :
+         {exit_status::from_signal(SIGKILL, false), exit_status::from_code(0)}) {
+        facts.status = status;
+        const auto v = judge(facts, {0});
+        CHECK_FALSE(v.success);
+        CHECK_FALSE(v.victim);
+        CHECK(v.event_time == at(30));
+        CHECK(v.note ==
+              "an exception had left the function, and it ended before it could say which");
+    }
+}
+
 TEST_CASE("lifecycle: every kind of worker, ending and signal is judged by the table") {
     for (const row& r : table) {
         for (std::size_t i = 0; i < std::size(statuses); ++i) {

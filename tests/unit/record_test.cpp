@@ -243,6 +243,15 @@ TEST_CASE("text: UTF-8 is told from what only looks like it") {
     }
 }
 
+TEST_CASE("text: of a text that is cleaned and cut the bytes left out are counted") {
+    const std::string bad(3'000'000, '\xFF');
+    const auto text = record::clean_and_bounded(bad, 1000);
+    CHECK(text.size() <= 1000);
+    const auto at = text.find("[... ");
+    REQUIRE(at != std::string::npos);
+    CHECK(std::stoi(text.substr(at + 5)) > 2'990'000);
+}
+
 TEST_CASE("text: a bounded text holds whole characters only") {
     std::string euros;
     while (euros.size() < 3000)

@@ -41,8 +41,8 @@ std::exception_ptr thrown(int value = 1) {
 }
 
 std::size_t calls_of(const std::exception_ptr& exception) {
-    const auto* stack = trace::stack_of(exception);
-    return stack == nullptr ? 0 : stack->calls().size();
+    const auto* noted = trace::throw_of(exception);
+    return noted == nullptr ? 0 : noted->stack.calls().size();
 }
 
 /// Asks, while an exception unwinds its stack, for the last one.
@@ -74,9 +74,9 @@ int value_of(const std::exception_ptr& exception) {
 }  // namespace
 
 TEST_CASE("throws: where nobody asked for it nothing is noted") {
-    CHECK(trace::stack_of(thrown()) == nullptr);
+    CHECK(trace::throw_of(thrown()) == nullptr);
     CHECK(trace::last_thrown_here() == nullptr);
-    CHECK(trace::stack_of(nullptr) == nullptr);
+    CHECK(trace::throw_of(nullptr) == nullptr);
 }
 
 TEST_CASE("throws: a throw is noted until its exception is destroyed") {
@@ -92,7 +92,7 @@ TEST_CASE("throws: each exception has a stack of its own") {
     CHECK(holds_where_noted([] {
         const auto one = thrown(), other = thrown();
         return calls_of(one) > 0 && calls_of(other) > 0 &&
-               trace::stack_of(one) != trace::stack_of(other);
+               trace::throw_of(one) != trace::throw_of(other);
     }));
 }
 

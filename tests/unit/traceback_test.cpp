@@ -24,7 +24,6 @@ error_record error_of(std::string type, std::string message) {
     error_record made;
     made.type = std::move(type);
     made.message = std::move(message);
-    made.trace = made.type + ": " + made.message;
     return made;
 }
 

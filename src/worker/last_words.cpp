@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "worker/last_words.hpp"
+
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace cohort::worker {
+
+void first_thread::begin() noexcept {
+    owner_ = ::getpid();
+    first_.store(0);
+}
+
+bool first_thread::is_this() noexcept {
+    if (::getpid() != owner_)
+        return false;
+    const auto self = static_cast<pid_t>(::syscall(SYS_gettid));
+    pid_t nobody = 0;
+    if (first_.compare_exchange_strong(nobody, self))
+        return true;
+    if (nobody != self)
+        wait_for_the_end();
+    return false;  // what it does has ended in the same way
+}
+
+bool may_tell(report& of) noexcept {
+    const auto who = of.claim();
+    if (who == report::teller::other)
+        of.await_told();
+    return who == report::teller::me;
+}
+
+void wait_for_the_end() noexcept {
+    for (;;)
+        ::pause();
+}
+
+}  // namespace cohort::worker
