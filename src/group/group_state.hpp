@@ -67,6 +67,7 @@ private:
     void hold_start();
     void press_held_start();
     void abandon_start();
+    group_room::start_failure hanging_start() const;
     void give_up();
     bool leaf_has_ended();
     void finish();

@@ -51,14 +51,35 @@ void group_state::start_reported(group_room::start_report report,
         start_is_over(std::nullopt);
 }
 
+/// A child that was killed, or had failed: the end of the group waits for it, but no longer than for
+/// any other.
 void group_state::reap_failed_start(sys::unique_fd pidfd) {
     if (!pidfd)
         return;
     ++unreaped_starts_;
-    home_.children().adopt(std::move(pidfd), [self = shared_from_this()] {
+    const auto until = saturating_add(std::chrono::steady_clock::now(), settings_->kill_timeout);
+    auto limit = std::make_shared<std::optional<engine::timer_id>>();
+    *limit = home_.loop().timer().at(until, [self = shared_from_this(), limit] {
+        limit->reset();
+        self->gave_up_ = true;
+        if (self->start_operation_ && !self->start_failure_)
+            self->start_failure_ = self->hanging_start();
         --self->unreaped_starts_;
         self->finish();
     });
+    home_.children().adopt(std::move(pidfd), [self = shared_from_this(), limit] {
+        if (!*limit)
+            return;
+        self->home_.loop().timer().cancel(*std::exchange(*limit, std::nullopt));
+        --self->unreaped_starts_;
+        self->finish();
+    });
+}
+
+/// All before it have started.
+group_room::start_failure group_state::hanging_start() const {
+    return {std::make_error_code(std::errc::timed_out), "a start that hangs in the kernel",
+            board_.alive() + static_cast<int>(ended_.size()), "exec"};
 }
 
 void group_state::start_is_over(std::optional<group_room::start_failure> failure) {
@@ -109,10 +130,7 @@ void group_state::abandon_start() {
         return;
     start_->kill_server();
     home_.give_up(*start_);
-    const int index =
-        board_.alive() + static_cast<int>(ended_.size());  // all before it have started
-    start_failure_ = {std::make_error_code(std::errc::timed_out),
-                      "a start that hangs in the kernel", index, "exec"};
+    start_failure_ = hanging_start();
     happen(event::start_failed);
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // Starts that hang: on a FIFO that nobody writes, and on a file system that does not answer.
+#include "silent_file_system.hpp"
 #include "start_support.hpp"
 #include "worker_support.hpp"
 
@@ -11,16 +12,10 @@
 #include <asio/steady_timer.hpp>
 #include <asio/use_awaitable.hpp>
 
-#include <array>
 #include <chrono>
-#include <memory>
 #include <optional>
-#include <thread>
 
-#include <linux/fuse.h>
 #include <poll.h>
-#include <sys/eventfd.h>
-#include <sys/mount.h>
 #include <sys/stat.h>
 
 using namespace cohort_test;
@@ -79,7 +74,6 @@ std::string make_fifo(const scratch_directory& directory) {
 }
 
 void sleeps_too(int) { sleep_until_killed(); }
-void nothing(int) {}
 
 /// The group starts, keeps a deadline of its own, and is stopped.
 template <class Work>
@@ -138,83 +132,6 @@ asio::awaitable<void> hung_one_goes_on(Work work, std::string fifo) {
 
 // --- a file system that does not answer
 
-/// Mounts a FUSE file system, answers its first request, and takes all others without a word: a
-/// process that asks it for anything cannot even be killed, fuse(4).
-class silent_file_system {
-public:
-    explicit silent_file_system(const std::string& path) : path_(path) {
-        const auto data = fmt::format("fd={},rootmode=40000,user_id=0,group_id=0", device_.get());
-        if (::mount("cohort-test", path.c_str(), "fuse", MS_NOSUID | MS_NODEV, data.c_str()) != 0)
-            throw std::system_error(errno, std::generic_category(), "mount");
-        server_ = std::thread([this] { serve(); });
-    }
-    ~silent_file_system() {
-        const std::uint64_t one = 1;
-        (void)!::write(stop_.get(), &one, sizeof one);
-        server_.join();
-        device_.close();  // ends all requests
-        ::umount2(path_.c_str(), MNT_DETACH);
-    }
-    /// Gets a byte for each request that hangs.
-    int taken() const noexcept { return taken_.reads(); }
-
-private:
-    class event_fd {
-    public:
-        event_fd() : fd_(::eventfd(0, EFD_CLOEXEC)) {}
-        ~event_fd() { ::close(fd_); }
-        int get() const noexcept { return fd_; }
-
-    private:
-        int fd_;
-    };
-
-    void serve() {
-        std::array<pollfd, 2> polled{pollfd{device_.get(), POLLIN, 0},
-                                     pollfd{stop_.get(), POLLIN, 0}};
-        alignas(fuse_in_header) static std::array<char, 1 << 17> request;
-        while (::poll(polled.data(), polled.size(), -1) >= 0 && polled[1].revents == 0) {
-            if (::read(device_.get(), request.data(), request.size()) <
-                static_cast<ssize_t>(sizeof(fuse_in_header)))
-                continue;
-            const auto* header = reinterpret_cast<const fuse_in_header*>(request.data());
-            if (header->opcode == FUSE_INIT)
-                answer_init(*header);
-            else if (header->opcode != FUSE_INTERRUPT)
-                say_ready(taken_.writes());
-        }
-    }
-    void answer_init(const fuse_in_header& request) {
-        struct {
-            fuse_out_header header;
-            fuse_init_out body;
-        } answer{};
-        answer.header.len = sizeof answer;
-        answer.header.unique = request.unique;
-        answer.body.major = FUSE_KERNEL_VERSION;
-        answer.body.minor = FUSE_KERNEL_MINOR_VERSION;
-        answer.body.flags = FUSE_PARALLEL_DIROPS;  // or the second look-up waits for the first
-        answer.body.max_write = 4096;
-        (void)!::write(device_.get(), &answer, sizeof answer);
-    }
-
-    std::string path_;
-    open_file device_{"/dev/fuse", O_RDWR | O_CLOEXEC | O_NONBLOCK};
-    event_fd stop_;
-    pipe_pair taken_;
-    std::thread server_;
-};
-
-/// Null, and the case marked as skipped, where such a thing cannot be mounted.
-std::unique_ptr<silent_file_system> mount_or_skip(const std::string& path) {
-    try {
-        return std::make_unique<silent_file_system>(path);
-    } catch (const std::system_error& e) {
-        skip(fmt::format("needs root and FUSE: {}", e.what()));
-        return nullptr;
-    }
-}
-
 /// Cancels the spawn when it hangs in the kernel, and waits for its error.
 template <class Work>
 asio::awaitable<void> give_up(Work work, cohort::options how, const silent_file_system& silent) {
@@ -260,7 +177,7 @@ TEST_CASE(
     const scratch_directory directory;
     const auto fifo = make_fifo(directory);
     run_coroutine(others_go_on(cohort::command("cat"), fifo));
-    run_coroutine(others_go_on(cohort::function<nothing>(), fifo));
+    run_coroutine(others_go_on(cohort::function<do_nothing>(), fifo));
 }
 
 TEST_CASE("hang: to cancel a start that hangs ends its earlier workers and starts no later ones") {
@@ -274,7 +191,7 @@ TEST_CASE("hang: a start that hung for a while succeeds when what it waited for 
     const scratch_directory directory;
     const auto fifo = make_fifo(directory);
     run_coroutine(hung_one_goes_on(cohort::command("true"), fifo));
-    run_coroutine(hung_one_goes_on(cohort::function<nothing>(), fifo));
+    run_coroutine(hung_one_goes_on(cohort::function<do_nothing>(), fifo));
 }
 
 TEST_CASE("hang: a spawn that is destroyed with its context while it hangs leaves nothing") {
@@ -298,7 +215,7 @@ TEST_CASE("hang: a working directory that does not answer is given up after kill
         return;
     const auto there = cohort::options(2).working_directory(directory.path());
     run_coroutine(give_up_others_go_on(sleeps(), there, *silent));
-    run_coroutine(give_up_others_go_on(cohort::function<nothing>(), there, *silent));
+    run_coroutine(give_up_others_go_on(cohort::function<do_nothing>(), there, *silent));
     // Freed, the starter serves again, and what it hung on is reaped.
 }
 
@@ -321,4 +238,21 @@ TEST_CASE("hang: several starts hang in the kernel at once, and others go on") {
         run_coroutine(give_up(cohort::command(directory.file(program)),
                               cohort::options(1).kill_timeout(200ms), *silent));
     CHECK(printed_by(cohort::command("echo", "still here")) == "still here\n");
+}
+
+TEST_CASE("hang: who was asked for ahead and can't be killed does not keep a failed start") {
+    have_server();
+    const leak_guard guard;
+    const scratch_directory directory;
+    const auto silent = mount_or_skip(directory.path(), silent_file_system::to::all_but_the_first);
+    if (!silent)
+        return;
+    const auto error = thrown_by<cohort::spawn_error>(
+        cohort::function<do_nothing>(), cohort::options(2)
+                                            .start_method(cohort::start_method::forkserver)
+                                            .working_directory(directory.path())
+                                            .kill_timeout(200ms));
+    CHECK(error.code() == std::errc::io_error);
+    CHECK(error.stage() == "chdir");
+    CHECK(error.error_index() == 0);
 }

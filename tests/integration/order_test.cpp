@@ -70,17 +70,6 @@ void fail_by_unwinding(int index) {
         throw std::runtime_error("its victim");
 }
 
-void nothing(int) {}
-
-/// Stands before the guard: the fork server, if there was none, stays.
-void have_server() {
-    { const leak_guard first_of_all; }  // what any group leaves for ever
-    CHECK(end_of(cohort::function<nothing>(),
-                 cohort::options(1).start_method(cohort::start_method::forkserver))
-              .success());
-    CHECK(ended(cohort::command("true")).success());  // by then the engine has closed the rest
-}
-
 /// Starts four workers, lets them fail in this order, and gives what join throws.
 template <class Error>
 asio::awaitable<Error> failure_in_order(cohort::start_method method, std::vector<int> order) {

@@ -45,6 +45,16 @@ cohort::report ended(Work work, cohort::options how = 1) {
     return result;
 }
 
+inline void do_nothing(int) {}
+
+/// Stands before the guard: the fork server, if there was none, stays.
+inline void have_server() {
+    { const leak_guard first_of_all; }  // what any group leaves for ever
+    const auto how = cohort::options(1).start_method(cohort::start_method::forkserver);
+    CHECK(ended(cohort::function<do_nothing>(), how).success());
+    CHECK(ended(cohort::command("true")).success());  // by then the engine has closed the rest
+}
+
 /// What a start, or the failure of a worker, throws.
 template <class Error, class Work>
 Error thrown_by(Work work, cohort::options how = 1) {
