@@ -28,8 +28,8 @@ namespace cohort_test {
 /// process that asks it for anything cannot even be killed, fuse(4).
 class silent_file_system {
 public:
-    /// Whom it does not answer. The first process that asks gets EIO when another one hangs.
-    enum class to { all, all_but_the_first };
+    /// Whom it does not answer. Of two processes the older one gets EIO when both hang.
+    enum class to { all, all_but_the_oldest };
 
     silent_file_system(const std::string& path, to whom) : whom_(whom), path_(path) {
         const auto data = fmt::format("fd={},rootmode=40000,user_id=0,group_id=0", device_.get());
@@ -74,11 +74,11 @@ private:
         }
     }
     void take(const fuse_in_header& request) {
-        if (whom_ == to::all_but_the_first) {
+        if (whom_ == to::all_but_the_oldest) {
             if (!first_)
                 first_ = request;
             else if (first_->pid != request.pid)
-                refuse(*first_);
+                refuse(first_->pid < request.pid ? *first_ : request);
         }
         say_ready(taken_.writes());
     }
