@@ -29,8 +29,9 @@ bool group_start::step() noexcept {
     report.leaf = launch_->leaf();
     if (!more) {
         report.unwanted = launch_->withdraw(slots_);
-        launch_
-            .reset();  // before anybody hears of it: whoever waits for the end of a pipe may do so
+        // Before anybody hears of it: whoever waits for the end of a pipe may do so.
+        launch_.reset();
+        slots_.server.close();
     }
     tell(std::move(report), more ? progress::more : progress::over);
     return more;

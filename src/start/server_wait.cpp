@@ -20,6 +20,11 @@ std::error_code server_wait::open() {
     return error;
 }
 
+void server_wait::close() noexcept {
+    const std::lock_guard lock(mutex_);
+    bell_.reset();
+}
+
 void server_wait::ring() noexcept {
     const std::uint64_t once = 1;
     if (bell_)

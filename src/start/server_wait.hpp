@@ -14,6 +14,8 @@ class server_wait {
 public:
     /// Makes what it waits by. For the waiting thread, before all else.
     std::error_code open();
+    /// The waiting thread has done with it.
+    void close() noexcept;
     /// It waits no more for a server to be ready; what it has asked for it takes. Any thread.
     void hold() noexcept;
     /// A server that keeps it waiting from now on gets SIGKILL. Any thread.
@@ -27,7 +29,7 @@ public:
     void silence() noexcept;
 
 private:
-    std::mutex mutex_;  // of the bell's making
+    std::mutex mutex_;  // of the bell's life
     sys::unique_fd bell_;
     std::atomic<bool> held_ = false;
     std::atomic<bool> given_up_ = false;
