@@ -3,9 +3,11 @@
 
 #include "sys/pidfd.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <exception>
+#include <iterator>
 #include <system_error>
 #include <utility>
 
@@ -28,7 +30,7 @@ bool group_start::step() noexcept {
     const bool more = report.index >= 0 && !report.failure && next_ < launch_->size() && !held_;
     report.leaf = launch_->leaf();
     if (!more) {
-        report.unwanted = launch_->withdraw(slots_);
+        std::ranges::move(launch_->withdraw(slots_), std::back_inserter(report.unwanted));
         // Before anybody hears of it: whoever waits for the end of a pipe may do so.
         launch_.reset();
         slots_.server.close();

@@ -61,9 +61,11 @@ void group_state::reap_failed_start(sys::unique_fd pidfd) {
     auto limit = std::make_shared<std::optional<engine::timer_id>>();
     *limit = home_.loop().timer().at(until, [self = shared_from_this(), limit] {
         limit->reset();
-        self->gave_up_ = true;
-        if (self->start_operation_ && !self->start_failure_)
-            self->start_failure_ = self->hanging_start();
+        if (self->start_operation_) {
+            self->gave_up_ = true;
+            if (!self->start_failure_)
+                self->start_failure_ = self->hanging_start();
+        }
         --self->unreaped_starts_;
         self->finish();
     });

@@ -213,7 +213,9 @@ worker_end worker_process::judge(const engine::reaped& end, record_contents cont
     o.at_stop = at_stop_;
     detail::outcome_access::success(o) = result.verdict.success;
     detail::outcome_access::is_command(o) = kind_ == record_kind::error_file;
-    detail::outcome_access::note(o) = contents.note.empty() ? result.verdict.note : contents.note;
+    const auto& note = result.verdict.note;
+    detail::outcome_access::note(o) =
+        note.empty() || contents.note.empty() ? note + contents.note : note + "; " + contents.note;
     detail::outcome_access::result(o) = std::move(contents.result);
     return result;
 }

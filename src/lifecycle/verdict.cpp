@@ -10,8 +10,7 @@ namespace cohort::lifecycle {
 namespace {
 
 constexpr const char* after_returning = "after returning";
-constexpr const char* fell_silent =
-    "an exception had left the function, and it ended before it could say which";
+constexpr const char* fell_silent = "it had failed, and ended before it could say how";
 constexpr const char* not_reached =
     "worker_main was not reached (exit code 0): call it first in main";
 constexpr const char* by_terminate =

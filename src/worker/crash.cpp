@@ -3,9 +3,9 @@
 
 #include "trace/raw_json.hpp"
 #include "trace/stack.hpp"
-#include "worker/context.hpp"
 #include "worker/last_words.hpp"
 #include "worker/signals.hpp"
+#include "worker/stop_signal.hpp"
 
 #include <array>
 #include <chrono>
@@ -23,9 +23,6 @@ constexpr std::chrono::seconds patience(5);  // for a stack that the unwinder do
 // Not on the handler's stack, which may be small.
 constinit trace::raw_json::memory memory{};
 constinit trace::raw_stack stack{};
-
-// Of a write beyond RLIMIT_FSIZE an error will do, and who tells of a crash ends by that.
-constinit std::array blocked{SIGXFSZ, 0};
 
 constinit first_thread crashing;
 constinit report* current = nullptr;
@@ -74,10 +71,10 @@ void tell(int signo, const siginfo_t& info, const void* context) noexcept {
 extern "C" void cohort_worker_crashed(int signo, siginfo_t* info, void* context) {
     if (crashing.is_this() && may_tell(*current)) {
         set_patience(signo);
+        forgo_stop_signal();
         tell(signo, *info, context);
     }
-    for (const int other : blocked)
-        take_back(other);
+    take_back(SIGXFSZ);
     // An instruction that faults does so again when the handler returns, so that a core file shows
     // it; what was sent is sent once more.
     set_default(signo);
@@ -100,7 +97,6 @@ void give_stack() noexcept {
 void report_crashes(report& to) noexcept {
     crashing.begin();
     current = &to;
-    blocked[1] = current_order()->stop_signal;
     give_stack();
     for (const int signo : signals) {
         struct sigaction action {};
@@ -110,8 +106,7 @@ void report_crashes(report& to) noexcept {
         action = {};
         action.sa_sigaction = &cohort_worker_crashed;
         action.sa_flags = SA_SIGINFO | SA_ONSTACK;
-        for (const int other : blocked)
-            ::sigaddset(&action.sa_mask, other);
+        ::sigaddset(&action.sa_mask, SIGXFSZ);  // of a write beyond RLIMIT_FSIZE: an error will do
         ::sigaction(signo, &action, nullptr);
     }
 }

@@ -82,6 +82,7 @@ void report::await_told() const noexcept {
 int report::crash_file() const noexcept { return is_there() ? control_.fd : -1; }
 
 void report::failed(record::payload_kind how, time_point at) noexcept {
+    block_size_limit_signal();
     progress_.kind = how;
     progress_.finished_at = stamp(at);
     write_progress();
@@ -118,7 +119,6 @@ bool report::returned(const detail::function_result& result) noexcept {
 }
 
 void report::raised(const error_record& error) noexcept {
-    block_size_limit_signal();
     std::string json = record::write_error(error);
     if (write(bytes_of(json), record::payload_offset)) {
         json = record::write_error(error,

@@ -42,8 +42,31 @@ constinit std::atomic<watch*> current{nullptr};
 constinit std::mutex starting;
 constinit std::mutex telling;  // held while there is something to tell before the end
 constinit std::atomic<bool> came_while_telling{false};
+constinit std::atomic<pid_t> teller{0};      // in a forked copy the signal acts at once
+constinit std::atomic<bool> forgone{false};  // the worker ends by another signal
 
-extern "C" void cohort_stop_signal_held(int) { came_while_telling.store(true); }
+extern "C" void cohort_stop_signal_held(int signo) {
+    if (teller == ::getpid()) {
+        came_while_telling = true;
+    } else {
+        set_default(signo);
+        ::raise(signo);
+    }
+}
+
+/// Whether the action of a signal is this one, without more to it.
+bool acts_by(int signo, void (*handler)(int)) noexcept {
+    struct sigaction action {};
+    return ::sigaction(signo, nullptr, &action) == 0 && (action.sa_flags & SA_SIGINFO) == 0 &&
+           action.sa_handler == handler;
+}
+
+void act_by(int signo, void (*handler)(int)) noexcept {
+    struct sigaction action {};
+    action.sa_handler = handler;
+    action.sa_flags = SA_RESTART;
+    ::sigaction(signo, &action, nullptr);
+}
 
 /// Async-signal-safe calls only.
 extern "C" void cohort_stop_signal_arrived(int signo) {
@@ -72,7 +95,8 @@ void act_on_signals(watch& w) {
             hook(then);
             lock.lock();
         }
-        if (then == afterwards::ends_by_signal) {
+        lock.unlock();
+        if (then == afterwards::ends_by_signal && !forgone) {
             const std::lock_guard told(telling);
             end_by(w.signal);
         }
@@ -95,16 +119,8 @@ void start_thread(watch& w) {
 }
 
 void install_handler(int signo) noexcept {
-    struct sigaction action {};
-    if (::sigaction(signo, nullptr, &action) != 0)
-        return;
-    if ((action.sa_flags & SA_SIGINFO) != 0 || action.sa_handler != SIG_DFL)
-        return;
-    action = {};
-    action.sa_handler = &cohort_stop_signal_arrived;
-    action.sa_flags = SA_RESTART;
-    ::sigemptyset(&action.sa_mask);
-    ::sigaction(signo, &action, nullptr);
+    if (acts_by(signo, SIG_DFL) || acts_by(signo, &cohort_stop_signal_held))
+        act_by(signo, &cohort_stop_signal_arrived);
 }
 
 /// The watch of this worker, started at the first call; null outside a worker and in a forked copy
@@ -128,31 +144,31 @@ watch* started_watch() {
 
 void forget_stop_signal() noexcept {
     current.store(nullptr, std::memory_order_release);
+    forgone = false;
     for (auto* mutex : {&starting, &telling})
         new (mutex) std::mutex;  // in a copy, a thread that was not copied may have held it
 }
 
-stop_signal_hold::stop_signal_hold() noexcept {
+stop_signal_hold::stop_signal_hold() noexcept : signal_(current_order()->stop_signal) {
     telling.lock();
-    const int signo = current_order()->stop_signal;
-    struct sigaction action {};
-    if (::sigaction(signo, nullptr, &action) != 0 || (action.sa_flags & SA_SIGINFO) != 0 ||
-        action.sa_handler != SIG_DFL)
-        return;
-    action.sa_handler = &cohort_stop_signal_held;
-    action.sa_flags = SA_RESTART;
-    came_while_telling.store(false);
-    if (::sigaction(signo, &action, nullptr) == 0)
-        signal_ = signo;
+    came_while_telling = false;
+    teller = ::getpid();
+    if (acts_by(signal_, SIG_DFL))
+        act_by(signal_, &cohort_stop_signal_held);
 }
 
 stop_signal_hold::~stop_signal_hold() {
-    if (signal_ != 0) {
+    if (acts_by(signal_, &cohort_stop_signal_held))
         set_default(signal_);
-        if (came_while_telling.load())
-            end_by(signal_);
-    }
+    if (came_while_telling)
+        ::kill(::getpid(), signal_);
     telling.unlock();
+}
+
+void forgo_stop_signal() noexcept {
+    forgone = true;
+    if (const auto* order = current_order(); acts_by(order->stop_signal, SIG_DFL))
+        act_by(order->stop_signal, SIG_IGN);
 }
 
 void on_stop_signal(std::function<void(afterwards)> stop_own_groups) {

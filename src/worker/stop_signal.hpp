@@ -26,8 +26,11 @@ public:
     ~stop_signal_hold();
 
 private:
-    int signal_ = 0;  // 0: its action was not the default
+    const int signal_;
 };
+
+/// The worker ends by another signal now, and not by the stop signal. Async-signal-safe.
+void forgo_stop_signal() noexcept;
 
 /// A new order begins: no token and no hook yet. For activate().
 void forget_stop_signal() noexcept;

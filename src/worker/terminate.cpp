@@ -7,6 +7,7 @@
 #include "worker/last_words.hpp"
 #include "worker/stop_signal.hpp"
 
+#include <chrono>
 #include <cstdlib>
 #include <exception>
 
@@ -52,8 +53,9 @@ error_record describe(const std::exception_ptr& exception, const void* from) noe
         const stop_signal_hold later;
         // Without an exception the record says itself what has happened.
         const auto exception = cause();
+        // The exception may have been handled for long: of its throw nobody else has heard.
         current->failed(exception ? record::payload_kind::terminated : record::payload_kind::raised,
-                        time_of(exception));
+                        std::chrono::steady_clock::now());
         current->raised(describe(exception, __builtin_return_address(0)));
     }
     if (previous != nullptr)

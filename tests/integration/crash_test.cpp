@@ -127,6 +127,7 @@ void (*told_by_library)(int, siginfo_t*, void*) = nullptr;
 /// The library's handler first; then the process lives on, until it is stopped.
 void tell_and_linger(int signo, siginfo_t* info, void* context) {
     told_by_library(signo, info, context);
+    std::signal(SIGTERM, SIG_DFL);
     say_ready();
     sleep_until_killed();
 }
@@ -137,7 +138,6 @@ void crash_first_end_last(int index) {
         ::sigaction(SIGSEGV, nullptr, &action);
         told_by_library = action.sa_sigaction;
         action.sa_sigaction = &tell_and_linger;
-        ::sigemptyset(&action.sa_mask);  // it can be stopped
         ::sigaction(SIGSEGV, &action, nullptr);
         crash_test::write_to(0x10);
     }

@@ -56,6 +56,23 @@ void crash_without_room(int) {
     std::abort();
 }
 
+/// Is sent the stop signal while it is put into words.
+class stopped_meanwhile : public std::exception {
+public:
+    const char* what() const noexcept override {
+        ::kill(::getpid(), SIGTERM);
+        return "said to the end";
+    }
+};
+
+void fail_when_stopped(int) { throw stopped_meanwhile(); }
+
+void throw_without_room(int) {
+    const rlimit none{0, 0};
+    ::setrlimit(RLIMIT_FSIZE, &none);
+    throw std::runtime_error("nobody hears of it");
+}
+
 void crash_with_little_room(int) {
     leave_no_core();
     const rlimit little{600, RLIM_INFINITY};  // the head of the record, not its calls
@@ -142,6 +159,21 @@ TEST_CASE("last words: a child by vfork that crashes leaves the worker its own")
 TEST_CASE("last words: a crash without room for its record ends by its own signal") {
     const leak_guard guard;
     CHECK(end_of(cohort::function<crash_without_room>()).status.signal() == SIGABRT);
+}
+
+TEST_CASE("last words: the stop signal waits until an exception is in words") {
+    const leak_guard guard;
+    const auto worker = end_of(cohort::function<fail_when_stopped>());
+    CHECK(worker.cause == cause::raised);
+    CHECK(worker.error.value().message == "said to the end");
+    CHECK(worker.status.signal() == SIGTERM);
+}
+
+TEST_CASE("last words: an exception without room for its record ends as ever") {
+    const leak_guard guard;
+    const auto worker = end_of(cohort::function<throw_without_room>());
+    CHECK(worker.status.exit_code() == 1);
+    CHECK_FALSE(worker.success());
 }
 
 TEST_CASE("last words: a crash with room for half of its record tells that half") {

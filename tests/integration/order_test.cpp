@@ -6,14 +6,16 @@
 
 #include <doctest/doctest.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
-#include <fcntl.h>
 #include <unistd.h>
 
 using namespace cohort_test;
+using namespace std::chrono_literals;
 using cohort::cause;
 
 namespace {
@@ -172,18 +174,18 @@ TEST_CASE("order: who fails on account of what another one unwinds is not the fi
     const leak_guard guard;
     for (const auto method : methods)
         for (int round = 0; round < 3; ++round) {
-            int ends[2];
-            REQUIRE(::pipe2(ends, O_CLOEXEC) == 0);
-            const auto how = cohort::options(2).start_method(method).fd(ends[0], 6).fd(ends[1], 7);
-            run_coroutine([](const cohort::options& how, int* ends) -> asio::awaitable<void> {
-                auto group = co_await cohort::spawn(cohort::function<fail_by_unwinding>(), how);
-                ::close(ends[0]);
-                ::close(ends[1]);
+            pipe_pair pipe;
+            auto how = cohort::options(2).start_method(method).notice_period(1min);
+            how.fd(pipe.reads(), 6).fd(pipe.writes(), 7);
+            run_coroutine([](cohort::options how, pipe_pair& pipe) -> asio::awaitable<void> {
+                auto group =
+                    co_await cohort::spawn(cohort::function<fail_by_unwinding>(), std::move(how));
+                pipe.close_writes();
                 const auto error = co_await failure<cohort::process_raised_exception>(group);
                 CHECK(error.error_index() == 0);
                 CHECK(error.error().message.starts_with("the true cause"));
                 CHECK(error.outcomes()[0].cause == cause::raised);
-            }(how, ends));
+            }(std::move(how), pipe));
         }
 }
 
