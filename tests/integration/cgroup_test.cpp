@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // options::cgroup: what workers started ends with the group, wherever it has gone, and the leaf in
 // which it lived is removed.
+#include "guardian.hpp"
 #include "held_process.hpp"
 #include "live_support.hpp"
 #include "methods.hpp"
@@ -336,7 +337,7 @@ TEST_CASE("cgroup: what a killed host left is ended by the next start in that pl
             cohort::options(1).cgroup(cohort::cgroup::off).fd(up.child_end(), ready::number));
         co_await up.wait();
         daemon.emplace(file_of(scratch.path(), 0));
-        if (const pid_t guardian = guardian_of(host.pids()[0]))
+        if (const pid_t guardian = await_guardian(host.pids()[0]))
             held_process(guardian).kill();  // it would do the same
         ::kill(host.pids()[0], SIGKILL);
         (void)co_await host.wait();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // The guardian: what workers have started ends after a host that was killed, by the ladder, and
 // nobody else is signalled.
+#include "guardian.hpp"
 #include "held_process.hpp"
 #include "live_support.hpp"
 #include "methods.hpp"
@@ -165,7 +166,7 @@ TEST_CASE("guardian: a daemon with a session of its own ends with its host's lea
             const auto leaves = leaves_of(host.pid());
             CHECK(leaves.size() == 1);
             const held_process daemon(host.directory.file("daemon"));
-            const held_process guardian(guardian_of(host.pid()));
+            const held_process guardian(await_guardian(host.pid()));
             co_await host.kill();
             CHECK(daemon.ends());
             CHECK(guardian.ends());
@@ -182,7 +183,7 @@ TEST_CASE("guardian: nothing of it is a child of the host's, in its session, or 
         live_host host(co_await asio::this_coro::executor);
         co_await host.start(cohort::command(COHORT_PROGRAM_GUARDED_HOST, "plain"));
         co_await host.held.wait();
-        const pid_t pid = guardian_of(host.pid());
+        const pid_t pid = await_guardian(host.pid());
         REQUIRE(pid != 0);
         const held_process guardian(pid);
         CHECK(all_processes().at(pid).parent != host.pid());
@@ -224,7 +225,7 @@ TEST_CASE("guardian: one that is stopped does the host no harm") {
     if (!is_here())
         return;
     const leak_guard guard;
-    const held_process guardian(guardian_of(::getpid()));
+    const held_process guardian(await_guardian(::getpid()));
     guardian.signal(SIGSTOP);
     run_coroutine([]() -> asio::awaitable<void> {
         // More than fit into the connection.
@@ -245,18 +246,18 @@ TEST_CASE("guardian: one that was killed is replaced when next a group starts, b
                       .success());
         };
         run_some();
-        const pid_t pid = guardian_of(::getpid());
+        const pid_t pid = await_guardian(::getpid());
         REQUIRE(pid != 0);
         const held_process guardian(pid);
         guardian.signal(SIGKILL);
         CHECK(guardian.ends());
         run_some();
-        const pid_t other = guardian_of(::getpid());
+        const pid_t other = await_guardian(::getpid());
         CHECK(other != 0);
         CHECK(other != pid);
         const leak_guard guard;
         run_some();
-        CHECK(guardian_of(::getpid()) == other);
+        CHECK(await_guardian(::getpid()) == other);
     }
 }
 
@@ -268,7 +269,7 @@ TEST_CASE("guardian: a process that has a dead worker's number is not signalled"
         live_host host(co_await asio::this_coro::executor);
         co_await host.start(cohort::command(COHORT_PROGRAM_GUARDED_HOST, "plain"));
         co_await host.held.wait();
-        const held_process guardian(guardian_of(host.pid()));
+        const held_process guardian(await_guardian(host.pid()));
         const auto descendants = descendants_of(host.pid(), all_processes());
         REQUIRE(descendants.size() == 1);
         pid_t number = descendants[0].pid;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // The kernel's out-of-memory killer, for real: where cgroup v2 has the memory controller for a
 // directory that these tests can make. Else all of them are skipped.
+#include "guardian.hpp"
 #include "held_process.hpp"
 #include "live_support.hpp"
 #include "methods.hpp"
@@ -275,7 +276,7 @@ TEST_CASE("oom: the cgroups of workers go when their host was killed") {
             REQUIRE(leaves.size() == 1);
             CHECK(fs::exists(place.path() + "/" + *leaves.begin() + "/worker-1"));
             std::optional<held_process> guardian;
-            if (const pid_t pid = guardian_of(host.pids()[0]))
+            if (const pid_t pid = await_guardian(host.pids()[0]))
                 guardian.emplace(pid);
             if (guardian && !is_guarded) {
                 guardian->kill();

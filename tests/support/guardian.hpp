@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include "async.hpp"
+#include "procfs.hpp"
+
+#include <cohort/capabilities.hpp>
+
+#include <chrono>
+#include <thread>
+
+namespace cohort_test {
+
+/// The guardian of a process that has started a group; it is executed meanwhile, which takes its
+/// time. 0: this host has none.
+inline pid_t await_guardian(pid_t host) {
+    const auto deadline = std::chrono::steady_clock::now() + generous_bound() / 2;
+    const bool is_expected = cohort::capabilities().parent_death.best();
+    pid_t found = 0;
+    while ((found = guardian_of(host)) == 0 && is_expected &&
+           std::chrono::steady_clock::now() < deadline)
+        std::this_thread::yield();
+    return found;
+}
+
+}  // namespace cohort_test
