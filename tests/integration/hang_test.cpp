@@ -144,8 +144,8 @@ asio::awaitable<void> give_up(Work work, cohort::options how, const silent_file_
     held.close_writes();
     pollfd last{held.reads(), POLLIN, 0};
     CHECK(::poll(&last, 1, 60'000) == 1);  // a child that hangs holds nothing of its parent's
-    hung.cancel();
     const auto cancelled = steady_clock::now();
+    hung.cancel();
     const auto error = co_await hung.wait();
     CHECK(steady_clock::now() - cancelled >= 200ms);
     try {
