@@ -87,8 +87,9 @@ asio::awaitable<void> crashed() {
 }
 
 asio::awaitable<void> stuck() {
-    auto group =
-        co_await cohort::spawn(cohort::function<serve>(), cohort::options(2).stack_on_stop(true));
+    // The other one has a second to get to where it will be stopped.
+    auto group = co_await cohort::spawn(cohort::function<serve>(),
+                                        cohort::options(2).stack_on_stop(true).notice_period(1s));
     const auto report = co_await group.wait();
     for (const auto& worker : report.outcomes)
         for (const auto& thread : worker.at_stop)
