@@ -46,12 +46,10 @@ constinit std::atomic<pid_t> teller{0};      // in a forked copy the signal acts
 constinit std::atomic<bool> forgone{false};  // the worker ends by another signal
 
 extern "C" void cohort_stop_signal_held(int signo) {
-    if (teller == ::getpid()) {
+    if (teller == ::getpid())
         came_while_telling = true;
-    } else {
-        set_default(signo);
-        ::raise(signo);
-    }
+    else
+        end_by(signo);
 }
 
 /// Whether the action of a signal is this one, without more to it.
@@ -75,8 +73,7 @@ extern "C" void cohort_stop_signal_arrived(int signo) {
     if (w != nullptr && w->owner == ::getpid()) {
         ::sem_post(&w->arrived);
     } else {  // a forked copy of the worker has no thread that waits: the default action
-        set_default(signo);
-        std::raise(signo);
+        end_by(signo);
     }
     errno = saved;
 }
