@@ -2,12 +2,12 @@
 #include "group/activities.hpp"
 
 #include "record/frames_json.hpp"
+#include "sys/small_file.hpp"
 
 #include <algorithm>
 #include <charconv>
 #include <cstddef>
 #include <filesystem>
-#include <fstream>
 #include <iterator>
 #include <optional>
 #include <string>
@@ -26,9 +26,7 @@ constexpr std::size_t longest_name = 512;             // of a command line, in b
 
 std::string text_of(const fs::path& file, std::size_t limit) {
     std::string text(limit, '\0');
-    std::ifstream in(file, std::ios::binary);
-    in.read(text.data(), static_cast<std::streamsize>(limit));
-    text.resize(static_cast<std::size_t>(in.gcount()));
+    text.resize(sys::read_start(file.c_str(), text).size());
     return text;
 }
 

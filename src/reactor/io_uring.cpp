@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "reactor/body.hpp"
 
+#include "sys/small_file.hpp"
+
 #include <algorithm>
 #include <cerrno>
+#include <span>
 #include <unordered_map>
 #include <unordered_set>
 
-#include <fcntl.h>
 #include <liburing.h>
 #include <poll.h>
 #include <unistd.h>
@@ -271,9 +273,9 @@ std::string hint(int error) {
         return " (RLIMIT_MEMLOCK may be too low)";
     if (error != EPERM)
         return {};
-    const sys::unique_fd file(::open("/proc/sys/kernel/io_uring_disabled", O_RDONLY | O_CLOEXEC));
     char value = '0';  // where the file is missing: before Linux 6.6
-    if (file && ::read(file.get(), &value, 1) == 1 && value != '0')
+    (void)sys::read_start("/proc/sys/kernel/io_uring_disabled", std::span(&value, 1));
+    if (value != '0')
         return std::string(" (kernel.io_uring_disabled is ") + value + ")";
     return " (a seccomp filter is likely, as in containers)";
 }

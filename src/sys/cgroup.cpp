@@ -4,12 +4,12 @@
 #include "sys/descriptors.hpp"
 #include "sys/error.hpp"
 #include "sys/pidfd.hpp"
+#include "sys/small_file.hpp"
 
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <filesystem>
-#include <fstream>
 #include <sstream>
 #include <string_view>
 
@@ -49,7 +49,7 @@ std::string unescaped(std::string_view text) {
 
 /// The path in the hierarchy of version 2; empty: in none.
 std::string membership() {
-    std::ifstream in("/proc/self/cgroup");
+    std::istringstream in(read_text("/proc/self/cgroup"));
     for (std::string line; std::getline(in, line);)
         if (line.starts_with("0::"))
             return line.substr(3);
@@ -85,7 +85,7 @@ bool is_populated(const unique_fd& events) {
 }
 
 std::vector<pid_t> listed(const std::string& path) {
-    std::ifstream in(path + "/cgroup.procs");
+    std::istringstream in(read_text(path + "/cgroup.procs"));
     std::vector<pid_t> pids;
     for (pid_t pid; in >> pid;)
         if (pid > 0)  // 0: of a pid namespace that is not ours
@@ -105,7 +105,7 @@ std::string own_cgroup(std::string& why_not) {
         why_not = "the cgroup is outside of the cgroup namespace";
         return {};
     }
-    std::ifstream in("/proc/self/mountinfo");
+    std::istringstream in(read_text("/proc/self/mountinfo"));
     for (std::string line; std::getline(in, line);)
         if (auto path = shown_at(line, cgroup); !path.empty())
             return path;

@@ -2,6 +2,7 @@
 #include "sys/memory_cgroup.hpp"
 
 #include "sys/error.hpp"
+#include "sys/small_file.hpp"
 #include "sys/unique_fd.hpp"
 
 #include <fmt/format.h>
@@ -21,28 +22,18 @@ namespace {
 /// Of these files none is longer than some lines; whatever is, is not one of them.
 class small_file {
 public:
-    small_file(int directory, const char* name) noexcept {
-        // O_NONBLOCK: nothing but a regular file could make it wait.
-        const unique_fd file(::openat(directory, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-        while (file && length_ < text_.size()) {
-            const auto got = ::read(file.get(), text_.data() + length_, text_.size() - length_);
-            if (got < 0 && errno == EINTR)
-                continue;
-            is_whole_ = got == 0;
-            if (got <= 0)
-                return;
-            length_ += static_cast<std::size_t>(got);
-        }
-    }
+    small_file(int directory, const char* name) noexcept
+        : text_(read_start(name, room_, directory)) {}
+    small_file(const small_file&) = delete;
+    small_file& operator=(const small_file&) = delete;
     /// Empty: it can't be read, or not to its end.
     std::string_view text() const noexcept {
-        return is_whole_ ? std::string_view(text_.data(), length_) : std::string_view();
+        return text_.size() < room_.size() ? text_ : std::string_view();
     }
 
 private:
-    std::array<char, 4096> text_;
-    std::size_t length_ = 0;
-    bool is_whole_ = false;
+    std::array<char, 4096> room_;
+    std::string_view text_;
 };
 
 /// Takes the first line, without its end; empty when no line is whole.

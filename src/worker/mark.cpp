@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "worker/mark.hpp"
 
-#include "sys/unique_fd.hpp"
+#include "sys/small_file.hpp"
 
 #include <array>
 #include <atomic>
 #include <cerrno>
 #include <charconv>
 
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -23,19 +22,7 @@ bool read_number(std::string_view text, Number& number) noexcept {
 
 /// argv[1] as the kernel has it; longer ones than any mark are cut.
 std::string_view first_argument(std::array<char, 4096 + 128>& buffer) noexcept {
-    const sys::unique_fd file(::open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC));
-    if (!file)
-        return {};
-    std::size_t length = 0;
-    while (length < buffer.size()) {
-        const ssize_t count = ::read(file.get(), buffer.data() + length, buffer.size() - length);
-        if (count < 0 && errno == EINTR)
-            continue;
-        if (count <= 0)
-            break;
-        length += static_cast<std::size_t>(count);
-    }
-    const std::string_view all(buffer.data(), length);
+    const std::string_view all = sys::read_start("/proc/self/cmdline", buffer);
     const auto end_of_zeroth = all.find('\0');
     if (end_of_zeroth == std::string_view::npos)
         return {};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // The rules of the house that a compiler does not check: which file may include which, how long a
-// file may be, and that nothing blocks on a process.
+// file may be, that no descriptor is left to what is executed, and that nothing blocks on a process.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -117,6 +117,16 @@ bool starts_with(const std::string& text, const std::string& start) {
 
 std::string room_of(const std::string& include) { return include.substr(0, include.find('/')); }
 
+std::string without_comment(const std::string& line) { return line.substr(0, line.find("//")); }
+
+/// A line of code with those that follow: a call's arguments may stand there.
+std::string call_at(const source_file& file, std::size_t line) {
+    std::string call;
+    for (std::size_t i = line; i < file.lines.size() && i < line + 4; ++i)
+        call += without_comment(file.lines[i]);
+    return call;
+}
+
 }  // namespace
 
 TEST_CASE("house: a room includes only rooms below it, and no Asio") {
@@ -159,21 +169,30 @@ TEST_CASE("house: headers have at most 300 lines, sources 350, and each names it
         }
 }
 
+TEST_CASE("house: files are opened close-on-exec, for other threads of the host execute programs") {
+    const std::regex opens(R"re(\W::open(at)?\(|\bSYS_openat\b)re");
+    const std::regex leaks(R"re(std::(i|o)?fstream\b|\b(fopen|creat|dup|pipe)\s*\()re");
+    for (const std::string folder : {"include", "src"})
+        for (const auto& file : files_in(folder))
+            for (std::size_t i = 0; i < file.lines.size(); ++i) {
+                const auto code = without_comment(file.lines[i]);
+                INFO(file.path << ':' << i + 1 << ": " << code);
+                CHECK_FALSE(std::regex_search(code, leaks));
+                if (std::regex_search(code, opens))
+                    CHECK(call_at(file, i).find("O_CLOEXEC") != std::string::npos);
+            }
+}
+
 TEST_CASE("house: nothing waits for a process in a call that blocks") {
     const std::regex waitid(R"re(\b(waitid|SYS_waitid)\b)re");
     for (const std::string folder : {"include", "src"})
         for (const auto& file : files_in(folder))
             for (std::size_t i = 0; i < file.lines.size(); ++i) {
-                const auto code = file.lines[i].substr(0, file.lines[i].find("//"));
+                const auto code = without_comment(file.lines[i]);
                 INFO(file.path << ':' << i + 1 << ": " << code);
                 CHECK_FALSE(
                     std::regex_search(code, std::regex(R"re(\b(waitpid|wait[34])\s*\()re")));
-                if (!std::regex_search(code, waitid))
-                    continue;
-                // The options may stand on the lines that follow.
-                std::string call = code;
-                for (std::size_t j = i + 1; j < file.lines.size() && j < i + 4; ++j)
-                    call += file.lines[j];
-                CHECK(call.find("WNOHANG") != std::string::npos);
+                if (std::regex_search(code, waitid))
+                    CHECK(call_at(file, i).find("WNOHANG") != std::string::npos);
             }
 }

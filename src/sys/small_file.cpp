@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "sys/small_file.hpp"
+
+#include "sys/unique_fd.hpp"
+
+#include <cerrno>
+#include <cstddef>
+
+#include <unistd.h>
+
+namespace cohort::sys {
+namespace {
+
+unique_fd open_to_read(const char* path, int directory) noexcept {
+    // O_NONBLOCK: nothing but a regular file could make it wait.
+    return unique_fd(::openat(directory, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+}
+
+/// What goes into `room`, less at the end of the file; nothing when a read fails.
+std::string_view fill(const unique_fd& file, std::span<char> room) noexcept {
+    std::size_t length = 0;
+    while (file && length < room.size()) {
+        const auto got = ::read(file.get(), room.data() + length, room.size() - length);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return {};
+        if (got == 0)
+            break;
+        length += static_cast<std::size_t>(got);
+    }
+    return {room.data(), length};
+}
+
+}  // namespace
+
+std::string_view read_start(const char* path, std::span<char> room, int directory) noexcept {
+    return fill(open_to_read(path, directory), room);
+}
+
+std::string read_text(const std::string& path) {
+    const auto file = open_to_read(path.c_str(), AT_FDCWD);
+    std::string text;
+    for (std::string room(4096, '\0');;) {
+        const auto more = fill(file, room);
+        text += more;
+        if (more.size() < room.size())
+            return text;
+    }
+}
+
+}  // namespace cohort::sys
