@@ -277,7 +277,7 @@ TEST_CASE("json: whom it names can be asked for, and no time is before its clock
     CHECK(read("0").error_index() == 0);
     CHECK(read("1").error_index() == -1);
     CHECK(read("-7").error_index() == -1);
-    const auto& worker = read("0").outcomes()[0];
+    const auto worker = read("0").outcomes()[0];
     CHECK(worker.started == std::chrono::steady_clock::time_point());
     CHECK(worker.ended > worker.started);
 }
