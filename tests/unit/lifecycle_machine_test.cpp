@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "lifecycle/machine.hpp"
+#include "lifecycle_support.hpp"
 
 #include <doctest/doctest.h>
 
@@ -9,43 +9,12 @@
 #include <string>
 #include <vector>
 
-using namespace cohort::lifecycle;
-using namespace std::chrono_literals;
-using cohort::on_failure;
+using namespace lifecycle_test;
 
 namespace {
 
 using enum event;
 using enum on_failure;
-
-time_point at(duration since_start) { return time_point{} + 1h + since_start; }
-
-std::string seconds(time_point t) {
-    return std::to_string(std::chrono::duration_cast<std::chrono::seconds>(t - at(0s)).count());
-}
-
-/// "send_stop_signal -> stopping until 30, 2 live"
-std::string take(machine& m, event e, duration when) {
-    std::string text;
-    for (const action a : m.on(e, at(when)))
-        text += std::string(to_string(a)) + " ";
-    text += std::string("-> ") + to_string(m.current());
-    if (m.deadline())
-        text += " until " + (*m.deadline() == time_point::max() ? "ever" : seconds(*m.deadline()));
-    return text + ", " + std::to_string(m.live()) + " live";
-}
-
-machine after(const rules& r, const std::vector<event>& script) {
-    machine m(r);
-    for (const event e : script) {
-        const bool in_time = e == deadline && m.deadline();
-        m.on(e, in_time ? *m.deadline() : at(0s));
-    }
-    return m;
-}
-
-const rules usual{5s, 30s, 10s, on_failure::stop_all};
-const rules keep{5s, 30s, 10s, on_failure::keep_going};
 
 // --- the table: a situation, and what each event does in it ---
 
