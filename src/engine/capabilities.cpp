@@ -4,6 +4,7 @@
 #include "reactor/reactor.hpp"
 #include "start/guardian.hpp"
 #include "start/leaves.hpp"
+#include "sys/leaked.hpp"
 #include "sys/tiers.hpp"
 
 #include <fmt/format.h>
@@ -85,9 +86,7 @@ std::vector<capability> host_capabilities::all() const {
 }
 
 host_capabilities capabilities() {
-    static const auto& probed =
-        *new host_capabilities(probe());  // leaked: no static with a destructor
-    return probed;
+    return sys::leaked([] { return probe(); });
 }
 
 std::string to_string(const host_capabilities& host) {

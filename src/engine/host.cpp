@@ -32,9 +32,12 @@ constexpr auto retry_delay = 10ms;
 // made.
 thread_local host* forking = nullptr;
 void before_fork() {
-    forking = host::own();
-    if (forking)
-        forking->loop().turn().lock();
+    host* const own = host::own();
+    if (own == forking)
+        return;  // registered twice: see below
+    forking = own;
+    if (own)
+        own->loop().turn().lock();
 }
 void after_fork_in_parent() {
     if (forking)
@@ -96,10 +99,12 @@ void host::start() {
             });
         // In a forked copy both run a second time what the first process registered; both ask
         // own(). The hook is registered anew there: a worker that is a copy runs only its own.
-        static const bool registered [[maybe_unused]] = [] {
+        // (No guard: it could be copied while it is taken. So the copy may have the first twice.)
+        static constinit std::atomic<bool> registered{false};
+        if (!registered) {
             pthread_atfork(before_fork, after_fork_in_parent, nullptr);
-            return true;
-        }();
+            registered = true;
+        }
         std::atexit(at_exit);
     }
 }

@@ -19,10 +19,9 @@ steady_time steady_time_at(const json& object, const char* name) {
 }
 
 /// An object's member that is itself an object; if it is none, one without members.
-const json& object_at(const json& object, const char* name) {
-    static const json none = json::object();
+json object_at(const json& object, const char* name) {
     const auto found = object.find(name);
-    return found != object.end() && found->is_object() ? *found : none;
+    return found != object.end() && found->is_object() ? *found : json::object();
 }
 
 json json_of(const resource_usage& usage) {
@@ -90,7 +89,7 @@ json json_of(const exit_status& status) {
 }
 
 exit_status status_at(const json& object) {
-    const json& status = object_at(object, "status");
+    const json status = object_at(object, "status");
     if (const auto code = integer_at<int>(status, "code"))
         return exit_status::from_code(*code);
     const int signal = integer_at<int>(status, "signal").value_or(0);

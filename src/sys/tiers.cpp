@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "sys/tiers.hpp"
 
+#include "sys/leaked.hpp"
 #include "sys/pidfd.hpp"
 
 #include <algorithm>
@@ -154,12 +155,10 @@ tiers probe_tiers(std::string_view forced) {
 }
 
 const tiers& current_tiers() {
-    // Leaked: threads of the library may ask until the very end of the process.
-    static const tiers& found = *new tiers([] {
+    return leaked([] {
         const char* forced = ::secure_getenv("COHORT_FORCE");
         return probe_tiers(forced != nullptr ? forced : "");
-    }());
-    return found;
+    });
 }
 
 }  // namespace cohort::sys

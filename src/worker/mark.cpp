@@ -101,8 +101,12 @@ bool worker_main_reached() noexcept { return reached.load(std::memory_order_acqu
 void note_worker_main() noexcept { reached.store(true, std::memory_order_release); }
 
 bool is_worker_process() noexcept {
-    static const bool is_worker = look_up();
-    return is_worker;
+    // No guard: a fork may copy one. Who asks at the same time looks as well.
+    static constinit std::atomic<int> known{-1};
+    int is_worker = known.load(std::memory_order_acquire);
+    if (is_worker < 0)
+        known.store(is_worker = look_up() ? 1 : 0, std::memory_order_release);
+    return is_worker == 1;
 }
 
 }  // namespace cohort::worker

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "worker/error_types.hpp"
 
+#include "sys/leaked.hpp"
+
 #include <algorithm>
 #include <any>
 #include <array>
@@ -143,27 +145,34 @@ struct regular final : error_node {
 };
 
 template <class... Nodes>
-const error_node* linked() noexcept {
-    static std::tuple<Nodes...> nodes;  // NOLINT: leaked with the library, like its threads
-    const error_node* first = nullptr;
-    std::apply([&](auto&... node) { ((node.next = first, first = &node), ...); }, nodes);
-    return first;
-}
+class node_list {
+public:
+    node_list() noexcept {
+        std::apply([&](auto&... node) { ((node.next = first_, first_ = &node), ...); }, nodes_);
+    }
+    node_list(const node_list&) = delete;
+    node_list& operator=(const node_list&) = delete;
+    const error_node* first() const noexcept { return first_; }
+
+private:
+    std::tuple<Nodes...> nodes_;
+    const error_node* first_ = nullptr;
+};
 
 }  // namespace
 
 const error_node* standard_error_types() noexcept {
-    static const error_node* const first =
-        linked<text<std::logic_error>, text<std::invalid_argument>, text<std::domain_error>,
-               text<std::length_error>, text<std::out_of_range>, text<std::runtime_error>,
-               text<std::range_error>, text<std::overflow_error>, text<std::underflow_error>,
-               text<std::string>, coded<std::system_error>, coded<std::ios_base::failure>,
-               file_system, promised, regular, bare<std::exception>, bare<std::bad_exception>,
-               bare<std::bad_alloc>, bare<std::bad_array_new_length>, bare<std::bad_cast>,
-               bare<std::bad_typeid>, bare<std::bad_function_call>, bare<std::bad_weak_ptr>,
-               bare<std::bad_any_cast>, bare<std::bad_optional_access>,
-               bare<std::bad_variant_access>>();
-    return first;
+    using known =
+        node_list<text<std::logic_error>, text<std::invalid_argument>, text<std::domain_error>,
+                  text<std::length_error>, text<std::out_of_range>, text<std::runtime_error>,
+                  text<std::range_error>, text<std::overflow_error>, text<std::underflow_error>,
+                  text<std::string>, coded<std::system_error>, coded<std::ios_base::failure>,
+                  file_system, promised, regular, bare<std::exception>, bare<std::bad_exception>,
+                  bare<std::bad_alloc>, bare<std::bad_array_new_length>, bare<std::bad_cast>,
+                  bare<std::bad_typeid>, bare<std::bad_function_call>, bare<std::bad_weak_ptr>,
+                  bare<std::bad_any_cast>, bare<std::bad_optional_access>,
+                  bare<std::bad_variant_access>>;
+    return sys::leaked([] { return known(); }).first();
 }
 
 }  // namespace cohort::worker

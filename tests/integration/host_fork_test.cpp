@@ -47,6 +47,13 @@ TEST_CASE("host fork: the copy spawns afresh, and so does a copy of it") {
     CHECK(host_of("spawn") == "exit code 0");
 }
 
+TEST_CASE("host fork: the copy of a host that is just making its first group can start one") {
+    if (under_tsan)
+        return skip(no_threads_in_copies);
+    const leak_guard guard;
+    CHECK(host_of("first") == "exit code 0");
+}
+
 TEST_CASE("host fork: 200 forks from another thread do not disturb groups that start and end") {
     const leak_guard guard;
     CHECK(host_of("storm") == "exit code 0");

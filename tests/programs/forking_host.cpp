@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: BSL-1.0
 // A host that forks itself while it has groups. Ends with 0 when all was as it must be, else says
 // what was not.
-//   forking_host inert | operations | spawn | storm
+//   forking_host inert | operations | spawn | first | storm
 #include <cohort/cohort.hpp>
 
 #include <asio.hpp>
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -173,6 +174,36 @@ int spawn() {
     return 0;
 }
 
+/// Forks while another thread uses the library for the first time, at any moment of that.
+int first() {
+    for (int microseconds = 0; microseconds < 3000; microseconds += 100) {
+        const pid_t fresh = ::fork();
+        if (fresh == 0) {
+            std::thread other([] {
+                asio::io_context io;
+                run_one(io, 1);
+            });
+            const auto moment =
+                std::chrono::steady_clock::now() + std::chrono::microseconds(microseconds);
+            while (std::chrono::steady_clock::now() < moment) {
+            }
+            const pid_t child = ::fork();
+            if (child == 0) {
+                ::alarm(60);
+                asio::io_context io;
+                run_one(io, 1);
+                ::_exit(0);
+            }
+            check(wait_for(child) == 0,
+                  "a copy of a host that was about to start a group starts one");
+            other.join();
+            std::exit(0);
+        }
+        check(wait_for(fresh) == 0, "the host goes on");
+    }
+    return 0;
+}
+
 /// Forks 200 times while another thread starts groups and sees them end.
 int storm() {
     std::atomic<bool> done{false};
@@ -211,6 +242,8 @@ int main(int argc, char** argv) {
         return operations();
     if (how == "spawn")
         return spawn();
+    if (how == "first")
+        return first();
     if (how == "storm")
         return storm();
     return 2;
