@@ -171,4 +171,12 @@ void unpack(std::span<const std::byte> text, std::span<const int> descriptors,
     }
 }
 
+void release(server_ledger& ledger, std::uint32_t children) noexcept {
+    std::uint32_t before = ledger.released;
+    while (before < children && !ledger.released.compare_exchange_weak(before, children)) {
+    }
+    if (before < children)
+        sys::wake(ledger.released);
+}
+
 }  // namespace cohort::start

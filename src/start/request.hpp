@@ -54,10 +54,13 @@ struct server_answer {
 /// runs. What the server made and could not tell any more is found by it.
 struct server_ledger {
     pid_t forked = 0;
-    /// How many children may go on. Where the kernel gives a pidfd only afterwards they wait for
-    /// it: it means the child for certain only while that has not ended.
+    /// How many children may go on: those that were told of. Until then a child waits, so that
+    /// nothing is lost of it: whoever ends without having been held had not begun.
     sys::futex released = 0;
 };
+/// So many may go on. The server says it when it has told, the application when it has heard, in
+/// case the server died in between.
+void release(server_ledger& ledger, std::uint32_t children) noexcept;
 
 /// An order on its way: its text, and the descriptors that it speaks of.
 struct packed_order {

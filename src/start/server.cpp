@@ -60,7 +60,6 @@ private:
     void tell(const server_answer& answer);
     bool preload(std::span<const worker::function_key> keys);
     void fork_worker(const fork_request& request);
-    void release(std::uint32_t children);
     void await_release();
     enum class born { in_leaf, outside };
     [[noreturn]] void run_worker(const fork_request& request, born where) noexcept;
@@ -164,12 +163,6 @@ void server::answer_requests() {
     ::_exit(0);
 }
 
-void server::release(std::uint32_t children) {
-    ledger_->released = children;
-    if (!tier_.clone3)
-        sys::wake(ledger_->released);
-}
-
 void server::await_release() {
     for (std::uint32_t released = 0; (released = ledger_->released) < forked_;)
         sys::wait_on(ledger_->released, released);
@@ -203,14 +196,14 @@ void server::fork_worker(const fork_request& request) {
     if (!owned ||
         !try_to_tell({answer_kind::forked, request.number, static_cast<std::int32_t>(pid), 0, {}},
                      std::span(&pidfd, 1))) {
-        // By its number alone the application could not hold it. Without a pidfd it is not released
-        // yet, so the number is its own.
+        // By its number alone the application could not hold it. It is not released yet, so the
+        // number is its own.
         (void)!!(owned ? sys::send_signal(pidfd, SIGKILL)
                        : std::error_code(::kill(static_cast<pid_t>(pid), SIGKILL),
                                          std::system_category()));
         refuse(EMFILE, pid);
     }
-    release(ledger_->released + 1);
+    release(*ledger_, forked_);
 }
 
 /// An exception must not leave it: what would catch it is the application's.
@@ -230,8 +223,7 @@ void server::run_worker(const fork_request& request, born where) noexcept {
     unpack(text, descriptors, unpacked);
     if (where == born::in_leaf)
         unpacked.order.leaf = -1;
-    if (!tier_.clone3)
-        await_release();
+    await_release();
     for (const int fd : unpacked.closed)
         ::close(fd);
     if (unpacked.process_group != 0)

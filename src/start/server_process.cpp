@@ -3,7 +3,6 @@
 
 #include "start/preloads.hpp"
 #include "sys/error.hpp"
-#include "sys/futex.hpp"
 #include "sys/memfd.hpp"
 #include "sys/pidfd.hpp"
 #include "sys/socket.hpp"
@@ -59,13 +58,14 @@ std::vector<std::byte> setup_message() {
     return message;
 }
 
-/// A child of this process whose pidfd did not come along.
+/// A child of this process whose pidfd did not come along. One that is gone already, and reaped by
+/// somebody, ended at its start (EINTR): it had not been released.
 sys::unique_fd child_by_number(pid_t pid, std::error_code& error) {
     auto pidfd = sys::open_pidfd(pid, error);
-    if (pidfd && sys::state_of_child(pidfd.get()) == sys::child_state::not_ours) {
-        pidfd.reset();  // somebody has reaped it, and the number means another process
-        error = std::make_error_code(std::errc::no_child_process);
-    }
+    if (pidfd && sys::state_of_child(pidfd.get()) == sys::child_state::not_ours)
+        pidfd.reset();  // the number means another process
+    if (!pidfd && (!error || error == std::errc::no_such_process))
+        error = std::make_error_code(std::errc::interrupted);
     return pidfd;
 }
 
@@ -233,8 +233,10 @@ void server_process::note_worker(const server_answer& answer,
     if (asked_.empty() || asked_.front() != answer.number)
         return kill();  // one of the two has lost count; its workers live on
     asked_.pop_front();
-    if (answer.pid != 0)
+    if (answer.pid != 0) {
         last_told_ = answer.pid;
+        ++told_;
+    }
     exec_result result = refused(answer.error);
     if (answer.kind == answer_kind::refused && answer.pid != 0)
         sys::reap_by_number(answer.pid);  // the server has killed it
@@ -253,6 +255,7 @@ void server_process::note_worker(const server_answer& answer,
         }
     }
     answered_.emplace(answer.number, std::move(result));
+    release(*ledger_, told_);
 }
 
 /// After all that it has told: what it made last and could not tell is in the ledger.
@@ -266,8 +269,7 @@ void server_process::note_death() {
     const pid_t forked = __atomic_load_n(&ledger_->forked, __ATOMIC_ACQUIRE);
     if (!asked_.empty() && forked != 0 && forked != last_told_)
         note_worker({answer_kind::forked, asked_.front(), forked, 0, {}}, {});
-    ledger_->released = UINT32_MAX;
-    sys::wake(ledger_->released);
+    release(*ledger_, UINT32_MAX);
     asked_.clear();
     state_ = state::dead;
 }

@@ -82,6 +82,7 @@ private:
     server_failure failure_;
     server_ledger* ledger_ = nullptr;
     pid_t last_told_ = 0;
+    std::uint32_t told_ = 0;  // so many children
     std::uint64_t last_number_ = 0;
     std::deque<std::uint64_t> asked_;  // not answered yet, in order
     std::map<std::uint64_t, exec_result> answered_;

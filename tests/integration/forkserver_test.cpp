@@ -6,6 +6,7 @@
 #include "procfs.hpp"
 #include "sanitizers.hpp"
 #include "start_support.hpp"
+#include "thieves.hpp"
 #include "worker_support.hpp"
 
 #include <asio/steady_timer.hpp>
@@ -270,8 +271,7 @@ TEST_CASE(
     CHECK(server() != first);
 }
 
-TEST_CASE("forkserver: a group survives the death of the server in the middle of its start") {
-    const int rounds = under_asan || under_tsan ? 5 : 20;  // each may start three servers
+void kill_the_server_in_starts(int rounds) {
     for (int round = 0; round < rounds; ++round) {
         const auto old = server();
         asio::io_context io;
@@ -286,6 +286,20 @@ TEST_CASE("forkserver: a group survives the death of the server in the middle of
         const auto told = report.take();
         CHECK(told.success());
         CHECK(told.outcomes.size() == 40);
+    }
+}
+
+TEST_CASE("forkserver: a group survives the death of the server in the middle of its start") {
+    const int rounds = under_asan || under_tsan ? 5 : 20;  // each may start three servers
+    kill_the_server_in_starts(rounds);
+    for (void (*const handler)(int) : {SIG_IGN, SIG_DFL}) {
+        CAPTURE(handler == SIG_IGN);
+        const sigchld_action thief(handler, SA_NOCLDWAIT);
+        kill_the_server_in_starts(rounds);
+    }
+    {
+        const hostile_waiter thief;
+        kill_the_server_in_starts(rounds);
     }
     leak_guard guard;
     CHECK(processes_left(guard).empty());

@@ -2,11 +2,10 @@
 // Other waiters in the host: who steals a status takes no worker away, and no wait hangs.
 #include "live_support.hpp"
 #include "reporter.hpp"
+#include "thieves.hpp"
 
-#include <atomic>
 #include <chrono>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include <csignal>
@@ -26,45 +25,6 @@ int leave(int index) {
 }
 
 bool reads_stolen_statuses() { return cohort::capabilities().stolen_status.best(); }
-
-/// Reaps every child of this process that it can find, again and again.
-class hostile_waiter {
-public:
-    hostile_waiter()
-        : thread_([this] {
-              while (!done_) {
-                  if (::waitpid(-1, nullptr, WNOHANG) > 0)
-                      ++stolen_;
-                  else
-                      std::this_thread::yield();
-              }
-          }) {}
-    ~hostile_waiter() {
-        done_ = true;
-        thread_.join();
-    }
-    int stolen() const { return stolen_; }
-
-private:
-    std::atomic<bool> done_{false};
-    std::atomic<int> stolen_{0};
-    std::thread thread_;
-};
-
-/// Sets the action for SIGCHLD while it lives.
-class sigchld_action {
-public:
-    sigchld_action(void (*handler)(int), int flags) {
-        struct sigaction action {};
-        action.sa_handler = handler;
-        action.sa_flags = flags;
-        ::sigaction(SIGCHLD, &action, &before_);
-    }
-    ~sigchld_action() { ::sigaction(SIGCHLD, &before_, nullptr); }
-
-private:
-    struct sigaction before_ {};
-};
 
 extern "C" void reap_all(int) {
     const int saved = errno;
