@@ -40,9 +40,11 @@ epoll_event interest(std::uint32_t events, ticket id) {
     return wanted;
 }
 
-epoll_body::epoll_body() : epoll_(::epoll_create1(EPOLL_CLOEXEC)) {
-    if (!epoll_)
-        throw std::system_error(errno, std::system_category(), "epoll_create1");
+epoll_body::epoll_body() {
+    std::error_code error;
+    epoll_ = sys::out_of_stdio(sys::unique_fd(::epoll_create1(EPOLL_CLOEXEC)), error);
+    if (error)
+        throw std::system_error(error, "epoll_create1");
     auto wanted = interest(EPOLLIN | EPOLLET, wake_ticket);
     if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, wake_.get(), &wanted) != 0)
         throw std::system_error(errno, std::system_category(), "epoll_ctl");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "reactor/body.hpp"
 
+#include "sys/descriptors.hpp"
 #include "sys/small_file.hpp"
 
 #include <algorithm>
@@ -39,6 +40,8 @@ public:
     io_uring* get() noexcept { return &ring_; }
 
 private:
+    void leave_stdio();
+
     io_uring ring_{};
 };
 
@@ -66,6 +69,18 @@ ring::ring() {
     if ((params.features & needed) != needed) {
         io_uring_queue_exit(&ring_);
         fail(EOPNOTSUPP, "io_uring_setup (no waiting with a timeout: before Linux 5.11)");
+    }
+    leave_stdio();
+}
+
+/// The host may have closed its stdio.
+void ring::leave_stdio() {
+    std::error_code error;
+    auto moved = sys::out_of_stdio(sys::unique_fd(ring_.ring_fd), error);
+    ring_.ring_fd = ring_.enter_ring_fd = moved.release();
+    if (error) {
+        io_uring_queue_exit(&ring_);
+        fail(error.value(), "a descriptor for io_uring");
     }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include "sys/descriptors.hpp"
 #include "sys/unique_fd.hpp"
 
 #include <atomic>
@@ -34,9 +35,12 @@ namespace cohort::reactor {
 class wake_fd {
 public:
     /// @param count  the counter at first; not zero means readable.
-    explicit wake_fd(unsigned count = 0) : fd_(::eventfd(count, EFD_NONBLOCK | EFD_CLOEXEC)) {
-        if (!fd_)
-            throw std::system_error(errno, std::system_category(), "eventfd");
+    explicit wake_fd(unsigned count = 0) {
+        std::error_code error;
+        fd_ =
+            sys::out_of_stdio(sys::unique_fd(::eventfd(count, EFD_NONBLOCK | EFD_CLOEXEC)), error);
+        if (error)
+            throw std::system_error(error, "eventfd");
     }
 
     int get() const noexcept { return fd_.get(); }

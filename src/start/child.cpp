@@ -67,13 +67,15 @@ COHORT_BEFORE_EXEC void enter_leaf(child_task& task) noexcept {
 }
 
 /// By the child itself, so that its program does not run for an instant without being known. Where
-/// it has no descriptor of itself it opens one, and clear_table closes it.
+/// it has no descriptor of itself it opens one for the moment.
 COHORT_BEFORE_EXEC void announce(child_task& task) noexcept {
     if (task.guard->connection < 0)
         return;
     const bool has_own = task.shared_table && task.pidfd != nullptr;
     const long pidfd = has_own ? *task.pidfd : raw_call(SYS_pidfd_open, raw_call(SYS_getpid), 0);
     task.is_untold = pidfd < 0 || !tell_guardian(*task.guard, static_cast<int>(pidfd));
+    if (!has_own && pidfd >= 0)
+        raw_call(SYS_close, pidfd);
 }
 
 COHORT_BEFORE_EXEC void change_directory(child_task& task) noexcept {

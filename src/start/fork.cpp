@@ -2,6 +2,7 @@
 #include "start/fork.hpp"
 
 #include "start/task.hpp"
+#include "sys/descriptors.hpp"
 #include "sys/futex.hpp"
 #include "sys/pidfd.hpp"
 #include "sys/tiers.hpp"
@@ -60,6 +61,9 @@ private:
     if (::getppid() != order.parent || !allowed.await())
         ::_exit(127);
     reset_dispositions();
+    for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+        if (!sys::survives_exec(fd))
+            ::close(fd);
     run_copy(order, channel, tier, body);
 }
 

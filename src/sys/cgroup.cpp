@@ -26,13 +26,6 @@ namespace fs = std::filesystem;
 
 constexpr long cgroup2_magic = 0x63677270;  // CGROUP2_SUPER_MAGIC
 
-unique_fd numbered_high(unique_fd fd, std::error_code& error) noexcept {
-    error = fd ? std::error_code{} : last_error();
-    if (fd && fd.get() < 3)  // the host has closed its stdio
-        fd = duplicate(fd.get(), error);
-    return fd;
-}
-
 /// mountinfo writes blanks and backslashes as three octal digits.
 std::string unescaped(std::string_view text) {
     std::string plain;
@@ -47,9 +40,10 @@ std::string unescaped(std::string_view text) {
     return plain;
 }
 
-/// The path in the hierarchy of version 2; empty: in none.
+/// The path in the hierarchy of version 2; empty: in none. (Not /proc/self: the main thread may have
+/// ended.)
 std::string membership() {
-    std::istringstream in(read_text("/proc/self/cgroup"));
+    std::istringstream in(read_text("/proc/thread-self/cgroup"));
     for (std::string line; std::getline(in, line);)
         if (line.starts_with("0::"))
             return line.substr(3);
@@ -105,7 +99,7 @@ std::string own_cgroup(std::string& why_not) {
         why_not = "the cgroup is outside of the cgroup namespace";
         return {};
     }
-    std::istringstream in(read_text("/proc/self/mountinfo"));
+    std::istringstream in(read_text("/proc/thread-self/mountinfo"));
     for (std::string line; std::getline(in, line);)
         if (auto path = shown_at(line, cgroup); !path.empty())
             return path;
@@ -115,7 +109,7 @@ std::string own_cgroup(std::string& why_not) {
 
 unique_fd open_cgroup(const std::string& path, std::error_code& error) noexcept {
     auto directory =
-        numbered_high(unique_fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)), error);
+        out_of_stdio(unique_fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)), error);
     struct statfs system {};
     if (directory && ::fstatfs(directory.get(), &system) != 0)
         error = last_error();
@@ -131,17 +125,17 @@ unique_fd make_cgroup_in(int directory, const std::string& name, std::error_code
         error = last_error();
         return {};
     }
-    auto made = numbered_high(unique_fd(::openat(directory, name.c_str(),
-                                                 O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)),
-                              error);
+    auto made = out_of_stdio(unique_fd(::openat(directory, name.c_str(),
+                                                O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)),
+                             error);
     if (error)
         ::unlinkat(directory, name.c_str(), AT_REMOVEDIR);
     return made;
 }
 
 unique_fd open_cgroup_procs(int directory, std::error_code& error) noexcept {
-    return numbered_high(unique_fd(::openat(directory, "cgroup.procs", O_WRONLY | O_CLOEXEC)),
-                         error);
+    return out_of_stdio(unique_fd(::openat(directory, "cgroup.procs", O_WRONLY | O_CLOEXEC)),
+                        error);
 }
 
 std::error_code kill_cgroup(const std::string& path) {

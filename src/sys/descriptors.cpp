@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "sys/descriptors.hpp"
 
+#include "sys/error.hpp"
+
 #include <cerrno>
 
 #include <dirent.h>
@@ -12,9 +14,23 @@
 #include <unistd.h>
 
 namespace cohort::sys {
+namespace {
+
+// Not /proc/self: that is the main thread's, which may have ended.
+constexpr const char* directory_of_descriptors = "/proc/thread-self/fd";
+
+}  // namespace
+
+unique_fd out_of_stdio(unique_fd fd, std::error_code& error) noexcept {
+    error = fd ? std::error_code{} : last_error();
+    if (fd && fd.get() <= STDERR_FILENO)
+        fd = duplicate(fd.get(), error);
+    return fd;
+}
+
 std::optional<std::uint64_t> open_descriptors() noexcept {
     struct stat directory;
-    if (::stat("/proc/self/fd", &directory) != 0)
+    if (::stat(directory_of_descriptors, &directory) != 0)
         return {};
     if (directory.st_size > 0)  // the count, since Linux 6.2; 0 before
         return static_cast<std::uint64_t>(directory.st_size);
@@ -22,7 +38,7 @@ std::optional<std::uint64_t> open_descriptors() noexcept {
 }
 
 std::optional<std::uint64_t> count_listed_descriptors() noexcept {
-    const unique_fd directory{::open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
+    const unique_fd directory{::open(directory_of_descriptors, O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
     if (!directory)
         return {};
     alignas(dirent64) char buffer[4096];
@@ -45,6 +61,11 @@ std::uint64_t descriptor_limit() noexcept {
     return limit.rlim_cur;
 }
 
+bool survives_exec(int fd) noexcept {
+    const int flags = ::fcntl(fd, F_GETFD);
+    return flags >= 0 && (flags & FD_CLOEXEC) == 0;
+}
+
 unique_fd duplicate(int fd, std::error_code& error) noexcept {
     unique_fd copy{::fcntl(fd, F_DUPFD_CLOEXEC, 3)};
     error = copy ? std::error_code{} : std::error_code{errno, std::system_category()};
@@ -52,24 +73,18 @@ unique_fd duplicate(int fd, std::error_code& error) noexcept {
 }
 
 unique_fd make_eventfd(std::error_code& error) noexcept {
-    unique_fd counter{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
-    error = counter ? std::error_code{} : std::error_code{errno, std::system_category()};
-    if (!error && counter.get() < 3)  // the host has closed its stdio
-        counter = duplicate(counter.get(), error);
-    return counter;
+    return out_of_stdio(unique_fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), error);
 }
 
 constexpr int most_in_pipe = 1 << 20;  // pipe-max-size, pipe(7)
 
 pipe_ends make_pipe(std::error_code& error) noexcept {
     int ends[2] = {-1, -1};
-    error = ::pipe2(ends, O_CLOEXEC | O_NONBLOCK) == 0
-                ? std::error_code{}
-                : std::error_code{errno, std::system_category()};
+    error = ::pipe2(ends, O_CLOEXEC | O_NONBLOCK) == 0 ? std::error_code{} : last_error();
     pipe_ends made{unique_fd(ends[0]), unique_fd(ends[1])};
     for (unique_fd* end : {&made.read, &made.write})
-        if (!error && end->get() < 3)
-            *end = duplicate(end->get(), error);
+        if (!error)
+            *end = out_of_stdio(std::move(*end), error);
     if (!error)
         (void)::fcntl(made.write.get(), F_SETPIPE_SZ, most_in_pipe);  // as much as users may have
     return made;

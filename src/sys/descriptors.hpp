@@ -19,8 +19,15 @@ namespace cohort::sys {
 /// The soft RLIMIT_NOFILE: one more than the highest number that a new descriptor can get.
 [[nodiscard]] std::uint64_t descriptor_limit() noexcept;
 
+/// Whether it is open and what is executed would get it.
+[[nodiscard]] bool survives_exec(int fd) noexcept;
+
 /// A close-on-exec duplicate numbered 3 or higher, so that it never stands where stdio is expected.
 [[nodiscard]] unique_fd duplicate(int fd, std::error_code& error) noexcept;
+
+/// The same descriptor where it is numbered 3 or higher, else a duplicate in its place: the host may
+/// have closed its stdio. Of none the error is errno.
+[[nodiscard]] unique_fd out_of_stdio(unique_fd fd, std::error_code& error) noexcept;
 
 /// A close-on-exec counter to wait for, numbered 3 or higher, whose read never blocks: eventfd(2).
 [[nodiscard]] unique_fd make_eventfd(std::error_code& error) noexcept;

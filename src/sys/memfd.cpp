@@ -36,28 +36,17 @@ int create(const char* name, unsigned flags) noexcept {
     return fd;
 }
 
-/// Takes over what a call has returned, and what errno says of it.
-unique_fd own(int fd, std::error_code& error) noexcept {
-    unique_fd file{fd};
-    error = file ? std::error_code{} : last_error();
-    if (!error && file.get() < 3)  // the host has closed its stdio
-        file = duplicate(file.get(), error);
-    if (error)
-        file.reset();
-    return file;
-}
-
 }  // namespace
 
 unique_fd make_memfd(const char* name, std::error_code& error) noexcept {
-    return own(create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING), error);
+    return out_of_stdio(unique_fd(create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING)), error);
 }
 
 unique_fd make_program_memfd(const char* name, std::error_code& error) noexcept {
     int fd = ::memfd_create(name, MFD_CLOEXEC | MFD_EXEC);
     if (fd < 0 && errno == EINVAL)
         fd = ::memfd_create(name, MFD_CLOEXEC);
-    return own(fd, error);
+    return out_of_stdio(unique_fd(fd), error);
 }
 
 std::error_code write_at(int fd, std::span<const std::byte> bytes, off_t offset) noexcept {

@@ -14,24 +14,18 @@ namespace {
 
 constexpr std::size_t control_room = CMSG_SPACE(most_descriptors * sizeof(int));
 
-/// Out of the places where stdio is expected.
-std::error_code raise_number(unique_fd& fd) noexcept {
-    std::error_code error;
-    if (fd.get() < 3)
-        fd = duplicate(fd.get(), error);
-    return error;
-}
-
 }  // namespace
 
 std::error_code make_socket_pair(unique_fd& one, unique_fd& other) noexcept {
     int ends[2];
     if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
         return last_error();
-    one.reset(ends[0]);
-    other.reset(ends[1]);
-    const auto error = raise_number(one);
-    return error ? error : raise_number(other);
+    unique_fd second(ends[1]);
+    std::error_code error;
+    one = out_of_stdio(unique_fd(ends[0]), error);
+    if (!error)
+        other = out_of_stdio(std::move(second), error);
+    return error;
 }
 
 std::error_code send_message(int socket, std::span<const std::byte> bytes,

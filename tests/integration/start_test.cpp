@@ -300,6 +300,14 @@ TEST_CASE("start: a first spawn from a pinned thread does not pin the workers of
           fmt::format("Cpus_allowed_list:\t{}\nCpus_allowed_list:\t{}\n", mine, unpinned));
 }
 
+TEST_CASE(
+    "start: workers of a host without stdio have none, and nothing of the host's in its place") {
+    const leak_guard guard;
+    const std::string line = "/dev/null closed closed \n";
+    CHECK(printed_by(cohort::command(COHORT_PROGRAM_OTHER_HOST, "without_stdio")) ==
+          line + line + line);  // by spawn, fork and forkserver
+}
+
 TEST_CASE("start: the parent-death signal is SIGKILL, another one, or none") {
     const leak_guard guard;
     const cohort::command print(COHORT_PROGRAM_OTHER_HOST, "parent_death_signal");

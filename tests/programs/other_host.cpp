@@ -4,6 +4,8 @@
 //   by a free one:
 //                                         each prints the CPUs of its worker
 //   other_host parent_death_signal        prints its own
+//   other_host without_stdio              closes its standard streams, then prints what its workers
+//   have in their places, a line for each start method
 //   other_host few_processes UID LIMIT N  as user UID, who may have LIMIT processes, starts N
 //   workers: prints the
 //                                         error, then how many children are left
@@ -15,8 +17,12 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
+#include <string>
 #include <string_view>
+#include <system_error>
 
+#include <fcntl.h>
 #include <grp.h>
 #include <sched.h>
 #include <sys/prctl.h>
@@ -57,6 +63,37 @@ int pinned() {
     return 0;
 }
 
+std::string stdio(int) {
+    std::string text;
+    for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+        std::error_code error;
+        const auto file =
+            std::filesystem::read_symlink(fmt::format("/proc/self/fd/{}", fd), error).string();
+        text += error ? "closed " : file + " ";
+    }
+    return text;
+}
+
+asio::awaitable<void> print_stdio(int output, cohort::start_method method) {
+    const auto told =
+        co_await cohort::run(cohort::function<stdio>(), cohort::options(1).start_method(method));
+    const auto line = told.outcomes[0].result<std::string>() + "\n";
+    (void)!::write(output, line.data(), line.size());
+}
+
+int without_stdio() {
+    const int output = ::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+    for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+        ::close(fd);
+    using enum cohort::start_method;
+    for (const auto method : {spawn, fork, forkserver}) {
+        asio::io_context context;
+        asio::co_spawn(context, print_stdio(output, method), asio::detached);
+        context.run();
+    }
+    return 0;
+}
+
 int parent_death_signal() {
     int signo = -1;
     prctl(PR_GET_PDEATHSIG, &signo);
@@ -89,11 +126,14 @@ int few_processes(uid_t user, rlim_t limit, int workers) {
 }  // namespace
 
 int main(int argc, char** argv) {
+    cohort::worker_main(argc, argv);
     const std::string_view mode = argc > 1 ? argv[1] : "";
     if (mode == "pinned")
         return pinned();
     if (mode == "parent_death_signal")
         return parent_death_signal();
+    if (mode == "without_stdio")
+        return without_stdio();
     if (mode == "few_processes" && argc == 5)
         return few_processes(static_cast<uid_t>(std::atoi(argv[2])),
                              static_cast<rlim_t>(std::atoi(argv[3])), std::atoi(argv[4]));
