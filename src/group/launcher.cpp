@@ -120,8 +120,8 @@ std::optional<start_failure> launcher::check_limit() const {
 std::optional<start_failure> launcher::make_leaf() {
     auto made = with_.leaves.make(plan_.settings);
     leaf_ = std::move(made.owned);
-    if (leaf_)
-        start::tell_guardian(guard_of_leaf_, leaf_->directory());
+    if (leaf_ && !start::tell_guardian(guard_of_leaf_, leaf_->directory()))
+        with_.guardian.tell_late(guard_of_leaf_, leaf_->directory());
     return made.error ? std::optional(leaf_failure(made.error, -1)) : std::nullopt;
 }
 

@@ -56,7 +56,7 @@ start::exec_result launcher::start_by_fork(const worker_order& worker, const sit
 void launcher::describe_inherited(start::exec_order& order, const site& at) const {
     for (const int fd : {STDOUT_FILENO, STDERR_FILENO})
         if (!at.where.descriptors.contains(fd))
-            order.descriptors.push_back({fd, ::fcntl(fd, F_GETFD) < 0 ? -1 : fd, nullptr, 0});
+            order.descriptors.push_back({fd, sys::survives_exec(fd) ? fd : -1, nullptr, 0});
 }
 
 start_report launcher::start_by_server(int index, start_slots& slots) {
@@ -144,6 +144,8 @@ void launcher::finish_copy(start_report& report, start::exec_result made, start_
     if (made.failed == start::stage::none) {
         start::own_pidfd(made, made.pidfd.release(), slots.child);
         start::await_copy(made, report.record.get(), bell_.get());
+        if (made.is_untold)
+            with_.guardian.tell_late(guard_, made.pidfd.get());
     }
     report.pid = made.pid;
     report.pidfd = std::move(made.pidfd);

@@ -60,6 +60,7 @@ struct start_note {
     std::int32_t stage = 0;  // of a start that failed, else 0
     std::int32_t error = 0;
     std::int32_t item = -1;
+    std::int32_t untold = 0;  // not 0: the guardian was too slow to hear of it
 };
 static_assert(progress_offset + sizeof(control_progress) <= start_note_offset);
 

@@ -98,7 +98,7 @@ void run_copy(const exec_order& order, copy_channel channel, start_tier tier,
     close_sources(task);
     environ = const_cast<char**>(order.envp.data());
     unblock_signals();
-    note(channel.record, channel.bell, {record::start_note_made, 0, 0, -1});
+    note(channel.record, channel.bell, {record::start_note_made, 0, 0, -1, task.is_untold});
     ::close(channel.bell);
     body();
     ::_exit(127);
@@ -112,6 +112,7 @@ void await_copy(exec_result& result, int record, int bell) noexcept {
             result.failed = static_cast<stage>(told.stage);
             result.error = told.error;
             result.item = told.item;
+            result.is_untold = told.untold != 0;
             return;
         }
         if (ended) {

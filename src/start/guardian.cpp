@@ -30,10 +30,11 @@ constexpr unsigned char program[] = {
 #endif
 };
 
-/// These take in orphans: it would be their child, for which they would wait.
+/// These take in orphans: it would be their child, for which they would wait. (What was PID 1 is
+/// asked again: this may be a copy in a new pid namespace.)
 bool takes_in_orphans() noexcept {
     int subreaper = 0;
-    return ::prctl(PR_GET_CHILD_SUBREAPER, &subreaper) == 0 && subreaper != 0;
+    return ::getpid() == 1 || (::prctl(PR_GET_CHILD_SUBREAPER, &subreaper) == 0 && subreaper != 0);
 }
 
 std::error_code execute(int parent, int connection, int file, sys::unique_fd& between) {
