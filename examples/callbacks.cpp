@@ -23,7 +23,7 @@ int main() {
                         });
     io.run();
 
-    // A future, on a pool that runs the handlers.
+    // A future: a thread of Asio's own system_context completes it, the pool is the group's home.
     asio::thread_pool pool(1);
     auto group = cohort::async_spawn(pool, cohort::command("false"), 1, asio::use_future).get();
     try {

@@ -52,6 +52,17 @@ asio::awaitable<void> run(const stage& s) {
     fmt::print("{}: done\n", s.name);
 }
 
+// Beside another one: the first to fail says why. The other is cancelled only then, and fails too.
+asio::awaitable<void> run_beside(const stage& s, std::exception_ptr& failure) {
+    try {
+        co_await run(s);
+    } catch (...) {
+        if (!failure)
+            failure = std::current_exception();
+        throw;
+    }
+}
+
 void report(std::exception_ptr failure) {
     try {
         std::rethrow_exception(failure);
@@ -69,12 +80,12 @@ asio::awaitable<void> orchestrate() {
                         [](int) { return cohort::spawn(cohort::command("sleep", 1000), 1); }};
 
     co_await run(fetching);
+    std::exception_ptr failure;
     try {
         // Side by side: the failure of one cancels the other, whose workers have then been stopped.
-        co_await (run(training) && run(serving));
-    } catch (
-        const asio::multiple_exceptions& both) {  // the failure, and the cancellation of the other
-        report(both.first_exception());
+        co_await (run_beside(training, failure) && run_beside(serving, failure));
+    } catch (const std::exception&) {  // of two, && tells the left one's, be it the cancellation
+        report(failure);
     }
 }
 
