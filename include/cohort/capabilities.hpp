@@ -38,9 +38,9 @@ public:
 };
 
 /// Probes at the first call, by trying: it starts a process or two, makes a cgroup, and removes
-/// them. COHORT_FORCE, a comma list of epoll, legacy_clone, no_close_range, no_cgroup, pgid,
-/// no_pidfd_info and no_guardian, forces lower tiers; fork or forkserver in it is how function
-/// workers start.
+/// them; its caller is blocked until that is done. COHORT_FORCE, a comma list of epoll,
+/// legacy_clone, no_close_range, no_cgroup, pgid, no_pidfd_info and no_guardian, forces lower
+/// tiers; fork or forkserver in it is how function workers start.
 /// @par Thread safety  safe.
 COHORT_API host_capabilities capabilities();
 

@@ -111,8 +111,7 @@ private:
 
 /// A command of its own for each worker.
 /// @param make  `command make(int index)`; called for 0, 1, ... in the initiating call of spawn, on
-/// its thread.
-///              What it throws leaves that call.
+///              its thread. What it throws leaves that call; of async_spawn it is the completion.
 template <class Make>
 auto command_for(Make&& make) {
     using callable = std::decay_t<Make>;

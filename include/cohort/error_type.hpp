@@ -22,6 +22,8 @@ class error_type final : public detail::error_node {
 public:
     /// @param save  `Value save(const Error&)`; runs in the worker. A Value is what a worker
     ///              function can return: numbers, strings, containers, your types with to_json.
+    ///              One that takes more than 64 KiB when encoded is dropped: the process exception
+    ///              then comes alone.
     /// @param load  `Error load(Value)`; runs where the exception is made, on the executor of the
     ///              handler that gets it. What it throws is dropped: the process exception then
     ///              comes alone.

@@ -42,7 +42,8 @@ private:
 /// The worker's own exception, or the error file of a command. (torch: ProcessRaisedException)
 /// `std::rethrow_if_nested(e)` throws the exception of a worker function again as its own type, for
 /// the exceptions of the standard library and for those that error_type has taught; for others, and
-/// for commands, it does nothing.
+/// for commands, it does nothing. A std::string that was thrown comes back as a std::string, which
+/// no `catch (const std::exception&)` takes.
 class COHORT_API process_raised_exception : public process_exception {
 public:
     /// As process_exception.
@@ -105,7 +106,14 @@ public:
     ~spawn_error() override;
     /// The worker that could not be started; -1 when it was not about one of them.
     int error_index() const noexcept { return index_; }
-    /// Where it went wrong: "exec", "chdir", "clone", "descriptors", ...
+    /// Where it went wrong, one of these:
+    ///  - for a worker: "memory file", "clone", "parent death signal", "process group", "cgroup",
+    ///    "descriptors", "stdin", "stdout", "stderr", "redirect" (any other descriptor), "chdir",
+    ///    "affinity", "exec";
+    ///  - for the group: "limit" (of descriptors), "memory" (there is none), "memory file",
+    ///    "cgroup", "forkserver", "start_method" (a closure by another one than fork);
+    ///  - this process may start no group: "worker_main" (was not reached in this worker), "daemon"
+    ///    (it is a daemonic worker), "threads" (the library's can't be started), "exit" (it exits).
     const std::string& stage() const noexcept { return *stage_; }
     /// What was tried, on whom, why it failed and for which worker.
     const char* what() const noexcept override;

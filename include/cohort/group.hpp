@@ -87,7 +87,8 @@ public:
         return await_join(operand("join"), detail::to_steady(timeout));
     }
 
-    /// join() with a completion token: void(std::exception_ptr, bool).
+    /// join() with a completion token: void(std::exception_ptr, bool). What join throws is the
+    /// exception_ptr; cancellation and thread safety as there.
     template <class Token>
     auto async_join(Token&& token) {
         return start<void(std::exception_ptr, bool)>(
@@ -95,7 +96,8 @@ public:
             start_end(std::nullopt));
     }
 
-    /// join(timeout) with a completion token: void(std::exception_ptr, bool).
+    /// join(timeout) with a completion token: void(std::exception_ptr, bool). The timeout begins
+    /// with the initiation; errors, cancellation and thread safety as there.
     template <class Rep, class Period, class Token>
     auto async_join(std::chrono::duration<Rep, Period> timeout, Token&& token) {
         return start<void(std::exception_ptr, bool)>(
@@ -104,11 +106,15 @@ public:
     }
 
     /// Waits until every worker has ended, and tells how as data: a worker's failure is not thrown.
-    /// @par Cancellation, thread safety  as join().
+    /// @return how each worker ended; of a group that was stopped too.
+    /// @throws std::system_error  operation_aborted: this call was cancelled.
+    /// @par Cancellation  as join().
+    /// @par Thread safety  safe; any number of waits at once.
     [[nodiscard]] asio::awaitable<report> wait() {
         return await_report(operand("wait"), ask::nothing);
     }
-    /// wait() with a completion token: void(std::exception_ptr, report).
+    /// wait() with a completion token: void(std::exception_ptr, report). Errors, cancellation and
+    /// thread safety as there.
     template <class Token>
     auto async_wait(Token&& token) {
         return start<void(std::exception_ptr, report)>(
@@ -118,11 +124,15 @@ public:
 
     /// Waits for the next worker that ends, in that order; empty when all ends have been told.
     /// Each end is told once: to one of the calls. first_failure is not set yet: see report.
-    /// @par Cancellation, thread safety  as join().
+    /// @return how that worker ended; empty: there is no further one.
+    /// @throws std::system_error  operation_aborted: this call was cancelled.
+    /// @par Cancellation  as join(); the ends go to the other calls.
+    /// @par Thread safety  safe; of several calls the one that has waited longest is told first.
     [[nodiscard]] asio::awaitable<std::optional<outcome>> next() {
         return await_next(operand("next"));
     }
-    /// next() with a completion token: void(std::exception_ptr, std::optional<outcome>).
+    /// next() with a completion token: void(std::exception_ptr, std::optional<outcome>). Errors,
+    /// cancellation and thread safety as there.
     template <class Token>
     auto async_next(Token&& token) {
         return start<void(std::exception_ptr, std::optional<outcome>)>(
@@ -133,12 +143,15 @@ public:
     /// The stop ladder, awaited: the stop signal and SIGCONT to every worker and its process group,
     /// SIGKILL after grace_period, at the latest kill_timeout later it is over. Does not throw for
     /// workers.
+    /// @return how each worker ended.
+    /// @throws std::system_error  operation_aborted: this call was cancelled.
     /// @par Cancellation  total: stops waiting; the ladder goes on. partial, terminal: as join().
     /// @par Thread safety  safe; a second stop keeps the first deadline.
     [[nodiscard]] asio::awaitable<report> stop() {
         return await_report(operand("stop"), ask::stop);
     }
-    /// stop() with a completion token: void(std::exception_ptr, report).
+    /// stop() with a completion token: void(std::exception_ptr, report). Errors, cancellation and
+    /// thread safety as there.
     template <class Token>
     auto async_stop(Token&& token) {
         return start<void(std::exception_ptr, report)>(operand("async_stop"),

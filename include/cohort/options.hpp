@@ -125,6 +125,10 @@ public:
     /// interrupted); of a command, and of a function that does not answer within half a second, the
     /// state, wait channel and name of what runs. The stop signal waits that long, but no longer
     /// than half of the grace period, of which this is a part. Default false.
+    ///
+    /// Where SIGRTMAX is the stop signal or the parent-death signal, the next one below that is
+    /// neither asks. A worker that has an action of its own for it is asked all the same: a handler
+    /// that its function has installed is called by the question, and answers nothing.
     /// @par Source  faulthandler.dump_traceback(all_threads=True) (Python), proc(5)
     options& stack_on_stop(bool on);
 

@@ -44,11 +44,15 @@ class resource_usage {
 public:
     std::chrono::microseconds user_time{};    ///< of processor, in its own code
     std::chrono::microseconds system_time{};  ///< of processor, in the kernel
-    long max_rss = 0;                         ///< largest resident set, in bytes
-    long minor_faults = 0;                    ///< page faults served without I/O
-    long major_faults = 0;                    ///< page faults that needed I/O
-    long voluntary_switches = 0;              ///< of context: it waited
-    long involuntary_switches = 0;            ///< of context: its time slice was over
+    /// Largest resident set, in bytes. The kernel counts on from the memory that the worker began
+    /// in: by start_method::spawn and of a command this is at least the most that this process had
+    /// resident until then (they share it until exec), by fork about what it had at that moment. A
+    /// worker of the fork server begins small.
+    long max_rss = 0;
+    long minor_faults = 0;          ///< page faults served without I/O
+    long major_faults = 0;          ///< page faults that needed I/O
+    long voluntary_switches = 0;    ///< of context: it waited
+    long involuntary_switches = 0;  ///< of context: its time slice was over
 
     /// The same in every count.
     friend bool operator==(const resource_usage&, const resource_usage&) = default;

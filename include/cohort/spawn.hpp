@@ -129,9 +129,13 @@ template <class Work>
     return detail::await_spawn(detail::create_group(std::move(plan)), std::move(call));
 }
 
-/// spawn and join to the end: the report of a group in which every worker ended with success.
+/// spawn and join to the end.
+/// @param work  as spawn
+/// @param how   as spawn
+/// @return the report of a group in which every worker ended with success
 /// @throws as spawn and group::join
 /// @par Cancellation  as spawn, then as group::join.
+/// @par Thread safety  safe.
 /// @par Source  torch.multiprocessing.spawn(join=True) (seeds)
 template <class Work>
 [[nodiscard]] asio::awaitable<report> run(Work work, options how = options()) {
@@ -165,7 +169,11 @@ requires(!std::is_base_of_v<asio::execution_context, Executor>) auto async_spawn
                                std::move(state), std::move(call), std::move(error));
 }
 
-/// spawn on the executor of an execution context, such as an io_context.
+/// spawn with a completion token, on the executor of an execution context such as an io_context.
+/// @param context  whose executor is the group's
+/// @param work     as spawn
+/// @param how      as spawn
+/// @param token    as above; errors, cancellation and thread safety too
 template <class Context, class Work, class Token>
 requires std::is_base_of_v<asio::execution_context, Context>
 auto async_spawn(Context& context, Work work, options how, Token&& token) {

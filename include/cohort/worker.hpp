@@ -42,6 +42,12 @@ COHORT_API pid_t parent() noexcept;
 /// installs a handler for it, unless the program has changed its action; from then on the worker
 /// has to end by itself, within the grace period. Callbacks on the token run on a thread of the
 /// library.
+///
+/// The first spawn inside the worker installs that handler as well. The stop signal then stops the
+/// worker's own groups, no step of their ladders longer than half of the worker's grace period, and
+/// ends the worker when they are gone; meanwhile no operation on them completes, and no other group
+/// can be started. In a worker that had asked for the token this fires first; its groups are
+/// stopped in the same way, and the worker has to end by itself.
 /// @throws std::system_error  the thread that waits for the signal could not be started.
 /// @par Thread safety  safe.
 COHORT_API std::stop_token stop_token();

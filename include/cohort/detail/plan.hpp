@@ -26,22 +26,26 @@ enum class start_method {
     /// library's:
     ///  - a lock that any other thread held at that moment stays locked in the worker for ever. The
     ///    C library's own (malloc, stdio) are seen to; those of other libraries may not be;
-    ///  - what other threads did they do no more: an io_context that ran elsewhere stands still;
+    ///  - what other threads did they do no more: an io_context that ran elsewhere stands still. So
+    ///    does Asio's system_context, on which futures (asio::use_future) complete: a worker that
+    ///    starts groups of its own awaits them otherwise, say on an io_context that it runs;
     ///  - thread_local variables are fresh, none has the value that the caller's thread gave it;
     ///  - descriptors are closed as for every worker, so files and sockets of the copied objects
     ///    are not there;
-    ///  - pthread_exit on its first thread ends it by SIGABRT, quick_exit runs the handlers of its
-    ///    parent.
+    ///  - pthread_exit on its first thread ends it by std::terminate and SIGABRT, quick_exit runs
+    ///    the handlers of its parent.
     /// A worker leaves without the exit hooks and static destructors of its parent; of what is
     /// written but not flushed, that to stdout, stderr and the standard streams goes out. It costs
     /// as much as the parent has memory. Where other threads run, forkserver is the safer choice.
     fork,
     /// A copy of a small server process with one thread: this program, executed once at the first
     /// use. Soon there, without the dangers of fork. User, groups and session are the application's
-    /// (after a change another server is started); umask, limits, capabilities, namespaces and the
-    /// like are those that the server was started with, and handlers of pthread_atfork do not run.
-    /// The server is a child of this process like any other: a wait for all children, until there
-    /// is none, does not end before it. See forkserver_preload.
+    /// (after a change another server is started); umask, limits, capabilities, namespaces, the
+    /// root directory (chroot) and the like are those that the server was started with, and
+    /// handlers of pthread_atfork do not run. As by fork, pthread_exit on a worker's first thread
+    /// ends it by std::terminate and SIGABRT. The server is a child of this process like any other:
+    /// a wait for all children, until there is none, does not end before it. See
+    /// forkserver_preload.
     forkserver,
 };
 
