@@ -9,8 +9,11 @@
 
 #include <algorithm>
 #include <climits>
+#include <cstddef>
+#include <cstdint>
 #include <string>
 
+#include <pthread.h>
 #include <unistd.h>
 #include <unwind.h>
 
@@ -66,6 +69,38 @@ void capture(raw_stack& into, const void* from) noexcept {
         return;
     w.begun = true;
     _Unwind_Backtrace(&step, &w);
+}
+
+namespace {
+
+/// Where this thread's own stack is; all of memory where that can't be told (no /proc).
+struct own_stack {
+    std::uintptr_t low = 0;
+    std::uintptr_t high = UINTPTR_MAX;
+
+    own_stack() noexcept {
+        pthread_attr_t attributes;
+        if (::pthread_getattr_np(::pthread_self(), &attributes) != 0)
+            return;
+        void* lowest = nullptr;
+        std::size_t size = 0;
+        if (::pthread_attr_getstack(&attributes, &lowest, &size) == 0) {
+            low = reinterpret_cast<std::uintptr_t>(lowest);
+            high = low + size;
+        }
+        ::pthread_attr_destroy(&attributes);
+    }
+};
+
+}  // namespace
+
+void capture_throw(raw_stack& into, const void* from) noexcept {
+    static thread_local const own_stack own;
+    const auto here = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
+    if (own.low <= here && here < own.high)
+        return capture(into, from);
+    into.clear();
+    into.add(reinterpret_cast<std::uintptr_t>(from) - 1);
 }
 
 std::vector<stack_frame> locate(const raw_stack& stack) {

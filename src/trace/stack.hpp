@@ -35,6 +35,10 @@ private:
 /// @par Source  _Unwind_Backtrace of the Itanium C++ ABI
 void capture(raw_stack& into, const void* from) noexcept;
 
+/// The same for a throw, which must not fault where it goes well: of another stack than the thread's
+/// own, a fiber's, the unwinder need not know the end, so only `from` is kept. Not for handlers.
+void capture_throw(raw_stack& into, const void* from) noexcept;
+
 /// The same of what a signal handler has interrupted.
 /// @param context  the third argument of the handler, a ucontext_t (sigaction(2))
 void capture_interrupted(raw_stack& into, const void* context) noexcept;

@@ -83,7 +83,7 @@ destructor note(void* exception, destructor destroy, const void* from) noexcept 
         return destroy;
     auto& entry = live[at];
     entry.noted.at = std::chrono::steady_clock::now();
-    capture(entry.noted.stack, from);
+    capture_throw(entry.noted.stack, from);
     entry.destroy = destroy;
     entry.thrower = ::pthread_self();
     entry.number = throw_count.fetch_add(1, std::memory_order_relaxed);

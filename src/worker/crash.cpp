@@ -3,15 +3,18 @@
 
 #include "trace/raw_json.hpp"
 #include "trace/stack.hpp"
+#include "worker/context.hpp"
 #include "worker/last_words.hpp"
 #include "worker/signals.hpp"
 #include "worker/stop_signal.hpp"
 
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 
 #include <csignal>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 namespace cohort::worker {
@@ -29,6 +32,8 @@ constinit report* current = nullptr;
 alignas(16) constinit std::array<std::byte, 64 * 1024> handler_stack{};
 
 constinit int ending_signal = 0;
+constinit trace::raw_json* unfinished = nullptr;
+constinit std::atomic<pid_t> walker = 0;  // the thread that captures its stack for it
 constinit std::chrono::steady_clock::time_point patience_ends{};
 
 /// The unwinder hangs, as it may in a broken process: what is written must do. The program may have
@@ -37,6 +42,8 @@ extern "C" void cohort_crash_took_too_long(int) {
     if (std::chrono::steady_clock::now() >= patience_ends)
         end_by(ending_signal);
 }
+
+pid_t this_thread() noexcept { return static_cast<pid_t>(::syscall(SYS_gettid)); }
 
 void set_patience(int signo) noexcept {
     ending_signal = signo;
@@ -51,6 +58,11 @@ void set_patience(int signo) noexcept {
     ::alarm(static_cast<unsigned>(patience.count()));
 }
 
+void tell_frames(trace::raw_json& json) noexcept {
+    json.frames(stack.calls()).text("}").flush();
+    current->crashed(json.length());
+}
+
 void tell(int signo, const siginfo_t& info, const void* context) noexcept {
     const int file = current->crash_file();
     if (file < 0)
@@ -63,12 +75,20 @@ void tell(int signo, const siginfo_t& info, const void* context) noexcept {
         .number(has_address ? reinterpret_cast<std::uintptr_t>(info.si_addr) : 0);
     json.text(",\"frames\":").flush();
     current->crashed(json.length());
+    unfinished = &json;
+    walker = this_thread();
     trace::capture_interrupted(stack, context);
-    json.frames(stack.calls()).text("}").flush();
-    current->crashed(json.length());
+    walker = 0;
+    tell_frames(json);
 }
 
 extern "C" void cohort_worker_crashed(int signo, siginfo_t* info, void* context) {
+    if (walker == this_thread()) {
+        // The stack is broken, and the unwinder has met that: what it has found so far must do.
+        walker = 0;
+        tell_frames(*unfinished);
+        end_by(ending_signal);
+    }
     if (crashing.is_this() && may_tell(*current)) {
         set_patience(signo);
         forgo_stop_signal();
@@ -100,12 +120,14 @@ void report_crashes(report& to) noexcept {
     give_stack();
     for (const int signo : signals) {
         struct sigaction action {};
+        if (signo == current_order()->stop_signal)
+            continue;  // it asks the worker to stop, or to fire its token
         if (::sigaction(signo, nullptr, &action) != 0 || (action.sa_flags & SA_SIGINFO) != 0 ||
             action.sa_handler != SIG_DFL)
             continue;
         action = {};
         action.sa_sigaction = &cohort_worker_crashed;
-        action.sa_flags = SA_SIGINFO | SA_ONSTACK;
+        action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;  // of a fault on the way, see there
         ::sigaddset(&action.sa_mask, SIGXFSZ);  // of a write beyond RLIMIT_FSIZE: an error will do
         ::sigaction(signo, &action, nullptr);
     }

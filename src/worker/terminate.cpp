@@ -40,7 +40,7 @@ error_record describe(const std::exception_ptr& exception, const void* from) noe
                         "virtual function was called, or the like";
         error.trace = error.type + ": " + error.message;
         trace::raw_stack stack;
-        trace::capture(stack, from);
+        trace::capture_throw(stack, from);
         error.frames = trace::locate(stack);
     } catch (...) {
         // No memory for all of it.

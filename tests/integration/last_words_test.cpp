@@ -128,6 +128,8 @@ cohort::outcome stopped_when_ready(auto work, cohort::options how) {
     return result.outcomes.at(0);
 }
 
+void end_when_asked(int) { wait_for_stop(); }
+
 }  // namespace
 
 TEST_CASE(
@@ -230,4 +232,11 @@ TEST_CASE("last words: a command in its parent's process group tells what it doe
     CHECK(worker.cause == cause::stopped);
     REQUIRE(worker.at_stop.size() == 1);
     CHECK(worker.at_stop[0].id == worker.pid);
+}
+
+TEST_CASE("last words: a stop signal of the kind that crashes send asks the worker to stop") {
+    const leak_guard guard;
+    const auto worker = stopped_when_ready(cohort::function<end_when_asked>(),
+                                           cohort::options(1).stop_signal(SIGABRT));
+    CHECK(worker.cause == cause::returned);
 }
