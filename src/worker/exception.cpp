@@ -8,7 +8,9 @@
 #include <cohort/detail/codec_error.hpp>
 #include <cohort/errors.hpp>
 
+#include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <exception>
 #include <future>
 #include <iterator>
@@ -112,10 +114,10 @@ void describe_one(error_record& error) {
         error.frames = trace::locate(noted->stack);
 }
 
-/// What is nested in the exception in hand; null: nothing.
-std::exception_ptr nested_in_current() {
+/// Null: nothing.
+std::exception_ptr nested_in(const std::exception_ptr& exception) noexcept {
     try {
-        throw;
+        std::rethrow_exception(exception);
     } catch (const std::nested_exception& e) {
         return e.nested_ptr();
     } catch (...) {
@@ -126,7 +128,7 @@ std::exception_ptr nested_in_current() {
 void describe_nested(error_record& error) {
     if (describe_own_group(error) || error.nested.size() >= most_nested)
         return;
-    const auto nested = nested_in_current();
+    const auto nested = nested_in(std::current_exception());
     if (!nested)
         return;
     try {
@@ -153,8 +155,14 @@ std::string name_of_current_exception() {
 }
 
 std::chrono::steady_clock::time_point time_of(const std::exception_ptr& exception) noexcept {
-    const auto* noted = trace::throw_of(exception);
-    return noted ? noted->at : std::chrono::steady_clock::now();
+    auto first = std::chrono::steady_clock::now();
+    auto cause = exception;
+    for (std::size_t i = 0; cause && i <= most_nested; ++i) {
+        if (const auto* noted = trace::throw_of(cause))
+            first = std::min(first, noted->at);
+        cause = nested_in(cause);
+    }
+    return first;
 }
 
 error_record describe_current_exception() noexcept {

@@ -72,6 +72,28 @@ void fail_by_unwinding(int index) {
         throw std::runtime_error("its victim");
 }
 
+/// The same, but what reaches the top is another exception, thrown when the other worker has ended.
+void wrap_what_unwound(int index) {
+    constexpr int read_end = 6;
+    constexpr int write_end = 7;
+    constexpr int end_of_other = 8;
+    constexpr int held_by_other = 9;
+    char byte = 0;
+    if (index == 0) {
+        ::close(held_by_other);
+        try {
+            const closes_at_end closes{write_end};
+            throw std::runtime_error("the true cause");
+        } catch (...) {
+            (void)!::read(end_of_other, &byte, 1);
+            std::throw_with_nested(std::runtime_error("what it led to"));
+        }
+    }
+    ::close(write_end);
+    if (::read(read_end, &byte, 1) == 0)
+        throw std::runtime_error("its victim");
+}
+
 /// Starts four workers, lets them fail in this order, and gives what join throws.
 template <class Error>
 asio::awaitable<Error> failure_in_order(cohort::start_method method, std::vector<int> order) {
@@ -187,6 +209,28 @@ TEST_CASE("order: who fails on account of what another one unwinds is not the fi
                 CHECK(error.outcomes()[0].cause == cause::raised);
             }(std::move(how), pipe));
         }
+}
+
+TEST_CASE("order: who wraps an exception failed when the first of them was thrown") {
+    have_server();
+    const leak_guard guard;
+    for (const auto method : methods) {
+        pipe_pair pipe, end_of_other;
+        auto how = cohort::options(2).start_method(method).notice_period(1min);
+        how.fd(pipe.reads(), 6).fd(pipe.writes(), 7);
+        how.fd(end_of_other.reads(), 8).fd(end_of_other.writes(), 9);
+        run_coroutine([](cohort::options how, pipe_pair& pipe,
+                         pipe_pair& end_of_other) -> asio::awaitable<void> {
+            auto group =
+                co_await cohort::spawn(cohort::function<wrap_what_unwound>(), std::move(how));
+            pipe.close_writes();
+            end_of_other.close_writes();
+            const auto error = co_await failure<cohort::process_raised_exception>(group);
+            CHECK(error.error_index() == 0);
+            CHECK(error.error().message == "what it led to");
+            CHECK(error.outcomes()[1].cause == cause::raised);
+        }(std::move(how), pipe, end_of_other));
+    }
 }
 
 TEST_CASE("order: each start method tells the stack from the worker's function on") {
