@@ -23,7 +23,8 @@ namespace cohort {
 COHORT_API std::string to_json(const process_exception& e);
 
 /// The failure that `to_json` has written: a process_exception, process_raised_exception,
-/// process_exited_exception or group_stopped, for std::rethrow_exception. Members that are missing,
+/// process_exited_exception or group_stopped, for std::rethrow_exception; of a worker function's
+/// exception std::rethrow_if_nested throws that, as it did before. Members that are missing,
 /// out of range or of another type have the default value, so that a text of another version can
 /// be read.
 /// @param json  from anywhere: it is bounded before it is parsed, and checked

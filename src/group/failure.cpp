@@ -1,18 +1,23 @@
 // SPDX-License-Identifier: BSL-1.0
+#include "record/exception_json.hpp"
 #include "worker/error_types.hpp"
 
 #include <cohort/detail/engine.hpp>
 #include <cohort/errors.hpp>
+#include <cohort/json.hpp>
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <exception>
 #include <memory>
 #include <string>
+#include <string_view>
 
 // The one place where the end of a group becomes an exception, made by the thread that throws it:
-// the engine's keeps none. The first lines are torch's, to the letter.
+// the engine's keeps none. The first lines are torch's, to the letter. What was written as JSON
+// becomes the same again.
 namespace cohort::detail {
 
 /// What std::rethrow_if_nested throws on: the worker's exception as its own type.
@@ -38,10 +43,13 @@ std::string with_crash(std::string text, const outcome& worker) {
 }
 
 std::exception_ptr with_cause(const process_raised_exception& raised) {
-    const auto& failed = raised.outcomes()[static_cast<std::size_t>(raised.error_index())];
     // What a command says of types is not what this program threw.
-    const auto cause =
-        outcome_access::is_command(failed) ? nullptr : worker::restored(raised.error());
+    const auto is_of_function = [&](const outcome& one) {
+        return one.index == raised.error_index() && !outcome_access::is_command(one);
+    };
+    const auto cause = std::ranges::any_of(raised.outcomes(), is_of_function)
+                           ? worker::restored(raised.error())
+                           : nullptr;
     if (!cause)
         return std::make_exception_ptr(raised);
     try {
@@ -86,3 +94,7 @@ std::exception_ptr failure_of(const start_failure& start) {
 }
 
 }  // namespace cohort::detail
+
+std::exception_ptr cohort::exception_from_json(std::string_view json) {
+    return record::exception_in(json, &detail::with_cause);
+}

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
+#include "record/exception_json.hpp"
+
 #include <cohort/json.hpp>
 
 #include "record/error_members.hpp"
@@ -78,7 +80,9 @@ int index_at(const json& object, const std::vector<outcome>& outcomes) {
                : index;
 }
 
-std::exception_ptr exception_in(const json& object) {
+using raised_maker = std::exception_ptr (*)(const process_raised_exception&);
+
+std::exception_ptr exception_in(const json& object, raised_maker raised) {
     const std::string name = text_at(object, "exception");
     const auto outcomes = outcomes_in(object);
     if (name == stopped_name)
@@ -96,11 +100,23 @@ std::exception_ptr exception_in(const json& object) {
     const auto error = object.find("error");
     if (error == object.end() || !error->is_object())
         refuse("a process_raised_exception without an error");
-    return std::make_exception_ptr(
+    return raised(
         process_raised_exception(what, index, pid, outcomes, error_in(*error, text_limit)));
 }
 
 }  // namespace
+
+std::exception_ptr exception_in(std::string_view text, raised_maker raised) {
+    if (text.size() > exception_limit)
+        refuse("it is longer than 16 MiB");
+    const json object = parsed(text);
+    if (object.is_discarded())
+        refuse("it is not JSON, or nested too deeply");
+    if (!object.is_object())
+        refuse("it is no JSON object");
+    return exception_in(object, raised);
+}
+
 }  // namespace record
 
 std::string to_json(const process_exception& e) {
@@ -116,17 +132,6 @@ std::string to_json(const process_exception& e) {
         }
     }
     throw std::length_error("to_json: the exception is longer than 16 MiB");
-}
-
-std::exception_ptr exception_from_json(std::string_view json) {
-    if (json.size() > record::exception_limit)
-        record::refuse("it is longer than 16 MiB");
-    const record::json object = record::parsed(json);
-    if (object.is_discarded())
-        record::refuse("it is not JSON, or nested too deeply");
-    if (!object.is_object())
-        record::refuse("it is no JSON object");
-    return record::exception_in(object);
 }
 
 }  // namespace cohort

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <ranges>
 #include <span>
@@ -71,10 +72,15 @@ std::span<const error_record> causes_to_tell(const error_record& error) {
     return all;
 }
 
-/// `text` and the closing line, of which the end, the message, is never cut.
-std::string closed_by(const std::string& text, std::string_view line) {
-    const std::string_view last = tail_of(line, text_limit);
+/// `text` and what it ends with, of which the end is never cut.
+std::string closed_by(const std::string& text, std::string_view words) {
+    const std::string_view last = tail_of(words, text_limit);
     return bounded(text, text_limit - last.size()).append(last);
+}
+
+/// The same of a closing line: the message of one that is long leaves a quarter to the calls.
+std::string closed_by_line(const std::string& text, std::string_view line) {
+    return closed_by(text, bounded(line, text_limit - std::min(text.size(), text_limit / 4)));
 }
 
 const char* reason_of(int signal, int code) noexcept {
@@ -146,7 +152,7 @@ std::string traceback_of(const error_record& error) {
     // Words that were made here already have the causes in front.
     if (has_own_words(error))
         return closed_by(error.trace.starts_with(causes) ? "" : causes, error.trace);
-    return closed_by(causes + introduction(error), closing_line(error));
+    return closed_by_line(causes + introduction(error), closing_line(error));
 }
 
 std::string traceback_of(const crash_record& crash) {
