@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <iterator>
 #include <optional>
@@ -117,6 +118,17 @@ std::vector<activity> processes_of_group(pid_t leader) {
     });
     std::ranges::stable_sort(processes, {}, [&](const auto& p) { return p.id != leader; });
     return processes;
+}
+
+bool catches(pid_t process, int signo) {
+    constexpr std::string_view name = "\nSigCgt:\t";
+    const auto text = text_of(fs::path("/proc") / std::to_string(process) / "status", 8192);
+    const auto at = text.find(name);
+    std::uint64_t caught = 0;
+    if (at == text.npos)
+        return true;
+    std::from_chars(text.data() + at + name.size(), text.data() + text.size(), caught, 16);
+    return (caught >> (signo - 1) & 1) != 0;
 }
 
 void add_frames(std::vector<activity>& known, std::vector<activity> told) {

@@ -13,6 +13,8 @@ namespace cohort::group_room {
 std::vector<activity> threads_of(pid_t process);
 /// A process and those in the process group that it leads, likewise. Reads all of /proc.
 std::vector<activity> processes_of_group(pid_t leader);
+/// Whether a process has a handler for the signal; true where that can't be told.
+bool catches(pid_t process, int signo);
 /// Gives the threads in `known` the frames that are in `told`; what only was told is added.
 void add_frames(std::vector<activity>& known, std::vector<activity> told);
 

@@ -100,16 +100,22 @@ void worker_process::send_stop_signal(int signo) {
                  std::min<std::chrono::nanoseconds>(patience, settings_->grace_period / 2);
     home_.loop().timer().at(ask_until_,
                             [self = shared_from_this(), signo] { self->stop_now(signo); });
-    auto seen = std::make_shared<std::vector<activity>>();
+    struct found {
+        std::vector<activity> activities;
+        bool answers = false;
+    };
+    auto seen = std::make_shared<found>();
     home_.looking().run(
-        [seen, pid = pid_, kind = kind_] {
-            *seen = kind == record_kind::control_file ? threads_of(pid) : processes_of_group(pid);
+        [seen, pid = pid_, kind = kind_, asking = asking_signal(*settings_)] {
+            const bool calls_function = kind == record_kind::control_file;
+            seen->activities = calls_function ? threads_of(pid) : processes_of_group(pid);
+            seen->answers = calls_function && catches(pid, asking);
         },
         [self = shared_from_this(), seen, signo] {
             if (self->exited_ || self->stop_sent_)
                 return;  // the number may have been given away; it is too late
-            self->at_stop_ = std::move(*seen);
-            self->ask_for_stacks(signo);
+            self->at_stop_ = std::move(seen->activities);
+            seen->answers ? self->ask_for_stacks(signo) : self->stop_now(signo);
         });
 }
 

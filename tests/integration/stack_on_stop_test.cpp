@@ -63,6 +63,15 @@ void use_highest_signal(int) {
     wait_here();
 }
 
+/// Its program does not know the question, though somebody still holds where the answer would go.
+void execute_beside_a_copy(int) {
+    if (::fork() == 0)
+        sleep_until_killed();
+    const auto script = "trap 'exit 3' TERM; printf x >&" + std::to_string(ready::number) +
+                        "; while :; do sleep 1000 & wait; done";
+    ::execlp("sh", "sh", "-c", script.c_str(), nullptr);
+}
+
 int return_at_once(int index) { return index; }
 
 cohort::options told(int count) { return cohort::options(count).stack_on_stop(true); }
@@ -227,6 +236,15 @@ TEST_CASE("stack_on_stop: a worker with a use of its own for the signal tells no
     CHECK(worker.status.signal() == SIGTERM);
     REQUIRE_FALSE(worker.at_stop.empty());
     CHECK(worker.at_stop[0].frames.empty());
+}
+
+TEST_CASE("stack_on_stop: a worker that has executed another program is stopped as ever") {
+    const leak_guard guard;
+    const auto report = stopped_when_ready(cohort::function<execute_beside_a_copy>(), 1, told(1));
+    const auto& worker = report.outcomes[0];
+    CHECK(worker.cause == cause::stopped);
+    CHECK(worker.status.exit_code() == 3);
+    CHECK_FALSE(worker.at_stop.empty());
 }
 
 TEST_CASE("stack_on_stop: a group that drops without a join is told nothing and leaves nothing") {
