@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "group/caller.hpp"
 #include "group/group_state.hpp"
+#include "sys/descriptors.hpp"
 #include "worker/context.hpp"
 #include "worker/mark.hpp"
 
 #include <cohort/detail/engine.hpp>
 #include <cohort/errors.hpp>
 
+#include <fmt/format.h>
+
 #include <atomic>
+#include <cerrno>
 #include <csignal>
+#include <cstdint>
 #include <functional>
 #include <stdexcept>
 #include <system_error>
@@ -64,6 +69,19 @@ void refuse_at_exit(const engine::host& home) {
                           "exit");
 }
 
+/// Before there is memory for each of them: a wrong number must not take all there is. A record and
+/// a pidfd each is the least; the start counts exactly.
+/// @throws spawn_error
+void refuse_more_than_can_be(int nprocs) {
+    constexpr int cheap = 10'000;
+    const auto limit = sys::descriptor_limit();
+    if (nprocs > cheap && 2 * static_cast<std::uint64_t>(nprocs) > limit)
+        throw spawn_error({EMFILE, std::system_category()},
+                          fmt::format("{} workers need {} descriptors, the limit is {}", nprocs,
+                                      2 * static_cast<std::uint64_t>(nprocs), limit),
+                          -1, "limit");
+}
+
 }  // namespace
 
 completion_sink::~completion_sink() = default;
@@ -73,6 +91,7 @@ operation_id next_operation_id() noexcept { return ++last_operation_id; }
 group_ref create_group(spawn_plan plan) {
     auto& home = host_for_spawn();
     refuse_at_exit(home);
+    refuse_more_than_can_be(plan.settings.nprocs);
     return std::make_shared<group_state>(home, std::move(plan),
                                          group_room::capture_caller(home.pid()));
 }

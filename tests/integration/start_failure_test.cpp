@@ -6,6 +6,7 @@
 #include <cohort/errors.hpp>
 
 #include <algorithm>
+#include <climits>
 #include <csignal>
 #include <filesystem>
 #include <memory>
@@ -68,6 +69,14 @@ private:
     rlimit before_{};
     std::size_t limit_ = 0;
 };
+
+template <class Work>
+void refuse_at_once(Work work) {
+    const auto error = thrown_by<cohort::spawn_error>(std::move(work), INT_MAX);
+    CHECK(error.code() == std::errc::too_many_files_open);
+    CHECK(error.stage() == "limit");
+    CHECK(std::string(error.what()).starts_with("2147483647 workers need 4294967294 descriptors"));
+}
 
 template <class Work>
 void refuse_for_descriptors(Work work, std::size_t needed) {
@@ -198,4 +207,11 @@ TEST_CASE("start failure: a static initialiser of a worker cannot start groups")
                                              "worker: call it first in main",
                                              i),
                                  0) == 0);
+}
+
+TEST_CASE(
+    "start failure: a number of workers that can't be is refused before there is memory for them") {
+    const leak_guard guard;
+    refuse_at_once(cohort::command("true"));
+    refuse_at_once(cohort::function<do_nothing>());
 }
