@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 // start_method::forkserver: the server itself. What its workers have in common with all others is
 // tested by the whole suite, run with COHORT_FORCE=forkserver.
+#include "forkserver_support.hpp"
 #include "held_process.hpp"
 #include "live_support.hpp"
 #include "procfs.hpp"
 #include "sanitizers.hpp"
 #include "start_support.hpp"
-#include "thieves.hpp"
 #include "worker_support.hpp"
 
 #include <asio/steady_timer.hpp>
@@ -60,62 +60,11 @@ std::vector<int> what_was_preloaded(int) { return preloaded; }
 std::vector<int> who(int index) {
     return {index, ::getppid(), cohort::this_worker::parent(), ::gettid() == ::getpid()};
 }
-void ready_and_wait(int) { wait_for_go(); }
 void end_by_exit(int) { std::exit(7); }
 void leave_by_hook(int) {
     std::atexit([] { (void)!::write(STDOUT_FILENO, "gone\n", 5); });
 }
 std::string text_of(int, const std::string& path) { return read_file(path); }
-
-cohort::options served(int count = 1) {
-    return cohort::options(count).start_method(cohort::start_method::forkserver);
-}
-
-/// The fork servers of this process that are there now, the newest last.
-std::vector<pid_t> servers() {
-    std::set<std::pair<unsigned long long, pid_t>> found;
-    for (const auto& [pid, process] : all_processes())
-        if (process.parent == ::getpid() && process.state != 'Z' && ::getpgid(pid) == pid &&
-            read_file("/proc/" + std::to_string(pid) + "/cmdline").find("--cohort-server=") !=
-                std::string::npos)
-            found.emplace(process.started, pid);
-    std::vector<pid_t> pids;
-    for (const auto& [started, pid] : found)
-        pids.push_back(pid);
-    return pids;
-}
-
-/// Returns when a child has ended, of which there is an event, and is reaped, of which there is none.
-void await_reap(pid_t pid) {
-    CHECK(ends_or_has_ended(pid));
-    const auto deadline = std::chrono::steady_clock::now() + generous_bound();
-    while (::kill(pid, 0) == 0 && std::chrono::steady_clock::now() < deadline)
-        std::this_thread::yield();
-    INFO(describe(all_processes()[pid]));
-    REQUIRE(::kill(pid, 0) != 0);
-}
-
-/// A server is there, and nothing of those before it: neither what its start opens nor what their
-/// end closes is a change by a case.
-pid_t server() {
-    CHECK(ended(cohort::function<what_was_preloaded>(), served()).success());
-    const auto all = servers();  // one that has been killed may be among them
-    REQUIRE_FALSE(all.empty());
-    const auto newest = all.back();
-    for (const auto& [pid, process] : all_processes())
-        if (process.parent == ::getpid() && pid != newest)
-            await_reap(pid);
-    REQUIRE(servers() == std::vector<pid_t>{newest});
-    // The descriptor goes after the process, in the same turn of the engine's: this takes another.
-    CHECK(ended(cohort::command("true")).success());
-    return newest;
-}
-
-/// Kills the server and returns when it is reaped.
-void kill_server(pid_t pid) {
-    ::kill(pid, SIGKILL);
-    await_reap(pid);
-}
 
 }  // namespace
 
@@ -250,94 +199,6 @@ TEST_CASE("forkserver: an environment of any size arrives") {
         how.env("BIG" + std::to_string(i), big);
     const auto report = ended(cohort::function<who>(), how);
     CHECK(report.success());
-}
-
-TEST_CASE(
-    "forkserver: when the server dies its workers live on, and the next start has a new one") {
-    const auto first = server();
-    run_coroutine([](pid_t old) -> asio::awaitable<void> {
-        ready up(co_await asio::this_coro::executor);
-        auto group = co_await cohort::spawn(cohort::function<ready_and_wait>(),
-                                            served(3).fd(up.child_end(), ready::number));
-        co_await up.wait(3);
-        kill_server(old);
-        CHECK(group.alive() == 3);
-        const auto later = co_await cohort::run(cohort::function<what_was_preloaded>(), served(2));
-        CHECK(later.outcomes.at(1).result<std::vector<int>>() == std::vector<int>{1, 2, 3});
-        group.signal(SIGUSR1);
-        CHECK((co_await group.wait()).success());
-    }(first));
-    CHECK(servers().size() == 1);
-    CHECK(server() != first);
-}
-
-void kill_the_server_in_starts(int rounds) {
-    for (int round = 0; round < rounds; ++round) {
-        const auto old = server();
-        asio::io_context io;
-        completed<cohort::group> started;
-        cohort::async_spawn(io, cohort::function<who>(), served(40), started.into());
-        ::kill(old, SIGKILL);
-        run_out(io);
-        auto group = started.take();
-        completed<cohort::report> report;
-        group.async_wait(report.into());
-        run_out(io);
-        const auto told = report.take();
-        CHECK(told.success());
-        CHECK(told.outcomes.size() == 40);
-    }
-}
-
-TEST_CASE("forkserver: a group survives the death of the server in the middle of its start") {
-    const int rounds = under_asan || under_tsan ? 5 : 20;  // each may start three servers
-    kill_the_server_in_starts(rounds);
-    for (void (*const handler)(int) : {SIG_IGN, SIG_DFL}) {
-        CAPTURE(handler == SIG_IGN);
-        const sigchld_action thief(handler, SA_NOCLDWAIT);
-        kill_the_server_in_starts(rounds);
-    }
-    {
-        const hostile_waiter thief;
-        kill_the_server_in_starts(rounds);
-    }
-    leak_guard guard;
-    CHECK(processes_left(guard).empty());
-    CHECK(servers().size() == 1);
-}
-
-TEST_CASE("forkserver: a start that is given up leaves none of the workers asked for ahead") {
-    server();
-    const leak_guard guard;
-    for (int round = 0; round < 10; ++round) {
-        asio::io_context io;
-        asio::cancellation_signal cancel;
-        completed<cohort::group> started;
-        cohort::async_spawn(io, cohort::function<ready_and_wait>(), served(40),
-                            started.into(cancel));
-        cancel.emit(asio::cancellation_type::terminal);
-        run_out(io);
-        CHECK(started.calls() == 1);
-    }
-}
-
-TEST_CASE("forkserver: a start that waits for a stopped server can be given up") {
-    const auto stopped = server();
-    ::kill(stopped, SIGSTOP);
-    asio::io_context io;
-    asio::cancellation_signal cancel;
-    completed<cohort::group> started;
-    cohort::async_spawn(io, cohort::function<who>(),
-                        served(3).kill_timeout(std::chrono::milliseconds(50)),
-                        started.into(cancel));
-    // Nothing tells that the start waits: most likely it does by then.
-    asio::steady_timer timer(io, std::chrono::milliseconds(200));
-    timer.async_wait([&](asio::error_code) { cancel.emit(asio::cancellation_type::terminal); });
-    run_out(io);
-    CHECK(started.calls() == 1);
-    CHECK_FALSE(started.well());
-    ::kill(stopped, SIGCONT);  // if it did not
-    server();
 }
 
 TEST_CASE("forkserver: a program that does not call worker_main is told so, and its server not") {

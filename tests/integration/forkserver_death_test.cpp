@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: BSL-1.0
+// A fork server that dies or hangs, and starts that are given up.
+#include "forkserver_support.hpp"
+#include "live_support.hpp"
+#include "sanitizers.hpp"
+#include "thieves.hpp"
+#include "worker_support.hpp"
+
+#include <asio/steady_timer.hpp>
+
+#include <chrono>
+#include <csignal>
+
+using namespace cohort_test;
+
+namespace {
+
+void ready_and_wait(int) { wait_for_go(); }
+
+void kill_the_server_in_starts(int rounds) {
+    for (int round = 0; round < rounds; ++round) {
+        const auto old = server();
+        asio::io_context io;
+        completed<cohort::group> started;
+        cohort::async_spawn(io, cohort::function<do_nothing>(), served(40), started.into());
+        ::kill(old, SIGKILL);
+        run_out(io);
+        auto group = started.take();
+        completed<cohort::report> report;
+        group.async_wait(report.into());
+        run_out(io);
+        const auto told = report.take();
+        CHECK(told.success());
+        CHECK(told.outcomes.size() == 40);
+    }
+}
+
+}  // namespace
+
+TEST_CASE(
+    "forkserver: when the server dies its workers live on, and the next start has a new one") {
+    const auto first = server();
+    run_coroutine([](pid_t old) -> asio::awaitable<void> {
+        ready up(co_await asio::this_coro::executor);
+        auto group = co_await cohort::spawn(cohort::function<ready_and_wait>(),
+                                            served(3).fd(up.child_end(), ready::number));
+        co_await up.wait(3);
+        kill_server(old);
+        CHECK(group.alive() == 3);
+        const auto later = co_await cohort::run(cohort::function<do_nothing>(), served(2));
+        CHECK(later.success());
+        group.signal(SIGUSR1);
+        CHECK((co_await group.wait()).success());
+    }(first));
+    CHECK(servers().size() == 1);
+    CHECK(server() != first);
+}
+
+TEST_CASE("forkserver: a group survives the death of the server in the middle of its start") {
+    const int rounds = under_asan || under_tsan ? 5 : 20;  // each may start three servers
+    kill_the_server_in_starts(rounds);
+    for (void (*const handler)(int) : {SIG_IGN, SIG_DFL}) {
+        CAPTURE(handler == SIG_IGN);
+        const sigchld_action thief(handler, SA_NOCLDWAIT);
+        kill_the_server_in_starts(rounds);
+    }
+    {
+        const hostile_waiter thief;
+        kill_the_server_in_starts(rounds);
+    }
+    leak_guard guard;
+    CHECK(processes_left(guard).empty());
+    CHECK(servers().size() == 1);
+}
+
+TEST_CASE("forkserver: a start that is given up leaves none of the workers asked for ahead") {
+    server();
+    const leak_guard guard;
+    for (int round = 0; round < 10; ++round) {
+        asio::io_context io;
+        asio::cancellation_signal cancel;
+        completed<cohort::group> started;
+        cohort::async_spawn(io, cohort::function<ready_and_wait>(), served(40),
+                            started.into(cancel));
+        cancel.emit(asio::cancellation_type::terminal);
+        run_out(io);
+        CHECK(started.calls() == 1);
+    }
+}
+
+TEST_CASE("forkserver: a start that waits for a stopped server can be given up") {
+    const auto stopped = server();
+    ::kill(stopped, SIGSTOP);
+    asio::io_context io;
+    asio::cancellation_signal cancel;
+    completed<cohort::group> started;
+    cohort::async_spawn(io, cohort::function<do_nothing>(),
+                        served(3).kill_timeout(std::chrono::milliseconds(50)),
+                        started.into(cancel));
+    // Nothing tells that the start waits: most likely it does by then.
+    asio::steady_timer timer(io, std::chrono::milliseconds(200));
+    timer.async_wait([&](asio::error_code) { cancel.emit(asio::cancellation_type::terminal); });
+    run_out(io);
+    CHECK(started.calls() == 1);
+    CHECK_FALSE(started.well());
+    ::kill(stopped, SIGCONT);  // if it did not
+    server();
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include "held_process.hpp"
+#include "procfs.hpp"
+#include "scratch.hpp"
+#include "start_support.hpp"
+
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <set>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <csignal>
+#include <sys/types.h>
+#include <unistd.h>
+
+// The fork server of this process, as the tests look for it.
+namespace cohort_test {
+
+inline cohort::options served(int count = 1) {
+    return cohort::options(count).start_method(cohort::start_method::forkserver);
+}
+
+/// The fork servers of this process that are there now, the newest last.
+inline std::vector<pid_t> servers() {
+    std::set<std::pair<unsigned long long, pid_t>> found;
+    for (const auto& [pid, process] : all_processes())
+        if (process.parent == ::getpid() && process.state != 'Z' && ::getpgid(pid) == pid &&
+            read_file("/proc/" + std::to_string(pid) + "/cmdline").find("--cohort-server=") !=
+                std::string::npos)
+            found.emplace(process.started, pid);
+    std::vector<pid_t> pids;
+    for (const auto& [started, pid] : found)
+        pids.push_back(pid);
+    return pids;
+}
+
+/// Returns when a child has ended, of which there is an event, and is reaped, of which there is none.
+inline void await_reap(pid_t pid) {
+    CHECK(ends_or_has_ended(pid));
+    const auto deadline = std::chrono::steady_clock::now() + generous_bound();
+    while (::kill(pid, 0) == 0 && std::chrono::steady_clock::now() < deadline)
+        std::this_thread::yield();
+    INFO(describe(all_processes()[pid]));
+    REQUIRE(::kill(pid, 0) != 0);
+}
+
+/// A server is there, and nothing of those before it: neither what its start opens nor what their
+/// end closes is a change by a case.
+inline pid_t server() {
+    CHECK(ended(cohort::function<do_nothing>(), served()).success());
+    const auto all = servers();  // one that has been killed may be among them
+    REQUIRE_FALSE(all.empty());
+    const auto newest = all.back();
+    for (const auto& [pid, process] : all_processes())
+        if (process.parent == ::getpid() && pid != newest)
+            await_reap(pid);
+    REQUIRE(servers() == std::vector<pid_t>{newest});
+    // The descriptor goes after the process, in the same turn of the engine's: this takes another.
+    CHECK(ended(cohort::command("true")).success());
+    return newest;
+}
+
+/// Kills the server and returns when it is reaped.
+inline void kill_server(pid_t pid) {
+    ::kill(pid, SIGKILL);
+    await_reap(pid);
+}
+
+}  // namespace cohort_test
