@@ -62,7 +62,7 @@ inline pid_t server() {
             await_reap(pid);
     REQUIRE(servers() == std::vector<pid_t>{newest});
     // The descriptor goes after the process, in the same turn of the engine's: this takes another.
-    CHECK(ended(cohort::command("true")).success());
+    (void)ended(cohort::command("true"));  // whose status may be stolen
     return newest;
 }
 
