@@ -147,7 +147,7 @@ TEST_CASE("fork: a worker leaves by its own exit hooks, never by those of its pa
 
 TEST_CASE("fork: the allocator works in a worker, whatever other threads did at its birth") {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    return skip("GCC 12's sanitizers leave their own allocator locked in a copy");
+    return skip(allocator_is_locked);
 #endif
     const leak_guard guard;
     const allocating_threads busy;

@@ -50,6 +50,8 @@ TEST_CASE("host fork: the copy spawns afresh, and so does a copy of it") {
 TEST_CASE("host fork: the copy of a host that is just making its first group can start one") {
     if (under_tsan)
         return skip(no_threads_in_copies);
+    if (under_asan)
+        return skip(allocator_is_locked);
     const leak_guard guard;
     CHECK(host_of("first") == "exit code 0");
 }

@@ -19,6 +19,8 @@ inline constexpr bool under_asan = true;
 inline constexpr bool under_asan = false;
 #endif
 inline constexpr auto asan_needs_it = "AddressSanitizer needs it itself";
+inline constexpr auto allocator_is_locked =
+    "GCC 12's sanitizers leave their own allocator locked in a copy";
 inline constexpr auto no_threads_in_copies =
     "TSan supports no new threads after a fork of a program with threads";
 
