@@ -10,8 +10,10 @@
 
 #include <chrono>
 #include <csignal>
+#include <thread>
 
 using namespace cohort_test;
+using namespace std::chrono_literals;
 
 namespace {
 
@@ -23,8 +25,13 @@ void kill_the_server_in_starts(int rounds) {
         asio::io_context io;
         completed<cohort::group> started;
         cohort::async_spawn(io, cohort::function<do_nothing>(), served(40), started.into());
-        ::kill(old, SIGKILL);
+        std::thread killer([old, moment = std::chrono::steady_clock::now() + round * 200us] {
+            while (std::chrono::steady_clock::now() < moment)  // any moment of the start
+                std::this_thread::yield();
+            ::kill(old, SIGKILL);
+        });
         run_out(io);
+        killer.join();
         auto group = started.take();
         completed<cohort::report> report;
         group.async_wait(report.into());
