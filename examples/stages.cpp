@@ -84,7 +84,7 @@ asio::awaitable<void> orchestrate() {
     try {
         // Side by side: the failure of one cancels the other, whose workers have then been stopped.
         co_await (run_beside(training, failure) && run_beside(serving, failure));
-    } catch (const std::exception&) {  // of two, && tells the left one's, be it the cancellation
+    } catch (const std::exception&) {  // && throws the left one's, even a cancellation
         report(failure);
     }
 }
