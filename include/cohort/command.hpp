@@ -13,7 +13,7 @@
 
 namespace cohort {
 
-namespace detail {
+namespace detail::inline v0_1 {
 struct command_access;
 }
 
@@ -65,7 +65,7 @@ private:
     detail::program program_;
 };
 
-namespace detail {
+namespace detail::inline v0_1 {
 
 struct command_access {
     static const detail::program& program(const command& c) noexcept { return c.program_; }

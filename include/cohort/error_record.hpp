@@ -14,7 +14,7 @@
 
 namespace cohort {
 
-namespace detail {
+namespace detail::inline v0_1 {
 struct error_record_access;
 }
 
@@ -90,7 +90,7 @@ public:
     friend bool operator==(const activity&, const activity&) = default;
 };
 
-namespace detail {
+namespace detail::inline v0_1 {
 struct error_record_access {
     static std::string& value(error_record& e) noexcept { return e.value_; }
     static const std::string& value(const error_record& e) noexcept { return e.value_; }

@@ -10,7 +10,7 @@
 
 namespace cohort {
 
-namespace detail {
+namespace detail::inline v0_1 {
 
 /// Its place in the list of functions of this program, called without anything.
 template <auto Fn>

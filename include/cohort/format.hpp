@@ -12,7 +12,7 @@
 #include <string>
 
 // Results print with fmt: fmt::print("{}\n", report). Each takes the format of a string: "{:>20}".
-namespace cohort::detail {
+namespace cohort::detail::inline v0_1 {
 
 /// Formats what cohort::to_string knows.
 template <class T>

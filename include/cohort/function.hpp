@@ -18,7 +18,7 @@
 #include <vector>
 
 namespace cohort {
-namespace detail {
+namespace detail::inline v0_1 {
 
 /// Makes the call and encodes what it gives.
 template <class Result, class Call>

@@ -30,7 +30,13 @@ namespace cohort {
 /// anybody joins.
 ///
 /// A default-constructed or moved-from group is *empty*: every call but valid(), assignment and
-/// destruction throws std::logic_error (asynchronous ones through their completion).
+/// destruction throws std::logic_error (asynchronous ones through their completion, which comes on
+/// asio::system_executor, a thread of Asio's own, if the handler has no executor). A group of no
+/// workers (nprocs 0) is not empty: it has ended with success, and completes on its own executor.
+///
+/// An executor must queue what is posted to it: completions are posted by the library's one thread.
+/// A post() that blocks there holds up the deadlines of all groups; one that calls the handler
+/// there ends the program by std::terminate.
 /// @par Thread safety  distinct calls are safe from any thread; moving and destroying are not.
 /// @par Source  torch.multiprocessing.ProcessContext (seeds), formerly SpawnContext.
 class group {

@@ -8,13 +8,14 @@
 
 #include <chrono>
 #include <concepts>
+#include <cstdint>
 #include <set>
 #include <string>
 #include <utility>
 
 namespace cohort {
 
-namespace detail {
+namespace detail::inline v0_1 {
 struct options_access;
 }
 
@@ -119,8 +120,8 @@ public:
     /// @par Source  faulthandler.enable (torch's record); differs: told to the parent
     options& crash_record(bool on);
 
-    /// Whether workers are asked where they are before the stop signal, be it because of a stop, a
-    /// deadline or the failure of another: `outcome::at_stop`. Of a worker function the stacks of
+    /// Whether workers are asked where they are before the stop signal, after a stop, a deadline or
+    /// the failure of another worker: `outcome::at_stop`. Of a worker function the stacks of
     /// its threads, which a handler of the signal SIGRTMAX captures (so system calls are
     /// interrupted); of a command, and of a function that does not answer within half a second, the
     /// state, wait channel and name of what runs. The stop signal waits that long, but no longer
@@ -132,6 +133,26 @@ public:
     /// @par Source  faulthandler.dump_traceback(all_threads=True) (Python), proc(5)
     options& stack_on_stop(bool on);
 
+    /// The largest result that a worker function may return, in bytes as it is encoded (CBOR).
+    /// Default 1 GiB. A worker whose result is larger fails: its exception, a
+    /// process_raised_exception, is a result_error that names both numbers. The parent reads no more
+    /// than this from a worker, whatever that has written.
+    /// @throws std::invalid_argument  negative
+    template <std::integral Bytes>
+    options& result_limit(Bytes bytes) {
+        if (std::cmp_less(bytes, 0))
+            detail::refuse_negative("result_limit");
+        return set_result_limit(static_cast<std::uint64_t>(bytes));
+    }
+
+    /// Whether a command finds a file for its error in COHORT_ERROR_FILE and
+    /// TORCHELASTIC_ERROR_FILE. Default true. The file costs one more descriptor in the command, at
+    /// 60 or above, which its own children inherit unless they close it; false leaves out the
+    /// descriptor and both variables, and a variable of that name in the caller's environment is
+    /// not passed on. Functions are not concerned.
+    /// @par Source  error files of torch elastic
+    options& error_file(bool on);
+
     /// The same in every setting. @par Thread safety  as an int.
     friend bool operator==(const options&, const options&) = default;
 
@@ -140,12 +161,13 @@ private:
     friend class where_it_runs<options>;
 
     options& set_success_codes(std::set<int> codes);
+    options& set_result_limit(std::uint64_t bytes);
     detail::placement& placed() noexcept { return settings_.where; }
 
     detail::group_settings settings_;
 };
 
-namespace detail {
+namespace detail::inline v0_1 {
 /// How the library reads what the setters wrote.
 struct options_access {
     static const group_settings& settings(const options& o) noexcept { return o.settings_; }

@@ -58,14 +58,15 @@ public:
     friend bool operator==(const resource_usage&, const resource_usage&) = default;
 };
 
-/// Thrown by outcome::result<T>() when there is no result, or none of that type.
+/// Thrown by outcome::result<T>() when there is no result, or none of that type; and in a worker
+/// function, in place of a result that is larger than options::result_limit.
 class COHORT_API result_error : public std::runtime_error {
 public:
     using std::runtime_error::runtime_error;
     ~result_error() override;
 };
 
-namespace detail {
+namespace detail::inline v0_1 {
 /// What a function worker returned: the name of the C++ type and its CBOR. Empty type: void.
 struct result_bytes {
     std::string type;
@@ -94,14 +95,15 @@ public:
     bool success() const noexcept { return success_; }
     /// One more line about the failure, such as "after returning", "SIGKILL, not sent by this
     /// group" or "killed by the kernel's out-of-memory killer: limit 64.0 MiB, peak 63.9 MiB";
-    /// of a worker that returned, why its result could not be read; empty when there is none.
+    /// also why its result, or what else it left, is not here; empty when there is none.
     const std::string& note() const noexcept { return note_; }
 
     /// True when the function of this worker returned a value (not void).
     bool has_result() const noexcept;
     /// The value that the worker's function returned.
-    /// @throws result_error  no result (it did not return, returned void, or was a command), or it
-    /// is not a `T`. The message says which.
+    /// @throws result_error  no result (it did not return, returned void, was a command, or left
+    /// one that is larger than options::result_limit or not written whole), or it is not a `T`. The
+    /// message says which; a type that is not a common one is quoted as the worker told it.
     template <class T>
     T result() const;
 
@@ -126,7 +128,7 @@ public:
     bool success() const noexcept;
 };
 
-namespace detail {
+namespace detail::inline v0_1 {
 struct outcome_access {
     static bool& success(outcome& o) noexcept { return o.success_; }
     static bool& is_command(outcome& o) noexcept { return o.is_command_; }

@@ -20,7 +20,7 @@
 
 namespace cohort {
 
-namespace detail {
+namespace detail::inline v0_1 {
 
 class group_access {
 public:

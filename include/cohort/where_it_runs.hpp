@@ -15,10 +15,14 @@ namespace cohort {
 template <class Derived>
 class where_it_runs {
 public:
-    /// Sets a variable of the worker's environment, over the caller's own.
+    /// Sets a variable of the worker's environment, over the caller's own. LOCAL_RANK and
+    /// LOCAL_WORLD_SIZE, which the library sets to the worker's index and the size of its group,
+    /// can be set to something else.
     /// @param name   neither empty nor with a '=' or NUL in it
     /// @param value  text, a path, or anything that fmt can format
-    /// @throws std::invalid_argument  a name or value that no environment can hold
+    /// @throws std::invalid_argument  a name or value that no environment can hold; COHORT_INDEX,
+    ///         COHORT_SIZE, COHORT_ERROR_FILE or TORCHELASTIC_ERROR_FILE, which only the library
+    ///         sets
     template <class Value>
     Derived& env(std::string name, const Value& value) {
         where().set_variable(std::move(name), detail::argument_text(value));

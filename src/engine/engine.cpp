@@ -4,13 +4,25 @@
 #include "engine/thread.hpp"
 #include "sys/tiers.hpp"
 
+#include <algorithm>
+#include <cerrno>
 #include <exception>
 #include <future>
+#include <string_view>
 #include <utility>
+
+#include <poll.h>
+#include <unistd.h>
 
 namespace cohort::engine {
 
 namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::chrono::milliseconds longest_back_off = 100ms;
+
+thread_local constinit bool on_engine_thread = false;
 
 /// The best reactor that can be had now: a ring that the probe could make may still be denied for
 /// lack of memory.
@@ -24,7 +36,22 @@ std::unique_ptr<reactor::reactor> make_reactor() {
     return reactor::make_epoll();
 }
 
+bool is_readable(int fd) noexcept {
+    pollfd polled{fd, POLLIN, 0};
+    return ::poll(&polled, 1, 0) > 0;
+}
+
+int read_now(int fd, std::span<std::byte> buffer, std::uint64_t offset) noexcept {
+    ssize_t got = 0;
+    do
+        got = ::pread(fd, buffer.data(), buffer.size(), static_cast<off_t>(offset));
+    while (got < 0 && errno == EINTR);
+    return got < 0 ? -errno : static_cast<int>(got);
+}
+
 }  // namespace
+
+bool engine::is_this_thread() noexcept { return on_engine_thread; }
 
 void engine::start() {
     // The reactor is made by the thread that uses it: a ring belongs to its submitter.
@@ -33,8 +60,11 @@ void engine::start() {
     std::exception_ptr failure;  // this thread's alone once it was tried
     start_thread([this, &tried, &failure] {
         thread_ = std::this_thread::get_id();
+        on_engine_thread = true;
         try {
-            reactor_ = make_reactor().release();
+            auto made = make_reactor();
+            had_epoll_ = made->name() == std::string_view("epoll");
+            reactor_ = made.release();
         } catch (...) {
             failure = std::current_exception();
         }
@@ -69,8 +99,8 @@ void engine::wake() {
     reactor_.load()->wake();
 }
 
-void engine::watch(int pidfd, std::function<void(int)> then) {
-    submit({pidfd, false, {}, 0, std::move(then)});
+void engine::watch(int fd, task then) {
+    submit({fd, false, {}, 0, [then = std::move(then)](int) { then(); }});
 }
 
 void engine::read(int fd, std::span<std::byte> buffer, std::uint64_t offset,
@@ -134,21 +164,53 @@ void engine::wait(std::vector<reactor::event>& events) {
     }
 }
 
-/// The host has taken the ring away, by a filter that came later: go on with epoll, and ask
-/// everything anew.
+/// The host has taken the reactor away, by a filter that came later: goes on with epoll after a ring,
+/// and without either after epoll. The old one is leaked: the kernel may still hold it, and other
+/// threads may be in its wake().
 void engine::replace_reactor() {
     std::lock_guard turn(turn_);
-    // The old one is leaked: the kernel may still hold it, and other threads may be in its wake().
-    reactor_ = reactor::make_epoll().release();
+    if (!had_epoll_)
+        return try_epoll();
+    reactor_ = last_resort_.get();
+    ask_anew();
+}
+
+/// Takes epoll, or the last resort for as long as no descriptor can be had.
+void engine::try_epoll() {
+    try {
+        reactor_ = reactor::make_epoll().release();
+        had_epoll_ = true;
+    } catch (const std::system_error&) {
+        reactor_ = last_resort_.get();
+        timers_.at(std::chrono::steady_clock::now() + longest_back_off, [this] { try_epoll(); });
+    }
+    ask_anew();
+}
+
+void engine::ask_anew() {
     for (const auto& [id, r] : pending_)
         if (const auto error = hand_over(id, r))
             post([this, id = id, result = -error.value()] { finish(id, result); });
 }
 
+/// A request that the reactor refuses (epoll has a limit on watches, a kernel may lack memory) is
+/// answered without it: a read at once, and a watch by looking now and then.
 void engine::finish(reactor::ticket id, int result) {
     auto found = pending_.extract(id);
-    if (!found.empty())
-        found.mapped().then(result);
+    if (found.empty())
+        return;
+    auto& r = found.mapped();
+    if (result < 0 && r.is_read)
+        result = read_now(r.fd, r.buffer, r.offset);
+    else if (result < 0 && !is_readable(r.fd))
+        return ask_later(std::move(r));
+    r.then(result);
+}
+
+void engine::ask_later(request r) {
+    const auto at = now_ + r.back_off;
+    r.back_off = std::min(2 * r.back_off, longest_back_off);
+    timers_.at(at, [this, r = std::move(r)] { submit(r); });
 }
 
 }  // namespace cohort::engine

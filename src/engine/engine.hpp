@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <span>
 #include <system_error>
@@ -38,13 +39,16 @@ public:
 
     /// When the events that are being handled were seen: the time at which an exit "was seen".
     time_point now() const noexcept { return now_; }
-    /// Calls `then` once: with 0 when the process of `pidfd` has ended and may be reapable, with
-    /// -errno when it could not be watched now. `pidfd` must stay open until then.
-    void watch(int pidfd, std::function<void(int)> then);
+    /// Calls `then` once, when `fd` is readable: the process of a pidfd has ended then, and may be
+    /// reapable. `fd` must stay open until then.
+    void watch(int fd, task then);
     /// Calls `then` with the bytes read or -errno; the buffer must live until then.
     void read(int fd, std::span<std::byte> buffer, std::uint64_t offset,
               std::function<void(int)> then);
     timers& timer() noexcept { return timers_; }
+
+    /// Whether the calling thread is an engine's.
+    static bool is_this_thread() noexcept;
 
     /// Held by the engine whenever it does anything but wait. A fork of the host takes it, so that
     /// the copy never inherits a lock, or a half-made change, of the engine's.
@@ -58,12 +62,16 @@ private:
         std::span<std::byte> buffer;
         std::uint64_t offset;
         std::function<void(int)> then;
+        std::chrono::milliseconds back_off{1};
     };
 
     void loop();
     void run_inbox();
     void wait(std::vector<reactor::event>& events);
     void replace_reactor();
+    void try_epoll();
+    void ask_anew();
+    void ask_later(request r);
     void submit(request r);
     std::error_code hand_over(reactor::ticket id, const request& r);
     void finish(reactor::ticket id, int result);
@@ -73,6 +81,8 @@ private:
     std::vector<task> inbox_;
     bool woken_ = false;  // since it last looked into the inbox
     std::atomic<reactor::reactor*> reactor_ = nullptr;
+    const std::unique_ptr<reactor::reactor> last_resort_ = reactor::make_sleeper();
+    bool had_epoll_ = false;
     std::thread::id thread_;
     timers timers_;
     time_point now_;

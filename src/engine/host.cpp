@@ -24,12 +24,10 @@ std::atomic<host*> current{nullptr};
 
 /// A start that takes longer than this while others wait gets a fresh starter beside it.
 constexpr auto patience = 1s;
-/// What stop_all_and_wait allows beyond the ladders' own ends.
-constexpr auto margin = 5s;
 constexpr auto retry_delay = 10ms;
 
-// fork() waits for the end of the engine's turn: the copy finds no lock taken and no change half
-// made.
+// fork() waits for the end of the engine's turn, and of the bounded work beside it: the copy finds
+// no lock taken and no change half made.
 thread_local host* forking = nullptr;
 void before_fork() {
     host* const own = host::own();
@@ -37,11 +35,13 @@ void before_fork() {
         return;  // registered twice: see below
     forking = own;
     if (own)
-        own->loop().turn().lock();
+        for (auto* turn : own->turns())
+            turn->lock();
 }
 void after_fork_in_parent() {
-    if (forking)
-        std::exchange(forking, nullptr)->loop().turn().unlock();
+    if (host* const own = std::exchange(forking, nullptr))
+        for (auto* turn : own->turns())
+            turn->unlock();
 }
 
 }  // namespace
@@ -148,22 +148,19 @@ bool host::deliver(const detail::receiver& to, detail::completion result) {
 }
 
 void host::stop_all_and_wait(std::chrono::steady_clock::duration limit) {
-    auto longest = std::make_shared<std::promise<std::chrono::steady_clock::duration>>();
+    // Two steps of a ladder, the second of a second at least.
+    const auto longest = limit < 12h ? 2 * limit + 1s : 24h;
+    const auto until = std::chrono::steady_clock::now() +
+                       std::min<std::chrono::steady_clock::duration>(spans_.longest(), longest);
     auto ended = std::make_shared<std::promise<void>>();
-    engine_.post([this, limit, longest, ended] {
+    engine_.post([this, limit, ended] {
         const auto groups = groups_;  // one that ends at once leaves the set
         for (auto* group : groups)
             group->stop_within(limit);
-        std::chrono::steady_clock::duration bound{0};
-        for (const auto* group : groups_)
-            bound = std::max(bound, group->longest_stop());
         when_empty_.push_back([ended] { ended->set_value(); });
         tell_when_empty();
-        longest->set_value(bound);
     });
-    const auto bound = longest->get_future().get();
-    ended->get_future().wait_for(std::min<std::chrono::steady_clock::duration>(bound, 24h) +
-                                 margin);
+    ended->get_future().wait_until(until);
 }
 
 void host::at_exit() noexcept {

@@ -5,6 +5,7 @@
 #include "engine/engine.hpp"
 #include "engine/reaper.hpp"
 #include "engine/starters.hpp"
+#include "engine/stop_spans.hpp"
 #include "start/fork_server.hpp"
 #include "start/guardian.hpp"
 #include "start/leaves.hpp"
@@ -13,6 +14,7 @@
 
 #include <cohort/detail/engine.hpp>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <mutex>
@@ -30,8 +32,6 @@ public:
     virtual ~live_group() = default;
     /// Begins the stop ladder, with no step longer than `limit`.
     virtual void stop_within(std::chrono::steady_clock::duration limit) = 0;
-    /// The longest that its ladder can take, saturating.
-    virtual std::chrono::steady_clock::duration longest_stop() const = 0;
 };
 
 /// All that the library has in one process: the engine, the starters, the live groups. Made at the
@@ -60,9 +60,19 @@ public:
     start::fork_server& forks() noexcept { return fork_server_; }
     start::leaves& leaves() noexcept { return leaves_; }
     start::guardian& guard() noexcept { return guardian_; }
+    /// Reads what workers wrote: bounded work, which never waits for a disk.
+    aside& parsing() noexcept { return parsing_; }
     aside& naming() noexcept { return naming_; }
+    stop_spans& spans() noexcept { return spans_; }    // of the groups that live
     trace::names& names() noexcept { return names_; }  // for naming() alone
     aside& looking() noexcept { return looking_; }     // at /proc
+    aside& cgroups() noexcept { return cgroups_; }     // where the kernel may take milliseconds
+
+    /// What a fork of the process waits for. Not for naming(), which may wait for a disk, nor for
+    /// looking(), which may wait for a process.
+    std::array<std::mutex*, 3> turns() noexcept {
+        return {&engine_.turn(), &parsing_.turn(), &cgroups_.turn()};
+    }
 
     /// Hands a start to the starter threads, and watches that none hangs them. Wakes the engine
     /// only if the start has to wait: its report will.
@@ -78,8 +88,9 @@ public:
     /// operation is gone
     bool deliver(const detail::receiver& to, detail::completion result);
 
-    /// Stops every group, no step of a ladder longer than `limit`, and waits until all have ended:
-    /// the one place where the library blocks its caller. For any thread but the engine's.
+    /// Stops every group, no step of a ladder longer than `limit`, and waits until all have ended,
+    /// but no longer than the longest of their ladders, whatever holds the engine's thread up: the
+    /// one place where the library blocks its caller.
     void stop_all_and_wait(std::chrono::steady_clock::duration limit);
 
 private:
@@ -103,10 +114,13 @@ private:
     start::fork_server fork_server_;
     start::leaves leaves_;
     start::guardian guardian_;
+    aside parsing_{engine_};
     aside naming_{engine_};
     trace::names names_;
     aside looking_{engine_};
+    aside cgroups_{engine_, aside::thread::stays};
     std::atomic<bool> watching_starters_ = false;
+    stop_spans spans_;
     std::set<live_group*> groups_;
     std::vector<task> when_empty_;
 };

@@ -5,6 +5,7 @@
 #include "sys/tiers.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <utility>
 
 namespace cohort::engine {
@@ -18,6 +19,7 @@ struct reaper::vigil {
     int pidfd;
     task seen;
     std::function<void(const reaped&)> then;
+    sys::reap_result why = sys::reap_result::not_yet;  // it is looked at again
     std::chrono::milliseconds back_off = first_back_off;
 };
 
@@ -26,44 +28,45 @@ void reaper::watch(int pidfd, task seen, std::function<void(const reaped&)> then
     v->pidfd = pidfd;
     v->seen = std::move(seen);
     v->then = std::move(then);
-    keep(v);
-}
-
-void reaper::keep(const std::shared_ptr<vigil>& v) {
-    engine_.watch(v->pidfd, [this, v](int error) {
-        if (error)  // no memory for it, say: nobody who was started is ever forgotten
-            return later(v, &reaper::keep);
+    engine_.watch(pidfd, [this, v] {
         if (v->seen)
             v->seen();
         look(v);
     });
 }
 
-void reaper::later(const std::shared_ptr<vigil>& v,
-                   void (reaper::*again)(const std::shared_ptr<vigil>&)) {
-    engine_.timer().at(engine_.now() + v->back_off, [this, v, again] { (this->*again)(v); });
+void reaper::look_later(const std::shared_ptr<vigil>& v, sys::reap_result why) {
+    if (std::exchange(v->why, why) != why)
+        v->back_off = first_back_off;
+    engine_.timer().at(engine_.now() + v->back_off, [this, v] { look(v); });
     v->back_off = std::min(2 * v->back_off, longest_back_off);
 }
 
 void reaper::look(const std::shared_ptr<vigil>& v) {
     reaped end;
-    switch (sys::reap(v->pidfd, end.status, end.usage)) {
+    const auto found = sys::reap(v->pidfd, end.status, end.usage);
+    const bool is_patient = v->why != found || v->back_off < longest_back_off;
+    switch (found) {
     case sys::reap_result::reaped:
         break;
     case sys::reap_result::not_yet:
         // Readable was only a hint: a tracer (or LeakSanitizer) holds the zombie. The pidfd stays
         // readable, so watching it again would spin: 632,279 empty waits in 340 ms were seen.
-        return later(v, &reaper::look);
+        return look_later(v, found);
     case sys::reap_result::lost:
-    case sys::reap_result::error:
         if (!sys::current_tiers().pidfd_info.best)
             break;
         if (const auto status = sys::stolen_status(v->pidfd))
             end.status = *status;
-        else if (v->back_off < longest_back_off)
+        else if (is_patient)
             // ECHILD comes a little before the thief has released the child, and only that notes
             // the status: 1 of 3,200 was missed.
-            return later(v, &reaper::look);
+            return look_later(v, found);
+        break;
+    case sys::reap_result::error:
+        end.error = errno;
+        if (is_patient)
+            return look_later(v, found);  // a filter of system calls may let the next one through
         break;
     }
     v->then(end);
@@ -78,11 +81,15 @@ void reaper::adopt(sys::unique_fd pidfd, task then) {
     });
 }
 
-void reaper::adopt_group(sys::unique_fd pidfd, pid_t leader) {
+void reaper::adopt_group(sys::unique_fd pidfd, pid_t leader, task then) {
     auto owned = std::make_shared<sys::unique_fd>(std::move(pidfd));
     watch(
         owned->get(), [owned, leader] { sweep(owned->get(), leader); },
-        [owned](const reaped&) { owned->reset(); });
+        [owned, then = std::move(then)](const reaped&) {
+            owned->reset();
+            if (then)
+                then();
+        });
 }
 
 void sweep(int pidfd, pid_t leader) noexcept {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "engine/engine.hpp"
+#include "sys/pidfd.hpp"
 #include "sys/unique_fd.hpp"
 
 #include <cohort/exit_status.hpp>
@@ -19,6 +20,7 @@ namespace cohort::engine {
 struct reaped {
     exit_status status;  // unknown: somebody else took it, and the kernel can't tell it again
     rusage usage{};
+    int error = 0;  // errno of the wait: nobody took the status, but it can't be had
 };
 
 /// SIGKILL to what is left of the process group of a leader that is dead and not reaped.
@@ -39,14 +41,12 @@ public:
     /// Reaps, some day, a process that nobody else waits for any more.
     void adopt(sys::unique_fd pidfd, task then = {});
     /// The same of the leader of a process group, which ends with it.
-    void adopt_group(sys::unique_fd pidfd, pid_t leader);
+    void adopt_group(sys::unique_fd pidfd, pid_t leader, task then = {});
 
 private:
     struct vigil;
-    void keep(const std::shared_ptr<vigil>& v);
     void look(const std::shared_ptr<vigil>& v);
-    void later(const std::shared_ptr<vigil>& v,
-               void (reaper::*again)(const std::shared_ptr<vigil>&));
+    void look_later(const std::shared_ptr<vigil>& v, sys::reap_result why);
 
     engine& engine_;
 };

@@ -20,7 +20,7 @@
 #include <utility>
 
 // The border: checks who calls, and hands over to the engine's thread.
-namespace cohort::detail {
+namespace cohort::detail::inline v0_1 {
 
 namespace {
 
@@ -45,6 +45,12 @@ template <class Ask>
 void post_if_own(const group_ref& group, Ask ask) {
     if (group && group->home().is_own())
         group->home().loop().post([group, ask = std::move(ask)] { ask(*group); });
+}
+
+/// Leaves a noexcept function: the program ends with this text.
+[[noreturn]] void refuse_inline_handler() {
+    throw std::logic_error("cohort: an executor has called a handler inside post() (execute() with "
+                           "blocking.never), where it must queue it");
 }
 
 engine::host& host_for_spawn() {
@@ -87,6 +93,11 @@ void refuse_more_than_can_be(int nprocs) {
 completion_sink::~completion_sink() = default;
 
 operation_id next_operation_id() noexcept { return ++last_operation_id; }
+
+void check_handler_thread() noexcept {
+    if (engine::engine::is_this_thread())
+        refuse_inline_handler();
+}
 
 group_ref create_group(spawn_plan plan) {
     auto& home = host_for_spawn();
@@ -138,4 +149,4 @@ int group_alive(const group_state& group) noexcept { return group.board().alive(
 std::vector<pid_t> group_pids(const group_state& group) { return group.board().pids(); }
 std::vector<outcome> group_outcomes(const group_state& group) { return group.board().outcomes(); }
 
-}  // namespace cohort::detail
+}  // namespace cohort::detail::inline v0_1

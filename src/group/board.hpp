@@ -7,7 +7,6 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <utility>
 #include <vector>
 
@@ -27,11 +26,14 @@ public:
     }
     /// Of those that have ended, by index.
     std::vector<outcome> outcomes() const {
-        std::lock_guard lock(mutex_);
-        if (end_)
-            return end_->report.outcomes;
+        std::unique_lock lock(mutex_);
+        const auto end = end_;
+        const auto noted = outcomes_;
+        lock.unlock();  // copies of what workers said may take long, and the engine comes here too
+        if (end)
+            return end->report.outcomes;
         std::vector<outcome> ended;
-        for (const auto& o : outcomes_)
+        for (const auto& o : noted)
             if (o)
                 ended.push_back(*o);
         return ended;
@@ -42,9 +44,9 @@ public:
         pids_[static_cast<std::size_t>(index)] = pid;
         ++alive_;
     }
-    void note_end(const outcome& o) {
+    void note_end(std::shared_ptr<const outcome> o) {
         std::lock_guard lock(mutex_);
-        outcomes_[static_cast<std::size_t>(o.index)] = o;
+        outcomes_[static_cast<std::size_t>(o->index)] = std::move(o);
         --alive_;
     }
     /// The outcomes of the group's end stand in for those noted before.
@@ -62,7 +64,7 @@ private:
     mutable std::mutex mutex_;
     std::atomic<int> alive_ = 0;
     std::vector<pid_t> pids_;
-    std::vector<std::optional<outcome>> outcomes_;
+    std::vector<std::shared_ptr<const outcome>> outcomes_;
     std::shared_ptr<const detail::group_end> end_;
 };
 

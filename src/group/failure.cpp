@@ -18,7 +18,7 @@
 // The one place where the end of a group becomes an exception, made by the thread that throws it:
 // the engine's keeps none. The first lines are torch's, to the letter. What was written as JSON
 // becomes the same again.
-namespace cohort::detail {
+namespace cohort::detail::inline v0_1 {
 
 /// What std::rethrow_if_nested throws on: the worker's exception as its own type.
 class raised_with_cause final : public process_raised_exception, public std::nested_exception {
@@ -93,7 +93,7 @@ std::exception_ptr failure_of(const start_failure& start) {
     return std::make_exception_ptr(spawn_error(start.code, start.text, start.index, start.stage));
 }
 
-}  // namespace cohort::detail
+}  // namespace cohort::detail::inline v0_1
 
 std::exception_ptr cohort::exception_from_json(std::string_view json) {
     return record::exception_in(json, &detail::with_cause);

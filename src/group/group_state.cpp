@@ -11,13 +11,15 @@
 #include <system_error>
 #include <utility>
 
-namespace cohort::detail {
+namespace cohort::detail::inline v0_1 {
 
 namespace {
 
 using namespace std::chrono_literals;
 
 constexpr auto longest_naming = 10s;
+/// exit() waits so long for SIGKILL to act, also where kill_timeout is zero.
+constexpr auto shortest_kill_wait = 1s;
 
 lifecycle::rules rules_of(const group_settings& s) {
     lifecycle::rules r;
@@ -26,6 +28,12 @@ lifecycle::rules rules_of(const group_settings& s) {
     r.kill_timeout = s.kill_timeout;
     r.policy = s.policy;
     return r;
+}
+
+/// How long exit() waits for a group at most.
+lifecycle::duration longest_stop(const group_settings& s) {
+    const auto kill = std::max<lifecycle::duration>(s.kill_timeout, shortest_kill_wait);
+    return saturating_add(time_point() + s.grace_period, kill).time_since_epoch();
 }
 
 /// What the life of a group needs of its settings: not the descriptors, which only its start holds.
@@ -42,13 +50,14 @@ group_state::group_state(engine::host& home, spawn_plan plan, group_room::caller
                                   : group_room::record_kind::error_file),
       board_(settings_->nprocs),
       launcher_(group_room::launcher(std::move(plan), std::move(from),
-                                     {home.forks(), home.leaves(), home.guard()})),
+                                     {home.forks(), home.leaves(), home.guard(), home.cgroups()})),
       machine_(rules_of(*settings_)), verdicts_(static_cast<std::size_t>(settings_->nprocs)),
       end_waiters_(home), next_waiters_(home) {}
 
 // --- what is asked of it ---
 
 void group_state::start(receiver to) {
+    stop_span_ = home_.spans().add(longest_stop(*settings_));
     auto begins = [self = shared_from_this(), to = std::move(to)] { self->begin(to); };
     if (settings_->nprocs == 0) {
         launcher_.reset();
@@ -117,12 +126,6 @@ void group_state::stop_within(std::chrono::steady_clock::duration limit) {
     happen(event::stop_asked);
 }
 
-std::chrono::steady_clock::duration group_state::longest_stop() const {
-    const auto kill =
-        saturating_add(time_point() + settings_->grace_period, settings_->kill_timeout);
-    return kill.time_since_epoch();
-}
-
 void group_state::signal(int signo) {
     for (auto& [index, worker] : workers_)
         worker->signal(signo);
@@ -130,58 +133,69 @@ void group_state::signal(int signo) {
 
 // --- the workers ---
 
-void group_state::worker_ended(group_room::worker_end end) {
+/// The lifecycle does not wait for names; those who ask for outcomes do, and get them in the order
+/// of the ends.
+void group_state::worker_ended(const std::shared_ptr<unpublished_end>& place,
+                               group_room::worker_end end) {
     workers_.erase(end.outcome.index);
     const auto what = end.verdict.success ? event::worker_ended_well : event::worker_failed;
-    if (unpublished_.empty() && !group_room::needs_names(end.outcome))
-        publish(std::move(end));
-    else
-        publish_when_named(std::move(end));
+    place->verdict = std::move(end.verdict);
+    place->worker = std::make_shared<const outcome>(std::move(end.outcome));
+    place->is_ready = !group_room::needs_words(*place->worker);
+    if (!place->is_ready)
+        find_words(place);
+    publish_all();
     happen(what);
+    finish();  // the group may have ended by giving up others, but not this one
 }
 
-/// The lifecycle does not wait for names; those who ask for outcomes do, and get them in order.
-void group_state::publish_when_named(group_room::worker_end end) {
-    auto unnamed = std::make_shared<unpublished_end>();
-    auto named = std::make_shared<outcome>(end.outcome);
-    unnamed->end = std::move(end);
-    unpublished_.push_back(unnamed);
-    // A file with debug information may be on a disk that does not answer.
+/// On another thread: the texts are of any length that the worker likes, and a file with debug
+/// information may be on a disk that does not answer.
+void group_state::find_words(const std::shared_ptr<unpublished_end>& place) {
+    const auto write = [self = shared_from_this(), place](engine::aside& where,
+                                                          trace::names* names) {
+        auto found = std::make_shared<std::shared_ptr<const outcome>>(place->worker);
+        where.run([found, names] { *found = group_room::in_words(*found, names); },
+                  [self, place, found] { self->give_words(*place, std::move(*found)); });
+    };
     const auto now = std::chrono::steady_clock::now();
-    const auto limit = home_.naming().is_late(now) ? now : now + longest_naming;
-    unnamed->limit = home_.loop().timer().at(limit, [self = shared_from_this(), unnamed] {
-        unnamed->limit.reset();
-        self->publish_named();
-    });
-    home_.naming().run([named, &names = home_.names()] { group_room::name_frames(*named, names); },
-                       [self = shared_from_this(), unnamed, named] {
-                           if (!unnamed->limit)
-                               return;  // it is published already
-                           self->home_.loop().timer().cancel(
-                               *std::exchange(unnamed->limit, std::nullopt));
-                           unnamed->end.outcome = std::move(*named);
-                           self->publish_named();
-                       });
+    if (home_.naming().is_late(now))
+        return write(home_.parsing(), nullptr);
+    place->limit =
+        home_.loop().timer().at(now + longest_naming, [write, place, &aside = home_.parsing()] {
+            place->limit.reset();
+            write(aside, nullptr);
+        });
+    write(home_.naming(), &home_.names());
 }
 
-void group_state::publish_named() {
-    for (auto& queue = unpublished_; !queue.empty() && !queue.front()->limit; queue.pop_front())
-        publish(std::move(queue.front()->end));
+void group_state::give_words(unpublished_end& place, std::shared_ptr<const outcome> worker) {
+    if (std::exchange(place.is_ready, true))
+        return;
+    if (place.limit)
+        home_.loop().timer().cancel(*std::exchange(place.limit, std::nullopt));
+    place.worker = std::move(worker);
+    publish_all();
     finish();
 }
 
-void group_state::publish(group_room::worker_end end) {
-    group_room::write_traces(end.outcome);
-    verdicts_[static_cast<std::size_t>(end.outcome.index)] = std::move(end.verdict);
-    board_.note_end(end.outcome);
-    ended_.push_back(std::move(end.outcome));
+void group_state::publish_all() {
+    for (auto& queue = unpublished_; !queue.empty() && queue.front()->is_ready; queue.pop_front())
+        publish(*queue.front());
+}
+
+void group_state::publish(unpublished_end& place) {
+    const auto& worker = place.worker;
+    verdicts_[static_cast<std::size_t>(worker->index)] = std::move(place.verdict);
+    board_.note_end(worker);
+    ended_.push_back(worker);
     tell_next();
 }
 
 void group_state::tell_next() {
-    while (told_ < ended_.size()) {
+    while (told_ < ended_.size() && next_waiters_.has_one()) {
         completion one;
-        one.next = ended_[told_];
+        one.next = *ended_[told_];
         if (!next_waiters_.complete_first(one))
             return;
         ++told_;
@@ -235,8 +249,17 @@ void group_state::arm_deadline() {
 
 void group_state::give_up() {
     gave_up_ = true;
-    for (auto& [index, worker] : std::exchange(workers_, {}))
-        publish(worker->abandon());
+    for (auto& [index, worker] : std::exchange(workers_, {})) {
+        if (worker->has_ended())
+            continue;  // it has its place
+        auto end = worker->abandon();
+        auto place = std::make_shared<unpublished_end>();
+        place->worker = std::make_shared<const outcome>(std::move(end.outcome));
+        place->verdict = std::move(end.verdict);
+        place->is_ready = true;
+        unpublished_.push_back(std::move(place));
+    }
+    publish_all();
     abandon_start();
 }
 
@@ -245,11 +268,12 @@ bool group_state::leaf_has_ended() {
         // What could not be killed until now is not waited for anew.
         const auto now = std::chrono::steady_clock::now();
         const auto until = gave_up_ ? now : saturating_add(now, settings_->kill_timeout);
-        ending_leaf_ = !group_room::end_leaf(home_.loop(), std::exchange(leaf_, nullptr), until,
-                                             [self = shared_from_this()] {
-                                                 self->ending_leaf_ = false;
-                                                 self->finish();
-                                             });
+        ending_leaf_ = true;
+        group_room::end_leaf(home_.loop(), home_.cgroups(), std::exchange(leaf_, nullptr), until,
+                             [self = shared_from_this()] {
+                                 self->ending_leaf_ = false;
+                                 self->finish();
+                             });
     }
     return !ending_leaf_;
 }
@@ -260,8 +284,9 @@ void group_state::finish() {
         return;
     auto end = std::make_shared<group_end>();
     end->stopped = machine_.stop_was_asked();
-    end->report.outcomes = ended_;
     auto& outcomes = end->report.outcomes;
+    for (const auto& worker : ended_)
+        outcomes.push_back(*worker);
     std::ranges::sort(outcomes, {}, &outcome::index);
     if (!outcomes.empty()) {
         const auto last = std::ranges::max(outcomes, {}, &outcome::ended).ended;
@@ -288,8 +313,9 @@ void group_state::finish() {
     end_waiters_.complete_all(done);
     next_waiters_.complete_all(completion());
     home_.remove(*this);
+    stop_span_.reset();
     start_.reset();  // it knows this group; what still hangs in it keeps both
     self_.reset();   // last: this may be the last reference but the callers'
 }
 
-}  // namespace cohort::detail
+}  // namespace cohort::detail::inline v0_1

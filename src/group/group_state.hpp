@@ -17,7 +17,7 @@
 #include <optional>
 #include <vector>
 
-namespace cohort::detail {
+namespace cohort::detail::inline v0_1 {
 
 /// One group: performs what its lifecycle says. What happens in it comes in as events, on the
 /// engine's thread; the lifecycle answers with actions. Keeps itself alive from its start to the
@@ -42,7 +42,6 @@ public:
     void signal(int signo);
 
     void stop_within(std::chrono::steady_clock::duration limit) override;
-    std::chrono::steady_clock::duration longest_stop() const override;
 
 private:
     using event = lifecycle::event;
@@ -51,12 +50,16 @@ private:
     void begin(receiver to);
     void start_reported(group_room::start_report report, group_room::group_start::progress p);
     void start_is_over(std::optional<group_room::start_failure> failure);
-    void reap_failed_start(sys::unique_fd pidfd);
+    void reap_failed_start(group_room::unwanted_child child);
+    void end_unwanted(group_room::unwanted_child child);
+    void adopt(group_room::unwanted_child child, engine::task then = {});
     void add_worker(group_room::start_report report);
-    void worker_ended(group_room::worker_end end);
-    void publish_when_named(group_room::worker_end end);
-    void publish_named();
-    void publish(group_room::worker_end end);
+    struct unpublished_end;
+    void worker_ended(const std::shared_ptr<unpublished_end>& place, group_room::worker_end end);
+    void find_words(const std::shared_ptr<unpublished_end>& place);
+    void give_words(unpublished_end& place, std::shared_ptr<const outcome> worker);
+    void publish_all();
+    void publish(unpublished_end& place);
     void tell_next();
 
     /// Hands an event to the lifecycle and performs its actions, and those of the events that these
@@ -80,6 +83,7 @@ private:
     std::optional<group_room::launcher> launcher_;  // until it begins
     std::shared_ptr<group_room::group_start> start_;
     std::shared_ptr<group_state> self_;  // while it lives
+    engine::stop_spans::entry stop_span_;
 
     lifecycle::machine machine_;
     std::deque<event> events_;
@@ -98,17 +102,20 @@ private:
     bool gave_up_ = false;
 
     std::map<int, std::shared_ptr<group_room::worker_process>> workers_;  // the live ones
-    /// What has happened, but its frames are being named, until the limit at most.
+    /// An end that has been seen: what the worker left is being read, then put into words, until
+    /// the limit at most.
     struct unpublished_end {
-        group_room::worker_end end;
-        std::optional<engine::timer_id> limit;  // empty: it can be told
+        std::shared_ptr<const outcome> worker;  // null: it is being read
+        lifecycle::verdict verdict;
+        std::optional<engine::timer_id> limit;
+        bool is_ready = false;
     };
     std::deque<std::shared_ptr<unpublished_end>> unpublished_;  // in the order of the ends
     std::vector<lifecycle::verdict> verdicts_;                  // by index
-    std::vector<outcome> ended_;                                // in the order of the ends
+    std::vector<std::shared_ptr<const outcome>> ended_;         // in the order of the ends
     std::size_t told_ = 0;                                      // how many of them next() has told
     group_room::waiters end_waiters_;
     group_room::waiters next_waiters_;
 };
 
-}  // namespace cohort::detail
+}  // namespace cohort::detail::inline v0_1

@@ -12,7 +12,7 @@
 #include <system_error>
 #include <utility>
 
-namespace cohort::detail {
+namespace cohort::detail::inline v0_1 {
 
 namespace {
 
@@ -31,17 +31,16 @@ void group_state::start_reported(group_room::start_report report,
         reap_failed_start(std::move(unwanted));
     if (abandoned_) {
         if (report.leaf)
-            group_room::end_leaf(home_.loop(), std::move(report.leaf), home_.loop().now(), {});
-        if (report.pidfd) {
-            (void)sys::send_signal(report.pidfd.get(), SIGKILL);
-            home_.children().adopt(std::move(report.pidfd));
-        }
+            group_room::end_leaf(home_.loop(), home_.cgroups(), std::move(report.leaf),
+                                 home_.loop().now(), {});
+        if (report.pidfd)
+            end_unwanted({std::move(report.pidfd), report.pid});
         return;
     }
     leaf_ = std::move(report.leaf);
     const bool killed_by_us = held_ && report.pidfd && !start::has_executed(report.pidfd.get());
     if (report.failure || killed_by_us) {
-        reap_failed_start(std::move(report.pidfd));
+        reap_failed_start({std::move(report.pidfd), report.pid});
         // Once held, a start that comes to nothing is no error.
         return start_is_over(held_ ? std::nullopt : std::move(report.failure));
     }
@@ -51,10 +50,23 @@ void group_state::start_reported(group_room::start_report report,
         start_is_over(std::nullopt);
 }
 
-/// A child that was killed, or had failed: the end of the group waits for it, but no longer than for
-/// any other.
-void group_state::reap_failed_start(sys::unique_fd pidfd) {
-    if (!pidfd)
+/// Kills a worker of a start that was given up. Nobody waits for its end.
+void group_state::end_unwanted(group_room::unwanted_child child) {
+    (void)sys::send_signal(child.pidfd.get(), SIGKILL);
+    adopt(std::move(child));
+}
+
+/// Reaps it when it has ended. The rest of its process group, if it leads one, ends then.
+void group_state::adopt(group_room::unwanted_child child, engine::task then) {
+    if (settings_->process_group == process_group::inherit || child.pid == 0)
+        return home_.children().adopt(std::move(child.pidfd), std::move(then));
+    home_.children().adopt_group(std::move(child.pidfd), child.pid, std::move(then));
+}
+
+/// A child that was killed, or had failed. The end of the group waits for it, but no longer than
+/// for any other.
+void group_state::reap_failed_start(group_room::unwanted_child child) {
+    if (!child.pidfd)
         return;
     ++unreaped_starts_;
     const auto until = saturating_add(std::chrono::steady_clock::now(), settings_->kill_timeout);
@@ -69,7 +81,7 @@ void group_state::reap_failed_start(sys::unique_fd pidfd) {
         --self->unreaped_starts_;
         self->finish();
     });
-    home_.children().adopt(std::move(pidfd), [self = shared_from_this(), limit] {
+    adopt(std::move(child), [self = shared_from_this(), limit] {
         if (!*limit)
             return;
         self->home_.loop().timer().cancel(*std::exchange(*limit, std::nullopt));
@@ -102,9 +114,11 @@ void group_state::add_worker(group_room::start_report report) {
                                           report.started, std::move(report.own_leaf)},
         settings_, kind_);
     workers_.emplace(index, worker);
-    worker->await_end([self = shared_from_this()](group_room::worker_end end) {
-        self->worker_ended(std::move(end));
-    });
+    auto place = std::make_shared<unpublished_end>();
+    worker->await_end([self = shared_from_this(), place] { self->unpublished_.push_back(place); },
+                      [self = shared_from_this(), place](group_room::worker_end end) {
+                          self->worker_ended(place, std::move(end));
+                      });
     happen(event::worker_started);
 }
 
@@ -141,4 +155,4 @@ void group_state::complete_start(completion result) {
         home_.deliver(*std::exchange(start_operation_, std::nullopt), std::move(result));
 }
 
-}  // namespace cohort::detail
+}  // namespace cohort::detail::inline v0_1

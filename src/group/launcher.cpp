@@ -30,8 +30,6 @@ namespace {
 // it.
 constexpr int record_base = 60;
 
-constexpr std::string_view error_file_variables[] = {"COHORT_ERROR_FILE",
-                                                     "TORCHELASTIC_ERROR_FILE"};
 /// The lowest number from `from` on that no descriptor of the worker's has.
 int free_number(const detail::placement& where, int from) {
     while (where.descriptors.contains(from))
@@ -43,13 +41,6 @@ int free_number(const detail::placement& where, int from) {
 
 start_failure launcher::failure(int error, std::string text, int index, start::stage at) {
     return {{error, std::system_category()}, std::move(text), index, start::to_string(at)};
-}
-
-std::span<const std::string_view> launcher::own_variables() noexcept {
-    static constexpr std::string_view names[] = {"COHORT_INDEX",      "COHORT_SIZE",
-                                                 "LOCAL_RANK",        "LOCAL_WORLD_SIZE",
-                                                 "COHORT_ERROR_FILE", "TORCHELASTIC_ERROR_FILE"};
-    return names;
 }
 
 launcher::launcher(detail::spawn_plan plan, caller from, helpers with)
@@ -119,6 +110,12 @@ std::optional<start_failure> launcher::check_limit() const {
 
 std::optional<start_failure> launcher::make_leaf() {
     auto made = with_.leaves.make(plan_.settings);
+    // Without the thread that is to end it, it ends now.
+    if (made.owned && !with_.cgroups.start()) {
+        made.owned.reset();
+        if (!plan_.settings.cgroup_directory.empty())
+            made.error = std::make_error_code(std::errc::resource_unavailable_try_again);
+    }
     leaf_ = std::move(made.owned);
     if (leaf_ && !start::tell_guardian(guard_of_leaf_, leaf_->directory()))
         with_.guardian.tell_late(guard_of_leaf_, leaf_->directory());
@@ -159,6 +156,9 @@ std::optional<start_failure> launcher::make_arguments() {
 std::optional<start_failure> launcher::make_record(int index) {
     std::error_code error;
     records_.push_back(sys::make_memfd("cohort-record", error));
+    // A program may want to write its error file anew.
+    if (!error && plan_.calls_function())
+        error = sys::add_seals(records_.back().get(), F_SEAL_SHRINK | F_SEAL_SEAL);
     if (error)
         return failure(error.value(), "memfd_create for the record", index,
                        start::stage::memory_file);
@@ -173,7 +173,8 @@ launcher::site launcher::make_site(const detail::program* program) const {
     site at;
     at.program = program;
     at.where = program ? plan_.settings.where.overridden_by(program->where) : plan_.settings.where;
-    at.environment = start::without(start::apply(caller_.environment, at.where), own_variables());
+    // Without what the caller, which may be a worker itself, was told of its own place.
+    at.environment = start::apply(start::without(caller_.environment, own_variables()), at.where);
     if (program)
         at.candidates =
             start::candidates(program->argv.front(), start::find(at.environment, "PATH"));
@@ -222,7 +223,7 @@ start_report launcher::start_here(int index, start_slots& slots) {
     report.pid = result.pid;
     report.pidfd = std::move(result.pidfd);
     if (result.spent)
-        report.unwanted.push_back(std::move(result.spent));
+        report.unwanted.push_back({std::move(result.spent), 0});
     if (result.failed != start::stage::none)
         report.failure = failure_of(result, worker.order, at, index);
     return report;
@@ -241,6 +242,8 @@ std::optional<start_failure> launcher::describe(worker_order& into, const site& 
     }
     describe_texts(into, at, index);
     describe_descriptors(into.order, at, index, record);
+    if (runs_function() && !is_copy())
+        into.order.itself = start::executing_itself(at.record_number, record);
     return make_worker_leaf(into, index);
 }
 
@@ -250,41 +253,12 @@ record::control_order launcher::order_of(int index, const site& at) const {
     auto order = record::make_order(index, size(), caller_.pid, at.arguments_number, key,
                                     s.stop_signal, s.grace_period);
     order.daemonic = s.daemon;
+    order.result_limit = s.result_limit;
     order.crash_record = s.crash_record;
     order.stacks_fd = at.stacks_number;
     order.stacks_signal = asking_signal(s);
+    order.parent_death_signal = s.parent_death_signal;
     return order;
-}
-
-void launcher::describe_texts(worker_order& into, const site& at, int index) const {
-    auto& order = into.order;
-    auto& own = into.own;
-    own.variables = {fmt::format("COHORT_INDEX={}", index), fmt::format("COHORT_SIZE={}", size()),
-                     fmt::format("LOCAL_RANK={}", index),
-                     fmt::format("LOCAL_WORLD_SIZE={}", size())};
-    own.suffix = fmt::format("/fd/{}", at.record_number);
-    if (at.program) {
-        own.argv = at.program->argv;
-        for (auto name : error_file_variables) {
-            // The path that holds in the worker and in its children: through the worker's own pid.
-            own.variables.push_back(fmt::format("{}=/proc/0000000000{}", name, own.suffix));
-        }
-    } else {
-        own.argv = {program_invocation_name, worker::to_string({at.record_number, into.inode})};
-    }
-    for (auto& text : own.argv)
-        order.argv.push_back(text.data());
-    order.argv.push_back(nullptr);
-    for (const char* entry : at.environment.entries())
-        order.envp.push_back(const_cast<char*>(entry));
-    for (auto& entry : own.variables) {
-        order.envp.push_back(entry.data());
-        if (const auto at_pid = entry.find("/proc/"); at.program && at_pid != entry.npos)
-            order.pid_fields.push_back({entry.data() + at_pid + 6, own.suffix.c_str()});
-    }
-    order.envp.push_back(nullptr);
-    for (const auto& path : at.candidates)
-        order.candidates.push_back(path.c_str());
 }
 
 void launcher::describe_descriptors(start::exec_order& order, const site& at, int index,
@@ -308,7 +282,8 @@ void launcher::describe_descriptors(start::exec_order& order, const site& at, in
         }
         order.descriptors.push_back({number, -1, source.path.c_str(), flags});
     }
-    order.descriptors.push_back({at.record_number, record, nullptr, 0, true});
+    if (!at.program || s.error_file)
+        order.descriptors.push_back({at.record_number, record, nullptr, 0, true});
     if (at.arguments_number >= 0)
         order.descriptors.push_back({at.arguments_number, arguments_.get(), nullptr, 0, true});
     if (at.bell_number >= 0)

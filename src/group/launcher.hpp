@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include "engine/aside.hpp"
 #include "group/caller.hpp"
 #include "record/control.hpp"
 #include "start/exec.hpp"
@@ -31,6 +32,12 @@ namespace cohort::group_room {
 
 using detail::start_failure;
 
+/// A child that is no worker, or that nobody wants as one any more. It may have run for a while.
+struct unwanted_child {
+    sys::unique_fd pidfd;
+    pid_t pid = 0;  // 0: it failed before it could have children
+};
+
 /// What became of one start. On failure `pidfd` may be set: a child that has exited and must be
 /// reaped.
 struct start_report {
@@ -43,7 +50,7 @@ struct start_report {
     std::optional<start_failure> failure;
     std::shared_ptr<start::leaf> leaf;                   // of the group, with each report
     std::shared_ptr<const start::worker_leaf> own_leaf;  // of the worker; null: it has none
-    std::vector<sys::unique_fd> unwanted;  // killed, or failed before a second try: to be reaped
+    std::vector<unwanted_child> unwanted;  // killed, or failed before a second try: to be reaped
 };
 
 /// What a start waits for, for another thread that is to end it.
@@ -57,6 +64,7 @@ struct helpers {
     start::fork_server& server;
     start::leaves& leaves;
     start::guardian& guardian;
+    engine::aside& cgroups;  // ends the leaves
 };
 
 /// Turns a plan into starts: everything that is said about a worker becomes an exec_order here.
@@ -69,9 +77,9 @@ public:
     std::optional<start_failure> prepare();
     /// Starts worker `index`; those before it have been started.
     start_report start(int index, start_slots& slots);
-    /// After the last start: ends the workers that were asked for and not reported.
-    /// @return their pidfds; they may live for a moment
-    std::vector<sys::unique_fd> withdraw(start_slots& slots);
+    /// After the last start: kills the workers that were asked for and not reported.
+    /// @return all of them; they may live for a moment, and have children
+    std::vector<unwanted_child> withdraw(start_slots& slots);
     /// What the group has of its own once it is prepared, if anything: its user must end it.
     const std::shared_ptr<start::leaf>& leaf() const noexcept { return leaf_; }
     int size() const noexcept { return plan_.settings.nprocs; }
@@ -109,7 +117,7 @@ private:
         std::shared_ptr<const start::worker_leaf> leaf;
     };
 
-    /// What only the launcher sets in a worker's environment.
+    /// What the launcher sets in a worker's environment; the caller's own are not passed on.
     static std::span<const std::string_view> own_variables() noexcept;
     static start_failure failure(int error, std::string text, int index, start::stage at);
     bool runs_function() const noexcept { return plan_.function != nullptr; }
@@ -131,6 +139,7 @@ private:
     std::optional<start_failure> describe(worker_order& into, const site& at, int index);
     std::optional<start_failure> make_worker_leaf(worker_order& into, int index) const;
     start_failure leaf_failure(std::error_code error, int index) const;
+    std::vector<std::string> variables_of(int index, const site& at) const;
     void describe_texts(worker_order& into, const site& at, int index) const;
     void describe_descriptors(start::exec_order& order, const site& at, int index, int record);
     void describe_inherited(start::exec_order& order, const site& at) const;

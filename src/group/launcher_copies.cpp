@@ -36,6 +36,8 @@ std::optional<start_failure> launcher::make_channels() {
         return failure(error.value(), "eventfd", -1, start::stage::memory_file);
     if (uses_server())
         book_ = sys::make_memfd("cohort-orders", error);
+    if (book_)
+        error = sys::add_seals(book_.get(), F_SEAL_SHRINK | F_SEAL_SEAL);
     if (error)
         return failure(error.value(), "memfd_create for the orders", -1, start::stage::memory_file);
     return std::nullopt;
@@ -94,7 +96,7 @@ start_report launcher::start_by_server(int index, start_slots& slots) {
                                        !asked.of->is_usable();
         if (!ended_with_server)
             return report;
-        report.unwanted.push_back(std::move(report.pidfd));
+        report.unwanted.push_back({std::move(report.pidfd), report.pid});
         records_[static_cast<std::size_t>(index)] = std::move(report.record);
     }
     report.failure = server_failure(
@@ -156,14 +158,14 @@ void launcher::finish_copy(start_report& report, start::exec_result made, start_
     report.failure = failure_of(made, order, *shared_site_, report.index);
 }
 
-std::vector<sys::unique_fd> launcher::withdraw(start_slots& slots) {
-    std::vector<sys::unique_fd> unwanted;
+std::vector<unwanted_child> launcher::withdraw(start_slots& slots) {
+    std::vector<unwanted_child> unwanted;
     for (const auto& [index, asked] : std::exchange(asked_, {})) {
         auto made = asked.of->take(asked.number, slots.server);
         if (!made || !made->pidfd)
             continue;
         (void)!!sys::send_signal(made->pidfd.get(), SIGKILL);
-        unwanted.push_back(std::move(made->pidfd));
+        unwanted.push_back({std::move(made->pidfd), made->pid});
     }
     return unwanted;
 }

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "group/leaf_end.hpp"
 
+#include <cohort/detail/duration.hpp>
+
 #include <algorithm>
 #include <chrono>
+#include <optional>
 #include <utility>
 
 namespace cohort::group_room {
@@ -14,37 +17,55 @@ using namespace std::chrono_literals;
 // What was killed is gone soon; what can't be killed may stay for long.
 constexpr std::chrono::milliseconds first_back_off = 1ms;
 constexpr std::chrono::milliseconds longest_back_off = 1s;
+/// For an attempt that has begun, beyond the time at which `then` is due.
+constexpr auto longest_attempt = 1s;
 
-struct attempt {
+struct leaf_end {
     engine::engine& loop;
+    engine::aside& side;
     std::shared_ptr<start::leaf> ended;
     engine::time_point until;
     std::function<void()> then;
+    std::optional<engine::timer_id> limit;
     std::chrono::milliseconds back_off = first_back_off;
+    bool gone = false;  // the one member that the other thread writes
+
+    void tell() {
+        if (limit)
+            loop.timer().cancel(*std::exchange(limit, std::nullopt));
+        if (then)
+            std::exchange(then, {})();
+    }
 };
 
-void again_later(const std::shared_ptr<attempt>& a) {
-    auto next = std::chrono::steady_clock::now() + a->back_off;
-    if (a->then)
-        next = std::min(next, a->until);
-    a->back_off = std::min(2 * a->back_off, longest_back_off);
-    a->loop.timer().at(next, [a] {
-        const bool gone = a->ended->end();
-        if (a->then && (gone || std::chrono::steady_clock::now() >= a->until))
-            std::exchange(a->then, {})();
-        if (!gone)
-            again_later(a);
-    });
+void attempt(const std::shared_ptr<leaf_end>& e) {
+    e->side.run([e] { e->gone = e->ended->end(); },
+                [e] {
+                    const auto now = std::chrono::steady_clock::now();
+                    if (e->gone || now >= e->until)
+                        e->tell();
+                    if (e->gone)
+                        return;
+                    auto next = now + e->back_off;
+                    if (e->then)
+                        next = std::min(next, e->until);
+                    e->back_off = std::min(2 * e->back_off, longest_back_off);
+                    e->loop.timer().at(next, [e] { attempt(e); });
+                });
 }
 
 }  // namespace
 
-bool end_leaf(engine::engine& loop, std::shared_ptr<start::leaf> ended, engine::time_point until,
-              std::function<void()> then) {
-    if (ended->end())
-        return true;
-    again_later(std::make_shared<attempt>(attempt{loop, std::move(ended), until, std::move(then)}));
-    return false;
+void end_leaf(engine::engine& loop, engine::aside& side, std::shared_ptr<start::leaf> ended,
+              engine::time_point until, std::function<void()> then) {
+    auto e = std::make_shared<leaf_end>(
+        leaf_end{loop, side, std::move(ended), until, std::move(then), {}});
+    if (e->then)
+        e->limit = loop.timer().at(detail::saturating_add(until, longest_attempt), [e] {
+            e->limit.reset();
+            e->tell();
+        });
+    attempt(e);
 }
 
 }  // namespace cohort::group_room

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include "engine/aside.hpp"
 #include "engine/engine.hpp"
 #include "start/leaves.hpp"
 
@@ -9,11 +10,12 @@
 
 namespace cohort::group_room {
 
-/// Kills what is left in a group's leaf and removes it, again and again until it is gone. On the
-/// engine's thread.
-/// @param until  when `then` is called at the latest; the leaf is tried further
-/// @return true: it is gone, `then` is not called. Else it is called once.
-bool end_leaf(engine::engine& loop, std::shared_ptr<start::leaf> ended, engine::time_point until,
-              std::function<void()> then);
+/// Kills what is left in a group's leaf and removes it, again and again until that is done. From
+/// the engine's thread, which does not wait for it.
+/// @param side   does it: the kernel may take milliseconds
+/// @param until  by then `then` is called if it has been tried once; the leaf is tried further
+/// @param then   called once, on the engine's thread; may be empty
+void end_leaf(engine::engine& loop, engine::aside& side, std::shared_ptr<start::leaf> ended,
+              engine::time_point until, std::function<void()> then);
 
 }  // namespace cohort::group_room

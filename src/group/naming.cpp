@@ -4,11 +4,15 @@
 #include "record/traceback.hpp"
 
 #include <algorithm>
+#include <cstddef>
 #include <vector>
 
 namespace cohort::group_room {
 
 namespace {
+
+// Of one worker: each takes a look into a file, and it decides how many there are.
+constexpr std::size_t most_named = 8192;
 
 /// All stacks of a worker's end, one after the other.
 template <class Outcome, class Visit>
@@ -24,22 +28,14 @@ void for_each_stack(Outcome& worker, Visit visit) {
         visit(thread.frames);
 }
 
-}  // namespace
-
-bool needs_names(const outcome& worker) noexcept {
-    bool found = false;
-    for_each_stack(worker, [&](const std::vector<stack_frame>& frames) {
-        found = found || std::ranges::any_of(frames, &std::string::empty, &stack_frame::function);
+void name_frames(outcome& worker, trace::names& names) {
+    std::size_t left = most_named;
+    for_each_stack(worker, [&](std::vector<stack_frame>& frames) {
+        if (frames.size() > left)
+            return;
+        left -= frames.size();
+        names.give_to(frames);
     });
-    return found;
-}
-
-void name_frames(outcome& worker, trace::names& names) noexcept {
-    try {
-        for_each_stack(worker, [&](std::vector<stack_frame>& frames) { names.give_to(frames); });
-    } catch (...) {
-        // The addresses must do.
-    }
 }
 
 void write_traces(outcome& worker) {
@@ -47,6 +43,29 @@ void write_traces(outcome& worker) {
         worker.error->trace = record::traceback_of(*worker.error);
     if (worker.crash)
         worker.crash->trace = record::traceback_of(*worker.crash);
+}
+
+}  // namespace
+
+bool needs_words(const outcome& worker) noexcept {
+    bool found = worker.error && (!worker.error->frames.empty() || !worker.error->nested.empty());
+    for_each_stack(worker, [&](const std::vector<stack_frame>& frames) {
+        found = found || std::ranges::any_of(frames, &std::string::empty, &stack_frame::function);
+    });
+    return found;
+}
+
+std::shared_ptr<const outcome> in_words(const std::shared_ptr<const outcome>& worker,
+                                        trace::names* names) noexcept {
+    try {
+        const auto worded = std::make_shared<outcome>(*worker);
+        if (names)
+            name_frames(*worded, *names);
+        write_traces(*worded);
+        return worded;
+    } catch (...) {
+        return worker;  // the message and the addresses must do
+    }
 }
 
 }  // namespace cohort::group_room

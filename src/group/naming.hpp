@@ -5,13 +5,16 @@
 
 #include <cohort/outcome.hpp>
 
+#include <memory>
+
 namespace cohort::group_room {
 
-/// It has frames without names.
-bool needs_names(const outcome& worker) noexcept;
-/// Names what frames it has. What fails for want of memory stays unnamed.
-void name_frames(outcome& worker, trace::names& names) noexcept;
-/// Writes the texts of what is known of its end, with whatever names there are.
-void write_traces(outcome& worker);
+/// It has frames without names, or causes that belong into its text.
+bool needs_words(const outcome& worker) noexcept;
+/// It with names for its frames, and with texts of all that is known of its end. What there is no
+/// memory for stays as it is.
+/// @param names  null: the texts are made with whatever names there are
+std::shared_ptr<const outcome> in_words(const std::shared_ptr<const outcome>& worker,
+                                        trace::names* names) noexcept;
 
 }  // namespace cohort::group_room

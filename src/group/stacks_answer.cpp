@@ -17,7 +17,7 @@ namespace cohort::group_room {
 
 namespace {
 
-constexpr std::size_t longest = std::size_t{1} << 22;  // the worker may write anything
+constexpr std::size_t longest = record::crash_limit;  // the worker may write anything
 constexpr const char* end_of_answer = "]}\n";
 
 }  // namespace
@@ -29,8 +29,8 @@ int asking_signal(const detail::group_settings& settings) noexcept {
     return signo;
 }
 
-stacks_answer::stacks_answer(engine::engine& loop, sys::unique_fd pipe)
-    : loop_(loop), pipe_(std::move(pipe)) {}
+stacks_answer::stacks_answer(engine::engine& loop, engine::aside& parsing, sys::unique_fd pipe)
+    : loop_(loop), parsing_(parsing), pipe_(std::move(pipe)) {}
 
 bool stacks_answer::is_hung_up() const noexcept {
     pollfd end{pipe_.get(), POLLIN, 0};
@@ -48,9 +48,9 @@ void stacks_answer::await(engine::time_point deadline,
 }
 
 void stacks_answer::watch() {
-    loop_.watch(pipe_.get(), [self = shared_from_this()](int error) {
+    loop_.watch(pipe_.get(), [self = shared_from_this()] {
         if (self->then_)
-            error < 0 ? self->finish() : self->take();
+            self->take();
     });
 }
 
@@ -71,8 +71,22 @@ void stacks_answer::take() {
 void stacks_answer::finish() {
     if (limit_)
         loop_.timer().cancel(*std::exchange(limit_, std::nullopt));
-    if (auto then = std::exchange(then_, nullptr))
-        then(record::read_activities(std::as_bytes(std::span(text_))));
+    if (!then_)
+        return;
+    struct job {
+        std::string text;
+        std::vector<activity> told;
+    };
+    auto answer = std::make_shared<job>(job{std::move(text_), {}});
+    being_parsed_ = true;
+    parsing_.run(
+        [answer] {
+            answer->told = record::read_activities(std::as_bytes(std::span(answer->text)));
+        },
+        [self = shared_from_this(), answer, then = std::exchange(then_, nullptr)] {
+            self->being_parsed_ = false;
+            then(std::move(answer->told));
+        });
 }
 
 }  // namespace cohort::group_room

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include "engine/aside.hpp"
 #include "engine/engine.hpp"
 #include "sys/unique_fd.hpp"
 
@@ -22,12 +23,15 @@ int asking_signal(const detail::group_settings& settings) noexcept;
 /// What a worker function writes when it is asked for its stacks. Belongs to the engine's thread.
 class stacks_answer : public std::enable_shared_from_this<stacks_answer> {
 public:
-    stacks_answer(engine::engine& loop, sys::unique_fd pipe);
+    stacks_answer(engine::engine& loop, engine::aside& parsing, sys::unique_fd pipe);
 
     /// The function can't answer any more: it has closed its end, by exec(3) say.
     bool is_hung_up() const noexcept;
     /// Calls `then` once: with the whole answer, or with what there is of it at `deadline`.
+    /// Where there is no thread to parse it, with nothing.
     void await(engine::time_point deadline, std::function<void(std::vector<activity>)> then);
+    /// It has come, and `then` is still to be called.
+    bool is_being_parsed() const noexcept { return being_parsed_; }
 
 private:
     void watch();
@@ -35,6 +39,8 @@ private:
     void finish();
 
     engine::engine& loop_;
+    engine::aside& parsing_;
+    bool being_parsed_ = false;
     sys::unique_fd pipe_;
     std::string text_;
     std::optional<engine::timer_id> limit_;

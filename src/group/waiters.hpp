@@ -25,6 +25,11 @@ public:
                 *until, [this, id = waiting_.back().to.id] { time_up(id); });
     }
 
+    /// Whether an operation waits that complete_first() would complete, unless its context is gone.
+    bool has_one() const {
+        return std::ranges::any_of(waiting_, [](const auto& w) { return !w.aborted; });
+    }
+
     /// Completes the operation that has waited longest and is still there. @return whether one was
     bool complete_first(const detail::completion& result) {
         for (;;) {

@@ -2,6 +2,7 @@
 #include "group/worker_process.hpp"
 
 #include "group/activities.hpp"
+#include "group/oom_look.hpp"
 #include "record/control.hpp"
 #include "sys/pidfd.hpp"
 #include "sys/tiers.hpp"
@@ -47,11 +48,14 @@ worker_process::worker_process(engine::host& home, birth b,
       pidfd_(std::move(b.pidfd)), record_(std::move(b.record)), leaf_(std::move(b.leaf)),
       started_(b.started) {
     if (b.stacks)
-        stacks_ = std::make_shared<stacks_answer>(home_.loop(), std::move(b.stacks));
+        stacks_ =
+            std::make_shared<stacks_answer>(home_.loop(), home_.parsing(), std::move(b.stacks));
 }
 
-void worker_process::await_end(std::function<void(worker_end)> then) {
-    then_ = std::move(then);
+void worker_process::await_end(std::function<void()> ended,
+                               std::function<void(worker_end)> judged) {
+    ended_ = std::move(ended);
+    judged_ = std::move(judged);
     home_.children().watch(
         pidfd_.get(),
         [self = shared_from_this()] {
@@ -158,26 +162,50 @@ void worker_process::send_kill() noexcept {
 
 void worker_process::ended(const engine::reaped& end) {
     pidfd_.reset();
-    if (!then_)
+    if (!judged_)
         return;  // abandoned before
+    end_ = end;
+    std::exchange(ended_, {})();
     const int code = end.status.exit_code();
     const bool well = end.status.exited() && settings_->success_codes.contains(code);
     if (kind_ == record_kind::error_file && well) {
         // A command's error file counts only if it failed.
         record_.reset();
-        std::exchange(then_, {})(judge(end, {}, false));
-        return;
+        return tell({});
     }
-    read_record(home_.loop(), std::move(record_), kind_,
-                [self = shared_from_this(), end](record_contents contents) {
-                    if (self->then_)
-                        std::exchange(self->then_,
-                                      {})(self->judge(end, std::move(contents), false));
-                });
+    if (!leaf_ || end.status.signal() != SIGKILL)
+        return read_what_is_left();
+    // The kernel counts the kill before it sends the signal, and the group's end, which removes the
+    // cgroup, is still to come.
+    find_oom_kill(home_.loop(), home_.cgroups(), leaf_,
+                  [self = shared_from_this()](std::optional<sys::oom_kill> kill) {
+                      self->oom_kill_ = kill;
+                      if (self->judged_)
+                          self->read_what_is_left();
+                  });
+}
+
+void worker_process::read_what_is_left() {
+    read_record({home_.loop(), home_.parsing(), settings_->result_limit}, std::move(record_), kind_,
+                [self = shared_from_this()](record_contents c) { self->read(std::move(c)); });
+}
+
+void worker_process::read(record_contents contents) {
+    if (!stacks_ || !stacks_->is_being_parsed())
+        return tell(std::move(contents));
+    // Its answer is a part of its outcome, and is parsed before what is given to that thread now.
+    auto kept = std::make_shared<record_contents>(std::move(contents));
+    home_.parsing().run([] {}, [self = shared_from_this(), kept] { self->tell(std::move(*kept)); });
+}
+
+void worker_process::tell(record_contents contents) {
+    if (judged_)
+        std::exchange(judged_, {})(judge(*end_, std::move(contents), false));
 }
 
 worker_end worker_process::abandon() {
-    then_ = {};
+    ended_ = {};
+    judged_ = {};
     record_.reset();
     if (!exited_)
         exit_seen_ = home_.loop().now();
@@ -188,6 +216,7 @@ worker_end worker_process::judge(const engine::reaped& end, record_contents cont
                                  bool unkillable) {
     lifecycle::worker_facts facts;
     facts.status = end.status;
+    facts.wait_error = end.error;
     facts.unkillable = unkillable;
     if (kind_ == record_kind::control_file)
         facts.function = contents.progress.value_or(lifecycle::function_progress());
@@ -198,11 +227,8 @@ worker_end worker_process::judge(const engine::reaped& end, record_contents cont
     facts.stop_sent = asked_ ? asked_ : stop_sent_;
     facts.kill_sent = kill_sent_;
     facts.sigkill_is_ours = sent_sigkill_;
-    // The kernel counts the kill before it sends the signal, and the group's end, which removes the
-    // cgroup, is still to come.
-    if (leaf_ && end.status.signal() == SIGKILL)
-        if (const auto kill = leaf_->find_oom_kill())
-            facts.oom_kill = to_string(*kill);
+    if (oom_kill_)
+        facts.oom_kill = to_string(*oom_kill_);
 
     worker_end result;
     result.verdict = lifecycle::judge(facts, settings_->success_codes);

@@ -44,9 +44,9 @@ public:
     int index() const noexcept { return index_; }
     pid_t pid() const noexcept { return pid_; }
 
-    /// Waits for the end: then the rest of its process group is killed, it is reaped, its record is
-    /// read, and `then` is called. Not called for a worker that was abandoned meanwhile.
-    void await_end(std::function<void(worker_end)> then);
+    /// Waits for the end: then the rest of its process group is killed, it is reaped and `ended` is
+    /// called; its record is read, and `judged` is called. Neither is called once it was abandoned.
+    void await_end(std::function<void()> ended, std::function<void(worker_end)> judged);
 
     /// To the worker and its process group, as well as this host can. A worker that has ended is
     /// never signalled.
@@ -56,6 +56,8 @@ public:
     void send_stop_signal(int signo);
     void send_kill() noexcept;
 
+    /// It was reaped; what it left is being read.
+    bool has_ended() const noexcept { return end_.has_value(); }
     /// Gives it up as unkillable: its end, if it comes, goes to the reaper alone.
     worker_end abandon();
 
@@ -65,6 +67,9 @@ private:
     void ask_for_stacks(int signo);
     bool has_entered() const noexcept;
     void ended(const engine::reaped& end);
+    void read_what_is_left();
+    void read(record_contents contents);
+    void tell(record_contents contents);
     worker_end judge(const engine::reaped& end, record_contents contents, bool unkillable);
 
     engine::host& home_;
@@ -86,7 +91,10 @@ private:
     std::optional<lifecycle::time_point> kill_sent_;
     bool sent_sigkill_ = false;
     bool exited_ = false;
-    std::function<void(worker_end)> then_;
+    std::optional<sys::oom_kill> oom_kill_;
+    std::optional<engine::reaped> end_;
+    std::function<void()> ended_;
+    std::function<void(worker_end)> judged_;
 };
 
 }  // namespace cohort::group_room

@@ -36,6 +36,11 @@ struct directory_entry {
     char name[1];  // as long as it is
 };
 
+/// "." or "..": any other name that begins with a dot is a cgroup's.
+inline bool is_own_or_above(const char* name) {
+    return name[0] == '.' && (name[1] == 0 || (name[1] == '.' && name[2] == 0));
+}
+
 /// Whether anything lives in it or below it.
 inline bool is_populated(int directory) {
     const auto events = static_cast<int>(start::raw_call(
@@ -69,7 +74,7 @@ inline void remove_inner_cgroups(int directory, int depth = 0) {
         for (long at = 0; at < length;) {
             const auto* entry = reinterpret_cast<const directory_entry*>(entries + at);
             at += entry->length;
-            if (entry->type != DT_DIR || entry->name[0] == '.')
+            if (entry->type != DT_DIR || is_own_or_above(entry->name))
                 continue;
             const auto inner = static_cast<int>(start::raw_call(
                 SYS_openat, own, start::address(entry->name), O_RDONLY | O_DIRECTORY | O_CLOEXEC));

@@ -9,6 +9,7 @@
 #include "guardian/cgroup.hpp"
 #include "start/guard.hpp"
 
+#include <cerrno>
 #include <csignal>
 #include <ctime>
 
@@ -22,6 +23,7 @@ namespace {
 using cohort::start::address;
 using cohort::start::guard_word;
 using cohort::start::guarded;
+using cohort::start::guardian_program;
 using cohort::start::raw_call;
 
 constexpr int parent = cohort::start::guardian_parent;
@@ -32,9 +34,12 @@ constexpr int gathering_ms = 5;
 /// Longer than that after SIGKILL it does not wait for what the kernel holds.
 constexpr long patience_ms = 10'000;
 constexpr long longest_pause_ms = 100;
+/// How often it looks whether there is room again, or nothing left, where no event tells that.
+constexpr long look_interval_ms = 10'000;
 
 struct charge {
     bool held = false;
+    bool told = false;  // that it is to stop
     guard_word word;
 };
 constexpr int room = 1 << 16;
@@ -43,6 +48,8 @@ int end_of_charges = 0;
 int held_charges = 0;
 int look_at = 64;                                     // when so many are held, some have ended
 int connection = cohort::start::guardian_connection;  // -1: nothing more comes from there
+bool is_full = false;                                 // words wait in there until there is room
+bool was_full = false;                                // it has ended the connection itself
 unsigned own_user = 0;
 
 long signal_group(int pidfd, int signo) {
@@ -82,6 +89,7 @@ void release_ended() {
 
 void hold(int fd, const guard_word& word) {
     charges[fd].held = true;
+    charges[fd].told = false;
     charges[fd].word = word;
     if (fd >= end_of_charges)
         end_of_charges = fd + 1;
@@ -98,6 +106,15 @@ struct attachment {
     bool from_own_user = false;
 };
 
+/// One word comes with one descriptor; any more are closed.
+int first_of(const int* descriptors, unsigned long length) {
+    const unsigned long count =
+        length < sizeof(cmsghdr) ? 0 : (length - sizeof(cmsghdr)) / sizeof(int);
+    for (unsigned long i = 1; i < count; ++i)
+        raw_call(SYS_close, descriptors[i]);
+    return count > 0 ? descriptors[0] : -1;
+}
+
 attachment read_control(const unsigned char* control, unsigned long length) {
     constexpr unsigned long unit = sizeof(long);
     attachment found;
@@ -105,7 +122,7 @@ attachment read_control(const unsigned char* control, unsigned long length) {
         const auto* header = reinterpret_cast<const cmsghdr*>(control + at);
         const void* data = control + at + sizeof(cmsghdr);
         if (header->cmsg_type == SCM_RIGHTS)
-            found.descriptor = *static_cast<const int*>(data);
+            found.descriptor = first_of(static_cast<const int*>(data), header->cmsg_len);
         else if (header->cmsg_type == SCM_CREDENTIALS)
             found.from_own_user = static_cast<const ucred*>(data)->uid == own_user;
         if (header->cmsg_len < sizeof(cmsghdr))
@@ -132,29 +149,56 @@ word_result take_word() {
     message.msg_flags = 0;
     const long length =
         raw_call(SYS_recvmsg, connection, address(&message), MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    // A shortage is not the end, at which workers are killed: it is tried again a little later.
+    if (length == -EAGAIN || length == -EINTR || length == -ENOMEM || length == -ENOBUFS)
+        return word_result::none_now;
     if (length <= 0)
-        return length == -EAGAIN ? word_result::none_now : word_result::end;
+        return word_result::end;
     const attachment with = read_control(control, message.msg_controllen);
     if (with.from_own_user && length == sizeof word && with.descriptor >= 0 &&
         with.descriptor < room)
         hold(with.descriptor, word);
     else if (with.descriptor >= 0)
         raw_call(SYS_close, with.descriptor);
-    else
-        release_ended();  // there was no room for it
     return with.from_own_user ? word_result::taken : word_result::of_another_user;
+}
+
+/// Whether one more can be held, and a file of a cgroup be opened after that.
+bool has_room() {
+    rlimit limit{};
+    raw_call(SYS_prlimit64, 0, RLIMIT_NOFILE, 0, address(&limit));
+    constexpr int own = guardian_program;  // stdio, the parent, the connection
+    const auto needed = static_cast<unsigned long>(own + held_charges + 2);
+    return needed <= limit.rlim_cur && needed <= room;
+}
+
+/// Without room for more it lets no further words come: the parent sees that the connection has
+/// ended, and starts another guardian for its further workers. Those words that have come already
+/// stay in the connection until there is room for them.
+bool makes_room() {
+    if (!has_room())
+        release_ended();
+    is_full = !has_room();
+    if (is_full)
+        raw_call(SYS_shutdown, connection, SHUT_RDWR);
+    was_full = was_full || is_full;
+    return !is_full;
 }
 
 /// @return whether there is nothing to wait for any more: the parent has executed another program.
 bool take_words() {
-    while (connection >= 0)
+    while (connection >= 0 && makes_room())
         switch (take_word()) {
         case word_result::taken:
             break;
         case word_result::none_now:
             return false;
         case word_result::end:
-            return true;
+            if (!was_full)
+                return true;
+            raw_call(SYS_close, connection);
+            connection = -1;
+            break;
         case word_result::of_another_user:
             // The parent has become somebody else, who must not borrow the rights of before: it
             // gets to see that the connection has ended, and starts another guardian. Those that
@@ -167,16 +211,24 @@ bool take_words() {
 
 /// @return whether the parent is dead
 bool wait(short connection_events, long timeout_ms) {
-    pollfd polled[] = {{parent, POLLIN, 0}, {connection, connection_events, 0}};
-    const timespec timeout{0, timeout_ms * 1'000'000};
+    pollfd polled[] = {{parent, POLLIN, 0}, {is_full ? -1 : connection, connection_events, 0}};
+    const timespec timeout{timeout_ms / 1000, timeout_ms % 1000 * 1'000'000};
     raw_call(SYS_ppoll, address(polled), 2, timeout_ms < 0 ? 0 : address(&timeout), 0);
     return polled[0].revents != 0;
 }
 
+/// Its parent has another guardian, and nothing that this one holds is left.
+bool has_retired() {
+    if (connection < 0)
+        release_ended();
+    return connection < 0 && held_charges == 0;
+}
+
 void await_death() {
     for (bool dead = false; !dead;) {
-        dead = wait(POLLIN, -1) || wait(0, gathering_ms);
-        if (take_words())
+        const bool hears = connection >= 0 && !is_full;
+        dead = wait(POLLIN, hears ? -1 : look_interval_ms) || wait(0, gathering_ms);
+        if (take_words() || has_retired())
             return;
     }
 }
@@ -191,6 +243,11 @@ long now_ms() {
 long press(int fd, long elapsed) {
     const guard_word& word = charges[fd].word;
     const bool too_late = elapsed >= word.grace_ms;
+    if (is_worker(fd) && !too_late && !charges[fd].told) {
+        signal_group(fd, word.stop_signal);
+        signal_group(fd, SIGCONT);  // what is stopped would not notice before
+        charges[fd].told = true;
+    }
     if (is_worker(fd) && too_late) {
         signal_group(fd, SIGKILL);
         signal_one(fd, SIGKILL);
@@ -202,23 +259,13 @@ long press(int fd, long elapsed) {
     return word.grace_ms + patience_ms;
 }
 
-void begin_ladder() {
-    release_ended();
-    for (int fd = 0; fd < end_of_charges; ++fd) {
-        if (!charges[fd].held || !is_worker(fd) || charges[fd].word.grace_ms <= 0)
-            continue;
-        signal_group(fd, charges[fd].word.stop_signal);
-        signal_group(fd, SIGCONT);  // what is stopped would not notice before
-    }
-}
-
 /// Looks again and again: the end of a process group is no event of the kernel's.
 void end_all() {
-    begin_ladder();
     const long start = now_ms();
     for (long pause = 1;; pause = pause * 2 < longest_pause_ms ? pause * 2 : longest_pause_ms) {
         const long elapsed = now_ms() - start;
         release_ended();
+        take_words();  // those for which there was no room before
         long last = 0;
         for (int fd = 0; fd < end_of_charges; ++fd)
             if (charges[fd].held)

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <csignal>
 #include <cstddef>
+#include <system_error>
+#include <utility>
 
 namespace cohort::lifecycle {
 
@@ -22,12 +24,12 @@ constexpr const char* status_taken =
 struct ending {
     cohort::cause cause;
     bool success;
-    const char* note;
+    std::string note;
 };
 
 ending succeeds(cause c) { return {c, true, ""}; }
 
-ending fails(cause c, const char* note = "") { return {c, false, note}; }
+ending fails(cause c, std::string note = "") { return {c, false, std::move(note)}; }
 
 cause plain_cause(const exit_status& status) {
     return status.signaled() ? cause::signaled : cause::exited;
@@ -37,11 +39,17 @@ bool accepted(const exit_status& status, const std::set<int>& success_codes) {
     return status.exited() && success_codes.contains(status.exit_code());
 }
 
+std::string why_unknown(const worker_facts& facts) {
+    if (facts.wait_error == 0)
+        return status_taken;
+    return "its exit status could not be had: " + std::system_category().message(facts.wait_error);
+}
+
 ending end_of_command(const worker_facts& facts, const std::set<int>& success_codes) {
     if (accepted(facts.status, success_codes))
         return succeeds(cause::exited);
     if (!facts.status.known())
-        return fails(cause::lost, status_taken);
+        return fails(cause::lost, why_unknown(facts));
     return fails(facts.has_error ? cause::raised : plain_cause(facts.status));
 }
 
@@ -49,7 +57,7 @@ ending end_of_function(const worker_facts& facts, const std::set<int>& success_c
     const exit_status& status = facts.status;
     if (facts.function->raised) {
         const char* const how = facts.function->terminated ? by_terminate : "";
-        return fails(cause::raised, status.known() ? how : status_taken);
+        return fails(cause::raised, status.known() ? how : why_unknown(facts));
     }
     if (facts.function->returned) {
         if (!status.known() || status.success() || accepted(status, success_codes))
@@ -57,11 +65,14 @@ ending end_of_function(const worker_facts& facts, const std::set<int>& success_c
         return fails(plain_cause(status), after_returning);
     }
     if (!status.known())
-        return fails(cause::lost, status_taken);
+        return fails(cause::lost, why_unknown(facts));
     if (!facts.function->entered)
         return fails(plain_cause(status), status.success() ? not_reached : "");
     if (facts.function->fell_silent)
         return fails(plain_cause(status), fell_silent);
+    if (!facts.function->called && status.exited())
+        return fails(cause::exited,
+                     "ended while its arguments were decoded (" + to_string(status) + ")");
     return accepted(status, success_codes) ? succeeds(cause::exited) : fails(plain_cause(status));
 }
 

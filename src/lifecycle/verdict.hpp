@@ -21,11 +21,13 @@ struct function_progress {
     bool terminated = false;                     // ... or was caught by std::terminate
     std::optional<time_point> crashed = {};      // its signal handler told of a crash then
     std::optional<time_point> fell_silent = {};  // raised, but that is all that it could tell
+    bool called = false;                         // its arguments were decoded, its function called
 };
 
 /// All that is known about one worker that has ended.
 struct worker_facts {
     exit_status status;                         // unknown: lost (or unkillable)
+    int wait_error = 0;                         // errno, if nobody else took the unknown status
     bool unkillable = false;                    // given up; its status does not count
     std::optional<function_progress> function;  // set for function workers
     bool has_error = false;  // of commands: an error file was written; counts only if it failed
@@ -49,7 +51,8 @@ struct verdict {
 /// Judges one worker by the rules of failure, event time and victims.
 ///
 /// - A function worker succeeds when its function returned and then came exit code 0, an accepted
-///   code or a lost status (the record is enough), or when it entered and left by an accepted code.
+///   code or a lost status (the record is enough), or when its function was called and left by an
+///   accepted code.
 /// - A command succeeds by an accepted code; a lost one fails.
 /// - A failure whose event time is after the group's own signal to it is a victim, `stopped` or
 ///   `killed`; at the same instant it is none. An unkillable worker stays `unkillable`; after

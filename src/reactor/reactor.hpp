@@ -55,12 +55,16 @@ public:
     virtual void wait(std::optional<time_point> until, std::vector<event>& events) = 0;
     /// Ends the current or the next wait(). Safe from any thread, async-signal-safe.
     virtual void wake() noexcept = 0;
-    virtual const char* name() const noexcept = 0;  // "io_uring", "epoll"
+    virtual const char* name() const noexcept = 0;  // "io_uring", "epoll", "sleeper"
 };
 
 /// Both throw std::system_error (with what failed) when the kernel denies it.
 std::unique_ptr<reactor> make_io_uring();
 std::unique_ptr<reactor> make_epoll();
+
+/// The last resort: it knows time and wake-ups alone, and takes no request. Needs no descriptor, and
+/// its wait() never throws.
+std::unique_ptr<reactor> make_sleeper();
 
 /// Empty when a ring with all that make_io_uring needs works here, else why not:
 /// "io_uring_setup: Operation not permitted (...)". Tries it, once per call.

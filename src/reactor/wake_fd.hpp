@@ -51,9 +51,10 @@ public:
         const int kept = errno;  // a signal handler may be calling
         const std::uint64_t one = 1;
         // Not ::write: that is a cancellation point, and a thread that ended there, after the
-        // exchange, would take along the wake-up of all the others. It cannot fail: only the
-        // sleeper's own edge counts, and the counter holds 2^64 - 2 of them.
-        ::syscall(SYS_write, fd_.get(), &one, sizeof one);
+        // exchange, would take along the wake-up of all the others. It cannot fail otherwise: only
+        // the sleeper's own edge counts, and the counter holds 2^64 - 2 of them.
+        while (::syscall(SYS_write, fd_.get(), &one, sizeof one) < 0 && errno == EINTR) {
+        }
         errno = kept;
     }
 

@@ -24,7 +24,9 @@ struct control_order {
     std::int32_t crash_record = 0;   // it tells where a signal ends it
     std::int32_t stacks_fd = -1;     // of a pipe: it writes its stacks there when it is asked ...
     std::int32_t stacks_signal = 0;  // ... by this signal
+    std::int32_t parent_death_signal = 0;  // 0: none
     std::int64_t grace_period_ns = 0;
+    std::uint64_t result_limit = UINT64_MAX;  // in bytes
     std::uint64_t function_offset = 0;  // the key: offset of the function_node in its module ...
     std::uint8_t build_id_length = 0;   // ... and that module's build-id
     std::uint8_t build_id[39] = {};
@@ -48,6 +50,7 @@ struct control_progress {
     payload_kind kind = payload_kind::none;
     std::uint32_t type_length = 0;     // returned: the payload starts with the type's name
     std::uint64_t payload_length = 0;  // type's name included
+    std::int64_t called_at = 0;        // the arguments are decoded, the function is called
 };
 static_assert(sizeof(control_progress) <= 256);
 

@@ -64,6 +64,7 @@ control_contents read_control(std::span<const std::byte> bytes, std::uint64_t fi
         return contents;
     std::memcpy(&progress, bytes.data() + progress_offset, sizeof progress);
     contents.entered_at = stamp(progress.entered_at);
+    contents.called_at = stamp(progress.called_at);
     contents.finished_at = stamp(progress.finished_at);
     if (!is_consistent(progress, file_size)) {
         contents.torn = true;
@@ -73,6 +74,7 @@ control_contents read_control(std::span<const std::byte> bytes, std::uint64_t fi
     }
     contents.kind = progress.kind;
     contents.needed = payload_offset + progress.payload_length;
+    contents.type_length = progress.type_length;
     if (bytes.size() < contents.needed)
         return contents;
     const auto payload =

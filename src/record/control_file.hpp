@@ -37,6 +37,7 @@ function_key key_of(const control_order& order) noexcept;
 struct control_contents {
     using time_point = std::chrono::steady_clock::time_point;
     std::optional<time_point> entered_at;   // worker_main was reached
+    std::optional<time_point> called_at;    // the arguments were decoded
     std::optional<time_point> finished_at;  // the function returned, or an exception left it
     payload_kind kind = payload_kind::none;
 
@@ -45,6 +46,7 @@ struct control_contents {
     std::uint64_t needed = payload_offset;
     /// The file contradicts itself (a length beyond its end, an unknown kind): the views are empty.
     bool torn = false;
+    std::uint64_t type_length = 0;           // returned: of the type's name, within `needed`
     std::string_view result_type;            // returned; empty: void
     std::span<const std::byte> result_cbor;  // returned
     std::span<const std::byte> error;        // raised, terminated: for read_error()

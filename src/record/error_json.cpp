@@ -88,7 +88,7 @@ std::optional<error_record> read_whole(std::string_view bytes) {
     if (text.empty())
         return std::nullopt;
     if (text.size() <= record_limit) {
-        auto error = from_json(parsed(text));
+        auto error = from_json(parsed(text, most_values));
         if (error && !(error->type.empty() && error->message.empty() && error->trace.empty()))
             return finished(std::move(*error));
     }

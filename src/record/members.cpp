@@ -12,11 +12,15 @@ namespace {
 constexpr std::size_t depth_limit = 64;
 constexpr double first_second_after = 4294967296.0;  // 2106: a double holds microseconds till then
 
-/// A parser would build all the levels of "[[[[..." before it sees that they do not end.
-bool is_shallow(std::string_view text) noexcept {
+/// A parser would build all the levels of "[[[[..." before it sees that they do not end, and all
+/// the values of "[1,1,1,..." before anybody asks for one.
+bool is_modest(std::string_view text, std::size_t most) noexcept {
     std::size_t depth = 0;
+    std::size_t values = 1;
     for (outline walk(text); walk.next();) {
         const char c = walk.character();
+        if ((c == '[' || c == '{' || c == ',') && ++values > most)
+            return false;
         if (c == '[' || c == '{') {
             if (++depth > depth_limit)
                 return false;
@@ -48,8 +52,8 @@ int digit_of(char c) noexcept {
 
 }  // namespace
 
-json parsed(std::string_view text) {
-    if (!is_shallow(text))
+json parsed(std::string_view text, std::size_t most) {
+    if (!is_modest(text, most))
         return json(json::value_t::discarded);
     return json::parse(valid_utf8(text), nullptr, /*allow_exceptions=*/false);
 }

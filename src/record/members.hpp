@@ -20,8 +20,12 @@ namespace cohort::record {
 /// A path, or a name that stands in a frame: longer ones lose their end.
 inline constexpr std::size_t name_limit = 4096;
 
-/// The value that `text` is; discarded when it is none, or nested deeper than any of ours is.
-json parsed(std::string_view text);
+/// More values than any error record of ours has.
+inline constexpr std::size_t most_values = std::size_t{1} << 16;
+
+/// The value that `text` is; discarded when it is none, is nested deeper than any of ours, or may
+/// consist of more than `most` values: each of them costs far more time and memory than its text.
+json parsed(std::string_view text, std::size_t most = static_cast<std::size_t>(-1));
 /// One line, every byte of it valid UTF-8.
 std::string line_of(const json& value);
 

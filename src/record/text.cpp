@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "record/text.hpp"
 
+#include <cstring>
+
 namespace cohort::record {
 namespace {
 
@@ -48,6 +50,10 @@ std::string joined(std::string_view head, std::string_view tail, std::uint64_t l
 
 }  // namespace
 
+bool contains(std::string_view text, std::string_view part) noexcept {
+    return part.empty() || ::memmem(text.data(), text.size(), part.data(), part.size()) != nullptr;
+}
+
 std::string_view head_of(std::string_view text, std::size_t limit) noexcept {
     if (text.size() <= limit)
         return text;
@@ -89,15 +95,17 @@ std::string bounded(std::string_view head, std::string_view tail, std::uint64_t 
 std::string valid_utf8(std::string_view text) {
     std::string valid;
     valid.reserve(text.size());
-    while (!text.empty()) {
-        const std::size_t length = character_length(text);
-        if (length == 0)
-            valid += replacement;
-        else
-            valid += text.substr(0, length);
-        text.remove_prefix(length == 0 ? 1 : length);
+    std::size_t good = 0;  // how much of `text` is valid and not yet copied
+    while (good < text.size()) {
+        const std::size_t length = character_length(text.substr(good));
+        good += length;
+        if (length == 0) {
+            valid.append(text.substr(0, good)) += replacement;
+            text.remove_prefix(good + 1);
+            good = 0;
+        }
     }
-    return valid;
+    return valid.append(text);
 }
 
 std::string clean(std::string_view text) {

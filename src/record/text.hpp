@@ -28,6 +28,9 @@ std::string clean_and_bounded(std::string_view text, std::size_t limit);
 std::string clean_head(std::string_view text, std::size_t limit);
 /// Without white space and NULs around it.
 std::string_view trimmed(std::string_view text) noexcept;
+/// Whether `part` stands in `text`; in linear time, whatever the two are. (std::string::find takes
+/// up to the product of their lengths.)
+bool contains(std::string_view text, std::string_view part) noexcept;
 /// The start of `text` in no more than `limit` bytes, without half a character at its end.
 std::string_view head_of(std::string_view text, std::size_t limit) noexcept;
 /// The end of `text` in no more than `limit` bytes, without half a character at its start.

@@ -66,8 +66,7 @@ std::span<const error_record> causes_to_tell(const error_record& error) {
     const std::span all(error.nested);
     const error_record* told_by = &error;
     for (std::size_t i = 0; i < all.size(); told_by = &all[i], ++i)
-        if (all[i].worker >= 0 && !all[i].trace.empty() &&
-            told_by->message.find(all[i].trace) != std::string::npos)
+        if (all[i].worker >= 0 && !all[i].trace.empty() && contains(told_by->message, all[i].trace))
             return all.first(i);
     return all;
 }
@@ -126,7 +125,7 @@ const char* reason_of(int signal, int code) noexcept {
     return nullptr;
 }
 
-/// The kernel tells an address only of a fault. (SI_KERNEL: of none that it could tell)
+/// Only a fault has an address. With SI_KERNEL the kernel could not tell it.
 bool tells_address(const crash_record& crash) noexcept {
     return crash.signal != SIGABRT && crash.code > 0 && crash.code != SI_KERNEL;
 }

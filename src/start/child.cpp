@@ -8,6 +8,7 @@
 #include <csignal>
 #include <cstdint>
 
+#include <fcntl.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
@@ -120,6 +121,21 @@ COHORT_BEFORE_EXEC void execute(child_task& task) noexcept {
     fail(task, denied ? -EACCES : error);
 }
 
+/// A host without stdio gets the pidfd at a number where others expect stdio. By the child, because
+/// the starter is suspended until the child has executed, and before the other threads see the
+/// number. In a copied table the child can't do it: own_pidfd() does it later.
+COHORT_BEFORE_EXEC void move_pidfd(const child_task& task) noexcept {
+    if (!task.shared_table || *task.pidfd >= 3)
+        return;
+    const long higher = raw_call(SYS_fcntl, *task.pidfd, F_DUPFD_CLOEXEC, 3);
+    if (higher < 0)
+        return;
+    // In this order: a child that is killed in between leaves no number of a closed descriptor.
+    const int before = *task.pidfd;
+    *task.pidfd = static_cast<int>(higher);
+    raw_call(SYS_close, before);
+}
+
 }  // namespace
 
 COHORT_BEFORE_EXEC void prepare_child(child_task& task) noexcept {
@@ -139,11 +155,13 @@ COHORT_BEFORE_EXEC void prepare_child(child_task& task) noexcept {
 
 COHORT_BEFORE_EXEC int run_child(void* argument) noexcept {
     child_task& task = *static_cast<child_task*>(argument);
+    move_pidfd(task);
     __atomic_store_n(task.pidfd_slot, *task.pidfd, __ATOMIC_RELEASE);
     reset_dispositions();
     prepare_child(task);
     for (std::size_t i = 0; i < task.pid_field_count; ++i)
         write_pid(task.pid_fields[i], raw_call(SYS_getpid));
+    keep_rights(task);
     execute(task);
     leave();
 }

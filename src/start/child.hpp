@@ -38,11 +38,12 @@ struct child_task {
     bool leaf_is_needed;  // else it runs on outside
     bool own_session;
     const guard_order* guard;
+    const own_program* itself;
     bool is_untold;     // to the guardian, which was too slow
     bool shared_table;  // with the starter's process, until close_range unshares it
 
-    const int* pidfd;  // where the kernel has written it; null: nowhere
-    int* pidfd_slot;   // where other threads look for it
+    int* pidfd;       // where the kernel has written it; null: nowhere
+    int* pidfd_slot;  // where other threads look for it
 
     // The child's report. `at` without an error: it was on this step when a signal ended it.
     stage at;

@@ -5,11 +5,15 @@
 #include "start/raw_call.hpp"
 #include "start/task.hpp"
 #include "sys/cgroup.hpp"
+#include "sys/memfd.hpp"
+#include "sys/pidfd.hpp"
 
 #include <cerrno>
 #include <csignal>
 #include <cstdint>
 #include <set>
+#include <span>
+#include <system_error>
 
 #include <poll.h>
 #include <pthread.h>
@@ -32,17 +36,46 @@ COHORT_BEFORE_EXEC int descriptor_for(const child_task& task, int target) noexce
     return -1;
 }
 
-COHORT_BEFORE_EXEC void note(int record, int bell, const record::start_note& told) noexcept {
-    raw_call(SYS_pwrite64, record, address(&told), sizeof told,
-             static_cast<long>(record::start_note_offset));
+/// @return the negative errno when it could not be written
+COHORT_BEFORE_EXEC long write_note(int record, const record::start_note& told) noexcept {
+    long result;
+    do {
+        result = raw_call(SYS_pwrite64, record, address(&told), sizeof told,
+                          static_cast<long>(record::start_note_offset));
+    } while (result == -EINTR);
+    return result < 0 || result == static_cast<long>(sizeof told) ? result : -EIO;
+}
+
+/// @return the negative errno when it could not be rung
+COHORT_BEFORE_EXEC long ring(int bell) noexcept {
     const std::uint64_t once = 1;
-    raw_call(SYS_write, bell, address(&once), sizeof once);
+    long result;
+    do {
+        result = raw_call(SYS_write, bell, address(&once), sizeof once);
+    } while (result == -EINTR);
+    return result == -EAGAIN ? 0 : result;  // it has been rung as often as it can be
 }
 
 COHORT_BEFORE_EXEC void tell_failure(const child_task& task) noexcept {
     const auto& channel = static_cast<const copy_task&>(task).channel;
-    note(descriptor_for(task, channel.record), descriptor_for(task, channel.bell),
-         {record::start_note_made, static_cast<std::int32_t>(task.at), task.error, task.item});
+    write_note(
+        descriptor_for(task, channel.record),
+        {record::start_note_made, static_cast<std::int32_t>(task.at), task.error, task.item});
+    ring(descriptor_for(task, channel.bell));  // or the parent looks when this process has ended
+}
+
+/// The parent waits until it hears of the start. A copy of which it can't hear must not go on: it
+/// leaves, and the parent looks at the note when it sees that end.
+void tell_success(const copy_task& task) noexcept {
+    const int record = task.channel.record;
+    if (write_note(record, {record::start_note_made, 0, 0, -1, task.is_untold}) < 0)
+        ::_exit(127);
+    const long rung = ring(task.channel.bell);
+    if (rung >= 0)
+        return;
+    write_note(record, {record::start_note_made, static_cast<std::int32_t>(stage::clone),
+                        static_cast<std::int32_t>(-rung)});
+    ::_exit(127);
 }
 
 void unblock_signals() noexcept {
@@ -62,11 +95,12 @@ void close_sources(const copy_task& task) {
             ::close(fd);
 }
 
-record::start_note read_note(int record) noexcept {
+/// A record that ends before the note has none yet.
+record::start_note read_note(int record, std::error_code& error) noexcept {
     record::start_note told;
-    if (::pread(record, &told, sizeof told, record::start_note_offset) != sizeof told)
-        return {};
-    return told;
+    const auto length = sys::read_at(record, std::as_writable_bytes(std::span(&told, 1)),
+                                     record::start_note_offset, error);
+    return length == sizeof told ? told : record::start_note();
 }
 
 }  // namespace
@@ -98,7 +132,7 @@ void run_copy(const exec_order& order, copy_channel channel, start_tier tier,
     close_sources(task);
     environ = const_cast<char**>(order.envp.data());
     unblock_signals();
-    note(channel.record, channel.bell, {record::start_note_made, 0, 0, -1, task.is_untold});
+    tell_success(task);
     ::close(channel.bell);
     body();
     ::_exit(127);
@@ -107,7 +141,14 @@ void run_copy(const exec_order& order, copy_channel channel, start_tier tier,
 void await_copy(exec_result& result, int record, int bell) noexcept {
     pollfd either[] = {{bell, POLLIN, 0}, {result.pidfd.get(), POLLIN, 0}};
     for (bool ended = false;; ended = either[1].revents != 0) {
-        const auto told = read_note(record);
+        std::error_code error;
+        const auto told = read_note(record, error);
+        if (error) {  // it can never be heard of
+            (void)sys::send_signal(result.pidfd.get(), SIGKILL);
+            result.failed = stage::clone;
+            result.error = error.value();
+            return;
+        }
         if (told.made == record::start_note_made) {
             result.failed = static_cast<stage>(told.stage);
             result.error = told.error;

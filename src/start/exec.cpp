@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <optional>
 #include <string>
 
 #include <sys/syscall.h>
@@ -80,6 +81,15 @@ long clone_child(child_task& task, start_tier tier, const child_stack& stack, in
     return pid;
 }
 
+/// This thread's stack for its children. Without memory for it this start fails, and the next one
+/// tries again.
+const child_stack& own_stack() noexcept {
+    thread_local std::optional<child_stack> stack;
+    if (!stack || !*stack)
+        stack.emplace();
+    return *stack;
+}
+
 /// One child. @param reopened  see reopened_by
 exec_result attempt(const exec_order& order, std::atomic<int>& pidfd_slot, start_tier tier,
                     const child_stack& stack, const std::vector<std::string>& reopened) {
@@ -145,6 +155,7 @@ const char* to_string(stage s) noexcept {
         return "redirect";
     case stage::affinity:
         return "affinity";
+    case stage::credentials:
     case stage::exec:
         return "exec";
     }
@@ -154,6 +165,11 @@ const char* to_string(stage s) noexcept {
 std::string attempted(stage s) {
     if (s == stage::exec)
         return "exec(\"/proc/self/exe\")";
+    if (s == stage::credentials)
+        return "exec(\"/proc/self/exe\") by a process whose real and effective user or group "
+               "differ, "
+               "or change meanwhile (make them the same with setresuid and setresgid, or use "
+               "start_method::fork)";
     if (s == stage::descriptors && !sys::current_tiers().close_range.best)
         return "open(\"/proc/self/fd\")";
     return to_string(s);
@@ -165,7 +181,7 @@ exec_result start_by_exec(const exec_order& order, std::atomic<int>& pidfd_slot)
 }
 
 exec_result start_by_exec(const exec_order& order, std::atomic<int>& pidfd_slot, start_tier tier) {
-    thread_local const child_stack stack;
+    const child_stack& stack = own_stack();
     if (!stack) {
         exec_result result;
         result.failed = stage::clone;
@@ -189,9 +205,12 @@ bool has_executed(int pidfd) noexcept {
     // one. Nothing else tells a program that was killed at once from a child that was killed inside
     // execve.
     siginfo_t found{};
-    return ::syscall(SYS_waitid, P_PIDFD, pidfd, &found, WEXITED | WNOHANG | WNOWAIT | __WCLONE,
-                     nullptr) != 0 &&
-           errno == ECHILD;
+    long result;
+    do {
+        result = ::syscall(SYS_waitid, P_PIDFD, pidfd, &found,
+                           WEXITED | WNOHANG | WNOWAIT | __WCLONE, nullptr);
+    } while (result != 0 && errno == EINTR);
+    return result != 0 && errno == ECHILD;
 }
 
 }  // namespace cohort::start

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "start/guard.hpp"
+#include "start/itself.hpp"
 #include "sys/unique_fd.hpp"
 
 #include <atomic>
@@ -29,6 +30,7 @@ enum class stage : int {
     standard_error,
     redirect,
     affinity,
+    credentials,  // told as "exec": the rights with which the program would run are at fault
     exec,
 };
 /// "exec", "chdir", "stdin", ...: what spawn_error::stage() says.
@@ -75,6 +77,7 @@ struct exec_order {
     bool leaf_is_needed = false;  // else a child that can't enter it runs on outside
     bool own_session = false;     // then it leads a process group as well
     guard_order guard;            // who is told of it before it runs
+    own_program itself;           // for the execution of this very program
 };
 
 /// What became of a start. On failure `pidfd` is still set when a child existed: it has exited or

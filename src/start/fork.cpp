@@ -11,6 +11,7 @@
 #include <csignal>
 #include <cstdint>
 #include <new>
+#include <optional>
 
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -54,6 +55,14 @@ private:
     sys::futex* word_ = nullptr;
 };
 
+/// This thread's. Without memory for it this start fails, and the next one tries again.
+permit& own_permit() noexcept {
+    thread_local std::optional<permit> allowed;
+    if (!allowed || !*allowed)
+        allowed.emplace();
+    return *allowed;
+}
+
 [[noreturn]] void run_child_of_fork(permit& allowed, const exec_order& order, copy_channel channel,
                                     start_tier tier, const std::function<void()>& body) noexcept {
     // The parent may die before the steps arm the user's choice.
@@ -78,7 +87,7 @@ exec_result failure(int error) {
 
 exec_result start_by_fork(const exec_order& order, copy_channel channel, int record, int bell,
                           const std::function<void()>& body, std::atomic<int>& pidfd_slot) {
-    thread_local permit allowed;
+    permit& allowed = own_permit();
     if (!allowed)
         return failure(ENOMEM);
     const start_tier tier{false, sys::current_tiers().close_range.best};

@@ -115,6 +115,7 @@ std::optional<server_failure> fork_server::start(const surroundings& where,
     order.parent_death_signal = SIGKILL;
     order.parent = where.parent;
     order.guard = where.guard;
+    order.itself = executing_itself(number, theirs.get());
     auto made = start_by_exec(order, pidfd_slot);
     pidfd_slot = -1;
     return take_in(std::move(made), std::move(ours));

@@ -34,7 +34,7 @@ struct guard_order {
 };
 
 /// One system call, which never blocks: a guardian that was stopped must not stop anybody.
-/// @return false: there was no room for it
+/// @return false: there was no room for it, or the guardian takes nothing more
 COHORT_BEFORE_EXEC inline bool tell_guardian(const guard_order& order, int with_it) noexcept {
     if (order.connection < 0)
         return true;
@@ -57,7 +57,7 @@ COHORT_BEFORE_EXEC inline bool tell_guardian(const guard_order& order, int with_
     message.msg_flags = 0;
     const long result =
         raw_call(SYS_sendmsg, order.connection, address(&message), MSG_NOSIGNAL | MSG_DONTWAIT);
-    return result >= 0 || result == -EPIPE;  // it is gone: the next start sees that
+    return result >= 0;
 }
 
 }  // namespace cohort::start

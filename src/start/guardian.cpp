@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <exception>
 #include <span>
 #include <utility>
 
@@ -79,16 +80,24 @@ std::error_code launch(sys::unique_fd& ours, sys::unique_fd& between) {
 
 }  // namespace
 
-void guardian::ensure() {
+void guardian::ensure(time_point now) {
     const std::lock_guard lock(mutex_);
     one& own = of_this_user();
-    if (own.in_vain || !sys::current_tiers().guardian.best || own.serves())
+    if (now < own.not_before || !sys::current_tiers().guardian.best || own.serves())
         return;
     // Workers are started without one rather than not at all; the next start tries again where it
     // may succeed, also after one that was killed on its way.
-    if (const auto error = start(own))
-        own.in_vain = !sys::is_shortage(error) && error != std::errc::operation_not_permitted &&
-                      error != std::errc::interrupted;
+    const auto error = start(own);
+    const bool may_succeed_now = sys::is_shortage(error) ||
+                                 error == std::errc::operation_not_permitted ||
+                                 error == std::errc::interrupted;
+    if (!error) {
+        own.pause = first_pause;
+    } else if (!may_succeed_now) {
+        // The host may never be able to; its starts must not pay for that each time.
+        own.not_before = now + own.pause;
+        own.pause = std::min(2 * own.pause, longest_pause);
+    }
 }
 
 guardian::one& guardian::of_this_user() {
@@ -132,6 +141,14 @@ void guardian::tell_late(const guard_order& order, int pidfd) noexcept {
     if (!is_stuck_)
         ::poll(&room, 1, patience_ms);
     is_stuck_ = !tell_guardian(order, pidfd);
+    if (!is_stuck_)
+        return;
+    // Another one has the same connection's number, see connect().
+    try {
+        ensure();
+        is_stuck_ = !tell_guardian(order, pidfd);
+    } catch (const std::exception&) {  // no memory
+    }
 }
 
 sys::tier_choice probe_guardian() {

@@ -5,6 +5,7 @@
 #include "start/clone.hpp"
 #include "start/raw_call.hpp"
 #include "sys/cgroup.hpp"
+#include "sys/descriptors.hpp"
 #include "sys/error.hpp"
 #include "sys/memory_cgroup.hpp"
 #include "sys/pidfd.hpp"
@@ -35,6 +36,8 @@ using namespace std::chrono_literals;
 constexpr auto interval = 1s;
 /// For what is left in the leaf of an owner that is gone.
 constexpr auto patience = 100ms;
+/// For a probe that another start has begun.
+constexpr auto longest_probe = 1s;
 
 std::string name_of(pid_t owner, unsigned number, leaf::workers fate) {
     return fmt::format("cohort-{}-{}{}", owner, number,
@@ -54,34 +57,64 @@ std::optional<leaf::workers> fate_of(const std::string& name) {
 }
 
 /// Held until the last copy of the descriptor is closed, in whatever process.
-bool lock(int directory) noexcept { return ::flock(directory, LOCK_EX | LOCK_NB) == 0; }
-
-bool is_there(int directory) noexcept {
-    return ::faccessat(directory, "cgroup.procs", F_OK, 0) == 0;
+std::error_code lock(int directory) noexcept {
+    return ::flock(directory, LOCK_EX | LOCK_NB) == 0 ? std::error_code() : sys::last_error();
 }
 
+/// ENOENT: it has been removed.
+std::error_code find(int directory) noexcept {
+    return ::faccessat(directory, "cgroup.procs", F_OK, 0) == 0 ? std::error_code()
+                                                                : sys::last_error();
+}
+
+/// Until it is locked, another process may take a new leaf for one that was left: then it locks it,
+/// and removes it.
+bool was_taken_for_left(std::error_code error) noexcept {
+    return error == std::errc::resource_unavailable_try_again ||
+           error == std::errc::no_such_file_or_directory;
+}
+
+/// Opens and locks a directory that was just made. Removes it if it can't be a leaf.
+std::shared_ptr<leaf> own(std::string path, const std::string& name, std::error_code& error) {
+    auto opened = sys::out_of_stdio(
+        sys::unique_fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)),
+        error);
+    if (!error)
+        error = lock(opened.get());
+    if (!error)
+        error = find(opened.get());
+    if (!error)
+        return std::make_shared<leaf>(std::move(path), std::move(opened));
+    if (opened)
+        (void)!!sys::remove_cgroup(opened.get(), name);
+    else
+        ::rmdir(path.c_str());
+    return nullptr;
+}
+
+/// @param directory  of a cgroup
 std::shared_ptr<leaf> make_leaf(const std::string& directory, leaf::workers fate,
                                 std::error_code& error) {
     static std::atomic<unsigned> last = 0;
-    for (;;) {
-        auto path = directory + "/" + name_of(::getpid(), ++last, fate);
-        if (::mkdir(path.c_str(), 0755) != 0) {
-            if (errno == EEXIST)  // of another pid namespace, or of this process' former program
-                continue;
+    constexpr int most_taken = 8;
+    constexpr int most_names = 10'000;
+    int taken = 0;
+    for (int names = 0; names < most_names; ++names) {
+        const auto name = name_of(::getpid(), ++last, fate);
+        auto path = directory + "/" + name;
+        error.clear();
+        if (::mkdir(path.c_str(), 0755) == 0) {
+            auto made = own(std::move(path), name, error);
+            if (made || !was_taken_for_left(error) || ++taken == most_taken)
+                return made;
+        } else {
             error = sys::last_error();
-            return nullptr;
+            // EEXIST: of another pid namespace, or of this process' former program.
+            if (error != std::errc::file_exists)
+                return nullptr;
         }
-        auto opened = sys::open_cgroup(path, error);
-        if (opened && lock(opened.get()) && is_there(opened.get()))
-            return std::make_shared<leaf>(std::move(path), std::move(opened));
-        // Until it is locked, another process may take it for one that was left, and remove it.
-        if (opened || error == std::errc::no_such_file_or_directory) {
-            error.clear();
-            continue;
-        }
-        ::rmdir(path.c_str());
-        return nullptr;
     }
+    return nullptr;
 }
 
 // --- the probe ---
@@ -128,6 +161,13 @@ int send_visitor(const leaf& where) {
     return task.result < 0 ? static_cast<int>(-task.result) : 0;
 }
 
+/// What fails by it here fails for ever: after setuid, in a file system that has become read-only,
+/// under a filter of system calls. The guardian or the next start may have the right.
+bool is_forbidden(std::error_code error) noexcept {
+    return error == std::errc::permission_denied || error == std::errc::operation_not_permitted ||
+           error == std::errc::read_only_file_system || error == std::errc::function_not_supported;
+}
+
 }  // namespace
 
 leaf::leaf(std::string path, sys::unique_fd directory)
@@ -141,12 +181,11 @@ leaf::~leaf() {
 bool leaf::end() noexcept {
     try {
         // Mostly there is nothing left to kill.
-        const auto error = path_.empty() ? std::error_code() : sys::remove_cgroup(path_);
+        const auto error = directory_ ? sys::remove_cgroup(directory(), name()) : std::error_code();
         if (error)
-            (void)!!sys::kill_cgroup(path_);
-        if (error == std::errc::device_or_resource_busy)
+            (void)!!sys::kill_cgroup(directory());
+        if (error && !is_forbidden(error))
             return false;
-        // Any other error stays: this process has not the right any more, after setuid, say.
     } catch (const std::exception&) {
         return false;  // no memory; later, perhaps
     }
@@ -205,13 +244,26 @@ void leaves::end_left_leaves_now_and_then(const std::string& directory) {
 }
 
 std::string leaves::own_directory() {
-    const std::lock_guard lock(mutex_);
-    if (!own_directory_) {
-        auto probe = probe_leaf();
-        if (sys::is_shortage(probe.error))
-            return {};  // later, perhaps
-        own_directory_ = probe.found.best ? std::move(probe.directory) : std::string();
+    std::unique_lock lock(mutex_);
+    if (probing_since_)
+        probed_.wait_until(lock, *probing_since_ + longest_probe,
+                           [this] { return !probing_since_; });
+    if (own_directory_ || probing_since_)
+        return own_directory_.value_or("");
+    probing_since_ = std::chrono::steady_clock::now();
+    lock.unlock();
+    leaf_probe found;
+    try {
+        found = probe_();
+    } catch (const std::exception&) {
+        found.error = std::make_error_code(std::errc::not_enough_memory);
     }
+    lock.lock();
+    probing_since_.reset();
+    probed_.notify_all();
+    if (sys::is_shortage(found.error))
+        return {};  // later, perhaps
+    own_directory_ = found.found.best ? std::move(found.directory) : std::string();
     return *own_directory_;
 }
 
@@ -237,18 +289,23 @@ leaf_probe probe_leaf() {
 }
 
 void end_left_leaves(const std::string& directory) {
-    for (const auto& name : sys::cgroups_in(directory)) {
+    std::error_code error;
+    const auto place = sys::open_cgroup(directory, error);
+    if (!place)
+        return;
+    for (const auto& name : sys::cgroups_in(place.get())) {
         const auto fate = fate_of(name);
-        const auto path = directory + "/" + name;
-        std::error_code error;
-        const auto opened = fate ? sys::open_cgroup(path, error) : sys::unique_fd();
-        if (!opened || !lock(opened.get()))
+        if (!fate)
             continue;
-        if (!sys::remove_cgroup(path) || fate == leaf::workers::may_outlive)
+        const sys::unique_fd left(
+            ::openat(place.get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+        if (!left || lock(left.get()))
             continue;
-        (void)!!sys::kill_cgroup(path);
-        sys::await_empty_cgroup(path, patience);
-        (void)!!sys::remove_cgroup(path);  // else the next start does it
+        if (!sys::remove_cgroup(left.get(), name) || fate == leaf::workers::may_outlive)
+            continue;
+        (void)!!sys::kill_cgroup(left.get());
+        sys::await_empty_cgroup(left.get(), patience);
+        (void)!!sys::remove_cgroup(left.get(), name);  // else the next start does it
     }
 }
 

@@ -19,7 +19,7 @@ std::atomic<const entry*> last = nullptr;
 
 }  // namespace
 
-namespace detail {
+namespace detail::inline v0_1 {
 
 void add_preload(const function_node& node) {
     auto* const added = new entry{&node, last};

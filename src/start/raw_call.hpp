@@ -12,14 +12,15 @@ namespace cohort::start {
 
 /// A system call without the C library: no errno, no cancellation point, no symbol to resolve
 /// lazily. Returns what the kernel returns: the negative errno on failure.
-COHORT_BEFORE_EXEC inline long raw_call(long number, long a = 0, long b = 0, long c = 0,
-                                        long d = 0) noexcept {
+COHORT_BEFORE_EXEC inline long raw_call(long number, long a = 0, long b = 0, long c = 0, long d = 0,
+                                        long e = 0) noexcept {
 #if defined(__x86_64__)
     long result;
     register long r10 asm("r10") = d;
+    register long r8 asm("r8") = e;
     asm volatile("syscall"
                  : "=a"(result)
-                 : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10)
+                 : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8)
                  : "rcx", "r11", "memory");
     return result;
 #elif defined(__aarch64__)
@@ -28,11 +29,12 @@ COHORT_BEFORE_EXEC inline long raw_call(long number, long a = 0, long b = 0, lon
     register long x1 asm("x1") = b;
     register long x2 asm("x2") = c;
     register long x3 asm("x3") = d;
-    asm volatile("svc #0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2), "r"(x3) : "memory");
+    register long x4 asm("x4") = e;
+    asm volatile("svc #0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4) : "memory");
     return x0;
 #else
     // The starter's errno is shared by the child, and safe: its thread is suspended.
-    const long result = ::syscall(number, a, b, c, d);
+    const long result = ::syscall(number, a, b, c, d, e);
     return result < 0 ? -errno : result;
 #endif
 }

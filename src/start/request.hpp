@@ -38,7 +38,7 @@ struct fork_request {
 enum class answer_kind : std::int32_t {
     reached,  // worker_main has taken over
     ready,    // the preloads are done; from now on each request has one answer
-    failed,   // one of them failed: `text` says how
+    failed,   // there is no server: `text` and `error` say why
     forked,   // `pid` with its pidfd
     refused,  // `error`; with `pid`, one that was made and killed
 };

@@ -3,7 +3,9 @@
 
 #include "start/clone.hpp"
 #include "start/request.hpp"
+#include "sys/error.hpp"
 #include "sys/futex.hpp"
+#include "sys/memfd.hpp"
 #include "sys/pidfd.hpp"
 #include "sys/socket.hpp"
 #include "worker/exception.hpp"
@@ -18,9 +20,9 @@
 #include <cstring>
 #include <filesystem>
 #include <iostream>
-#include <iterator>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -34,16 +36,19 @@ namespace {
 constexpr std::size_t longest_message = 64 * 1024;
 
 /// ThreadSanitizer has a thread of its own.
-bool is_alone() {
-    static const auto at_most = [] {
 #if defined(__SANITIZE_THREAD__)
-        return 2;
+constexpr int own_threads = 2;
 #else
-        return 1;
+constexpr int own_threads = 1;
 #endif
-    }();
-    return std::distance(std::filesystem::directory_iterator("/proc/self/task"),
-                         std::filesystem::directory_iterator()) <= at_most;
+constexpr auto threads_directory = "/proc/self/task";
+
+bool is_alone(std::error_code& error) {
+    int threads = 0;
+    std::filesystem::directory_iterator thread(threads_directory, error);
+    for (; !error && thread != std::filesystem::directory_iterator(); thread.increment(error))
+        ++threads;
+    return threads <= own_threads;
 }
 
 class server {
@@ -55,10 +60,13 @@ public:
     [[noreturn]] void answer_requests();
 
 private:
+    std::error_code receive();
     bool receive(std::size_t at_least);
-    bool try_to_tell(const server_answer& answer, std::span<const int> descriptors = {});
+    std::error_code try_to_tell(const server_answer& answer, std::span<const int> descriptors = {});
     void tell(const server_answer& answer);
+    bool fail(std::error_code error, const std::string& text);
     bool preload(std::span<const worker::function_key> keys);
+    bool is_one_thread(const char* when);
     void fork_worker(const fork_request& request);
     void await_release();
     enum class born { in_leaf, outside };
@@ -74,27 +82,43 @@ private:
     std::uint32_t forked_ = 0;
 };
 
+std::error_code server::receive() {
+    return sys::receive_message(connection_, buffer_, length_, received_, sys::waiting::block);
+}
+
 bool server::receive(std::size_t at_least) {
-    const auto error =
-        sys::receive_message(connection_, buffer_, length_, received_, sys::waiting::block);
+    const auto error = receive();
     // A request is whole without its descriptors: it is refused by its number.
     lacks_descriptors_ = error == std::errc::too_many_files_open;
     return (!error || lacks_descriptors_) && length_ >= at_least;
 }
 
-bool server::try_to_tell(const server_answer& answer, std::span<const int> descriptors) {
-    return !sys::send_message(connection_, std::as_bytes(std::span(&answer, 1)), descriptors);
+std::error_code server::try_to_tell(const server_answer& answer, std::span<const int> descriptors) {
+    return sys::send_message(connection_, std::as_bytes(std::span(&answer, 1)), descriptors);
 }
 
 void server::tell(const server_answer& answer) {
-    if (!try_to_tell(answer))
+    if (try_to_tell(answer))
         ::_exit(1);  // the application is gone, or finds what was not told in the ledger
 }
 
+/// Tells why there is no server. @return false
+bool server::fail(std::error_code error, const std::string& text) {
+    server_answer answer{answer_kind::failed, 0, 0, error.value(), {}};
+    std::strncpy(answer.text, text.c_str(), sizeof answer.text - 1);
+    tell(answer);
+    return false;
+}
+
 bool server::set_up() {
+    // First of all: what fails from now on is not the fault of the program's main.
+    if (const auto error = try_to_tell({answer_kind::reached, 0, 0, 0, {}}))
+        return fail(error, "fork server: sendmsg");
     server_setup setup;
-    if (!receive(sizeof setup) || received_.size() != 1)
-        return false;
+    if (const auto error = receive())
+        return fail(error, "fork server: recvmsg");
+    if (length_ < sizeof setup || received_.size() != 1)
+        return false;  // the application is gone
     std::memcpy(&setup, buffer_.data(), sizeof setup);
     std::vector<worker::function_key> keys(setup.preloads);
     if (length_ != sizeof setup + keys.size() * sizeof keys[0])
@@ -104,46 +128,50 @@ bool server::set_up() {
     tier_ = setup.tier;
     void* const page = ::mmap(nullptr, sizeof(server_ledger), PROT_READ | PROT_WRITE, MAP_SHARED,
                               received_[0].get(), 0);
-    received_.clear();
     if (page == MAP_FAILED)
-        return false;
+        return fail(sys::last_error(), "fork server: mmap of the memory shared with it");
+    received_.clear();
     ledger_ = static_cast<server_ledger*>(page);
     ledger_->forked = 0;  // there before it is needed
-    tell({answer_kind::reached, 0, 0, 0, {}});
-    if (!preload(keys))
+    if (!is_one_thread("runs before worker_main is reached") || !preload(keys) ||
+        !is_one_thread("was left running by forkserver_preload"))
         return false;
+    // Workers must not write it too.
+    std::fflush(nullptr);
+    std::cout.flush();
+    std::clog.flush();
     tell({answer_kind::ready, 0, 0, 0, {}});
+    return true;
+}
+
+/// Or fails. @param when  what is said of a second thread
+bool server::is_one_thread(const char* when) {
+    std::error_code error;
+    const bool alone = is_alone(error);
+    if (error)
+        return fail(error,
+                    std::string("fork server: the list of its threads, ") + threads_directory);
+    if (!alone)
+        return fail(std::make_error_code(std::errc::operation_canceled),
+                    std::string("fork server: a thread ") + when +
+                        ", of which workers would have no copy");
     return true;
 }
 
 bool server::preload(std::span<const worker::function_key> keys) {
     try {
-        if (!is_alone())
-            throw std::runtime_error(
-                "a thread runs before worker_main is reached, of which workers would have no copy");
         for (const auto& key : keys) {
             const auto* function = worker::find(key);
             if (function == nullptr)
                 throw std::runtime_error("the function is not in the program");
             function->invoke(0, {});
         }
-        if (!is_alone())
-            throw std::runtime_error(
-                "a thread was left running by forkserver_preload, of which workers would have no "
-                "copy");
+        return true;
     } catch (...) {
         const auto error = worker::describe_current_exception();
-        server_answer answer{answer_kind::failed, 0, 0, ECANCELED, {}};
-        const auto text = "forkserver_preload: " + error.type + ": " + error.message;
-        std::strncpy(answer.text, text.c_str(), sizeof answer.text - 1);
-        tell(answer);
-        return false;
+        return fail(std::make_error_code(std::errc::operation_canceled),
+                    "forkserver_preload: " + error.type + ": " + error.message);
     }
-    // Workers must not write it too.
-    std::fflush(nullptr);
-    std::cout.flush();
-    std::clog.flush();
-    return true;
 }
 
 void server::answer_requests() {
@@ -194,8 +222,8 @@ void server::fork_worker(const fork_request& request) {
     }
     const sys::unique_fd owned(pidfd);
     if (!owned ||
-        !try_to_tell({answer_kind::forked, request.number, static_cast<std::int32_t>(pid), 0, {}},
-                     std::span(&pidfd, 1))) {
+        try_to_tell({answer_kind::forked, request.number, static_cast<std::int32_t>(pid), 0, {}},
+                    std::span(&pidfd, 1))) {
         // By its number alone the application could not hold it. It is not released yet, so the
         // number is its own.
         (void)!!(owned ? sys::send_signal(pidfd, SIGKILL)
@@ -213,8 +241,8 @@ void server::run_worker(const fork_request& request, born where) noexcept {
         ::_exit(127);
     std::vector<std::byte> text(request.length);
     const int book = received_.empty() ? -1 : received_[0].get();
-    if (::pread(book, text.data(), text.size(), static_cast<off_t>(request.offset)) !=
-        static_cast<ssize_t>(text.size()))
+    std::error_code error;
+    if (sys::read_at(book, text, static_cast<off_t>(request.offset), error) != text.size())
         ::_exit(127);
     std::vector<int> descriptors;
     for (std::size_t i = 1; i < received_.size(); ++i)
@@ -235,6 +263,8 @@ void server::run_worker(const fork_request& request, born where) noexcept {
 }  // namespace
 
 void serve(const worker::mark& connection) noexcept {
+    // exec may have taken it away (AT_SECURE). A parent that is gone already has closed its end.
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     ::unsetenv("LD_BIND_NOW");  // it was for this program, not for those that a preload may run
     server self(connection.fd);
     if (!self.set_up())

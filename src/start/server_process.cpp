@@ -16,6 +16,7 @@
 #include <new>
 #include <utility>
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -98,6 +99,8 @@ std::error_code server_process::introduce() {
     const auto file = sys::make_memfd("cohort-ledger", error);
     if (!error)
         ledger_ = map_ledger(file, error);
+    if (!error)  // a touch of pages that are gone would be SIGBUS
+        error = sys::add_seals(file.get(), F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
     const int sent = file.get();
     return error ? error
                  : sys::send_message(connection_.get(), setup_message(), std::span(&sent, 1));
@@ -218,7 +221,7 @@ void server_process::note(const server_answer& answer, std::vector<sys::unique_f
         break;
     case answer_kind::failed:
         state_ = state::failed;
-        failure_ = {std::make_error_code(std::errc::operation_canceled),
+        failure_ = {{answer.error != 0 ? answer.error : ECANCELED, std::system_category()},
                     std::string(answer.text, ::strnlen(answer.text, sizeof answer.text))};
         break;
     case answer_kind::forked:

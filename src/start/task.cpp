@@ -52,6 +52,7 @@ child_task task_for(const exec_order& order, std::vector<int>& sources,
     task.leaf_is_needed = order.leaf_is_needed;
     task.own_session = order.own_session;
     task.guard = &order.guard;
+    task.itself = &order.itself;
     task.at = stage::clone;
     task.item = -1;
     return task;

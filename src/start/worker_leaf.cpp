@@ -18,13 +18,14 @@ std::shared_ptr<const worker_leaf> worker_leaf::make(std::shared_ptr<const leaf>
                                                      sys::unique_fd& directory,
                                                      std::error_code& error) {
     auto name = fmt::format("worker-{}", index);
-    // What is told of a worker that was to be it before, say, must not be told of this one.
+    // A first attempt may have left this name. Its memory.events must not be blamed on this worker.
+    constexpr int most_names = 10'000;
     for (int next = 2;; ++next) {
         error.clear();
         directory = sys::make_cgroup_in(parent->directory(), name, error);
         if (!error)
             return std::make_shared<const worker_leaf>(std::move(parent), std::move(name));
-        if (error != std::errc::file_exists)
+        if (error != std::errc::file_exists || next == most_names)
             return nullptr;
         name = fmt::format("worker-{}-{}", index, next);
     }

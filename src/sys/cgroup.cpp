@@ -9,10 +9,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
-#include <filesystem>
+#include <memory>
 #include <sstream>
 #include <string_view>
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/stat.h>
@@ -21,8 +22,6 @@
 
 namespace cohort::sys {
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr long cgroup2_magic = 0x63677270;  // CGROUP2_SUPER_MAGIC
 
@@ -67,8 +66,8 @@ std::string shown_at(const std::string& line, const std::string& cgroup) {
     return cgroup.starts_with(root + "/") ? point + cgroup.substr(root.size()) : std::string();
 }
 
-unique_fd open_events(const std::string& path) {
-    return unique_fd(::open((path + "/cgroup.events").c_str(), O_RDONLY | O_CLOEXEC));
+unique_fd open_events(int directory) noexcept {
+    return unique_fd(::openat(directory, "cgroup.events", O_RDONLY | O_CLOEXEC));
 }
 
 /// Whether anything lives in it or below it, as its events say.
@@ -78,13 +77,74 @@ bool is_populated(const unique_fd& events) {
            std::string_view(text).find("populated 1") != std::string_view::npos;
 }
 
-std::vector<pid_t> listed(const std::string& path) {
-    std::istringstream in(read_text(path + "/cgroup.procs"));
+std::vector<pid_t> listed(int directory) {
+    std::istringstream in(read_text("cgroup.procs", directory));
     std::vector<pid_t> pids;
     for (pid_t pid; in >> pid;)
         if (pid > 0)  // 0: of a pid namespace that is not ours
             pids.push_back(pid);
     return pids;
+}
+
+unique_fd open_inner(int directory, const std::string& name) noexcept {
+    return unique_fd(
+        ::openat(directory, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+}
+
+/// Of what is gone already there is nothing to do.
+std::error_code remove_at(int directory, const std::string& name) noexcept {
+    const bool gone = ::unlinkat(directory, name.c_str(), AT_REMOVEDIR) == 0 || errno == ENOENT;
+    return gone ? std::error_code() : last_error();
+}
+
+/// Whether the path leads to the very directory that is open.
+bool leads_to(int directory, const std::string& path, std::error_code& error) noexcept {
+    struct stat held {};
+    struct stat found {};
+    if (::fstat(directory, &held) != 0)
+        error = last_error();
+    else if (::fstatat(directory, path.c_str(), &found, AT_SYMLINK_NOFOLLOW) == 0)
+        return held.st_dev == found.st_dev && held.st_ino == found.st_ino;
+    else if (errno != ENOENT)
+        error = last_error();
+    return false;
+}
+
+/// What lies deeper stays: each level takes a descriptor, and workers decide on the depth.
+constexpr int deepest = 64;
+
+/// Removes the cgroups in it, the inmost first.
+std::error_code remove_inner(int directory, int depth = 0) {
+    for (const auto& name : cgroups_in(directory)) {
+        const auto inner = depth < deepest ? open_inner(directory, name) : unique_fd();
+        if (inner)
+            if (const auto error = remove_inner(inner.get(), depth + 1))
+                return error;
+        if (const auto error = remove_at(directory, name))
+            return error;
+    }
+    return {};
+}
+
+std::error_code kill_listed(int directory, int depth) {
+    std::error_code failed;
+    for (const pid_t pid : listed(directory)) {
+        std::error_code error;
+        const auto pidfd = open_pidfd(pid, error);
+        // The number may have been given to another process since it was listed; if the one that
+        // we hold now is listed, it is the right one, or another one of this cgroup.
+        if (pidfd && std::ranges::count(listed(directory), pid) != 0)
+            error = send_signal(pidfd.get(), SIGKILL);
+        if (error && error != std::errc::no_such_process)
+            failed = error;
+    }
+    if (depth == deepest)
+        return failed;
+    for (const auto& name : cgroups_in(directory))
+        if (const auto inner = open_inner(directory, name))
+            if (const auto error = kill_listed(inner.get(), depth + 1))
+                failed = error;
+    return failed;
 }
 
 }  // namespace
@@ -138,51 +198,33 @@ unique_fd open_cgroup_procs(int directory, std::error_code& error) noexcept {
                         error);
 }
 
-std::error_code kill_cgroup(const std::string& path) {
-    const unique_fd kill(::open((path + "/cgroup.kill").c_str(), O_WRONLY | O_CLOEXEC));
+std::error_code kill_cgroup(int directory) {
+    const unique_fd kill(::openat(directory, "cgroup.kill", O_WRONLY | O_CLOEXEC));
     if (kill && ::write(kill.get(), "1", 1) == 1)
         return {};
-    return kill_listed(path);
+    return kill_listed(directory);
 }
 
-std::error_code kill_listed(const std::string& path) {
-    std::error_code failed;
-    for (const pid_t pid : listed(path)) {
-        std::error_code error;
-        const auto pidfd = open_pidfd(pid, error);
-        // The number may have been given to another process since it was listed; if the one that
-        // we hold now is listed, it is the right one, or another one of this cgroup.
-        if (pidfd && std::ranges::count(listed(path), pid) != 0)
-            error = send_signal(pidfd.get(), SIGKILL);
-        if (error && error != std::errc::no_such_process)
-            failed = error;
-    }
-    for (const auto& name : cgroups_in(path))
-        if (const auto error = kill_listed(path + "/" + name))
-            failed = error;
-    return failed;
-}
+std::error_code kill_listed(int directory) { return kill_listed(directory, 0); }
 
-std::error_code remove_cgroup(const std::string& path) {
-    if (::rmdir(path.c_str()) == 0 || errno == ENOENT)
-        return {};
-    if (errno != EBUSY)
-        return last_error();
+std::error_code remove_cgroup(int directory, const std::string& name) {
+    const auto path = "../" + name;
+    std::error_code error;
+    if (!leads_to(directory, path, error))
+        return error;
+    error = remove_at(directory, path);
+    if (error != std::errc::device_or_resource_busy)
+        return error;
     // What lives in it makes it busy, and so does any cgroup in it. Those stay while anything lives
     // in or beside them: who made one may be about to use it.
-    if (is_populated(open_events(path)))
-        return std::make_error_code(std::errc::device_or_resource_busy);
-    const auto inner = cgroups_in(path);
-    for (const auto& name : inner)
-        if (const auto error = remove_cgroup(path + "/" + name))
-            return error;
-    if (!inner.empty() && (::rmdir(path.c_str()) == 0 || errno == ENOENT))
-        return {};
-    return std::make_error_code(std::errc::device_or_resource_busy);
+    if (is_populated(open_events(directory)))
+        return error;
+    error = remove_inner(directory);
+    return error ? error : remove_at(directory, path);
 }
 
-void await_empty_cgroup(const std::string& path, std::chrono::milliseconds longest) {
-    const auto events = open_events(path);
+void await_empty_cgroup(int directory, std::chrono::milliseconds longest) {
+    const auto events = open_events(directory);
     const auto until = std::chrono::steady_clock::now() + longest;
     while (is_populated(events)) {
         const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
@@ -194,12 +236,19 @@ void await_empty_cgroup(const std::string& path, std::chrono::milliseconds longe
     }
 }
 
-std::vector<std::string> cgroups_in(const std::string& path) {
+std::vector<std::string> cgroups_in(int directory) {
     std::vector<std::string> names;
-    std::error_code error;
-    for (fs::directory_iterator at(path, error), end; !error && at != end; at.increment(error))
-        if (std::error_code none; at->is_directory(none))
-            names.push_back(at->path().filename());
+    // A stream of its own: a duplicate would share the position with whoever else reads it.
+    unique_fd own(::openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    const std::unique_ptr<DIR, int (*)(DIR*)> stream(own ? ::fdopendir(own.get()) : nullptr,
+                                                     ::closedir);
+    if (!stream)
+        return names;
+    own.release();
+    while (const auto* entry = ::readdir(stream.get()))
+        if (const std::string_view name = entry->d_name;
+            entry->d_type == DT_DIR && name != "." && name != "..")
+            names.emplace_back(name);
     return names;
 }
 

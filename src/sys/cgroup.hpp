@@ -27,19 +27,24 @@ namespace cohort::sys {
 /// Its list of processes, to write: "0" moves the writer into it. Numbered 3 or higher.
 [[nodiscard]] unique_fd open_cgroup_procs(int directory, std::error_code& error) noexcept;
 
+// The rest acts by the open directory of a cgroup: at its path there may be another one by now.
+// All of it may block for milliseconds, while the kernel's lock on cgroups is held.
+
 /// SIGKILL to all that is in it and below it, at once by cgroup.kill, else to what is listed: then
 /// it may take more than one call.
-[[nodiscard]] std::error_code kill_cgroup(const std::string& path);
+[[nodiscard]] std::error_code kill_cgroup(int directory);
 /// The second way alone.
-[[nodiscard]] std::error_code kill_listed(const std::string& path);
+[[nodiscard]] std::error_code kill_listed(int directory);
 
-/// Removes it with all cgroups in it. EBUSY: something lives there; zombies do not count.
-[[nodiscard]] std::error_code remove_cgroup(const std::string& path);
+/// Removes it with all cgroups in it. No error: it is gone, perhaps since long, and what has got
+/// its name meanwhile stays. EBUSY: something lives in it; zombies do not count.
+/// @param name  in the cgroup above
+[[nodiscard]] std::error_code remove_cgroup(int directory, const std::string& name);
 
 /// Blocks until nothing lives in it or below it, not longer than that.
-void await_empty_cgroup(const std::string& path, std::chrono::milliseconds longest);
+void await_empty_cgroup(int directory, std::chrono::milliseconds longest);
 
 /// The names of the cgroups in it.
-[[nodiscard]] std::vector<std::string> cgroups_in(const std::string& path);
+[[nodiscard]] std::vector<std::string> cgroups_in(int directory);
 
 }  // namespace cohort::sys

@@ -65,6 +65,25 @@ std::error_code write_at(int fd, std::span<const std::byte> bytes, off_t offset)
     return {};
 }
 
+std::size_t read_at(int fd, std::span<std::byte> bytes, off_t offset,
+                    std::error_code& error) noexcept {
+    error.clear();
+    std::size_t count = 0;
+    while (count < bytes.size()) {
+        const ssize_t n = ::pread(fd, bytes.data() + count, bytes.size() - count,
+                                  offset + static_cast<off_t>(count));
+        if (n == 0)
+            break;
+        if (n > 0)
+            count += static_cast<std::size_t>(n);
+        else if (errno != EINTR) {
+            error = last_error();
+            break;
+        }
+    }
+    return count;
+}
+
 std::error_code add_seals(int fd, int seals) noexcept {
     return ::fcntl(fd, F_ADD_SEALS, seals) == 0 ? std::error_code{} : last_error();
 }

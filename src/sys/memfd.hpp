@@ -24,6 +24,10 @@ namespace cohort::sys {
 [[nodiscard]] std::error_code write_at(int fd, std::span<const std::byte> bytes,
                                        off_t offset) noexcept;
 
+/// Reads from `offset` on, until `bytes` is full or the file ends. @return how many were read
+[[nodiscard]] std::size_t read_at(int fd, std::span<std::byte> bytes, off_t offset,
+                                  std::error_code& error) noexcept;
+
 /// Adds F_SEAL_* seals. EPERM: F_SEAL_SEAL is there already; EBUSY: F_SEAL_WRITE while it is
 /// mapped.
 [[nodiscard]] std::error_code add_seals(int fd, int seals) noexcept;

@@ -40,10 +40,14 @@ std::error_code send(int pidfd, int signo, unsigned flags) noexcept {
 
 /// One raw waitid: unlike glibc's it takes rusage. On 0, si_pid says whether an ended child was
 /// found.
-long wait_for(int pidfd, siginfo_t& found, int how, rusage* usage) noexcept {
-    found = {};
-    // __WALL: a child that failed before exec has no exit signal and would be passed over.
-    return ::syscall(SYS_waitid, p_pidfd, pidfd, &found, WEXITED | WNOHANG | __WALL | how, usage);
+long wait_for(int kind, int id, siginfo_t& found, int how, rusage* usage) noexcept {
+    long result;
+    do {
+        found = {};
+        // __WALL: a child that failed before exec has no exit signal and would be passed over.
+        result = ::syscall(SYS_waitid, kind, id, &found, WEXITED | WNOHANG | __WALL | how, usage);
+    } while (result != 0 && errno == EINTR);
+    return result;
 }
 
 exit_status to_status(const siginfo_t& found) noexcept {
@@ -68,7 +72,7 @@ std::error_code send_signal_to_group(int pidfd, int signo) noexcept {
 
 reap_result reap(int pidfd, exit_status& status, rusage& usage) noexcept {
     siginfo_t found;
-    if (wait_for(pidfd, found, 0, &usage) != 0)
+    if (wait_for(p_pidfd, pidfd, found, 0, &usage) != 0)
         return errno == ECHILD ? reap_result::lost : reap_result::error;
     if (found.si_pid == 0)  // also while a tracer holds the zombie
         return reap_result::not_yet;
@@ -78,15 +82,14 @@ reap_result reap(int pidfd, exit_status& status, rusage& usage) noexcept {
 
 child_state state_of_child(int pidfd) noexcept {
     siginfo_t found;
-    if (wait_for(pidfd, found, WNOWAIT, nullptr) != 0)
+    if (wait_for(p_pidfd, pidfd, found, WNOWAIT, nullptr) != 0)
         return child_state::not_ours;
     return found.si_pid == 0 ? child_state::alive : child_state::zombie;
 }
 
 bool is_child(pid_t pid) noexcept {
-    siginfo_t found{};
-    return ::syscall(SYS_waitid, P_PID, pid, &found, WEXITED | WNOHANG | WNOWAIT | __WALL,
-                     nullptr) == 0;
+    siginfo_t found;
+    return wait_for(P_PID, pid, found, WNOWAIT, nullptr) == 0;
 }
 
 void reap_when_ended(int pidfd) noexcept {
@@ -102,9 +105,8 @@ void reap_when_ended(int pidfd) noexcept {
 
 void reap_by_number(pid_t pid) noexcept {
     const timespec pause{0, 1'000'000};
-    siginfo_t found{};
-    while (::syscall(SYS_waitid, P_PID, pid, &found, WEXITED | WNOHANG | __WALL, nullptr) == 0 &&
-           found.si_pid == 0)
+    siginfo_t found;
+    while (wait_for(P_PID, pid, found, 0, nullptr) == 0 && found.si_pid == 0)
         ::nanosleep(&pause, nullptr);
 }
 

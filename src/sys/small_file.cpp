@@ -3,6 +3,7 @@
 
 #include "sys/unique_fd.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstddef>
 
@@ -38,8 +39,26 @@ std::string_view read_start(const char* path, std::span<char> room, int director
     return fill(open_to_read(path, directory), room);
 }
 
-std::string read_text(const std::string& path) {
-    const auto file = open_to_read(path.c_str(), AT_FDCWD);
+std::string_view read_entry(const char* path, int index, std::span<char> room) noexcept {
+    const auto file = open_to_read(path, AT_FDCWD);
+    for (std::size_t kept = 0;;) {  // of the one that is wanted
+        const std::size_t length = kept + fill(file, room.subspan(kept)).size();
+        std::string_view rest(room.data(), length);
+        for (; index > 0 && rest.find('\0') != rest.npos; --index)
+            rest.remove_prefix(rest.find('\0') + 1);
+        if (const auto end = rest.find('\0'); end != rest.npos)
+            return rest.substr(0, end);
+        const bool is_whole = length < room.size();
+        const bool is_too_long = index == 0 && rest.size() == room.size();
+        if (is_whole || is_too_long)
+            return {};
+        kept = index == 0 ? rest.size() : 0;
+        std::ranges::copy(rest.substr(rest.size() - kept), room.begin());
+    }
+}
+
+std::string read_text(const std::string& path, int directory) {
+    const auto file = open_to_read(path.c_str(), directory);
     std::string text;
     for (std::string room(4096, '\0');;) {
         const auto more = fill(file, room);

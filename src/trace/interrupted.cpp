@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
+#include "sys/mapping.hpp"
 #include "sys/modules.hpp"
 #include "trace/stack.hpp"
 
@@ -10,6 +11,7 @@ namespace {
 struct registers {
     bool known = false;
     std::uintptr_t instruction = 0;
+    std::uintptr_t stack = 0;
     std::uintptr_t link = 0;  // the return address, or where on the stack it is (x86-64)
 };
 
@@ -17,9 +19,9 @@ registers registers_of(const void* context) noexcept {
     const auto& machine = static_cast<const ucontext_t*>(context)->uc_mcontext;
 #if defined(__x86_64__)
     const auto stack = static_cast<std::uintptr_t>(machine.gregs[REG_RSP]);
-    return {true, static_cast<std::uintptr_t>(machine.gregs[REG_RIP]), stack};
+    return {true, static_cast<std::uintptr_t>(machine.gregs[REG_RIP]), stack, stack};
 #elif defined(__aarch64__)
-    return {true, static_cast<std::uintptr_t>(machine.pc),
+    return {true, static_cast<std::uintptr_t>(machine.pc), static_cast<std::uintptr_t>(machine.sp),
             static_cast<std::uintptr_t>(machine.regs[30])};
 #else
     (void)machine;
@@ -46,6 +48,15 @@ void capture_interrupted(raw_stack& stack, const void* context) noexcept {
 #endif
     if (sys::find_module(caller, here))
         stack.add(caller - 1);
+}
+
+void capture_interrupted(raw_stack& into, const void* context, const void* own) noexcept {
+    const auto at = registers_of(context);
+    if (at.known && sys::share_mapping(reinterpret_cast<std::uintptr_t>(own), at.stack))
+        return capture_interrupted(into, context);
+    into.clear();
+    if (at.known)
+        into.add(at.instruction);
 }
 
 }  // namespace cohort::trace

@@ -100,7 +100,7 @@ bool is_plumbing_above(const stack_frame& frame) {
 /// How a worker's function comes to be called. Of a closure, whose type is local, the debug
 /// information says the short name only.
 bool is_plumbing_below(const stack_frame& frame) {
-    return frame.function.find("cohort::detail::run_callable<") != std::string::npos ||
+    return frame.function.find("::run_callable<") != std::string::npos ||
            (frame.function.starts_with("run_callable<") &&
             frame.file.ends_with("cohort/detail/registration.hpp"));
 }

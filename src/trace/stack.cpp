@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <climits>
 #include <cstddef>
 #include <cstdint>
@@ -24,14 +25,20 @@ namespace {
 // thread's static block: a signal handler must not be the first to ask for it.
 [[gnu::tls_model("initial-exec")]] constinit thread_local std::uintptr_t end_of_own_stack = 0;
 
+constinit std::atomic<void (*)() noexcept> own_code_begins = nullptr;
+
 }  // namespace
 
 // The caller's frame begins where this one ends, and so do those of all that it calls.
 [[gnu::noinline]] detail::outermost_frame::outermost_frame() noexcept {
     end_of_own_stack = reinterpret_cast<std::uintptr_t>(__builtin_dwarf_cfa());
+    if (const auto tell = own_code_begins.load())
+        tell();
 }
 
 detail::outermost_frame::~outermost_frame() { end_of_own_stack = 0; }
+
+void trace::tell_when_own_code_begins(void (*tell)() noexcept) noexcept { own_code_begins = tell; }
 
 namespace trace {
 namespace {

@@ -43,8 +43,16 @@ void capture_throw(raw_stack& into, const void* from) noexcept;
 /// @param context  the third argument of the handler, a ucontext_t (sigaction(2))
 void capture_interrupted(raw_stack& into, const void* context) noexcept;
 
+/// The same in a program that goes on: of another stack than the one that holds `own`, a fiber's,
+/// the unwinder need not know the end, so only the interrupted call is kept.
+/// @param own  an address on the thread's own stack
+void capture_interrupted(raw_stack& into, const void* context, const void* own) noexcept;
+
 /// Where each call lies, newest call last: module, offset and build-id, no names yet.
 std::vector<stack_frame> locate(const raw_stack& stack);
+
+/// `tell` is called whenever a thread is about to run a worker's own code (outermost_frame).
+void tell_when_own_code_begins(void (*tell)() noexcept) noexcept;
 
 /// The path of the program of this process. Async-signal-safe.
 /// @return within `buffer`; empty: no /proc here

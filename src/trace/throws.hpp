@@ -16,7 +16,7 @@ struct noted_throw {
 
 /// From now on each throw of this process notes its stack and its time, until its exception is destroyed: some
 /// microseconds a throw. For workers; where it is not called, a throw costs one load more. What the
-/// linker must do for it: README, "Traces".
+/// linker must do for it: examples/caveats.md, "Traces".
 /// @par Source  __cxa_throw of the Itanium C++ ABI, which this library stands in for
 void begin_to_note_throws() noexcept;
 

@@ -4,6 +4,8 @@
 #include <cstdlib>
 #include <memory>
 #include <string_view>
+#include <typeinfo>
+#include <vector>
 
 #include <cxxabi.h>
 
@@ -35,6 +37,17 @@ void remove_default(std::string& text, std::string_view start) {
     }
 }
 
+template <class... Types>
+bool is_one_of(std::string_view name) noexcept {
+    return ((name == typeid(Types).name() || name == typeid(std::vector<Types>).name()) || ...);
+}
+
+bool is_common(std::string_view name) noexcept {
+    return is_one_of<bool, char, signed char, unsigned char, short, unsigned short, int, unsigned,
+                     long, unsigned long, long long, unsigned long long, float, double, long double,
+                     std::string>(name);
+}
+
 }  // namespace
 
 std::string demangle(const char* name) {
@@ -44,6 +57,7 @@ std::string demangle(const char* name) {
     std::string result = status == 0 && text ? text.get() : name;
     replace_all(result, "std::__cxx11::", "std::");
     replace_all(result, "std::__1::", "std::");
+    replace_all(result, "cohort::detail::v0_1::", "cohort::detail::");
     replace_all(result, "std::basic_string<char, std::char_traits<char>, std::allocator<char> >",
                 "std::string");
     for (const char* start :
@@ -52,6 +66,16 @@ std::string demangle(const char* name) {
     }
     replace_all(result, " >", ">");
     return result;
+}
+
+std::string demangle_foreign(std::string_view name) {
+    if (is_common(name))
+        return demangle(std::string(name).c_str());
+    constexpr std::size_t most = 256;
+    std::string quoted = "the type \"";
+    for (const char c : name.substr(0, most))
+        quoted += c > ' ' && c <= '~' ? c : '?';
+    return quoted + (name.size() > most ? "...\"" : "\"");
 }
 
 }  // namespace cohort::values

@@ -20,6 +20,10 @@ void require_signal(const char* setter, int lowest, int signo) {
 
 }  // namespace
 
+void detail::refuse_negative(const char* setter) {
+    throw std::invalid_argument(fmt::format("cohort: {}: negative", setter));
+}
+
 options& options::nprocs(int n) {
     if (n < 0)
         throw std::invalid_argument(
@@ -40,6 +44,16 @@ options& options::crash_record(bool on) {
 
 options& options::stack_on_stop(bool on) {
     settings_.stack_on_stop = on;
+    return *this;
+}
+
+options& options::error_file(bool on) {
+    settings_.error_file = on;
+    return *this;
+}
+
+options& options::set_result_limit(std::uint64_t bytes) {
+    settings_.result_limit = bytes;
     return *this;
 }
 

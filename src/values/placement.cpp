@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <stdexcept>
 #include <system_error>
@@ -11,7 +12,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-namespace cohort::detail {
+namespace cohort::detail::inline v0_1 {
 
 namespace {
 
@@ -22,6 +23,17 @@ void require_name(std::string_view name) {
     if (name.find('=') != std::string_view::npos)
         throw std::invalid_argument(
             fmt::format("cohort: the name of a variable, \"{}\", has a '=' in it", name));
+}
+
+/// What the library tells a worker by its environment must be true.
+void require_not_reserved(std::string_view name) {
+    for (const std::string_view reserved :
+         {"COHORT_INDEX", "COHORT_SIZE", "COHORT_ERROR_FILE", "TORCHELASTIC_ERROR_FILE"})
+        if (name == reserved)
+            throw std::invalid_argument(fmt::format(
+                "cohort: the variable {} is set by the library for each worker: it can be neither "
+                "set nor unset",
+                name));
 }
 
 void require_path(const char* setter, std::string_view path) {
@@ -61,13 +73,19 @@ void require_no_nul(std::string_view text, std::string_view what) {
 
 void placement::set_variable(std::string name, std::string value) {
     require_name(name);
+    require_not_reserved(name);
     require_no_nul(value, fmt::format("the value of the variable {}", name));
     env.push_back(env_change{std::move(name), std::move(value)});
 }
 
 void placement::unset_variable(std::string name) {
     require_name(name);
+    require_not_reserved(name);
     env.push_back(env_change{std::move(name), std::nullopt});
+}
+
+bool placement::changes_variable(std::string_view name) const noexcept {
+    return std::ranges::find(env, name, &env_change::name) != env.end();
 }
 
 void placement::clear_variables() {

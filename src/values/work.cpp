@@ -4,7 +4,7 @@
 #include <cohort/detail/plan.hpp>
 #include <cohort/errors.hpp>
 
-namespace cohort::detail {
+namespace cohort::detail::inline v0_1 {
 
 start_method method_for_functions(const group_settings& settings) {
     return settings.method == start_method::spawn

@@ -149,7 +149,8 @@ std::string name_of_current_exception() {
     constexpr std::string_view wrapper = "std::_Nested_exception<";
     while (name.starts_with(wrapper) && name.ends_with('>'))
         name = name.substr(wrapper.size(), name.size() - wrapper.size() - 1);
-    if (name == "cohort::detail::raised_with_cause")
+    // In between stands the version of the library that threw.
+    if (name.starts_with("cohort::detail::") && name.ends_with("::raised_with_cause"))
         return "cohort::process_raised_exception";
     return name;
 }

@@ -7,8 +7,13 @@
 #include <atomic>
 #include <cerrno>
 #include <charconv>
+#include <span>
 
+#include <sys/auxv.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 namespace cohort::worker {
@@ -20,15 +25,9 @@ bool read_number(std::string_view text, Number& number) noexcept {
     return error == std::errc{} && end == text.data() + text.size();
 }
 
-/// argv[1] as the kernel has it; longer ones than any mark are cut.
-std::string_view first_argument(std::array<char, 4096 + 128>& buffer) noexcept {
-    const std::string_view all = sys::read_start("/proc/self/cmdline", buffer);
-    const auto end_of_zeroth = all.find('\0');
-    if (end_of_zeroth == std::string_view::npos)
-        return {};
-    const std::string_view rest = all.substr(end_of_zeroth + 1);
-    const auto end = rest.find('\0');
-    return end == std::string_view::npos ? std::string_view{} : rest.substr(0, end);
+/// argv[1] as the kernel has it; nothing if it is longer than any mark.
+std::string_view first_argument(std::span<char> room) noexcept {
+    return sys::read_entry("/proc/self/cmdline", 1, room);
 }
 
 constexpr std::string_view prefix_of(mark::what names) noexcept {
@@ -36,10 +35,43 @@ constexpr std::string_view prefix_of(mark::what names) noexcept {
                                        : record::worker_argument_prefix;
 }
 
+bool has_inode(const mark& m, const struct stat& file) noexcept {
+    return file.st_ino == m.inode && (m.names == mark::what::worker || S_ISSOCK(file.st_mode));
+}
+
+/// Whoever made the file: also a worker that refuses its orders must start no workers of its own.
 bool look_up() noexcept {
-    std::array<char, 4096 + 128> buffer;
-    const auto m = parse_mark(first_argument(buffer));
-    return m && holds(*m);
+    std::array<char, 4096> room;
+    const auto m = parse_mark(first_argument(room));
+    struct stat status {};
+    if (!m || ::fstat(m->fd, &status) != 0 || !has_inode(*m, status))
+        return false;
+    return m->names == mark::what::server || read_order(*m).has_value();
+}
+
+/// Whether a file was made by somebody who may give orders to this process. Whoever executes a
+/// program chooses its arguments and descriptors, and need not have the rights that it runs with.
+bool is_from_our_user(const struct stat& file) noexcept {
+    const bool is_ours = file.st_uid == ::geteuid();
+    const bool may_have_gained_rights =
+        ::getauxval(AT_SECURE) != 0 && ::prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 1;
+    if (!may_have_gained_rights)
+        return is_ours || file.st_uid == 0;
+    // The program may have a set-user-ID bit. But a host of root's that is another user for a while
+    // (seteuid) looks the same.
+    return ::getuid() == 0 && is_ours && file.st_gid == ::getegid();
+}
+
+/// One of a pair: nobody can have connected to it.
+bool is_nameless_socket(int fd) noexcept {
+    sockaddr_un own{};
+    sockaddr_un other{};
+    socklen_t own_length = sizeof own;
+    socklen_t other_length = sizeof other;
+    return ::getsockname(fd, reinterpret_cast<sockaddr*>(&own), &own_length) == 0 &&
+           ::getpeername(fd, reinterpret_cast<sockaddr*>(&other), &other_length) == 0 &&
+           own.sun_family == AF_UNIX && own_length == sizeof own.sun_family &&
+           other_length == sizeof other.sun_family;
 }
 
 constinit std::atomic<bool> reached{false};
@@ -60,8 +92,8 @@ std::optional<mark> parse_mark(std::string_view argument) noexcept {
     const auto colon = argument.find(':');
     if (colon == std::string_view::npos)
         return std::nullopt;
-    if (!read_number(argument.substr(0, colon), m.fd) || m.fd < 0)
-        return std::nullopt;
+    if (!read_number(argument.substr(0, colon), m.fd) || m.fd <= STDERR_FILENO)
+        return std::nullopt;  // sudo and its like pass the caller's standard streams on
     if (!read_number(argument.substr(colon + 1), m.inode))
         return std::nullopt;
     return m;
@@ -72,7 +104,7 @@ std::optional<record::control_order> read_order(const mark& m) noexcept {
     if (::fstat(m.fd, &status) != 0 || status.st_ino != m.inode)
         return std::nullopt;
     if (::fcntl(m.fd, F_GET_SEALS) < 0)
-        return std::nullopt;  // EINVAL: not a memory file
+        return std::nullopt;  // EINVAL: it is no file in memory
     record::control_order order;
     ssize_t count = 0;
     do {
@@ -91,10 +123,10 @@ bool looks_like_mark(std::string_view argument) noexcept {
 }
 
 bool holds(const mark& m) noexcept {
-    if (m.names == mark::what::worker)
-        return read_order(m).has_value();
     struct stat status {};
-    return ::fstat(m.fd, &status) == 0 && status.st_ino == m.inode && S_ISSOCK(status.st_mode);
+    if (::fstat(m.fd, &status) != 0 || !has_inode(m, status) || !is_from_our_user(status))
+        return false;
+    return m.names == mark::what::worker ? read_order(m).has_value() : is_nameless_socket(m.fd);
 }
 
 bool worker_main_reached() noexcept { return reached.load(std::memory_order_acquire); }

@@ -24,14 +24,15 @@ struct mark {
 
 /// "--cohort-worker=60:123456"
 std::string to_string(const mark& m);
-/// Empty for anything that is not exactly such an argument.
+/// Empty for anything that is not exactly such an argument, and for the standard streams.
 std::optional<mark> parse_mark(std::string_view argument) noexcept;
 /// The order in the control file, if the descriptor is a memory file with that inode and our magic.
 std::optional<record::control_order> read_order(const mark& m) noexcept;
 
 /// It begins like one: then no other meaning of the argument is in question.
 bool looks_like_mark(std::string_view argument) noexcept;
-/// The descriptor is what the mark says.
+/// The descriptor is what the mark says, and was made by this process' own effective user or by
+/// root. Not in a process that exec may have given rights which its caller has not (AT_SECURE).
 bool holds(const mark& m) noexcept;
 
 /// This process was started as a function worker, or as the fork server: argv[1] in

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include <fcntl.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -34,6 +35,16 @@ void close_on_exec(int fd) noexcept {
     const int flags = ::fcntl(fd, F_GETFD);
     if (flags >= 0)
         ::fcntl(fd, F_SETFD, flags | FD_CLOEXEC);
+}
+
+/// exec takes the parent-death signal away where it can give rights, also where it gives none; and
+/// from a host of root's that has dropped its capabilities, because the program gets them back.
+void keep_parent_death_signal(const record::control_order& order) noexcept {
+    if (order.parent_death_signal == 0)
+        return;
+    ::prctl(PR_SET_PDEATHSIG, order.parent_death_signal);
+    if (::getppid() != order.parent)
+        ::_exit(127);  // it died before the call
 }
 
 /// The group's arguments; `fd` is closed.
@@ -73,6 +84,7 @@ void run_marked(const mark& control) {
     const auto order = read_order(control);
     if (!order)
         ::_exit(127);  // it was there when this process was made
+    keep_parent_death_signal(*order);
     close_on_exec(control.fd);
     if (order->arguments_fd >= 0)
         close_on_exec(order->arguments_fd);

@@ -31,16 +31,32 @@ std::span<const std::byte> bytes_of(std::string_view text) noexcept {
     return std::as_bytes(std::span(text.data(), text.size()));
 }
 
-error_record not_written(const detail::function_result& result, std::error_code why) noexcept {
+/// Why there is no result, in place of it.
+error_record instead_of(const detail::function_result& result, const char* type,
+                        const std::string& why) {
     error_record error;
-    try {
-        error.type = "std::system_error";
-        error.message = "the result (" + std::to_string(result.cbor.size()) +
-                        " bytes) could not be written: " + why.message();
-        error.trace = error.type + ": " + error.message;
-    } catch (...) {
-    }
+    error.type = type;
+    error.message = "the result (" + std::to_string(result.cbor.size()) + " bytes) " + why;
+    error.trace = error.type + ": " + error.message;
     return error;
+}
+
+error_record not_written(const detail::function_result& result, std::error_code error) noexcept {
+    try {
+        return instead_of(result, "std::system_error", "could not be written: " + error.message());
+    } catch (...) {
+        return {};
+    }
+}
+
+error_record too_large(const detail::function_result& result, std::uint64_t limit) noexcept {
+    try {
+        return instead_of(result, "cohort::result_error",
+                          "is larger than the group's result_limit (" + std::to_string(limit) +
+                              " bytes)");
+    } catch (...) {
+        return {};
+    }
 }
 
 }  // namespace
@@ -60,6 +76,11 @@ std::error_code report::write(std::span<const std::byte> bytes, std::uint64_t of
 
 void report::entered() noexcept {
     progress_.entered_at = stamp(std::chrono::steady_clock::now());
+    write_progress();
+}
+
+void report::called() noexcept {
+    progress_.called_at = stamp(std::chrono::steady_clock::now());
     write_progress();
 }
 
@@ -90,32 +111,37 @@ void report::failed(record::payload_kind how, time_point at) noexcept {
 
 void report::crashed(std::uint64_t payload_length) noexcept { finish(0, payload_length); }
 
-void report::write_progress() noexcept {
-    (void)write(std::as_bytes(std::span(&progress_, 1)), record::progress_offset);
+bool report::write_progress() noexcept {
+    return !write(std::as_bytes(std::span(&progress_, 1)), record::progress_offset);
 }
 
-void report::finish(std::size_t type_length, std::uint64_t payload_length) noexcept {
+bool report::finish(std::size_t type_length, std::uint64_t payload_length) noexcept {
     progress_.type_length = static_cast<std::uint32_t>(type_length);
     progress_.payload_length = payload_length;
-    write_progress();
+    const bool is_written = write_progress();
     told_ = 1;
     sys::wake(told_);
+    return is_written;
 }
 
-bool report::returned(const detail::function_result& result) noexcept {
+bool report::returned(const detail::function_result& result, std::uint64_t limit) noexcept {
     block_size_limit_signal();
+    const auto refuse = [&](const error_record& why) {
+        failed(record::payload_kind::raised, std::chrono::steady_clock::now());
+        raised(why);
+        return false;
+    };
+    if (result.cbor.size() > limit)
+        return refuse(too_large(result, limit));
     std::error_code error = write(bytes_of(result.type), record::payload_offset);
     if (!error)
         error = write(result.cbor, record::payload_offset + result.type.size());
-    if (error) {
-        failed(record::payload_kind::raised, std::chrono::steady_clock::now());
-        raised(not_written(result, error));
-        return false;
-    }
+    if (error)
+        return refuse(not_written(result, error));
     progress_.kind = record::payload_kind::returned;
     progress_.finished_at = stamp(std::chrono::steady_clock::now());
-    finish(result.type.size(), result.type.size() + result.cbor.size());
-    return true;
+    // Unwritten, an exit code of 0 would pass for an exit() inside the function: a success.
+    return finish(result.type.size(), result.type.size() + result.cbor.size());
 }
 
 void report::raised(const error_record& error) noexcept {

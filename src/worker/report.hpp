@@ -26,6 +26,8 @@ public:
     explicit report(const mark& control) noexcept;
 
     void entered() noexcept;
+    /// The arguments are decoded; the function is called next.
+    void called() noexcept;
     /// Who is to tell the end: whoever asks first. Async-signal-safe.
     enum class teller {
         me,
@@ -46,9 +48,10 @@ public:
     /// Async-signal-safe.
     void failed(record::payload_kind how, time_point at) noexcept;
 
-    /// @return false: the result could not be written, and a record of that was written in its
-    /// place
-    bool returned(const detail::function_result& result) noexcept;
+    /// @param limit  in bytes, of the encoded result
+    /// @return false: the result is larger or could not be written, and a record of that stands in
+    /// its place, if there was room for one
+    bool returned(const detail::function_result& result, std::uint64_t limit) noexcept;
     /// What failed() has announced: an exception.
     void raised(const error_record& error) noexcept;
     /// Where the signal handler writes the payload; -1: nowhere. Async-signal-safe.
@@ -59,8 +62,9 @@ public:
 private:
     bool is_there() const noexcept;
     std::error_code write(std::span<const std::byte> bytes, std::uint64_t offset) noexcept;
-    void write_progress() noexcept;
-    void finish(std::size_t type_length, std::uint64_t payload_length) noexcept;
+    /// @return whether it is written, as of finish()
+    bool write_progress() noexcept;
+    bool finish(std::size_t type_length, std::uint64_t payload_length) noexcept;
 
     mark control_;
     const pid_t owner_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "worker/run.hpp"
 
+#include "trace/stack.hpp"
 #include "trace/throws.hpp"
 #include "worker/context.hpp"
 #include "worker/crash.hpp"
@@ -20,6 +21,8 @@
 
 namespace cohort::worker {
 namespace {
+
+constinit report* running = nullptr;
 
 /// @return whether this thread tells the end. One that crashes or calls std::terminate at the same
 /// time may have come first: then it ends the process.
@@ -42,6 +45,8 @@ bool tells_end(report& progress) noexcept {
 
 void run(const mark& control, const std::function<detail::function_result()>& body) {
     auto& progress = *new report(control);  // handlers and other threads have it to the very end
+    running = &progress;
+    trace::tell_when_own_code_begins([]() noexcept { running->called(); });
     trace::begin_to_note_throws();
     report_terminate(progress);
     if (current_order()->crash_record != 0)
@@ -53,7 +58,7 @@ void run(const mark& control, const std::function<detail::function_result()>& bo
     bool good = false;
     try {
         const auto result = body();
-        good = !tells_end(progress) || progress.returned(result);
+        good = !tells_end(progress) || progress.returned(result, current_order()->result_limit);
     } catch (abi::__forced_unwind&) {
         throw;  // pthread_exit in the function: the process lives on as long as its other threads
     } catch (...) {

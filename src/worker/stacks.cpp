@@ -19,6 +19,7 @@
 #include <csignal>
 #include <dirent.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -46,6 +47,8 @@ constinit int asking_signal = 0;
 constinit std::chrono::nanoseconds patience{};  // for the threads to answer
 constinit std::array<char, 4096> status_text{};
 constinit pid_t owner = 0;
+constinit pthread_t first_thread{};
+constinit const void* on_first_stack = nullptr;
 
 pid_t own_id() noexcept { return static_cast<pid_t>(::syscall(SYS_gettid)); }
 
@@ -115,8 +118,15 @@ void write_all() noexcept {
     take_back(SIGPIPE);  // nobody reads any more
 }
 
+/// An address on this thread's own stack. Of all threads but the first, the C library keeps its
+/// record of the thread there, and pthread_self() is its address.
+const void* on_own_stack() noexcept {
+    const auto self = ::pthread_self();
+    return self == first_thread ? on_first_stack : reinterpret_cast<const void*>(self);
+}
+
 void tell_own(thread_stack& into, const void* context) noexcept {
-    trace::capture_interrupted(into.stack, context);
+    trace::capture_interrupted(into.stack, context, on_own_stack());
     into.told.store(true, std::memory_order_release);
 }
 
@@ -164,6 +174,8 @@ void report_stacks(int pipe, int signo, std::chrono::nanoseconds grace_period) n
     asking_signal = signo;
     patience = std::min(longest_patience, grace_period / 4);
     owner = ::getpid();
+    first_thread = ::pthread_self();
+    on_first_stack = __builtin_frame_address(0);
     asked.clear();
     answers.store(0);
     for (auto& thread : threads) {

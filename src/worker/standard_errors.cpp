@@ -3,6 +3,8 @@
 
 #include "sys/leaked.hpp"
 
+#include <cohort/outcome.hpp>
+
 #include <algorithm>
 #include <any>
 #include <array>
@@ -166,12 +168,12 @@ const error_node* standard_error_types() noexcept {
         node_list<text<std::logic_error>, text<std::invalid_argument>, text<std::domain_error>,
                   text<std::length_error>, text<std::out_of_range>, text<std::runtime_error>,
                   text<std::range_error>, text<std::overflow_error>, text<std::underflow_error>,
-                  text<std::string>, coded<std::system_error>, coded<std::ios_base::failure>,
-                  file_system, promised, regular, bare<std::exception>, bare<std::bad_exception>,
-                  bare<std::bad_alloc>, bare<std::bad_array_new_length>, bare<std::bad_cast>,
-                  bare<std::bad_typeid>, bare<std::bad_function_call>, bare<std::bad_weak_ptr>,
-                  bare<std::bad_any_cast>, bare<std::bad_optional_access>,
-                  bare<std::bad_variant_access>>;
+                  text<std::string>, text<result_error>, coded<std::system_error>,
+                  coded<std::ios_base::failure>, file_system, promised, regular,
+                  bare<std::exception>, bare<std::bad_exception>, bare<std::bad_alloc>,
+                  bare<std::bad_array_new_length>, bare<std::bad_cast>, bare<std::bad_typeid>,
+                  bare<std::bad_function_call>, bare<std::bad_weak_ptr>, bare<std::bad_any_cast>,
+                  bare<std::bad_optional_access>, bare<std::bad_variant_access>>;
     return sys::leaked([] { return known(); }).first();
 }
 

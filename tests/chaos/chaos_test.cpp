@@ -4,8 +4,8 @@
 //
 // COHORT_CHAOS_SEED=SEED plays the same rounds again (the scheduler does not), SEED:ROUND from that
 // one on; COHORT_CHAOS_ROUNDS so many.
+#include "own_cgroup.hpp"
 #include "plan.hpp"
-#include "procfs.hpp"
 #include "round.hpp"
 
 #include <doctest/doctest.h>
@@ -14,46 +14,10 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
 #include <random>
 #include <string>
 
-#include <sys/stat.h>
-#include <unistd.h>
-
 namespace {
-
-/// A cgroup for this process, in which nobody else makes one; empty where that can't be.
-class own_cgroup {
-public:
-    own_cgroup() : before_(cohort_test::own_cgroup()) {
-        const auto path = before_ + "/chaos-" + std::to_string(::getpid());
-        if (!before_.empty() && ::mkdir(path.c_str(), 0755) == 0)
-            path_ = path;
-        if (!path_.empty() && !enter(path_)) {
-            ::rmdir(path_.c_str());
-            path_.clear();
-        }
-    }
-    own_cgroup(const own_cgroup&) = delete;
-    own_cgroup& operator=(const own_cgroup&) = delete;
-    ~own_cgroup() {
-        if (!path_.empty() && enter(before_))
-            ::rmdir(path_.c_str());
-    }
-
-    const std::string& path() const { return path_; }
-
-private:
-    static bool enter(const std::string& path) {
-        std::ofstream procs(path + "/cgroup.procs");
-        procs << ::getpid() << std::flush;
-        return static_cast<bool>(procs);
-    }
-
-    const std::string before_;
-    std::string path_;
-};
 
 std::string environment(const char* name) {
     const char* value = std::getenv(name);
@@ -71,7 +35,7 @@ int rounds() {
 }  // namespace
 
 TEST_CASE("chaos: of a tree of which any process is killed nothing is left") {
-    const own_cgroup cgroup;
+    const cohort_test::own_cgroup_of_test cgroup("chaos");
     chaos::arena arena(chaos::promises_here(cgroup.path()));
     const auto asked = environment("COHORT_CHAOS_SEED");
     const auto seed = asked.empty() ? std::random_device()() : std::stoull(asked);

@@ -28,6 +28,11 @@ void from_json(const nlohmann::json& j, picky& p) {
         throw std::domain_error("an odd value");
 }
 
+/// Ends the process that decodes it.
+struct leaving {};
+void to_json(nlohmann::json& j, const leaving&) { j = nullptr; }
+void from_json(const nlohmann::json&, leaving&) { std::exit(0); }
+
 }  // namespace bad_input
 
 using namespace cohort_test;
@@ -41,6 +46,7 @@ picky gives_picky(int, int value) { return {value}; }
 int gives_int(int index) { return index; }
 void gives_nothing(int) {}
 int leaves(int) { std::exit(0); }
+void takes_leaving(int, bad_input::leaving) {}
 
 /// The start fails like this, before or at worker `index`.
 template <class Work>
@@ -226,6 +232,17 @@ TEST_CASE("bad input: an argument that cannot be decoded is named by its positio
     CHECK(ended(cohort::function<takes_picky>("text", picky{4}, std::vector{1, 2}), 1)
               .outcomes.at(0)
               .result<int>() == 4);
+}
+
+TEST_CASE("bad input: a worker that ends while its arguments are decoded has failed") {
+    const leak_guard guard;
+    if (default_method() == cohort::start_method::fork)
+        return skip("a copy of this process needs no encoding");
+    const auto thrown = thrown_by<cohort::process_exited_exception>(
+        cohort::function<takes_leaving>(bad_input::leaving{}), 1);
+    CHECK(thrown.exit_code() == 0);
+    CHECK(std::string(thrown.what()) == "process 0 terminated with exit code 0\n"
+                                        "ended while its arguments were decoded (exit code 0)");
 }
 
 TEST_CASE("bad input: an argument that cannot be encoded leaves the call of spawn") {

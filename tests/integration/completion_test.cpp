@@ -256,6 +256,36 @@ TEST_CASE("completion: the executor of the group is the default of its handlers"
     CHECK(inside);
 }
 
+TEST_CASE(
+    "completion: an empty group completes on Asio's system executor, one of no workers on its "
+    "own") {
+    const leak_guard guard;
+    const watchdog guarded;
+    asio::io_context io;
+    completed<cohort::group> started;
+    cohort::async_spawn(io, cohort::command("true"), 0, started.into());
+    run_out(io);
+    auto moved_from = started.take();
+    auto none = std::move(moved_from);
+    const auto here = std::this_thread::get_id();
+    std::thread::id of_none;
+    none.async_join([&](std::exception_ptr error, bool all) {
+        CHECK((!error && all));
+        of_none = std::this_thread::get_id();
+    });
+    run_out(io);
+    CHECK(of_none == here);
+    cohort::group fresh;
+    for (auto* const empty : {&moved_from, &fresh}) {
+        std::promise<std::thread::id> of_empty;
+        empty->async_join([&](std::exception_ptr error, bool) {
+            CHECK_THROWS_AS(std::rethrow_exception(error), std::logic_error);
+            of_empty.set_value(std::this_thread::get_id());
+        });
+        CHECK(of_empty.get_future().get() != here);  // though nobody runs a context here
+    }
+}
+
 TEST_CASE("completion: joins that pend when the group is dropped end with the group") {
     const leak_guard guard;
     asio::io_context io;

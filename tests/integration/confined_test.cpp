@@ -114,6 +114,24 @@ TEST_CASE("confined: without lockable memory all works, also as a user without r
         CHECK(told == all_well);
 }
 
+TEST_CASE("confined: a host whose main thread has ended starts, joins and stops groups") {
+    const leak_guard guard;
+    check_all_is_well_without("main_thread");
+}
+
+TEST_CASE("confined: a host that is PID 1 starts, joins and stops groups, and nothing is left") {
+    const leak_guard guard;
+    std::string guardian;
+    auto told = told_by_host({"init"}, &guardian);
+    if (skipped(told))
+        return;
+    CHECK(guardian == "no");  // it would be a child of PID 1's
+    REQUIRE(told.size() == 5);
+    CHECK(told.back() == "0 children");
+    told.pop_back();
+    CHECK(told == all_well);
+}
+
 TEST_CASE("confined: whatever the limit on open files, a start says EMFILE or works") {
     if (under_asan)
         return skip(asan_needs_it);

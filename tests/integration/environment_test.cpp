@@ -78,6 +78,21 @@ TEST_CASE("environment: clear_env leaves what is set after it and what the libra
                                          "TORCHELASTIC_ERROR_FILE"});
 }
 
+TEST_CASE("environment: LOCAL_RANK and LOCAL_WORLD_SIZE are what the user says") {
+    const leak_guard guard;
+    ::setenv("LOCAL_RANK", "caller", 1);
+    const cohort::command print("sh", "-c", "echo ${LOCAL_RANK-unset} ${LOCAL_WORLD_SIZE-unset}");
+    CHECK(printed_by(print) == "0 1\n");
+    CHECK(printed_by(print, cohort::options(1).env("LOCAL_RANK", 7)) == "7 1\n");
+    CHECK(printed_by(print, cohort::options(1).unset_env("LOCAL_RANK")) == "unset 1\n");
+    const auto own = cohort::command(print).env("LOCAL_WORLD_SIZE", 16);
+    CHECK(printed_by(own, cohort::options(1).env("LOCAL_WORLD_SIZE", 8)) == "0 16\n");
+    CHECK(printed_by(print, cohort::options(1).env("LOCAL_RANK", 7).clear_env()) == "0 1\n");
+    const auto how = cohort::options(1).env("LOCAL_RANK", 7);
+    CHECK(result_of(cohort::function<variable>("LOCAL_RANK"), how) == "7");
+    ::unsetenv("LOCAL_RANK");
+}
+
 TEST_CASE("environment: a command's settings stand over those of the options") {
     const leak_guard guard;
     const scratch_directory one, two;

@@ -64,6 +64,22 @@ TEST_CASE("error file: what a command writes is its error, by either variable") 
     CHECK(error_of(writer("cat " + file + " >> \"$COHORT_ERROR_FILE\"")) == expected);
 }
 
+TEST_CASE("error file: without it a command has neither the descriptor nor the variables") {
+    const leak_guard guard;
+    const cohort::command list("sh", "-c", "echo /proc/self/fd/*; env | grep -c ERROR_FILE");
+    CHECK(printed_by(list).find("/60") != std::string::npos);
+    ::setenv("TORCHELASTIC_ERROR_FILE", "/tmp/of-the-caller", 1);
+    const auto printed = printed_by(list, cohort::options(1).error_file(false).success_codes(0, 1));
+    ::unsetenv("TORCHELASTIC_ERROR_FILE");
+    CHECK(printed.find("/60") == std::string::npos);
+    CHECK(lines_of(printed).back() == "0");
+    const auto thrown = thrown_by<cohort::process_exited_exception>(
+        cohort::command("sh", "-c", "exit 3"), cohort::options(1).error_file(false));
+    CHECK(thrown.exit_code() == 3);
+    // A function tells its exceptions by a file that is no error file.
+    CHECK(ended(cohort::function<do_nothing>(), cohort::options(1).error_file(false)).success());
+}
+
 TEST_CASE("error file: it has a path of its worker's own, that is no file on any disk") {
     const leak_guard guard;
     const cohort::command print("sh", "-c", "echo $$ $COHORT_ERROR_FILE $TORCHELASTIC_ERROR_FILE");

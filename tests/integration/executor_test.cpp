@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // Executors that refuse what they are given, or take their time.
 #include "live_support.hpp"
+#include "slow_executor.hpp"
 
 #include <asio/bind_executor.hpp>
 #include <asio/execution.hpp>
@@ -8,6 +9,7 @@
 #include <asio/thread_pool.hpp>
 
 #include <atomic>
+#include <functional>
 #include <future>
 #include <memory>
 #include <new>
@@ -16,6 +18,7 @@
 
 namespace {
 
+using namespace std::chrono_literals;
 using namespace cohort_test;
 
 /// An executor that refuses the first posts, as one does that has run out of memory.
@@ -60,31 +63,6 @@ TEST_CASE("executor: a completion that is refused comes later") {
     CHECK(refusals < 0);
 }
 
-/// An executor whose posts do not return before they are let go.
-class slow_executor {
-public:
-    struct state {
-        std::promise<void> posted;
-        std::promise<void> go;
-    };
-    slow_executor(asio::thread_pool& pool, state& s) noexcept : pool_(&pool), state_(&s) {}
-
-    asio::execution_context& query(asio::execution::context_t) const noexcept { return *pool_; }
-    slow_executor require(asio::execution::blocking_t::never_t) const noexcept { return *this; }
-    template <class F>
-    void execute(F f) const {
-        auto& waits_for = *state_;  // the handler may destroy this executor
-        asio::post(*pool_, std::move(f));
-        waits_for.posted.set_value();
-        waits_for.go.get_future().wait();
-    }
-    friend bool operator==(const slow_executor&, const slow_executor&) noexcept = default;
-
-private:
-    asio::thread_pool* pool_;
-    state* state_;
-};
-
 TEST_CASE(
     "executor: a handler may run while it is being posted, and its context waits for the post") {
     const leak_guard guard;
@@ -115,6 +93,75 @@ TEST_CASE(
     CHECK_FALSE(destroyed);
     state.go.set_value();
     destroyer.join();
+}
+
+/// An executor that calls back whenever it is made or destroyed.
+class talkative_executor {
+public:
+    talkative_executor(asio::io_context& io, const std::function<void()>& tell) noexcept
+        : io_(&io), tell_(&tell) {}
+    talkative_executor(const talkative_executor& other) noexcept
+        : io_(other.io_), tell_(other.tell_) {
+        tell();
+    }
+    talkative_executor& operator=(const talkative_executor&) = delete;
+    ~talkative_executor() { tell(); }
+
+    asio::execution_context& query(asio::execution::context_t) const noexcept { return *io_; }
+    talkative_executor require(asio::execution::blocking_t::never_t) const { return *this; }
+    talkative_executor require(asio::execution::outstanding_work_t::tracked_t) const {
+        return *this;
+    }
+    talkative_executor require(asio::execution::outstanding_work_t::untracked_t) const {
+        return *this;
+    }
+    template <class F>
+    void execute(F f) const {
+        asio::post(*io_, std::move(f));
+    }
+    friend bool operator==(const talkative_executor& a, const talkative_executor& b) noexcept {
+        return a.io_ == b.io_;
+    }
+
+private:
+    void tell() const {
+        if (*tell_)
+            (*tell_)();
+    }
+
+    asio::io_context* io_;
+    const std::function<void()>* tell_;
+};
+
+TEST_CASE("executor: copies of one may start operations, also those that the library makes") {
+    const leak_guard guard;
+    const watchdog guarded;
+    asio::io_context io;
+    std::function<void()> tell;
+    completed<cohort::group> started;
+    cohort::async_spawn(talkative_executor(io, tell), cohort::command("true"), 1, started.into());
+    {
+        const auto work = asio::make_work_guard(io);  // this executor tracks none
+        while (!started.done())
+            io.run_one();
+    }
+    auto group = started.take();
+    auto other = start_ready(io, sleeper(), 1);
+    std::atomic<int> told = 0;
+    tell = [&] {
+        ++told;
+        other.async_join(0s, [](std::exception_ptr, bool) {});
+    };
+    // Completes elsewhere, so that the library keeps work for the group's executor meanwhile.
+    asio::thread_pool pool(1);
+    std::promise<void> joined;
+    group.async_join(
+        asio::bind_executor(pool, [&](std::exception_ptr, bool) { joined.set_value(); }));
+    joined.get_future().get();
+    pool.join();
+    CHECK(told > 0);
+    tell = nullptr;
+    run_out(io);
 }
 
 TEST_CASE("executor: one that refuses the error of an initiating call throws out of that call") {

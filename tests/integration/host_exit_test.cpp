@@ -38,11 +38,13 @@ asio::awaitable<void> until_all_are_gone(ready& held) {
 }
 
 asio::awaitable<void> live(ended_host& into, leak_guard& guard, std::string how, ending by,
-                           int grace) {
+                           int grace, std::string method) {
     const scratch_directory directory;
     ready held(co_await asio::this_coro::executor);
     gate hold;
-    const cohort::command program(COHORT_PROGRAM_EXITING_HOST, how, grace);
+    cohort::command program(COHORT_PROGRAM_EXITING_HOST, how, grace);
+    if (!method.empty())
+        program.arg(method);
     auto options = cohort::options(1).on_failure(cohort::on_failure::keep_going);
     options.fd(held.child_end(), ready::number).fd(hold.child_end(), gate::number);
     options.stdout_to(directory.file("out"));
@@ -65,9 +67,9 @@ asio::awaitable<void> live(ended_host& into, leak_guard& guard, std::string how,
 }
 
 ended_host run_host(leak_guard& guard, std::string how, ending by = ending::by_itself,
-                    int grace = 30000) {
+                    int grace = 30000, std::string method = {}) {
     ended_host host;
-    run_coroutine(live(host, guard, std::move(how), by, grace));
+    run_coroutine(live(host, guard, std::move(how), by, grace, std::move(method)));
     return host;
 }
 
@@ -129,6 +131,23 @@ TEST_CASE("host exit: a spawn after it fails with ESHUTDOWN") {
     CHECK(host.left == "");
 }
 
+TEST_CASE(
+    "host exit: an executor that blocks the library's thread delays it no longer than a ladder") {
+    leak_guard guard;
+    const auto host = run_host(guard, "blocking_executor", ending::by_itself, 100);
+    CHECK(host.outcome.status.success());
+    CHECK(host.printed == "");
+    CHECK(host.lived() < 25s);
+}
+
+TEST_CASE("host exit: an executor that calls a handler inside post ends the program and says why") {
+    leak_guard guard;
+    const auto host = run_host(guard, "calling_executor", ending::by_itself, 100);
+    CHECK(host.outcome.status.signal() == SIGABRT);
+    CHECK(host.printed.find("an executor has called a handler inside post()") != std::string::npos);
+    CHECK(host.printed.find("join was told") == std::string::npos);
+}
+
 TEST_CASE("host exit: _exit, quick_exit and abort end the workers by the parent-death signal") {
     for (const std::string how : {"_exit", "quick_exit", "abort"}) {
         leak_guard guard;
@@ -142,6 +161,34 @@ TEST_CASE("host exit: _exit, quick_exit and abort end the workers by the parent-
 TEST_CASE("host exit: SIGKILL of the host ends its workers") {
     leak_guard guard;
     CHECK(run_host(guard, "kill", ending::by_sigkill).outcome.status.signal() == SIGKILL);
+}
+
+TEST_CASE("host exit: functions that start by any method end with their host, by the ladder if it "
+          "exits") {
+    for (const std::string method : {"spawn", "fork", "forkserver"}) {
+        CAPTURE(method);
+        {
+            leak_guard guard;
+            const auto obeyed = run_host(guard, "return", ending::by_itself, 30000, method);
+            CHECK(obeyed.outcome.status.success());
+            CHECK(obeyed.printed == "");
+            CHECK(obeyed.lived() < 25s);  // not the grace period
+        }
+        {
+            leak_guard guard;
+            const auto ignored = run_host(guard, "stubborn", ending::by_itself, 300, method);
+            CHECK(ignored.outcome.status.success());
+            CHECK(ignored.lived() >= 300ms);
+            CHECK(ignored.lived() < 25s);
+        }
+        leak_guard guard;
+        CHECK(run_host(guard, "daemon", ending::by_itself, 30000, method).lived() < 25s);
+        CHECK(
+            run_host(guard, "_exit", ending::by_itself, 30000, method).outcome.status.exit_code() ==
+            5);
+        CHECK(run_host(guard, "kill", ending::by_sigkill, 30000, method).outcome.status.signal() ==
+              SIGKILL);
+    }
 }
 
 TEST_CASE("host exit: execve ends the workers, and the new program runs on") {

@@ -5,7 +5,9 @@
 //   confined_host LOSS... late LOSS...  has groups of all kinds before it loses the latter, and
 //   ends them afterwards
 // A LOSS is: proc, empty_proc (nothing is in it), tmp (full), writing (all is read-only),
-// lockable_memory, user (becomes nobody). Prints "skip: why" where it can't be lost.
+// lockable_memory, user (becomes nobody), main_thread (it ends), init (becomes PID 1 of a pid
+// namespace; prints also how many children are left but the server). Prints "skip: why" where it
+// can't be lost.
 //   confined_host files         for each limit on open files from the present one up, until all
 //   works: as above, as one word each
 //   confined_host processes METHOD LIMIT N  as a user who may have LIMIT processes, starts N
@@ -160,6 +162,47 @@ private:
     std::vector<cohort::group> sleeping_;
 };
 
+// --- what is left
+
+/// One stands in for this process: it has a pidfd of it at 3.
+bool has_guardian() {
+    for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+        std::string name, line;
+        std::getline(std::ifstream(entry.path() / "cmdline"), name, '\0');
+        std::ifstream info(entry.path() / "fdinfo/3");
+        while (name == "cohort-guardian" && std::getline(info, line))
+            if (line == fmt::format("Pid:\t{}", ::getpid()))
+                return true;
+    }
+    return false;
+}
+
+/// What was started for all groups is reaped when the library comes to it.
+bool has_no_zombie_soon() {
+    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    for (;;) {
+        siginfo_t found{};
+        if (::waitid(P_ALL, 0, &found, WEXITED | WNOHANG | WNOWAIT | __WALL) != 0 ||
+            found.si_pid == 0)
+            return true;
+        if (std::chrono::steady_clock::now() > until)
+            return false;
+        std::this_thread::yield();
+    }
+}
+
+/// The children of this process, zombies among them.
+int children() {
+    int count = 0;
+    for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+        std::ifstream in(entry.path() / "stat");
+        std::string number, name, state;
+        pid_t parent = 0;
+        count += in >> number >> name >> state >> parent && parent == ::getpid();
+    }
+    return count;
+}
+
 /// @return why they can't be had; empty: they are there, or not needed
 std::string own_mounts_for(const std::vector<std::string_view>& losses) {
     try {
@@ -192,6 +235,11 @@ int live_without(const std::vector<std::string_view>& losses) {
         early->end();
         fmt::print("early: well\n");
     }
+    if (::getpid() == 1) {
+        require(has_no_zombie_soon(), "nobody is left unreaped");
+        require(!has_guardian(), "PID 1 has no guardian");
+        fmt::print("{} children\n", children() - 1);
+    }
     return 0;
 }
 
@@ -211,33 +259,6 @@ bool has_enough_files(asio::io_context& context, const kind& k) {
     } catch (const std::system_error& e) {
         require(e.code() == std::errc::too_many_files_open, e.what());
         return false;
-    }
-}
-
-/// One stands in for this process: it has a pidfd of it at 3.
-bool has_guardian() {
-    for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
-        std::string name, line;
-        std::getline(std::ifstream(entry.path() / "cmdline"), name, '\0');
-        std::ifstream info(entry.path() / "fdinfo/3");
-        while (name == "cohort-guardian" && std::getline(info, line))
-            if (line == fmt::format("Pid:\t{}", ::getpid()))
-                return true;
-    }
-    return false;
-}
-
-/// What was started for all groups is reaped when the library comes to it.
-bool has_no_zombie_soon() {
-    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(10);
-    for (;;) {
-        siginfo_t found{};
-        if (::waitid(P_ALL, 0, &found, WEXITED | WNOHANG | WNOWAIT | __WALL) != 0 ||
-            found.si_pid == 0)
-            return true;
-        if (std::chrono::steady_clock::now() > until)
-            return false;
-        std::this_thread::yield();
     }
 }
 
@@ -262,18 +283,6 @@ int with_few_files() {
     require(has_guardian() == cohort::capabilities().parent_death.best(),
             "a guardian that could not be started is tried again");
     return 0;
-}
-
-/// The children of this process, zombies among them.
-int children() {
-    int count = 0;
-    for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
-        std::ifstream in(entry.path() / "stat");
-        std::string number, name, state;
-        pid_t parent = 0;
-        count += in >> number >> name >> state >> parent && parent == ::getpid();
-    }
-    return count;
 }
 
 int with_few_processes(int method, rlim_t limit, int workers) {
@@ -313,5 +322,7 @@ int main(int argc, char** argv) {
     if (words.size() == 4 && words[0] == "processes")
         return with_few_processes(std::atoi(argv[2]), static_cast<rlim_t>(std::atoi(argv[3])),
                                   std::atoi(argv[4]));
+    if (std::ranges::find(words, "main_thread") != words.end())
+        confinement::main_thread::leave_to([words] { std::exit(live_without(words)); });
     return live_without(words);
 }

@@ -4,20 +4,27 @@
 #include <fmt/format.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
+#include <semaphore>
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <thread>
+#include <utility>
 
 #include <fcntl.h>
 #include <grp.h>
 #include <linux/mount.h>
+#include <pthread.h>
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 // What a process can lose. What concerns files happens in a mount namespace of its own.
@@ -45,7 +52,8 @@ public:
         require(made(), "no mount namespace of its own");
     }
     static bool are_changed_by(std::string_view loss) {
-        return loss == "proc" || loss == "empty_proc" || loss == "tmp" || loss == "writing";
+        return loss == "proc" || loss == "empty_proc" || loss == "tmp" || loss == "writing" ||
+               loss == "init";
     }
 
 private:
@@ -122,6 +130,49 @@ inline void become(unsigned user) {
     require(::setresuid(user, user, user) == 0, "setresuid");
 }
 
+/// Goes on as PID 1 of a pid namespace of its own, with a /proc that shows this one. What it was
+/// before waits for its end, and has the same exit code.
+inline void become_init() {
+    require(::unshare(CLONE_NEWPID) == 0, "unshare of the pid namespace");
+    const pid_t init = ::fork();
+    require(init >= 0, "fork");
+    if (init > 0) {
+        int status = 0;
+        ::waitpid(init, &status, 0);
+        ::_exit(WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
+    }
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    require(::mount("proc", "/proc", "proc", 0, nullptr) == 0, "mount of /proc");
+}
+
+/// The thread that main runs in, of a program that goes on in another one.
+class main_thread {
+public:
+    /// Runs `rest`, which must not return, in another thread. This one ends when it is lost.
+    template <class Rest>
+    [[noreturn]] static void leave_to(Rest rest) {
+        std::thread(std::move(rest)).detach();
+        may_end().acquire();
+        ::pthread_exit(nullptr);
+    }
+    /// Returns when it has ended.
+    static void lose() {
+        may_end().release();
+        const auto stat = fmt::format("/proc/self/task/{}/stat", ::getpid());
+        std::string number, name, state;
+        while (state != "Z") {
+            std::this_thread::yield();
+            std::ifstream(stat) >> number >> name >> state;
+        }
+    }
+
+private:
+    static std::binary_semaphore& may_end() {
+        static auto& allowed = *new std::binary_semaphore(0);
+        return allowed;
+    }
+};
+
 /// @return why it can't be lost; empty: it is
 inline std::string lose(std::string_view what) {
     try {
@@ -139,6 +190,10 @@ inline std::string lose(std::string_view what) {
             lose_lockable_memory();
         else if (what == "user")
             become(nobody);
+        else if (what == "init")
+            become_init();
+        else if (what == "main_thread")
+            main_thread::lose();
         else if (what == "all_other_processes")
             become(own_user());
         else

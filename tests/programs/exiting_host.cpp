@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 // A host that ends with live groups. Descriptor 9 goes to all its workers: it reads as ended when
 // all are gone.
-//   exiting_host HOW [GRACE]     prints a line for each handler that is called; GRACE in
-//   milliseconds
+//   exiting_host HOW [GRACE [METHOD]]    prints a line for each handler that is called
+// GRACE is in milliseconds. Its workers are commands, or functions that start by METHOD.
 #include <cohort/cohort.hpp>
 
 #include <asio.hpp>
+#include <asio/bind_executor.hpp>
 
 #include <array>
 #include <cstdio>
@@ -30,7 +31,9 @@ constexpr int held = 9;
 constexpr int hears = 7;
 
 std::chrono::milliseconds grace = 30s;
+std::chrono::milliseconds kill_timeout = 10s;
 bool daemonic = false;
+std::string_view method;
 
 // Statics that are constructed before the first spawn are destroyed after the library's hook.
 asio::io_context early_context;
@@ -41,27 +44,49 @@ void print(const char* line) {
     std::fflush(stdout);
 }
 
+/// A worker that says that it runs, and sleeps.
+void sleep_in_worker(int, bool ignores_stop) {
+    if (ignores_stop)
+        std::signal(SIGTERM, SIG_IGN);
+    (void)!::write(hears, "\n", 1);
+    ::close(hears);
+    for (;;)
+        ::pause();
+}
+
+cohort::start_method method_of_functions() {
+    if (method == "fork")
+        return cohort::start_method::fork;
+    return method == "forkserver" ? cohort::start_method::forkserver : cohort::start_method::spawn;
+}
+
 /// Starts workers that sleep, and returns when each of them says that it runs.
-cohort::group start(asio::io_context& io, int count, const char* first = ":") {
+cohort::group start(asio::io_context& io, int count, bool ignores_stop = false) {
     std::array<int, 2> pipe{};
     if (::pipe(pipe.data()) != 0)
         std::abort();
     cohort::group group;
-    cohort::async_spawn(
-        io,
-        cohort::command("sh", "-c", std::string(first) + "; echo >&7; exec 7>&-; exec sleep 1000"),
-        cohort::options(count)
-            .fd(pipe[1], hears)
-            .fd(held, held)
-            .grace_period(grace)
-            .daemon(daemonic),
-        [&group](std::exception_ptr e, cohort::group g) {
-            if (e)
-                std::rethrow_exception(e);
-            group = std::move(g);
-        });
+    const auto take = [&group](std::exception_ptr e, cohort::group g) {
+        if (e)
+            std::rethrow_exception(e);
+        group = std::move(g);
+    };
+    const std::string first = ignores_stop ? "trap '' TERM" : ":";
+    const cohort::command sleeps("sh", "-c", first + "; echo >&7; exec 7>&-; exec sleep 1000");
+    auto options = cohort::options(count)
+                       .fd(pipe[1], hears)
+                       .fd(held, held)
+                       .grace_period(grace)
+                       .kill_timeout(kill_timeout)
+                       .daemon(daemonic);
+    if (method.empty())
+        cohort::async_spawn(io, sleeps, options, take);
+    else
+        cohort::async_spawn(io, cohort::function<sleep_in_worker>(ignores_stop),
+                            options.start_method(method_of_functions()), take);
     io.run();
     io.restart();
+    options = cohort::options();  // it holds the pipe, too
     ::close(pipe[1]);
     char byte;
     for (int i = 0; i < count; ++i)
@@ -80,6 +105,46 @@ void tell_join(cohort::group& group) {
     (void)!::write(held, "\n", 1);
     for (;;)
         ::pause();
+}
+
+/// An executor that does not queue, as each must: it calls its handlers at once, or never returns.
+class bad_executor {
+public:
+    enum class habit { calls, blocks };
+    bad_executor(asio::io_context& io, habit h) noexcept : io_(&io), habit_(h) {}
+
+    asio::execution_context& query(asio::execution::context_t) const noexcept { return *io_; }
+    bad_executor require(asio::execution::blocking_t::never_t) const noexcept { return *this; }
+    template <class F>
+    void execute(F f) const {
+        if (habit_ == habit::calls)
+            return std::move(f)();
+        (void)!::write(held, "\n", 1);
+        for (;;)
+            ::pause();
+    }
+    friend bool operator==(const bad_executor&, const bad_executor&) noexcept = default;
+
+private:
+    asio::io_context* io_;
+    habit habit_;
+};
+
+int complete_by(bad_executor::habit h) {
+    ::dup2(STDOUT_FILENO, STDERR_FILENO);
+    kill_timeout = 0s;
+    static cohort::group group;
+    auto& io = *new asio::io_context;  // its destruction would wait for the post
+    group = start(io, 2, "trap '' TERM");
+    std::array<int, 2> pipe{};
+    if (::pipe(pipe.data()) != 0 || ::dup2(pipe[1], held) != held)
+        std::abort();
+    group.async_join(0s, asio::bind_executor(bad_executor(io, h), [](std::exception_ptr, bool) {
+                         print("join was told");
+                     }));
+    char byte;
+    (void)!::read(pipe[0], &byte, 1);
+    return 0;
 }
 
 std::optional<asio::awaitable<cohort::group>> prepared;
@@ -108,7 +173,7 @@ int live_and_return(std::string_view how) {
         prepared = cohort::spawn(cohort::command("sleep", 1000), cohort::options().fd(held, held));
     }
     daemonic = how == "daemon";
-    early_group = start(early_context, 2, how == "stubborn" || daemonic ? "trap '' TERM" : ":");
+    early_group = start(early_context, 2, how == "stubborn" || daemonic);
     tell_join(early_group);
     static asio::io_context late_context;  // destroyed before the hook runs
     static cohort::group late_group;
@@ -169,13 +234,20 @@ int outlived_threads() {
 }  // namespace
 
 int main(int argc, char** argv) {
+    cohort::worker_main(argc, argv);
     const std::string_view how = argc > 1 ? argv[1] : "";
     if (argc > 2)
         grace = std::chrono::milliseconds(std::atoi(argv[2]));
+    if (argc > 3)
+        method = argv[3];
     const rlimit no_core{0, 0};
     ::setrlimit(RLIMIT_CORE, &no_core);
     if (how == "outlived_threads")
         return outlived_threads();
+    if (how == "calling_executor")
+        return complete_by(bad_executor::habit::calls);
+    if (how == "blocking_executor")
+        return complete_by(bad_executor::habit::blocks);
     for (const std::string_view hard : {"_exit", "quick_exit", "abort", "execve", "kill"})
         if (how == hard)
             return die(how);

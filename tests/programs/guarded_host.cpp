@@ -7,6 +7,9 @@
 //   guarded_host plain                   one worker without children
 //   guarded_host forked                  the same with a child, and a copy of the host that lives
 //   until descriptor 8 comes to its end
+//   guarded_host served                  starts a fork server, and writes a byte to descriptor 9;
+//   when descriptor 8 comes to its end, starts a stubborn worker with a child by that server, and
+//   writes another byte
 //   guarded_host daemon METHOD          one function worker, a group of its own with one command,
 //   and that one's daemon: a session of its own, its number in "daemon" guarded_host unseen prints
 //   what wait() finds while its worker is reaped
@@ -123,6 +126,23 @@ asio::awaitable<void> fork_and_hold() {
     co_await group.join();
 }
 
+void do_nothing(int) {}
+
+asio::awaitable<void> hold_one_served() {
+    // Without a cgroup: only the guardian can end the worker's child.
+    const auto served = [] {
+        return with_descriptor(1, static_cast<int>(cohort::start_method::forkserver), 200)
+            .cgroup(cohort::cgroup::off);
+    };
+    (void)co_await cohort::run(cohort::function<do_nothing>(), served());
+    say_ready();
+    char byte;
+    (void)!::read(gate, &byte, 1);
+    auto group = co_await cohort::spawn(cohort::function<stubborn>(), served());
+    say_ready();
+    co_await group.join();
+}
+
 asio::awaitable<void> look_for_children() {
     auto done = co_await cohort::run(cohort::command("true"), 1);
     siginfo_t found{};
@@ -139,6 +159,8 @@ int main(int argc, char** argv) {
         run(hold_one("echo >&9; exec sleep 1000"));
     else if (what == "forked")
         run(fork_and_hold());
+    else if (what == "served")
+        run(hold_one_served());
     else if (what == "unseen")
         run(look_for_children());
     else if (what == "daemon" && argc == 3)

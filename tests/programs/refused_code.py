@@ -49,6 +49,16 @@ def expected(kind):
                 yield number, found.group(1)
 
 
+def refuses_to_do_without_rtti(build):
+    """Whether the first error says so."""
+    status, messages, _ = compile_with(build, "-fno-rtti", "-fno-diagnostics-color")
+    first = next((line for line in messages.splitlines() if "error:" in line), "")
+    if status != 0 and "cohort: needs RTTI" in first:
+        return True
+    print(f"refused code: without RTTI the first error is \"{first}\"")
+    return False
+
+
 def main(build):
     failed = 0
     status, messages, command = compile_with(build)
@@ -59,6 +69,8 @@ def main(build):
     every_error = "-ferror-limit=0" if kind[0] == "clang" else "-fmax-errors=0"
     status, messages, _ = compile_with(build, "-DREFUSED", "-fno-diagnostics-color", every_error)
     cases = list(expected(kind))
+    if not refuses_to_do_without_rtti(build):
+        failed += 1
     for number, sentence in cases:
         if status == 0 or sentence not in messages:
             failed += 1
@@ -68,7 +80,7 @@ def main(build):
             print(f"refused code: no message names line {number}")
     if failed:
         print(messages)
-    print(f"[cases] {len(cases) + 1 - failed} passed, {failed} failed, 0 skipped")
+    print(f"[cases] {len(cases) + 2 - failed} passed, {failed} failed, 0 skipped")
     return 1 if failed else 0
 
 

@@ -91,9 +91,10 @@ inline int duplicated_high(int fd) { return fd < 0 ? -1 : ::fcntl(fd, F_DUPFD_CL
     ::_exit(126);
 }
 
-inline end run_program(std::vector<std::string> args, int control = -1, int arguments = -1) {
+inline end run_program(std::vector<std::string> args, int control = -1, int arguments = -1,
+                       const std::string& name = "some/where/a_rather_long_name") {
     const auto output = memory_file({});
-    args.insert(args.begin(), "some/where/a_rather_long_name");
+    args.insert(args.begin(), name);
     std::vector<char*> argv;
     for (auto& arg : args)
         argv.push_back(arg.data());

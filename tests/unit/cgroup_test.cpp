@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "reporter.hpp"
+#include "cgroup_support.hpp"
 #include "start/leaves.hpp"
 #include "start/worker_leaf.hpp"
 #include "start_support.hpp"
 #include "sys/cgroup.hpp"
-#include "sys_support.hpp"
 
-#include <filesystem>
-#include <fstream>
 #include <string>
 #include <vector>
 
@@ -20,69 +17,6 @@ using namespace cohort;
 using namespace cohort::test;
 
 namespace {
-
-bool exists(const std::string& path) { return std::filesystem::exists(path); }
-
-/// A cgroup of the case, removed with all that is in it.
-class scratch_cgroup {
-public:
-    scratch_cgroup() {
-        std::string why_not;
-        const auto own = sys::own_cgroup(why_not);
-        path_ = own + "/cohort-unit-" + std::to_string(::getpid());
-        if (own.empty() || ::mkdir(path_.c_str(), 0755) != 0) {
-            cohort_test::skip("no cgroup to be had: " + why_not);
-            path_.clear();
-        }
-    }
-    scratch_cgroup(const scratch_cgroup&) = delete;
-    scratch_cgroup& operator=(const scratch_cgroup&) = delete;
-    ~scratch_cgroup() {
-        if (!path_.empty())
-            CHECK(sys::remove_cgroup(path_) == std::error_code());
-    }
-    explicit operator bool() const noexcept { return !path_.empty(); }
-    const std::string& path() const noexcept { return path_; }
-    std::string make(const std::string& name) const {
-        const auto made = path_ + "/" + name;
-        REQUIRE(::mkdir(made.c_str(), 0755) == 0);
-        return made;
-    }
-
-private:
-    std::string path_;
-};
-
-/// A child that has moved into a cgroup, and stays there.
-class inhabitant {
-public:
-    explicit inhabitant(const std::string& cgroup) {
-        const auto moved = make_pipe();
-        pid_ = fork_child([&] {
-            std::ofstream(cgroup + "/cgroup.procs") << "0" << std::flush;
-            (void)!::write(moved.writer.get(), "", 1);
-            for (;;)
-                ::pause();
-            return 0;
-        });
-        std::error_code error;
-        pidfd_ = sys::open_pidfd(pid_, error);
-        REQUIRE_FALSE(error);
-        REQUIRE(await_event(moved.reader.get()));
-    }
-    inhabitant(const inhabitant&) = delete;
-    inhabitant& operator=(const inhabitant&) = delete;
-    ~inhabitant() {
-        (void)!!sys::send_signal(pidfd_.get(), SIGKILL);
-        await_exit(pidfd_.get());
-    }
-    bool is_killed() const { return await_event(pidfd_.get()); }
-    bool lives() const { return sys::state_of_child(pidfd_.get()) == sys::child_state::alive; }
-
-private:
-    pid_t pid_ = 0;
-    sys::unique_fd pidfd_;
-};
 
 /// Holds a cgroup as its owner does, through one descriptor or a copy of it.
 sys::unique_fd owner_of(const std::string& path) {
@@ -130,7 +64,7 @@ TEST_CASE("cgroup: without cgroup.kill what is listed is killed, below it too") 
     const auto inner = place.make("inner");
     const inhabitant first(place.path());
     const inhabitant second(inner);
-    CHECK_FALSE(sys::kill_listed(place.path()));
+    CHECK_FALSE(sys::kill_listed(opened(place.path()).get()));
     CHECK(first.is_killed());
     CHECK(second.is_killed());
 }
@@ -150,7 +84,7 @@ TEST_CASE("cgroup: a leaf is made, holds its children, and goes when they are ki
     const inhabitant child(path);
     CHECK_FALSE(made.owned->end());
     CHECK(child.is_killed());
-    sys::await_empty_cgroup(path, std::chrono::milliseconds(bound_ms));
+    sys::await_empty_cgroup(opened(path).get(), std::chrono::milliseconds(bound_ms));
     CHECK(made.owned->end());
     CHECK_FALSE(exists(path));
     CHECK(made.owned->end());  // again
@@ -194,6 +128,10 @@ TEST_CASE("cgroup: where a leaf can't be had automatic means none, and the probe
     };
     for (const denial& d : {denial{SYS_mkdir, EACCES, "Permission denied"},
                             denial{SYS_mkdir, EROFS, "Read-only file system"},
+                            denial{SYS_flock, ENOSYS, "Function not implemented"},
+                            denial{SYS_flock, EWOULDBLOCK, "Resource temporarily unavailable"},
+                            denial{SYS_faccessat2, EPERM, "Operation not permitted"},
+                            denial{SYS_faccessat2, ENOENT, "No such file or directory"},
                             denial{SYS_clone3, EPERM, "Operation not permitted"}}) {
         CAPTURE(d.reason);
         CHECK(in_fork([&] {
@@ -242,7 +180,7 @@ TEST_CASE("cgroup: workers are born in leaves of their own, which end with their
     auto group = leaves.make(settings).owned;
     REQUIRE(group);
     // Without the controller too there can be cgroups in a cgroup, but nobody wants them.
-    CHECK(sys::cgroups_in(group->path()).empty());
+    CHECK(sys::cgroups_in(group->directory()).empty());
     std::error_code error;
     std::vector<std::string> names;
     for (const auto& tier : all_tiers) {
@@ -265,7 +203,7 @@ TEST_CASE("cgroup: workers are born in leaves of their own, which end with their
     CHECK_FALSE(group->end());
     CHECK(first.is_killed());
     CHECK(last.is_killed());
-    sys::await_empty_cgroup(path, std::chrono::milliseconds(bound_ms));
+    sys::await_empty_cgroup(opened(path).get(), std::chrono::milliseconds(bound_ms));
     CHECK(group->end());
     CHECK_FALSE(exists(path));
 }

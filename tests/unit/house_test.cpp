@@ -6,9 +6,11 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <regex>
 #include <set>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -195,4 +197,52 @@ TEST_CASE("house: nothing waits for a process in a call that blocks") {
                 if (std::regex_search(code, waitid))
                     CHECK(call_at(file, i).find("WNOHANG") != std::string::npos);
             }
+}
+
+TEST_CASE(
+    "house: the inner namespace of the headers carries the version, so that two versions in one "
+    "process share no inline function") {
+    const std::regex version(R"re(version:\s*'(\d+)\.(\d+)\.)re");
+    std::string wanted;
+    std::ifstream build(root / "meson.build");
+    for (std::string line; wanted.empty() && std::getline(build, line);)
+        if (std::smatch match; std::regex_search(line, match, version))
+            wanted = "detail::inline v" + match.str(1) + "_" + match.str(2) + " {";
+    REQUIRE_FALSE(wanted.empty());
+    const std::regex opens(R"re(\bnamespace (cohort::)?detail\b)re");
+    for (const auto& file : files_in("include"))
+        for (const auto& line : file.lines)
+            if (std::regex_search(without_comment(line), opens))
+                CHECK_MESSAGE(line.find(wanted) != std::string::npos, file.path << ": " << line);
+}
+
+TEST_CASE("house: every name on the page of the rooms exists where the page says") {
+    const std::regex name(R"re(`((src|include)/[^:`]+): (\w+)`)re");
+    std::ifstream page(root / "src/README.md");
+    int found = 0;
+    for (std::string line; std::getline(page, line);)
+        for (std::sregex_iterator at(line.begin(), line.end(), name), end; at != end; ++at) {
+            ++found;
+            std::ifstream file(root / (*at)[1].str());
+            const std::string text{std::istreambuf_iterator<char>(file), {}};
+            INFO((*at)[1].str() << ": " << (*at)[3].str());
+            CHECK(std::regex_search(text, std::regex("\\b" + (*at)[3].str() + "\\b")));
+        }
+    CHECK(found >= 15);
+}
+
+TEST_CASE("house: the README has at most 1300 words, 180 lines and 100 columns") {
+    std::ifstream page(root / "README.md");
+    std::size_t words = 0;
+    std::size_t lines = 0;
+    for (std::string line; std::getline(page, line);) {
+        INFO("line " << ++lines << ": " << line);
+        const auto is_inside = [](char c) { return (c & 0xc0) == 0x80; };  // of a UTF-8 character
+        CHECK(line.size() - std::count_if(line.begin(), line.end(), is_inside) <= 100);
+        std::istringstream in(line);
+        for (std::string word; in >> word;)
+            ++words;
+    }
+    CHECK(words <= 1300);
+    CHECK(lines <= 180);
 }

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
-// What the lifecycle says of a worker that died by SIGKILL: who sent it.
+// What the lifecycle says of a worker whose end needs an explanation: who sent SIGKILL, and why an
+// exit status is unknown.
 #include "lifecycle/verdict.hpp"
 
 #include <doctest/doctest.h>
 
+#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <string>
@@ -92,7 +94,7 @@ TEST_CASE("lifecycle: a victim stays a victim, whatever its cgroup tells") {
     }
 }
 
-TEST_CASE("lifecycle: a SIGKILL of the group's own has no explanation, be it no victim's") {
+TEST_CASE("lifecycle: a SIGKILL that the group sent is not explained, even if its target is no victim") {
     for (const char* told : {"", out_of_memory}) {
         auto f = killed_by();
         f.oom_kill = told;
@@ -131,4 +133,12 @@ TEST_CASE("lifecycle: a SIGKILL after returning says both") {
     check(f, cause::signaled, std::string("after returning; ") + not_ours);
     f.oom_kill = out_of_memory;
     check(f, cause::oom_killed, std::string("after returning; ") + out_of_memory);
+}
+
+TEST_CASE(
+    "lifecycle: a status that the kernel refuses to tell is lost, and nobody is blamed for it") {
+    auto facts = killed_by();
+    facts.status = exit_status();
+    facts.wait_error = EPERM;
+    check(facts, cause::lost, "its exit status could not be had: Operation not permitted");
 }

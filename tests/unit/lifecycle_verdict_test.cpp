@@ -71,7 +71,8 @@ constexpr const char* not_reached =
     "worker_main was not reached (exit code 0): call it first in main";
 constexpr const char* returning = "after returning";
 
-function_progress entered() { return {true, {}, {}}; }
+function_progress decoding() { return {true, {}, {}}; }
+function_progress entered() { return {true, {}, {}, false, {}, {}, true}; }
 function_progress returned(int when) { return {true, at(when), {}}; }
 function_progress raised(int when) { return {true, {}, at(when)}; }
 
@@ -79,6 +80,9 @@ constexpr base ok{good, cause::exited};
 constexpr base ok_ret{good, cause::returned};
 constexpr base code{bad, cause::exited};
 constexpr base unmet{bad, cause::exited, not_reached};
+constexpr base dec_0{bad, cause::exited, "ended while its arguments were decoded (exit code 0)"};
+constexpr base dec_3{bad, cause::exited, "ended while its arguments were decoded (exit code 3)"};
+constexpr base dec_7{bad, cause::exited, "ended while its arguments were decoded (exit code 7)"};
 constexpr base c_late{bad, cause::exited, returning};
 constexpr base sig{bad, cause::signaled};
 constexpr base s_late{bad, cause::signaled, returning};
@@ -101,7 +105,9 @@ const row table[] = {
    {unmet,  code,   code,   sig,    sig,    lost,   stuck}},
 {{"function, not entered, with an error file", never, true},
    {unmet,  code,   code,   sig,    sig,    lost,   stuck}},
-{{"function, entered", entered(), false},
+{{"function, its arguments are decoded", decoding(), false},
+   {dec_0,  dec_3,  dec_7,  sig,    sig,    lost,   stuck}},
+{{"function, called", entered(), false},
    {ok,     ok,     code,   sig,    sig,    lost,   stuck}},
 {{"function, returned", returned(30), false},
    {ok_ret, ok_ret, c_late, s_late, s_late, ok_ret, u_late}},

@@ -201,6 +201,7 @@ TEST_CASE("memory cgroup: each worker has a leaf of its own, and one that comes 
     CHECK(first->find_oom_kill());
     CHECK_FALSE(again->find_oom_kill());
     CHECK_FALSE(other->find_oom_kill());
+    fs::remove_all(fake.path(fake.leaf));
     CHECK(leaf->end());
     CHECK_FALSE(first->find_oom_kill());
 }

@@ -62,6 +62,8 @@ TEST_CASE("options: the defaults are those of the design") {
     CHECK(s.process_group == cohort::process_group::own);
     CHECK(s.cgroup == cohort::cgroup::automatic);
     CHECK(s.cgroup_directory.empty());
+    CHECK(s.error_file);
+    CHECK(s.result_limit == std::uint64_t{1} << 30);
     CHECK(s.where == cohort::detail::placement());
 }
 
@@ -319,4 +321,23 @@ TEST_CASE("plan: a closure needs start_method::fork") {
         cohort::detail::make_plan(closure, options().start_method(start_method::fork));
     CHECK(plan.call);
     CHECK(plan.function == nullptr);
+}
+
+TEST_CASE("options: result_limit takes any integer but a negative one") {
+    CHECK(of(options().result_limit(0)).result_limit == 0);
+    CHECK(of(options().result_limit(std::uint64_t{1} << 40)).result_limit == std::uint64_t{1} << 40);
+    CHECK_THROWS_WITH_AS(options().result_limit(-1), "cohort: result_limit: negative",
+                         std::invalid_argument);
+}
+
+TEST_CASE("options: variables by which the library tells a worker its place cannot be changed") {
+    for (const std::string name :
+         {"COHORT_INDEX", "COHORT_SIZE", "COHORT_ERROR_FILE", "TORCHELASTIC_ERROR_FILE"}) {
+        const auto text = "cohort: the variable " + name +
+                          " is set by the library for each worker: it can be neither set nor unset";
+        CHECK_THROWS_WITH_AS(options().env(name, 1), text.c_str(), std::invalid_argument);
+        CHECK_THROWS_WITH_AS(options().unset_env(name), text.c_str(), std::invalid_argument);
+        CHECK_THROWS_WITH_AS(command("true").env(name, 1), text.c_str(), std::invalid_argument);
+    }
+    CHECK_NOTHROW(options().env("LOCAL_RANK", 7).unset_env("LOCAL_WORLD_SIZE"));
 }

@@ -73,6 +73,31 @@ TEST_CASE("outcome: a result that is not there says why") {
                          cohort::result_error);
 }
 
+TEST_CASE("outcome: a type's name that a worker has told is quoted, not demangled") {
+    const auto text_for = [](const std::string& type) -> std::string {
+        try {
+            return std::to_string(with_result(type).result<int>());
+        } catch (const cohort::result_error& e) {
+            return e.what();
+        }
+    };
+    // x<x<a, a>, x<a, a> > and so on: each level doubles the text.
+    constexpr int levels = 16;
+    std::string doubling, ends;
+    for (int i = 0; i < levels; ++i) {
+        doubling += "1xI";
+        ends += std::string("S") + "FGHIJKLMNOPQRSTUVWXYZ"[i] + "_E";
+    }
+    doubling += "1a" + ends;
+    CHECK(text_for(doubling) == "worker 2 returned the type \"" + doubling + "\", not int");
+    CHECK(text_for("N2my4typeE") == "worker 2 returned the type \"N2my4typeE\", not int");
+    CHECK(text_for(std::string(1000, 'z')).size() < 400);
+    CHECK(text_for("a\nb").find('\n') == std::string::npos);
+    CHECK(text_for(typeid(std::string).name()) == "worker 2 returned std::string, not int");
+    CHECK(text_for(typeid(std::vector<long>).name()) ==
+          "worker 2 returned std::vector<long>, not int");
+}
+
 TEST_CASE("report: succeeds when every worker did, also when there are none") {
     cohort::report r;
     CHECK(r.success());

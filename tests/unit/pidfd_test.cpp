@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
+#include "injected_failure.hpp"
 #include "sys/pidfd.hpp"
 #include "sys/tiers.hpp"
 #include "sys_support.hpp"
 
 #include <csignal>
+#include <thread>
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -183,4 +185,32 @@ TEST_CASE("stolen_status: it finds the status that an ignored SIGCHLD throws awa
 TEST_CASE("knows_pidfd_info: no pidfd is an error") {
     CHECK_FALSE(sys::knows_pidfd_info(-1));
     CHECK(errno == EBADF);
+}
+
+TEST_CASE("reap: a wait that is interrupted goes on") {
+    const no_leftovers guard;
+    const auto child = start([] { return 7; });
+    REQUIRE(await_event(child.get()));
+    injected_failure interrupted(SYS_waitid, EINTR, 2);
+    bool works = false;
+    auto state = child_state::not_ours;
+    auto result = reap_result::error;
+    exit_status status;
+    std::thread([&] {
+        works = interrupted.begin();
+        if (!works)
+            return;
+        rusage usage{};
+        state = sys::state_of_child(child.get());
+        result = sys::reap(child.get(), status, usage);
+    }).join();
+    if (!works) {
+        MESSAGE(no_injection);
+        await_exit(child.get());
+        return;
+    }
+    CHECK(interrupted.count() == 2);
+    CHECK(state == child_state::zombie);
+    CHECK(result == reap_result::reaped);
+    CHECK(status == exit_status::from_code(7));
 }

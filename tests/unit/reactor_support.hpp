@@ -6,6 +6,8 @@
 #include <doctest/doctest.h>
 
 #include <chrono>
+#include <cstddef>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -13,6 +15,8 @@
 #include <utility>
 
 #include <csignal>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -41,6 +45,9 @@ struct io_uring_body {
 };
 struct epoll_body {
     static std::unique_ptr<reactor> make() { return cohort::reactor::make_epoll(); }
+};
+struct sleeper_body {
+    static std::unique_ptr<reactor> make() { return cohort::reactor::make_sleeper(); }
 };
 
 inline int open_descriptors() {
@@ -110,9 +117,45 @@ inline void wait_until_asleep(pid_t thread) {
         std::getline(std::ifstream(file), text);
 }
 
+inline constexpr int cannot_filter = 77;
+
+/// From now on system call `number` is answered so in this thread, and in all that it starts.
+inline void answer(long number, unsigned how) {
+    sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<unsigned>(number), 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, how),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    const sock_fprog program{std::size(code), code};
+    if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+        ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
+        ::_exit(cannot_filter);
+}
+/// It fails with `error`.
+inline void deny(long number, int error) {
+    answer(number, SECCOMP_RET_ERRNO | static_cast<unsigned>(error));
+}
+
+/// In a process of its own, for what cannot be undone.
+template <class Function>
+void in_a_fork(Function holds) {
+    std::fflush(nullptr);  // not twice
+    const pid_t pid = ::fork();
+    if (pid == 0)
+        ::_exit(holds() ? 0 : 1);
+    int status = 0;
+    REQUIRE(::waitpid(pid, &status, 0) == pid);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == cannot_filter)
+        MESSAGE("skipped: no seccomp filter can be installed here");
+    else
+        CHECK(status == 0);
+}
+
 }  // namespace reactor_test
 
 #define BODIES io_uring_body, epoll_body
+#define SLEEPERS BODIES, sleeper_body  // what knows time and wake-ups
 #define MAKE(r)                                                                                    \
     const clean guard;                                                                             \
     const auto made = TestType::make();                                                            \

@@ -12,7 +12,7 @@
 
 using namespace reactor_test;
 
-TEST_CASE_TEMPLATE("reactor: wait does not return before the deadline", TestType, BODIES) {
+TEST_CASE_TEMPLATE("reactor: wait does not return before the deadline", TestType, SLEEPERS) {
     MAKE(r);
     for (const auto span : {0ns, 1ns, 70'000ns, 1'500'000ns, 20'000'001ns}) {
         const auto until = clock_type::now() + span;
@@ -38,7 +38,7 @@ TEST_CASE_TEMPLATE("reactor: the farthest and the nearest deadline are points li
 }
 
 TEST_CASE_TEMPLATE("reactor: a wake before the wait is not lost, and is used up by it", TestType,
-                   BODIES) {
+                   SLEEPERS) {
     MAKE(r);
     for (int round = 0; round < 1000; ++round) {
         for (int i = 0; i <= round % 3; ++i)
@@ -53,7 +53,7 @@ TEST_CASE_TEMPLATE("reactor: a wake before the wait is not lost, and is used up 
     CHECK(clock_type::now() >= until);
 }
 
-TEST_CASE_TEMPLATE("reactor: a wait without deadline blocks until wake", TestType, BODIES) {
+TEST_CASE_TEMPLATE("reactor: a wait without deadline blocks until wake", TestType, SLEEPERS) {
     MAKE(r);
     for (int round = 0; round < 50; ++round) {
         bool called = false;  // not atomic: wake() and wait() order it
@@ -69,7 +69,7 @@ TEST_CASE_TEMPLATE("reactor: a wait without deadline blocks until wake", TestTyp
     }
 }
 
-TEST_CASE_TEMPLATE("reactor: of the wakes of four threads none is lost", TestType, BODIES) {
+TEST_CASE_TEMPLATE("reactor: of the wakes of four threads none is lost", TestType, SLEEPERS) {
     MAKE(r);
     constexpr int threads = 4, rounds = 5000;
     // Each thread waits until its call was noticed, so that one lost call stops it for good.
@@ -98,7 +98,7 @@ TEST_CASE_TEMPLATE("reactor: of the wakes of four threads none is lost", TestTyp
     CHECK_FALSE(failed);
 }
 
-TEST_CASE_TEMPLATE("reactor: wakes without pause end every wait", TestType, BODIES) {
+TEST_CASE_TEMPLATE("reactor: wakes without pause end every wait", TestType, SLEEPERS) {
     MAKE(r);
     std::jthread waker([&](std::stop_token stop) {
         while (!stop.stop_requested())
@@ -110,7 +110,7 @@ TEST_CASE_TEMPLATE("reactor: wakes without pause end every wait", TestType, BODI
     CHECK(found.empty());
 }
 
-TEST_CASE_TEMPLATE("reactor: a wake from a signal handler ends the wait", TestType, BODIES) {
+TEST_CASE_TEMPLATE("reactor: a wake from a signal handler ends the wait", TestType, SLEEPERS) {
     MAKE(r);
     static std::atomic<reactor*> target;
     target = &r;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // What a child finds that was started by exec.
+#include "scratch.hpp"
 #include "start_support.hpp"
 
 #include <algorithm>
@@ -287,4 +288,47 @@ TEST_CASE("start: many threads start at once while descriptors come and go") {
     done = true;
     churn.join();
     CHECK(right == 50);
+}
+
+TEST_CASE("start: a start that lacked memory does not spoil the next one of its thread") {
+    const no_leftovers guard;
+    launch program = launch::shell("exit 3");
+    program.before_start = [] {
+        const without_memory lack;
+        std::atomic<int> slot{-1};
+        const auto lacking = start::start_by_exec({}, slot);
+        CHECK(lacking.failed == stage::clone);
+        CHECK(lacking.error == ENOMEM);
+    };
+    program.run({});
+    CHECK(program.result.failed == stage::none);
+    CHECK(program.status == exit_status::from_code(3));
+}
+
+TEST_CASE("start: a host without stdio has no pidfd there while a start hangs") {
+    const no_leftovers guard;
+    const cohort_test::scratch_directory directory;
+    const auto fifo = directory.file("fifo");
+    REQUIRE(::mkfifo(fifo.c_str(), 0600) == 0);
+    for (const auto& [name, tier] : all_tiers) {
+        if (!tier.close_range)
+            continue;  // the child can't change the host's table
+        CAPTURE(name);
+        CHECK(in_fork([&, tier = tier] {
+                  launch program = launch::shell("exit 3");
+                  program.before_start = [] { ::close(STDIN_FILENO); };
+                  program.order.descriptors = {{2, -1, fifo.c_str(), O_RDONLY}};
+                  bool is_free = false;
+                  std::thread other([&] {
+                      int pidfd;
+                      while ((pidfd = program.slot.load(std::memory_order_acquire)) < 0)
+                          ::sched_yield();
+                      is_free = pidfd > STDERR_FILENO && ::fcntl(STDIN_FILENO, F_GETFD) < 0;
+                      (void)sys::send_signal(pidfd, SIGKILL);
+                  });
+                  program.run(tier);
+                  other.join();
+                  return is_free && program.status.signal() == SIGKILL ? 0 : 1;
+              }) == 0);
+    }
 }

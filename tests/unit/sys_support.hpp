@@ -18,6 +18,7 @@
 #include <linux/seccomp.h>
 #include <poll.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -88,6 +89,22 @@ inline exit_status await_exit(int pidfd) {
     REQUIRE(sys::reap(pidfd, status, usage) == sys::reap_result::reaped);
     return status;
 }
+
+/// While it lives, this process gets no more memory from the kernel.
+class without_memory {
+public:
+    without_memory() {
+        REQUIRE(::getrlimit(RLIMIT_AS, &before_) == 0);
+        const rlimit none{0, before_.rlim_max};
+        REQUIRE(::setrlimit(RLIMIT_AS, &none) == 0);
+    }
+    without_memory(const without_memory&) = delete;
+    without_memory& operator=(const without_memory&) = delete;
+    ~without_memory() { ::setrlimit(RLIMIT_AS, &before_); }
+
+private:
+    rlimit before_{};
+};
 
 /// From now on the system call `number` fails with `error` in this thread. For forked copies only.
 inline bool deny(long number, int error) {

@@ -196,6 +196,26 @@ TEST_CASE("mark: a worker whose main skips worker_main knows that it is one") {
     CHECK(!worker.contents().entered_at);
 }
 
+TEST_CASE("mark: it is found behind a name of any length") {
+    const auto control = control_of(key_named("nothing"), -1);
+    const auto mark = mark_of(control.get());
+    ::setenv("BARE_WORKER_SKIPS_WORKER_MAIN", "1", 1);
+    // Where the file is read in parts of 4 KiB, its end is before, on and after the end of one.
+    for (std::size_t length : {0UL, 1UL, 4095UL, 4096UL, 4097UL, 8191UL, 100'000UL})
+        for (std::size_t before : {0UL, 1UL, mark.size(), mark.size() + 1, mark.size() + 2}) {
+            if (before > length)
+                continue;
+            const std::string name(length - before, 'n');
+            CAPTURE(name.size());
+            CHECK(run_program({mark}, control.get(), -1, name).output == "marked unreached\n");
+            CHECK(run_program({"x", mark}, control.get(), -1, name).output ==
+                  "unmarked unreached\n");
+            CHECK(run_program({mark + std::string(100'000, '1')}, control.get(), -1, name).output ==
+                  "unmarked unreached\n");
+        }
+    ::unsetenv("BARE_WORKER_SKIPS_WORKER_MAIN");
+}
+
 TEST_CASE("mark: it is written and read back, and nothing else is one") {
     CHECK(worker::to_string({60, 123456}) == "--cohort-worker=60:123456");
     CHECK(worker::parse_mark("--cohort-worker=60:18446744073709551615") ==

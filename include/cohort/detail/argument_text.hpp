@@ -9,7 +9,7 @@
 #include <string_view>
 #include <type_traits>
 
-namespace cohort::detail {
+namespace cohort::detail::inline v0_1 {
 
 template <class T>
 concept text_like = std::convertible_to<const T&, std::string_view>;

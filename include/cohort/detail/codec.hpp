@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-namespace cohort::detail {
+namespace cohort::detail::inline v0_1 {
 
 [[noreturn]] inline void rethrow_for_argument(std::size_t position, std::size_t count,
                                               const std::type_info& type, const char* done,

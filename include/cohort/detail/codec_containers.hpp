@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-namespace cohort::detail {
+namespace cohort::detail::inline v0_1 {
 
 template <class T>
 concept byte_like = std::is_same_v<T, std::byte> || std::is_same_v<T, unsigned char> ||

@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-namespace cohort::detail {
+namespace cohort::detail::inline v0_1 {
 
 using json = nlohmann::json;
 

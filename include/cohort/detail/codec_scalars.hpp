@@ -10,7 +10,7 @@
 #include <optional>
 #include <variant>
 
-namespace cohort::detail {
+namespace cohort::detail::inline v0_1 {
 
 template <>
 struct codec<bool> {

@@ -11,10 +11,11 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 
-namespace cohort::detail {
+namespace cohort::detail::inline v0_1 {
 
 /// One pending operation with its handler. Owned by the registry of the context of the handler's
 /// executor, so that a context which is destroyed takes its handlers with it.
@@ -31,10 +32,10 @@ public:
 /// The pending operations of one execution context.
 ///
 /// The engine's thread completes, the user's threads add, the thread that destroys the context
-/// closes. `close` waits for operations that are being posted: until then their context cannot go
-/// away. They are posted without the lock, which the handler asks for at once. An operation stays
-/// here until its handler runs: an executor that drops what it was given must not make the engine's
-/// thread its last owner.
+/// closes. The lock is never held while the user's code runs: an executor may call back when it is
+/// posted to, copied or destroyed. `close` waits for such calls instead, so that their context is
+/// there until they return. An operation stays here until its handler runs: an executor that drops
+/// what it was given must not make the engine's thread its last owner.
 class operation_registry final : public completion_sink {
 public:
     /// @return false: the context is being destroyed; the operation is left to the caller to
@@ -75,28 +76,37 @@ public:
 
     /// Keeps work for an executor of this context, on behalf of an operation that completes in
     /// another, until `drop_work`. None once the context is being destroyed: groups outlive theirs.
-    /// Under the lock, so that the context is there while it counts.
     void keep_work(operation_id id, const asio::any_io_executor& executor) {
-        std::lock_guard lock(mutex_);
+        const auto here = enter();
+        if (!here)
+            return;
+        decltype(work_) kept;
+        kept.emplace(id, asio::prefer(executor, asio::execution::outstanding_work.tracked));
+        const std::lock_guard lock(mutex_);
         if (!closed_)
-            work_.emplace(id, asio::prefer(executor, asio::execution::outstanding_work.tracked));
+            work_.merge(kept);  // moves no executor
     }
     void drop_work(operation_id id) {
-        std::lock_guard lock(mutex_);
-        work_.erase(id);
+        const auto here = enter();
+        if (!here)
+            return;
+        decltype(work_)::node_type dropped;  // destroyed after the mutex is released
+        const std::lock_guard lock(mutex_);
+        dropped = work_.extract(id);
     }
 
     /// Destroys all operations on the calling thread, unlocked: a handler's destructor may call
     /// back.
     void close() {
         decltype(operations_) taken;
+        decltype(work_) work;
         std::unique_lock lock(mutex_);
         closed_ = true;
         taken.swap(operations_);
-        work_.clear();
+        work.swap(work_);
         lock.unlock();
-        for (int count; (count = being_posted_) != 0;)
-            being_posted_.wait(count);
+        for (int count; (count = uses_) != 0;)
+            uses_.wait(count);
     }
 
 private:
@@ -106,7 +116,7 @@ private:
         const auto found = operations_.find(id);
         if (found == operations_.end() || std::exchange(found->second->posted, true))
             return false;
-        const posting here(being_posted_);
+        const in_use here(uses_);
         auto operation = found->second;
         lock.unlock();
         auto& target = *operation;
@@ -122,13 +132,14 @@ private:
         return true;
     }
 
-    /// Counts an operation that is being posted.
-    class posting {
+    /// Counts a call of the user's code for which the context must be there: `close` waits for it.
+    /// Begins under the lock, before the context is closed.
+    class in_use {
     public:
-        explicit posting(std::atomic<int>& count) noexcept : count_(count) { ++count_; }
-        posting(const posting&) = delete;
-        posting& operator=(const posting&) = delete;
-        ~posting() {
+        explicit in_use(std::atomic<int>& count) noexcept : count_(count) { ++count_; }
+        in_use(const in_use&) = delete;
+        in_use& operator=(const in_use&) = delete;
+        ~in_use() {
             --count_;
             count_.notify_all();
         }
@@ -137,9 +148,15 @@ private:
         std::atomic<int>& count_;
     };
 
+    /// @return empty: the context is being destroyed
+    std::optional<in_use> enter() {
+        const std::lock_guard lock(mutex_);
+        return closed_ ? std::nullopt : std::optional<in_use>(std::in_place, uses_);
+    }
+
     std::mutex mutex_;
     bool closed_ = false;
-    std::atomic<int> being_posted_ = 0;
+    std::atomic<int> uses_ = 0;
     std::unordered_map<operation_id, std::shared_ptr<operation_base>> operations_;
     std::unordered_map<operation_id, asio::any_io_executor> work_;
 };

@@ -3,3 +3,7 @@
 
 // What the shared library exports. Everything else in it is hidden.
 #define COHORT_API __attribute__((visibility("default")))
+
+#if !defined(__GXX_RTTI) && !defined(__cpp_rtti)
+#error "cohort: needs RTTI, because results and errors carry their types: compile without -fno-rtti"
+#endif

@@ -13,7 +13,7 @@
 
 // How each operation's completion becomes the arguments of its handler. Runs on the handler's
 // executor.
-namespace cohort::detail {
+namespace cohort::detail::inline v0_1 {
 
 /// The exception of a completion that carries no result: aborted or failed. Null for done and
 /// time_up.

@@ -9,7 +9,7 @@
 #include <string>
 #include <type_traits>
 
-namespace cohort::detail {
+namespace cohort::detail::inline v0_1 {
 
 using steady_duration = std::chrono::steady_clock::duration;
 using steady_time_point = std::chrono::steady_clock::time_point;

@@ -18,7 +18,7 @@
 
 // The border between the headers (Asio, user code) and the compiled library (processes): ids and
 // values only.
-namespace cohort::detail {
+namespace cohort::detail::inline v0_1 {
 
 using time_point = std::chrono::steady_clock::time_point;
 using operation_id = std::uint64_t;
@@ -85,6 +85,11 @@ enum class cancel_mode {
 };
 
 COHORT_API operation_id next_operation_id() noexcept;
+
+/// Called before each handler. Ends the program by std::terminate, with the reason, on the engine's
+/// thread: the executor has run what it should have queued, and a handler that takes its time there
+/// would hold up the deadlines of all groups.
+COHORT_API void check_handler_thread() noexcept;
 
 /// Makes the state and reads the caller's environ, working directory and affinity. Starts nothing.
 /// @throws spawn_error  this process must not start groups (worker_main not reached, exit has

@@ -10,7 +10,7 @@
 #include <typeinfo>
 #include <utility>
 
-namespace cohort::detail {
+namespace cohort::detail::inline v0_1 {
 
 /// How the exceptions of one type cross from a worker to its parent. Lives in static storage.
 class COHORT_API error_node {

@@ -21,7 +21,7 @@
 #include <utility>
 
 // What operations need of executors, of either of Asio's executor models.
-namespace cohort::detail {
+namespace cohort::detail::inline v0_1 {
 
 using context_property = asio::execution::context_as_t<asio::execution_context&>;
 

@@ -7,7 +7,7 @@
 #include <tuple>
 #include <type_traits>
 
-namespace cohort::detail {
+namespace cohort::detail::inline v0_1 {
 
 /// The parts of a function's type.
 template <class Result, class... Params>

@@ -10,7 +10,7 @@
 #include <string>
 #include <utility>
 
-namespace cohort::detail {
+namespace cohort::detail::inline v0_1 {
 
 [[noreturn]] inline void throw_empty_group(const char* call) {
     throw std::logic_error(std::string("cohort::group::") + call +

@@ -15,7 +15,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace cohort::detail {
+namespace cohort::detail::inline v0_1 {
 
 /// An operation with its handler. `Deliver` turns the completion into the handler's arguments and
 /// calls it.
@@ -40,7 +40,10 @@ private:
     class posted {
     public:
         explicit posted(std::shared_ptr<operation> op) noexcept : operation_(std::move(op)) {}
-        void operator()() { operation::run(std::move(operation_)); }
+        void operator()() {
+            check_handler_thread();
+            operation::run(std::move(operation_));
+        }
 
     private:
         std::shared_ptr<operation> operation_;

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-namespace cohort::detail {
+namespace cohort::detail::inline v0_1 {
 
 /// One change to the environment: set when there is a value, unset when not.
 struct env_change {
@@ -39,6 +39,8 @@ struct placement {
 
     COHORT_API void set_variable(std::string name, std::string value);
     COHORT_API void unset_variable(std::string name);
+    /// Whether a variable of this name is set or unset here.
+    COHORT_API bool changes_variable(std::string_view name) const noexcept;
     COHORT_API void clear_variables();
     COHORT_API void set_working_directory(std::string path);
     /// @param setter  its name, for the message

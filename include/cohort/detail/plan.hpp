@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <set>
@@ -67,7 +68,7 @@ enum class cgroup {
     off,        ///< none
 };
 
-namespace detail {
+namespace detail::inline v0_1 {
 
 /// The data behind `options`, with its defaults. Durations are on steady_clock and never negative.
 struct group_settings {
@@ -76,6 +77,8 @@ struct group_settings {
     bool daemon = false;
     bool crash_record = true;
     bool stack_on_stop = false;
+    bool error_file = true;  // of commands
+    std::uint64_t result_limit = std::uint64_t{1} << 30;  // in bytes
     std::chrono::steady_clock::duration notice_period{0};
     int stop_signal = SIGTERM;
     std::chrono::steady_clock::duration grace_period = std::chrono::seconds(30);
@@ -90,6 +93,9 @@ struct group_settings {
 
     friend bool operator==(const group_settings&, const group_settings&) = default;
 };
+
+/// @throws std::invalid_argument  always: "cohort: <setter>: negative"
+[[noreturn]] COHORT_API void refuse_negative(const char* setter);
 
 /// A program with its arguments, argv[0] included.
 struct program {

@@ -9,7 +9,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace cohort::detail {
+namespace cohort::detail::inline v0_1 {
 
 /// What a worker's function gave back, before it is written to the record.
 struct function_result {

@@ -11,7 +11,7 @@
 #include <utility>
 
 // From what users write (a work and its options) to the one plan that the library takes.
-namespace cohort::detail {
+namespace cohort::detail::inline v0_1 {
 
 inline void fill_plan(spawn_plan& plan, const command& work) {
     plan.programs.push_back(command_access::program(work));

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <set>
+
+namespace cohort::engine {
+
+/// How long the stop of each live group can take. exit() reads this without the engine's thread,
+/// which an executor of the user's may hold up. Safe from any thread.
+class stop_spans {
+public:
+    using duration = std::chrono::steady_clock::duration;
+
+    /// Counts a span while it lives.
+    using entry = std::shared_ptr<void>;
+    entry add(duration span) {
+        std::unique_lock lock(mutex_);
+        const auto added = spans_.insert(span);
+        lock.unlock();
+        return entry(this, [added](stop_spans* all) { all->remove(added); });
+    }
+    /// Zero when no group lives.
+    duration longest() {
+        const std::lock_guard lock(mutex_);
+        return spans_.empty() ? duration::zero() : *spans_.rbegin();
+    }
+
+private:
+    void remove(std::multiset<duration>::const_iterator which) {
+        const std::lock_guard lock(mutex_);
+        spans_.erase(which);
+    }
+
+    std::mutex mutex_;
+    std::multiset<duration> spans_;
+};
+
+}  // namespace cohort::engine

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "reactor/reactor.hpp"
+
+#include "sys/futex.hpp"
+
+#include <algorithm>
+#include <cerrno>
+
+namespace cohort::reactor {
+
+namespace {
+
+/// A point on steady_clock, which is CLOCK_MONOTONIC.
+timespec to_timespec(time_point until) {
+    const auto since = std::max(until.time_since_epoch(), time_point::duration::zero());
+    const auto whole = std::chrono::floor<std::chrono::seconds>(since);
+    timespec time{};
+    time.tv_sec = whole.count();
+    time.tv_nsec = std::chrono::nanoseconds(since - whole).count();
+    return time;
+}
+
+/// Sleeps on a word, so that it needs no descriptor.
+class sleeper final : public reactor {
+public:
+    std::error_code watch(ticket, int) override { return not_taken(); }
+    void unwatch(ticket, int) override {}
+    std::error_code read(ticket, int, std::span<std::byte>, std::uint64_t) override {
+        return not_taken();
+    }
+    void wait(std::optional<time_point> until, std::vector<event>&) override {
+        while (called_ == 0) {
+            if (!until)
+                sys::wait_on(called_, 0);
+            else if (!sys::wait_on(called_, 0, to_timespec(*until)))
+                break;
+        }
+        called_ = 0;
+    }
+    void wake() noexcept override {
+        const int kept = errno;  // a signal handler may be calling
+        if (called_.exchange(1) == 0)
+            sys::wake(called_);
+        errno = kept;
+    }
+    const char* name() const noexcept override { return "sleeper"; }
+
+private:
+    static std::error_code not_taken() {
+        return std::make_error_code(std::errc::resource_unavailable_try_again);
+    }
+
+    sys::futex called_{0};
+};
+
+}  // namespace
+
+std::unique_ptr<reactor> make_sleeper() { return std::make_unique<sleeper>(); }
+
+}  // namespace cohort::reactor

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "host.hpp"
+
+#include "filter.hpp"
+
+#include <cohort/cohort.hpp>
+
+#include <asio.hpp>
+#include <fmt/format.h>
+
+#include <array>
+#include <exception>
+#include <string>
+#include <string_view>
+#include <typeinfo>
+#include <vector>
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+namespace faults {
+
+namespace {
+
+/// Each worker writes a byte there, so that a success which is none is seen.
+constexpr int proof_number = 7;
+
+int prove(int index) {
+    // The fault of the trial may be in here.
+    for (int i = 0; i < 2; ++i)
+        if (::write(proof_number, "x", 1) == 1)
+            return 40 + index;
+    return -1;
+}
+
+cohort::start_method method_of(std::string_view what) {
+    if (what == "fork")
+        return cohort::start_method::fork;
+    return what == "forkserver" ? cohort::start_method::forkserver : cohort::start_method::spawn;
+}
+
+class prover {
+public:
+    explicit prover(std::string_view what)
+        : what_(what), options_(cohort::options(workers).start_method(method_of(what))) {
+        if (::pipe2(pipe_.data(), O_CLOEXEC | O_NONBLOCK) == 0)
+            options_.fd(pipe_[1], proof_number);
+    }
+    prover(const prover&) = delete;
+    prover& operator=(const prover&) = delete;
+    ~prover() {
+        ::close(pipe_[0]);
+        ::close(pipe_[1]);
+    }
+
+    /// Runs a group. @return how it went
+    std::string run() { return asio::co_spawn(pool_, start_and_join(), asio::use_future).get(); }
+
+    /// The same, unless a success is none.
+    std::string check(std::string told) const try {
+        if (told != "ok")
+            return told;
+        std::array<char, 16> proofs;
+        const auto count = ::read(pipe_[0], proofs.data(), proofs.size());
+        if (count != workers)
+            return fmt::format("wrong\tjoin() says true, and {} workers ran", count);
+        for (const auto& outcome : outcomes_)
+            if (what_ != "command" && outcome.result<int>() != 40 + outcome.index)
+                return fmt::format("wrong\tworker {} has another result", outcome.index);
+        return told;
+    } catch (const cohort::result_error& e) {
+        return fmt::format("wrong\tjoin() says true, and {}", e.what());
+    }
+
+private:
+    asio::awaitable<std::string> start_and_join() try {
+        cohort::group group;
+        if (what_ == "command")
+            group = co_await cohort::spawn(command_, options_);
+        else
+            group = co_await cohort::spawn(function_, options_);
+        const bool is_true = co_await group.join();
+        outcomes_ = group.outcomes();
+        co_return is_true ? std::string("ok") : std::string("wrong\tjoin() says false");
+    } catch (const cohort::spawn_error& e) {
+        co_return fmt::format("spawn_error\t{}\t{}\t{}\t{}", e.stage(), e.error_index(),
+                              e.code().value(), e.what());
+    } catch (const cohort::process_exception& e) {
+        co_return fmt::format("failed\t{}\t{}", e.error_index(), e.what());
+    } catch (const std::exception& e) {
+        co_return fmt::format("foreign\t{}: {}", typeid(e).name(), e.what());
+    }
+
+    const std::string what_;
+    // Not an io_context: that one has descriptors of its own, whose faults are not the library's.
+    asio::thread_pool pool_{1};
+    std::array<int, 2> pipe_{-1, -1};
+    cohort::options options_;
+    const decltype(cohort::function<prove>()) function_ = cohort::function<prove>();
+    cohort::command command_{"/bin/sh", "-c", fmt::format("printf x >&{}", proof_number)};
+    std::vector<cohort::outcome> outcomes_;
+};
+
+void tell(std::string_view text) { ::send(channel_number, text.data(), text.size(), MSG_NOSIGNAL); }
+
+bool await_go() {
+    char go = 0;
+    return ::recv(channel_number, &go, 1, 0) == 1;
+}
+
+}  // namespace
+
+int host_main(std::string_view what, bool is_warm) {
+    ::fcntl(channel_number, F_SETFD, FD_CLOEXEC);
+    prover groups(what);
+    if (is_warm)
+        if (const auto told = groups.check(groups.run()); told != "ok") {
+            tell("before\t" + told);
+            return 1;
+        }
+    if (const int error = submit_to_judge()) {
+        tell(fmt::format("refused\t{}", error));
+        return 1;
+    }
+    const auto told = groups.run();
+    tell(is_over);
+    if (!await_go())
+        return 1;
+    tell(groups.check(told));
+    prover others(what);  // it has proofs of its own
+    tell(others.check(others.run()));
+    return await_go() ? 0 : 1;
+}
+
+}  // namespace faults

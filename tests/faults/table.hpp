@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include "trial.hpp"
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace faults {
+
+/// One row of the table.
+struct row {
+    form kind;
+    fault what;
+
+    /// "forkserver/warm/starter/clone3/2/EAGAIN", as --only= takes it.
+    std::string name() const;
+};
+
+enum class extent {
+    some,  ///< the first, the second and the last occurrence, with the likeliest error
+    all,   ///< every occurrence, with every error
+};
+
+/// All kinds of starts.
+std::vector<form> all_forms();
+/// What can fail in a start of this kind, from how often each call was made when nothing failed.
+std::vector<row> rows_for(const form& kind, const std::map<site, int>& counts, extent how_many);
+/// @throws std::invalid_argument  it is no name of a row
+row row_named(std::string_view name);
+
+}  // namespace faults

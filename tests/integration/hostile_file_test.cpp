@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: BSL-1.0
+// Error files that are made to be slow to read: other groups do not notice them.
+#include "live_support.hpp"
+#include "sanitizers.hpp"
+#include "start_support.hpp"
+
+#include <asio/this_coro.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <string>
+
+using namespace cohort_test;
+using namespace std::chrono_literals;
+
+namespace {
+
+using clock_type = std::chrono::steady_clock;
+
+constexpr int workers = 8;
+/// A sanitizer takes the CPUs from the engine's thread.
+constexpr std::chrono::milliseconds bound = under_asan || under_tsan ? 2s : 50ms;
+constexpr std::size_t million = std::size_t{1} << 20;
+
+std::string repeated(const std::string& part, std::size_t size) {
+    std::string text;
+    while (text.size() < size)
+        text += part;
+    return text;
+}
+
+/// How much later than it should a deadline of a group comes, at the latest, while another group's
+/// workers all fail with this error file.
+std::chrono::nanoseconds lateness_beside(const std::string& file) {
+    std::chrono::nanoseconds latest{0};
+    run_coroutine([](const std::string& file,
+                     std::chrono::nanoseconds& latest) -> asio::awaitable<void> {
+        gate closed;
+        const cohort::command idle("sleep", 1000);
+        auto timed = co_await cohort::spawn(idle, 1);
+        const cohort::command fail("sh", "-c",
+                                   "read line <&8; cat " + file + " > $COHORT_ERROR_FILE; exit 3");
+        auto hostile = co_await cohort::spawn(fail, cohort::options(workers)
+                                                        .on_failure(cohort::on_failure::keep_going)
+                                                        .fd(closed.child_end(), gate::number));
+        closed.open();
+        do {
+            const auto due = clock_type::now() + 10ms;
+            (void)co_await timed.join(10ms);
+            latest = std::max<std::chrono::nanoseconds>(latest, clock_type::now() - due);
+        } while (hostile.alive() > 0);
+        const auto told = co_await hostile.wait();
+        for (const auto& worker : told.outcomes)
+            CHECK(worker.error.has_value());
+        (void)co_await timed.stop();
+    }(file, latest));
+    return latest;
+}
+
+/// The machine may be busy with other things: one try of several in which all was in time will do.
+void check_in_time(const std::string& bytes) {
+    const leak_guard guard;
+    const scratch_directory directory;
+    const auto file = directory.write("bytes", bytes);
+    auto best = std::chrono::nanoseconds::max();
+    for (int i = 0; i < 20 && best > bound; ++i)
+        best = std::min(best, lateness_beside(file));
+    CHECK(best <= bound);
+}
+
+}  // namespace
+
+TEST_CASE("hostile file: a long trace that all but stands in a long message delays nobody") {
+    check_in_time(R"({"message":")" + std::string(million - 1, 'a') +
+                  R"(","nested":[{"worker":0,"trace":")" + std::string(32'700, 'a') + R"(b"}]})");
+}
+
+TEST_CASE("hostile file: a million numbers delay nobody") {
+    check_in_time(R"({"message":"m","x":[)" + repeated("1,", million) + "1]}");
+}
+
+TEST_CASE("hostile file: nested arrays delay nobody") {
+    const auto deep = repeated("[", 60) + repeated("]", 60) + ",";
+    check_in_time(R"({"message":"m","x":[)" + repeated(deep, million) + "1]}");
+}

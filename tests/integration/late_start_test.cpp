@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: BSL-1.0
+// Workers that run although nobody wants them any more: their start was given up, or the start of
+// another worker failed. They end, and the children that they have by then end with them.
+#include "forkserver_support.hpp"
+#include "held_process.hpp"
+#include "live_support.hpp"
+#include "slow_executor.hpp"
+#include "start_support.hpp"
+#include "worker_support.hpp"
+
+#include <asio/bind_executor.hpp>
+#include <asio/thread_pool.hpp>
+
+#include <algorithm>
+#include <csignal>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+using namespace cohort_test;
+using namespace std::chrono_literals;
+
+namespace {
+
+/// A worker with a child in its process group, whose number it writes to its output.
+void have_a_child(int) {
+    const pid_t child = ::fork();
+    if (child == 0)
+        sleep_until_killed();
+    const auto line = std::to_string(child) + '\n';
+    (void)!::write(STDOUT_FILENO, line.data(), line.size());
+    sleep_until_killed();
+}
+cohort::command with_a_child() {
+    return cohort::command("sh", "-c", "sleep 1000 & echo $!; exec sleep 1000");
+}
+
+std::string make_fifo(const std::string& path) {
+    if (::mkfifo(path.c_str(), 0600) != 0)
+        throw std::system_error(errno, std::generic_category(), "mkfifo");
+    return path;
+}
+
+pid_t read_number(int fd) {
+    std::string digits;
+    for (char c = 0; ::read(fd, &c, 1) == 1 && c != '\n';)
+        digits += c;
+    return std::stoi(digits);
+}
+
+/// Without a cgroup, which would end them all.
+cohort::options in_process_groups(int count) {
+    return cohort::options(count).cgroup(cohort::cgroup::off);
+}
+
+/// Gives up a start of one worker. The worker runs when the start has been given up and before the
+/// library hears of it.
+template <class Work>
+void give_up_and_let_run(Work work, cohort::options how) {
+    const watchdog guarded;
+    const scratch_directory directory;
+    const auto input = make_fifo(directory.file("input"));
+    const auto output = make_fifo(directory.file("output"));
+    slow_executor::state engine;  // holds the library's thread
+    asio::thread_pool pool(1);
+    asio::cancellation_signal cancel;
+    completed<cohort::group> started;
+    cohort::async_spawn(pool.get_executor(), std::move(work),
+                        how.stdin_from(input).stdout_to(output).kill_timeout(0ms),
+                        asio::bind_executor(slow_executor(pool, engine), started.into(cancel)));
+    const open_file writer(input, O_WRONLY);  // the start has come to its first descriptor
+    cancel.emit(asio::cancellation_type::terminal);
+    engine.posted.get_future().wait();
+    const open_file reader(output, O_RDONLY);  // it goes on to its second, and runs
+    const held_process child(read_number(reader.get()));
+    CHECK(child.lives());
+    engine.go.set_value();
+    CHECK(child.ends());
+    child.kill();
+    pool.join();
+    CHECK(started.code() == std::errc::timed_out);
+}
+
+/// The fork server's workers that are there now, the oldest first.
+std::vector<process_info> served_workers(pid_t server) {
+    std::vector<process_info> found;
+    for (const auto& [pid, process] : all_processes())
+        if (process.parent == ::getpid() && pid != server &&
+            read_file("/proc/" + std::to_string(pid) + "/cmdline").find("--cohort-server=") !=
+                std::string::npos)
+            found.push_back(process);
+    std::ranges::sort(found, {}, [](const auto& p) { return std::pair(p.started, p.pid); });
+    return found;
+}
+
+/// Waits until there are so many, and stops the oldest one.
+pid_t stop_the_first_of(std::size_t count, pid_t server) {
+    auto workers = served_workers(server);
+    for (; workers.size() < count; workers = served_workers(server))
+        std::this_thread::yield();
+    const pid_t first = workers.front().pid;
+    ::kill(first, SIGSTOP);
+    while (all_processes()[first].state != 'T')
+        std::this_thread::yield();
+    return first;
+}
+
+}  // namespace
+
+TEST_CASE("late start: a worker that runs after its start was given up ends with its children") {
+    const auto functions = [](cohort::start_method method) {
+        return in_process_groups(1).start_method(method);
+    };
+    server();
+    const leak_guard guard;
+    give_up_and_let_run(with_a_child(), in_process_groups(1));
+    const auto function = cohort::function<have_a_child>();
+    give_up_and_let_run(function, functions(cohort::start_method::spawn));
+    give_up_and_let_run(function, functions(cohort::start_method::fork));
+    give_up_and_let_run(function, functions(cohort::start_method::forkserver));
+}
+
+TEST_CASE(
+    "late start: a worker that was asked for ahead of one that failed ends with its children") {
+    const auto of = server();
+    const leak_guard guard;
+    const watchdog guarded;
+    const scratch_directory directory;
+    const auto input = make_fifo(directory.file("input"));
+    pipe_pair output;
+    asio::io_context io;
+    completed<cohort::group> started;
+    cohort::async_spawn(io, cohort::function<have_a_child>(),
+                        in_process_groups(2)
+                            .start_method(cohort::start_method::forkserver)
+                            .stdin_from(input)
+                            .fd(output.writes(), STDOUT_FILENO),
+                        started.into());
+    const pid_t first = stop_the_first_of(2, of);
+    const open_file writer(input, O_RDWR);  // the second goes on, and runs
+    const held_process child(read_number(output.reads()));
+    ::kill(first, SIGKILL);
+    run_out(io);
+    CHECK(started.threw<cohort::spawn_error>());
+    CHECK(started.code() == std::errc::interrupted);
+    CHECK(child.ends());
+    child.kill();
+}

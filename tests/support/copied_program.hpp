@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include "reporter.hpp"
+#include "scratch.hpp"
+
+#include <filesystem>
+#include <stdexcept>
+#include <string>
+
+#include <linux/capability.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+namespace cohort_test {
+
+/// A copy of a program that everybody may execute, and that can give them rights.
+class copied_program {
+public:
+    /// A user and a group without rights.
+    static constexpr unsigned nobody = 65'534;
+
+    /// @return false: not here; the case is skipped and says why
+    static bool can_have_rights() {
+        if (::geteuid() != 0) {
+            skip("needs root, to make a set-user-ID program and to become another user");
+            return false;
+        }
+        if (::prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1) {
+            skip("set-user-ID bits are ignored here (no_new_privs)");
+            return false;
+        }
+        struct statvfs file_system {};
+        const auto temporary = std::filesystem::temp_directory_path();
+        if (::statvfs(temporary.c_str(), &file_system) == 0 &&
+            (file_system.f_flag & ST_NOSUID) == 0)
+            return true;
+        skip(temporary.string() + " ignores set-user-ID bits (nosuid)");
+        return false;
+    }
+
+    copied_program(const char* program, mode_t mode, uid_t owner = 0, gid_t group = 0) {
+        namespace fs = std::filesystem;
+        fs::copy_file(program, path());
+        for (const fs::path& folder :
+             {fs::path(directory_.path()).parent_path(), fs::path(directory_.path())})
+            fs::permissions(folder, fs::perms::others_exec | fs::perms::group_exec,
+                            fs::perm_options::add);
+        if (::chown(path().c_str(), owner, group) != 0 || ::chmod(path().c_str(), mode) != 0)
+            throw std::runtime_error("no copy of " + std::string(program));
+    }
+
+    std::string path() const { return directory_.file("copy"); }
+
+    /// As `setcap cap_net_raw+ep` does. @return false: the file system holds none
+    bool give_capability() const {
+        vfs_cap_data data{};
+        data.magic_etc = VFS_CAP_REVISION_2 | VFS_CAP_FLAGS_EFFECTIVE;
+        data.data[0].permitted = 1U << CAP_NET_RAW;
+        return ::setxattr(path().c_str(), "security.capability", &data, sizeof data, 0) == 0;
+    }
+
+private:
+    scratch_directory directory_;
+};
+
+}  // namespace cohort_test

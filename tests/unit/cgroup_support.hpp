@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include "reporter.hpp"
+#include "sys/cgroup.hpp"
+#include "sys_support.hpp"
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+namespace cohort::test {
+
+inline bool exists(const std::string& path) { return std::filesystem::exists(path); }
+
+inline sys::unique_fd opened(const std::string& directory) {
+    sys::unique_fd fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    REQUIRE(fd);
+    return fd;
+}
+
+/// A cgroup of the case, removed with all that is in it.
+class scratch_cgroup {
+public:
+    scratch_cgroup() {
+        std::string why_not;
+        const auto own = sys::own_cgroup(why_not);
+        path_ = own + "/" + name();
+        if (own.empty() || ::mkdir(path_.c_str(), 0755) != 0) {
+            cohort_test::skip("no cgroup to be had: " + why_not);
+            path_.clear();
+        }
+    }
+    scratch_cgroup(const scratch_cgroup&) = delete;
+    scratch_cgroup& operator=(const scratch_cgroup&) = delete;
+    ~scratch_cgroup() {
+        if (!path_.empty())
+            CHECK(sys::remove_cgroup(opened(path_).get(), name()) == std::error_code());
+    }
+    explicit operator bool() const noexcept { return !path_.empty(); }
+    const std::string& path() const noexcept { return path_; }
+    std::vector<std::string> cgroups() const { return sys::cgroups_in(opened(path_).get()); }
+    std::string make(const std::string& name) const {
+        const auto made = path_ + "/" + name;
+        REQUIRE(::mkdir(made.c_str(), 0755) == 0);
+        return made;
+    }
+
+private:
+    static std::string name() { return "cohort-unit-" + std::to_string(maker_); }
+    static inline const pid_t maker_ = ::getpid();
+    std::string path_;
+};
+
+/// A child that has moved into a cgroup, and stays there.
+class inhabitant {
+public:
+    explicit inhabitant(const std::string& cgroup) {
+        const auto moved = make_pipe();
+        pid_ = fork_child([&] {
+            std::ofstream(cgroup + "/cgroup.procs") << "0" << std::flush;
+            (void)!::write(moved.writer.get(), "", 1);
+            for (;;)
+                ::pause();
+            return 0;
+        });
+        std::error_code error;
+        pidfd_ = sys::open_pidfd(pid_, error);
+        REQUIRE_FALSE(error);
+        REQUIRE(await_event(moved.reader.get()));
+    }
+    inhabitant(const inhabitant&) = delete;
+    inhabitant& operator=(const inhabitant&) = delete;
+    ~inhabitant() {
+        (void)!!sys::send_signal(pidfd_.get(), SIGKILL);
+        await_exit(pidfd_.get());
+    }
+    bool is_killed() const { return await_event(pidfd_.get()); }
+    bool lives() const { return sys::state_of_child(pidfd_.get()) == sys::child_state::alive; }
+
+private:
+    pid_t pid_ = 0;
+    sys::unique_fd pidfd_;
+};
+
+}  // namespace cohort::test

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: BSL-1.0
+// The application's side of its guardian, and what the guardian does when it can hold no more.
+#include "procfs.hpp"
+#include "start/guardian.hpp"
+#include "start_support.hpp"
+
+#include <chrono>
+#include <thread>
+#include <vector>
+
+#include <sys/resource.h>
+#include <sys/syscall.h>
+
+using namespace cohort;
+using namespace cohort::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+bool has_guardian() {
+    if (sys::current_tiers().guardian.best)
+        return true;
+    MESSAGE("skipped: " << sys::current_tiers().guardian.reason);
+    return false;
+}
+
+start::guardian make_guardian() {
+    return start::guardian([](sys::unique_fd pidfd) { sys::reap_when_ended(pidfd.get()); });
+}
+
+pid_t await_guardian_of(pid_t host) {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(bound_ms);
+    pid_t found = 0;
+    while ((found = cohort_test::guardian_of(host)) == 0 &&
+           std::chrono::steady_clock::now() < deadline)
+        std::this_thread::yield();
+    return found;
+}
+
+/// A child with a process group of its own, which waits for its SIGKILL.
+pid_t fork_victim() {
+    const pid_t pid = fork_child([] {
+        ::setpgid(0, 0);
+        for (;;)
+            ::pause();
+        return 0;
+    });
+    ::setpgid(pid, pid);
+    return pid;
+}
+
+/// A host whose guardian has room for two, and that tells it of five. @return 0: all went well
+int tell_of_many() {
+    auto guardian = make_guardian();
+    guardian.ensure();
+    const pid_t first = await_guardian_of(::getpid());
+    constexpr rlim_t room = 5 + 1 + 2;  // its own, one of a cgroup
+    const rlimit few{room, room};
+    if (first == 0 || ::prlimit(first, RLIMIT_NOFILE, &few, nullptr) != 0)
+        return 1;
+    for (int i = 0; i < 5; ++i) {
+        std::error_code error;
+        const auto pidfd = sys::open_pidfd(fork_victim(), error);
+        const auto order = guardian.order({start::guarded::worker, 0, 0});
+        if (!start::tell_guardian(order, pidfd.get()))
+            guardian.tell_late(order, pidfd.get());
+    }
+    return 0;  // they live on; the end of this process is the guardian's sign
+}
+
+}  // namespace
+
+TEST_CASE("guardian: when it can hold no more, all that it was told of end with the host") {
+    if (!has_guardian())
+        return;
+    const no_leftovers guard;
+    pipe_ends held = make_pipe();  // by the host and by those that it started
+    CHECK(in_fork(tell_of_many) == 0);
+    held.writer.reset();
+    CHECK(await_event(held.reader.get(), 0));
+}
+
+TEST_CASE("guardian: one that could not be started is tried again, but not at each start") {
+    if (!has_guardian())
+        return;
+    const no_leftovers guard;
+    CHECK(in_fork([] {
+              auto guardian = make_guardian();
+              const auto now = std::chrono::steady_clock::now();
+              const auto serves = [&] { return guardian.order({}).connection >= 0; };
+              bool was_denied = false;
+              std::thread([&] {
+                  was_denied = deny(SYS_memfd_create, EACCES);
+                  guardian.ensure(now);
+              }).join();
+              if (!was_denied || serves())
+                  return 1;
+              guardian.ensure(now + 10ms);
+              if (serves())
+                  return 2;
+              guardian.ensure(now + 2min);
+              return serves() ? 0 : 3;
+          }) == 0);
+}

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include "sys_support.hpp"
+
+#include <atomic>
+#include <cerrno>
+#include <cstddef>
+#include <thread>
+
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <poll.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace cohort::test {
+
+/// Lets the first calls of one system call fail, and all later ones through. The calls are those of
+/// the thread that asks for it, and of its children. A thread of the test's own answers the kernel
+/// (seccomp_unotify(2)). Must outlive those whose calls fail.
+class injected_failure {
+public:
+    injected_failure(long number, int error, int times)
+        : number_(number), error_(error), times_(times), answering_([this] { answer(); }) {}
+    injected_failure(const injected_failure&) = delete;
+    injected_failure& operator=(const injected_failure&) = delete;
+    ~injected_failure() {
+        over_.writer.reset();
+        begun_.writer.reset();
+        answering_.join();
+    }
+
+    /// From now on, in the calling thread. @return false: this host does not allow it
+    bool begin() {
+        sock_filter program[] = {
+            BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+            BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<unsigned>(number_), 0, 1),
+            BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_USER_NOTIF),
+            BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+        };
+        const sock_fprog filter{std::size(program), program};
+        if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
+            return false;
+        listener_.reset(static_cast<int>(::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER,
+                                                   SECCOMP_FILTER_FLAG_NEW_LISTENER, &filter)));
+        const char byte = 0;
+        return listener_ && ::write(begun_.writer.get(), &byte, 1) == 1;
+    }
+    /// How many calls failed.
+    int count() const { return count_; }
+
+private:
+    void answer() {
+        char byte;
+        if (::read(begun_.reader.get(), &byte, 1) != 1)
+            return;
+        pollfd either[] = {{listener_.get(), POLLIN, 0}, {over_.reader.get(), POLLIN, 0}};
+        while (::poll(either, 2, -1) > 0 && either[1].revents == 0) {
+            seccomp_notif call{};
+            if (::ioctl(listener_.get(), SECCOMP_IOCTL_NOTIF_RECV, &call) != 0) {
+                if (errno == ENOENT || errno == EINTR)  // the caller has died meanwhile
+                    continue;
+                return;
+            }
+            seccomp_notif_resp reply{};
+            reply.id = call.id;
+            if (count_ < times_) {
+                ++count_;
+                reply.error = -error_;
+            } else {
+                reply.flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
+            }
+            ::ioctl(listener_.get(), SECCOMP_IOCTL_NOTIF_SEND, &reply);
+            if ((either[0].revents & POLLHUP) != 0)
+                return;  // nobody is left
+        }
+    }
+
+    const long number_;
+    const int error_;
+    const int times_;
+    std::atomic<int> count_ = 0;
+    sys::unique_fd listener_;
+    pipe_ends begun_ = make_pipe();
+    pipe_ends over_ = make_pipe();
+    std::thread answering_;
+};
+
+inline constexpr const char* no_injection = "skipped: no seccomp listener is to be had here";
+
+}  // namespace cohort::test

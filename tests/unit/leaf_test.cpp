@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: BSL-1.0
+// The leaf of a group where the kernel, or somebody else, does not let it be made or removed.
+#include "cgroup_support.hpp"
+#include "start/leaves.hpp"
+
+#include <chrono>
+#include <fstream>
+#include <future>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include <sys/syscall.h>
+
+using namespace cohort;
+using namespace cohort::test;
+
+namespace {
+
+start::leaves::made make_in(const scratch_cgroup& place) {
+    detail::group_settings settings;
+    settings.cgroup_directory = place.path();
+    return start::leaves().make(settings);
+}
+
+/// Ends a leaf while these ways to remove a directory fail. @return what end() returned, or -1
+int end_where_removal_fails(const scratch_cgroup& place, int error) {
+    return in_fork([&] {
+        auto made = make_in(place);
+        if (!made.owned || !deny(SYS_unlinkat, error) || !deny(SYS_rmdir, error))
+            return -1;
+        const bool is_over = made.owned->end();
+        ::_exit(is_over ? 1 : 0);  // the destructor would try it again
+    });
+}
+
+}  // namespace
+
+TEST_CASE("leaf: where it can't be locked or found it is an error, and nothing is left") {
+    const no_leftovers guard;
+    const scratch_cgroup place;
+    if (!place)
+        return;
+    // Whoever goes on for ever is stopped here.
+    std::ofstream(place.path() + "/cgroup.max.descendants") << "100" << std::flush;
+    for (const long number : {SYS_flock, SYS_faccessat2})
+        for (const int error : {ENOSYS, EPERM, ENOLCK, EWOULDBLOCK, ENOENT}) {
+            CAPTURE(number);
+            CAPTURE(error);
+            CHECK(in_fork([&] {
+                      // The C library asks the older call where the newer one is missing.
+                      if (!deny(number, error) || !deny(SYS_faccessat, error))
+                          return -1;
+                      const auto made = make_in(place);
+                      return made.owned ? 0 : made.error.value();
+                  }) == error);
+            CHECK(place.cgroups().empty());
+        }
+}
+
+TEST_CASE("leaf: where every name is taken it is an error") {
+    const scratch_cgroup place;
+    if (!place)
+        return;
+    CHECK(in_fork([&] {
+              if (!deny(SYS_mkdir, EEXIST))
+                  return -1;
+              return make_in(place).error.value();
+          }) == EEXIST);
+}
+
+TEST_CASE("leaf: one that can't be removed now is not given up") {
+    const no_leftovers guard;
+    const scratch_cgroup place;
+    if (!place)
+        return;
+    for (const int error : {EBUSY, ENOMEM, EINTR, EIO, ENFILE}) {
+        CAPTURE(error);
+        CHECK(end_where_removal_fails(place, error) == 0);
+    }
+    start::end_left_leaves(place.path());
+}
+
+TEST_CASE("leaf: one that this process may not remove is left to others") {
+    const no_leftovers guard;
+    const scratch_cgroup place;
+    if (!place)
+        return;
+    for (const int error : {EPERM, EACCES, EROFS, ENOSYS}) {
+        CAPTURE(error);
+        CHECK(end_where_removal_fails(place, error) == 1);
+        CHECK(place.cgroups().size() == 1);
+        start::end_left_leaves(place.path());
+        CHECK(place.cgroups().empty());
+    }
+}
+
+TEST_CASE("leaf: what has got its path meanwhile is neither killed nor removed") {
+    const no_leftovers guard;
+    const scratch_cgroup place;
+    if (!place)
+        return;
+    auto made = make_in(place);
+    REQUIRE(made.owned);
+    const auto path = made.owned->path();
+    REQUIRE(::rmdir(path.c_str()) == 0);
+    REQUIRE(::mkdir(path.c_str(), 0755) == 0);
+    SUBCASE("with a process in it") {
+        const inhabitant stranger(path);
+        CHECK(made.owned->end());
+        CHECK(stranger.lives());
+    }
+    SUBCASE("empty") {
+        CHECK(made.owned->end());
+        CHECK(exists(path));
+    }
+}
+
+TEST_CASE("leaf: cgroups in it are removed with it, a process there is killed first") {
+    const no_leftovers guard;
+    const scratch_cgroup place;
+    if (!place)
+        return;
+    auto made = make_in(place);
+    REQUIRE(made.owned);
+    const auto path = made.owned->path();
+    std::filesystem::create_directories(path + "/a/b");
+    std::filesystem::create_directories(path + "/c");
+    {
+        const inhabitant child(path + "/a/b");
+        CHECK_FALSE(made.owned->end());
+        CHECK(child.is_killed());
+    }
+    sys::await_empty_cgroup(made.owned->directory(), std::chrono::milliseconds(bound_ms));
+    CHECK(made.owned->end());
+    CHECK_FALSE(exists(path));
+}
+
+TEST_CASE("leaf: a probe that hangs keeps its own start alone") {
+    std::promise<void> begun;
+    std::promise<void> let_go;
+    start::leaves leaves([&] {
+        begun.set_value();
+        let_go.get_future().wait();
+        return start::leaf_probe();
+    });
+    std::thread first([&] { (void)leaves.make({}); });
+    begun.get_future().wait();
+    CHECK_FALSE(leaves.make({}).owned);
+    let_go.set_value();
+    first.join();
+}
+
+TEST_CASE("leaf: a start waits for the probe that another one has begun") {
+    const no_leftovers guard;
+    const scratch_cgroup place;
+    if (!place)
+        return;
+    std::promise<void> begun;
+    int probes = 0;
+    start::leaves leaves([&] {
+        ++probes;
+        begun.set_value();
+        start::leaf_probe found;
+        found.found.best = true;
+        found.directory = place.path();
+        return found;
+    });
+    start::leaves::made others;
+    std::thread first([&] { others = leaves.make({}); });
+    begun.get_future().wait();
+    const auto own = leaves.make({});
+    first.join();
+    CHECK(own.owned);
+    CHECK(others.owned);
+    CHECK(probes == 1);
+}
