@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <cohort/capabilities.hpp>
 
+#include "cgroup/group_cgroups.hpp"
+#include "guardian/guardian_client.hpp"
 #include "reactor/reactor.hpp"
-#include "start/guardian.hpp"
-#include "start/leaves.hpp"
 #include "sys/leaked.hpp"
 #include "sys/tiers.hpp"
 
@@ -35,7 +35,7 @@ sys::tier_choice ring_choice(const sys::tiers& tiers) {
 
 /// A worker's process group ends with the worker in any case; with a leaf, the rest with the group.
 capability tree_of(const sys::tiers& tiers) {
-    const auto leaf = start::probe_leaf().found;
+    const auto leaf = cgroups::probe_leaf().found;
     auto tree = choose(
         "tree", tiers.pidfd_group, {"pidfd group signal", "a worker's process group ends with it"},
         {"kill(-pgid)",
@@ -70,7 +70,7 @@ host_capabilities probe() {
                {"lost", "a status that another waiter took is reported as lost"});
     host.tree = tree_of(tiers);
     host.parent_death = choose(
-        "parent death", start::probe_guardian(),
+        "parent death", guardian::probe_guardian(),
         {"parent-death signal, guardian",
          "workers end with this process, and what is left in their process groups after them"},
         {"parent-death signal", "workers end with this process, however it dies"});

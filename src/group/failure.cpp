@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "record/exception_json.hpp"
-#include "worker/error_types.hpp"
+#include "registry/error_types.hpp"
 
 #include <cohort/detail/engine.hpp>
 #include <cohort/errors.hpp>
@@ -48,7 +48,7 @@ std::exception_ptr with_cause(const process_raised_exception& raised) {
         return one.index == raised.error_index() && !outcome_access::is_command(one);
     };
     const auto cause = std::ranges::any_of(raised.outcomes(), is_of_function)
-                           ? worker::restored(raised.error())
+                           ? registry::restored(raised.error())
                            : nullptr;
     if (!cause)
         return std::make_exception_ptr(raised);

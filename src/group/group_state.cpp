@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "group/group_state.hpp"
 
-#include "group/leaf_end.hpp"
-#include "group/naming.hpp"
+#include "supervisor/cgroup_end.hpp"
+#include "supervisor/naming.hpp"
 
 #include <cohort/detail/duration.hpp>
 
@@ -44,12 +44,12 @@ std::shared_ptr<const group_settings> without_placement(group_settings settings)
 
 }  // namespace
 
-group_state::group_state(engine::host& home, spawn_plan plan, group_room::caller from)
+group_state::group_state(engine::host& home, spawn_plan plan, orders::caller from)
     : home_(home), settings_(without_placement(plan.settings)),
-      kind_(plan.calls_function() ? group_room::record_kind::control_file
-                                  : group_room::record_kind::error_file),
+      kind_(plan.calls_function() ? supervisor::record_kind::control_file
+                                  : supervisor::record_kind::error_file),
       board_(settings_->nprocs),
-      launcher_(group_room::launcher(std::move(plan), std::move(from),
+      launcher_(supervisor::launcher(std::move(plan), std::move(from),
                                      {home.forks(), home.leaves(), home.guard(), home.cgroups()})),
       machine_(rules_of(*settings_)), verdicts_(static_cast<std::size_t>(settings_->nprocs)),
       end_waiters_(home), next_waiters_(home) {}
@@ -63,10 +63,10 @@ void group_state::start(receiver to) {
         launcher_.reset();
         return home_.loop().post(begins);
     }
-    auto job = std::make_shared<group_room::group_start>(
+    auto job = std::make_shared<supervisor::group_start>(
         home_.loop(), *std::exchange(launcher_, std::nullopt),
-        [self = shared_from_this()](group_room::start_report report,
-                                    group_room::group_start::progress p) {
+        [self = shared_from_this()](supervisor::start_report report,
+                                    supervisor::group_start::progress p) {
             self->start_reported(std::move(report), p);
         });
     start_ = job;
@@ -136,12 +136,12 @@ void group_state::signal(int signo) {
 /// The lifecycle does not wait for names; those who ask for outcomes do, and get them in the order
 /// of the ends.
 void group_state::worker_ended(const std::shared_ptr<unpublished_end>& place,
-                               group_room::worker_end end) {
+                               supervisor::worker_end end) {
     workers_.erase(end.outcome.index);
     const auto what = end.verdict.success ? event::worker_ended_well : event::worker_failed;
     place->verdict = std::move(end.verdict);
     place->worker = std::make_shared<const outcome>(std::move(end.outcome));
-    place->is_ready = !group_room::needs_words(*place->worker);
+    place->is_ready = !supervisor::needs_words(*place->worker);
     if (!place->is_ready)
         find_words(place);
     publish_all();
@@ -155,7 +155,7 @@ void group_state::find_words(const std::shared_ptr<unpublished_end>& place) {
     const auto write = [self = shared_from_this(), place](engine::aside& where,
                                                           trace::names* names) {
         auto found = std::make_shared<std::shared_ptr<const outcome>>(place->worker);
-        where.run([found, names] { *found = group_room::in_words(*found, names); },
+        where.run([found, names] { *found = supervisor::in_words(*found, names); },
                   [self, place, found] { self->give_words(*place, std::move(*found)); });
     };
     const auto now = std::chrono::steady_clock::now();
@@ -269,7 +269,7 @@ bool group_state::leaf_has_ended() {
         const auto now = std::chrono::steady_clock::now();
         const auto until = gave_up_ ? now : saturating_add(now, settings_->kill_timeout);
         ending_leaf_ = true;
-        group_room::end_leaf(home_.loop(), home_.cgroups(), std::exchange(leaf_, nullptr), until,
+        supervisor::end_leaf(home_.loop(), home_.cgroups(), std::exchange(leaf_, nullptr), until,
                              [self = shared_from_this()] {
                                  self->ending_leaf_ = false;
                                  self->finish();

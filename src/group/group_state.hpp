@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include "engine/host.hpp"
-#include "group/board.hpp"
-#include "group/group_start.hpp"
+#include "engine/process.hpp"
+#include "group/snapshot.hpp"
 #include "group/waiters.hpp"
-#include "group/worker_process.hpp"
 #include "lifecycle/machine.hpp"
+#include "supervisor/group_start.hpp"
+#include "supervisor/worker_process.hpp"
 
 #include <cohort/detail/engine.hpp>
 
@@ -25,10 +25,10 @@ namespace cohort::detail::inline v0_1 {
 class group_state final : public engine::live_group,
                           public std::enable_shared_from_this<group_state> {
 public:
-    group_state(engine::host& home, spawn_plan plan, group_room::caller from);
+    group_state(engine::host& home, spawn_plan plan, orders::caller from);
 
     engine::host& home() const noexcept { return home_; }
-    const group_room::board& board() const noexcept { return board_; }
+    const groups::board& board() const noexcept { return board_; }
 
     /// Hands the start over to the starter thread. Once, by the initiating call, on any thread.
     void start(receiver to);
@@ -48,14 +48,14 @@ private:
     using action = lifecycle::action;
 
     void begin(receiver to);
-    void start_reported(group_room::start_report report, group_room::group_start::progress p);
-    void start_is_over(std::optional<group_room::start_failure> failure);
-    void reap_failed_start(group_room::unwanted_child child);
-    void end_unwanted(group_room::unwanted_child child);
-    void adopt(group_room::unwanted_child child, engine::task then = {});
-    void add_worker(group_room::start_report report);
+    void start_reported(supervisor::start_report report, supervisor::group_start::progress p);
+    void start_is_over(std::optional<start_failure> failure);
+    void reap_failed_start(supervisor::unwanted_child child);
+    void end_unwanted(supervisor::unwanted_child child);
+    void adopt(supervisor::unwanted_child child, engine::task then = {});
+    void add_worker(supervisor::start_report report);
     struct unpublished_end;
-    void worker_ended(const std::shared_ptr<unpublished_end>& place, group_room::worker_end end);
+    void worker_ended(const std::shared_ptr<unpublished_end>& place, supervisor::worker_end end);
     void find_words(const std::shared_ptr<unpublished_end>& place);
     void give_words(unpublished_end& place, std::shared_ptr<const outcome> worker);
     void publish_all();
@@ -70,7 +70,7 @@ private:
     void hold_start();
     void press_held_start();
     void abandon_start();
-    group_room::start_failure hanging_start() const;
+    start_failure hanging_start() const;
     void give_up();
     bool leaf_has_ended();
     void finish();
@@ -78,10 +78,10 @@ private:
 
     engine::host& home_;
     std::shared_ptr<const group_settings> settings_;
-    group_room::record_kind kind_;
-    group_room::board board_;
-    std::optional<group_room::launcher> launcher_;  // until it begins
-    std::shared_ptr<group_room::group_start> start_;
+    supervisor::record_kind kind_;
+    groups::board board_;
+    std::optional<supervisor::launcher> launcher_;  // until it begins
+    std::shared_ptr<supervisor::group_start> start_;
     std::shared_ptr<group_state> self_;  // while it lives
     engine::stop_spans::entry stop_span_;
 
@@ -91,17 +91,17 @@ private:
 
     // The start:
     std::optional<receiver> start_operation_;
-    std::optional<group_room::start_failure> start_failure_;
+    std::optional<start_failure> start_failure_;
     bool held_ = false;
     bool abandoned_ = false;         // reports of the start no longer count
     time_point give_up_start_at_{};  // a held start that has not reported by then is abandoned
     int unreaped_starts_ = 0;        // children of failed starts that the reaper still has
     bool end_reported_ = false;
-    std::shared_ptr<start::leaf> leaf_;  // until it is to end
+    std::shared_ptr<cgroups::leaf> leaf_;  // until it is to end
     bool ending_leaf_ = false;
     bool gave_up_ = false;
 
-    std::map<int, std::shared_ptr<group_room::worker_process>> workers_;  // the live ones
+    std::map<int, std::shared_ptr<supervisor::worker_process>> workers_;  // the live ones
     /// An end that has been seen: what the worker left is being read, then put into words, until
     /// the limit at most.
     struct unpublished_end {
@@ -114,8 +114,8 @@ private:
     std::vector<lifecycle::verdict> verdicts_;                  // by index
     std::vector<std::shared_ptr<const outcome>> ended_;         // in the order of the ends
     std::size_t told_ = 0;                                      // how many of them next() has told
-    group_room::waiters end_waiters_;
-    group_room::waiters next_waiters_;
+    groups::waiters end_waiters_;
+    groups::waiters next_waiters_;
 };
 
 }  // namespace cohort::detail::inline v0_1

@@ -2,8 +2,8 @@
 // How a group hears of its start, and what it does with one that must not go on.
 #include "group/group_state.hpp"
 
-#include "group/leaf_end.hpp"
-#include "start/exec.hpp"
+#include "exec/exec.hpp"
+#include "supervisor/cgroup_end.hpp"
 #include "sys/pidfd.hpp"
 
 #include <cohort/detail/duration.hpp>
@@ -24,21 +24,21 @@ constexpr auto press_interval = 10ms;
 
 }  // namespace
 
-void group_state::start_reported(group_room::start_report report,
-                                 group_room::group_start::progress p) {
-    const bool over = p == group_room::group_start::progress::over;
+void group_state::start_reported(supervisor::start_report report,
+                                 supervisor::group_start::progress p) {
+    const bool over = p == supervisor::group_start::progress::over;
     for (auto& unwanted : report.unwanted)
         reap_failed_start(std::move(unwanted));
     if (abandoned_) {
         if (report.leaf)
-            group_room::end_leaf(home_.loop(), home_.cgroups(), std::move(report.leaf),
+            supervisor::end_leaf(home_.loop(), home_.cgroups(), std::move(report.leaf),
                                  home_.loop().now(), {});
         if (report.pidfd)
             end_unwanted({std::move(report.pidfd), report.pid});
         return;
     }
     leaf_ = std::move(report.leaf);
-    const bool killed_by_us = held_ && report.pidfd && !start::has_executed(report.pidfd.get());
+    const bool killed_by_us = held_ && report.pidfd && !exec::has_executed(report.pidfd.get());
     if (report.failure || killed_by_us) {
         reap_failed_start({std::move(report.pidfd), report.pid});
         // Once held, a start that comes to nothing is no error.
@@ -51,13 +51,13 @@ void group_state::start_reported(group_room::start_report report,
 }
 
 /// Kills a worker of a start that was given up. Nobody waits for its end.
-void group_state::end_unwanted(group_room::unwanted_child child) {
+void group_state::end_unwanted(supervisor::unwanted_child child) {
     (void)sys::send_signal(child.pidfd.get(), SIGKILL);
     adopt(std::move(child));
 }
 
 /// Reaps it when it has ended. The rest of its process group, if it leads one, ends then.
-void group_state::adopt(group_room::unwanted_child child, engine::task then) {
+void group_state::adopt(supervisor::unwanted_child child, engine::task then) {
     if (settings_->process_group == process_group::inherit || child.pid == 0)
         return home_.children().adopt(std::move(child.pidfd), std::move(then));
     home_.children().adopt_group(std::move(child.pidfd), child.pid, std::move(then));
@@ -65,7 +65,7 @@ void group_state::adopt(group_room::unwanted_child child, engine::task then) {
 
 /// A child that was killed, or had failed. The end of the group waits for it, but no longer than
 /// for any other.
-void group_state::reap_failed_start(group_room::unwanted_child child) {
+void group_state::reap_failed_start(supervisor::unwanted_child child) {
     if (!child.pidfd)
         return;
     ++unreaped_starts_;
@@ -91,12 +91,12 @@ void group_state::reap_failed_start(group_room::unwanted_child child) {
 }
 
 /// All before it have started.
-group_room::start_failure group_state::hanging_start() const {
+start_failure group_state::hanging_start() const {
     return {std::make_error_code(std::errc::timed_out), "a start that hangs in the kernel",
             board_.alive() + static_cast<int>(ended_.size()), "exec"};
 }
 
-void group_state::start_is_over(std::optional<group_room::start_failure> failure) {
+void group_state::start_is_over(std::optional<start_failure> failure) {
     const auto keep = shared_from_this();
     start_failure_ = std::move(failure);
     happen(start_failure_ ? event::start_failed : event::start_finished);
@@ -104,19 +104,19 @@ void group_state::start_is_over(std::optional<group_room::start_failure> failure
         complete_start(completion_of(completion::kind::done));
 }
 
-void group_state::add_worker(group_room::start_report report) {
+void group_state::add_worker(supervisor::start_report report) {
     const int index = report.index;
     board_.note_start(index, report.pid);
-    auto worker = std::make_shared<group_room::worker_process>(
+    auto worker = std::make_shared<supervisor::worker_process>(
         home_,
-        group_room::worker_process::birth{index, report.pid, std::move(report.pidfd),
+        supervisor::worker_process::birth{index, report.pid, std::move(report.pidfd),
                                           std::move(report.record), std::move(report.stacks),
                                           report.started, std::move(report.own_leaf)},
         settings_, kind_);
     workers_.emplace(index, worker);
     auto place = std::make_shared<unpublished_end>();
     worker->await_end([self = shared_from_this(), place] { self->unpublished_.push_back(place); },
-                      [self = shared_from_this(), place](group_room::worker_end end) {
+                      [self = shared_from_this(), place](supervisor::worker_end end) {
                           self->worker_ended(place, std::move(end));
                       });
     happen(event::worker_started);

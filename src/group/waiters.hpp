@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include "engine/host.hpp"
+#include "engine/process.hpp"
 
 #include <cohort/detail/engine.hpp>
 
@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-namespace cohort::group_room {
+namespace cohort::groups {
 
 /// The operations that wait for one thing. Belongs to the engine's thread.
 class waiters {
@@ -104,4 +104,4 @@ private:
     std::vector<waiter> waiting_;
 };
 
-}  // namespace cohort::group_room
+}  // namespace cohort::groups

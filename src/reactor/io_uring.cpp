@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "reactor/body.hpp"
+#include "reactor/reactor_base.hpp"
 
 #include "sys/descriptors.hpp"
 #include "sys/small_file.hpp"

@@ -2,8 +2,8 @@
 #include "record/crash_json.hpp"
 
 #include "record/frames_json.hpp"
-#include "record/outline.hpp"
 #include "record/traceback.hpp"
+#include "text/outline.hpp"
 
 #include <algorithm>
 #include <string>
@@ -31,7 +31,7 @@ cut last_cut(std::string_view text, std::size_t whole_from) {
         best.length = length;
         best.closers.assign(open.rbegin(), open.rend());
     };
-    for (outline walk(text); walk.next();) {
+    for (text::outline walk(text); walk.next();) {
         const char c = walk.character();
         if (c == '{' || c == '[') {
             if (open.size() == whole_from)
@@ -52,11 +52,11 @@ cut last_cut(std::string_view text, std::size_t whole_from) {
 }
 
 /// As much of a text that may be torn as can be parsed.
-json parsed_part(std::span<const std::byte> bytes, std::size_t whole_from) {
+text::json parsed_part(std::span<const std::byte> bytes, std::size_t whole_from) {
     const auto size = std::min(bytes.size(), crash_limit);
     const std::string_view text(reinterpret_cast<const char*>(bytes.data()), size);
     const cut at = last_cut(text, whole_from);
-    return parsed(std::string(text.substr(0, at.length)) + at.closers);
+    return text::parsed(std::string(text.substr(0, at.length)) + at.closers);
 }
 
 }  // namespace

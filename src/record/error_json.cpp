@@ -26,9 +26,9 @@ bool is_type_name(std::string_view text) noexcept {
 }
 
 /// {"message": "<Type>: <text>", "extraInfo": {"py_callstack": "..."}}
-error_record from_torch(const json& inner) {
+error_record from_torch(const text::json& inner) {
     error_record error;
-    error.message = text_at(inner, "message");
+    error.message = text::text_at(inner, "message");
     const auto colon = error.message.find(": ");
     if (colon != std::string::npos &&
         is_type_name(std::string_view(error.message).substr(0, colon))) {
@@ -37,19 +37,19 @@ error_record from_torch(const json& inner) {
     }
     const auto extra = inner.find("extraInfo");
     if (extra != inner.end() && extra->is_object()) {
-        error.trace = text_at(*extra, "py_callstack");
-        error.timestamp = time_at(*extra, "timestamp");
+        error.trace = text::text_at(*extra, "py_callstack");
+        error.timestamp = text::time_at(*extra, "timestamp");
     }
     return error;
 }
 
-std::optional<error_record> from_json(const json& object) {
+std::optional<error_record> from_json(const text::json& object) {
     const auto message = object.find("message");
     if (message != object.end() && message->is_object())
         return from_torch(*message);
     if (message == object.end() || !message->is_string())
         return std::nullopt;
-    return error_in(object, text_limit);
+    return error_in(object, text::text_limit);
 }
 
 /// What a person reads, with the message as its end, within the limit.
@@ -62,15 +62,15 @@ std::string trace_of(const error_record& error, std::size_t limit) {
         else if (!trace.ends_with(error.message))
             trace += "\n" + closing_line(error);
     }
-    trace = bounded(trace, limit);
+    trace = text::bounded(trace, limit);
     return trace.ends_with(error.message) ? trace : error.message;
 }
 
 error_record finished(error_record error) {
-    error.type = clean_head(error.type, type_limit);
-    error.message = clean_and_bounded(error.message, text_limit);
-    error.trace = clean(bounded(error.trace, text_limit));
-    error.trace = trace_of(error, text_limit);
+    error.type = text::clean_head(error.type, type_limit);
+    error.message = text::clean_and_bounded(error.message, text::text_limit);
+    error.trace = text::clean(text::bounded(error.trace, text::text_limit));
+    error.trace = trace_of(error, text::text_limit);
     for (error_record& entry : error.nested)
         entry.trace = trace_of(entry, nested_text_limit);
     return error;
@@ -84,28 +84,29 @@ error_record plain(std::string text) {
 }
 
 std::optional<error_record> read_whole(std::string_view bytes) {
-    const std::string_view text = trimmed(bytes);
+    const std::string_view text = text::trimmed(bytes);
     if (text.empty())
         return std::nullopt;
     if (text.size() <= record_limit) {
-        auto error = from_json(parsed(text, most_values));
+        auto error = from_json(text::parsed(text, text::most_values));
         if (error && !(error->type.empty() && error->message.empty() && error->trace.empty()))
             return finished(std::move(*error));
     }
-    return plain(clean_and_bounded(text, text_limit));
+    return plain(text::clean_and_bounded(text, text::text_limit));
 }
 
 /// A file too long to be read whole is text, whatever it once was.
 std::optional<error_record> read_edges(std::string_view head, std::string_view tail,
                                        std::uint64_t size) {
-    if (trimmed(head).empty() && trimmed(tail).empty())
+    if (text::trimmed(head).empty() && text::trimmed(tail).empty())
         return std::nullopt;
-    const std::string_view first = head.substr(0, text_limit / 2);
-    const std::string_view last = tail.substr(tail.size() - std::min(tail.size(), text_limit / 2));
-    const std::string clean_first = clean(first);
-    const std::string clean_last = clean(last);
-    return plain(
-        bounded(clean_first, trimmed(clean_last), size - first.size() - last.size(), text_limit));
+    const std::string_view first = head.substr(0, text::text_limit / 2);
+    const std::string_view last =
+        tail.substr(tail.size() - std::min(tail.size(), text::text_limit / 2));
+    const std::string clean_first = text::clean(first);
+    const std::string clean_last = text::clean(last);
+    return plain(text::bounded(clean_first, text::trimmed(clean_last),
+                               size - first.size() - last.size(), text::text_limit));
 }
 
 std::string_view view_of(std::span<const std::byte> bytes) noexcept {
@@ -114,10 +115,10 @@ std::string_view view_of(std::span<const std::byte> bytes) noexcept {
 
 /// The record with as much of it as fits.
 std::string fitted(const error_record& error, std::size_t limit) {
-    std::size_t texts = std::min(limit, text_limit);
+    std::size_t texts = std::min(limit, text::text_limit);
     std::string record;
     const auto fits = [&](left_out without) {
-        record = line_of(json_of(error, texts, without));
+        record = text::line_of(json_of(error, texts, without));
         return record.size() <= limit;
     };
     // Escapes make texts longer: try again with shorter ones.
@@ -137,10 +138,10 @@ std::string fitted(const error_record& error, std::size_t limit) {
 /// What matters most of it.
 error_record in_brief(const error_record& error) {
     error_record brief;
-    brief.type = head_of(error.type, type_limit);
-    brief.message = bounded(error.message, short_record_limit / 2);
+    brief.type = text::head_of(error.type, type_limit);
+    brief.message = text::bounded(error.message, short_record_limit / 2);
     brief.code = error.code;
-    brief.category = head_of(error.category, name_limit);
+    brief.category = text::head_of(error.category, text::name_limit);
     return brief;
 }
 

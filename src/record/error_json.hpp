@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include "record/text.hpp"
+#include "text/text.hpp"
 
 #include <cohort/error_record.hpp>
 
@@ -15,9 +15,9 @@
 namespace cohort::record {
 
 /// What write_error() never exceeds, and read_error() parses at most. A reader takes a file up to
-/// this size whole; of a longer one text_limit / 2 bytes of its head and as many of its tail are
+/// this size whole; of a longer one text::text_limit / 2 bytes of its head and as many of its tail are
 /// enough.
-inline constexpr std::size_t record_limit = 4 * text_limit;
+inline constexpr std::size_t record_limit = 4 * text::text_limit;
 /// What write_error() never exceeds when it is told to be short: fits the control file's first
 /// page.
 inline constexpr std::size_t short_record_limit = 3072;

@@ -9,50 +9,51 @@ namespace cohort::record {
 namespace {
 
 /// All members but "nested".
-json single(const error_record& error, std::size_t texts, bool with_value, bool with_frames) {
-    json object = json::object();
-    put(object, "type", clean_head(error.type, std::min(type_limit, texts)));
-    object["message"] = clean_and_bounded(error.message, texts);
-    put(object, "trace", clean_and_bounded(error.trace, texts));
+text::json single(const error_record& error, std::size_t texts, bool with_value, bool with_frames) {
+    text::json object = text::json::object();
+    text::put(object, "type", text::clean_head(error.type, std::min(type_limit, texts)));
+    object["message"] = text::clean_and_bounded(error.message, texts);
+    text::put(object, "trace", text::clean_and_bounded(error.trace, texts));
     if (with_frames && !error.frames.empty())
         object["frames"] = json_of(error.frames);
-    put(object, "code", error.code, 0);
-    put(object, "category", clean_head(error.category, std::min(name_limit, texts)));
-    put(object, "worker", error.worker, -1);
-    put(object, "pid", error.pid, 0);
+    text::put(object, "code", error.code, 0);
+    text::put(object, "category",
+              text::clean_head(error.category, std::min(text::name_limit, texts)));
+    text::put(object, "worker", error.worker, -1);
+    text::put(object, "pid", error.pid, 0);
     if (error.timestamp)
-        object["timestamp"] = seconds_of(*error.timestamp);
+        object["timestamp"] = text::seconds_of(*error.timestamp);
     const std::string& value = detail::error_record_access::value(error);
     if (with_value && value.size() <= value_limit)
-        put(object, "value", hex_of(value));
+        text::put(object, "value", text::hex_of(value));
     return object;
 }
 
-error_record single_in(const json& object, std::size_t texts) {
+error_record single_in(const text::json& object, std::size_t texts) {
     error_record error;
-    error.type = clean_head(text_at(object, "type"), type_limit);
-    error.message = clean_and_bounded(text_at(object, "message"), texts);
-    error.trace = clean_and_bounded(text_at(object, "trace"), texts);
+    error.type = text::clean_head(text::text_at(object, "type"), type_limit);
+    error.message = text::clean_and_bounded(text::text_at(object, "message"), texts);
+    error.trace = text::clean_and_bounded(text::text_at(object, "trace"), texts);
     error.frames = frames_at(object);
-    error.code = integer_at<int>(object, "code").value_or(0);
-    error.category = name_at(object, "category");
-    error.worker = std::max(-1, integer_at<int>(object, "worker").value_or(-1));
-    error.pid = std::max(0, integer_at<pid_t>(object, "pid").value_or(0));
-    error.timestamp = time_at(object, "timestamp");
-    const std::string digits = text_at(object, "value");
+    error.code = text::integer_at<int>(object, "code").value_or(0);
+    error.category = text::name_at(object, "category");
+    error.worker = std::max(-1, text::integer_at<int>(object, "worker").value_or(-1));
+    error.pid = std::max(0, text::integer_at<pid_t>(object, "pid").value_or(0));
+    error.timestamp = text::time_at(object, "timestamp");
+    const std::string digits = text::text_at(object, "value");
     if (digits.size() <= 2 * value_limit)
-        detail::error_record_access::value(error) = bytes_of_hex(digits).value_or("");
+        detail::error_record_access::value(error) = text::bytes_of_hex(digits).value_or("");
     return error;
 }
 
 }  // namespace
 
-json json_of(const error_record& error, std::size_t texts, left_out without) {
+text::json json_of(const error_record& error, std::size_t texts, left_out without) {
     const bool with_value = without < left_out::values;
-    json object = single(error, texts, with_value, without < left_out::frames);
+    text::json object = single(error, texts, with_value, without < left_out::frames);
     if (error.nested.empty() || without >= left_out::nested)
         return object;
-    json list = json::array();
+    text::json list = text::json::array();
     for (const error_record& entry : error.nested) {
         if (list.size() == nested_limit)
             break;
@@ -63,12 +64,12 @@ json json_of(const error_record& error, std::size_t texts, left_out without) {
     return object;
 }
 
-error_record error_in(const json& object, std::size_t texts) {
+error_record error_in(const text::json& object, std::size_t texts) {
     error_record error = single_in(object, texts);
     const auto nested = object.find("nested");
     if (nested == object.end() || !nested->is_array())
         return error;
-    for (const json& entry : *nested) {
+    for (const text::json& entry : *nested) {
         if (error.nested.size() == nested_limit)
             break;
         if (!entry.is_object())

@@ -26,14 +26,14 @@ constexpr const char* stopped_name = "group_stopped";
     throw std::invalid_argument("exception_from_json: " + why);
 }
 
-json exception_json(const process_exception& e, brevity how) {
-    json object = json::object();
+text::json exception_json(const process_exception& e, brevity how) {
+    text::json object = text::json::object();
     object["exception"] = base_name;
-    object["what"] =
-        how == brevity::without_details ? clean_and_bounded(e.what(), brief_text) : clean(e.what());
-    put(object, "error_index", e.error_index(), -1);
-    put(object, "error_pid", e.error_pid(), 0);
-    object["outcomes"] = json::array();
+    object["what"] = how == brevity::without_details ? text::clean_and_bounded(e.what(), brief_text)
+                                                     : text::clean(e.what());
+    text::put(object, "error_index", e.error_index(), -1);
+    text::put(object, "error_pid", e.error_pid(), 0);
+    object["outcomes"] = text::json::array();
     for (const outcome& one : e.outcomes())
         object["outcomes"].push_back(json_of(one, how));
     if (const auto* raised = dynamic_cast<const process_raised_exception*>(&e)) {
@@ -57,14 +57,14 @@ bool has_short_results(const process_exception& e) {
     return digits <= exception_limit;
 }
 
-process_exception::outcome_list outcomes_in(const json& object) {
+process_exception::outcome_list outcomes_in(const text::json& object) {
     const auto list = object.find("outcomes");
     if (list == object.end() || !list->is_array())
         refuse("it has no outcomes");
     if (list->size() > outcome_limit)
         refuse("it has more than 65,536 outcomes");
     auto outcomes = std::make_shared<std::vector<outcome>>();
-    for (const json& one : *list) {
+    for (const text::json& one : *list) {
         if (!one.is_object())
             refuse("an outcome is no object");
         outcomes->push_back(outcome_in(one));
@@ -73,8 +73,8 @@ process_exception::outcome_list outcomes_in(const json& object) {
 }
 
 /// With it the outcomes can be asked, where there are any.
-int index_at(const json& object, const std::vector<outcome>& outcomes) {
-    const int index = integer_at<int>(object, "error_index").value_or(-1);
+int index_at(const text::json& object, const std::vector<outcome>& outcomes) {
+    const int index = text::integer_at<int>(object, "error_index").value_or(-1);
     return index < 0 || (!outcomes.empty() && std::cmp_greater_equal(index, outcomes.size()))
                ? -1
                : index;
@@ -82,14 +82,14 @@ int index_at(const json& object, const std::vector<outcome>& outcomes) {
 
 using raised_maker = std::exception_ptr (*)(const process_raised_exception&);
 
-std::exception_ptr exception_in(const json& object, raised_maker raised) {
-    const std::string name = text_at(object, "exception");
+std::exception_ptr exception_in(const text::json& object, raised_maker raised) {
+    const std::string name = text::text_at(object, "exception");
     const auto outcomes = outcomes_in(object);
     if (name == stopped_name)
         return std::make_exception_ptr(group_stopped(outcomes));
-    const std::string what = clean(text_at(object, "what"));
+    const std::string what = text::clean(text::text_at(object, "what"));
     const int index = index_at(object, *outcomes);
-    const pid_t pid = std::max(0, integer_at<pid_t>(object, "error_pid").value_or(0));
+    const pid_t pid = std::max(0, text::integer_at<pid_t>(object, "error_pid").value_or(0));
     if (name == exited_name)
         return std::make_exception_ptr(
             process_exited_exception(what, index, pid, outcomes, status_at(object)));
@@ -101,7 +101,7 @@ std::exception_ptr exception_in(const json& object, raised_maker raised) {
     if (error == object.end() || !error->is_object())
         refuse("a process_raised_exception without an error");
     return raised(
-        process_raised_exception(what, index, pid, outcomes, error_in(*error, text_limit)));
+        process_raised_exception(what, index, pid, outcomes, error_in(*error, text::text_limit)));
 }
 
 }  // namespace
@@ -109,7 +109,7 @@ std::exception_ptr exception_in(const json& object, raised_maker raised) {
 std::exception_ptr exception_in(std::string_view text, raised_maker raised) {
     if (text.size() > exception_limit)
         refuse("it is longer than 16 MiB");
-    const json object = parsed(text);
+    const text::json object = text::parsed(text);
     if (object.is_discarded())
         refuse("it is not JSON, or nested too deeply");
     if (!object.is_object())
@@ -126,7 +126,7 @@ std::string to_json(const process_exception& e) {
              {brevity::whole, brevity::without_results, brevity::without_details}) {
             if (how == brevity::whole && !record::has_short_results(e))
                 continue;
-            std::string text = record::line_of(record::exception_json(e, how));
+            std::string text = text::line_of(record::exception_json(e, how));
             if (text.size() <= record::exception_limit)
                 return text;
         }

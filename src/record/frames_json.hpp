@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include "record/members.hpp"
+#include "text/members.hpp"
 
 #include <cohort/error_record.hpp>
 
@@ -21,16 +21,16 @@ inline constexpr std::size_t activity_limit = 256;
 
 /// {"m": module, "b": build-id in hexadecimal, "o": offset}, and of a frame with a name
 /// "f": function, "s": source file, "l": line, "i": true if inlined.
-json json_of(const std::vector<stack_frame>& frames);
+text::json json_of(const std::vector<stack_frame>& frames);
 /// The frames of an object's member "frames", but for those that say nothing.
-std::vector<stack_frame> frames_at(const json& object);
+std::vector<stack_frame> frames_at(const text::json& object);
 
-json json_of(const crash_record& crash);
+text::json json_of(const crash_record& crash);
 /// Empty when it is none, or not of one of the five signals that a fault of the worker's own sends.
-std::optional<crash_record> crash_in(const json& object);
+std::optional<crash_record> crash_in(const text::json& object);
 
-json json_of(const std::vector<activity>& activities);
+text::json json_of(const std::vector<activity>& activities);
 /// Those of an object's member of that name.
-std::vector<activity> activities_at(const json& object, const char* name);
+std::vector<activity> activities_at(const text::json& object, const char* name);
 
 }  // namespace cohort::record

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include "record/members.hpp"
+#include "text/members.hpp"
 
 #include <cohort/outcome.hpp>
 
@@ -17,12 +17,12 @@ enum class brevity { whole, without_results, without_details };
 inline constexpr std::size_t brief_text = 1024;
 
 /// {"code": 3} or {"signal": 11, "core": true}; null when it is not known.
-json json_of(const exit_status& status);
+text::json json_of(const exit_status& status);
 /// The status in an object's member "status".
-exit_status status_at(const json& object);
+exit_status status_at(const text::json& object);
 
-json json_of(const error_record& error, brevity how);
-json json_of(const outcome& one, brevity how);
-outcome outcome_in(const json& object);
+text::json json_of(const error_record& error, brevity how);
+text::json json_of(const outcome& one, brevity how);
+outcome outcome_in(const text::json& object);
 
 }  // namespace cohort::record

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "record/traceback.hpp"
 
-#include "record/text.hpp"
+#include "text/text.hpp"
 
 #include <cohort/exit_status.hpp>
 
@@ -34,7 +34,7 @@ std::string calls_of(const std::vector<stack_frame>& frames) {
                                 count - shown_repeats, count - shown_repeats == 1 ? "" : "s");
     };
     for (const stack_frame& frame : frames) {
-        std::string line = "  " + clean(to_string(frame)) + "\n";
+        std::string line = "  " + text::clean(to_string(frame)) + "\n";
         if (line != last) {
             end_run();
             last = std::move(line);
@@ -66,20 +66,22 @@ std::span<const error_record> causes_to_tell(const error_record& error) {
     const std::span all(error.nested);
     const error_record* told_by = &error;
     for (std::size_t i = 0; i < all.size(); told_by = &all[i], ++i)
-        if (all[i].worker >= 0 && !all[i].trace.empty() && contains(told_by->message, all[i].trace))
+        if (all[i].worker >= 0 && !all[i].trace.empty() &&
+            text::contains(told_by->message, all[i].trace))
             return all.first(i);
     return all;
 }
 
 /// `text` and what it ends with, of which the end is never cut.
 std::string closed_by(const std::string& text, std::string_view words) {
-    const std::string_view last = tail_of(words, text_limit);
-    return bounded(text, text_limit - last.size()).append(last);
+    const std::string_view last = text::tail_of(words, text::text_limit);
+    return text::bounded(text, text::text_limit - last.size()).append(last);
 }
 
 /// The same of a closing line: the message of one that is long leaves a quarter to the calls.
 std::string closed_by_line(const std::string& text, std::string_view line) {
-    return closed_by(text, bounded(line, text_limit - std::min(text.size(), text_limit / 4)));
+    return closed_by(
+        text, text::bounded(line, text::text_limit - std::min(text.size(), text::text_limit / 4)));
 }
 
 const char* reason_of(int signal, int code) noexcept {

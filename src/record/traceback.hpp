@@ -16,10 +16,10 @@ namespace cohort::record {
 ///
 /// What it was thrown on account of stands before it, the first cause first. A record that has no
 /// frames but words of its own, such as a Python program's traceback, keeps these.
-/// It ends with the message, and is no longer than text_limit.
+/// It ends with the message, and is no longer than text::text_limit.
 std::string traceback_of(const error_record& error);
 
-/// The calls, then why: "SIGSEGV at address 0x10 (address not mapped)". No longer than text_limit.
+/// The calls, then why: "SIGSEGV at address 0x10 (address not mapped)". No longer than text::text_limit.
 /// @par Source  sigaction(2), si_code
 std::string traceback_of(const crash_record& crash);
 

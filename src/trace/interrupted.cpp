@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "sys/mapping.hpp"
-#include "sys/modules.hpp"
+#include "trace/modules.hpp"
 #include "trace/stack.hpp"
 
 #include <ucontext.h>
@@ -33,8 +33,8 @@ registers registers_of(const void* context) noexcept {
 
 void capture_interrupted(raw_stack& stack, const void* context) noexcept {
     const auto at = registers_of(context);
-    sys::module here;
-    if (!at.known || sys::find_module(at.instruction, here)) {
+    trace::module here;
+    if (!at.known || trace::find_module(at.instruction, here)) {
         capture(stack, reinterpret_cast<const void*>(at.instruction));
         return;
     }
@@ -46,7 +46,7 @@ void capture_interrupted(raw_stack& stack, const void* context) noexcept {
 #else
     const auto caller = at.link;
 #endif
-    if (sys::find_module(caller, here))
+    if (trace::find_module(caller, here))
         stack.add(caller - 1);
 }
 

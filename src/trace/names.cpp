@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "trace/names.hpp"
 
-#include "record/members.hpp"
-#include "sys/modules.hpp"
+#include "text/members.hpp"
+#include "trace/modules.hpp"
 #include "values/demangle.hpp"
 
 #include <algorithm>
@@ -32,18 +32,18 @@ struct place {
 };
 
 std::optional<place> place_of(const stack_frame& frame) {
-    const auto bytes = record::bytes_of_hex(frame.build_id).value_or("");
+    const auto bytes = text::bytes_of_hex(frame.build_id).value_or("");
     const auto build_id = std::as_bytes(std::span(bytes));
-    sys::module here;
-    if (!sys::find_module(build_id, here))
+    trace::module here;
+    if (!trace::find_module(build_id, here))
         return std::nullopt;
     const auto address = here.base + static_cast<std::uintptr_t>(frame.offset);
-    sys::module there;
-    if (!sys::find_module(address, there) || there.base != here.base)
+    trace::module there;
+    if (!trace::find_module(address, there) || there.base != here.base)
         return std::nullopt;  // an offset from a file, beyond the module's end
     // The program itself is read by way of /proc/self/exe.
     const bool is_program = *here.path == '\0';
-    return place{address, is_program || sys::file_has_build_id(here.path, build_id), is_program};
+    return place{address, is_program || trace::file_has_build_id(here.path, build_id), is_program};
 }
 
 /// A name without the mark may be that of a C function, which must not be taken for a type's: "f"

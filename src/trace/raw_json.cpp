@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "trace/raw_json.hpp"
 
-#include "sys/modules.hpp"
+#include "trace/modules.hpp"
 
 #include <cerrno>
 
@@ -60,8 +60,8 @@ raw_json& raw_json::quoted(std::string_view value) noexcept {
 }
 
 void raw_json::module_of(std::uintptr_t call) noexcept {
-    sys::module at;
-    if (!sys::find_module(call, at)) {
+    trace::module at;
+    if (!trace::find_module(call, at)) {
         text("\"o\":").number(call);
         return;
     }

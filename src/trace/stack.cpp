@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "trace/stack.hpp"
 
-#include "sys/modules.hpp"
+#include "trace/modules.hpp"
 
 #include <cohort/detail/registration.hpp>
 
@@ -114,9 +114,9 @@ std::vector<stack_frame> locate(const raw_stack& stack) {
     std::vector<stack_frame> frames;
     for (const std::uintptr_t call : stack.calls()) {
         auto& frame = frames.emplace_back();
-        sys::module at;
+        trace::module at;
         frame.offset = call;
-        if (!sys::find_module(call, at))
+        if (!trace::find_module(call, at))
             continue;
         frame.offset = call - at.base;
         frame.build_id = fmt::format("{:02x}", fmt::join(at.build_id, ""));

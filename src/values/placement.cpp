@@ -122,4 +122,4 @@ placement placement::overridden_by(const placement& over) const {
     return result;
 }
 
-}  // namespace cohort::detail
+}  // namespace cohort::detail::inline v0_1

@@ -18,4 +18,4 @@ void require_fork(const group_settings& settings) {
                           "closure, which needs start_method::fork", -1, "start_method");
 }
 
-}  // namespace cohort::detail
+}  // namespace cohort::detail::inline v0_1

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "worker/copy.hpp"
 
-#include "worker/context.hpp"
+#include "registry/context.hpp"
+#include "signals/stop_signal.hpp"
 #include "worker/run.hpp"
 
 #include <cstdio>
@@ -50,12 +51,13 @@ void leave(int status, void*) {
 
 }  // namespace
 
-void run_as_copy(const record::control_order& order, const mark& control,
+void run_as_copy(const record::control_order& order, const registry::mark& control,
                  const std::function<detail::function_result()>& body) {
     drop_buffers();
     ::on_exit(&leave, nullptr);
     ::fcntl(control.fd, F_SETFD, FD_CLOEXEC);
-    activate(order);
+    signals::forget_stop_signal();
+    registry::activate(order);
     run(control, body);
 }
 

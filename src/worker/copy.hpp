@@ -2,7 +2,7 @@
 #pragma once
 
 #include "record/control.hpp"
-#include "worker/mark.hpp"
+#include "registry/mark.hpp"
 
 #include <cohort/detail/registration.hpp>
 
@@ -13,7 +13,7 @@ namespace cohort::worker {
 /// Runs a worker that is a copy of its parent. What the parent had not yet written is dropped,
 /// since the parent will write it; and when the worker leaves, by whatever call of exit, the hooks
 /// and destructors that it has registered itself run, not those that it was copied with.
-[[noreturn]] void run_as_copy(const record::control_order& order, const mark& control,
+[[noreturn]] void run_as_copy(const record::control_order& order, const registry::mark& control,
                               const std::function<detail::function_result()>& body);
 
 }  // namespace cohort::worker

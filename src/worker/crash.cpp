@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "worker/crash.hpp"
 
+#include "registry/context.hpp"
+#include "signals/signals.hpp"
+#include "signals/stop_signal.hpp"
 #include "trace/raw_json.hpp"
 #include "trace/stack.hpp"
-#include "worker/context.hpp"
 #include "worker/last_words.hpp"
-#include "worker/signals.hpp"
-#include "worker/stop_signal.hpp"
 
 #include <array>
 #include <atomic>
@@ -40,7 +40,7 @@ constinit std::chrono::steady_clock::time_point patience_ends{};
 /// timers of its own that send this signal.
 extern "C" void cohort_crash_took_too_long(int) {
     if (std::chrono::steady_clock::now() >= patience_ends)
-        end_by(ending_signal);
+        signals::end_by(ending_signal);
 }
 
 pid_t this_thread() noexcept { return static_cast<pid_t>(::syscall(SYS_gettid)); }
@@ -87,19 +87,19 @@ extern "C" void cohort_worker_crashed(int signo, siginfo_t* info, void* context)
         // The stack is broken, and the unwinder has met that: what it has found so far must do.
         walker = 0;
         tell_frames(*unfinished);
-        end_by(ending_signal);
+        signals::end_by(ending_signal);
     }
     if (crashing.is_this() && may_tell(*current)) {
         set_patience(signo);
-        forgo_stop_signal();
+        signals::forgo_stop_signal();
         tell(signo, *info, context);
     }
-    take_back(SIGXFSZ);
+    signals::take_back(SIGXFSZ);
     // An instruction that faults does so again when the handler returns, so that a core file shows
     // it; what was sent is sent once more.
-    set_default(signo);
+    signals::set_default(signo);
     if (info->si_code <= 0 || signo == SIGABRT)
-        end_by(signo);
+        signals::end_by(signo);
 }
 
 void give_stack() noexcept {
@@ -120,7 +120,7 @@ void report_crashes(report& to) noexcept {
     give_stack();
     for (const int signo : signals) {
         struct sigaction action {};
-        if (signo == current_order()->stop_signal)
+        if (signo == registry::current_order()->stop_signal)
             continue;  // it asks the worker to stop, or to fire its token
         if (::sigaction(signo, nullptr, &action) != 0 || (action.sa_flags & SA_SIGINFO) != 0 ||
             action.sa_handler != SIG_DFL)

@@ -61,7 +61,7 @@ error_record too_large(const detail::function_result& result, std::uint64_t limi
 
 }  // namespace
 
-report::report(const mark& control) noexcept : control_(control), owner_(::getpid()) {}
+report::report(const registry::mark& control) noexcept : control_(control), owner_(::getpid()) {}
 
 bool report::is_there() const noexcept {
     struct stat status {};

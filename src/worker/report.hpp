@@ -2,8 +2,8 @@
 #pragma once
 
 #include "record/control.hpp"
+#include "registry/mark.hpp"
 #include "sys/futex.hpp"
-#include "worker/mark.hpp"
 
 #include <cohort/detail/registration.hpp>
 #include <cohort/error_record.hpp>
@@ -23,7 +23,7 @@ namespace cohort::worker {
 /// whole is written shorter, and a control file that the program has closed is left alone.
 class report {
 public:
-    explicit report(const mark& control) noexcept;
+    explicit report(const registry::mark& control) noexcept;
 
     void entered() noexcept;
     /// The arguments are decoded; the function is called next.
@@ -66,7 +66,7 @@ private:
     bool write_progress() noexcept;
     bool finish(std::size_t type_length, std::uint64_t payload_length) noexcept;
 
-    mark control_;
+    registry::mark control_;
     const pid_t owner_;
     std::atomic<pid_t> claimed_by_ = 0;  // a thread
     sys::futex told_ = 0;

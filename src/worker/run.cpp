@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "worker/run.hpp"
 
+#include "registry/context.hpp"
+#include "registry/exception.hpp"
+#include "signals/stacks.hpp"
+#include "signals/stop_signal.hpp"
 #include "trace/stack.hpp"
 #include "trace/throws.hpp"
-#include "worker/context.hpp"
 #include "worker/crash.hpp"
-#include "worker/exception.hpp"
 #include "worker/last_words.hpp"
 #include "worker/report.hpp"
-#include "worker/stacks.hpp"
-#include "worker/stop_signal.hpp"
 #include "worker/terminate.hpp"
 
 #include <chrono>
@@ -43,29 +43,32 @@ bool tells_end(report& progress) noexcept {
 
 }  // namespace
 
-void run(const mark& control, const std::function<detail::function_result()>& body) {
+void run(const registry::mark& control, const std::function<detail::function_result()>& body) {
     auto& progress = *new report(control);  // handlers and other threads have it to the very end
     running = &progress;
     trace::tell_when_own_code_begins([]() noexcept { running->called(); });
     trace::begin_to_note_throws();
     report_terminate(progress);
-    if (current_order()->crash_record != 0)
+    if (registry::current_order()->crash_record != 0)
         report_crashes(progress);
-    if (const int pipe = current_order()->stacks_fd; pipe >= 0)
-        report_stacks(pipe, current_order()->stacks_signal,
-                      std::chrono::nanoseconds(current_order()->grace_period_ns));
+    if (const int pipe = registry::current_order()->stacks_fd; pipe >= 0)
+        signals::report_stacks(
+            pipe, registry::current_order()->stacks_signal,
+            std::chrono::nanoseconds(registry::current_order()->grace_period_ns));
     progress.entered();
     bool good = false;
     try {
         const auto result = body();
-        good = !tells_end(progress) || progress.returned(result, current_order()->result_limit);
+        good = !tells_end(progress) ||
+               progress.returned(result, registry::current_order()->result_limit);
     } catch (abi::__forced_unwind&) {
         throw;  // pthread_exit in the function: the process lives on as long as its other threads
     } catch (...) {
         if (tells_end(progress)) {
-            const stop_signal_hold later;
-            progress.failed(record::payload_kind::raised, time_of(std::current_exception()));
-            progress.raised(describe_current_exception());
+            const signals::stop_signal_hold later;
+            progress.failed(record::payload_kind::raised,
+                            registry::time_of(std::current_exception()));
+            progress.raised(registry::describe_current_exception());
         }
     }
     leave(good ? 0 : 1);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include "worker/mark.hpp"
+#include "registry/mark.hpp"
 
 #include <cohort/detail/registration.hpp>
 
@@ -11,6 +11,7 @@ namespace cohort::worker {
 
 /// Runs `body` as the work of this worker: notes `entered`, then the result or the exception in the
 /// control file, then leaves the process by exit(0) or exit(1). activate() comes first.
-[[noreturn]] void run(const mark& control, const std::function<detail::function_result()>& body);
+[[noreturn]] void run(const registry::mark& control,
+                      const std::function<detail::function_result()>& body);
 
 }  // namespace cohort::worker

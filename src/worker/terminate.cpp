@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "worker/terminate.hpp"
 
+#include "registry/exception.hpp"
+#include "signals/stop_signal.hpp"
 #include "trace/stack.hpp"
 #include "trace/throws.hpp"
-#include "worker/exception.hpp"
 #include "worker/last_words.hpp"
-#include "worker/stop_signal.hpp"
 
 #include <chrono>
 #include <cstdlib>
@@ -30,7 +30,7 @@ error_record describe(const std::exception_ptr& exception, const void* from) noe
         try {
             std::rethrow_exception(exception);
         } catch (...) {
-            return describe_current_exception();
+            return registry::describe_current_exception();
         }
     }
     error_record error;
@@ -50,7 +50,7 @@ error_record describe(const std::exception_ptr& exception, const void* from) noe
 
 [[noreturn]] void on_terminate() {
     if (terminating.is_this() && may_tell(*current)) {
-        const stop_signal_hold later;
+        const signals::stop_signal_hold later;
         // Without an exception the record says itself what has happened.
         const auto exception = cause();
         // The exception may have been handled for long: of its throw nobody else has heard.

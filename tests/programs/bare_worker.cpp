@@ -3,9 +3,9 @@
 // their own.
 //   bare_worker key NAME     prints the key of a function: the offset, then the module's bytes in
 //   hex
-#include "worker/mark.hpp"
-#include "worker/registry.hpp"
-#include "worker/stop_signal.hpp"
+#include "registry/mark.hpp"
+#include "registry/registry.hpp"
+#include "signals/stop_signal.hpp"
 
 #include <cohort/function.hpp>
 #include <cohort/worker.hpp>
@@ -74,8 +74,8 @@ std::string facts(int index) {
                        std::to_string(this_worker::size()) + " " +
                        std::to_string(this_worker::parent()) + " " +
                        (this_worker::active() ? "active" : "inactive") + " " + name;
-    text += worker::is_worker_process() ? " marked" : " unmarked";
-    text += worker::worker_main_reached() ? " reached" : " unreached";
+    text += registry::is_worker_process() ? " marked" : " unmarked";
+    text += registry::worker_main_reached() ? " reached" : " unreached";
     for (const int fd : {60, 61}) {
         const int flags = ::fcntl(fd, F_GETFD);
         if (flags >= 0)
@@ -113,8 +113,8 @@ void die_of_signal(int) {
         ::pause();
 }
 void hook_then_signal(int) {
-    cohort::worker::on_stop_signal(
-        [](cohort::worker::afterwards) { (void)!::write(STDERR_FILENO, "hook ran\n", 9); });
+    cohort::signals::on_stop_signal(
+        [](cohort::signals::afterwards) { (void)!::write(STDERR_FILENO, "hook ran\n", 9); });
     ::kill(::getpid(), SIGTERM);
     for (;;)
         ::pause();
@@ -122,7 +122,7 @@ void hook_then_signal(int) {
 std::string hook_and_token(int) {
     const auto token = stop_token();
     static std::atomic<bool> ran{false};
-    cohort::worker::on_stop_signal([](cohort::worker::afterwards) {
+    cohort::signals::on_stop_signal([](cohort::signals::afterwards) {
         ran = true;
         ran.notify_one();
     });
@@ -194,14 +194,14 @@ const cohort::detail::function_node* node_named(const std::string& name) {
 }
 
 /// Before main, as a static initialiser of the user's would see it.
-const bool marked_before_main = cohort::worker::is_worker_process();
+const bool marked_before_main = cohort::registry::is_worker_process();
 
 }  // namespace
 
 int main(int argc, char** argv) {
     if (std::getenv("BARE_WORKER_SKIPS_WORKER_MAIN") != nullptr) {
         std::printf("%s %s\n", marked_before_main ? "marked" : "unmarked",
-                    cohort::worker::worker_main_reached() ? "reached" : "unreached");
+                    cohort::registry::worker_main_reached() ? "reached" : "unreached");
         return 0;
     }
     cohort::worker_main(argc, argv);
@@ -209,8 +209,8 @@ int main(int argc, char** argv) {
         std::printf("main goes on: %d %d\n", cohort::this_worker::active(), marked_before_main);
         return 0;
     }
-    const auto key = cohort::worker::key_of(*node_named(argv[2]));
-    if (cohort::worker::find(key) != node_named(argv[2]))
+    const auto key = cohort::registry::key_of(*node_named(argv[2]));
+    if (cohort::registry::find(key) != node_named(argv[2]))
         return 1;
     std::printf("%llu ", static_cast<unsigned long long>(key.offset));
     for (int i = 0; i < key.module_length; ++i)

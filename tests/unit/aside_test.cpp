@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 // What the engine's thread leaves to others. An engine never ends: each has its own process.
 #include "cgroup_support.hpp"
-#include "engine/aside.hpp"
-#include "group/leaf_end.hpp"
-#include "group/oom_look.hpp"
+#include "engine/background_thread.hpp"
+#include "supervisor/cgroup_end.hpp"
+#include "supervisor/oom_look.hpp"
 #include "scratch.hpp"
-#include "start/leaves.hpp"
-#include "start/worker_leaf.hpp"
+#include "cgroup/group_cgroups.hpp"
+#include "cgroup/worker_cgroup.hpp"
 
 #include <chrono>
 #include <functional>
@@ -112,7 +112,7 @@ TEST_CASE("aside: the end of a leaf takes nothing of the engine's thread") {
               sides s;
               detail::group_settings settings;
               settings.cgroup_directory = place.path();
-              const auto leaf = start::leaves().make(settings).owned;
+              const auto leaf = cgroups::leaves().make(settings).owned;
               if (!leaf || !s.stays.start())
                   return 1;
               const auto path = leaf->path();
@@ -121,7 +121,7 @@ TEST_CASE("aside: the end of a leaf takes nothing of the engine's thread") {
                       for (const long number : {SYS_rmdir, SYS_unlinkat, SYS_openat, SYS_open})
                           if (!deny(number, EPERM))
                               return;
-                      group_room::end_leaf(s.loop, s.stays, leaf, engine::time_point::max(), over);
+                      supervisor::end_leaf(s.loop, s.stays, leaf, engine::time_point::max(), over);
                   }))
                   return 2;
               return exists(path) || !child.is_killed() ? 3 : 0;
@@ -138,7 +138,7 @@ TEST_CASE("aside: the end of a leaf is told in time also when the leaf stays") {
               sides s;
               detail::group_settings settings;
               settings.cgroup_directory = place.path();
-              const auto leaf = start::leaves().make(settings).owned;
+              const auto leaf = cgroups::leaves().make(settings).owned;
               // The thread that stays comes from this one, and so has its filter.
               if (!leaf || !deny(SYS_unlinkat, EIO) || !deny(SYS_rmdir, EIO) || !s.stays.start())
                   return 1;
@@ -146,7 +146,7 @@ TEST_CASE("aside: the end of a leaf is told in time also when the leaf stays") {
                   const auto until =
                       std::chrono::steady_clock::now() + std::chrono::milliseconds(wait);
                   if (!s.run([&](auto over) {
-                          group_room::end_leaf(s.loop, s.stays, leaf, until, over);
+                          supervisor::end_leaf(s.loop, s.stays, leaf, until, over);
                       }))
                       return 2;
                   if (std::chrono::steady_clock::now() < until)
@@ -154,7 +154,7 @@ TEST_CASE("aside: the end of a leaf is told in time also when the leaf stays") {
               }
               ::_exit(exists(leaf->path()) ? 0 : 4);
           }) == 0);
-    start::end_left_leaves(place.path());
+    cgroups::end_left_leaves(place.path());
 }
 
 TEST_CASE("aside: a leaf whose end hangs does not keep the group") {
@@ -163,12 +163,12 @@ TEST_CASE("aside: a leaf whose end hangs does not keep the group") {
               cohort_test::scratch_directory scratch;
               const auto path = scratch.file("leaf");
               std::filesystem::create_directory(path);
-              const auto leaf = std::make_shared<start::leaf>(path, opened(path));
+              const auto leaf = std::make_shared<cgroups::leaf>(path, opened(path));
               const auto now = std::chrono::steady_clock::now();
               const auto hang = std::make_shared<std::promise<void>>();
               const bool told = s.run([&](auto over) {
                   s.stays.run([hang] { hang->get_future().wait(); }, [] {});
-                  group_room::end_leaf(s.loop, s.stays, leaf, now, over);
+                  supervisor::end_leaf(s.loop, s.stays, leaf, now, over);
               });
               ::rmdir(path.c_str());
               return told ? 0 : 1;
@@ -183,15 +183,15 @@ TEST_CASE("aside: what a worker's cgroup tells takes nothing of the engine's thr
               const auto path = scratch.file("leaf");
               std::filesystem::create_directories(path + "/worker-0");
               (void)scratch.write("leaf/worker-0/memory.events", "oom_kill 1\n");
-              const auto group = std::make_shared<start::leaf>(path, opened(path));
-              const auto own = std::make_shared<const start::worker_leaf>(group, "worker-0");
+              const auto group = std::make_shared<cgroups::leaf>(path, opened(path));
+              const auto own = std::make_shared<const cgroups::worker_leaf>(group, "worker-0");
               if (!s.stays.start())
                   return 1;
               bool found = false;
               if (!s.run([&](auto over) {
                       if (!deny(SYS_openat, EPERM) || !deny(SYS_open, EPERM))
                           return;
-                      group_room::find_oom_kill(s.loop, s.stays, own, [&found, over](auto kill) {
+                      supervisor::find_oom_kill(s.loop, s.stays, own, [&found, over](auto kill) {
                           found = kill.has_value();
                           over();
                       });

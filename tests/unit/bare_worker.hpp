@@ -7,7 +7,7 @@
 #include "record/control_file.hpp"
 #include "record/error_json.hpp"
 #include "sys/memfd.hpp"
-#include "worker/mark.hpp"
+#include "registry/mark.hpp"
 
 #include <cohort/function.hpp>
 
@@ -134,7 +134,7 @@ inline sys::unique_fd control_of(const record::function_key& key, int arguments_
 
 inline std::string mark_of(int fd) {
     std::error_code error;
-    return worker::to_string({control_number, sys::inode(fd, error)});
+    return registry::to_string({control_number, sys::inode(fd, error)});
 }
 
 inline end run_worker(const record::function_key& key,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "cgroup_support.hpp"
-#include "start/leaves.hpp"
-#include "start/worker_leaf.hpp"
+#include "cgroup/group_cgroups.hpp"
+#include "cgroup/worker_cgroup.hpp"
 #include "start_support.hpp"
-#include "sys/cgroup.hpp"
+#include "cgroup/cgroup.hpp"
 
 #include <string>
 #include <vector>
@@ -45,7 +45,7 @@ TEST_CASE("cgroup: leaves whose owners are gone are ended, all others stay") {
         place.make("cohort"),       place.make("cohort-of-somebody"), place.make("cohort-02-4"),
         place.make("cohort-2-4-x"), place.make("xcohort-2-4"),        place.make("cohort-2")};
 
-    start::end_left_leaves(place.path());
+    cgroups::end_left_leaves(place.path());
     CHECK(orphan.is_killed());
     CHECK_FALSE(exists(left));
     CHECK_FALSE(exists(left_empty));
@@ -64,7 +64,7 @@ TEST_CASE("cgroup: without cgroup.kill what is listed is killed, below it too") 
     const auto inner = place.make("inner");
     const inhabitant first(place.path());
     const inhabitant second(inner);
-    CHECK_FALSE(sys::kill_listed(opened(place.path()).get()));
+    CHECK_FALSE(cgroups::kill_listed(opened(place.path()).get()));
     CHECK(first.is_killed());
     CHECK(second.is_killed());
 }
@@ -74,7 +74,7 @@ TEST_CASE("cgroup: a leaf is made, holds its children, and goes when they are ki
     const scratch_cgroup place;
     if (!place)
         return;
-    start::leaves leaves;
+    cgroups::leaves leaves;
     detail::group_settings settings;
     settings.cgroup_directory = place.path();
     const auto made = leaves.make(settings);
@@ -84,7 +84,7 @@ TEST_CASE("cgroup: a leaf is made, holds its children, and goes when they are ki
     const inhabitant child(path);
     CHECK_FALSE(made.owned->end());
     CHECK(child.is_killed());
-    sys::await_empty_cgroup(opened(path).get(), std::chrono::milliseconds(bound_ms));
+    cgroups::await_empty_cgroup(opened(path).get(), std::chrono::milliseconds(bound_ms));
     CHECK(made.owned->end());
     CHECK_FALSE(exists(path));
     CHECK(made.owned->end());  // again
@@ -95,7 +95,7 @@ TEST_CASE("cgroup: a forked copy of its owner does not end a leaf") {
     const scratch_cgroup place;
     if (!place)
         return;
-    start::leaves leaves;
+    cgroups::leaves leaves;
     detail::group_settings settings;
     settings.cgroup_directory = place.path();
     auto made = leaves.make(settings);
@@ -111,14 +111,14 @@ TEST_CASE("cgroup: a forked copy of its owner does not end a leaf") {
 
 TEST_CASE("cgroup: another file system is not one") {
     std::error_code error;
-    CHECK_FALSE(sys::open_cgroup("/proc", error));
+    CHECK_FALSE(cgroups::open_cgroup("/proc", error));
     CHECK(error == std::errc::not_supported);
-    CHECK_FALSE(sys::open_cgroup("/nowhere", error));
+    CHECK_FALSE(cgroups::open_cgroup("/nowhere", error));
     CHECK(error == std::errc::no_such_file_or_directory);
 }
 
 TEST_CASE("cgroup: where a leaf can't be had automatic means none, and the probe says why") {
-    const auto here = start::probe_leaf().found;
+    const auto here = cgroups::probe_leaf().found;
     if (!here.best)
         return cohort_test::skip(here.reason);
     struct denial {
@@ -138,10 +138,10 @@ TEST_CASE("cgroup: where a leaf can't be had automatic means none, and the probe
                   // The tier of the start was found before the filter came.
                   if (!sys::current_tiers().clone3.best || !deny(d.number, d.error))
                       return sys::current_tiers().clone3.best ? 1 : 0;
-                  const auto choice = start::probe_leaf().found;
+                  const auto choice = cgroups::probe_leaf().found;
                   if (choice.best || !choice.reason.ends_with(d.reason))
                       return 2;
-                  start::leaves leaves;
+                  cgroups::leaves leaves;
                   const auto made = leaves.make({});
                   return !made.owned && !made.error ? 0 : 3;
               }) == 0);
@@ -155,7 +155,7 @@ TEST_CASE("cgroup: by every way to start a child it is in its leaf before its pr
         return;
     std::error_code error;
     const auto path = place.make("leaf");
-    const auto opened = sys::open_cgroup(path, error);
+    const auto opened = cgroups::open_cgroup(path, error);
     REQUIRE_FALSE(error);
     for (const bool clone3 : {true, false})
         for (const bool close_range : {true, false}) {
@@ -164,7 +164,7 @@ TEST_CASE("cgroup: by every way to start a child it is in its leaf before its pr
             auto cat = launch({"/bin/cat", "/proc/self/cgroup"});
             cat.order.leaf = opened.get();
             cat.order.leaf_is_needed = true;
-            CHECK(cat.run({clone3, close_range}).failed == start::stage::none);
+            CHECK(cat.run({clone3, close_range}).failed == exec::stage::none);
             CHECK(cat.output.find("/leaf\n") != std::string::npos);
         }
 }
@@ -174,26 +174,26 @@ TEST_CASE("cgroup: workers are born in leaves of their own, which end with their
     const scratch_cgroup place;
     if (!place)
         return;
-    start::leaves leaves;
+    cgroups::leaves leaves;
     detail::group_settings settings;
     settings.cgroup_directory = place.path();
     auto group = leaves.make(settings).owned;
     REQUIRE(group);
     // Without the controller too there can be cgroups in a cgroup, but nobody wants them.
-    CHECK(sys::cgroups_in(group->directory()).empty());
+    CHECK(cgroups::cgroups_in(group->directory()).empty());
     std::error_code error;
     std::vector<std::string> names;
     for (const auto& tier : all_tiers) {
         CAPTURE(tier.name);
         sys::unique_fd directory;
         const auto own =
-            start::worker_leaf::make(group, static_cast<int>(names.size()), directory, error);
+            cgroups::worker_leaf::make(group, static_cast<int>(names.size()), directory, error);
         REQUIRE_FALSE(error);
         names.push_back(own->name());
         auto cat = launch({"/bin/cat", "/proc/self/cgroup"});
         cat.order.leaf = directory.get();
         cat.order.leaf_is_needed = true;
-        CHECK(cat.run(tier.tier).failed == start::stage::none);
+        CHECK(cat.run(tier.tier).failed == exec::stage::none);
         CHECK(cat.output.find("/worker-" + std::to_string(names.size() - 1) + "\n") !=
               cat.output.npos);
     }
@@ -203,7 +203,7 @@ TEST_CASE("cgroup: workers are born in leaves of their own, which end with their
     CHECK_FALSE(group->end());
     CHECK(first.is_killed());
     CHECK(last.is_killed());
-    sys::await_empty_cgroup(opened(path).get(), std::chrono::milliseconds(bound_ms));
+    cgroups::await_empty_cgroup(opened(path).get(), std::chrono::milliseconds(bound_ms));
     CHECK(group->end());
     CHECK_FALSE(exists(path));
 }
@@ -217,7 +217,7 @@ TEST_CASE("cgroup: a leaf that can't be entered fails a start that needs it, and
             nothing.order.leaf = no_leaf.get();
             nothing.order.leaf_is_needed = needed;
             const auto& result = nothing.run({clone3, true});
-            CHECK(result.failed == (needed ? start::stage::cgroup : start::stage::none));
+            CHECK(result.failed == (needed ? exec::stage::cgroup : exec::stage::none));
             CHECK(result.error == (needed ? ENOENT : 0));
         }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "start/environment.hpp"
+#include "orders/environment.hpp"
 
 #include <ostream>  // doctest prints string views
 
@@ -7,11 +7,11 @@
 
 using cohort::detail::env_change;
 using cohort::detail::placement;
-using cohort::start::apply;
-using cohort::start::candidates;
-using cohort::start::environment;
-using cohort::start::find;
-using cohort::start::without;
+using cohort::orders::apply;
+using cohort::orders::candidates;
+using cohort::orders::environment;
+using cohort::orders::find;
+using cohort::orders::without;
 using strings = std::vector<std::string>;
 
 namespace {

@@ -106,8 +106,8 @@ end tried(const std::string& path, const attempt& how) {
     const auto output = memory_file({});
     std::error_code error;
     const auto names =
-        how.what == given::control_file ? worker::mark::what::worker : worker::mark::what::server;
-    auto mark = worker::to_string({how.number, sys::inode(file.get(), error), names});
+        how.what == given::control_file ? registry::mark::what::worker : registry::mark::what::server;
+    auto mark = registry::to_string({how.number, sys::inode(file.get(), error), names});
     char name[] = "copy";
     char* argv[] = {name, mark.data(), nullptr};
     const pid_t child = ::fork();
@@ -210,8 +210,8 @@ TEST_CASE("worker_main: what executes without new privileges gains none, so its 
 TEST_CASE("worker_main: a connection that somebody has made to a name is refused") {
     const auto made = accepted_connection();
     std::error_code error;
-    const auto mark = worker::to_string(
-        {control_number, sys::inode(made.get(), error), worker::mark::what::server});
+    const auto mark = registry::to_string(
+        {control_number, sys::inode(made.get(), error), registry::mark::what::server});
     CHECK(run_program({mark}, made.get()).exited_with(127));
 }
 
@@ -221,7 +221,7 @@ TEST_CASE("worker_main: a standard stream is no control file") {
     const auto inode = sys::inode(control.get(), error);
     for (const int number : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
         CAPTURE(number);
-        CHECK(!worker::parse_mark(worker::to_string({number, inode})));
+        CHECK(!registry::parse_mark(registry::to_string({number, inode})));
     }
-    CHECK(worker::parse_mark(worker::to_string({3, inode})));
+    CHECK(registry::parse_mark(registry::to_string({3, inode})));
 }

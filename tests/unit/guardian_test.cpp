@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // The application's side of its guardian, and what the guardian does when it can hold no more.
 #include "procfs.hpp"
-#include "start/guardian.hpp"
+#include "guardian/guardian_client.hpp"
 #include "start_support.hpp"
 
 #include <chrono>
@@ -24,8 +24,8 @@ bool has_guardian() {
     return false;
 }
 
-start::guardian make_guardian() {
-    return start::guardian([](sys::unique_fd pidfd) { sys::reap_when_ended(pidfd.get()); });
+guardian::guardian make_guardian() {
+    return guardian::guardian([](sys::unique_fd pidfd) { sys::reap_when_ended(pidfd.get()); });
 }
 
 pid_t await_guardian_of(pid_t host) {
@@ -61,8 +61,8 @@ int tell_of_many() {
     for (int i = 0; i < 5; ++i) {
         std::error_code error;
         const auto pidfd = sys::open_pidfd(fork_victim(), error);
-        const auto order = guardian.order({start::guarded::worker, 0, 0});
-        if (!start::tell_guardian(order, pidfd.get()))
+        const auto order = guardian.order({orders::guarded::worker, 0, 0});
+        if (!orders::tell_guardian(order, pidfd.get()))
             guardian.tell_late(order, pidfd.get());
     }
     return 0;  // they live on; the end of this process is the guardian's sign

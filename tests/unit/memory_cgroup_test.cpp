@@ -2,9 +2,9 @@
 // The memory controller, with plain files in place of the kernel's: what they may say, and what
 // they must not be believed.
 #include "scratch.hpp"
-#include "start/leaves.hpp"
-#include "start/worker_leaf.hpp"
-#include "sys/memory_cgroup.hpp"
+#include "cgroup/group_cgroups.hpp"
+#include "cgroup/worker_cgroup.hpp"
+#include "cgroup/memory_cgroup.hpp"
 #include "sys_support.hpp"
 
 #include <filesystem>
@@ -44,11 +44,11 @@ public:
         REQUIRE(fd);
         return fd;
     }
-    std::optional<sys::oom_kill> find_oom_kill() const {
-        return sys::find_oom_kill(open(worker).get());
+    std::optional<cgroups::oom_kill> find_oom_kill() const {
+        return cgroups::find_oom_kill(open(worker).get());
     }
-    std::shared_ptr<start::leaf> group_leaf() const {
-        return std::make_shared<start::leaf>(path(leaf), open(leaf));
+    std::shared_ptr<cgroups::leaf> group_leaf() const {
+        return std::make_shared<cgroups::leaf>(path(leaf), open(leaf));
     }
 
 private:
@@ -64,7 +64,7 @@ TEST_CASE("memory cgroup: a kill is told with the worker's limit and peak") {
     fake.write(fake.worker, "memory.max", "67108864\n");
     fake.write(fake.worker, "memory.peak", "67003904\n");
     const auto kill = fake.find_oom_kill();
-    CHECK(kill == sys::oom_kill{67108864, 67003904});
+    CHECK(kill == cgroups::oom_kill{67108864, 67003904});
     CHECK(to_string(kill.value()) ==
           "killed by the kernel's out-of-memory killer: limit 64.0 MiB, peak 63.9 MiB");
 }
@@ -109,7 +109,7 @@ TEST_CASE("memory cgroup: the limit is that of the nearest cgroup that has one")
     fake_cgroups fake;
     fake.write(fake.worker, "memory.events", one_kill);
     fake.write(fake.worker, "memory.max", "max\n");
-    CHECK(fake.find_oom_kill() == sys::oom_kill{});  // what is above is no cgroup with memory
+    CHECK(fake.find_oom_kill() == cgroups::oom_kill{});  // what is above is no cgroup with memory
     fake.write(fake.leaf, "memory.max", "max\n");
     fake.write(fake.place, "memory.max", "1048576\n");
     CHECK(fake.find_oom_kill()->limit == 1048576);
@@ -127,15 +127,15 @@ TEST_CASE("memory cgroup: a limit or a peak that is torn is left out") {
         CAPTURE(text);
         fake.write(fake.worker, "memory.max", text);
         fake.write(fake.worker, "memory.peak", text);
-        CHECK(fake.find_oom_kill() == sys::oom_kill{});
+        CHECK(fake.find_oom_kill() == cgroups::oom_kill{});
     }
 }
 
 TEST_CASE("memory cgroup: the text leaves out what is not known") {
     const std::string text = "killed by the kernel's out-of-memory killer";
-    CHECK(to_string(sys::oom_kill{}) == text);
-    CHECK(to_string(sys::oom_kill{1 << 20, {}}) == text + ": limit 1.0 MiB");
-    CHECK(to_string(sys::oom_kill{{}, 3 << 19}) == text + ": peak 1.5 MiB");
+    CHECK(to_string(cgroups::oom_kill{}) == text);
+    CHECK(to_string(cgroups::oom_kill{1 << 20, {}}) == text + ": limit 1.0 MiB");
+    CHECK(to_string(cgroups::oom_kill{{}, 3 << 19}) == text + ": peak 1.5 MiB");
 }
 
 TEST_CASE("memory cgroup: a leaf counts memory where the controller is there for it") {
@@ -176,7 +176,7 @@ TEST_CASE("memory cgroup: each worker has a leaf of its own, and one that comes 
     sys::unique_fd directory;
     const auto leaf = fake.group_leaf();
     const auto make = [&](int index) {
-        auto made = start::worker_leaf::make(leaf, index, directory, error);
+        auto made = cgroups::worker_leaf::make(leaf, index, directory, error);
         REQUIRE(made);
         CHECK_FALSE(error);
         struct stat opened {};
@@ -212,7 +212,7 @@ TEST_CASE("memory cgroup: a worker's leaf that can't be made is an error") {
     sys::unique_fd directory;
     const auto leaf = fake.group_leaf();
     fs::remove_all(fake.path(fake.leaf));
-    CHECK_FALSE(start::worker_leaf::make(leaf, 0, directory, error));
+    CHECK_FALSE(cgroups::worker_leaf::make(leaf, 0, directory, error));
     CHECK(error == std::errc::no_such_file_or_directory);
     CHECK_FALSE(directory);
 }

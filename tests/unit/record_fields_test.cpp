@@ -190,10 +190,10 @@ TEST_CASE("record: names and paths are cut at 4096 bytes, between characters") {
     const auto kept = read(write_error(error));
     REQUIRE(kept);
     const std::string& module = kept->frames.at(0).module;
-    CHECK(module.size() <= name_limit);
-    CHECK(module.size() > name_limit - 4);
+    CHECK(module.size() <= text::name_limit);
+    CHECK(module.size() > text::name_limit - 4);
     CHECK(name.starts_with(module));
-    CHECK(valid_utf8(module) == module);
+    CHECK(text::valid_utf8(module) == module);
 }
 
 TEST_CASE("record: what must be short loses value, frames of causes, causes, frames, then text") {
@@ -207,7 +207,7 @@ TEST_CASE("record: what must be short loses value, frames of causes, causes, fra
     error_record error = full();
     detail::error_record_access::value(error) = std::string(3000, 'v');
     const auto length = [&](left_out without) {
-        return line_of(json_of(error, text_limit, without)).size();
+        return text::line_of(json_of(error, text::text_limit, without)).size();
     };
     auto kept = kept_within(error, length(left_out::nothing) - 1);
     CHECK(detail::error_record_access::value(kept).empty());

@@ -27,14 +27,14 @@ error_record made(std::string type, std::string message, std::string trace) {
     return error;
 }
 
-bool is_valid_utf8(const std::string& text) { return valid_utf8(text) == text; }
+bool is_valid_utf8(const std::string& text) { return text::valid_utf8(text) == text; }
 
 /// What holds for every record, whatever it was read from.
 void check_sound(const std::optional<error_record>& error) {
     if (!error)
         return;
-    CHECK(error->message.size() <= text_limit);
-    CHECK(error->trace.size() <= text_limit);
+    CHECK(error->message.size() <= text::text_limit);
+    CHECK(error->trace.size() <= text::text_limit);
     CHECK(error->trace.ends_with(error->message));
     CHECK(is_valid_utf8(error->type + error->message + error->trace));
     CHECK((error->type + error->message + error->trace).find('\0') == std::string::npos);
@@ -197,7 +197,7 @@ TEST_CASE("record: huge heads and tails that are not UTF-8 stay within the limit
     check_sound(read(odd));
     check_sound(read_error(bytes_of(odd), std::uint64_t{1} << 50, bytes_of(odd)));
     check_sound(read_error(bytes_of("x"), std::uint64_t(-1), {}));
-    const std::string message(text_limit - 10, 'm');
+    const std::string message(text::text_limit - 10, 'm');
     check_sound(read(R"({"type": "TypeError", "message": ")" + message + R"(", "trace": "t"})"));
 }
 
@@ -230,7 +230,7 @@ TEST_CASE("record: ten thousand random and damaged files give a sound record or 
 TEST_CASE("text: UTF-8 is told from what only looks like it") {
     for (const std::string good :
          {"", "ascii", "\u00e9", "\u20ac", "\U0001F600", "\xEE\x80\x80", "\xF4\x8F\xBF\xBF"}) {
-        CHECK(valid_utf8(good) == good);
+        CHECK(text::valid_utf8(good) == good);
     }
     for (const std::string bad :
          {"\xC0\x80", "\xC1\xBF", "\xE0\x9F\xBF", "\xED\xA0\x80", "\xF0\x8F\xBF\xBF",
@@ -239,13 +239,13 @@ TEST_CASE("text: UTF-8 is told from what only looks like it") {
         std::string replaced;
         for (std::size_t i = 0; i < bad.size(); ++i)
             replaced += "\xEF\xBF\xBD";
-        CHECK(valid_utf8(bad) == replaced);
+        CHECK(text::valid_utf8(bad) == replaced);
     }
 }
 
 TEST_CASE("text: of a text that is cleaned and cut the bytes left out are counted") {
     const std::string bad(3'000'000, '\xFF');
-    const auto text = record::clean_and_bounded(bad, 1000);
+    const auto text = text::clean_and_bounded(bad, 1000);
     CHECK(text.size() <= 1000);
     const auto at = text.find("[... ");
     REQUIRE(at != std::string::npos);
@@ -258,9 +258,9 @@ TEST_CASE("text: a bounded text holds whole characters only") {
         euros += "\u20ac";
     for (std::size_t limit = 0; limit < 400; ++limit) {
         CAPTURE(limit);
-        const std::string text = bounded(euros, limit);
+        const std::string text = text::bounded(euros, limit);
         CHECK(text.size() <= limit);
         CHECK(is_valid_utf8(text));
     }
-    CHECK(bounded("short", 5) == "short");
+    CHECK(text::bounded("short", 5) == "short");
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // What the application and its fork server say to each other.
-#include "start/request.hpp"
+#include "forkserver/request.hpp"
 
 #include "sys/socket.hpp"
 #include "sys_support.hpp"
@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 using namespace cohort;
-using start::packed_order;
-using start::unpacked_order;
+using forkserver::packed_order;
+using forkserver::unpacked_order;
 
 namespace {
 
@@ -25,7 +25,7 @@ ino_t inode_of(int fd) {
 }
 
 packed_order packed_example(std::string& variable, cpu_set_t& cpus) {
-    start::exec_order order;
+    exec::exec_order order;
     order.envp = {variable.data(), nullptr};
     order.directory_fd = 11;
     order.working_directory = "/tmp";
@@ -37,7 +37,7 @@ packed_order packed_example(std::string& variable, cpu_set_t& cpus) {
     order.own_process_group = false;
     order.leaf = 15;
     order.leaf_is_needed = true;
-    return start::pack(order, {60, 61}, 123);
+    return forkserver::pack(order, {60, 61}, 123);
 }
 
 }  // namespace
@@ -53,7 +53,7 @@ TEST_CASE("request: an order arrives as it was, with the descriptors that came w
 
     const int arrived[] = {25, 21, 22, 23, 24};
     unpacked_order got;
-    start::unpack(packed.text, arrived, got);
+    forkserver::unpack(packed.text, arrived, got);
     const auto& order = got.order;
     CHECK(got.channel.record == 60);
     CHECK(got.channel.bell == 61);
@@ -87,11 +87,11 @@ TEST_CASE("request: one that is cut short, or lacks descriptors, is refused") {
     const int arrived[] = {21, 22, 23, 24, 25};
     for (std::size_t length = 0; length < packed.text.size(); ++length) {
         unpacked_order got;
-        CHECK_THROWS_AS(start::unpack(std::span(packed.text).first(length), arrived, got),
+        CHECK_THROWS_AS(forkserver::unpack(std::span(packed.text).first(length), arrived, got),
                         std::runtime_error);
     }
     unpacked_order got;
-    CHECK_THROWS_AS(start::unpack(packed.text, std::span(arrived).first(4), got),
+    CHECK_THROWS_AS(forkserver::unpack(packed.text, std::span(arrived).first(4), got),
                     std::runtime_error);
 }
 

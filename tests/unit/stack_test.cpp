@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "record/crash_json.hpp"
 #include "sys/memfd.hpp"
-#include "sys/modules.hpp"
+#include "trace/modules.hpp"
 #include "trace/names.hpp"
 #include "trace/raw_json.hpp"
 #include "trace/stack.hpp"
@@ -46,35 +46,35 @@ std::vector<std::byte> contents(int fd) {
 
 TEST_CASE("modules: code and data of this program are in the same one, and it is known by its id") {
     static int datum = 0;
-    sys::module code;
-    sys::module data;
-    REQUIRE(sys::find_module(address_of(reinterpret_cast<const void*>(&capture_here)), code));
-    REQUIRE(sys::find_module(address_of(&datum), data));
+    trace::module code;
+    trace::module data;
+    REQUIRE(trace::find_module(address_of(reinterpret_cast<const void*>(&capture_here)), code));
+    REQUIRE(trace::find_module(address_of(&datum), data));
     CHECK(code.base == data.base);
     CHECK(std::string(code.path).empty());
     REQUIRE_FALSE(code.build_id.empty());
-    sys::module again;
-    REQUIRE(sys::find_module(code.build_id, again));
+    trace::module again;
+    REQUIRE(trace::find_module(code.build_id, again));
     CHECK(again.base == code.base);
 }
 
 TEST_CASE("modules: a library has a path and another id") {
-    sys::module program;
-    sys::module library;
-    REQUIRE(sys::find_module(address_of(reinterpret_cast<const void*>(&capture_here)), program));
-    REQUIRE(sys::find_module(address_of(stdout), library));
+    trace::module program;
+    trace::module library;
+    REQUIRE(trace::find_module(address_of(reinterpret_cast<const void*>(&capture_here)), program));
+    REQUIRE(trace::find_module(address_of(stdout), library));
     CHECK(std::string(library.path).find("libc") != std::string::npos);
     CHECK(library.base != program.base);
 }
 
 TEST_CASE("modules: what is on the stack, or nowhere, is in none") {
     int local = 0;
-    sys::module found;
-    CHECK_FALSE(sys::find_module(address_of(&local), found));
-    CHECK_FALSE(sys::find_module(std::uintptr_t{0}, found));
+    trace::module found;
+    CHECK_FALSE(trace::find_module(address_of(&local), found));
+    CHECK_FALSE(trace::find_module(std::uintptr_t{0}, found));
     const std::array<std::byte, 4> unknown{};
-    CHECK_FALSE(sys::find_module(std::span<const std::byte>(unknown), found));
-    CHECK_FALSE(sys::find_module(std::span<const std::byte>(), found));
+    CHECK_FALSE(trace::find_module(std::span<const std::byte>(unknown), found));
+    CHECK_FALSE(trace::find_module(std::span<const std::byte>(), found));
 }
 
 TEST_CASE("stack: it begins where it is asked to, and keeps the newest calls") {

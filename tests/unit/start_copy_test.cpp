@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // Starts by fork: what a copy notes in its record, and what its parent makes of that.
 #include "injected_failure.hpp"
-#include "start/fork.hpp"
+#include "copies/fork.hpp"
 #include "start_support.hpp"
 #include "sys/socket.hpp"
 
@@ -15,7 +15,7 @@
 
 using namespace cohort;
 using namespace cohort::test;
-using start::stage;
+using exec::stage;
 
 namespace {
 
@@ -30,7 +30,7 @@ struct copy_launch {
     /// Starts it on a thread of its own, waits for its end there and reaps it.
     void run() {
         const sys::unique_fd child_bell(::dup(child_bell_fd >= 0 ? child_bell_fd : bell.get()));
-        start::exec_order order;
+        exec::exec_order order;
         order.argv = {nullptr};
         order.envp = {nullptr};
         order.parent = ::getpid();
@@ -51,14 +51,14 @@ struct copy_launch {
         });
         ran.writer.reset();
     }
-    void start(const start::exec_order& order) {
+    void start(const exec::exec_order& order) {
         const auto body = [] {
             char byte = 'x';
             (void)!::write(ran_number, &byte, 1);
             (void)!::read(gate_number, &byte, 1);
             ::_exit(7);
         };
-        result = start::start_by_fork(order, {record_number, bell_number}, record.get(), bell.get(),
+        result = copies::start_by_fork(order, {record_number, bell_number}, record.get(), bell.get(),
                                       body, slot);
     }
     /// Asked afterwards: whether the function was called.
@@ -72,10 +72,10 @@ struct copy_launch {
     int child_bell_fd = -1;  // -1: the same
     pipe_ends ran = make_pipe();
     pipe_ends gate = make_pipe();
-    start::guard_order guard;
+    orders::guard_order guard;
     std::function<void()> before_start;  // called by the starter's thread
 
-    start::exec_result result;
+    exec::exec_result result;
     std::atomic<int> slot{-1};
     exit_status status;
 };
@@ -117,7 +117,7 @@ TEST_CASE("copy: a start that lacked memory does not spoil the next one of its t
     copy.before_start = [&] {
         const without_memory lack;
         std::atomic<int> slot{-1};
-        const auto lacking = start::start_by_fork(
+        const auto lacking = copies::start_by_fork(
             {}, {-1, -1}, -1, -1, [] { ::_exit(1); }, slot);
         CHECK(lacking.failed == stage::clone);
         CHECK(lacking.error == ENOMEM);
@@ -193,7 +193,7 @@ TEST_CASE("copy: one that finds no room in the guardian's queue says so, and run
         CAPTURE(full);
         copy_launch copy;
         copy.guard.connection = ours.get();
-        const start::guard_word word;
+        const orders::guard_word word;
         while (full && ::send(ours.get(), &word, sizeof word, MSG_DONTWAIT) > 0) {
         }
         copy.run();

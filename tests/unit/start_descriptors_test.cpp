@@ -7,7 +7,7 @@
 
 using namespace cohort;
 using namespace cohort::test;
-using start::stage;
+using exec::stage;
 
 namespace {
 
@@ -48,7 +48,7 @@ TEST_CASE("start: stdio is inherited, nothing else") {
     const sys::unique_fd leaky(::open("/dev/null", O_RDONLY));
     for (const auto& way : all_tiers) {
         CAPTURE(way.name);
-        const start::start_tier tier = way.tier;
+        const exec::start_tier tier = way.tier;
         launch ls = lister();
         ls.run(tier);
         CHECK(ls.output == "0\n1\n2\n3\n");
@@ -58,7 +58,7 @@ TEST_CASE("start: stdio is inherited, nothing else") {
 TEST_CASE("start: none of 2000 open descriptors leaks, and they stay open here") {
     for (const auto& way : all_tiers) {
         CAPTURE(way.name);
-        const start::start_tier tier = way.tier;
+        const exec::start_tier tier = way.tier;
         CHECK(in_fork([&] {
                   rlimit limit;
                   ::getrlimit(RLIMIT_NOFILE, &limit);
@@ -131,7 +131,7 @@ TEST_CASE("start: swapped descriptors arrive where they are asked") {
     const auto b = file_at(21, "b");
     for (const auto& way : all_tiers) {
         CAPTURE(way.name);
-        const start::start_tier tier = way.tier;
+        const exec::start_tier tier = way.tier;
         launch cat = printer({20, 21});
         cat.order.descriptors = {{20, 21}, {21, 20}};
         cat.run(tier);
@@ -147,7 +147,7 @@ TEST_CASE("start: a rotation, a copy to two places and one that stays all arrive
     const auto d = file_at(23, "d");
     for (const auto& way : all_tiers) {
         CAPTURE(way.name);
-        const start::start_tier tier = way.tier;
+        const exec::start_tier tier = way.tier;
         launch cat = printer({20, 21, 22, 23, 24, 4});
         cat.order.descriptors = {{20, 22}, {21, 20}, {22, 21}, {23, 23}, {24, 20}, {4, 23}};
         cat.run(tier);
@@ -161,7 +161,7 @@ TEST_CASE("start: only the targets are open in the child, not their sources") {
     const auto b = file_at(21, "b");
     for (const auto& way : all_tiers) {
         CAPTURE(way.name);
-        const start::start_tier tier = way.tier;
+        const exec::start_tier tier = way.tier;
         launch ls = lister();
         ls.order.descriptors = {{21, 20}, {30, 21}};
         ls.run(tier);
@@ -174,7 +174,7 @@ TEST_CASE("start: stdio can be swapped, and be the source of others") {
     const auto in = file_with("in");
     for (const auto& way : all_tiers) {
         CAPTURE(way.name);
-        const start::start_tier tier = way.tier;
+        const exec::start_tier tier = way.tier;
         const auto out = file_with("");
         CHECK(in_fork([&] {
                   // The other way round than a program expects them.
@@ -196,7 +196,7 @@ TEST_CASE("start: paths are opened in the working directory") {
     const std::string err = directory.file("err");
     for (const auto& way : all_tiers) {
         CAPTURE(way.name);
-        const start::start_tier tier = way.tier;
+        const exec::start_tier tier = way.tier;
         ::unlink(out.c_str());
         ::unlink(err.c_str());
         launch shell = launch::shell("cat; echo to out; echo to err >&2");
@@ -217,7 +217,7 @@ TEST_CASE("start: a path may stand where another move has its source") {
     const auto a = file_at(20, "a");
     for (const auto& way : all_tiers) {
         CAPTURE(way.name);
-        const start::start_tier tier = way.tier;
+        const exec::start_tier tier = way.tier;
         launch cat = printer({3, 20, 21});
         cat.order.descriptors = {
             {20, -1, "/dev/null", O_RDONLY}, {21, 20}, {3, -1, "/dev/null", O_RDONLY}};
@@ -230,7 +230,7 @@ TEST_CASE("start: a path may stand where another move has its source") {
 TEST_CASE("start: a host at its limit of descriptors can still start") {
     for (const auto& way : all_tiers) {
         CAPTURE(way.name);
-        const start::start_tier tier = way.tier;
+        const exec::start_tier tier = way.tier;
         CHECK(in_fork([&] {
                   const auto a = file_at(60, "a");
                   const auto b = file_at(61, "b");
@@ -258,10 +258,10 @@ TEST_CASE("start: a host at its limit of descriptors can still start") {
 TEST_CASE("start: without room for the pidfd no child comes to be") {
     for (const auto& way : all_tiers) {
         CAPTURE(way.name);
-        const start::start_tier tier = way.tier;
+        const exec::start_tier tier = way.tier;
         CHECK(in_fork([&] {
                   launch program({"/bin/true"});
-                  start::exec_order order;
+                  exec::exec_order order;
                   char path[] = "/bin/true";
                   order.candidates = {path};
                   order.argv = {path, nullptr};
@@ -279,7 +279,7 @@ TEST_CASE("start: without room for the pidfd no child comes to be") {
 TEST_CASE("start: a host without stdio gets a pidfd above it and a child without stdio") {
     for (const auto& way : all_tiers) {
         CAPTURE(way.name);
-        const start::start_tier tier = way.tier;
+        const exec::start_tier tier = way.tier;
         CHECK(in_fork([&] {
                   for (const int fd : {0, 1, 2})
                       ::close(fd);

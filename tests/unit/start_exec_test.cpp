@@ -11,7 +11,7 @@
 
 using namespace cohort;
 using namespace cohort::test;
-using start::stage;
+using exec::stage;
 
 namespace {
 
@@ -32,7 +32,7 @@ TEST_CASE("start: the program gets its arguments and exactly its environment") {
     const no_leftovers guard;
     for (const auto& way : all_tiers) {
         CAPTURE(way.name);
-        const start::start_tier tier = way.tier;
+        const exec::start_tier tier = way.tier;
         launch env({"/usr/bin/env"});
         env.env = {"A=1", "B=two words"};
         env.run(tier);
@@ -60,16 +60,16 @@ TEST_CASE("start: the slot and the result hold the same close-on-exec pidfd") {
     const no_leftovers guard;
     for (const auto& way : all_tiers) {
         CAPTURE(way.name);
-        const start::start_tier tier = way.tier;
+        const exec::start_tier tier = way.tier;
         std::atomic<int> slot{-1};
         on_starter([&] {
-            start::exec_order order;
+            exec::exec_order order;
             char program[] = "/bin/true";
             order.candidates = {program};
             order.argv = {program, nullptr};
             order.envp = {nullptr};
             const auto result = start_by_exec(order, slot, tier);
-            CHECK(start::has_executed(result.pidfd.get()));
+            CHECK(exec::has_executed(result.pidfd.get()));
             CHECK(result.pidfd.get() == slot.load());
             CHECK(::fcntl(slot.load(), F_GETFD) == FD_CLOEXEC);
             CHECK(await_exit(slot.load()).success());
@@ -81,13 +81,13 @@ TEST_CASE("start: the tier of this process serves when none is given") {
     const no_leftovers guard;
     on_starter([] {
         std::atomic<int> slot{-1};
-        start::exec_order order;
+        exec::exec_order order;
         char program[] = "/bin/true";
         order.candidates = {program};
         order.argv = {program, nullptr};
         order.envp = {nullptr};
         const auto result = start_by_exec(order, slot);
-        CHECK(start::has_executed(result.pidfd.get()));
+        CHECK(exec::has_executed(result.pidfd.get()));
         CHECK(await_exit(result.pidfd.get()).success());
     });
 }
@@ -97,7 +97,7 @@ TEST_CASE("start: the working directory is relative to the caller's directory") 
     const sys::unique_fd root(::open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
     for (const auto& way : all_tiers) {
         CAPTURE(way.name);
-        const start::start_tier tier = way.tier;
+        const exec::start_tier tier = way.tier;
         launch pwd({"/bin/pwd"});
         pwd.order.directory_fd = root.get();
         pwd.run(tier);
@@ -119,7 +119,7 @@ TEST_CASE("start: a program with a slash is relative to the working directory") 
 TEST_CASE("start: the child blocks, ignores and catches no signal") {
     for (const auto& way : all_tiers) {
         CAPTURE(way.name);
-        const start::start_tier tier = way.tier;
+        const exec::start_tier tier = way.tier;
         CHECK(in_fork([&] {
                   ::signal(SIGPIPE, SIG_IGN);
                   ::signal(SIGRTMAX, SIG_IGN);
@@ -142,7 +142,7 @@ TEST_CASE("start: the child leads a process group of its own, or stays in the pa
     const no_leftovers guard;
     for (const auto& way : all_tiers) {
         CAPTURE(way.name);
-        const start::start_tier tier = way.tier;
+        const exec::start_tier tier = way.tier;
         launch own({"/bin/true"});
         own.run(tier);
         CHECK(own.group == own.result.pid);
@@ -157,7 +157,7 @@ TEST_CASE("start: the child dies with its parent") {
     const no_leftovers guard;
     for (const auto& way : all_tiers) {
         CAPTURE(way.name);
-        const start::start_tier tier = way.tier;
+        const exec::start_tier tier = way.tier;
         pipe_ends life = make_pipe();
         const pipe_ends ready = make_pipe();
         const pid_t host = fork_child([&] {
@@ -184,7 +184,7 @@ TEST_CASE("start: a child whose parent is another one than expected does not exe
     const no_leftovers guard;
     for (const auto& way : all_tiers) {
         CAPTURE(way.name);
-        const start::start_tier tier = way.tier;
+        const exec::start_tier tier = way.tier;
         launch orphan({"/bin/true"});
         orphan.order.parent_death_signal = SIGTERM;
         orphan.order.parent = 1;
@@ -209,7 +209,7 @@ TEST_CASE("start: the child runs on the CPUs that it is given") {
     CPU_SET(last, &one);
     for (const auto& way : all_tiers) {
         CAPTURE(way.name);
-        const start::start_tier tier = way.tier;
+        const exec::start_tier tier = way.tier;
         launch cat({"/bin/cat", "/proc/self/status"});
         cat.order.affinity = &one;
         cat.order.affinity_size = size;
@@ -234,7 +234,7 @@ TEST_CASE("start: the child's own pid stands in its environment") {
     const no_leftovers guard;
     for (const auto& way : all_tiers) {
         CAPTURE(way.name);
-        const start::start_tier tier = way.tier;
+        const exec::start_tier tier = way.tier;
         launch shell = launch::shell("echo $$ $E");
         shell.env = {"E=/proc/" + std::string(32, '?')};
         shell.order.pid_fields = {{shell.env[0].data() + std::strlen("E=/proc/"), "/fd/60"}};
@@ -251,13 +251,13 @@ TEST_CASE("start: a child that has ended has executed, also when the host ignore
                   bool executed = false;
                   on_starter([&] {
                       std::atomic<int> slot{-1};
-                      start::exec_order order;
+                      exec::exec_order order;
                       char program[] = "/bin/true";
                       order.candidates = {program};
                       order.argv = {program, nullptr};
                       order.envp = {nullptr};
                       const auto result = start_by_exec(order, slot);
-                      executed = start::has_executed(result.pidfd.get());
+                      executed = exec::has_executed(result.pidfd.get());
                   });
                   if (!executed)
                       return 1;
@@ -296,7 +296,7 @@ TEST_CASE("start: a start that lacked memory does not spoil the next one of its 
     program.before_start = [] {
         const without_memory lack;
         std::atomic<int> slot{-1};
-        const auto lacking = start::start_by_exec({}, slot);
+        const auto lacking = exec::start_by_exec({}, slot);
         CHECK(lacking.failed == stage::clone);
         CHECK(lacking.error == ENOMEM);
     };

@@ -9,11 +9,11 @@
 
 using namespace cohort;
 using namespace cohort::test;
-using start::stage;
+using exec::stage;
 
 namespace {
 
-void check_failure(launch& program, start::start_tier tier, stage failed, int error,
+void check_failure(launch& program, exec::start_tier tier, stage failed, int error,
                    int item = -1) {
     program.run(tier);
     CHECK(program.result.failed == failed);
@@ -38,7 +38,7 @@ sys::unique_fd meet_reader(const std::string& fifo) {
 
 /// Runs a program whose stdin is a FIFO that nobody writes; `meddle` gets the pidfd once it hangs.
 template <class Meddle>
-void hang(launch& program, const std::string& fifo, start::start_tier tier, Meddle meddle) {
+void hang(launch& program, const std::string& fifo, exec::start_tier tier, Meddle meddle) {
     REQUIRE(::mkfifo(fifo.c_str(), 0600) == 0);
     program.order.descriptors = {{0, -1, fifo.c_str(), O_RDONLY}};
     std::thread other([&] {
@@ -71,7 +71,7 @@ TEST_CASE("start: a program that cannot be executed is an error of the start") {
     };
     for (const auto& way : all_tiers) {
         CAPTURE(way.name);
-        const start::start_tier tier = way.tier;
+        const exec::start_tier tier = way.tier;
         for (const auto& c : cases) {
             CAPTURE(c.path);
             launch program({c.path});
@@ -104,7 +104,7 @@ TEST_CASE("start: no candidate at all is ENOENT") {
     const no_leftovers guard;
     on_starter([] {
         std::atomic<int> slot{-1};
-        start::exec_order order;
+        exec::exec_order order;
         order.argv = {nullptr};
         order.envp = {nullptr};
         const auto result = start_by_exec(order, slot);
@@ -119,7 +119,7 @@ TEST_CASE("start: a directory that is not there is reported as chdir") {
     const sys::unique_fd file(::open("/dev/null", O_RDONLY | O_CLOEXEC));
     for (const auto& way : all_tiers) {
         CAPTURE(way.name);
-        const start::start_tier tier = way.tier;
+        const exec::start_tier tier = way.tier;
         launch missing({"/bin/true"});
         missing.order.working_directory = "/nonexistent";
         check_failure(missing, tier, stage::chdir, ENOENT);
@@ -140,7 +140,7 @@ TEST_CASE("start: a file that cannot be opened is reported with its place") {
                  {7, stage::redirect}};
     for (const auto& way : all_tiers) {
         CAPTURE(way.name);
-        const start::start_tier tier = way.tier;
+        const exec::start_tier tier = way.tier;
         for (const auto& c : cases) {
             CAPTURE(c.target);
             launch program({"/bin/true"});
@@ -154,7 +154,7 @@ TEST_CASE("start: a source that is not open is reported with its place") {
     const no_leftovers guard;
     for (const auto& way : all_tiers) {
         CAPTURE(way.name);
-        const start::start_tier tier = way.tier;
+        const exec::start_tier tier = way.tier;
         for (const int source : {900, 8, 9}) {  // plainly, at its own target, at another's
             CAPTURE(source);
             launch program({"/bin/true"});
@@ -168,7 +168,7 @@ TEST_CASE("start: each step that the host denies is reported as that step") {
     const struct {
         long denied;
         int error;
-        start::start_tier tier;
+        exec::start_tier tier;
         stage failed;
     } cases[] = {
         {SYS_prctl, EPERM, {}, stage::parent_death},
@@ -207,7 +207,7 @@ TEST_CASE("start: a clone3 that is denied after the probe falls back to clone") 
 
 TEST_CASE("start: a clone that fails leaves no child and an empty slot") {
     CHECK(in_fork([] {
-              start::exec_order order;
+              exec::exec_order order;
               order.argv = {nullptr};
               order.envp = {nullptr};
               std::atomic<int> slot{-1};
@@ -222,7 +222,7 @@ TEST_CASE("start: a clone that fails leaves no child and an empty slot") {
 
 TEST_CASE("start: without memory for the child's stack it fails as clone") {
     CHECK(in_fork([] {
-              start::exec_order order;
+              exec::exec_order order;
               std::atomic<int> slot{-1};
               if (!deny(SYS_mmap, ENOMEM))
                   return 1;
@@ -237,11 +237,11 @@ TEST_CASE("start: a failed one raises no SIGCHLD and hides from waitpid(-1), oth
     const auto before = ::signal(SIGCHLD, [](int) { ++raised; });
     for (const auto& way : all_tiers) {
         CAPTURE(way.name);
-        const start::start_tier tier = way.tier;
+        const exec::start_tier tier = way.tier;
         raised = 0;
         on_starter([&] {
             std::atomic<int> slot{-1};
-            start::exec_order order;
+            exec::exec_order order;
             char program[] = "/nonexistent";
             order.candidates = {program};
             order.argv = {program, nullptr};
@@ -265,7 +265,7 @@ TEST_CASE("start: one that hangs can be killed through its slot, and was no work
     const std::string fifo = directory.file("fifo");
     for (const auto& way : all_tiers) {
         CAPTURE(way.name);
-        const start::start_tier tier = way.tier;
+        const exec::start_tier tier = way.tier;
         launch program({"/bin/true"});
         hang(program, fifo, tier, [](int pidfd) { CHECK_FALSE(sys::send_signal(pidfd, SIGKILL)); });
         CHECK(program.result.failed != stage::none);
@@ -311,7 +311,7 @@ TEST_CASE("start: a signal that waits for the empty mask ends the child without 
     const std::string fifo = directory.file("fifo");
     for (const auto& way : all_tiers) {
         CAPTURE(way.name);
-        const start::start_tier tier = way.tier;
+        const exec::start_tier tier = way.tier;
         launch program({"/bin/true"});
         hang(program, fifo, tier, [&](int pidfd) {
             CHECK_FALSE(sys::send_signal(pidfd, SIGTERM));

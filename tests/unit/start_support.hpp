@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include "start/exec.hpp"
+#include "exec/exec.hpp"
 #include "sys/memfd.hpp"
 #include "sys_support.hpp"
 
@@ -19,7 +19,7 @@ namespace cohort::test {
 
 struct named_tier {
     std::string_view name;
-    start::start_tier tier;
+    exec::start_tier tier;
 };
 inline constexpr named_tier all_tiers[] = {
     {"clone3, close_range", {true, true}},
@@ -93,9 +93,9 @@ struct launch {
     static launch shell(const char* script) { return launch({"/bin/sh", "-c", script}); }
 
     /// Starts it on a thread of its own, waits for its end there and reaps it.
-    const start::exec_result& run(start::start_tier tier) {
+    const exec::exec_result& run(exec::start_tier tier) {
         sys::unique_fd stdout_file = file_with("");
-        start::exec_order prepared = prepare(stdout_file.get());
+        exec::exec_order prepared = prepare(stdout_file.get());
         on_starter([&] {
             const watchdog dog(slot);
             if (before_start)
@@ -107,7 +107,7 @@ struct launch {
                 return;
             group = ::getpgid(result.pid);
             pidfd_number = result.pidfd.get();
-            executed = result.failed == start::stage::none && start::has_executed(pidfd_number);
+            executed = result.failed == exec::stage::none && exec::has_executed(pidfd_number);
             status = await_exit(result.pidfd.get());
         });
         output = text_of(stdout_file.get());
@@ -118,10 +118,10 @@ struct launch {
 
     std::vector<std::string> argv;
     std::vector<std::string> env;
-    start::exec_order order;             // argv, envp and stdout are added to it
+    exec::exec_order order;             // argv, envp and stdout are added to it
     std::function<void()> before_start;  // called by the starter's thread
 
-    start::exec_result result;
+    exec::exec_result result;
     std::atomic<int> slot{-1};
     int pidfd_number = -1;
     bool executed = false;
@@ -130,8 +130,8 @@ struct launch {
     std::string output;
 
 private:
-    start::exec_order prepare(int stdout_fd) {
-        start::exec_order prepared = order;
+    exec::exec_order prepare(int stdout_fd) {
+        exec::exec_order prepared = order;
         for (std::string& word : argv)
             prepared.argv.push_back(word.data());
         prepared.argv.push_back(nullptr);
@@ -141,7 +141,7 @@ private:
         if (prepared.candidates.empty())
             prepared.candidates = {argv.at(0).c_str()};
         bool elsewhere = false;
-        for (const start::descriptor_move& move : prepared.descriptors)
+        for (const exec::descriptor_move& move : prepared.descriptors)
             elsewhere = elsewhere || move.target == 1;
         if (!elsewhere)
             prepared.descriptors.push_back({1, stdout_fd});

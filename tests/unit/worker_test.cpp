@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "bare_worker.hpp"
 #include "reporter.hpp"
-#include "worker/registry.hpp"
+#include "registry/registry.hpp"
 
 #include <cohort/worker.hpp>
 
@@ -173,7 +173,7 @@ TEST_CASE("worker_main: another inode, another magic or another kind of file is 
     const auto control = control_of(key_named("nothing"), -1);
     std::error_code error;
     const ino_t inode = sys::inode(control.get(), error);
-    CHECK(run_program({worker::to_string({control_number, inode + 1})}, control.get())
+    CHECK(run_program({registry::to_string({control_number, inode + 1})}, control.get())
               .exited_with(127));
 
     const auto blank = memory_file(std::vector<std::byte>(512));
@@ -217,15 +217,15 @@ TEST_CASE("mark: it is found behind a name of any length") {
 }
 
 TEST_CASE("mark: it is written and read back, and nothing else is one") {
-    CHECK(worker::to_string({60, 123456}) == "--cohort-worker=60:123456");
-    CHECK(worker::parse_mark("--cohort-worker=60:18446744073709551615") ==
-          worker::mark{60, 18446744073709551615U});
+    CHECK(registry::to_string({60, 123456}) == "--cohort-worker=60:123456");
+    CHECK(registry::parse_mark("--cohort-worker=60:18446744073709551615") ==
+          registry::mark{60, 18446744073709551615U});
     for (const char* bad : {"", "--cohort-worker", "--cohort-worker=", "--cohort-worker=1",
                             "--cohort-worker=1:", "--cohort-worker=:1", "--cohort-worker=1:2x",
                             "--cohort-worker=+1:2", "--cohort-worker=99999999999:1",
                             "--cohort-worker=1:99999999999999999999", " 1:2"}) {
         CAPTURE(bad);
-        CHECK(!worker::parse_mark(bad));
+        CHECK(!registry::parse_mark(bad));
     }
 }
 
@@ -235,8 +235,8 @@ TEST_CASE("this_worker: outside a worker it says so") {
     CHECK(this_worker::size() == 0);
     CHECK(this_worker::parent() == 0);
     CHECK(!this_worker::stop_token().stop_possible());
-    CHECK(!worker::is_worker_process());
-    CHECK(!worker::worker_main_reached());
+    CHECK(!registry::is_worker_process());
+    CHECK(!registry::worker_main_reached());
 }
 
 namespace {
@@ -247,17 +247,17 @@ int second(int index, int) { return index; }
 TEST_CASE("registry: a function is found by its key, and only by its own") {
     const auto* one = function<first>().plan().function;
     const auto* two = function<second>(1).plan().function;
-    CHECK(worker::find(worker::key_of(*one)) == one);
-    CHECK(worker::find(worker::key_of(*two)) == two);
-    CHECK(!(worker::key_of(*one) == worker::key_of(*two)));
-    auto key = worker::key_of(*one);
+    CHECK(registry::find(registry::key_of(*one)) == one);
+    CHECK(registry::find(registry::key_of(*two)) == two);
+    CHECK(!(registry::key_of(*one) == registry::key_of(*two)));
+    auto key = registry::key_of(*one);
     CHECK(key.module_length > 0);
     key.offset ^= 1;
-    CHECK(worker::find(key) == nullptr);
-    key = worker::key_of(*one);
+    CHECK(registry::find(key) == nullptr);
+    key = registry::key_of(*one);
     key.module_length -= 1;
-    CHECK(worker::find(key) == nullptr);
-    CHECK(worker::find({}) == nullptr);
+    CHECK(registry::find(key) == nullptr);
+    CHECK(registry::find({}) == nullptr);
 }
 
 TEST_CASE("registry: the key is the same in another run of the program") {

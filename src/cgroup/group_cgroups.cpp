@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "cgroup/group_cgroups.hpp"
+
+#include "cgroup/cgroup.hpp"
+#include "cgroup/memory_cgroup.hpp"
+#include "exec/child.hpp"
+#include "exec/clone.hpp"
+#include "sys/cgroup_procs.hpp"
+#include "sys/descriptors.hpp"
+#include "sys/error.hpp"
+#include "sys/pidfd.hpp"
+#include "sys/raw_call.hpp"
+
+#include <fmt/format.h>
+
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <utility>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/file.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace cohort::cgroups {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// A process with thousands of groups need not read all their leaves for each start.
+constexpr auto interval = 1s;
+/// For what is left in the leaf of an owner that is gone.
+constexpr auto patience = 100ms;
+/// For a probe that another start has begun.
+constexpr auto longest_probe = 1s;
+
+std::string name_of(pid_t owner, unsigned number, leaf::workers fate) {
+    return fmt::format("cohort-{}-{}{}", owner, number,
+                       fate == leaf::workers::may_outlive ? "-free" : "");
+}
+
+std::optional<leaf::workers> fate_of(const std::string& name) {
+    pid_t owner = 0;
+    unsigned number = 0;
+    if (std::sscanf(name.c_str(), "cohort-%d-%u", &owner, &number) != 2)
+        return std::nullopt;
+    // Whoever writes it otherwise has not made it.
+    for (const auto fate : {leaf::workers::end_with_owner, leaf::workers::may_outlive})
+        if (name == name_of(owner, number, fate))
+            return fate;
+    return std::nullopt;
+}
+
+/// Held until the last copy of the descriptor is closed, in whatever process.
+std::error_code lock(int directory) noexcept {
+    return ::flock(directory, LOCK_EX | LOCK_NB) == 0 ? std::error_code() : sys::last_error();
+}
+
+/// ENOENT: it has been removed.
+std::error_code find(int directory) noexcept {
+    return ::faccessat(directory, "cgroup.procs", F_OK, 0) == 0 ? std::error_code()
+                                                                : sys::last_error();
+}
+
+/// Until it is locked, another process may take a new leaf for one that was left: then it locks it,
+/// and removes it.
+bool was_taken_for_left(std::error_code error) noexcept {
+    return error == std::errc::resource_unavailable_try_again ||
+           error == std::errc::no_such_file_or_directory;
+}
+
+/// Opens and locks a directory that was just made. Removes it if it can't be a leaf.
+std::shared_ptr<leaf> own(std::string path, const std::string& name, std::error_code& error) {
+    auto opened = sys::out_of_stdio(
+        sys::unique_fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)),
+        error);
+    if (!error)
+        error = lock(opened.get());
+    if (!error)
+        error = find(opened.get());
+    if (!error)
+        return std::make_shared<leaf>(std::move(path), std::move(opened));
+    if (opened)
+        (void)!!cgroups::remove_cgroup(opened.get(), name);
+    else
+        ::rmdir(path.c_str());
+    return nullptr;
+}
+
+/// @param directory  of a cgroup
+std::shared_ptr<leaf> make_leaf(const std::string& directory, leaf::workers fate,
+                                std::error_code& error) {
+    static std::atomic<unsigned> last = 0;
+    constexpr int most_taken = 8;
+    constexpr int most_names = 10'000;
+    int taken = 0;
+    for (int names = 0; names < most_names; ++names) {
+        const auto name = name_of(::getpid(), ++last, fate);
+        auto path = directory + "/" + name;
+        error.clear();
+        if (::mkdir(path.c_str(), 0755) == 0) {
+            auto made = own(std::move(path), name, error);
+            if (made || !was_taken_for_left(error) || ++taken == most_taken)
+                return made;
+        } else {
+            error = sys::last_error();
+            // EEXIST: of another pid namespace, or of this process' former program.
+            if (error != std::errc::file_exists)
+                return nullptr;
+        }
+    }
+    return nullptr;
+}
+
+// --- the probe ---
+
+struct visit {
+    int procs;  // -1: it was born in the leaf
+    long result;
+};
+
+COHORT_BEFORE_EXEC int visit_leaf(void* argument) noexcept {
+    auto& task = *static_cast<visit*>(argument);
+    const char self = '0';
+    task.result = task.procs < 0 ? 0 : sys::raw_call(SYS_write, task.procs, sys::address(&self), 1);
+    exec::leave();
+}
+
+/// A child that does nothing else. @return 0 or the errno
+int send_visitor(const leaf& where) {
+    const exec::child_stack stack;
+    if (!stack)
+        return ENOMEM;
+    const bool by_clone3 = sys::current_tiers().clone3.best;
+    std::error_code error;
+    sys::unique_fd procs;
+    if (!by_clone3)
+        procs = sys::open_cgroup_procs(where.directory(), error);
+    if (error)
+        return error.value();
+    visit task{procs.get(), 0};
+    int pidfd = -1;
+    // It runs in this memory: without the handlers of this process.
+    sigset_t all;
+    sigset_t before;
+    ::sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, &before);
+    const long pid =
+        exec::clone_and_wait(by_clone3 ? exec::clone_entry::clone3 : exec::clone_entry::legacy,
+                             exec::descriptor_table::copied, stack, visit_leaf, &task, pidfd,
+                             by_clone3 ? where.directory() : -1);
+    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    if (pid < 0)
+        return static_cast<int>(-pid);
+    const sys::unique_fd owned(pidfd);
+    sys::reap_when_ended(pidfd);
+    return task.result < 0 ? static_cast<int>(-task.result) : 0;
+}
+
+/// What fails by it here fails for ever: after setuid, in a file system that has become read-only,
+/// under a filter of system calls. The guardian or the next start may have the right.
+bool is_forbidden(std::error_code error) noexcept {
+    return error == std::errc::permission_denied || error == std::errc::operation_not_permitted ||
+           error == std::errc::read_only_file_system || error == std::errc::function_not_supported;
+}
+
+}  // namespace
+
+leaf::leaf(std::string path, sys::unique_fd directory)
+    : path_(std::move(path)), directory_(std::move(directory)), owner_(::getpid()) {}
+
+leaf::~leaf() {
+    if (!path_.empty() && ::getpid() == owner_)
+        end();
+}
+
+bool leaf::end() noexcept {
+    try {
+        // Mostly there is nothing left to kill.
+        const auto error =
+            directory_ ? cgroups::remove_cgroup(directory(), name()) : std::error_code();
+        if (error)
+            (void)!!cgroups::kill_cgroup(directory());
+        if (error && !is_forbidden(error))
+            return false;
+    } catch (const std::exception&) {
+        return false;  // no memory; later, perhaps
+    }
+    path_.clear();
+    directory_.reset();
+    return true;
+}
+
+std::error_code leaf::count_memory() noexcept {
+    if (!cgroups::has_memory_controller(directory()))
+        return {};
+    const auto error = cgroups::enable_memory_controller(directory());
+    counts_memory_ = !error;
+    return error;
+}
+
+leaves::made leaves::make(const detail::group_settings& settings) {
+    const bool asked = !settings.cgroup_directory.empty();
+    made result;
+    std::string directory;
+    if (asked && !sys::current_tiers().cgroup_wanted.best)
+        result.error = std::make_error_code(std::errc::not_supported);
+    else if (asked)
+        directory = settings.cgroup_directory;
+    else if (settings.cgroup == cgroup::automatic && settings.process_group == process_group::own)
+        directory = own_directory();
+    if (directory.empty())
+        return result;
+    // Before anything is made: mkdir works in any file system.
+    if (asked && !cgroups::open_cgroup(directory, result.error))
+        return result;
+    end_left_leaves_now_and_then(directory);
+    result.owned = make_leaf(directory,
+                             settings.parent_death_signal == 0 ? leaf::workers::may_outlive
+                                                               : leaf::workers::end_with_owner,
+                             result.error);
+    if (!asked)
+        result.error = {};
+    else if (result.owned)
+        result.error = result.owned->count_memory();
+    if (result.error)
+        result.owned.reset();
+    return result;
+}
+
+void leaves::end_left_leaves_now_and_then(const std::string& directory) {
+    const auto now = std::chrono::steady_clock::now();
+    {
+        const std::lock_guard lock(mutex_);
+        const auto [seen, first] = looked_at_.try_emplace(directory, now);
+        if (!first && now - seen->second < interval)
+            return;
+        seen->second = now;
+    }
+    end_left_leaves(directory);
+}
+
+std::string leaves::own_directory() {
+    std::unique_lock lock(mutex_);
+    if (probing_since_)
+        probed_.wait_until(lock, *probing_since_ + longest_probe,
+                           [this] { return !probing_since_; });
+    if (own_directory_ || probing_since_)
+        return own_directory_.value_or("");
+    probing_since_ = std::chrono::steady_clock::now();
+    lock.unlock();
+    leaf_probe found;
+    try {
+        found = probe_();
+    } catch (const std::exception&) {
+        found.error = std::make_error_code(std::errc::not_enough_memory);
+    }
+    lock.lock();
+    probing_since_.reset();
+    probed_.notify_all();
+    if (sys::is_shortage(found.error))
+        return {};  // later, perhaps
+    own_directory_ = found.found.best ? std::move(found.directory) : std::string();
+    return *own_directory_;
+}
+
+leaf_probe probe_leaf() {
+    leaf_probe probe;
+    probe.found = sys::current_tiers().cgroup_wanted;
+    if (probe.found.best)
+        probe.directory = cgroups::own_cgroup(probe.found.reason);
+    probe.found.best = !probe.directory.empty();
+    if (!probe.found.best)
+        return probe;
+    std::string tried = "cgroup in ";
+    std::shared_ptr<leaf> made;
+    if (cgroups::open_cgroup(probe.directory, probe.error))
+        made = make_leaf(probe.directory, leaf::workers::end_with_owner, probe.error);
+    if (made) {
+        tried = "clone into a cgroup in ";
+        probe.error = {send_visitor(*made), std::system_category()};
+    }
+    if (probe.error)
+        probe.found = {false, tried + probe.directory + ": " + probe.error.message()};
+    return probe;
+}
+
+void end_left_leaves(const std::string& directory) {
+    std::error_code error;
+    const auto place = cgroups::open_cgroup(directory, error);
+    if (!place)
+        return;
+    for (const auto& name : cgroups::cgroups_in(place.get())) {
+        const auto fate = fate_of(name);
+        if (!fate)
+            continue;
+        const sys::unique_fd left(
+            ::openat(place.get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+        if (!left || lock(left.get()))
+            continue;
+        if (!cgroups::remove_cgroup(left.get(), name) || fate == leaf::workers::may_outlive)
+            continue;
+        (void)!!cgroups::kill_cgroup(left.get());
+        cgroups::await_empty_cgroup(left.get(), patience);
+        (void)!!cgroups::remove_cgroup(left.get(), name);  // else the next start does it
+    }
+}
+
+}  // namespace cohort::cgroups

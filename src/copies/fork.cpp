@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "copies/fork.hpp"
+
+#include "exec/task.hpp"
+#include "sys/descriptors.hpp"
+#include "sys/futex.hpp"
+#include "sys/pidfd.hpp"
+#include "sys/tiers.hpp"
+
+#include <cerrno>
+#include <csignal>
+#include <cstdint>
+#include <new>
+#include <optional>
+
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+namespace cohort::copies {
+namespace {
+
+/// Holds the child until its parent has a pidfd. fork gives a number only, and that means the child
+/// for certain only while the child can't have ended: the host may wait for any child, or ignore
+/// SIGCHLD. One word that both processes see.
+class permit {
+public:
+    permit() noexcept {
+        void* const page = ::mmap(nullptr, sizeof(sys::futex), PROT_READ | PROT_WRITE,
+                                  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        if (page != MAP_FAILED)
+            word_ = new (page) sys::futex(held);
+    }
+    permit(const permit&) = delete;
+    permit& operator=(const permit&) = delete;
+    ~permit() {
+        if (word_ != nullptr)
+            ::munmap(word_, sizeof(sys::futex));
+    }
+
+    explicit operator bool() const noexcept { return word_ != nullptr; }
+    void hold() noexcept { *word_ = held; }
+    void give(bool granted) noexcept {
+        *word_ = granted ? go : leave;
+        sys::wake(*word_);
+    }
+    bool await() noexcept {
+        while (*word_ == held)
+            sys::wait_on(*word_, held);
+        return *word_ == go;
+    }
+
+private:
+    enum : std::uint32_t { held, go, leave };
+    sys::futex* word_ = nullptr;
+};
+
+/// This thread's. Without memory for it this start fails, and the next one tries again.
+permit& own_permit() noexcept {
+    thread_local std::optional<permit> allowed;
+    if (!allowed || !*allowed)
+        allowed.emplace();
+    return *allowed;
+}
+
+[[noreturn]] void run_child_of_fork(permit& allowed, const exec::exec_order& order,
+                                    copy_channel channel, exec::start_tier tier,
+                                    const std::function<void()>& body) noexcept {
+    // The parent may die before the steps arm the user's choice.
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (::getppid() != order.parent || !allowed.await())
+        ::_exit(127);
+    reset_dispositions();
+    for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+        if (!sys::survives_exec(fd))
+            ::close(fd);
+    run_copy(order, channel, tier, body);
+}
+
+exec::exec_result failure(int error) {
+    exec::exec_result result;
+    result.failed = exec::stage::clone;
+    result.error = error;
+    return result;
+}
+
+}  // namespace
+
+exec::exec_result start_by_fork(const exec::exec_order& order, copy_channel channel, int record,
+                                int bell, const std::function<void()>& body,
+                                std::atomic<int>& pidfd_slot) {
+    permit& allowed = own_permit();
+    if (!allowed)
+        return failure(ENOMEM);
+    const exec::start_tier tier{false, sys::current_tiers().close_range.best};
+    allowed.hold();
+    const pid_t pid = ::fork();
+    if (pid == 0)
+        run_child_of_fork(allowed, order, channel, tier, body);
+    if (pid < 0)
+        return failure(errno);
+
+    std::error_code error;
+    sys::unique_fd pidfd = sys::open_pidfd(pid, error);
+    allowed.give(!error);
+    if (error) {
+        sys::reap_by_number(pid);  // it leaves at once
+        return failure(error.value());
+    }
+    exec::exec_result result;
+    result.pid = pid;
+    exec::own_pidfd(result, pidfd.release(), pidfd_slot);
+    await_copy(result, record, bell);
+    return result;
+}
+
+}  // namespace cohort::copies

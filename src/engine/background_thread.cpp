@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "engine/background_thread.hpp"
+
+#include "engine/thread.hpp"
+
+#include <chrono>
+#include <exception>
+#include <utility>
+
+namespace cohort::engine {
+
+using namespace std::chrono_literals;
+
+bool aside::start() noexcept {
+    const std::lock_guard lock(mutex_);
+    return start_thread_if_none();
+}
+
+bool aside::start_thread_if_none() noexcept {
+    if (has_thread_)
+        return true;
+    try {
+        start_thread([this] { work_off(); });
+        return has_thread_ = true;
+    } catch (const std::exception&) {
+        return false;
+    }
+}
+
+void aside::run(task work, task then) {
+    {
+        const std::lock_guard lock(mutex_);
+        jobs_.push_back({std::move(work), std::move(then)});
+        if (!start_thread_if_none())
+            for (auto& undone : std::exchange(jobs_, {}))
+                loop_.post(std::move(undone.then));
+    }
+    came_.notify_one();
+}
+
+bool aside::is_late(time_point now) noexcept {
+    const std::lock_guard lock(mutex_);
+    return begun_ && now - *begun_ > 5s;
+}
+
+void aside::work_off() {
+    for (;;) {
+        await_job();
+        const std::lock_guard turn(turn_);
+        auto next = take_job();
+        if (!next)
+            return;
+        next->work();
+        next->work = {};
+        loop_.post(std::move(next->then));
+    }
+}
+
+void aside::await_job() {
+    if (kind_ == thread::comes_and_goes)
+        return;
+    std::unique_lock lock(mutex_);
+    begun_.reset();
+    came_.wait(lock, [this] { return !jobs_.empty(); });
+}
+
+/// @return empty: there is none, and the thread is taken for gone
+std::optional<aside::job> aside::take_job() {
+    const std::lock_guard lock(mutex_);
+    begun_.reset();
+    has_thread_ = !jobs_.empty();
+    if (!has_thread_)
+        return std::nullopt;
+    begun_ = std::chrono::steady_clock::now();
+    auto next = std::move(jobs_.front());
+    jobs_.pop_front();
+    return next;
+}
+
+}  // namespace cohort::engine

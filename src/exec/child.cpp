@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "exec/child.hpp"
+
+#include "exec/child_table.hpp"
+#include "sys/raw_call.hpp"
+
+#include <cerrno>
+#include <csignal>
+#include <cstdint>
+
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
+// All of this runs in the starter's memory, on a stack of 64 KB, while other threads of the host
+// run on: system calls only, nothing that locks, allocates or uses the C library's state.
+namespace cohort::exec {
+namespace {
+
+constexpr std::size_t kernel_sigset_size = 8;
+
+/// exec resets handlers but keeps SIG_IGN, and CLONE_CLEAR_SIGHAND does so too. By the raw call:
+/// glibc's hides its own two signals, whose handlers must not run in here either.
+COHORT_BEFORE_EXEC void reset_dispositions() noexcept {
+    struct {  // the kernel's struct sigaction: handler, flags, (restorer,) mask; all zero is
+              // SIG_DFL
+        void* words[8] = {};
+    } const by_default;
+    constexpr int last_signal = 64;
+    for (int signo = 1; signo <= last_signal; ++signo)
+        if (signo != SIGKILL && signo != SIGSTOP)
+            sys::raw_call(SYS_rt_sigaction, signo, sys::address(&by_default), 0,
+                          kernel_sigset_size);
+}
+
+COHORT_BEFORE_EXEC void arm_parent_death(child_task& task) noexcept {
+    task.at = stage::parent_death;
+    if (task.parent_death_signal == 0)
+        return;
+    const long result = sys::raw_call(SYS_prctl, PR_SET_PDEATHSIG, task.parent_death_signal);
+    if (result < 0)
+        fail(task, result);
+    // A parent that died before the call above sends nothing any more.
+    if (sys::raw_call(SYS_getppid) != task.parent)
+        fail(task, -ESRCH);
+}
+
+COHORT_BEFORE_EXEC void lead_group(child_task& task) noexcept {
+    task.at = stage::process_group;
+    long result = 0;
+    if (task.own_session)
+        result = sys::raw_call(SYS_setsid);
+    else if (task.own_process_group)
+        result = sys::raw_call(SYS_setpgid, 0, 0);
+    if (result < 0)
+        fail(task, result);
+}
+
+COHORT_BEFORE_EXEC void enter_leaf(child_task& task) noexcept {
+    task.at = stage::cgroup;
+    if (!task.enters_leaf)
+        return;
+    long result = task.leaf_procs;
+    const char self = '0';  // whoever writes
+    if (result >= 0)
+        result = sys::raw_call(SYS_write, task.leaf_procs, sys::address(&self), 1);
+    if (result < 0 && task.leaf_is_needed)
+        fail(task, result);
+}
+
+/// By the child itself, so that its program does not run for an instant without being known. Where
+/// it has no descriptor of itself it opens one for the moment.
+COHORT_BEFORE_EXEC void announce(child_task& task) noexcept {
+    if (task.guard->connection < 0)
+        return;
+    const bool has_own = task.shared_table && task.pidfd != nullptr;
+    const long pidfd =
+        has_own ? *task.pidfd : sys::raw_call(SYS_pidfd_open, sys::raw_call(SYS_getpid), 0);
+    task.is_untold = pidfd < 0 || !orders::tell_guardian(*task.guard, static_cast<int>(pidfd));
+    if (!has_own && pidfd >= 0)
+        sys::raw_call(SYS_close, pidfd);
+}
+
+COHORT_BEFORE_EXEC void change_directory(child_task& task) noexcept {
+    task.at = stage::chdir;
+    long result = 0;
+    if (task.directory_fd >= 0)
+        result = sys::raw_call(SYS_fchdir, task.directory_fd);
+    if (result == 0 && task.working_directory != nullptr)
+        result = sys::raw_call(SYS_chdir, sys::address(task.working_directory));
+    if (result < 0)
+        fail(task, result);
+}
+
+COHORT_BEFORE_EXEC void write_pid(const pid_field& field, long pid) noexcept {
+    char digits[20];
+    int count = 0;
+    for (; pid > 0; pid /= 10)
+        digits[count++] = static_cast<char>('0' + pid % 10);
+    char* at = field.at;
+    while (count > 0)
+        *at++ = digits[--count];
+    for (const char* c = field.suffix; *c != '\0'; ++c)
+        *at++ = *c;
+    *at = '\0';
+}
+
+COHORT_BEFORE_EXEC void execute(child_task& task) noexcept {
+    task.at = stage::exec;
+    // Handlers are gone by now: a signal that was pending takes its default action, before or after
+    // exec.
+    const std::uint64_t none = 0;
+    sys::raw_call(SYS_rt_sigprocmask, SIG_SETMASK, sys::address(&none), 0, kernel_sigset_size);
+    long error = -ENOENT;
+    bool denied = false;
+    for (std::size_t i = 0; i < task.candidate_count; ++i) {
+        error = sys::raw_call(SYS_execve, sys::address(task.candidates[i]), sys::address(task.argv),
+                              sys::address(task.envp));
+        denied = denied || error == -EACCES;
+        if (error != -ENOENT && error != -ENOTDIR && error != -ENAMETOOLONG && error != -EACCES)
+            fail(task, error);
+    }
+    fail(task, denied ? -EACCES : error);
+}
+
+/// A host without stdio gets the pidfd at a number where others expect stdio. By the child, because
+/// the starter is suspended until the child has executed, and before the other threads see the
+/// number. In a copied table the child can't do it: own_pidfd() does it later.
+COHORT_BEFORE_EXEC void move_pidfd(const child_task& task) noexcept {
+    if (!task.shared_table || *task.pidfd >= 3)
+        return;
+    const long higher = sys::raw_call(SYS_fcntl, *task.pidfd, F_DUPFD_CLOEXEC, 3);
+    if (higher < 0)
+        return;
+    // In this order: a child that is killed in between leaves no number of a closed descriptor.
+    const int before = *task.pidfd;
+    *task.pidfd = static_cast<int>(higher);
+    sys::raw_call(SYS_close, before);
+}
+
+}  // namespace
+
+COHORT_BEFORE_EXEC void prepare_child(child_task& task) noexcept {
+    arm_parent_death(task);
+    lead_group(task);
+    enter_leaf(task);
+    announce(task);
+    clear_table(task);  // before all that can hang: what hangs must hold nothing of the parent's
+    change_directory(task);
+    place_descriptors(task);
+    // After a failure here the worker runs on the CPUs that there are: a cpuset may have shrunk.
+    task.at = stage::affinity;
+    if (task.affinity != nullptr)
+        sys::raw_call(SYS_sched_setaffinity, 0, static_cast<long>(task.affinity_size),
+                      sys::address(task.affinity));
+}
+
+COHORT_BEFORE_EXEC int run_child(void* argument) noexcept {
+    child_task& task = *static_cast<child_task*>(argument);
+    move_pidfd(task);
+    __atomic_store_n(task.pidfd_slot, *task.pidfd, __ATOMIC_RELEASE);
+    reset_dispositions();
+    prepare_child(task);
+    for (std::size_t i = 0; i < task.pid_field_count; ++i)
+        write_pid(task.pid_fields[i], sys::raw_call(SYS_getpid));
+    keep_rights(task);
+    execute(task);
+    leave();
+}
+
+}  // namespace cohort::exec

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "exec/child_table.hpp"
+
+#include "sys/raw_call.hpp"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+// System calls only, as in child.cpp.
+namespace cohort::exec {
+namespace {
+
+constexpr unsigned no_end = ~0U;
+
+COHORT_BEFORE_EXEC bool keeps(const child_task& task, int fd) noexcept {
+    for (std::size_t i = 0; i < task.kept_count; ++i)
+        if (task.kept[i] == fd)
+            return true;
+    return false;
+}
+
+COHORT_BEFORE_EXEC bool is_target(const child_task& task, int fd) noexcept {
+    for (std::size_t i = 0; i < task.move_count; ++i)
+        if (task.moves[i].target == fd)
+            return true;
+    return false;
+}
+
+/// Whether the files that are to be opened anew stand in /proc under their paths. There may be no
+/// /proc, or that of other processes, or no right to look. The directory is not asked: it may be on
+/// a file system that does not answer.
+COHORT_BEFORE_EXEC bool can_reopen(const child_task& task) noexcept {
+#if !defined(SYS_newfstatat)
+    return false;
+#else
+    if (task.reopened == nullptr)
+        return false;
+    for (std::size_t i = 0; i < task.move_count; ++i) {
+        struct stat is, stands;
+        if (task.reopened[i] != nullptr &&
+            (sys::raw_call(SYS_newfstatat, task.sources[i], sys::address(""), sys::address(&is),
+                           AT_EMPTY_PATH) < 0 ||
+             sys::raw_call(SYS_newfstatat, AT_FDCWD, sys::address(task.reopened[i]),
+                           sys::address(&stands), 0) < 0 ||
+             is.st_ino != stands.st_ino || is.st_dev != stands.st_dev))
+            return false;
+    }
+    return true;
+#endif
+}
+
+COHORT_BEFORE_EXEC void reopen(child_task& task) noexcept {
+    for (std::size_t i = 0; i < task.move_count; ++i) {
+        if (task.reopened[i] == nullptr)
+            continue;
+        const long fd = sys::raw_call(SYS_openat, AT_FDCWD, sys::address(task.reopened[i]),
+                                      O_RDWR | O_CLOEXEC, 0);
+        if (fd < 0)
+            fail(task, fd);
+        task.sources[i] = static_cast<int>(fd);
+    }
+    if (const char* directory = task.reopened[task.move_count]; directory != nullptr) {
+        const long fd = sys::raw_call(SYS_openat, AT_FDCWD, sys::address(directory),
+                                      O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+        if (fd < 0)
+            fail(task, fd);
+        task.directory_fd = static_cast<int>(fd);
+    }
+}
+
+/// Leaves the shared table with a copy of what is below `first`: that costs time for each
+/// descriptor there, open or not.
+COHORT_BEFORE_EXEC void unshare_from(child_task& task, unsigned first) noexcept {
+    if (const long result = sys::raw_call(SYS_close_range, first, no_end, CLOSE_RANGE_UNSHARE);
+        result < 0)
+        fail(task, result);
+}
+
+/// Only from here on may descriptors be opened, closed or marked.
+COHORT_BEFORE_EXEC void unshare_table(child_task& task) noexcept {
+    if (can_reopen(task)) {
+        unshare_from(task, 3);
+        return reopen(task);
+    }
+    unshare_from(
+        task, task.kept_count == 0 ? 3 : static_cast<unsigned>(task.kept[task.kept_count - 1]) + 1);
+    // What lies between goes now, not at exec: a process at its RLIMIT_NOFILE needs the room.
+    unsigned next = 3;
+    for (std::size_t i = 0; i < task.kept_count; ++i) {
+        const unsigned kept = static_cast<unsigned>(task.kept[i]);
+        if (next < kept)
+            if (const long result = sys::raw_call(SYS_close_range, next, kept - 1, 0); result < 0)
+                fail(task, result);
+        // Not to outlive exec under this number. One that is not open fails with its move.
+        sys::raw_call(SYS_fcntl, kept, F_SETFD, FD_CLOEXEC);
+        next = kept + 1;
+    }
+}
+
+/// Closes what the listing in `buffer` names, but for stdio, what is kept, and `directory` itself.
+COHORT_BEFORE_EXEC void close_listed(const child_task& task, const char* buffer, long length,
+                                     int directory) noexcept {
+    for (long at = 0; at < length;) {
+        const auto* entry = reinterpret_cast<const dirent64*>(buffer + at);
+        at += entry->d_reclen;
+        int fd = 0;
+        for (const char* digit = entry->d_name; *digit >= '0' && *digit <= '9'; ++digit)
+            fd = fd * 10 + (*digit - '0');
+        if (fd >= 3 && fd != directory && !keeps(task, fd))  // "." and ".." come out as 0
+            sys::raw_call(SYS_close, fd);
+    }
+}
+
+/// The way without close_range: the table was copied by the clone, close what must not be in it.
+COHORT_BEFORE_EXEC void walk_table(child_task& task) noexcept {
+    // There is room for one: the copy was made before the clone found a number for the pidfd.
+    const long directory = sys::raw_call(SYS_openat, AT_FDCWD, sys::address("/proc/self/fd"),
+                                         O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+    if (directory < 0)
+        fail(task, directory);
+    alignas(dirent64) char buffer[4096];
+    long length;
+    // Entries are in the order of their numbers, so closing some that were read skips none.
+    while ((length =
+                sys::raw_call(SYS_getdents64, directory, sys::address(buffer), sizeof buffer)) > 0)
+        close_listed(task, buffer, length, static_cast<int>(directory));
+    if (length < 0)
+        fail(task, length);
+    sys::raw_call(SYS_close, directory);
+    for (std::size_t i = 0; i < task.kept_count; ++i)
+        sys::raw_call(SYS_fcntl, task.kept[i], F_SETFD, FD_CLOEXEC);
+}
+
+COHORT_BEFORE_EXEC stage stage_of(int target) noexcept {
+    switch (target) {
+    case 0:
+        return stage::standard_input;
+    case 1:
+        return stage::standard_output;
+    case 2:
+        return stage::standard_error;
+    default:
+        return stage::redirect;
+    }
+}
+
+/// A copy of `fd` at a number where no move puts anything.
+COHORT_BEFORE_EXEC long copy_aside(const child_task& task, int fd) noexcept {
+    for (long lowest = 3;;) {
+        const long copy = sys::raw_call(SYS_fcntl, fd, F_DUPFD_CLOEXEC, lowest);
+        if (copy < 0 || !is_target(task, static_cast<int>(copy)))
+            return copy;
+        sys::raw_call(SYS_close, copy);
+        lowest = copy + 1;
+    }
+}
+
+/// Takes aside every source that another move would overwrite: swaps and chains come out right, and
+/// what needs no copy takes no room.
+COHORT_BEFORE_EXEC void rescue_sources(child_task& task) noexcept {
+    for (std::size_t i = 0; i < task.move_count; ++i) {
+        const int fd = task.sources[i];
+        if (task.moves[i].path != nullptr || fd == task.moves[i].target || !is_target(task, fd))
+            continue;
+        task.at = stage_of(task.moves[i].target);
+        task.item = static_cast<int>(i);
+        const long copy = copy_aside(task, fd);
+        if (copy < 0)
+            fail(task, copy);
+        task.sources[i] = static_cast<int>(copy);
+    }
+}
+
+COHORT_BEFORE_EXEC long place(const descriptor_move& move, int source) noexcept {
+    long from = source;
+    if (move.path != nullptr)
+        from = sys::raw_call(SYS_openat, AT_FDCWD, sys::address(move.path),
+                             move.open_flags | O_CLOEXEC, 0666);
+    if (from < 0)
+        return from;
+    if (from == move.target)
+        return sys::raw_call(SYS_fcntl, from, F_SETFD, 0);
+    const long result = sys::raw_call(SYS_dup3, from, move.target, 0);
+    // It may stand at 0, 1 or 2, or where another move puts something.
+    if (move.path != nullptr)
+        sys::raw_call(SYS_close, from);
+    return result;
+}
+
+}  // namespace
+
+COHORT_BEFORE_EXEC void clear_table(child_task& task) noexcept {
+    task.at = stage::descriptors;
+    if (task.shared_table)
+        unshare_table(task);
+    else
+        walk_table(task);
+}
+
+COHORT_BEFORE_EXEC void place_descriptors(child_task& task) noexcept {
+    rescue_sources(task);
+    for (std::size_t i = 0; i < task.move_count; ++i) {
+        task.at = stage_of(task.moves[i].target);
+        task.item = static_cast<int>(i);
+        if (const long result = place(task.moves[i], task.sources[i]); result < 0)
+            fail(task, result);
+    }
+    task.item = -1;
+}
+
+}  // namespace cohort::exec

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "exec/detached.hpp"
+
+#include "exec/clone.hpp"
+#include "exec/task.hpp"
+
+#include <atomic>
+#include <cerrno>
+#include <system_error>
+#include <vector>
+
+#include <unistd.h>
+
+namespace cohort::exec {
+namespace {
+
+/// Of the process in between, which shares this one's memory.
+struct between_task {
+    child_task child;
+    clone_entry entry;
+    descriptor_table table;
+    const child_stack* stack;
+    int pidfd;
+    long pid;
+};
+
+COHORT_BEFORE_EXEC int run_between(void* argument) noexcept {
+    auto& task = *static_cast<between_task*>(argument);
+    task.pid =
+        clone_and_wait(task.entry, task.table, *task.stack, run_child, &task.child, task.pidfd);
+    leave();
+}
+
+}  // namespace
+
+std::error_code start_detached(const exec_order& order, start_tier tier, sys::unique_fd& between) {
+    const auto failure = [](int error) { return std::error_code(error, std::system_category()); };
+    const child_stack outer;
+    const child_stack inner;
+    if (!outer || !inner)
+        return failure(ENOMEM);
+    std::vector<int> sources = sources_of(order);
+    const std::vector<int> kept = kept_by(order);
+    const auto table = tier.close_range ? descriptor_table::shared : descriptor_table::copied;
+    const auto entry = tier.clone3 ? clone_entry::clone3 : clone_entry::legacy;
+    between_task task{task_for(order, sources, kept), entry, table, &inner, -1, 0};
+    std::atomic<int> nobody_looks = -1;
+    task.child.shared_table = tier.close_range;
+    task.child.pidfd = &task.pidfd;
+    task.child.pidfd_slot = reinterpret_cast<int*>(&nobody_looks);
+
+    int pidfd = -1;
+    if (const long pid = clone_and_wait(entry, table, outer, run_between, &task, pidfd); pid < 0)
+        return failure(static_cast<int>(-pid));
+    between.reset(pidfd);
+    if (task.pid <= 0)
+        return failure(task.pid < 0 ? static_cast<int>(-task.pid) : EINTR);
+    if (tier.close_range)
+        ::close(task.pidfd);  // the kernel has put it into this process' table
+    if (task.child.error != 0 || task.child.at != stage::exec)
+        return failure(task.child.error != 0 ? task.child.error : EINTR);
+    return {};
+}
+
+}  // namespace cohort::exec

@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "forkserver/forkserver_client.hpp"
+
+#include "registry/preloads.hpp"
+#include "sys/error.hpp"
+#include "sys/memfd.hpp"
+#include "sys/pidfd.hpp"
+#include "sys/socket.hpp"
+#include "sys/tiers.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdint>
+#include <cstring>
+#include <new>
+#include <utility>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+namespace cohort::forkserver {
+namespace {
+
+/// For a server that somebody waits for who has given up.
+constexpr int last_patience_ms = 500;
+/// Between two attempts to take in what came, when there was no memory for it.
+constexpr int shortage_pause_ms = 10;
+
+exec::exec_result refused(int error) {
+    exec::exec_result result;
+    result.failed = exec::stage::clone;
+    result.error = error;
+    return result;
+}
+
+server_ledger* map_ledger(const sys::unique_fd& file, std::error_code& error) {
+    if (::ftruncate(file.get(), sizeof(server_ledger)) == 0) {
+        void* const page = ::mmap(nullptr, sizeof(server_ledger), PROT_READ | PROT_WRITE,
+                                  MAP_SHARED, file.get(), 0);
+        if (page != MAP_FAILED)
+            return new (page) server_ledger;
+    }
+    error = sys::last_error();
+    return nullptr;
+}
+
+std::vector<std::byte> setup_message() {
+    const auto& tiers = sys::current_tiers();
+    const auto keys = registry::preloads();
+    const server_setup setup{{tiers.clone3.best, tiers.close_range.best},
+                             static_cast<std::uint32_t>(keys.size())};
+    const auto head = std::as_bytes(std::span(&setup, 1));
+    const auto tail = std::as_bytes(std::span(keys));
+    std::vector<std::byte> message(head.begin(), head.end());
+    message.insert(message.end(), tail.begin(), tail.end());
+    return message;
+}
+
+/// A child of this process whose pidfd did not come along. One that is gone already, and reaped by
+/// somebody, ended at its start (EINTR): it had not been released.
+sys::unique_fd child_by_number(pid_t pid, std::error_code& error) {
+    auto pidfd = sys::open_pidfd(pid, error);
+    if (pidfd && sys::state_of_child(pidfd.get()) == sys::child_state::not_ours)
+        pidfd.reset();  // the number means another process
+    if (!pidfd && (!error || error == std::errc::no_such_process))
+        error = std::make_error_code(std::errc::interrupted);
+    return pidfd;
+}
+
+}  // namespace
+
+server_process::server_process(sys::unique_fd connection, sys::unique_fd pidfd) noexcept
+    : connection_(std::move(connection)), pidfd_(std::move(pidfd)) {}
+
+server_process::~server_process() {
+    if (::getpid() == owner_)
+        kill();
+    if (ledger_ != nullptr)
+        ::munmap(ledger_, sizeof *ledger_);
+}
+
+void server_process::kill() const noexcept { (void)!!sys::send_signal(pidfd_.get(), SIGKILL); }
+
+bool server_process::is_alive() const noexcept {
+    pollfd polled{pidfd_.get(), POLLIN, 0};
+    return ::poll(&polled, 1, 0) <= 0;  // less than 0: setuid in another thread interrupts it
+}
+
+bool server_process::is_usable() {
+    const std::lock_guard lock(mutex_);
+    return state_ < state::failed && is_alive();
+}
+
+std::error_code server_process::introduce() {
+    std::error_code error;
+    const auto file = sys::make_memfd("cohort-ledger", error);
+    if (!error)
+        ledger_ = map_ledger(file, error);
+    if (!error)  // a touch of pages that are gone would be SIGBUS
+        error = sys::add_seals(file.get(), F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
+    const int sent = file.get();
+    return error ? error
+                 : sys::send_message(connection_.get(), setup_message(), std::span(&sent, 1));
+}
+
+std::optional<server_failure> server_process::await_ready(server_wait& wait) {
+    const bool over = await(wait, until::done_or_held, [this] { return state_ >= state::ready; });
+    const std::lock_guard lock(mutex_);
+    if (!over)
+        return server_failure{std::make_error_code(std::errc::operation_canceled), "fork server"};
+    if (failure_.code)
+        return failure_;
+    return std::nullopt;  // if it has died since, the next request tells
+}
+
+std::error_code server_process::ask(int book, fork_request order, std::span<const int> descriptors,
+                                    std::uint64_t& number, server_wait& wait) {
+    std::vector<int> all{book};
+    all.insert(all.end(), descriptors.begin(), descriptors.end());
+    for (;;) {
+        // What the connection holds is bounded, in either direction: the two never wait for each
+        // other while no more than this is under way.
+        await(wait, until::done,
+              [this] { return state_ == state::dead || asked_.size() < most_under_way; });
+        const std::lock_guard lock(mutex_);
+        if (state_ == state::dead)
+            return std::make_error_code(std::errc::broken_pipe);
+        if (asked_.size() >= most_under_way)
+            continue;  // another start was faster
+        order.number = last_number_ + 1;
+        const auto error =
+            sys::send_message(connection_.get(), std::as_bytes(std::span(&order, 1)), all);
+        if (error == std::errc::broken_pipe || error == std::errc::connection_reset) {
+            kill();  // it goes already; await() hears what it has told
+            continue;
+        }
+        if (!error)
+            asked_.push_back(number = ++last_number_);
+        return error;
+    }
+}
+
+std::optional<exec::exec_result> server_process::take(std::uint64_t number, server_wait& wait) {
+    await(wait, until::done,
+          [this, number] { return state_ == state::dead || answered_.contains(number); });
+    const std::lock_guard lock(mutex_);
+    auto found = answered_.extract(number);
+    if (found.empty())
+        return std::nullopt;
+    return std::move(found.mapped());
+}
+
+/// @param done  asked under the lock. @return whether it is; else the start is held
+bool server_process::await(server_wait& wait, until end, const std::function<bool()>& done) {
+    std::unique_lock lock(mutex_);
+    waiting_.insert(&wait);
+    for (;;) {
+        hear_all(wait);
+        const bool over = done();
+        if (over || (end == until::done_or_held && wait.is_held())) {
+            waiting_.erase(&wait);
+            return over;
+        }
+        lock.unlock();
+        // A worker that was stopped in its first moment holds the server's end of the connection:
+        // its end alone would not tell.
+        pollfd any[] = {
+            {wait.bell(), POLLIN, 0}, {connection_.get(), POLLIN, 0}, {pidfd_.get(), POLLIN, 0}};
+        const int heard = ::poll(any, 3, wait.is_given_up() ? last_patience_ms : -1);
+        if (heard == 0)
+            kill();
+        if (any[0].revents != 0)
+            wait.silence();
+        lock.lock();
+    }
+}
+
+/// Takes in what is there, and rings for all others who wait for some of it.
+void server_process::hear_all(const server_wait& own) {
+    bool heard = false;
+    while (hear())
+        heard = true;
+    for (auto* other : waiting_)
+        if (heard && other != &own)
+            other->ring();
+}
+
+/// Takes in one word, or the end. @return false: there is nothing new
+bool server_process::hear() {
+    if (state_ >= state::failed)
+        return false;
+    const bool was_alive = is_alive();  // asked first: it may speak until then
+    server_answer answer;
+    std::size_t length = 0;
+    std::vector<sys::unique_fd> descriptors;
+    const auto error =
+        sys::receive_message(connection_.get(), std::as_writable_bytes(std::span(&answer, 1)),
+                             length, descriptors, sys::waiting::nonblock);
+    // Without room for the pidfd there is still the number.
+    if ((!error || error == std::errc::too_many_files_open) && length == sizeof answer)
+        note(answer, std::move(descriptors));
+    else if (error == std::errc::resource_unavailable_try_again && was_alive)
+        return false;
+    else if (error == std::errc::not_enough_memory || error == std::errc::no_buffer_space)
+        ::poll(nullptr, 0, shortage_pause_ms);
+    else if (error != std::errc::connection_reset)  // told once; its words come after that
+        note_death();
+    return true;
+}
+
+void server_process::note(const server_answer& answer, std::vector<sys::unique_fd> descriptors) {
+    switch (answer.kind) {
+    case answer_kind::reached:
+        state_ = state::reached;
+        break;
+    case answer_kind::ready:
+        state_ = state::ready;
+        break;
+    case answer_kind::failed:
+        state_ = state::failed;
+        failure_ = {{answer.error != 0 ? answer.error : ECANCELED, std::system_category()},
+                    std::string(answer.text, ::strnlen(answer.text, sizeof answer.text))};
+        break;
+    case answer_kind::forked:
+    case answer_kind::refused:
+        note_worker(answer, std::move(descriptors));
+        break;
+    }
+}
+
+void server_process::note_worker(const server_answer& answer,
+                                 std::vector<sys::unique_fd> descriptors) {
+    if (asked_.empty() || asked_.front() != answer.number)
+        return kill();  // one of the two has lost count; its workers live on
+    asked_.pop_front();
+    if (answer.pid != 0) {
+        last_told_ = answer.pid;
+        ++told_;
+    }
+    exec::exec_result result = refused(answer.error);
+    if (answer.kind == answer_kind::refused && answer.pid != 0)
+        sys::reap_by_number(answer.pid);  // the server has killed it
+    if (answer.kind == answer_kind::forked) {
+        std::error_code error;
+        auto pidfd = descriptors.empty() ? child_by_number(answer.pid, error)
+                                         : std::move(descriptors.front());
+        result = exec::exec_result();
+        result.pid = answer.pid;
+        result.pidfd = std::move(pidfd);
+        if (!result.pidfd) {
+            if (sys::is_child(answer.pid))
+                ::kill(answer.pid, SIGKILL);
+            sys::reap_by_number(answer.pid);
+            result = refused(error.value());
+        }
+    }
+    answered_.emplace(answer.number, std::move(result));
+    release(*ledger_, told_);
+}
+
+/// After all that it has told: what it made last and could not tell is in the ledger.
+void server_process::note_death() {
+    kill();  // the end of the connection may come a little before its own
+    if (state_ <= state::reached)
+        failure_ = {std::make_error_code(std::errc::connection_reset),
+                    state_ == state::reached
+                        ? "the fork server ended while it preloaded"
+                        : "worker_main was not reached in the fork server: call it first in main"};
+    const pid_t forked = __atomic_load_n(&ledger_->forked, __ATOMIC_ACQUIRE);
+    if (!asked_.empty() && forked != 0 && forked != last_told_)
+        note_worker({answer_kind::forked, asked_.front(), forked, 0, {}}, {});
+    release(*ledger_, UINT32_MAX);
+    asked_.clear();
+    state_ = state::dead;
+}
+
+}  // namespace cohort::forkserver

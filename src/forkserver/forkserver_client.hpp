@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include "exec/exec.hpp"
+#include "forkserver/forkserver_wait.hpp"
+#include "forkserver/request.hpp"
+#include "sys/unique_fd.hpp"
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include <unistd.h>
+
+namespace cohort::forkserver {
+
+/// Why there is no server.
+struct server_failure {
+    std::error_code code;
+    std::string text;
+};
+
+/// The application's side of one fork server, which runs or has run.
+///
+/// Several starts may wait for it at once, each in its own thread: whoever is awake takes in what
+/// the server says, and rings for the others. No lock is held while one waits. Except for kill(),
+/// all calls are for starter threads, and block while the server does.
+class server_process {
+public:
+    server_process(sys::unique_fd connection, sys::unique_fd pidfd) noexcept;
+    server_process(const server_process&) = delete;
+    server_process& operator=(const server_process&) = delete;
+    /// A server that nobody has any more is killed: another process may hold the connection.
+    ~server_process();
+
+    /// First of all: says what it is to do.
+    std::error_code introduce();
+    /// Waits until it serves. Preloads run in it before that.
+    std::optional<server_failure> await_ready(server_wait& wait);
+
+    /// Asks for a worker. @param order  in the file `book`; descriptors: as packed
+    /// @return EPIPE: there is no server any more
+    std::error_code ask(int book, fork_request order, std::span<const int> descriptors,
+                        std::uint64_t& number, server_wait& wait);
+    /// How many requests may be asked ahead of the answers.
+    static constexpr int most_under_way = 8;
+    /// The worker of a request, whose own start has only begun; or why there is none. Empty: the
+    /// server has died and not made it; ask another one.
+    std::optional<exec::exec_result> take(std::uint64_t number, server_wait& wait);
+
+    /// Whether it may be asked for something.
+    bool is_usable();
+    /// SIGKILL. Any thread.
+    void kill() const noexcept;
+
+private:
+    enum class state { introduced, reached, ready, failed, dead };
+    enum class until { done, done_or_held };
+
+    bool is_alive() const noexcept;
+    bool await(server_wait& wait, until end, const std::function<bool()>& done);
+    bool hear();
+    void hear_all(const server_wait& own);
+    void note(const server_answer& answer, std::vector<sys::unique_fd> descriptors);
+    void note_worker(const server_answer& answer, std::vector<sys::unique_fd> descriptors);
+    void note_death();
+
+    const pid_t owner_ = ::getpid();  // a forked copy of the process must not end it
+    const sys::unique_fd connection_;
+    const sys::unique_fd pidfd_;
+    std::mutex mutex_;  // of all that follows
+    state state_ = state::introduced;
+    server_failure failure_;
+    server_ledger* ledger_ = nullptr;
+    pid_t last_told_ = 0;
+    std::uint32_t told_ = 0;  // so many children
+    std::uint64_t last_number_ = 0;
+    std::deque<std::uint64_t> asked_;  // not answered yet, in order
+    std::map<std::uint64_t, exec::exec_result> answered_;
+    std::set<server_wait*> waiting_;
+};
+
+}  // namespace cohort::forkserver

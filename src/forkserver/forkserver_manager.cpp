@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "forkserver/forkserver_manager.hpp"
+
+#include "registry/mark.hpp"
+#include "sys/descriptors.hpp"
+#include "sys/memfd.hpp"
+#include "sys/socket.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
+
+namespace cohort::forkserver {
+namespace {
+
+/// Where the server has its connection: out of the way of what a preload may count on.
+int connection_number() noexcept {
+    constexpr std::uint64_t usual = 60;
+    return static_cast<int>(std::min(usual, sys::descriptor_limit() - 1));
+}
+
+}  // namespace
+
+fork_server::identity fork_server::identity::now() {
+    return {sys::credentials::now(), ::getsid(0)};
+}
+
+bool fork_server::serves() const {
+    return current_ && current_->is_usable() && started_as_ == identity::now();
+}
+
+/// The right to start a server: one start has it at a time, the others wait for what comes of it.
+class fork_server::turn {
+public:
+    turn(fork_server& of, std::unique_lock<std::mutex>& lock) : of_(of), lock_(lock) {
+        of_.starting_ = true;
+        lock_.unlock();
+    }
+    turn(const turn&) = delete;
+    turn& operator=(const turn&) = delete;
+    ~turn() {
+        lock_.lock();
+        of_.starting_ = false;
+        for (auto* other : of_.waiting_)
+            other->ring();
+    }
+
+private:
+    fork_server& of_;
+    std::unique_lock<std::mutex>& lock_;
+};
+
+std::optional<server_failure> fork_server::ensure(const surroundings& where,
+                                                  std::atomic<int>& pidfd_slot, server_wait& wait,
+                                                  std::shared_ptr<server_process>& server) {
+    if (const auto error = wait.open())
+        return server_failure{error, "eventfd"};
+    std::unique_lock lock(mutex_);
+    for (;;) {
+        // Also where one serves: a start that is given up must not end the server of the next.
+        if (wait.is_held())
+            return server_failure{std::make_error_code(std::errc::operation_canceled),
+                                  "fork server"};
+        if (!starting_ && serves())
+            break;
+        if (!starting_) {
+            const turn own(*this, lock);
+            if (auto failed = start(where, pidfd_slot))
+                return failed;
+            break;
+        }
+        waiting_.insert(&wait);
+        lock.unlock();
+        pollfd bell{wait.bell(), POLLIN, 0};
+        ::poll(&bell, 1, -1);
+        wait.silence();
+        lock.lock();
+        waiting_.erase(&wait);
+    }
+    server = current_;
+    lock.unlock();
+    return server->await_ready(wait);
+}
+
+/// One that does not serve any more is left to those who have asked it for something.
+std::optional<server_failure> fork_server::start(const surroundings& where,
+                                                 std::atomic<int>& pidfd_slot) {
+    current_.reset();
+    sys::unique_fd ours;
+    sys::unique_fd theirs;
+    if (const auto error = sys::make_socket_pair(ours, theirs))
+        return server_failure{error, "socketpair for the fork server"};
+    const int number = connection_number();
+    std::error_code error;
+    const ino_t inode = sys::inode(theirs.get(), error);
+    auto argument = registry::to_string({number, inode, registry::mark::what::server});
+    exec::exec_order order;
+    order.candidates = {"/proc/self/exe"};
+    order.argv = {program_invocation_name, argument.data(), nullptr};
+    // What a worker would bind at its first call, each worker anew, is bound once.
+    char bind_now[] = "LD_BIND_NOW=1";
+    order.envp = where.environment;
+    order.envp.insert(order.envp.begin(), bind_now);
+    order.directory_fd = where.directory_fd;
+    order.descriptors = {{STDIN_FILENO, -1, "/dev/null", O_RDONLY}, {number, theirs.get()}};
+    order.affinity = where.affinity;
+    order.affinity_size = where.affinity_size;
+    order.parent_death_signal = SIGKILL;
+    order.parent = where.parent;
+    order.guard = where.guard;
+    order.itself = exec::executing_itself(number, theirs.get());
+    auto made = exec::start_by_exec(order, pidfd_slot);
+    pidfd_slot = -1;
+    return take_in(std::move(made), std::move(ours));
+}
+
+std::optional<server_failure> fork_server::take_in(exec::exec_result made,
+                                                   sys::unique_fd connection) {
+    if (made.spent)
+        reap_(std::move(made.spent), 0);
+    std::error_code error;
+    auto own = made.pidfd ? sys::duplicate(made.pidfd.get(), error) : sys::unique_fd();
+    if (made.pidfd)
+        reap_(std::move(made.pidfd), made.pid);
+    if (made.failed != exec::stage::none)
+        return server_failure{{made.error, std::system_category()},
+                              "fork server: " + exec::attempted(made.failed)};
+    // Without a descriptor for it, the end of the connection ends it.
+    if (!own)
+        return server_failure{error, "a descriptor for the fork server"};
+    auto server = std::make_shared<server_process>(std::move(connection), std::move(own));
+    if ((error = server->introduce()))
+        return server_failure{error, "memory shared with the fork server"};
+    started_as_ = identity::now();
+    current_ = std::move(server);
+    return std::nullopt;
+}
+
+}  // namespace cohort::forkserver

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include "forkserver/forkserver_client.hpp"
+#include "forkserver/forkserver_wait.hpp"
+#include "orders/guard.hpp"
+#include "sys/credentials.hpp"
+#include "sys/unique_fd.hpp"
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include <sched.h>
+#include <sys/types.h>
+
+namespace cohort::forkserver {
+
+/// The fork server of this application: a process with one thread, in which the program is executed
+/// once, and that makes workers as copies of itself. They are children of the application.
+///
+/// Started at the first use; one that has died, or has not the application's user, groups or
+/// session any more, is replaced at the next. It ends with the application: by its parent-death
+/// signal, which is bound to the thread that started it (a starter thread, which never ends), and
+/// by the connection's end. That of its workers is bound to the same thread, whichever thread asks
+/// for them: the kernel gives a child by CLONE_PARENT the server's parent, and that is a thread.
+class fork_server {
+public:
+    /// @param reap  takes over the pidfd of each server, to reap it some day with what it has
+    /// started. Any thread.
+    using reaper = std::function<void(sys::unique_fd pidfd, pid_t pid)>;
+    explicit fork_server(reaper reap) : reap_(std::move(reap)) {}
+
+    /// What the server starts with.
+    struct surroundings {
+        std::vector<char*> environment;  // ends with nullptr
+        int directory_fd = -1;
+        const cpu_set_t* affinity = nullptr;
+        std::size_t affinity_size = 0;
+        pid_t parent = 0;
+        orders::guard_order guard;  // for what a preload starts
+    };
+
+    /// Sees to it that one runs, and waits until it serves. For starter threads.
+    /// @param pidfd_slot  see start_by_exec
+    /// @param server      set unless it fails
+    std::optional<server_failure> ensure(const surroundings& where, std::atomic<int>& pidfd_slot,
+                                         server_wait& wait,
+                                         std::shared_ptr<server_process>& server);
+
+private:
+    /// What its workers have from it, and must have in common with the application.
+    struct identity {
+        sys::credentials user;
+        pid_t session = 0;
+
+        static identity now();
+        bool operator==(const identity&) const = default;
+    };
+    class turn;
+
+    bool serves() const;
+    std::optional<server_failure> start(const surroundings& where, std::atomic<int>& pidfd_slot);
+    std::optional<server_failure> take_in(exec::exec_result made, sys::unique_fd connection);
+
+    const reaper reap_;
+    std::mutex mutex_;  // of all that follows, but for current_ while one is being started
+    std::shared_ptr<server_process> current_;
+    identity started_as_;
+    bool starting_ = false;
+    std::set<server_wait*> waiting_;  // for the end of that
+};
+
+}  // namespace cohort::forkserver

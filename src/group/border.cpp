@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "group/group_state.hpp"
+#include "orders/caller.hpp"
+#include "registry/context.hpp"
+#include "registry/mark.hpp"
+#include "sys/descriptors.hpp"
+
+#include <cohort/detail/engine.hpp>
+#include <cohort/errors.hpp>
+
+#include <fmt/format.h>
+
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstdint>
+#include <functional>
+#include <stdexcept>
+#include <system_error>
+#include <utility>
+
+// The border: checks who calls, and hands over to the engine's thread.
+namespace cohort::detail::inline v0_1 {
+
+namespace {
+
+std::atomic<operation_id> last_operation_id{0};
+
+/// Runs `ask` on the engine's thread. @throws std::system_error  in a forked copy of the group's
+/// process
+engine::engine& own_loop(const group_ref& group) {
+    if (!group->home().is_own())
+        throw std::system_error(std::make_error_code(std::errc::no_child_process),
+                                "cohort: this group belongs to the process that was forked");
+    return group->home().loop();
+}
+
+template <class Ask>
+void post(const group_ref& group, Ask ask) {
+    own_loop(group).post([group, ask = std::move(ask)] { ask(*group); });
+}
+
+/// The same for calls that never fail: in a forked copy they do nothing.
+template <class Ask>
+void post_if_own(const group_ref& group, Ask ask) {
+    if (group && group->home().is_own())
+        group->home().loop().post([group, ask = std::move(ask)] { ask(*group); });
+}
+
+/// Leaves a noexcept function: the program ends with this text.
+[[noreturn]] void refuse_inline_handler() {
+    throw std::logic_error("cohort: an executor has called a handler inside post() (execute() with "
+                           "blocking.never), where it must queue it");
+}
+
+engine::host& host_for_spawn() {
+    if (registry::is_worker_process() && !registry::worker_main_reached())
+        throw spawn_error(std::make_error_code(std::errc::operation_not_permitted),
+                          "worker_main was not reached in this worker: call it first in main", -1,
+                          "worker_main");
+    if (const auto* order = registry::current_order(); order && order->daemonic)
+        throw spawn_error(std::make_error_code(std::errc::operation_not_permitted),
+                          "daemonic processes are not allowed to have children", -1, "daemon");
+    try {
+        return engine::host::for_spawn();
+    } catch (const std::system_error& e) {
+        throw spawn_error(e.code(), e.what(), -1, "threads");
+    }
+}
+
+/// @throws spawn_error
+void refuse_at_exit(const engine::host& home) {
+    if (home.exiting())
+        throw spawn_error({ESHUTDOWN, std::system_category()}, "spawn while the program exits", -1,
+                          "exit");
+}
+
+/// Before there is memory for each of them: a wrong number must not take all there is. A record and
+/// a pidfd each is the least; the start counts exactly.
+/// @throws spawn_error
+void refuse_more_than_can_be(int nprocs) {
+    constexpr int cheap = 10'000;
+    const auto limit = sys::descriptor_limit();
+    if (nprocs > cheap && 2 * static_cast<std::uint64_t>(nprocs) > limit)
+        throw spawn_error({EMFILE, std::system_category()},
+                          fmt::format("{} workers need {} descriptors, the limit is {}", nprocs,
+                                      2 * static_cast<std::uint64_t>(nprocs), limit),
+                          -1, "limit");
+}
+
+}  // namespace
+
+completion_sink::~completion_sink() = default;
+
+operation_id next_operation_id() noexcept { return ++last_operation_id; }
+
+void check_handler_thread() noexcept {
+    if (engine::engine::is_this_thread())
+        refuse_inline_handler();
+}
+
+group_ref create_group(spawn_plan plan) {
+    auto& home = host_for_spawn();
+    refuse_at_exit(home);
+    refuse_more_than_can_be(plan.settings.nprocs);
+    return std::make_shared<group_state>(home, std::move(plan), orders::capture_caller(home.pid()));
+}
+
+void start_group(const group_ref& group, receiver to) {
+    (void)own_loop(group);
+    refuse_at_exit(group->home());  // again: a coroutine may have been made long before
+    group->start(std::move(to));
+}
+
+void await_end(const group_ref& group, std::optional<time_point> until, receiver to) {
+    auto& loop = own_loop(group);
+    loop.post_quietly([group, until, to = std::move(to)] { group->await_end(to, until); });
+    // Else it is early enough when the engine wakes for the end of the last worker.
+    if (until || group->board().end())
+        loop.wake();
+}
+
+void await_next(const group_ref& group, receiver to) {
+    post(group, [to = std::move(to)](group_state& g) { g.await_next(to); });
+}
+
+void cancel_operation(const std::weak_ptr<group_state>& group, operation_id id,
+                      cancel_mode mode) noexcept {
+    post_if_own(group.lock(), [id, mode](group_state& g) { g.cancel(id, mode); });
+}
+
+void request_stop(const group_ref& group) noexcept {
+    // Every handle asks this when it goes: one whose group has ended need not wake the engine.
+    const bool ended = group && group->home().is_own() && group->board().end();
+    if (!ended)
+        post_if_own(group, [](group_state& g) { g.stop(); });
+}
+
+void send_signal(const group_ref& group, int signo) {
+    if (signo < 1 || signo > SIGRTMAX)
+        throw std::invalid_argument("cohort::group::signal: not a signal number: " +
+                                    std::to_string(signo));
+    post_if_own(group, [signo](group_state& g) { g.signal(signo); });
+}
+
+int group_size(const group_state& group) noexcept { return group.board().size(); }
+int group_alive(const group_state& group) noexcept { return group.board().alive(); }
+std::vector<pid_t> group_pids(const group_state& group) { return group.board().pids(); }
+std::vector<outcome> group_outcomes(const group_state& group) { return group.board().outcomes(); }
+
+}  // namespace cohort::detail::inline v0_1

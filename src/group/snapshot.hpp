@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <cohort/detail/engine.hpp>
+#include <cohort/outcome.hpp>
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+namespace cohort::groups {
+
+/// What other threads may read of a group while the engine works on it.
+class board {
+public:
+    explicit board(int size) : pids_(static_cast<std::size_t>(size)), outcomes_(pids_.size()) {}
+
+    int size() const noexcept { return static_cast<int>(pids_.size()); }
+    int alive() const noexcept { return alive_.load(); }
+
+    std::vector<pid_t> pids() const {
+        std::lock_guard lock(mutex_);
+        return pids_;
+    }
+    /// Of those that have ended, by index.
+    std::vector<outcome> outcomes() const {
+        std::unique_lock lock(mutex_);
+        const auto end = end_;
+        const auto noted = outcomes_;
+        lock.unlock();  // copies of what workers said may take long, and the engine comes here too
+        if (end)
+            return end->report.outcomes;
+        std::vector<outcome> ended;
+        for (const auto& o : noted)
+            if (o)
+                ended.push_back(*o);
+        return ended;
+    }
+
+    void note_start(int index, pid_t pid) {
+        std::lock_guard lock(mutex_);
+        pids_[static_cast<std::size_t>(index)] = pid;
+        ++alive_;
+    }
+    void note_end(std::shared_ptr<const outcome> o) {
+        std::lock_guard lock(mutex_);
+        outcomes_[static_cast<std::size_t>(o->index)] = std::move(o);
+        --alive_;
+    }
+    /// The outcomes of the group's end stand in for those noted before.
+    void close(std::shared_ptr<const detail::group_end> end) {
+        std::lock_guard lock(mutex_);
+        end_ = std::move(end);
+        outcomes_ = {};
+    }
+    std::shared_ptr<const detail::group_end> end() const {
+        std::lock_guard lock(mutex_);
+        return end_;
+    }
+
+private:
+    mutable std::mutex mutex_;
+    std::atomic<int> alive_ = 0;
+    std::vector<pid_t> pids_;
+    std::vector<std::shared_ptr<const outcome>> outcomes_;
+    std::shared_ptr<const detail::group_end> end_;
+};
+
+}  // namespace cohort::groups

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "guardian/guardian_client.hpp"
+
+#include "exec/detached.hpp"
+#include "sys/error.hpp"
+#include "sys/memfd.hpp"
+#include "sys/pidfd.hpp"
+#include "sys/socket.hpp"
+#include "sys/tiers.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <exception>
+#include <span>
+#include <utility>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+namespace cohort::guardian {
+namespace {
+
+constexpr unsigned char program[] = {
+#if defined(COHORT_HAS_GUARDIAN)
+#include "guardian_image.inc.hpp"
+#else
+    0
+#endif
+};
+
+/// These take in orphans: it would be their child, for which they would wait. (What was PID 1 is
+/// asked again: this may be a copy in a new pid namespace.)
+bool takes_in_orphans() noexcept {
+    int subreaper = 0;
+    return ::getpid() == 1 || (::prctl(PR_GET_CHILD_SUBREAPER, &subreaper) == 0 && subreaper != 0);
+}
+
+std::error_code execute(int parent, int connection, int file, sys::unique_fd& between) {
+    exec::exec_order order;
+    char name[] = "cohort-guardian";
+    order.candidates = {"/proc/self/fd/5"};
+    static_assert(orders::guardian_program == 5);
+    order.argv = {name, nullptr};
+    order.envp = {nullptr};
+    order.working_directory = "/";
+    order.descriptors = {
+        {STDIN_FILENO, -1, "/dev/null", O_RDWR},   {STDOUT_FILENO, -1, "/dev/null", O_RDWR},
+        {STDERR_FILENO, -1, "/dev/null", O_RDWR},  {orders::guardian_parent, parent},
+        {orders::guardian_connection, connection}, {orders::guardian_program, file}};
+    order.own_session = true;
+    const sys::tiers& tiers = sys::current_tiers();
+    return exec::start_detached(order, {tiers.clone3.best, tiers.close_range.best}, between);
+}
+
+/// Starts one. @param ours  this process' end of its connection: without one it ends at once
+/// @param between  see start_detached
+std::error_code launch(sys::unique_fd& ours, sys::unique_fd& between) {
+    if (takes_in_orphans() || !sys::credentials::now().uniform())
+        return std::make_error_code(std::errc::operation_not_permitted);
+    std::error_code error;
+    const auto file = sys::make_program_memfd("cohort-guardian", error);
+    if (!error)
+        error = sys::write_at(file.get(), std::as_bytes(std::span(program)), 0);
+    if (error)
+        return error;
+    const auto self = sys::open_pidfd(::getpid(), error);
+    if (error)
+        return error;
+    sys::unique_fd theirs;
+    if ((error = sys::make_socket_pair(ours, theirs)))
+        return error;
+    const int on = 1;  // each word says whose it is
+    if (::setsockopt(theirs.get(), SOL_SOCKET, SO_PASSCRED, &on, sizeof on) != 0)
+        return sys::last_error();
+    return execute(self.get(), theirs.get(), file.get(), between);
+}
+
+}  // namespace
+
+void guardian::ensure(time_point now) {
+    const std::lock_guard lock(mutex_);
+    one& own = of_this_user();
+    if (now < own.not_before || !sys::current_tiers().guardian.best || own.serves())
+        return;
+    // Workers are started without one rather than not at all; the next start tries again where it
+    // may succeed, also after one that was killed on its way.
+    const auto error = start(own);
+    const bool may_succeed_now = sys::is_shortage(error) ||
+                                 error == std::errc::operation_not_permitted ||
+                                 error == std::errc::interrupted;
+    if (!error) {
+        own.pause = first_pause;
+    } else if (!may_succeed_now) {
+        // The host may never be able to; its starts must not pay for that each time.
+        own.not_before = now + own.pause;
+        own.pause = std::min(2 * own.pause, longest_pause);
+    }
+}
+
+guardian::one& guardian::of_this_user() {
+    auto user = sys::credentials::now();
+    const auto found = std::ranges::find(of_users_, user, &one::user);
+    return found != of_users_.end() ? *found : of_users_.emplace_back(one{std::move(user), {}});
+}
+
+bool guardian::one::serves() const {
+    pollfd polled{connection.get(), 0, 0};
+    return connection && ::poll(&polled, 1, 0) <= 0;  // less: setuid in another thread interrupts
+}
+
+std::error_code guardian::start(one& fresh) {
+    sys::unique_fd ours;
+    sys::unique_fd between;
+    const auto error = launch(ours, between);
+    if (between)
+        reap_(std::move(between));
+    return error ? error : connect(fresh, std::move(ours));
+}
+
+std::error_code guardian::connect(one& to, sys::unique_fd fresh) {
+    if (!to.connection)
+        to.connection = std::move(fresh);
+    else if (::dup3(fresh.get(), to.connection.get(), O_CLOEXEC) < 0)
+        return sys::last_error();
+    is_stuck_ = false;
+    return {};
+}
+
+orders::guard_order guardian::order(orders::guard_word word) {
+    const std::lock_guard lock(mutex_);
+    const auto& own = of_this_user();
+    return {own.connection ? own.connection.get() : -1, word};
+}
+
+void guardian::tell_late(const orders::guard_order& order, int pidfd) noexcept {
+    constexpr int patience_ms = 100;
+    pollfd room{order.connection, POLLOUT, 0};
+    if (!is_stuck_)
+        ::poll(&room, 1, patience_ms);
+    is_stuck_ = !orders::tell_guardian(order, pidfd);
+    if (!is_stuck_)
+        return;
+    // Another one has the same connection's number, see connect().
+    try {
+        ensure();
+        is_stuck_ = !orders::tell_guardian(order, pidfd);
+    } catch (const std::exception&) {  // no memory
+    }
+}
+
+sys::tier_choice probe_guardian() {
+    const auto& wanted = sys::current_tiers().guardian;
+    if (!wanted.best)
+        return wanted;
+    sys::unique_fd ours;
+    sys::unique_fd between;
+    const auto error = launch(ours, between);
+    if (between)
+        sys::reap_when_ended(between.get());
+    return error ? sys::tier_choice{false, "guardian: " + error.message()} : sys::tier_choice{};
+}
+
+}  // namespace cohort::guardian

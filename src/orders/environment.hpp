@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <cohort/detail/placement.hpp>
+
+#include <initializer_list>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace cohort::orders {
+
+/// "NAME=value" strings, one behind the other: a hundred of them are copied as one.
+class environment {
+public:
+    environment() = default;
+    environment(std::initializer_list<std::string_view> entries);
+
+    void add(std::string_view entry) { (block_ += entry) += '\0'; }
+    /// The strings, each with its NUL. They belong to this and are gone after its next change.
+    std::vector<const char*> entries() const;
+
+    bool operator==(const environment&) const = default;
+
+private:
+    std::string block_;
+};
+
+/// The environment that `where` makes out of `base`: cleared if it says so, then its changes in
+/// order. A changed name keeps its place and occurs once; a new one goes to the end.
+environment apply(const environment& base, const detail::placement& where);
+
+/// All of it but these names.
+environment without(const environment& all, std::span<const std::string_view> names);
+
+/// The value of a name; the first counts, as in getenv.
+std::optional<std::string_view> find(const environment& in, std::string_view name);
+
+/// The paths to try in turn for a program: itself if it has a slash, else one for each element of
+/// PATH ("/bin:/usr/bin" if unset). An empty element is the working directory; an empty program has
+/// none.
+std::vector<std::string> candidates(std::string_view program,
+                                    std::optional<std::string_view> path_variable);
+
+}  // namespace cohort::orders

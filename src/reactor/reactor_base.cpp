@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "reactor/reactor_base.hpp"
+
+namespace cohort::reactor {
+
+namespace {
+
+std::optional<std::chrono::nanoseconds> time_left(std::optional<time_point> until) {
+    if (!until)
+        return std::nullopt;
+    const auto now = std::chrono::steady_clock::now();
+    // Compared first: the difference to a point far in the past does not fit.
+    return *until > now ? *until - now : std::chrono::nanoseconds::zero();
+}
+
+}  // namespace
+
+void body::wait(std::optional<time_point> until, std::vector<event>& events) {
+    constexpr std::chrono::nanoseconds none{0};
+    const bool may_block = wake_.fall_asleep() && ready_.empty();
+    auto left = may_block ? time_left(until) : none;
+    for (;;) {
+        collect(left);
+        if (left == none || !ready_.empty() || wake_.called())
+            break;
+        // It ended early: a signal, a late write of an earlier wake(), a poll cancelled unasked.
+        left = time_left(until);
+        if (left == none)
+            break;
+    }
+    events.insert(events.end(), ready_.begin(), ready_.end());
+    ready_.clear();
+    wake_.get_up();
+}
+
+}  // namespace cohort::reactor

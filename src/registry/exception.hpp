@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <cohort/error_record.hpp>
+
+#include <chrono>
+#include <exception>
+#include <string>
+
+namespace cohort::registry {
+
+/// The exception that is being handled, with its stack, code and causes. Call it in a catch block.
+/// noexcept: what does not fit into memory is shortened or left out.
+error_record describe_current_exception() noexcept;
+
+/// When it was thrown; where that was not noted, and for null: now.
+std::chrono::steady_clock::time_point time_of(const std::exception_ptr& exception) noexcept;
+
+/// The type of the exception that is being handled, without what std::throw_with_nested wraps
+/// around it.
+std::string name_of_current_exception();
+
+}  // namespace cohort::registry

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "signals/stop_signal.hpp"
+
+#include "registry/context.hpp"
+#include "signals/signals.hpp"
+
+#include <cohort/worker.hpp>
+
+#include <atomic>
+#include <cerrno>
+#include <mutex>
+#include <new>
+#include <stop_token>
+#include <thread>
+#include <utility>
+
+#include <csignal>
+#include <pthread.h>
+#include <semaphore.h>
+#include <unistd.h>
+
+namespace cohort::signals {
+namespace {
+
+/// Between the stop signal's handler, the thread that acts on it and those who want to know.
+/// Leaked.
+struct watch {
+    explicit watch(int stop_signal) : signal(stop_signal), owner(::getpid()) {
+        ::sem_init(&arrived, 0, 0);
+    }
+
+    const int signal;
+    const pid_t owner;
+    sem_t arrived;
+    std::mutex mutex;  // of the members below
+    std::stop_source source;
+    bool token_given = false;
+    std::function<void(afterwards)> hook;
+};
+
+constinit std::atomic<watch*> current{nullptr};
+constinit std::mutex starting;
+constinit std::mutex telling;  // held while there is something to tell before the end
+constinit std::atomic<bool> came_while_telling{false};
+constinit std::atomic<pid_t> teller{0};      // in a forked copy the signal acts at once
+constinit std::atomic<bool> forgone{false};  // the worker ends by another signal
+
+extern "C" void cohort_stop_signal_held(int signo) {
+    if (teller == ::getpid())
+        came_while_telling = true;
+    else
+        end_by(signo);
+}
+
+/// Whether the action of a signal is this one, without more to it.
+bool acts_by(int signo, void (*handler)(int)) noexcept {
+    struct sigaction action {};
+    return ::sigaction(signo, nullptr, &action) == 0 && (action.sa_flags & SA_SIGINFO) == 0 &&
+           action.sa_handler == handler;
+}
+
+void act_by(int signo, void (*handler)(int)) noexcept {
+    struct sigaction action {};
+    action.sa_handler = handler;
+    action.sa_flags = SA_RESTART;
+    ::sigaction(signo, &action, nullptr);
+}
+
+/// Async-signal-safe calls only.
+extern "C" void cohort_stop_signal_arrived(int signo) {
+    const int saved = errno;
+    watch* const w = current.load(std::memory_order_acquire);
+    if (w != nullptr && w->owner == ::getpid()) {
+        ::sem_post(&w->arrived);
+    } else {  // a forked copy of the worker has no thread that waits: the default action
+        end_by(signo);
+    }
+    errno = saved;
+}
+
+void act_on_signals(watch& w) {
+    for (;;) {
+        while (::sem_wait(&w.arrived) != 0 && errno == EINTR) {
+        }
+        w.source.request_stop();
+        std::unique_lock lock(w.mutex);
+        // Decided once: a token that is asked for while the hook runs comes too late, since the
+        // worker's handlers are not called any more.
+        const auto then = w.token_given ? afterwards::goes_on : afterwards::ends_by_signal;
+        if (const auto hook = std::exchange(w.hook, nullptr)) {
+            lock.unlock();
+            hook(then);
+            lock.lock();
+        }
+        lock.unlock();
+        if (then == afterwards::ends_by_signal && !forgone) {
+            const std::lock_guard told(telling);
+            end_by(w.signal);
+        }
+    }
+}
+
+/// The thread first: a handler without it would swallow the signal.
+void start_thread(watch& w) {
+    sigset_t all;
+    sigset_t before;
+    ::sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, &before);
+    try {
+        std::thread([&w] { act_on_signals(w); }).detach();
+    } catch (...) {
+        ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+        throw;
+    }
+    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+void install_handler(int signo) noexcept {
+    if (acts_by(signo, SIG_DFL) || acts_by(signo, &cohort_stop_signal_held))
+        act_by(signo, &cohort_stop_signal_arrived);
+}
+
+/// The watch of this worker, started at the first call; null outside a worker and in a forked copy
+/// of one.
+watch* started_watch() {
+    const auto* order = registry::current_order();
+    if (order == nullptr)
+        return nullptr;
+    const std::lock_guard lock(starting);
+    watch* w = current.load(std::memory_order_acquire);
+    if (w == nullptr) {
+        w = new watch(order->stop_signal);
+        start_thread(*w);
+        current.store(w, std::memory_order_release);
+        install_handler(order->stop_signal);
+    }
+    return w->owner == ::getpid() ? w : nullptr;
+}
+
+}  // namespace
+
+void forget_stop_signal() noexcept {
+    current.store(nullptr, std::memory_order_release);
+    forgone = false;
+    for (auto* mutex : {&starting, &telling})
+        new (mutex) std::mutex;  // in a copy, a thread that was not copied may have held it
+}
+
+stop_signal_hold::stop_signal_hold() noexcept : signal_(registry::current_order()->stop_signal) {
+    telling.lock();
+    came_while_telling = false;
+    teller = ::getpid();
+    if (acts_by(signal_, SIG_DFL))
+        act_by(signal_, &cohort_stop_signal_held);
+}
+
+stop_signal_hold::~stop_signal_hold() {
+    if (acts_by(signal_, &cohort_stop_signal_held))
+        set_default(signal_);
+    if (came_while_telling)
+        ::kill(::getpid(), signal_);
+    telling.unlock();
+}
+
+void forgo_stop_signal() noexcept {
+    forgone = true;
+    if (const auto* order = registry::current_order(); acts_by(order->stop_signal, SIG_DFL))
+        act_by(order->stop_signal, SIG_IGN);
+}
+
+void on_stop_signal(std::function<void(afterwards)> stop_own_groups) {
+    if (watch* const w = started_watch()) {
+        const std::lock_guard lock(w->mutex);
+        w->hook = std::move(stop_own_groups);
+    }
+}
+
+}  // namespace cohort::signals
+
+namespace cohort::this_worker {
+
+std::stop_token stop_token() {
+    signals::watch* const w = signals::started_watch();
+    if (w == nullptr)
+        return {};
+    const std::lock_guard lock(w->mutex);
+    w->token_given = true;
+    return w->source.get_token();
+}
+
+}  // namespace cohort::this_worker

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "supervisor/cgroup_end.hpp"
+
+#include <cohort/detail/duration.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <utility>
+
+namespace cohort::supervisor {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+// What was killed is gone soon; what can't be killed may stay for long.
+constexpr std::chrono::milliseconds first_back_off = 1ms;
+constexpr std::chrono::milliseconds longest_back_off = 1s;
+/// For an attempt that has begun, beyond the time at which `then` is due.
+constexpr auto longest_attempt = 1s;
+
+struct leaf_end {
+    engine::engine& loop;
+    engine::aside& side;
+    std::shared_ptr<cgroups::leaf> ended;
+    engine::time_point until;
+    std::function<void()> then;
+    std::optional<engine::timer_id> limit;
+    std::chrono::milliseconds back_off = first_back_off;
+    bool gone = false;  // the one member that the other thread writes
+
+    void tell() {
+        if (limit)
+            loop.timer().cancel(*std::exchange(limit, std::nullopt));
+        if (then)
+            std::exchange(then, {})();
+    }
+};
+
+void attempt(const std::shared_ptr<leaf_end>& e) {
+    e->side.run([e] { e->gone = e->ended->end(); },
+                [e] {
+                    const auto now = std::chrono::steady_clock::now();
+                    if (e->gone || now >= e->until)
+                        e->tell();
+                    if (e->gone)
+                        return;
+                    auto next = now + e->back_off;
+                    if (e->then)
+                        next = std::min(next, e->until);
+                    e->back_off = std::min(2 * e->back_off, longest_back_off);
+                    e->loop.timer().at(next, [e] { attempt(e); });
+                });
+}
+
+}  // namespace
+
+void end_leaf(engine::engine& loop, engine::aside& side, std::shared_ptr<cgroups::leaf> ended,
+              engine::time_point until, std::function<void()> then) {
+    auto e = std::make_shared<leaf_end>(
+        leaf_end{loop, side, std::move(ended), until, std::move(then), {}});
+    if (e->then)
+        e->limit = loop.timer().at(detail::saturating_add(until, longest_attempt), [e] {
+            e->limit.reset();
+            e->tell();
+        });
+    attempt(e);
+}
+
+}  // namespace cohort::supervisor

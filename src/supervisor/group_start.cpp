@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "supervisor/group_start.hpp"
+
+#include "sys/pidfd.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <exception>
+#include <iterator>
+#include <system_error>
+#include <utility>
+
+namespace cohort::supervisor {
+
+group_start::group_start(engine::engine& loop, launcher launch, listener report)
+    : loop_(loop), launch_(std::move(launch)), report_(std::move(report)) {}
+
+bool group_start::step() noexcept {
+    start_report report;
+    try {
+        if (!std::exchange(prepared_, true))
+            report.failure = launch_->prepare();
+        if (!report.failure && !held_)
+            report = start_next();
+    } catch (const std::exception& e) {  // no memory
+        report.failure = {std::make_error_code(std::errc::not_enough_memory), e.what(), next_,
+                          "memory"};
+    }
+    const bool more = report.index >= 0 && !report.failure && next_ < launch_->size() && !held_;
+    report.leaf = launch_->leaf();
+    if (!more) {
+        std::ranges::move(launch_->withdraw(slots_), std::back_inserter(report.unwanted));
+        // Before anybody hears of it: whoever waits for the end of a pipe may do so.
+        launch_.reset();
+        slots_.server.close();
+    }
+    tell(std::move(report), more ? progress::more : progress::over);
+    return more;
+}
+
+start_report group_start::start_next() {
+    slots_.child = -1;
+    in_flight_ = true;
+    auto report = launch_->start(next_++, slots_);
+    in_flight_ = false;
+    return report;
+}
+
+void group_start::kill_in_flight() noexcept {
+    if (!in_flight_)
+        return;
+    // Asked afterwards, so the descriptor in the slot is open: only the engine closes it, after the
+    // report, which has not come yet.
+    if (const int pidfd = slots_.child; pidfd >= 0)
+        (void)sys::send_signal(pidfd, SIGKILL);
+}
+
+void group_start::tell(start_report report, progress p) {
+    auto shared =
+        std::make_shared<start_report>(std::move(report));  // a task is copyable, a report is not
+    loop_.post([self = std::static_pointer_cast<group_start>(shared_from_this()), shared, p] {
+        self->report_(std::move(*shared), p);
+    });
+}
+
+}  // namespace cohort::supervisor

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include "engine/process.hpp"
+#include "engine/starters.hpp"
+#include "supervisor/launcher.hpp"
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <optional>
+
+namespace cohort::supervisor {
+
+/// The start of one group: its starter starts worker after worker, the engine hears of each.
+class group_start final : public engine::start_job {
+public:
+    /// @param report  called on the engine's thread for each worker, in order; `over`: no further
+    /// one comes
+    enum class progress { more, over };
+    using listener = std::function<void(start_report, progress)>;
+    group_start(engine::engine& loop, launcher launch, listener report);
+
+    bool step() noexcept override;
+
+    /// Starts no further worker. What is in flight still reports; a start that was not begun
+    /// reports index -1. Safe from any thread.
+    void hold() noexcept {
+        held_ = true;
+        slots_.server.hold();
+    }
+
+    // The engine's thread:
+
+    /// SIGKILL to a child that exists but has not executed yet.
+    void kill_in_flight() noexcept;
+    /// SIGKILL to the fork server, if that is what the start waits for: the last resort.
+    void kill_server() noexcept { slots_.server.give_up(); }
+
+private:
+    void tell(start_report report, progress p);
+    start_report start_next();
+
+    engine::engine& loop_;
+    std::optional<launcher> launch_;  // until the last start: it holds the descriptors to pass
+    listener report_;
+    bool prepared_ = false;
+    int next_ = 0;
+    std::atomic<bool> held_ = false;
+    std::atomic<bool> in_flight_ = false;
+    start_slots slots_;
+};
+
+}  // namespace cohort::supervisor

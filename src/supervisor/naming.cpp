@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "supervisor/naming.hpp"
+
+#include "record/traceback.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <vector>
+
+namespace cohort::supervisor {
+
+namespace {
+
+// Of one worker: each takes a look into a file, and it decides how many there are.
+constexpr std::size_t most_named = 8192;
+
+/// All stacks of a worker's end, one after the other.
+template <class Outcome, class Visit>
+void for_each_stack(Outcome& worker, Visit visit) {
+    if (worker.error) {
+        visit(worker.error->frames);
+        for (auto& nested : worker.error->nested)
+            visit(nested.frames);
+    }
+    if (worker.crash)
+        visit(worker.crash->frames);
+    for (auto& thread : worker.at_stop)
+        visit(thread.frames);
+}
+
+void name_frames(outcome& worker, trace::names& names) {
+    std::size_t left = most_named;
+    for_each_stack(worker, [&](std::vector<stack_frame>& frames) {
+        if (frames.size() > left)
+            return;
+        left -= frames.size();
+        names.give_to(frames);
+    });
+}
+
+void write_traces(outcome& worker) {
+    if (worker.error && (!worker.error->frames.empty() || !worker.error->nested.empty()))
+        worker.error->trace = record::traceback_of(*worker.error);
+    if (worker.crash)
+        worker.crash->trace = record::traceback_of(*worker.crash);
+}
+
+}  // namespace
+
+bool needs_words(const outcome& worker) noexcept {
+    bool found = worker.error && (!worker.error->frames.empty() || !worker.error->nested.empty());
+    for_each_stack(worker, [&](const std::vector<stack_frame>& frames) {
+        found = found || std::ranges::any_of(frames, &std::string::empty, &stack_frame::function);
+    });
+    return found;
+}
+
+std::shared_ptr<const outcome> in_words(const std::shared_ptr<const outcome>& worker,
+                                        trace::names* names) noexcept {
+    try {
+        const auto worded = std::make_shared<outcome>(*worker);
+        if (names)
+            name_frames(*worded, *names);
+        write_traces(*worded);
+        return worded;
+    } catch (...) {
+        return worker;  // the message and the addresses must do
+    }
+}
+
+}  // namespace cohort::supervisor

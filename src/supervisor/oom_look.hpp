@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include "cgroup/worker_cgroup.hpp"
+#include "engine/background_thread.hpp"
+#include "engine/engine.hpp"
+
+#include <functional>
+#include <memory>
+#include <optional>
+
+namespace cohort::supervisor {
+
+/// Finds out whether the kernel's out-of-memory killer took a process in a worker's cgroup. From
+/// the engine's thread, which does not wait for it.
+/// @param side  reads it: the kernel may take milliseconds
+/// @param then  called once, on the engine's thread; with nothing where the answer does not come
+void find_oom_kill(engine::engine& loop, engine::aside& side,
+                   std::shared_ptr<const cgroups::worker_leaf> leaf,
+                   std::function<void(std::optional<cgroups::oom_kill>)> then);
+
+}  // namespace cohort::supervisor

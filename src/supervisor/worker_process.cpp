@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "supervisor/worker_process.hpp"
+
+#include "record/control.hpp"
+#include "supervisor/oom_look.hpp"
+#include "sys/pidfd.hpp"
+#include "sys/tiers.hpp"
+#include "trace/activities.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <system_error>
+#include <utility>
+
+#include <unistd.h>
+
+namespace cohort::supervisor {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto patience = 500ms;  // for a worker to tell where it is
+
+std::chrono::microseconds to_duration(const timeval& t) {
+    return std::chrono::seconds(t.tv_sec) + std::chrono::microseconds(t.tv_usec);
+}
+
+resource_usage to_usage(const rusage& used) {
+    resource_usage usage;
+    usage.user_time = to_duration(used.ru_utime);
+    usage.system_time = to_duration(used.ru_stime);
+    usage.max_rss = used.ru_maxrss * 1024;  // getrusage(2) counts kilobytes
+    usage.minor_faults = used.ru_minflt;
+    usage.major_faults = used.ru_majflt;
+    usage.voluntary_switches = used.ru_nvcsw;
+    usage.involuntary_switches = used.ru_nivcsw;
+    return usage;
+}
+
+}  // namespace
+
+worker_process::worker_process(engine::host& home, birth b,
+                               std::shared_ptr<const detail::group_settings> settings,
+                               record_kind kind)
+    : home_(home), settings_(std::move(settings)), kind_(kind), index_(b.index), pid_(b.pid),
+      pidfd_(std::move(b.pidfd)), record_(std::move(b.record)), leaf_(std::move(b.leaf)),
+      started_(b.started) {
+    if (b.stacks)
+        stacks_ =
+            std::make_shared<stacks_answer>(home_.loop(), home_.parsing(), std::move(b.stacks));
+}
+
+void worker_process::await_end(std::function<void()> ended,
+                               std::function<void(worker_end)> judged) {
+    ended_ = std::move(ended);
+    judged_ = std::move(judged);
+    home_.children().watch(
+        pidfd_.get(),
+        [self = shared_from_this()] {
+            self->exited_ = true;
+            self->exit_seen_ = self->home_.loop().now();
+            self->sweep();
+        },
+        [self = shared_from_this()](const engine::reaped& end) { self->ended(end); });
+}
+
+void worker_process::signal(int signo) noexcept {
+    if (exited_)
+        return;
+    sent_sigkill_ |= signo == SIGKILL;
+    if (settings_->process_group == process_group::inherit) {
+        (void)sys::send_signal(pidfd_.get(), signo);
+        return;
+    }
+    // One signal to the group reaches the worker too, unless it has moved to another group. (If
+    // somebody has reaped it and the number is used anew, the answer is wrong but harmless: the
+    // pidfd still means the worker.)
+    const bool leads = getpgid(pid_) == pid_;
+    if (!leads || signo == SIGKILL)
+        (void)sys::send_signal(pidfd_.get(), signo);
+    if (sys::current_tiers().pidfd_group.best)
+        (void)sys::send_signal_to_group(pidfd_.get(), signo);
+    else if (sys::state_of_child(pidfd_.get()) != sys::child_state::not_ours)
+        kill(-pid_, signo);
+    else if (leads)
+        (void)sys::send_signal(pidfd_.get(), signo);
+}
+
+void worker_process::sweep() noexcept {
+    if (settings_->process_group == process_group::inherit)
+        return;
+    engine::sweep(pidfd_.get(), pid_);
+}
+
+void worker_process::send_stop_signal(int signo) {
+    if (!settings_->stack_on_stop)
+        return stop_now(signo);
+    if (stop_sent_ || exited_ || std::exchange(asking_, true))
+        return;
+    // Of the grace period, what is left must be enough for the stop signal.
+    ask_until_ = std::chrono::steady_clock::now() +
+                 std::min<std::chrono::nanoseconds>(patience, settings_->grace_period / 2);
+    home_.loop().timer().at(ask_until_,
+                            [self = shared_from_this(), signo] { self->stop_now(signo); });
+    struct found {
+        std::vector<activity> activities;
+        bool answers = false;
+    };
+    auto seen = std::make_shared<found>();
+    home_.looking().run(
+        [seen, pid = pid_, kind = kind_, asking = asking_signal(*settings_)] {
+            const bool calls_function = kind == record_kind::control_file;
+            seen->activities =
+                calls_function ? trace::threads_of(pid) : trace::processes_of_group(pid);
+            seen->answers = calls_function && trace::catches(pid, asking);
+        },
+        [self = shared_from_this(), seen, signo] {
+            if (self->exited_ || self->stop_sent_)
+                return;  // the number may have been given away; it is too late
+            self->at_stop_ = std::move(seen->activities);
+            seen->answers ? self->ask_for_stacks(signo) : self->stop_now(signo);
+        });
+}
+
+/// A worker that is not far enough to answer would die of the question.
+bool worker_process::has_entered() const noexcept {
+    std::int64_t entered_at = 0;
+    return pread(record_.get(), &entered_at, sizeof entered_at, record::progress_offset) ==
+               sizeof entered_at &&
+           entered_at != 0;
+}
+
+void worker_process::ask_for_stacks(int signo) {
+    if (!stacks_ || !has_entered() || stacks_->is_hung_up())
+        return stop_now(signo);
+    asked_ = std::chrono::steady_clock::now();
+    if (sys::send_signal(pidfd_.get(), asking_signal(*settings_)))
+        return stop_now(signo);
+    stacks_->await(ask_until_, [self = shared_from_this(), signo](std::vector<activity> told) {
+        trace::add_frames(self->at_stop_, std::move(told));
+        self->stop_now(signo);
+    });
+}
+
+void worker_process::stop_now(int signo) noexcept {
+    if (stop_sent_ || exited_)
+        return;
+    stop_sent_ = std::chrono::steady_clock::now();
+    signal(signo);
+    signal(SIGCONT);
+}
+
+void worker_process::send_kill() noexcept {
+    if (kill_sent_ || exited_)
+        return;
+    kill_sent_ = std::chrono::steady_clock::now();
+    if (!stop_sent_)
+        stop_sent_ = kill_sent_;
+    signal(SIGKILL);
+}
+
+void worker_process::ended(const engine::reaped& end) {
+    pidfd_.reset();
+    if (!judged_)
+        return;  // abandoned before
+    end_ = end;
+    std::exchange(ended_, {})();
+    const int code = end.status.exit_code();
+    const bool well = end.status.exited() && settings_->success_codes.contains(code);
+    if (kind_ == record_kind::error_file && well) {
+        // A command's error file counts only if it failed.
+        record_.reset();
+        return tell({});
+    }
+    if (!leaf_ || end.status.signal() != SIGKILL)
+        return read_what_is_left();
+    // The kernel counts the kill before it sends the signal, and the group's end, which removes the
+    // cgroup, is still to come.
+    find_oom_kill(home_.loop(), home_.cgroups(), leaf_,
+                  [self = shared_from_this()](std::optional<cgroups::oom_kill> kill) {
+                      self->oom_kill_ = kill;
+                      if (self->judged_)
+                          self->read_what_is_left();
+                  });
+}
+
+void worker_process::read_what_is_left() {
+    read_record({home_.loop(), home_.parsing(), settings_->result_limit}, std::move(record_), kind_,
+                [self = shared_from_this()](record_contents c) { self->read(std::move(c)); });
+}
+
+void worker_process::read(record_contents contents) {
+    if (!stacks_ || !stacks_->is_being_parsed())
+        return tell(std::move(contents));
+    // Its answer is a part of its outcome, and is parsed before what is given to that thread now.
+    auto kept = std::make_shared<record_contents>(std::move(contents));
+    home_.parsing().run([] {}, [self = shared_from_this(), kept] { self->tell(std::move(*kept)); });
+}
+
+void worker_process::tell(record_contents contents) {
+    if (judged_)
+        std::exchange(judged_, {})(judge(*end_, std::move(contents), false));
+}
+
+worker_end worker_process::abandon() {
+    ended_ = {};
+    judged_ = {};
+    record_.reset();
+    if (!exited_)
+        exit_seen_ = home_.loop().now();
+    return judge({}, {}, true);
+}
+
+worker_end worker_process::judge(const engine::reaped& end, record_contents contents,
+                                 bool unkillable) {
+    lifecycle::worker_facts facts;
+    facts.status = end.status;
+    facts.wait_error = end.error;
+    facts.unkillable = unkillable;
+    if (kind_ == record_kind::control_file)
+        facts.function = contents.progress.value_or(lifecycle::function_progress());
+    facts.has_error = contents.error.has_value();
+    facts.started = started_;
+    facts.exit_seen = exit_seen_;
+    // The question interrupts what the worker does: what fails by that is of the stop.
+    facts.stop_sent = asked_ ? asked_ : stop_sent_;
+    facts.kill_sent = kill_sent_;
+    facts.sigkill_is_ours = sent_sigkill_;
+    if (oom_kill_)
+        facts.oom_kill = to_string(*oom_kill_);
+
+    worker_end result;
+    result.verdict = lifecycle::judge(facts, settings_->success_codes);
+    auto& o = result.outcome;
+    o.index = index_;
+    o.pid = pid_;
+    o.status = end.status;
+    o.cause = result.verdict.cause;
+    o.started = started_;
+    o.ended = exit_seen_;
+    o.usage = to_usage(end.usage);
+    o.error = std::move(contents.error);
+    o.crash = std::move(contents.crash);
+    o.at_stop = at_stop_;
+    detail::outcome_access::success(o) = result.verdict.success;
+    detail::outcome_access::is_command(o) = kind_ == record_kind::error_file;
+    const auto& note = result.verdict.note;
+    detail::outcome_access::note(o) =
+        note.empty() || contents.note.empty() ? note + contents.note : note + "; " + contents.note;
+    detail::outcome_access::result(o) = std::move(contents.result);
+    return result;
+}
+
+}  // namespace cohort::supervisor

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include "cgroup/worker_cgroup.hpp"
+#include "engine/process.hpp"
+#include "lifecycle/verdict.hpp"
+#include "supervisor/record_reader.hpp"
+#include "supervisor/stacks_answer.hpp"
+#include "sys/unique_fd.hpp"
+
+#include <cohort/detail/plan.hpp>
+#include <cohort/outcome.hpp>
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include <sys/types.h>
+
+namespace cohort::supervisor {
+
+/// How one worker ended: what the user sees of it, and how the lifecycle judged it.
+struct worker_end {
+    cohort::outcome outcome;
+    lifecycle::verdict verdict;
+};
+
+/// One worker from its start to its outcome. Belongs to the engine's thread.
+class worker_process : public std::enable_shared_from_this<worker_process> {
+public:
+    struct birth {
+        int index;
+        pid_t pid;
+        sys::unique_fd pidfd;
+        sys::unique_fd record;
+        sys::unique_fd stacks;  // where a function writes them when it is asked; may be empty
+        lifecycle::time_point started;
+        std::shared_ptr<const cgroups::worker_leaf> leaf;  // null: it has none of its own
+    };
+    worker_process(engine::host& home, birth b,
+                   std::shared_ptr<const detail::group_settings> settings, record_kind kind);
+
+    int index() const noexcept { return index_; }
+    pid_t pid() const noexcept { return pid_; }
+
+    /// Waits for the end: then the rest of its process group is killed, it is reaped and `ended` is
+    /// called; its record is read, and `judged` is called. Neither is called once it was abandoned.
+    void await_end(std::function<void()> ended, std::function<void(worker_end)> judged);
+
+    /// To the worker and its process group, as well as this host can. A worker that has ended is
+    /// never signalled.
+    void signal(int signo) noexcept;
+    /// The stop signal, then SIGCONT: a stopped process would not notice before. Once. With
+    /// stack_on_stop, when it has told where it is.
+    void send_stop_signal(int signo);
+    void send_kill() noexcept;
+
+    /// It was reaped; what it left is being read.
+    bool has_ended() const noexcept { return end_.has_value(); }
+    /// Gives it up as unkillable: its end, if it comes, goes to the reaper alone.
+    worker_end abandon();
+
+private:
+    void sweep() noexcept;
+    void stop_now(int signo) noexcept;
+    void ask_for_stacks(int signo);
+    bool has_entered() const noexcept;
+    void ended(const engine::reaped& end);
+    void read_what_is_left();
+    void read(record_contents contents);
+    void tell(record_contents contents);
+    worker_end judge(const engine::reaped& end, record_contents contents, bool unkillable);
+
+    engine::host& home_;
+    std::shared_ptr<const detail::group_settings> settings_;
+    record_kind kind_;
+    int index_;
+    pid_t pid_;
+    sys::unique_fd pidfd_;
+    sys::unique_fd record_;
+    std::shared_ptr<const cgroups::worker_leaf> leaf_;
+    std::shared_ptr<stacks_answer> stacks_;  // of a function that can be asked
+    std::vector<activity> at_stop_;
+    bool asking_ = false;
+    lifecycle::time_point ask_until_;
+    std::optional<lifecycle::time_point> asked_;
+    lifecycle::time_point started_;
+    lifecycle::time_point exit_seen_;
+    std::optional<lifecycle::time_point> stop_sent_;
+    std::optional<lifecycle::time_point> kill_sent_;
+    bool sent_sigkill_ = false;
+    bool exited_ = false;
+    std::optional<cgroups::oom_kill> oom_kill_;
+    std::optional<engine::reaped> end_;
+    std::function<void()> ended_;
+    std::function<void(worker_end)> judged_;
+};
+
+}  // namespace cohort::supervisor

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+// nlohmann-json in a namespace of this library alone, with settings of its own: the same program
+// may use another version, or other macros, and the linker must not mix the two. The only place
+// where src/ includes it. No public header may come with it that includes nlohmann-json for the
+// user (codec, function).
+
+#ifdef INCLUDE_NLOHMANN_JSON_HPP_
+#error "nlohmann-json is already included with the user's namespace"
+#endif
+
+#define NLOHMANN_JSON_NAMESPACE_BEGIN                                                              \
+    namespace cohort::text::bundled {                                                              \
+    namespace nlohmann {
+#define NLOHMANN_JSON_NAMESPACE_END                                                                \
+    }                                                                                              \
+    }
+#define NLOHMANN_JSON_NAMESPACE cohort::text::bundled::nlohmann
+
+namespace cohort::text::bundled::nlohmann {}
+namespace nlohmann = cohort::text::bundled::nlohmann;
+
+#include <nlohmann/json.hpp>
+
+namespace cohort::text {
+using json = bundled::nlohmann::json;
+}

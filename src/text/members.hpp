@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include "text/json.hpp"
+#include "text/text.hpp"
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace cohort::text {
+
+// The members of a JSON object, written and read one by one. What a foreign object has under a name
+// is taken if it is of the right kind and in range; if not, it is as if it were not there.
+
+/// A path, or a name that stands in a frame: longer ones lose their end.
+inline constexpr std::size_t name_limit = 4096;
+
+/// More values than any error record of ours has.
+inline constexpr std::size_t most_values = std::size_t{1} << 16;
+
+/// The value that `text` is; discarded when it is none, is nested deeper than any of ours, or may
+/// consist of more than `most` values: each of them costs far more time and memory than its text.
+json parsed(std::string_view text, std::size_t most = static_cast<std::size_t>(-1));
+/// One line, every byte of it valid UTF-8.
+std::string line_of(const json& value);
+
+/// Empty when there is none.
+std::string text_at(const json& object, const char* name);
+/// The same as a name or a path: clean and within name_limit.
+std::string name_at(const json& object, const char* name);
+
+template <class Integer>
+std::optional<Integer> integer_at(const json& object, const char* name) {
+    const auto found = object.find(name);
+    if (found == object.end() || !found->is_number_integer())
+        return std::nullopt;
+    if (found->is_number_unsigned()) {
+        const auto value = found->template get<std::uint64_t>();
+        return std::in_range<Integer>(value) ? std::optional(static_cast<Integer>(value))
+                                             : std::nullopt;
+    }
+    const auto value = found->template get<std::int64_t>();
+    return std::in_range<Integer>(value) ? std::optional(static_cast<Integer>(value))
+                                         : std::nullopt;
+}
+
+bool flag_at(const json& object, const char* name);
+
+/// Seconds since the epoch, as a number or as a text; from 1970 to 2106, to the microsecond.
+std::optional<std::chrono::system_clock::time_point> time_at(const json& object, const char* name);
+/// The same as a number with a fraction.
+double seconds_of(std::chrono::system_clock::time_point time) noexcept;
+
+/// Two digits a byte.
+std::string hex_of(std::string_view bytes);
+/// Empty when it is no such text.
+std::optional<std::string> bytes_of_hex(std::string_view digits);
+
+/// Members with the value of a default are left out.
+inline void put(json& object, const char* name, const std::string& text) {
+    if (!text.empty())
+        object[name] = text;
+}
+template <class Number>
+void put(json& object, const char* name, Number value, std::type_identity_t<Number> unless) {
+    if (value != unless)
+        object[name] = value;
+}
+
+}  // namespace cohort::text

@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "worker/forkserver_main.hpp"
+
+#include "exec/clone.hpp"
+#include "forkserver/request.hpp"
+#include "registry/exception.hpp"
+#include "registry/registry.hpp"
+#include "sys/error.hpp"
+#include "sys/futex.hpp"
+#include "sys/memfd.hpp"
+#include "sys/pidfd.hpp"
+#include "sys/socket.hpp"
+#include "worker/run_worker.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <iostream>
+#include <stdexcept>
+#include <string>
+#include <system_error>
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+namespace cohort::worker {
+namespace {
+
+/// Enough for any setup: the functions that a program preloads are few.
+constexpr std::size_t longest_message = 64 * 1024;
+
+/// ThreadSanitizer has a thread of its own.
+#if defined(__SANITIZE_THREAD__)
+constexpr int own_threads = 2;
+#else
+constexpr int own_threads = 1;
+#endif
+constexpr auto threads_directory = "/proc/self/task";
+
+bool is_alone(std::error_code& error) {
+    int threads = 0;
+    std::filesystem::directory_iterator thread(threads_directory, error);
+    for (; !error && thread != std::filesystem::directory_iterator(); thread.increment(error))
+        ++threads;
+    return threads <= own_threads;
+}
+
+class server {
+public:
+    explicit server(int connection) : connection_(connection), buffer_(longest_message) {}
+
+    /// @return false: there is nothing to serve
+    bool set_up();
+    [[noreturn]] void answer_requests();
+
+private:
+    std::error_code receive();
+    bool receive(std::size_t at_least);
+    std::error_code try_to_tell(const forkserver::server_answer& answer,
+                                std::span<const int> descriptors = {});
+    void tell(const forkserver::server_answer& answer);
+    bool fail(std::error_code error, const std::string& text);
+    bool preload(std::span<const record::function_key> keys);
+    bool is_one_thread(const char* when);
+    void fork_worker(const forkserver::fork_request& request);
+    void await_release();
+    enum class born { in_leaf, outside };
+    [[noreturn]] void run_worker(const forkserver::fork_request& request, born where) noexcept;
+
+    const int connection_;
+    std::vector<std::byte> buffer_;
+    std::size_t length_ = 0;
+    std::vector<sys::unique_fd> received_;
+    bool lacks_descriptors_ = false;
+    exec::start_tier tier_;
+    forkserver::server_ledger* ledger_ = nullptr;
+    std::uint32_t forked_ = 0;
+};
+
+std::error_code server::receive() {
+    return sys::receive_message(connection_, buffer_, length_, received_, sys::waiting::block);
+}
+
+bool server::receive(std::size_t at_least) {
+    const auto error = receive();
+    // A request is whole without its descriptors: it is refused by its number.
+    lacks_descriptors_ = error == std::errc::too_many_files_open;
+    return (!error || lacks_descriptors_) && length_ >= at_least;
+}
+
+std::error_code server::try_to_tell(const forkserver::server_answer& answer,
+                                    std::span<const int> descriptors) {
+    return sys::send_message(connection_, std::as_bytes(std::span(&answer, 1)), descriptors);
+}
+
+void server::tell(const forkserver::server_answer& answer) {
+    if (try_to_tell(answer))
+        ::_exit(1);  // the application is gone, or finds what was not told in the ledger
+}
+
+/// Tells why there is no server. @return false
+bool server::fail(std::error_code error, const std::string& text) {
+    forkserver::server_answer answer{forkserver::answer_kind::failed, 0, 0, error.value(), {}};
+    std::strncpy(answer.text, text.c_str(), sizeof answer.text - 1);
+    tell(answer);
+    return false;
+}
+
+bool server::set_up() {
+    // First of all: what fails from now on is not the fault of the program's main.
+    if (const auto error = try_to_tell({forkserver::answer_kind::reached, 0, 0, 0, {}}))
+        return fail(error, "fork server: sendmsg");
+    forkserver::server_setup setup;
+    if (const auto error = receive())
+        return fail(error, "fork server: recvmsg");
+    if (length_ < sizeof setup || received_.size() != 1)
+        return false;  // the application is gone
+    std::memcpy(&setup, buffer_.data(), sizeof setup);
+    std::vector<record::function_key> keys(setup.preloads);
+    if (length_ != sizeof setup + keys.size() * sizeof keys[0])
+        return false;
+    std::ranges::copy(std::span(buffer_).subspan(sizeof setup, length_ - sizeof setup),
+                      std::as_writable_bytes(std::span(keys)).begin());
+    tier_ = setup.tier;
+    void* const page = ::mmap(nullptr, sizeof(forkserver::server_ledger), PROT_READ | PROT_WRITE,
+                              MAP_SHARED, received_[0].get(), 0);
+    if (page == MAP_FAILED)
+        return fail(sys::last_error(), "fork server: mmap of the memory shared with it");
+    received_.clear();
+    ledger_ = static_cast<forkserver::server_ledger*>(page);
+    ledger_->forked = 0;  // there before it is needed
+    if (!is_one_thread("runs before worker_main is reached") || !preload(keys) ||
+        !is_one_thread("was left running by forkserver_preload"))
+        return false;
+    // Workers must not write it too.
+    std::fflush(nullptr);
+    std::cout.flush();
+    std::clog.flush();
+    tell({forkserver::answer_kind::ready, 0, 0, 0, {}});
+    return true;
+}
+
+/// Or fails. @param when  what is said of a second thread
+bool server::is_one_thread(const char* when) {
+    std::error_code error;
+    const bool alone = is_alone(error);
+    if (error)
+        return fail(error,
+                    std::string("fork server: the list of its threads, ") + threads_directory);
+    if (!alone)
+        return fail(std::make_error_code(std::errc::operation_canceled),
+                    std::string("fork server: a thread ") + when +
+                        ", of which workers would have no copy");
+    return true;
+}
+
+bool server::preload(std::span<const record::function_key> keys) {
+    try {
+        for (const auto& key : keys) {
+            const auto* function = registry::find(key);
+            if (function == nullptr)
+                throw std::runtime_error("the function is not in the program");
+            function->invoke(0, {});
+        }
+        return true;
+    } catch (...) {
+        const auto error = registry::describe_current_exception();
+        return fail(std::make_error_code(std::errc::operation_canceled),
+                    "forkserver_preload: " + error.type + ": " + error.message);
+    }
+}
+
+void server::answer_requests() {
+    // A worker gets the application's own of these, as they are then; the server keeps nobody
+    // waiting for the end of a pipe.
+    const sys::unique_fd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
+    for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+        ::dup2(null.get(), fd);
+    (void)!::chdir("/");
+    copies::reset_dispositions();  // for all workers
+    forkserver::fork_request request;
+    while (receive(sizeof request)) {
+        std::memcpy(&request, buffer_.data(), sizeof request);
+        fork_worker(request);
+        received_.clear();
+    }
+    ::_exit(0);
+}
+
+void server::await_release() {
+    for (std::uint32_t released = 0; (released = ledger_->released) < forked_;)
+        sys::wait_on(ledger_->released, released);
+}
+
+void server::fork_worker(const forkserver::fork_request& request) {
+    const auto refuse = [&](int error, long pid = 0) {
+        tell({forkserver::answer_kind::refused,
+              request.number,
+              static_cast<std::int32_t>(pid),
+              error,
+              {}});
+    };
+    if (lacks_descriptors_)
+        return refuse(EMFILE);
+    int pidfd = -1;
+    ++forked_;
+    // The book comes first.
+    const auto at = static_cast<std::size_t>(request.leaf) + 1;
+    const int leaf = request.leaf >= 0 && at < received_.size() ? received_[at].get() : -1;
+    const auto entry = tier_.clone3 ? exec::clone_entry::clone3 : exec::clone_entry::legacy;
+    auto where = tier_.clone3 && leaf >= 0 ? born::in_leaf : born::outside;
+    long pid = exec::clone_sibling(entry, pidfd, ledger_->forked, leaf);
+    if (pid < 0 && where == born::in_leaf) {
+        where = born::outside;
+        pid = exec::clone_sibling(entry, pidfd, ledger_->forked);
+    }
+    if (pid == 0)
+        run_worker(request, where);
+    if (pid < 0) {
+        --forked_;
+        return refuse(static_cast<int>(-pid));
+    }
+    const sys::unique_fd owned(pidfd);
+    if (!owned || try_to_tell({forkserver::answer_kind::forked,
+                               request.number,
+                               static_cast<std::int32_t>(pid),
+                               0,
+                               {}},
+                              std::span(&pidfd, 1))) {
+        // By its number alone the application could not hold it. It is not released yet, so the
+        // number is its own.
+        (void)!!(owned ? sys::send_signal(pidfd, SIGKILL)
+                       : std::error_code(::kill(static_cast<pid_t>(pid), SIGKILL),
+                                         std::system_category()));
+        refuse(EMFILE, pid);
+    }
+    forkserver::release(*ledger_, forked_);
+}
+
+/// An exception must not leave it: what would catch it is the application's.
+void server::run_worker(const forkserver::fork_request& request, born where) noexcept {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // until the user's choice is armed
+    if (::getppid() != request.parent)
+        ::_exit(127);
+    std::vector<std::byte> text(request.length);
+    const int book = received_.empty() ? -1 : received_[0].get();
+    std::error_code error;
+    if (sys::read_at(book, text, static_cast<off_t>(request.offset), error) != text.size())
+        ::_exit(127);
+    std::vector<int> descriptors;
+    for (std::size_t i = 1; i < received_.size(); ++i)
+        descriptors.push_back(received_[i].get());
+    forkserver::unpacked_order unpacked;
+    forkserver::unpack(text, descriptors, unpacked);
+    if (where == born::in_leaf)
+        unpacked.order.leaf = -1;
+    await_release();
+    for (const int fd : unpacked.closed)
+        ::close(fd);
+    if (unpacked.process_group != 0)
+        ::setpgid(0, unpacked.process_group);
+    const registry::mark control{unpacked.channel.record, unpacked.record_inode};
+    copies::run_copy(unpacked.order, unpacked.channel, tier_,
+                     [control] { worker::run_marked(control); });
+}
+
+}  // namespace
+
+void serve(const registry::mark& connection) noexcept {
+    // exec may have taken it away (AT_SECURE). A parent that is gone already has closed its end.
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    ::unsetenv("LD_BIND_NOW");  // it was for this program, not for those that a preload may run
+    server self(connection.fd);
+    if (!self.set_up())
+        ::_exit(1);
+    self.answer_requests();
+}
+
+}  // namespace cohort::worker

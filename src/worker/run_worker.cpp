@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "worker/run_worker.hpp"
+
+#include "registry/context.hpp"
+#include "registry/registry.hpp"
+#include "signals/stop_signal.hpp"
+#include "sys/unique_fd.hpp"
+#include "worker/run.hpp"
+
+#include <cerrno>
+#include <stdexcept>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace cohort {
+namespace worker {
+
+/// What is recorded when the program does not hold the function that it was started for.
+class unknown_function : public std::runtime_error {
+public:
+    unknown_function()
+        : std::runtime_error(
+              "the function of this worker is not in the program: it may be in a library that was "
+              "opened with dlopen, or the program was replaced after it had started") {}
+};
+
+namespace {
+
+void close_on_exec(int fd) noexcept {
+    const int flags = ::fcntl(fd, F_GETFD);
+    if (flags >= 0)
+        ::fcntl(fd, F_SETFD, flags | FD_CLOEXEC);
+}
+
+/// exec takes the parent-death signal away where it can give rights, also where it gives none; and
+/// from a host of root's that has dropped its capabilities, because the program gets them back.
+void keep_parent_death_signal(const record::control_order& order) noexcept {
+    if (order.parent_death_signal == 0)
+        return;
+    ::prctl(PR_SET_PDEATHSIG, order.parent_death_signal);
+    if (::getppid() != order.parent)
+        ::_exit(127);  // it died before the call
+}
+
+/// The group's arguments; `fd` is closed.
+std::vector<std::byte> read_arguments(int fd) {
+    if (fd < 0)
+        return {};
+    const sys::unique_fd file(fd);
+    struct stat status {};
+    if (::fstat(fd, &status) != 0)
+        throw std::system_error(errno, std::generic_category(), "the arguments' file");
+    std::vector<std::byte> bytes(static_cast<std::size_t>(status.st_size));
+    std::size_t done = 0;
+    while (done < bytes.size()) {
+        const ssize_t count =
+            ::pread(fd, bytes.data() + done, bytes.size() - done, static_cast<off_t>(done));
+        if (count < 0 && errno == EINTR)
+            continue;
+        if (count < 0)
+            throw std::system_error(errno, std::generic_category(), "reading the arguments");
+        if (count == 0)
+            throw std::runtime_error("the arguments' file has become shorter");
+        done += static_cast<std::size_t>(count);
+    }
+    return bytes;
+}
+
+detail::function_result run_function(const record::control_order& order) {
+    const auto* function = registry::find(record::key_of(order));
+    if (function == nullptr)
+        throw unknown_function();
+    return function->invoke(order.index, read_arguments(order.arguments_fd));
+}
+
+}  // namespace
+
+void run_marked(const registry::mark& control) {
+    const auto order = registry::read_order(control);
+    if (!order)
+        ::_exit(127);  // it was there when this process was made
+    keep_parent_death_signal(*order);
+    close_on_exec(control.fd);
+    if (order->arguments_fd >= 0)
+        close_on_exec(order->arguments_fd);
+    signals::forget_stop_signal();
+    registry::activate(*order);
+    run(control, [&order] { return run_function(*order); });
+}
+
+}  // namespace worker
+}  // namespace cohort

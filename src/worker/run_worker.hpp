@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include "registry/mark.hpp"
+
+namespace cohort::worker {
+
+/// Runs the worker whose control file `control` names: its function, found in this program, with
+/// the arguments that stand in a file of their own.
+[[noreturn]] void run_marked(const registry::mark& control);
+
+}  // namespace cohort::worker

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <cohort/worker.hpp>
+
+#include "registry/mark.hpp"
+#include "worker/forkserver_main.hpp"
+#include "worker/run_worker.hpp"
+
+#include <string>
+#include <string_view>
+
+#include <sys/prctl.h>
+#include <unistd.h>
+
+namespace cohort {
+
+namespace {
+
+std::string_view base_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+
+[[noreturn]] void refuse_by_hand(const char* program, const char* argument) {
+    std::string line(base_name(program == nullptr ? "" : program));
+    line += ": ";
+    line += argument;
+    line += " is how the cohort library starts its worker processes: it cannot be given by hand "
+            "(this descriptor is not that control file)\n";
+    (void)!::write(STDERR_FILENO, line.data(), line.size());
+    ::_exit(127);
+}
+
+/// Executed by way of /proc/self/exe, its name is "exe".
+void take_name(const char* program) {
+    if (program != nullptr)
+        ::prctl(PR_SET_NAME, std::string(base_name(program)).c_str());
+}
+
+}  // namespace
+
+void worker_main(int argc, char** argv) {
+    if (argc < 2 || argv == nullptr || argv[1] == nullptr)
+        return;
+    const auto mark = registry::parse_mark(argv[1]);
+    if (!mark && !registry::looks_like_mark(argv[1]))
+        return;
+    if (registry::worker_main_reached())
+        return;
+    if (!mark || !registry::holds(*mark))
+        refuse_by_hand(argv[0], argv[1]);
+    registry::note_worker_main();
+    take_name(argv[0]);
+    if (mark->names == registry::mark::what::server)
+        worker::serve(*mark);
+    worker::run_marked(*mark);
+}
+
+}  // namespace cohort
