@@ -107,7 +107,7 @@ private:
     Callable call_;
 };
 
-}  // namespace detail
+}  // namespace detail::inline v0_1
 
 /// A command of its own for each worker.
 /// @param make  `command make(int index)`; called for 0, 1, ... in the initiating call of spawn, on

@@ -95,7 +95,7 @@ struct error_record_access {
     static std::string& value(error_record& e) noexcept { return e.value_; }
     static const std::string& value(const error_record& e) noexcept { return e.value_; }
 };
-}  // namespace detail
+}  // namespace detail::inline v0_1
 
 COHORT_API std::string to_string(const error_record& e);  ///< "type: message"
 /// `File "train.cpp", line 12, in load(int)`, or what there is of it.

@@ -24,7 +24,7 @@ struct registered_preload {
 
 COHORT_API void add_preload(const function_node& node);
 
-}  // namespace detail
+}  // namespace detail::inline v0_1
 
 /// Lets the fork server call `Fn()` once, before it makes its first worker: to load a model or warm
 /// a cache that all workers then have, at no cost but that of the pages they change.

@@ -25,7 +25,7 @@ struct text_formatter : fmt::formatter<fmt::string_view> {
     }
 };
 
-}  // namespace cohort::detail
+}  // namespace cohort::detail::inline v0_1
 
 template <>
 struct fmt::formatter<cohort::exit_status> : cohort::detail::text_formatter<cohort::exit_status> {};

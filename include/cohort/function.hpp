@@ -87,7 +87,7 @@ private:
     stored arguments_;
 };
 
-}  // namespace detail
+}  // namespace detail::inline v0_1
 
 /// Work for a group: worker i calls `Fn(i, args...)`, in a process of its own.
 /// @tparam Fn   a function, a static member function or a lambda without captures; its first

@@ -64,7 +64,7 @@ public:
     /// The executor that spawn was called on: the default of every operation's handler.
     executor_type get_executor() const {
         state("get_executor");
-        return home_.executor();
+        return group_executor_.executor();
     }
 
     /// Waits until every worker has ended.
@@ -178,22 +178,22 @@ private:
     enum class ask { nothing, stop };
     using span = std::optional<std::chrono::steady_clock::duration>;
 
-    group(detail::group_handle handle, detail::home where) noexcept
-        : handle_(std::move(handle)), home_(std::move(where)) {}
+    group(detail::group_handle handle, detail::group_executor where) noexcept
+        : handle_(std::move(handle)), group_executor_(std::move(where)) {}
 
     const detail::group_ref& state(const char* call) const { return handle_.get_or_throw(call); }
 
     /// What an operation needs of this object, taken when it is called: the group may be gone when
     /// it is awaited.
     struct target {
-        target(detail::group_ref g, detail::home w, const char* c) noexcept
+        target(detail::group_ref g, detail::group_executor w, const char* c) noexcept
             : group(std::move(g)), where(std::move(w)), call(c) {}
         detail::group_ref group;
-        detail::home where;
+        detail::group_executor where;
         const char* call;
     };
     target operand(const char* call) const {
-        return target(handle_.get(), handle_ ? home_ : detail::home(), call);
+        return target(handle_.get(), handle_ ? group_executor_ : detail::group_executor(), call);
     }
 
     class start_end {
@@ -260,7 +260,7 @@ private:
     }
 
     detail::group_handle handle_;
-    detail::home home_;
+    detail::group_executor group_executor_;
 };
 
 }  // namespace cohort

@@ -173,6 +173,6 @@ struct options_access {
     static const group_settings& settings(const options& o) noexcept { return o.settings_; }
     static group_settings&& settings(options&& o) noexcept { return std::move(o.settings_); }
 };
-}  // namespace detail
+}  // namespace detail::inline v0_1
 
 }  // namespace cohort

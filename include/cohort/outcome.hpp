@@ -73,7 +73,7 @@ struct result_bytes {
     std::vector<std::byte> cbor;
 };
 struct outcome_access;
-}  // namespace detail
+}  // namespace detail::inline v0_1
 
 /// How one worker ended. A value: copies share the result.
 class COHORT_API outcome {
@@ -137,7 +137,7 @@ struct outcome_access {
     static std::shared_ptr<const result_bytes>& result(outcome& o) noexcept { return o.result_; }
     static const result_bytes* result(const outcome& o) noexcept { return o.result_.get(); }
 };
-}  // namespace detail
+}  // namespace detail::inline v0_1
 
 COHORT_API std::string to_string(const outcome& o);  ///< one line
 COHORT_API std::string to_string(const report& r);   ///< a table, one line a worker

@@ -24,7 +24,7 @@ namespace detail::inline v0_1 {
 
 class group_access {
 public:
-    static group make(group_handle handle, home where) noexcept {
+    static group make(group_handle handle, group_executor where) noexcept {
         return group(std::move(handle), std::move(where));
     }
     template <class Deliver>
@@ -38,8 +38,8 @@ public:
 /// Owns the group from its initiation on: an operation that is destroyed unfinished stops it.
 class deliver_group {
 public:
-    deliver_group(group_handle handle, home where, forked_call call) noexcept
-        : handle_(std::move(handle)), home_(std::move(where)), call_(std::move(call)) {}
+    deliver_group(group_handle handle, group_executor where, forked_call call) noexcept
+        : handle_(std::move(handle)), group_executor_(std::move(where)), call_(std::move(call)) {}
 
     template <class Handler>
     void operator()(Handler&& handler, completion result) && {
@@ -48,13 +48,14 @@ public:
             std::forward<Handler>(handler)(std::move(error), group());
         } else {
             std::forward<Handler>(handler)(
-                std::exception_ptr(), group_access::make(std::move(handle_), std::move(home_)));
+                std::exception_ptr(),
+                group_access::make(std::move(handle_), std::move(group_executor_)));
         }
     }
 
 private:
     group_handle handle_;
-    home home_;
+    group_executor group_executor_;
     forked_call call_;  // kept so that its last owner is on this side of the border
 };
 
@@ -76,7 +77,7 @@ template <class Token>
 auto start_spawn(Token&& token, asio::any_io_executor executor, group_ref group, forked_call call,
                  std::exception_ptr error) {
     group_handle handle(group);
-    home where(std::move(executor));
+    group_executor where(std::move(executor));
     return start_operation<void(std::exception_ptr, cohort::group)>(
         std::forward<Token>(token), std::move(group), where,
         deliver_group(std::move(handle), where, std::move(call)), start_of_group(std::move(error)));
@@ -105,7 +106,7 @@ inline asio::awaitable<report> await_run(group_ref state, forked_call call) {
     co_return co_await group_access::finish(workers, deliver_success());
 }
 
-}  // namespace detail
+}  // namespace detail::inline v0_1
 
 /// Starts a group of workers; all or nothing, index 0 first.
 ///

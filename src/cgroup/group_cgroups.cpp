@@ -33,25 +33,26 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// A process with thousands of groups need not read all their leaves for each start.
+/// A process with thousands of groups need not read all their cgroups for each start.
 constexpr auto interval = 1s;
-/// For what is left in the leaf of an owner that is gone.
-constexpr auto patience = 100ms;
+/// For what is left in the cgroup of an owner that is gone.
+constexpr auto orphan_wait = 100ms;
 /// For a probe that another start has begun.
 constexpr auto longest_probe = 1s;
 
-std::string name_of(pid_t owner, unsigned number, leaf::workers fate) {
+std::string name_of(pid_t owner, unsigned number, group_cgroup::workers fate) {
     return fmt::format("cohort-{}-{}{}", owner, number,
-                       fate == leaf::workers::may_outlive ? "-free" : "");
+                       fate == group_cgroup::workers::may_outlive ? "-free" : "");
 }
 
-std::optional<leaf::workers> fate_of(const std::string& name) {
+std::optional<group_cgroup::workers> fate_of(const std::string& name) {
     pid_t owner = 0;
     unsigned number = 0;
     if (std::sscanf(name.c_str(), "cohort-%d-%u", &owner, &number) != 2)
         return std::nullopt;
     // Whoever writes it otherwise has not made it.
-    for (const auto fate : {leaf::workers::end_with_owner, leaf::workers::may_outlive})
+    for (const auto fate :
+         {group_cgroup::workers::end_with_owner, group_cgroup::workers::may_outlive})
         if (name == name_of(owner, number, fate))
             return fate;
     return std::nullopt;
@@ -68,15 +69,16 @@ std::error_code find(int directory) noexcept {
                                                                 : sys::last_error();
 }
 
-/// Until it is locked, another process may take a new leaf for one that was left: then it locks it,
+/// Until it is locked, another process may take a new cgroup for one that was left: then it locks it,
 /// and removes it.
 bool was_taken_for_left(std::error_code error) noexcept {
     return error == std::errc::resource_unavailable_try_again ||
            error == std::errc::no_such_file_or_directory;
 }
 
-/// Opens and locks a directory that was just made. Removes it if it can't be a leaf.
-std::shared_ptr<leaf> own(std::string path, const std::string& name, std::error_code& error) {
+/// Opens and locks a directory that was just made. Removes it if it can't be a cgroup.
+std::shared_ptr<group_cgroup> own(std::string path, const std::string& name,
+                                  std::error_code& error) {
     auto opened = sys::out_of_stdio(
         sys::unique_fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)),
         error);
@@ -85,7 +87,7 @@ std::shared_ptr<leaf> own(std::string path, const std::string& name, std::error_
     if (!error)
         error = find(opened.get());
     if (!error)
-        return std::make_shared<leaf>(std::move(path), std::move(opened));
+        return std::make_shared<group_cgroup>(std::move(path), std::move(opened));
     if (opened)
         (void)!!cgroups::remove_cgroup(opened.get(), name);
     else
@@ -94,8 +96,9 @@ std::shared_ptr<leaf> own(std::string path, const std::string& name, std::error_
 }
 
 /// @param directory  of a cgroup
-std::shared_ptr<leaf> make_leaf(const std::string& directory, leaf::workers fate,
-                                std::error_code& error) {
+std::shared_ptr<group_cgroup> make_group_cgroup(const std::string& directory,
+                                                group_cgroup::workers fate,
+                                                std::error_code& error) {
     static std::atomic<unsigned> last = 0;
     constexpr int most_taken = 8;
     constexpr int most_names = 10'000;
@@ -121,11 +124,11 @@ std::shared_ptr<leaf> make_leaf(const std::string& directory, leaf::workers fate
 // --- the probe ---
 
 struct visit {
-    int procs;  // -1: it was born in the leaf
+    int procs;  // -1: it was born in the cgroup
     long result;
 };
 
-COHORT_BEFORE_EXEC int visit_leaf(void* argument) noexcept {
+COHORT_BEFORE_EXEC int visit_cgroup(void* argument) noexcept {
     auto& task = *static_cast<visit*>(argument);
     const char self = '0';
     task.result = task.procs < 0 ? 0 : sys::raw_call(SYS_write, task.procs, sys::address(&self), 1);
@@ -133,7 +136,7 @@ COHORT_BEFORE_EXEC int visit_leaf(void* argument) noexcept {
 }
 
 /// A child that does nothing else. @return 0 or the errno
-int send_visitor(const leaf& where) {
+int send_visitor(const group_cgroup& where) {
     const exec::child_stack stack;
     if (!stack)
         return ENOMEM;
@@ -153,7 +156,7 @@ int send_visitor(const leaf& where) {
     ::pthread_sigmask(SIG_SETMASK, &all, &before);
     const long pid =
         exec::clone_and_wait(by_clone3 ? exec::clone_entry::clone3 : exec::clone_entry::legacy,
-                             exec::descriptor_table::copied, stack, visit_leaf, &task, pidfd,
+                             exec::descriptor_table::copied, stack, visit_cgroup, &task, pidfd,
                              by_clone3 ? where.directory() : -1);
     ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
     if (pid < 0)
@@ -172,15 +175,15 @@ bool is_forbidden(std::error_code error) noexcept {
 
 }  // namespace
 
-leaf::leaf(std::string path, sys::unique_fd directory)
+group_cgroup::group_cgroup(std::string path, sys::unique_fd directory)
     : path_(std::move(path)), directory_(std::move(directory)), owner_(::getpid()) {}
 
-leaf::~leaf() {
+group_cgroup::~group_cgroup() {
     if (!path_.empty() && ::getpid() == owner_)
         end();
 }
 
-bool leaf::end() noexcept {
+bool group_cgroup::end() noexcept {
     try {
         // Mostly there is nothing left to kill.
         const auto error =
@@ -197,7 +200,7 @@ bool leaf::end() noexcept {
     return true;
 }
 
-std::error_code leaf::count_memory() noexcept {
+std::error_code group_cgroup::count_memory() noexcept {
     if (!cgroups::has_memory_controller(directory()))
         return {};
     const auto error = cgroups::enable_memory_controller(directory());
@@ -205,7 +208,7 @@ std::error_code leaf::count_memory() noexcept {
     return error;
 }
 
-leaves::made leaves::make(const detail::group_settings& settings) {
+group_cgroups::made group_cgroups::make(const detail::group_settings& settings) {
     const bool asked = !settings.cgroup_directory.empty();
     made result;
     std::string directory;
@@ -220,11 +223,12 @@ leaves::made leaves::make(const detail::group_settings& settings) {
     // Before anything is made: mkdir works in any file system.
     if (asked && !cgroups::open_cgroup(directory, result.error))
         return result;
-    end_left_leaves_now_and_then(directory);
-    result.owned = make_leaf(directory,
-                             settings.parent_death_signal == 0 ? leaf::workers::may_outlive
-                                                               : leaf::workers::end_with_owner,
-                             result.error);
+    end_left_cgroups_now_and_then(directory);
+    result.owned =
+        make_group_cgroup(directory,
+                          settings.parent_death_signal == 0 ? group_cgroup::workers::may_outlive
+                                                            : group_cgroup::workers::end_with_owner,
+                          result.error);
     if (!asked)
         result.error = {};
     else if (result.owned)
@@ -234,7 +238,7 @@ leaves::made leaves::make(const detail::group_settings& settings) {
     return result;
 }
 
-void leaves::end_left_leaves_now_and_then(const std::string& directory) {
+void group_cgroups::end_left_cgroups_now_and_then(const std::string& directory) {
     const auto now = std::chrono::steady_clock::now();
     {
         const std::lock_guard lock(mutex_);
@@ -243,10 +247,10 @@ void leaves::end_left_leaves_now_and_then(const std::string& directory) {
             return;
         seen->second = now;
     }
-    end_left_leaves(directory);
+    end_left_cgroups(directory);
 }
 
-std::string leaves::own_directory() {
+std::string group_cgroups::own_directory() {
     std::unique_lock lock(mutex_);
     if (probing_since_)
         probed_.wait_until(lock, *probing_since_ + longest_probe,
@@ -255,7 +259,7 @@ std::string leaves::own_directory() {
         return own_directory_.value_or("");
     probing_since_ = std::chrono::steady_clock::now();
     lock.unlock();
-    leaf_probe found;
+    cgroup_probe found;
     try {
         found = probe_();
     } catch (const std::exception&) {
@@ -270,8 +274,8 @@ std::string leaves::own_directory() {
     return *own_directory_;
 }
 
-leaf_probe probe_leaf() {
-    leaf_probe probe;
+cgroup_probe probe_cgroups() {
+    cgroup_probe probe;
     probe.found = sys::current_tiers().cgroup_wanted;
     if (probe.found.best)
         probe.directory = cgroups::own_cgroup(probe.found.reason);
@@ -279,9 +283,10 @@ leaf_probe probe_leaf() {
     if (!probe.found.best)
         return probe;
     std::string tried = "cgroup in ";
-    std::shared_ptr<leaf> made;
+    std::shared_ptr<group_cgroup> made;
     if (cgroups::open_cgroup(probe.directory, probe.error))
-        made = make_leaf(probe.directory, leaf::workers::end_with_owner, probe.error);
+        made =
+            make_group_cgroup(probe.directory, group_cgroup::workers::end_with_owner, probe.error);
     if (made) {
         tried = "clone into a cgroup in ";
         probe.error = {send_visitor(*made), std::system_category()};
@@ -291,7 +296,7 @@ leaf_probe probe_leaf() {
     return probe;
 }
 
-void end_left_leaves(const std::string& directory) {
+void end_left_cgroups(const std::string& directory) {
     std::error_code error;
     const auto place = cgroups::open_cgroup(directory, error);
     if (!place)
@@ -304,10 +309,10 @@ void end_left_leaves(const std::string& directory) {
             ::openat(place.get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
         if (!left || lock(left.get()))
             continue;
-        if (!cgroups::remove_cgroup(left.get(), name) || fate == leaf::workers::may_outlive)
+        if (!cgroups::remove_cgroup(left.get(), name) || fate == group_cgroup::workers::may_outlive)
             continue;
         (void)!!cgroups::kill_cgroup(left.get());
-        cgroups::await_empty_cgroup(left.get(), patience);
+        cgroups::await_empty_cgroup(left.get(), orphan_wait);
         (void)!!cgroups::remove_cgroup(left.get(), name);  // else the next start does it
     }
 }

@@ -28,23 +28,23 @@ namespace cohort::cgroups {
 /// It is locked, by flock(2), for as long as its directory is open here or in the guardian: that it
 /// has an owner is told by nothing else. So a number that is given away anew deceives nobody, and
 /// processes of several pid namespaces may share a place.
-class leaf {
+class group_cgroup {
 public:
     enum class workers { end_with_owner, may_outlive };
 
-    leaf(std::string path, sys::unique_fd directory);
-    leaf(const leaf&) = delete;
-    leaf& operator=(const leaf&) = delete;
-    ~leaf();
+    group_cgroup(std::string path, sys::unique_fd directory);
+    group_cgroup(const group_cgroup&) = delete;
+    group_cgroup& operator=(const group_cgroup&) = delete;
+    ~group_cgroup();
 
-    /// For exec_order::leaf.
+    /// For exec_order::cgroup.
     int directory() const noexcept { return directory_.get(); }
     const std::string& path() const noexcept { return path_; }
     /// In the cgroup above.
     std::string name() const { return path_.substr(path_.rfind('/') + 1); }
 
     /// Has the kernel count memory in it, for each worker by itself, if the kernel counts it where
-    /// the leaf is. From then on workers live in cgroups of their own in it: see worker_leaf.
+    /// the cgroup is. From then on workers live in cgroups of their own in it: see worker_cgroup.
     /// Before anything lives in it.
     std::error_code count_memory() noexcept;
     bool counts_memory() const noexcept { return counts_memory_; }
@@ -63,22 +63,23 @@ private:
     bool counts_memory_ = false;
 };
 
-/// Whether children of this process can be put into a leaf below its own cgroup.
-struct leaf_probe {
+/// Whether children of this process can be put into a cgroup below its own cgroup.
+struct cgroup_probe {
     sys::tier_choice found;
     std::string directory;  // the own cgroup's
     std::error_code error;
 };
 /// Tries it by doing it.
-leaf_probe probe_leaf();
+cgroup_probe probe_cgroups();
 
-/// Makes the leaves of one process. Safe from any thread.
-class leaves {
+/// Makes the cgroups of the groups of one process. Safe from any thread.
+class group_cgroups {
 public:
-    explicit leaves(std::function<leaf_probe()> probe = probe_leaf) : probe_(std::move(probe)) {}
+    explicit group_cgroups(std::function<cgroup_probe()> probe = probe_cgroups)
+        : probe_(std::move(probe)) {}
 
     struct made {
-        std::shared_ptr<leaf> owned;  // null without an error: the group has none
+        std::shared_ptr<group_cgroup> owned;  // null without an error: the group has none
         std::error_code error;
     };
     /// As the settings of a group say; in a given place memory is counted, where it can be. The
@@ -87,12 +88,12 @@ public:
     made make(const detail::group_settings& settings);
 
 private:
-    /// Where leaves can be had without being asked for; else empty. A probe that hangs keeps only
-    /// the start that has begun it; others wait for a moment, then do without a leaf.
+    /// Where cgroups can be had without being asked for; else empty. A probe that hangs keeps only
+    /// the start that has begun it; others wait for a moment, then do without a cgroup.
     std::string own_directory();
-    void end_left_leaves_now_and_then(const std::string& directory);
+    void end_left_cgroups_now_and_then(const std::string& directory);
 
-    const std::function<leaf_probe()> probe_;
+    const std::function<cgroup_probe()> probe_;
     std::mutex mutex_;
     std::condition_variable probed_;
     std::optional<std::chrono::steady_clock::time_point> probing_since_;
@@ -100,9 +101,9 @@ private:
     std::optional<std::string> own_directory_;  // empty text: it can't be had here
 };
 
-/// Ends the leaves in this directory whose owners are gone: nobody holds their lock, neither the
+/// Ends the cgroups in this directory whose owners are gone: nobody holds their lock, neither the
 /// process that made them nor its guardian. If workers may have outlived their owner, only when
 /// nothing lives there. May wait for the end of what it kills, for a moment.
-void end_left_leaves(const std::string& directory);
+void end_left_cgroups(const std::string& directory);
 
 }  // namespace cohort::cgroups

@@ -12,27 +12,27 @@
 
 namespace cohort::cgroups {
 
-/// The cgroup of one worker, in the leaf of its group: what happens to the worker's memory is told
-/// there. It ends with that leaf, and so does what the worker leaves in it.
-class worker_leaf {
+/// The cgroup of one worker, in the cgroup of its group: what happens to the worker's memory is told
+/// there. It ends with that cgroup, and so does what the worker leaves in it.
+class worker_cgroup {
 public:
-    /// @param parent     a leaf that counts memory
-    /// @param directory  becomes that of the new cgroup, for exec_order::leaf
+    /// @param parent     a cgroup that counts memory
+    /// @param directory  becomes that of the new cgroup, for exec_order::cgroup
     /// @return null: see `error`
-    static std::shared_ptr<const worker_leaf> make(std::shared_ptr<const leaf> parent, int index,
-                                                   sys::unique_fd& directory,
-                                                   std::error_code& error);
+    static std::shared_ptr<const worker_cgroup> make(std::shared_ptr<const group_cgroup> parent,
+                                                     int index, sys::unique_fd& directory,
+                                                     std::error_code& error);
 
-    worker_leaf(std::shared_ptr<const leaf> parent, std::string name);
+    worker_cgroup(std::shared_ptr<const group_cgroup> parent, std::string name);
 
     const std::string& name() const noexcept { return name_; }
 
-    /// Whether the kernel's out-of-memory killer took a process in it. As long as the group's leaf
+    /// Whether the kernel's out-of-memory killer took a process in it. As long as the group's cgroup
     /// has not ended. Safe from any thread.
     std::optional<cgroups::oom_kill> find_oom_kill() const noexcept;
 
 private:
-    std::shared_ptr<const leaf> parent_;
+    std::shared_ptr<const group_cgroup> parent_;
     std::string name_;
 };
 

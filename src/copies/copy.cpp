@@ -47,11 +47,11 @@ COHORT_BEFORE_EXEC long write_note(int record, const record::start_note& told) n
 }
 
 /// @return the negative errno when it could not be rung
-COHORT_BEFORE_EXEC long ring(int bell) noexcept {
+COHORT_BEFORE_EXEC long ring(int started_event) noexcept {
     const std::uint64_t once = 1;
     long result;
     do {
-        result = sys::raw_call(SYS_write, bell, sys::address(&once), sizeof once);
+        result = sys::raw_call(SYS_write, started_event, sys::address(&once), sizeof once);
     } while (result == -EINTR);
     return result == -EAGAIN ? 0 : result;  // it has been rung as often as it can be
 }
@@ -61,16 +61,17 @@ COHORT_BEFORE_EXEC void tell_failure(const exec::child_task& task) noexcept {
     write_note(
         descriptor_for(task, channel.record),
         {record::start_note_made, static_cast<std::int32_t>(task.at), task.error, task.item});
-    ring(descriptor_for(task, channel.bell));  // or the parent looks when this process has ended
+    ring(descriptor_for(task,
+                        channel.started_event));  // or the parent looks when this process has ended
 }
 
 /// The parent waits until it hears of the start. A copy of which it can't hear must not go on: it
 /// leaves, and the parent looks at the note when it sees that end.
 void tell_success(const copy_task& task) noexcept {
     const int record = task.channel.record;
-    if (write_note(record, {record::start_note_made, 0, 0, -1, task.is_untold}) < 0)
+    if (write_note(record, {record::start_note_made, 0, 0, -1, task.is_unguarded}) < 0)
         ::_exit(127);
-    const long rung = ring(task.channel.bell);
+    const long rung = ring(task.channel.started_event);
     if (rung >= 0)
         return;
     write_note(record, {record::start_note_made, static_cast<std::int32_t>(exec::stage::clone),
@@ -119,11 +120,11 @@ void run_copy(const exec::exec_order& order, copy_channel channel, exec::start_t
     copy_task task{exec::task_for(order, sources, kept), channel};
     task.tell = &tell_failure;
     sys::unique_fd procs;
-    if (order.leaf >= 0) {
+    if (order.cgroup >= 0) {
         std::error_code error;
-        procs = sys::open_cgroup_procs(order.leaf, error);
-        task.enters_leaf = true;
-        task.leaf_procs = error ? -error.value() : procs.release();  // closed with the rest
+        procs = sys::open_cgroup_procs(order.cgroup, error);
+        task.enters_cgroup = true;
+        task.cgroup_procs = error ? -error.value() : procs.release();  // closed with the rest
     }
     task.shared_table = tier.close_range;  // the call clears a table of one's own as well
     exec::prepare_child(task);
@@ -133,13 +134,13 @@ void run_copy(const exec::exec_order& order, copy_channel channel, exec::start_t
     environ = const_cast<char**>(order.envp.data());
     unblock_signals();
     tell_success(task);
-    ::close(channel.bell);
+    ::close(channel.started_event);
     body();
     ::_exit(127);
 }
 
-void await_copy(exec::exec_result& result, int record, int bell) noexcept {
-    pollfd either[] = {{bell, POLLIN, 0}, {result.pidfd.get(), POLLIN, 0}};
+void await_copy(exec::exec_result& result, int record, int started_event) noexcept {
+    pollfd either[] = {{started_event, POLLIN, 0}, {result.pidfd.get(), POLLIN, 0}};
     for (bool ended = false;; ended = either[1].revents != 0) {
         std::error_code error;
         const auto told = read_note(record, error);
@@ -153,7 +154,7 @@ void await_copy(exec::exec_result& result, int record, int bell) noexcept {
             result.failed = static_cast<exec::stage>(told.stage);
             result.error = told.error;
             result.item = told.item;
-            result.is_untold = told.untold != 0;
+            result.is_unguarded = told.untold != 0;
             return;
         }
         if (ended) {
@@ -163,10 +164,10 @@ void await_copy(exec::exec_result& result, int record, int bell) noexcept {
         }
         while (::poll(either, 2, -1) < 0 && errno == EINTR) {
         }
-        // The bell is everybody's: it says that a note was made, not whose.
+        // The event is everybody's: it says that a note was made, not whose.
         std::uint64_t count = 0;
         if (either[0].revents != 0)
-            (void)!::read(bell, &count, sizeof count);
+            (void)!::read(started_event, &count, sizeof count);
     }
 }
 

@@ -23,17 +23,17 @@ namespace {
 /// Holds the child until its parent has a pidfd. fork gives a number only, and that means the child
 /// for certain only while the child can't have ended: the host may wait for any child, or ignore
 /// SIGCHLD. One word that both processes see.
-class permit {
+class release_flag {
 public:
-    permit() noexcept {
+    release_flag() noexcept {
         void* const page = ::mmap(nullptr, sizeof(sys::futex), PROT_READ | PROT_WRITE,
                                   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
         if (page != MAP_FAILED)
             word_ = new (page) sys::futex(held);
     }
-    permit(const permit&) = delete;
-    permit& operator=(const permit&) = delete;
-    ~permit() {
+    release_flag(const release_flag&) = delete;
+    release_flag& operator=(const release_flag&) = delete;
+    ~release_flag() {
         if (word_ != nullptr)
             ::munmap(word_, sizeof(sys::futex));
     }
@@ -56,14 +56,14 @@ private:
 };
 
 /// This thread's. Without memory for it this start fails, and the next one tries again.
-permit& own_permit() noexcept {
-    thread_local std::optional<permit> allowed;
+release_flag& own_release_flag() noexcept {
+    thread_local std::optional<release_flag> allowed;
     if (!allowed || !*allowed)
         allowed.emplace();
     return *allowed;
 }
 
-[[noreturn]] void run_child_of_fork(permit& allowed, const exec::exec_order& order,
+[[noreturn]] void run_child_of_fork(release_flag& allowed, const exec::exec_order& order,
                                     copy_channel channel, exec::start_tier tier,
                                     const std::function<void()>& body) noexcept {
     // The parent may die before the steps arm the user's choice.
@@ -87,9 +87,9 @@ exec::exec_result failure(int error) {
 }  // namespace
 
 exec::exec_result start_by_fork(const exec::exec_order& order, copy_channel channel, int record,
-                                int bell, const std::function<void()>& body,
+                                int started_event, const std::function<void()>& body,
                                 std::atomic<int>& pidfd_slot) {
-    permit& allowed = own_permit();
+    release_flag& allowed = own_release_flag();
     if (!allowed)
         return failure(ENOMEM);
     const exec::start_tier tier{false, sys::current_tiers().close_range.best};
@@ -110,7 +110,7 @@ exec::exec_result start_by_fork(const exec::exec_order& order, copy_channel chan
     exec::exec_result result;
     result.pid = pid;
     exec::own_pidfd(result, pidfd.release(), pidfd_slot);
-    await_copy(result, record, bell);
+    await_copy(result, record, started_event);
     return result;
 }
 

@@ -11,12 +11,12 @@ namespace cohort::engine {
 
 using namespace std::chrono_literals;
 
-bool aside::start() noexcept {
+bool background_thread::start() noexcept {
     const std::lock_guard lock(mutex_);
     return start_thread_if_none();
 }
 
-bool aside::start_thread_if_none() noexcept {
+bool background_thread::start_thread_if_none() noexcept {
     if (has_thread_)
         return true;
     try {
@@ -27,7 +27,7 @@ bool aside::start_thread_if_none() noexcept {
     }
 }
 
-void aside::run(task work, task then) {
+void background_thread::run(task work, task then) {
     {
         const std::lock_guard lock(mutex_);
         jobs_.push_back({std::move(work), std::move(then)});
@@ -38,12 +38,12 @@ void aside::run(task work, task then) {
     came_.notify_one();
 }
 
-bool aside::is_late(time_point now) noexcept {
+bool background_thread::is_late(time_point now) noexcept {
     const std::lock_guard lock(mutex_);
     return begun_ && now - *begun_ > 5s;
 }
 
-void aside::work_off() {
+void background_thread::work_off() {
     for (;;) {
         await_job();
         const std::lock_guard turn(turn_);
@@ -56,7 +56,7 @@ void aside::work_off() {
     }
 }
 
-void aside::await_job() {
+void background_thread::await_job() {
     if (kind_ == thread::comes_and_goes)
         return;
     std::unique_lock lock(mutex_);
@@ -65,7 +65,7 @@ void aside::await_job() {
 }
 
 /// @return empty: there is none, and the thread is taken for gone
-std::optional<aside::job> aside::take_job() {
+std::optional<background_thread::job> background_thread::take_job() {
     const std::lock_guard lock(mutex_);
     begun_.reset();
     has_thread_ = !jobs_.empty();

@@ -12,12 +12,12 @@
 namespace cohort::engine {
 
 /// Work that takes too long for the engine's thread, on a thread of its own.
-class aside {
+class background_thread {
 public:
     /// When its thread is there: while there is work, or from the first work on.
     enum class thread { comes_and_goes, stays };
 
-    explicit aside(engine& loop, thread kind = thread::comes_and_goes) noexcept
+    explicit background_thread(engine& loop, thread kind = thread::comes_and_goes) noexcept
         : loop_(loop), kind_(kind) {}
 
     /// Starts the thread unless it is there: one that stays is there for all later work. Safe from

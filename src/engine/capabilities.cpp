@@ -33,20 +33,20 @@ sys::tier_choice ring_choice(const sys::tiers& tiers) {
     return {works, std::move(reason)};
 }
 
-/// A worker's process group ends with the worker in any case; with a leaf, the rest with the group.
+/// A worker's process group ends with the worker in any case; with a cgroup, the rest with the group.
 capability tree_of(const sys::tiers& tiers) {
-    const auto leaf = cgroups::probe_leaf().found;
+    const auto cgroup = cgroups::probe_cgroups().found;
     auto tree = choose(
         "tree", tiers.pidfd_group, {"pidfd group signal", "a worker's process group ends with it"},
         {"kill(-pgid)",
          "a worker's process group ends with it, unless another waiter takes its status"});
-    if (leaf.best) {
+    if (cgroup.best) {
         tree.tier = "cgroup, " + tree.tier;
         tree.guarantee += "; all that workers started ends with the group";
     } else {
-        tree.reason = tree.reason.empty() || tree.reason == leaf.reason
-                          ? leaf.reason
-                          : leaf.reason + "; " + tree.reason;
+        tree.reason = tree.reason.empty() || tree.reason == cgroup.reason
+                          ? cgroup.reason
+                          : cgroup.reason + "; " + tree.reason;
     }
     return tree;
 }

@@ -20,17 +20,17 @@ namespace {
 
 using namespace std::chrono_literals;
 
-std::atomic<host*> current{nullptr};
+std::atomic<process*> own_process{nullptr};
 
 /// A start that takes longer than this while others wait gets a fresh starter beside it.
-constexpr auto patience = 1s;
+constexpr auto hung_starter_after = 1s;
 constexpr auto retry_delay = 10ms;
 
 // fork() waits for the end of the engine's turn, and of the bounded work beside it: the copy finds
 // no lock taken and no change half made.
-thread_local host* forking = nullptr;
+thread_local process* forking = nullptr;
 void before_fork() {
-    host* const own = host::own();
+    process* const own = process::own();
     if (own == forking)
         return;  // registered twice: see below
     forking = own;
@@ -39,20 +39,21 @@ void before_fork() {
             turn->lock();
 }
 void after_fork_in_parent() {
-    if (host* const own = std::exchange(forking, nullptr))
+    if (process* const own = std::exchange(forking, nullptr))
         for (auto* turn : own->turns())
             turn->unlock();
 }
 
 }  // namespace
 
-host::host()
-    : reaper_(engine_),
-      fork_server_([this](sys::unique_fd pidfd, pid_t leader) { adopt(std::move(pidfd), leader); }),
+process::process()
+    : reaper_(engine_), forkserver_manager_([this](sys::unique_fd pidfd, pid_t leader) {
+          adopt(std::move(pidfd), leader);
+      }),
       guardian_([this](sys::unique_fd pidfd) { adopt(std::move(pidfd), 0); }) {}
 
 /// Gives to the reaper, from any thread, what nobody else waits for. @param leader  0: of no group
-void host::adopt(sys::unique_fd pidfd, pid_t leader) {
+void process::adopt(sys::unique_fd pidfd, pid_t leader) {
     // A task is copyable.
     auto shared = std::make_shared<sys::unique_fd>(std::move(pidfd));
     engine_.post([this, shared, leader] {
@@ -63,24 +64,24 @@ void host::adopt(sys::unique_fd pidfd, pid_t leader) {
     });
 }
 
-host* host::own() noexcept {
-    auto* h = current.load(std::memory_order_acquire);
+process* process::own() noexcept {
+    auto* h = own_process.load(std::memory_order_acquire);
     return h && h->is_own() ? h : nullptr;
 }
 
-host& host::for_spawn() {
-    auto* seen = current.load(std::memory_order_acquire);
+process& process::for_spawn() {
+    auto* seen = own_process.load(std::memory_order_acquire);
     while (!seen || !seen->is_own()) {
-        // A forked copy leaks its parent's host: its threads are not here, its locks may be.
-        std::unique_ptr<host> fresh(new host);
-        if (current.compare_exchange_strong(seen, fresh.get()))
+        // A forked copy leaks what its parent has here: its threads are not here, its locks may be.
+        std::unique_ptr<process> fresh(new process);
+        if (own_process.compare_exchange_strong(seen, fresh.get()))
             seen = fresh.release();
     }
     seen->start();
     return *seen;
 }
 
-void host::start() {
+void process::start() {
     std::lock_guard lock(start_mutex_);
     if (!engine_started_) {
         engine_.start();
@@ -109,36 +110,36 @@ void host::start() {
     }
 }
 
-void host::remove(live_group& group) {
+void process::remove(live_group& group) {
     groups_.erase(&group);
     tell_when_empty();
 }
 
-void host::tell_when_empty() {
+void process::tell_when_empty() {
     if (!groups_.empty())
         return;
     for (auto& tell : std::exchange(when_empty_, {}))
         tell();
 }
 
-void host::submit(std::shared_ptr<start_job> job) {
+void process::submit(std::shared_ptr<start_job> job) {
     if (starters_.submit(std::move(job)))
         watch_starters();
 }
 
-void host::watch_starters() {
+void process::watch_starters() {
     if (watching_starters_.exchange(true))
         return;
     engine_.post([this] {
-        engine_.timer().at(engine_.now() + patience, [this] {
+        engine_.timer().at(engine_.now() + hung_starter_after, [this] {
             watching_starters_ = false;
-            if (starters_.take_over_if_hung(engine_.now() - patience))
+            if (starters_.take_over_if_hung(engine_.now() - hung_starter_after))
                 watch_starters();
         });
     });
 }
 
-bool host::deliver(const detail::receiver& to, detail::completion result) {
+bool process::deliver(const detail::receiver& to, detail::completion result) {
     auto sink = exiting() ? nullptr : to.sink.lock();
     const auto how = sink ? sink->complete(to.id, result) : detail::delivery::nobody;
     if (how == detail::delivery::refused)
@@ -147,7 +148,7 @@ bool host::deliver(const detail::receiver& to, detail::completion result) {
     return how != detail::delivery::nobody;
 }
 
-void host::stop_all_and_wait(std::chrono::steady_clock::duration limit) {
+void process::stop_all_and_wait(std::chrono::steady_clock::duration limit) {
     // Two steps of a ladder, the second of a second at least.
     const auto longest = limit < 12h ? 2 * limit + 1s : 24h;
     const auto until = std::chrono::steady_clock::now() +
@@ -163,7 +164,7 @@ void host::stop_all_and_wait(std::chrono::steady_clock::duration limit) {
     ended->get_future().wait_until(until);
 }
 
-void host::at_exit() noexcept {
+void process::at_exit() noexcept {
     auto* h = own();
     if (!h || !h->starters_started_)
         return;

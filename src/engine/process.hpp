@@ -41,13 +41,13 @@ public:
 /// A forked copy of the process finds a host that is not its own: every entry asks for own() or
 /// for_spawn(), so that the copy neither signals nor waits nor touches a lock, and its first spawn
 /// makes a host of its own.
-class host {
+class process {
 public:
     /// This process' host; null before the first spawn and in a forked copy.
-    static host* own() noexcept;
+    static process* own() noexcept;
     /// The same, made and started if need be. @throws std::system_error  no thread or no reactor to
     /// be had
-    static host& for_spawn();
+    static process& for_spawn();
 
     bool is_own() const noexcept { return mark_.same_process(); }
     pid_t pid() const noexcept { return pid_; }
@@ -57,16 +57,18 @@ public:
 
     engine& loop() noexcept { return engine_; }
     reaper& children() noexcept { return reaper_; }
-    forkserver::fork_server& forks() noexcept { return fork_server_; }
-    cgroups::leaves& leaves() noexcept { return leaves_; }
+    forkserver::forkserver_manager& forks() noexcept { return forkserver_manager_; }
+    cgroups::group_cgroups& group_cgroups() noexcept { return group_cgroups_; }
     guardian::guardian& guard() noexcept { return guardian_; }
     /// Reads what workers wrote: bounded work, which never waits for a disk.
-    aside& parsing() noexcept { return parsing_; }
-    aside& naming() noexcept { return naming_; }
-    stop_spans& spans() noexcept { return spans_; }    // of the groups that live
-    trace::names& names() noexcept { return names_; }  // for naming() alone
-    aside& looking() noexcept { return looking_; }     // at /proc
-    aside& cgroups() noexcept { return cgroups_; }     // where the kernel may take milliseconds
+    background_thread& parsing() noexcept { return parsing_; }
+    background_thread& naming() noexcept { return naming_; }
+    stop_spans& spans() noexcept { return spans_; }             // of the groups that live
+    trace::names& names() noexcept { return names_; }           // for naming() alone
+    background_thread& looking() noexcept { return looking_; }  // at /proc
+    background_thread& cgroups() noexcept {
+        return cgroups_;
+    }  // where the kernel may take milliseconds
 
     /// What a fork of the process waits for. Not for naming(), which may wait for a disk, nor for
     /// looking(), which may wait for a process.
@@ -94,7 +96,7 @@ public:
     void stop_all_and_wait(std::chrono::steady_clock::duration limit);
 
 private:
-    host();
+    process();
     void start();
     void watch_starters();
     void tell_when_empty();
@@ -111,14 +113,14 @@ private:
     engine engine_;
     reaper reaper_;
     starters starters_;
-    forkserver::fork_server fork_server_;
-    cgroups::leaves leaves_;
+    forkserver::forkserver_manager forkserver_manager_;
+    cgroups::group_cgroups group_cgroups_;
     guardian::guardian guardian_;
-    aside parsing_{engine_};
-    aside naming_{engine_};
+    background_thread parsing_{engine_};
+    background_thread naming_{engine_};
     trace::names names_;
-    aside looking_{engine_};
-    aside cgroups_{engine_, aside::thread::stays};
+    background_thread looking_{engine_};
+    background_thread cgroups_{engine_, background_thread::thread::stays};
     std::atomic<bool> watching_starters_ = false;
     stop_spans spans_;
     std::set<live_group*> groups_;

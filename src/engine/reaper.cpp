@@ -15,7 +15,7 @@ constexpr std::chrono::milliseconds first_back_off{1};
 constexpr std::chrono::milliseconds longest_back_off{100};
 }  // namespace
 
-struct reaper::vigil {
+struct reaper::watched_child {
     int pidfd;
     task seen;
     std::function<void(const reaped&)> then;
@@ -24,7 +24,7 @@ struct reaper::vigil {
 };
 
 void reaper::watch(int pidfd, task seen, std::function<void(const reaped&)> then) {
-    auto v = std::make_shared<vigil>();
+    auto v = std::make_shared<watched_child>();
     v->pidfd = pidfd;
     v->seen = std::move(seen);
     v->then = std::move(then);
@@ -35,14 +35,14 @@ void reaper::watch(int pidfd, task seen, std::function<void(const reaped&)> then
     });
 }
 
-void reaper::look_later(const std::shared_ptr<vigil>& v, sys::reap_result why) {
+void reaper::look_later(const std::shared_ptr<watched_child>& v, sys::reap_result why) {
     if (std::exchange(v->why, why) != why)
         v->back_off = first_back_off;
     engine_.timer().at(engine_.now() + v->back_off, [this, v] { look(v); });
     v->back_off = std::min(2 * v->back_off, longest_back_off);
 }
 
-void reaper::look(const std::shared_ptr<vigil>& v) {
+void reaper::look(const std::shared_ptr<watched_child>& v) {
     reaped end;
     const auto found = sys::reap(v->pidfd, end.status, end.usage);
     const bool is_patient = v->why != found || v->back_off < longest_back_off;

@@ -44,9 +44,9 @@ public:
     void adopt_group(sys::unique_fd pidfd, pid_t leader, task then = {});
 
 private:
-    struct vigil;
-    void look(const std::shared_ptr<vigil>& v);
-    void look_later(const std::shared_ptr<vigil>& v, sys::reap_result why);
+    struct watched_child;
+    void look(const std::shared_ptr<watched_child>& v);
+    void look_later(const std::shared_ptr<watched_child>& v, sys::reap_result why);
 
     engine& engine_;
 };

@@ -56,15 +56,15 @@ COHORT_BEFORE_EXEC void lead_group(child_task& task) noexcept {
         fail(task, result);
 }
 
-COHORT_BEFORE_EXEC void enter_leaf(child_task& task) noexcept {
+COHORT_BEFORE_EXEC void enter_cgroup(child_task& task) noexcept {
     task.at = stage::cgroup;
-    if (!task.enters_leaf)
+    if (!task.enters_cgroup)
         return;
-    long result = task.leaf_procs;
+    long result = task.cgroup_procs;
     const char self = '0';  // whoever writes
     if (result >= 0)
-        result = sys::raw_call(SYS_write, task.leaf_procs, sys::address(&self), 1);
-    if (result < 0 && task.leaf_is_needed)
+        result = sys::raw_call(SYS_write, task.cgroup_procs, sys::address(&self), 1);
+    if (result < 0 && task.cgroup_is_needed)
         fail(task, result);
 }
 
@@ -76,7 +76,7 @@ COHORT_BEFORE_EXEC void announce(child_task& task) noexcept {
     const bool has_own = task.shared_table && task.pidfd != nullptr;
     const long pidfd =
         has_own ? *task.pidfd : sys::raw_call(SYS_pidfd_open, sys::raw_call(SYS_getpid), 0);
-    task.is_untold = pidfd < 0 || !orders::tell_guardian(*task.guard, static_cast<int>(pidfd));
+    task.is_unguarded = pidfd < 0 || !orders::tell_guardian(*task.guard, static_cast<int>(pidfd));
     if (!has_own && pidfd >= 0)
         sys::raw_call(SYS_close, pidfd);
 }
@@ -143,7 +143,7 @@ COHORT_BEFORE_EXEC void move_pidfd(const child_task& task) noexcept {
 COHORT_BEFORE_EXEC void prepare_child(child_task& task) noexcept {
     arm_parent_death(task);
     lead_group(task);
-    enter_leaf(task);
+    enter_cgroup(task);
     announce(task);
     clear_table(task);  // before all that can hang: what hangs must hold nothing of the parent's
     change_directory(task);

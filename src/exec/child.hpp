@@ -33,13 +33,13 @@ struct child_task {
     int parent_death_signal;
     pid_t parent;
     bool own_process_group;
-    bool enters_leaf;     // it was not born in its cgroup
-    int leaf_procs;       // that one's list of processes, or the negative errno of opening it
-    bool leaf_is_needed;  // else it runs on outside
+    bool enters_cgroup;     // it was not born in its cgroup
+    int cgroup_procs;       // that one's list of processes, or the negative errno of opening it
+    bool cgroup_is_needed;  // else it runs on outside
     bool own_session;
     const orders::guard_order* guard;
     const own_program* itself;
-    bool is_untold;     // to the guardian, which was too slow
+    bool is_unguarded;  // the guardian, which was too slow, does not know of it
     bool shared_table;  // with the starter's process, until close_range unshares it
 
     int* pidfd;       // where the kernel has written it; null: nowhere

@@ -158,7 +158,7 @@ COHORT_BEFORE_EXEC long copy_aside(const child_task& task, int fd) noexcept {
     }
 }
 
-/// Takes aside every source that another move would overwrite: swaps and chains come out right, and
+/// Copies every source that another move would overwrite: swaps and chains come out right, and
 /// what needs no copy takes no room.
 COHORT_BEFORE_EXEC void rescue_sources(child_task& task) noexcept {
     for (std::size_t i = 0; i < task.move_count; ++i) {

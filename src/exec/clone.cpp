@@ -22,11 +22,11 @@ COHORT_BEFORE_EXEC std::size_t page_size() noexcept {
     return static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
 }
 
-COHORT_BEFORE_EXEC void give_leaf(clone_args& args, int leaf) noexcept {
-    if (leaf < 0)
+COHORT_BEFORE_EXEC void give_cgroup(clone_args& args, int cgroup) noexcept {
+    if (cgroup < 0)
         return;
     args.flags |= CLONE_INTO_CGROUP;
-    args.cgroup = static_cast<std::uint64_t>(leaf);
+    args.cgroup = static_cast<std::uint64_t>(cgroup);
 }
 
 #if defined(__x86_64__)
@@ -112,7 +112,7 @@ COHORT_BEFORE_EXEC std::size_t child_stack::size() const noexcept { return stack
 
 COHORT_BEFORE_EXEC long clone_and_wait(clone_entry entry, descriptor_table table,
                                        const child_stack& stack, int (*main)(void*), void* argument,
-                                       int& pidfd, int leaf) noexcept {
+                                       int& pidfd, int cgroup) noexcept {
     // No exit signal: the host must not see a child that never becomes a program. exec sets
     // SIGCHLD.
     std::uint64_t flags = CLONE_VM | CLONE_VFORK | CLONE_PIDFD;
@@ -125,7 +125,7 @@ COHORT_BEFORE_EXEC long clone_and_wait(clone_entry entry, descriptor_table table
         args.pidfd = reinterpret_cast<std::uintptr_t>(&pidfd);
         args.stack = reinterpret_cast<std::uintptr_t>(stack.lowest());
         args.stack_size = stack.size();
-        give_leaf(args, leaf);
+        give_cgroup(args, cgroup);
         return enter(SYS_clone3, sys::address(&args), sizeof args, 0, main, argument);
     }
     // The older call has the pidfd where the parent's tid would be, clone(2).
@@ -159,7 +159,7 @@ struct thread_facts {
 
 }  // namespace
 
-long clone_sibling(clone_entry entry, int& pidfd, pid_t& forked, int leaf) noexcept {
+long clone_sibling(clone_entry entry, int& pidfd, pid_t& forked, int cgroup) noexcept {
     const thread_facts facts;
     std::uint64_t flags = CLONE_PARENT | CLONE_PIDFD;
     if (facts.tid_address != 0)
@@ -171,7 +171,7 @@ long clone_sibling(clone_entry entry, int& pidfd, pid_t& forked, int leaf) noexc
         args.pidfd = reinterpret_cast<std::uintptr_t>(&pidfd);
         args.parent_tid = reinterpret_cast<std::uintptr_t>(&forked);
         args.child_tid = static_cast<std::uint64_t>(facts.tid_address);
-        give_leaf(args, leaf);
+        give_cgroup(args, cgroup);
         pid = result_of(::syscall(SYS_clone3, &args, sizeof args));
     } else {
         // This call has one place for both, and the number must not be missed. A pidfd opened

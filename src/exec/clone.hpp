@@ -31,18 +31,18 @@ enum class descriptor_table { shared, copied };
 /// process has executed a program or is gone. `main` must not return: it leaves by exec or _exit.
 /// The kernel writes the close-on-exec pidfd to `pidfd` before the child runs; when the clone
 /// fails, what it holds means nothing. Signal handlers: reset by clone3 only.
-/// @param leaf  the directory of the cgroup in which the child is born, by clone3 only; -1: where
+/// @param cgroup  the directory of the cgroup in which the child is born, by clone3 only; -1: where
 ///              this process is
 /// @return the child's pid, or the negative errno.
 long clone_and_wait(clone_entry entry, descriptor_table table, const child_stack& stack,
-                    int (*main)(void*), void* argument, int& pidfd, int leaf = -1) noexcept;
+                    int (*main)(void*), void* argument, int& pidfd, int cgroup = -1) noexcept;
 
 /// As fork(3) for a process with one thread, but the child is one of this process' own parent,
 /// which can wait for it: CLONE_PARENT. Handlers of pthread_atfork do not run.
 /// @param pidfd   close-on-exec; -1 when it could not be had, by the legacy call
 /// @param forked  where the kernel writes the child's number before the child runs
-/// @param leaf    as above
+/// @param cgroup    as above
 /// @return 0 in the child, else its pid or the negative errno
-long clone_sibling(clone_entry entry, int& pidfd, pid_t& forked, int leaf = -1) noexcept;
+long clone_sibling(clone_entry entry, int& pidfd, pid_t& forked, int cgroup = -1) noexcept;
 
 }  // namespace cohort::exec

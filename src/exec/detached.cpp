@@ -15,7 +15,7 @@ namespace cohort::exec {
 namespace {
 
 /// Of the process in between, which shares this one's memory.
-struct between_task {
+struct middle_task {
     child_task child;
     clone_entry entry;
     descriptor_table table;
@@ -24,8 +24,8 @@ struct between_task {
     long pid;
 };
 
-COHORT_BEFORE_EXEC int run_between(void* argument) noexcept {
-    auto& task = *static_cast<between_task*>(argument);
+COHORT_BEFORE_EXEC int run_middle(void* argument) noexcept {
+    auto& task = *static_cast<middle_task*>(argument);
     task.pid =
         clone_and_wait(task.entry, task.table, *task.stack, run_child, &task.child, task.pidfd);
     leave();
@@ -43,14 +43,14 @@ std::error_code start_detached(const exec_order& order, start_tier tier, sys::un
     const std::vector<int> kept = kept_by(order);
     const auto table = tier.close_range ? descriptor_table::shared : descriptor_table::copied;
     const auto entry = tier.clone3 ? clone_entry::clone3 : clone_entry::legacy;
-    between_task task{task_for(order, sources, kept), entry, table, &inner, -1, 0};
+    middle_task task{task_for(order, sources, kept), entry, table, &inner, -1, 0};
     std::atomic<int> nobody_looks = -1;
     task.child.shared_table = tier.close_range;
     task.child.pidfd = &task.pidfd;
     task.child.pidfd_slot = reinterpret_cast<int*>(&nobody_looks);
 
     int pidfd = -1;
-    if (const long pid = clone_and_wait(entry, table, outer, run_between, &task, pidfd); pid < 0)
+    if (const long pid = clone_and_wait(entry, table, outer, run_middle, &task, pidfd); pid < 0)
         return failure(static_cast<int>(-pid));
     between.reset(pidfd);
     if (task.pid <= 0)

@@ -58,19 +58,19 @@ bool unknown_call(long result) noexcept {
     return result == -ENOSYS || result == -EPERM || result == -EINVAL || result == -E2BIG;
 }
 
-long clone_child(child_task& task, start_tier tier, const child_stack& stack, int leaf,
+long clone_child(child_task& task, start_tier tier, const child_stack& stack, int cgroup,
                  int& pidfd) noexcept {
     const auto table = tier.close_range ? descriptor_table::shared : descriptor_table::copied;
     long pid = -ENOSYS;
     if (tier.clone3)
-        pid = clone_and_wait(clone_entry::clone3, table, stack, run_child, &task, pidfd, leaf);
+        pid = clone_and_wait(clone_entry::clone3, table, stack, run_child, &task, pidfd, cgroup);
     // Without that flag the child enters by itself. Opened here: its table may be this one.
     sys::unique_fd procs;
-    if (pid < 0 && leaf >= 0) {
+    if (pid < 0 && cgroup >= 0) {
         std::error_code error;
-        procs = sys::open_cgroup_procs(leaf, error);
-        task.enters_leaf = true;
-        task.leaf_procs = error ? -error.value() : procs.get();
+        procs = sys::open_cgroup_procs(cgroup, error);
+        task.enters_cgroup = true;
+        task.cgroup_procs = error ? -error.value() : procs.get();
         if (tier.clone3)
             pid = clone_and_wait(clone_entry::clone3, table, stack, run_child, &task, pidfd);
     }
@@ -106,7 +106,7 @@ exec_result attempt(const exec_order& order, std::atomic<int>& pidfd_slot, start
     task.pidfd_slot = reinterpret_cast<int*>(&pidfd_slot);
 
     exec_result result;
-    const long pid = clone_child(task, tier, stack, order.leaf, pidfd);
+    const long pid = clone_child(task, tier, stack, order.cgroup, pidfd);
     if (pid < 0) {
         result.failed = stage::clone;
         result.error = static_cast<int>(-pid);
@@ -114,7 +114,7 @@ exec_result attempt(const exec_order& order, std::atomic<int>& pidfd_slot, start
     }
     result.pid = static_cast<pid_t>(pid);
     own_pidfd(result, pidfd, pidfd_slot);
-    result.is_untold = task.is_untold;
+    result.is_unguarded = task.is_unguarded;
     if (task.error != 0 || task.at != stage::exec) {
         result.failed = task.at;
         result.error = task.error != 0 ? task.error : EINTR;
@@ -196,7 +196,7 @@ exec_result start_by_exec(const exec_order& order, std::atomic<int>& pidfd_slot,
         return result;
     // What can be seen cannot always be opened. Once more, with a copy of the table.
     exec_result second = attempt(order, pidfd_slot, tier, stack, {});
-    second.spent = std::move(result.pidfd);
+    second.first_child = std::move(result.pidfd);
     return second;
 }
 

@@ -73,11 +73,11 @@ struct exec_order {
     int parent_death_signal = 0;  // 0: none
     pid_t parent = 0;             // the process that must still be the parent after arming it
     bool own_process_group = true;
-    int leaf = -1;  // the directory of the cgroup to be born in, or to enter first; -1: none
-    bool leaf_is_needed = false;  // else a child that can't enter it runs on outside
-    bool own_session = false;     // then it leads a process group as well
-    orders::guard_order guard;    // who is told of it before it runs
-    own_program itself;           // for the execution of this very program
+    int cgroup = -1;  // the directory of the cgroup to be born in, or to enter first; -1: none
+    bool cgroup_is_needed = false;  // else a child that can't enter it runs on outside
+    bool own_session = false;       // then it leads a process group as well
+    orders::guard_order guard;      // who is told of it before it runs
+    own_program itself;             // for the execution of this very program
 };
 
 /// What became of a start. On failure `pidfd` is still set when a child existed: it has exited or
@@ -85,11 +85,11 @@ struct exec_order {
 struct exec_result {
     pid_t pid = 0;
     sys::unique_fd pidfd;
-    sys::unique_fd spent;  // of a child that failed before a second one took its place: reap it too
+    sys::unique_fd first_child;  // of a child that failed before a second one took its place: reap it too
     stage failed = stage::none;
     int error = 0;  // errno of the failed stage; EINTR: killed in that stage, before exec was tried
     int item = -1;  // which of exec_order::descriptors, where one of them failed
-    bool is_untold = false;  // to the guardian, which was too slow
+    bool is_unguarded = false;  // the guardian, which was too slow, does not know of it
 };
 
 /// Whether the program of a start that did not fail runs, or ran; `pidfd` is its child's. If not, a

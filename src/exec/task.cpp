@@ -48,8 +48,8 @@ child_task task_for(const exec_order& order, std::vector<int>& sources,
     task.parent_death_signal = order.parent_death_signal;
     task.parent = order.parent;
     task.own_process_group = order.own_process_group;
-    task.leaf_procs = -1;
-    task.leaf_is_needed = order.leaf_is_needed;
+    task.cgroup_procs = -1;
+    task.cgroup_is_needed = order.cgroup_is_needed;
     task.own_session = order.own_session;
     task.guard = &order.guard;
     task.itself = &order.itself;

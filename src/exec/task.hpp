@@ -10,7 +10,7 @@ namespace cohort::exec {
 
 // From an order to what its child works through.
 
-/// Where the descriptor of each move is: the child changes these when it has to copy one aside.
+/// Where the descriptor of each move is: the child changes these when it has to copy one away.
 std::vector<int> sources_of(const exec_order& order);
 /// The descriptors above stdio that the child needs before it has placed them, ascending, each
 /// once.

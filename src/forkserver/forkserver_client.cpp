@@ -25,7 +25,7 @@ namespace cohort::forkserver {
 namespace {
 
 /// For a server that somebody waits for who has given up.
-constexpr int last_patience_ms = 500;
+constexpr int given_up_timeout_ms = 500;
 /// Between two attempts to take in what came, when there was no memory for it.
 constexpr int shortage_pause_ms = 10;
 
@@ -36,12 +36,12 @@ exec::exec_result refused(int error) {
     return result;
 }
 
-server_ledger* map_ledger(const sys::unique_fd& file, std::error_code& error) {
-    if (::ftruncate(file.get(), sizeof(server_ledger)) == 0) {
-        void* const page = ::mmap(nullptr, sizeof(server_ledger), PROT_READ | PROT_WRITE,
+shared_progress* map_progress(const sys::unique_fd& file, std::error_code& error) {
+    if (::ftruncate(file.get(), sizeof(shared_progress)) == 0) {
+        void* const page = ::mmap(nullptr, sizeof(shared_progress), PROT_READ | PROT_WRITE,
                                   MAP_SHARED, file.get(), 0);
         if (page != MAP_FAILED)
-            return new (page) server_ledger;
+            return new (page) shared_progress;
     }
     error = sys::last_error();
     return nullptr;
@@ -72,33 +72,33 @@ sys::unique_fd child_by_number(pid_t pid, std::error_code& error) {
 
 }  // namespace
 
-server_process::server_process(sys::unique_fd connection, sys::unique_fd pidfd) noexcept
+forkserver_client::forkserver_client(sys::unique_fd connection, sys::unique_fd pidfd) noexcept
     : connection_(std::move(connection)), pidfd_(std::move(pidfd)) {}
 
-server_process::~server_process() {
+forkserver_client::~forkserver_client() {
     if (::getpid() == owner_)
         kill();
-    if (ledger_ != nullptr)
-        ::munmap(ledger_, sizeof *ledger_);
+    if (progress_ != nullptr)
+        ::munmap(progress_, sizeof *progress_);
 }
 
-void server_process::kill() const noexcept { (void)!!sys::send_signal(pidfd_.get(), SIGKILL); }
+void forkserver_client::kill() const noexcept { (void)!!sys::send_signal(pidfd_.get(), SIGKILL); }
 
-bool server_process::is_alive() const noexcept {
+bool forkserver_client::is_alive() const noexcept {
     pollfd polled{pidfd_.get(), POLLIN, 0};
     return ::poll(&polled, 1, 0) <= 0;  // less than 0: setuid in another thread interrupts it
 }
 
-bool server_process::is_usable() {
+bool forkserver_client::is_usable() {
     const std::lock_guard lock(mutex_);
     return state_ < state::failed && is_alive();
 }
 
-std::error_code server_process::introduce() {
+std::error_code forkserver_client::introduce() {
     std::error_code error;
-    const auto file = sys::make_memfd("cohort-ledger", error);
+    const auto file = sys::make_memfd("cohort-progress", error);
     if (!error)
-        ledger_ = map_ledger(file, error);
+        progress_ = map_progress(file, error);
     if (!error)  // a touch of pages that are gone would be SIGBUS
         error = sys::add_seals(file.get(), F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
     const int sent = file.get();
@@ -106,7 +106,7 @@ std::error_code server_process::introduce() {
                  : sys::send_message(connection_.get(), setup_message(), std::span(&sent, 1));
 }
 
-std::optional<server_failure> server_process::await_ready(server_wait& wait) {
+std::optional<server_failure> forkserver_client::await_ready(forkserver_wait& wait) {
     const bool over = await(wait, until::done_or_held, [this] { return state_ >= state::ready; });
     const std::lock_guard lock(mutex_);
     if (!over)
@@ -116,9 +116,10 @@ std::optional<server_failure> server_process::await_ready(server_wait& wait) {
     return std::nullopt;  // if it has died since, the next request tells
 }
 
-std::error_code server_process::ask(int book, fork_request order, std::span<const int> descriptors,
-                                    std::uint64_t& number, server_wait& wait) {
-    std::vector<int> all{book};
+std::error_code forkserver_client::ask(int order_file, fork_request order,
+                                       std::span<const int> descriptors, std::uint64_t& number,
+                                       forkserver_wait& wait) {
+    std::vector<int> all{order_file};
     all.insert(all.end(), descriptors.begin(), descriptors.end());
     for (;;) {
         // What the connection holds is bounded, in either direction: the two never wait for each
@@ -143,7 +144,8 @@ std::error_code server_process::ask(int book, fork_request order, std::span<cons
     }
 }
 
-std::optional<exec::exec_result> server_process::take(std::uint64_t number, server_wait& wait) {
+std::optional<exec::exec_result> forkserver_client::take(std::uint64_t number,
+                                                         forkserver_wait& wait) {
     await(wait, until::done,
           [this, number] { return state_ == state::dead || answered_.contains(number); });
     const std::lock_guard lock(mutex_);
@@ -154,7 +156,7 @@ std::optional<exec::exec_result> server_process::take(std::uint64_t number, serv
 }
 
 /// @param done  asked under the lock. @return whether it is; else the start is held
-bool server_process::await(server_wait& wait, until end, const std::function<bool()>& done) {
+bool forkserver_client::await(forkserver_wait& wait, until end, const std::function<bool()>& done) {
     std::unique_lock lock(mutex_);
     waiting_.insert(&wait);
     for (;;) {
@@ -168,8 +170,8 @@ bool server_process::await(server_wait& wait, until end, const std::function<boo
         // A worker that was stopped in its first moment holds the server's end of the connection:
         // its end alone would not tell.
         pollfd any[] = {
-            {wait.bell(), POLLIN, 0}, {connection_.get(), POLLIN, 0}, {pidfd_.get(), POLLIN, 0}};
-        const int heard = ::poll(any, 3, wait.is_given_up() ? last_patience_ms : -1);
+            {wait.event(), POLLIN, 0}, {connection_.get(), POLLIN, 0}, {pidfd_.get(), POLLIN, 0}};
+        const int heard = ::poll(any, 3, wait.is_given_up() ? given_up_timeout_ms : -1);
         if (heard == 0)
             kill();
         if (any[0].revents != 0)
@@ -179,7 +181,7 @@ bool server_process::await(server_wait& wait, until end, const std::function<boo
 }
 
 /// Takes in what is there, and rings for all others who wait for some of it.
-void server_process::hear_all(const server_wait& own) {
+void forkserver_client::hear_all(const forkserver_wait& own) {
     bool heard = false;
     while (hear())
         heard = true;
@@ -189,7 +191,7 @@ void server_process::hear_all(const server_wait& own) {
 }
 
 /// Takes in one word, or the end. @return false: there is nothing new
-bool server_process::hear() {
+bool forkserver_client::hear() {
     if (state_ >= state::failed)
         return false;
     const bool was_alive = is_alive();  // asked first: it may speak until then
@@ -211,7 +213,7 @@ bool server_process::hear() {
     return true;
 }
 
-void server_process::note(const server_answer& answer, std::vector<sys::unique_fd> descriptors) {
+void forkserver_client::note(const server_answer& answer, std::vector<sys::unique_fd> descriptors) {
     switch (answer.kind) {
     case answer_kind::reached:
         state_ = state::reached;
@@ -231,8 +233,8 @@ void server_process::note(const server_answer& answer, std::vector<sys::unique_f
     }
 }
 
-void server_process::note_worker(const server_answer& answer,
-                                 std::vector<sys::unique_fd> descriptors) {
+void forkserver_client::note_worker(const server_answer& answer,
+                                    std::vector<sys::unique_fd> descriptors) {
     if (asked_.empty() || asked_.front() != answer.number)
         return kill();  // one of the two has lost count; its workers live on
     asked_.pop_front();
@@ -258,21 +260,21 @@ void server_process::note_worker(const server_answer& answer,
         }
     }
     answered_.emplace(answer.number, std::move(result));
-    release(*ledger_, told_);
+    release(*progress_, told_);
 }
 
-/// After all that it has told: what it made last and could not tell is in the ledger.
-void server_process::note_death() {
+/// After all that it has told: what it made last and could not tell is in the shared progress.
+void forkserver_client::note_death() {
     kill();  // the end of the connection may come a little before its own
     if (state_ <= state::reached)
         failure_ = {std::make_error_code(std::errc::connection_reset),
                     state_ == state::reached
                         ? "the fork server ended while it preloaded"
                         : "worker_main was not reached in the fork server: call it first in main"};
-    const pid_t forked = __atomic_load_n(&ledger_->forked, __ATOMIC_ACQUIRE);
+    const pid_t forked = __atomic_load_n(&progress_->forked, __ATOMIC_ACQUIRE);
     if (!asked_.empty() && forked != 0 && forked != last_told_)
         note_worker({answer_kind::forked, asked_.front(), forked, 0, {}}, {});
-    release(*ledger_, UINT32_MAX);
+    release(*progress_, UINT32_MAX);
     asked_.clear();
     state_ = state::dead;
 }

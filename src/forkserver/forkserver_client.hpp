@@ -34,28 +34,28 @@ struct server_failure {
 /// Several starts may wait for it at once, each in its own thread: whoever is awake takes in what
 /// the server says, and rings for the others. No lock is held while one waits. Except for kill(),
 /// all calls are for starter threads, and block while the server does.
-class server_process {
+class forkserver_client {
 public:
-    server_process(sys::unique_fd connection, sys::unique_fd pidfd) noexcept;
-    server_process(const server_process&) = delete;
-    server_process& operator=(const server_process&) = delete;
+    forkserver_client(sys::unique_fd connection, sys::unique_fd pidfd) noexcept;
+    forkserver_client(const forkserver_client&) = delete;
+    forkserver_client& operator=(const forkserver_client&) = delete;
     /// A server that nobody has any more is killed: another process may hold the connection.
-    ~server_process();
+    ~forkserver_client();
 
     /// First of all: says what it is to do.
     std::error_code introduce();
     /// Waits until it serves. Preloads run in it before that.
-    std::optional<server_failure> await_ready(server_wait& wait);
+    std::optional<server_failure> await_ready(forkserver_wait& wait);
 
-    /// Asks for a worker. @param order  in the file `book`; descriptors: as packed
+    /// Asks for a worker. @param order  in the file `order_file`; descriptors: as packed
     /// @return EPIPE: there is no server any more
-    std::error_code ask(int book, fork_request order, std::span<const int> descriptors,
-                        std::uint64_t& number, server_wait& wait);
+    std::error_code ask(int order_file, fork_request order, std::span<const int> descriptors,
+                        std::uint64_t& number, forkserver_wait& wait);
     /// How many requests may be asked ahead of the answers.
     static constexpr int most_under_way = 8;
     /// The worker of a request, whose own start has only begun; or why there is none. Empty: the
     /// server has died and not made it; ask another one.
-    std::optional<exec::exec_result> take(std::uint64_t number, server_wait& wait);
+    std::optional<exec::exec_result> take(std::uint64_t number, forkserver_wait& wait);
 
     /// Whether it may be asked for something.
     bool is_usable();
@@ -67,9 +67,9 @@ private:
     enum class until { done, done_or_held };
 
     bool is_alive() const noexcept;
-    bool await(server_wait& wait, until end, const std::function<bool()>& done);
+    bool await(forkserver_wait& wait, until end, const std::function<bool()>& done);
     bool hear();
-    void hear_all(const server_wait& own);
+    void hear_all(const forkserver_wait& own);
     void note(const server_answer& answer, std::vector<sys::unique_fd> descriptors);
     void note_worker(const server_answer& answer, std::vector<sys::unique_fd> descriptors);
     void note_death();
@@ -80,13 +80,13 @@ private:
     std::mutex mutex_;  // of all that follows
     state state_ = state::introduced;
     server_failure failure_;
-    server_ledger* ledger_ = nullptr;
+    shared_progress* progress_ = nullptr;
     pid_t last_told_ = 0;
     std::uint32_t told_ = 0;  // so many children
     std::uint64_t last_number_ = 0;
     std::deque<std::uint64_t> asked_;  // not answered yet, in order
     std::map<std::uint64_t, exec::exec_result> answered_;
-    std::set<server_wait*> waiting_;
+    std::set<forkserver_wait*> waiting_;
 };
 
 }  // namespace cohort::forkserver

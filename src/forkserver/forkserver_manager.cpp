@@ -28,18 +28,18 @@ int connection_number() noexcept {
 
 }  // namespace
 
-fork_server::identity fork_server::identity::now() {
+forkserver_manager::identity forkserver_manager::identity::now() {
     return {sys::credentials::now(), ::getsid(0)};
 }
 
-bool fork_server::serves() const {
+bool forkserver_manager::serves() const {
     return current_ && current_->is_usable() && started_as_ == identity::now();
 }
 
 /// The right to start a server: one start has it at a time, the others wait for what comes of it.
-class fork_server::turn {
+class forkserver_manager::turn {
 public:
-    turn(fork_server& of, std::unique_lock<std::mutex>& lock) : of_(of), lock_(lock) {
+    turn(forkserver_manager& of, std::unique_lock<std::mutex>& lock) : of_(of), lock_(lock) {
         of_.starting_ = true;
         lock_.unlock();
     }
@@ -53,13 +53,13 @@ public:
     }
 
 private:
-    fork_server& of_;
+    forkserver_manager& of_;
     std::unique_lock<std::mutex>& lock_;
 };
 
-std::optional<server_failure> fork_server::ensure(const surroundings& where,
-                                                  std::atomic<int>& pidfd_slot, server_wait& wait,
-                                                  std::shared_ptr<server_process>& server) {
+std::optional<server_failure> forkserver_manager::ensure(
+    const surroundings& where, std::atomic<int>& pidfd_slot, forkserver_wait& wait,
+    std::shared_ptr<forkserver_client>& server) {
     if (const auto error = wait.open())
         return server_failure{error, "eventfd"};
     std::unique_lock lock(mutex_);
@@ -78,8 +78,8 @@ std::optional<server_failure> fork_server::ensure(const surroundings& where,
         }
         waiting_.insert(&wait);
         lock.unlock();
-        pollfd bell{wait.bell(), POLLIN, 0};
-        ::poll(&bell, 1, -1);
+        pollfd event{wait.event(), POLLIN, 0};
+        ::poll(&event, 1, -1);
         wait.silence();
         lock.lock();
         waiting_.erase(&wait);
@@ -90,8 +90,8 @@ std::optional<server_failure> fork_server::ensure(const surroundings& where,
 }
 
 /// One that does not serve any more is left to those who have asked it for something.
-std::optional<server_failure> fork_server::start(const surroundings& where,
-                                                 std::atomic<int>& pidfd_slot) {
+std::optional<server_failure> forkserver_manager::start(const surroundings& where,
+                                                        std::atomic<int>& pidfd_slot) {
     current_.reset();
     sys::unique_fd ours;
     sys::unique_fd theirs;
@@ -121,10 +121,10 @@ std::optional<server_failure> fork_server::start(const surroundings& where,
     return take_in(std::move(made), std::move(ours));
 }
 
-std::optional<server_failure> fork_server::take_in(exec::exec_result made,
-                                                   sys::unique_fd connection) {
-    if (made.spent)
-        reap_(std::move(made.spent), 0);
+std::optional<server_failure> forkserver_manager::take_in(exec::exec_result made,
+                                                          sys::unique_fd connection) {
+    if (made.first_child)
+        reap_(std::move(made.first_child), 0);
     std::error_code error;
     auto own = made.pidfd ? sys::duplicate(made.pidfd.get(), error) : sys::unique_fd();
     if (made.pidfd)
@@ -135,7 +135,7 @@ std::optional<server_failure> fork_server::take_in(exec::exec_result made,
     // Without a descriptor for it, the end of the connection ends it.
     if (!own)
         return server_failure{error, "a descriptor for the fork server"};
-    auto server = std::make_shared<server_process>(std::move(connection), std::move(own));
+    auto server = std::make_shared<forkserver_client>(std::move(connection), std::move(own));
     if ((error = server->introduce()))
         return server_failure{error, "memory shared with the fork server"};
     started_as_ = identity::now();

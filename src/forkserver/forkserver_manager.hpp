@@ -28,12 +28,12 @@ namespace cohort::forkserver {
 /// signal, which is bound to the thread that started it (a starter thread, which never ends), and
 /// by the connection's end. That of its workers is bound to the same thread, whichever thread asks
 /// for them: the kernel gives a child by CLONE_PARENT the server's parent, and that is a thread.
-class fork_server {
+class forkserver_manager {
 public:
     /// @param reap  takes over the pidfd of each server, to reap it some day with what it has
     /// started. Any thread.
     using reaper = std::function<void(sys::unique_fd pidfd, pid_t pid)>;
-    explicit fork_server(reaper reap) : reap_(std::move(reap)) {}
+    explicit forkserver_manager(reaper reap) : reap_(std::move(reap)) {}
 
     /// What the server starts with.
     struct surroundings {
@@ -49,8 +49,8 @@ public:
     /// @param pidfd_slot  see start_by_exec
     /// @param server      set unless it fails
     std::optional<server_failure> ensure(const surroundings& where, std::atomic<int>& pidfd_slot,
-                                         server_wait& wait,
-                                         std::shared_ptr<server_process>& server);
+                                         forkserver_wait& wait,
+                                         std::shared_ptr<forkserver_client>& server);
 
 private:
     /// What its workers have from it, and must have in common with the application.
@@ -69,10 +69,10 @@ private:
 
     const reaper reap_;
     std::mutex mutex_;  // of all that follows, but for current_ while one is being started
-    std::shared_ptr<server_process> current_;
+    std::shared_ptr<forkserver_client> current_;
     identity started_as_;
     bool starting_ = false;
-    std::set<server_wait*> waiting_;  // for the end of that
+    std::set<forkserver_wait*> waiting_;  // for the end of that
 };
 
 }  // namespace cohort::forkserver

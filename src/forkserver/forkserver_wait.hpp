@@ -10,7 +10,7 @@
 namespace cohort::forkserver {
 
 /// One start's waiting for the fork server, as another thread may end it.
-class server_wait {
+class forkserver_wait {
 public:
     /// Makes what it waits by. For the waiting thread, before all else.
     std::error_code open();
@@ -24,13 +24,13 @@ public:
     bool is_held() const noexcept { return held_; }
     bool is_given_up() const noexcept { return given_up_; }
     /// Readable after ring(), hold() and give_up().
-    int bell() const noexcept { return bell_.get(); }
+    int event() const noexcept { return event_.get(); }
     void ring() noexcept;
     void silence() noexcept;
 
 private:
-    std::mutex mutex_;  // of the bell's life
-    sys::unique_fd bell_;
+    std::mutex mutex_;  // of the event's life
+    sys::unique_fd event_;
     std::atomic<bool> held_ = false;
     std::atomic<bool> given_up_ = false;
 };

@@ -82,14 +82,14 @@ packed_order pack(const exec::exec_order& order, copies::copy_channel channel, i
     packed_order packed;
     writer out(packed.text);
     out.number(channel.record);
-    out.number(channel.bell);
+    out.number(channel.started_event);
     out.number(static_cast<std::int64_t>(record_inode));
-    out.number(packed.leaf = sent_at(packed, order.leaf));
-    out.number(order.leaf_is_needed);
+    out.number(packed.cgroup = sent_at(packed, order.cgroup));
+    out.number(order.cgroup_is_needed);
     out.number(sent_at(packed, order.guard.connection));
-    out.number(static_cast<int>(order.guard.word.what));
-    out.number(order.guard.word.stop_signal);
-    out.number(order.guard.word.grace_ms);
+    out.number(static_cast<int>(order.guard.message.what));
+    out.number(order.guard.message.stop_signal);
+    out.number(order.guard.message.grace_ms);
     out.number(sent_at(packed, order.directory_fd));
     out.number(order.parent_death_signal);
     out.number(order.parent);
@@ -123,14 +123,14 @@ void unpack(std::span<const std::byte> text, std::span<const int> descriptors,
         return into.texts.size() - 1;
     };
     into.channel.record = in.number();
-    into.channel.bell = in.number();
+    into.channel.started_event = in.number();
     into.record_inode = in.number<ino_t>();
-    order.leaf = arrived(descriptors, in.number());
-    order.leaf_is_needed = in.number<bool>();
+    order.cgroup = arrived(descriptors, in.number());
+    order.cgroup_is_needed = in.number<bool>();
     order.guard.connection = arrived(descriptors, in.number());
-    order.guard.word.what = in.number<orders::guarded>();
-    order.guard.word.stop_signal = in.number();
-    order.guard.word.grace_ms = in.number();
+    order.guard.message.what = in.number<orders::guarded>();
+    order.guard.message.stop_signal = in.number();
+    order.guard.message.grace_ms = in.number();
     order.directory_fd = arrived(descriptors, in.number());
     order.parent_death_signal = in.number();
     order.parent = in.number();
@@ -171,12 +171,12 @@ void unpack(std::span<const std::byte> text, std::span<const int> descriptors,
     }
 }
 
-void release(server_ledger& ledger, std::uint32_t children) noexcept {
-    std::uint32_t before = ledger.released;
-    while (before < children && !ledger.released.compare_exchange_weak(before, children)) {
+void release(shared_progress& progress, std::uint32_t children) noexcept {
+    std::uint32_t before = progress.released;
+    while (before < children && !progress.released.compare_exchange_weak(before, children)) {
     }
     if (before < children)
-        sys::wake(ledger.released);
+        sys::wake(progress.released);
 }
 
 }  // namespace cohort::forkserver

@@ -19,18 +19,18 @@ namespace cohort::forkserver {
 // whole. Both are the same program, so plain structs do.
 
 /// First word to the server; the keys of the functions to preload follow it. With it comes the
-/// ledger.
+/// shared progress.
 struct server_setup {
     exec::start_tier tier;
     std::uint32_t preloads = 0;
 };
 
-/// One worker is wanted. Its order is in the group's book, the first of the descriptors that come
+/// One worker is wanted. Its order is in the group's order file, the first of the descriptors that come
 /// with it; the others are those that the order speaks of, in its own order.
 struct fork_request {
     std::uint64_t number = 0;
-    std::int32_t parent = 0;  // the application
-    std::int32_t leaf = -1;   // which of the others is the directory of its cgroup; -1: none
+    std::int32_t parent = 0;   // the application
+    std::int32_t cgroup = -1;  // which of the others is the directory of its cgroup; -1: none
     std::uint64_t offset = 0;
     std::uint64_t length = 0;
 };
@@ -52,7 +52,7 @@ struct server_answer {
 
 /// In memory that both have: the number of the last child, noted by the kernel before that child
 /// runs. What the server made and could not tell any more is found by it.
-struct server_ledger {
+struct shared_progress {
     pid_t forked = 0;
     /// How many children may go on: those that were told of. Until then a child waits, so that
     /// nothing is lost of it: whoever ends without having been held had not begun.
@@ -60,13 +60,13 @@ struct server_ledger {
 };
 /// So many may go on. The server says it when it has told, the application when it has heard, in
 /// case the server died in between.
-void release(server_ledger& ledger, std::uint32_t children) noexcept;
+void release(shared_progress& progress, std::uint32_t children) noexcept;
 
 /// An order on its way: its text, and the descriptors that it speaks of.
 struct packed_order {
     std::vector<std::byte> text;
     std::vector<int> descriptors;
-    std::int32_t leaf = -1;  // see fork_request
+    std::int32_t cgroup = -1;  // see fork_request
 };
 packed_order pack(const exec::exec_order& order, copies::copy_channel channel, ino_t record_inode);
 

@@ -29,10 +29,10 @@ std::atomic<operation_id> last_operation_id{0};
 /// Runs `ask` on the engine's thread. @throws std::system_error  in a forked copy of the group's
 /// process
 engine::engine& own_loop(const group_ref& group) {
-    if (!group->home().is_own())
+    if (!group->process().is_own())
         throw std::system_error(std::make_error_code(std::errc::no_child_process),
                                 "cohort: this group belongs to the process that was forked");
-    return group->home().loop();
+    return group->process().loop();
 }
 
 template <class Ask>
@@ -43,8 +43,8 @@ void post(const group_ref& group, Ask ask) {
 /// The same for calls that never fail: in a forked copy they do nothing.
 template <class Ask>
 void post_if_own(const group_ref& group, Ask ask) {
-    if (group && group->home().is_own())
-        group->home().loop().post([group, ask = std::move(ask)] { ask(*group); });
+    if (group && group->process().is_own())
+        group->process().loop().post([group, ask = std::move(ask)] { ask(*group); });
 }
 
 /// Leaves a noexcept function: the program ends with this text.
@@ -53,7 +53,7 @@ void post_if_own(const group_ref& group, Ask ask) {
                            "blocking.never), where it must queue it");
 }
 
-engine::host& host_for_spawn() {
+engine::process& process_for_spawn() {
     if (registry::is_worker_process() && !registry::worker_main_reached())
         throw spawn_error(std::make_error_code(std::errc::operation_not_permitted),
                           "worker_main was not reached in this worker: call it first in main", -1,
@@ -62,15 +62,15 @@ engine::host& host_for_spawn() {
         throw spawn_error(std::make_error_code(std::errc::operation_not_permitted),
                           "daemonic processes are not allowed to have children", -1, "daemon");
     try {
-        return engine::host::for_spawn();
+        return engine::process::for_spawn();
     } catch (const std::system_error& e) {
         throw spawn_error(e.code(), e.what(), -1, "threads");
     }
 }
 
 /// @throws spawn_error
-void refuse_at_exit(const engine::host& home) {
-    if (home.exiting())
+void refuse_at_exit(const engine::process& process) {
+    if (process.exiting())
         throw spawn_error({ESHUTDOWN, std::system_category()}, "spawn while the program exits", -1,
                           "exit");
 }
@@ -100,15 +100,16 @@ void check_handler_thread() noexcept {
 }
 
 group_ref create_group(spawn_plan plan) {
-    auto& home = host_for_spawn();
-    refuse_at_exit(home);
+    auto& process = process_for_spawn();
+    refuse_at_exit(process);
     refuse_more_than_can_be(plan.settings.nprocs);
-    return std::make_shared<group_state>(home, std::move(plan), orders::capture_caller(home.pid()));
+    return std::make_shared<group_state>(process, std::move(plan),
+                                         orders::capture_caller(process.pid()));
 }
 
 void start_group(const group_ref& group, receiver to) {
     (void)own_loop(group);
-    refuse_at_exit(group->home());  // again: a coroutine may have been made long before
+    refuse_at_exit(group->process());  // again: a coroutine may have been made long before
     group->start(std::move(to));
 }
 
@@ -116,7 +117,7 @@ void await_end(const group_ref& group, std::optional<time_point> until, receiver
     auto& loop = own_loop(group);
     loop.post_quietly([group, until, to = std::move(to)] { group->await_end(to, until); });
     // Else it is early enough when the engine wakes for the end of the last worker.
-    if (until || group->board().end())
+    if (until || group->snapshot().end())
         loop.wake();
 }
 
@@ -131,7 +132,7 @@ void cancel_operation(const std::weak_ptr<group_state>& group, operation_id id,
 
 void request_stop(const group_ref& group) noexcept {
     // Every handle asks this when it goes: one whose group has ended need not wake the engine.
-    const bool ended = group && group->home().is_own() && group->board().end();
+    const bool ended = group && group->process().is_own() && group->snapshot().end();
     if (!ended)
         post_if_own(group, [](group_state& g) { g.stop(); });
 }
@@ -143,9 +144,11 @@ void send_signal(const group_ref& group, int signo) {
     post_if_own(group, [signo](group_state& g) { g.signal(signo); });
 }
 
-int group_size(const group_state& group) noexcept { return group.board().size(); }
-int group_alive(const group_state& group) noexcept { return group.board().alive(); }
-std::vector<pid_t> group_pids(const group_state& group) { return group.board().pids(); }
-std::vector<outcome> group_outcomes(const group_state& group) { return group.board().outcomes(); }
+int group_size(const group_state& group) noexcept { return group.snapshot().size(); }
+int group_alive(const group_state& group) noexcept { return group.snapshot().alive(); }
+std::vector<pid_t> group_pids(const group_state& group) { return group.snapshot().pids(); }
+std::vector<outcome> group_outcomes(const group_state& group) {
+    return group.snapshot().outcomes();
+}
 
 }  // namespace cohort::detail::inline v0_1

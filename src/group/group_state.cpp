@@ -44,60 +44,61 @@ std::shared_ptr<const group_settings> without_placement(group_settings settings)
 
 }  // namespace
 
-group_state::group_state(engine::host& home, spawn_plan plan, orders::caller from)
-    : home_(home), settings_(without_placement(plan.settings)),
+group_state::group_state(engine::process& process, spawn_plan plan, orders::caller from)
+    : process_(process), settings_(without_placement(plan.settings)),
       kind_(plan.calls_function() ? supervisor::record_kind::control_file
                                   : supervisor::record_kind::error_file),
-      board_(settings_->nprocs),
-      launcher_(supervisor::launcher(std::move(plan), std::move(from),
-                                     {home.forks(), home.leaves(), home.guard(), home.cgroups()})),
+      snapshot_(settings_->nprocs),
+      launcher_(supervisor::launcher(
+          std::move(plan), std::move(from),
+          {process.forks(), process.group_cgroups(), process.guard(), process.cgroups()})),
       machine_(rules_of(*settings_)), verdicts_(static_cast<std::size_t>(settings_->nprocs)),
-      end_waiters_(home), next_waiters_(home) {}
+      end_waiters_(process), next_waiters_(process) {}
 
 // --- what is asked of it ---
 
 void group_state::start(receiver to) {
-    stop_span_ = home_.spans().add(longest_stop(*settings_));
+    stop_span_ = process_.spans().add(longest_stop(*settings_));
     auto begins = [self = shared_from_this(), to = std::move(to)] { self->begin(to); };
     if (settings_->nprocs == 0) {
         launcher_.reset();
-        return home_.loop().post(begins);
+        return process_.loop().post(begins);
     }
     auto job = std::make_shared<supervisor::group_start>(
-        home_.loop(), *std::exchange(launcher_, std::nullopt),
+        process_.loop(), *std::exchange(launcher_, std::nullopt),
         [self = shared_from_this()](supervisor::start_report report,
                                     supervisor::group_start::progress p) {
             self->start_reported(std::move(report), p);
         });
     start_ = job;
-    home_.loop().post_quietly(begins);  // before any report; start_ is the engine's from now on
+    process_.loop().post_quietly(begins);  // before any report; start_ is the engine's from now on
     // What exit() has posted may stand before `begins`, and not know of this group.
-    if (home_.exiting())
+    if (process_.exiting())
         job->hold();
-    home_.submit(std::move(job));
+    process_.submit(std::move(job));
 }
 
 void group_state::begin(receiver to) {
     self_ = shared_from_this();
-    home_.add(*this);
+    process_.add(*this);
     start_operation_ = std::move(to);
     if (!start_)
         start_is_over(std::nullopt);
 }
 
 void group_state::await_end(receiver to, std::optional<time_point> until) {
-    if (auto end = board_.end()) {
+    if (auto end = snapshot_.end()) {
         completion done;
         done.end = std::move(end);
-        home_.deliver(to, std::move(done));
+        process_.deliver(to, std::move(done));
     } else {
         end_waiters_.add(std::move(to), until);
     }
 }
 
 void group_state::await_next(receiver to) {
-    if (told_ == ended_.size() && board_.end())
-        return (void)home_.deliver(to, completion());
+    if (told_ == ended_.size() && snapshot_.end())
+        return (void)process_.deliver(to, completion());
     next_waiters_.add(std::move(to), std::nullopt);
     tell_next();
 }
@@ -152,28 +153,28 @@ void group_state::worker_ended(const std::shared_ptr<unpublished_end>& place,
 /// On another thread: the texts are of any length that the worker likes, and a file with debug
 /// information may be on a disk that does not answer.
 void group_state::find_words(const std::shared_ptr<unpublished_end>& place) {
-    const auto write = [self = shared_from_this(), place](engine::aside& where,
+    const auto write = [self = shared_from_this(), place](engine::background_thread& where,
                                                           trace::names* names) {
         auto found = std::make_shared<std::shared_ptr<const outcome>>(place->worker);
         where.run([found, names] { *found = supervisor::in_words(*found, names); },
                   [self, place, found] { self->give_words(*place, std::move(*found)); });
     };
     const auto now = std::chrono::steady_clock::now();
-    if (home_.naming().is_late(now))
-        return write(home_.parsing(), nullptr);
-    place->limit =
-        home_.loop().timer().at(now + longest_naming, [write, place, &aside = home_.parsing()] {
+    if (process_.naming().is_late(now))
+        return write(process_.parsing(), nullptr);
+    place->limit = process_.loop().timer().at(
+        now + longest_naming, [write, place, &background_thread = process_.parsing()] {
             place->limit.reset();
-            write(aside, nullptr);
+            write(background_thread, nullptr);
         });
-    write(home_.naming(), &home_.names());
+    write(process_.naming(), &process_.names());
 }
 
 void group_state::give_words(unpublished_end& place, std::shared_ptr<const outcome> worker) {
     if (std::exchange(place.is_ready, true))
         return;
     if (place.limit)
-        home_.loop().timer().cancel(*std::exchange(place.limit, std::nullopt));
+        process_.loop().timer().cancel(*std::exchange(place.limit, std::nullopt));
     place.worker = std::move(worker);
     publish_all();
     finish();
@@ -187,7 +188,7 @@ void group_state::publish_all() {
 void group_state::publish(unpublished_end& place) {
     const auto& worker = place.worker;
     verdicts_[static_cast<std::size_t>(worker->index)] = std::move(place.verdict);
-    board_.note_end(worker);
+    snapshot_.note_end(worker);
     ended_.push_back(worker);
     tell_next();
 }
@@ -239,9 +240,9 @@ void group_state::perform(action a) {
 
 void group_state::arm_deadline() {
     if (deadline_)
-        home_.loop().timer().cancel(*std::exchange(deadline_, std::nullopt));
+        process_.loop().timer().cancel(*std::exchange(deadline_, std::nullopt));
     if (const auto at = machine_.deadline())
-        deadline_ = home_.loop().timer().at(*at, [self = shared_from_this()] {
+        deadline_ = process_.loop().timer().at(*at, [self = shared_from_this()] {
             self->deadline_.reset();
             self->happen(event::deadline);
         });
@@ -263,24 +264,24 @@ void group_state::give_up() {
     abandon_start();
 }
 
-bool group_state::leaf_has_ended() {
-    if (leaf_) {
+bool group_state::cgroup_has_ended() {
+    if (cgroup_) {
         // What could not be killed until now is not waited for anew.
         const auto now = std::chrono::steady_clock::now();
         const auto until = gave_up_ ? now : saturating_add(now, settings_->kill_timeout);
-        ending_leaf_ = true;
-        supervisor::end_leaf(home_.loop(), home_.cgroups(), std::exchange(leaf_, nullptr), until,
-                             [self = shared_from_this()] {
-                                 self->ending_leaf_ = false;
-                                 self->finish();
-                             });
+        ending_cgroup_ = true;
+        supervisor::end_cgroup(process_.loop(), process_.cgroups(), std::exchange(cgroup_, nullptr),
+                               until, [self = shared_from_this()] {
+                                   self->ending_cgroup_ = false;
+                                   self->finish();
+                               });
     }
-    return !ending_leaf_;
+    return !ending_cgroup_;
 }
 
 void group_state::finish() {
     if (!end_reported_ || unreaped_starts_ > 0 || !unpublished_.empty() || !self_ ||
-        !leaf_has_ended())
+        !cgroup_has_ended())
         return;
     auto end = std::make_shared<group_end>();
     end->stopped = machine_.stop_was_asked();
@@ -297,7 +298,7 @@ void group_state::finish() {
         if (end->first_failure >= 0)
             outcomes[static_cast<std::size_t>(end->first_failure)].first_failure = true;
     }
-    board_.close(end);
+    snapshot_.close(end);
     if (start_failure_) {
         auto failed = completion_of(completion::kind::failed);
         failed.not_started =
@@ -312,7 +313,7 @@ void group_state::finish() {
     done.end = std::move(end);
     end_waiters_.complete_all(done);
     next_waiters_.complete_all(completion());
-    home_.remove(*this);
+    process_.remove(*this);
     stop_span_.reset();
     start_.reset();  // it knows this group; what still hangs in it keeps both
     self_.reset();   // last: this may be the last reference but the callers'

@@ -25,10 +25,10 @@ namespace cohort::detail::inline v0_1 {
 class group_state final : public engine::live_group,
                           public std::enable_shared_from_this<group_state> {
 public:
-    group_state(engine::host& home, spawn_plan plan, orders::caller from);
+    group_state(engine::process& process, spawn_plan plan, orders::caller from);
 
-    engine::host& home() const noexcept { return home_; }
-    const groups::board& board() const noexcept { return board_; }
+    engine::process& process() const noexcept { return process_; }
+    const groups::snapshot& snapshot() const noexcept { return snapshot_; }
 
     /// Hands the start over to the starter thread. Once, by the initiating call, on any thread.
     void start(receiver to);
@@ -68,18 +68,18 @@ private:
     void perform(action a);
     void arm_deadline();
     void hold_start();
-    void press_held_start();
+    void kill_held_start();
     void abandon_start();
     start_failure hanging_start() const;
     void give_up();
-    bool leaf_has_ended();
+    bool cgroup_has_ended();
     void finish();
     void complete_start(completion result);
 
-    engine::host& home_;
+    engine::process& process_;
     std::shared_ptr<const group_settings> settings_;
     supervisor::record_kind kind_;
-    groups::board board_;
+    groups::snapshot snapshot_;
     std::optional<supervisor::launcher> launcher_;  // until it begins
     std::shared_ptr<supervisor::group_start> start_;
     std::shared_ptr<group_state> self_;  // while it lives
@@ -97,8 +97,8 @@ private:
     time_point give_up_start_at_{};  // a held start that has not reported by then is abandoned
     int unreaped_starts_ = 0;        // children of failed starts that the reaper still has
     bool end_reported_ = false;
-    std::shared_ptr<cgroups::leaf> leaf_;  // until it is to end
-    bool ending_leaf_ = false;
+    std::shared_ptr<cgroups::group_cgroup> cgroup_;  // until it is to end
+    bool ending_cgroup_ = false;
     bool gave_up_ = false;
 
     std::map<int, std::shared_ptr<supervisor::worker_process>> workers_;  // the live ones

@@ -20,7 +20,7 @@ using namespace std::chrono_literals;
 
 // How often a start that is to be given up gets its SIGKILL again: the child may not have existed
 // the last time.
-constexpr auto press_interval = 10ms;
+constexpr auto kill_interval = 10ms;
 
 }  // namespace
 
@@ -30,14 +30,14 @@ void group_state::start_reported(supervisor::start_report report,
     for (auto& unwanted : report.unwanted)
         reap_failed_start(std::move(unwanted));
     if (abandoned_) {
-        if (report.leaf)
-            supervisor::end_leaf(home_.loop(), home_.cgroups(), std::move(report.leaf),
-                                 home_.loop().now(), {});
+        if (report.cgroup)
+            supervisor::end_cgroup(process_.loop(), process_.cgroups(), std::move(report.cgroup),
+                                   process_.loop().now(), {});
         if (report.pidfd)
             end_unwanted({std::move(report.pidfd), report.pid});
         return;
     }
-    leaf_ = std::move(report.leaf);
+    cgroup_ = std::move(report.cgroup);
     const bool killed_by_us = held_ && report.pidfd && !exec::has_executed(report.pidfd.get());
     if (report.failure || killed_by_us) {
         reap_failed_start({std::move(report.pidfd), report.pid});
@@ -59,8 +59,8 @@ void group_state::end_unwanted(supervisor::unwanted_child child) {
 /// Reaps it when it has ended. The rest of its process group, if it leads one, ends then.
 void group_state::adopt(supervisor::unwanted_child child, engine::task then) {
     if (settings_->process_group == process_group::inherit || child.pid == 0)
-        return home_.children().adopt(std::move(child.pidfd), std::move(then));
-    home_.children().adopt_group(std::move(child.pidfd), child.pid, std::move(then));
+        return process_.children().adopt(std::move(child.pidfd), std::move(then));
+    process_.children().adopt_group(std::move(child.pidfd), child.pid, std::move(then));
 }
 
 /// A child that was killed, or had failed. The end of the group waits for it, but no longer than
@@ -71,7 +71,7 @@ void group_state::reap_failed_start(supervisor::unwanted_child child) {
     ++unreaped_starts_;
     const auto until = saturating_add(std::chrono::steady_clock::now(), settings_->kill_timeout);
     auto limit = std::make_shared<std::optional<engine::timer_id>>();
-    *limit = home_.loop().timer().at(until, [self = shared_from_this(), limit] {
+    *limit = process_.loop().timer().at(until, [self = shared_from_this(), limit] {
         limit->reset();
         if (self->start_operation_) {
             self->gave_up_ = true;
@@ -84,7 +84,7 @@ void group_state::reap_failed_start(supervisor::unwanted_child child) {
     adopt(std::move(child), [self = shared_from_this(), limit] {
         if (!*limit)
             return;
-        self->home_.loop().timer().cancel(*std::exchange(*limit, std::nullopt));
+        self->process_.loop().timer().cancel(*std::exchange(*limit, std::nullopt));
         --self->unreaped_starts_;
         self->finish();
     });
@@ -93,7 +93,7 @@ void group_state::reap_failed_start(supervisor::unwanted_child child) {
 /// All before it have started.
 start_failure group_state::hanging_start() const {
     return {std::make_error_code(std::errc::timed_out), "a start that hangs in the kernel",
-            board_.alive() + static_cast<int>(ended_.size()), "exec"};
+            snapshot_.alive() + static_cast<int>(ended_.size()), "exec"};
 }
 
 void group_state::start_is_over(std::optional<start_failure> failure) {
@@ -106,12 +106,12 @@ void group_state::start_is_over(std::optional<start_failure> failure) {
 
 void group_state::add_worker(supervisor::start_report report) {
     const int index = report.index;
-    board_.note_start(index, report.pid);
+    snapshot_.note_start(index, report.pid);
     auto worker = std::make_shared<supervisor::worker_process>(
-        home_,
+        process_,
         supervisor::worker_process::birth{index, report.pid, std::move(report.pidfd),
                                           std::move(report.record), std::move(report.stacks),
-                                          report.started, std::move(report.own_leaf)},
+                                          report.started, std::move(report.own_cgroup)},
         settings_, kind_);
     workers_.emplace(index, worker);
     auto place = std::make_shared<unpublished_end>();
@@ -127,32 +127,32 @@ void group_state::hold_start() {
         return;
     start_->hold();
     give_up_start_at_ = saturating_add(std::chrono::steady_clock::now(), settings_->kill_timeout);
-    press_held_start();
+    kill_held_start();
 }
 
-void group_state::press_held_start() {
+void group_state::kill_held_start() {
     if (machine_.start_is_over() || abandoned_)
         return;
     const auto now = std::chrono::steady_clock::now();
     if (now >= give_up_start_at_)
         return abandon_start();
     start_->kill_in_flight();
-    home_.loop().timer().at(now + press_interval,
-                            [self = shared_from_this()] { self->press_held_start(); });
+    process_.loop().timer().at(now + kill_interval,
+                               [self = shared_from_this()] { self->kill_held_start(); });
 }
 
 void group_state::abandon_start() {
     if (machine_.start_is_over() || std::exchange(abandoned_, true))
         return;
     start_->kill_server();
-    home_.give_up(*start_);
+    process_.give_up(*start_);
     start_failure_ = hanging_start();
     happen(event::start_failed);
 }
 
 void group_state::complete_start(completion result) {
     if (start_operation_)
-        home_.deliver(*std::exchange(start_operation_, std::nullopt), std::move(result));
+        process_.deliver(*std::exchange(start_operation_, std::nullopt), std::move(result));
 }
 
 }  // namespace cohort::detail::inline v0_1

@@ -13,9 +13,9 @@
 namespace cohort::groups {
 
 /// What other threads may read of a group while the engine works on it.
-class board {
+class snapshot {
 public:
-    explicit board(int size) : pids_(static_cast<std::size_t>(size)), outcomes_(pids_.size()) {}
+    explicit snapshot(int size) : pids_(static_cast<std::size_t>(size)), outcomes_(pids_.size()) {}
 
     int size() const noexcept { return static_cast<int>(pids_.size()); }
     int alive() const noexcept { return alive_.load(); }

@@ -15,13 +15,13 @@ namespace cohort::groups {
 /// The operations that wait for one thing. Belongs to the engine's thread.
 class waiters {
 public:
-    explicit waiters(engine::host& home) noexcept : home_(home) {}
+    explicit waiters(engine::process& process) noexcept : process_(process) {}
 
     /// @param until  then it completes with time_up
     void add(detail::receiver to, std::optional<detail::time_point> until) {
         waiting_.push_back({std::move(to), std::nullopt, false});
         if (until)
-            waiting_.back().timer = home_.loop().timer().at(
+            waiting_.back().timer = process_.loop().timer().at(
                 *until, [this, id = waiting_.back().to.id] { time_up(id); });
     }
 
@@ -82,7 +82,7 @@ private:
 
     void drop_timer(waiter& w) {
         if (w.timer)
-            home_.loop().timer().cancel(*std::exchange(w.timer, std::nullopt));
+            process_.loop().timer().cancel(*std::exchange(w.timer, std::nullopt));
     }
 
     bool finish(iterator which, detail::completion result) {
@@ -91,7 +91,7 @@ private:
             result = detail::completion_of(detail::completion::kind::aborted);
         auto to = std::move(which->to);
         waiting_.erase(which);
-        return home_.deliver(to, std::move(result));
+        return process_.deliver(to, std::move(result));
     }
 
     void time_up(detail::operation_id id) {
@@ -100,7 +100,7 @@ private:
         finish(found, detail::completion_of(detail::completion::kind::time_up));
     }
 
-    engine::host& home_;
+    engine::process& process_;
     std::vector<waiter> waiting_;
 };
 

@@ -129,17 +129,17 @@ std::error_code guardian::connect(one& to, sys::unique_fd fresh) {
     return {};
 }
 
-orders::guard_order guardian::order(orders::guard_word word) {
+orders::guard_order guardian::order(orders::guard_message word) {
     const std::lock_guard lock(mutex_);
     const auto& own = of_this_user();
     return {own.connection ? own.connection.get() : -1, word};
 }
 
 void guardian::tell_late(const orders::guard_order& order, int pidfd) noexcept {
-    constexpr int patience_ms = 100;
+    constexpr int full_socket_wait_ms = 100;
     pollfd room{order.connection, POLLOUT, 0};
     if (!is_stuck_)
-        ::poll(&room, 1, patience_ms);
+        ::poll(&room, 1, full_socket_wait_ms);
     is_stuck_ = !orders::tell_guardian(order, pidfd);
     if (!is_stuck_)
         return;

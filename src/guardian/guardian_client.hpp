@@ -39,7 +39,7 @@ public:
     /// again after a while, and after a longer one each time.
     void ensure(time_point now = std::chrono::steady_clock::now());
     /// How to tell it of something. For starter threads, after ensure().
-    orders::guard_order order(orders::guard_word word);
+    orders::guard_order order(orders::guard_message word);
     /// Once more, of a worker that could not tell by itself. Waits for a slow guardian, for a
     /// moment; tells another one where the first is gone or can hold no more.
     void tell_late(const orders::guard_order& order, int pidfd) noexcept;

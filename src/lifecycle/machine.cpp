@@ -136,11 +136,11 @@ void machine::table::hold_and_stop() {
 
 /// The start that was in flight has made one more worker: it missed the signal of this step.
 void machine::table::catch_up() {
-    const step* current = step_of(group.state_);
+    const step* climbed = step_of(group.state_);
     if (group.deadline_)
-        todo.push_back(*current->signal);
+        todo.push_back(*climbed->signal);
     else
-        climb(current);  // the others were given up already: this one has a last step of its own
+        climb(climbed);  // the others were given up already: this one has a last step of its own
 }
 
 /// Enters the first step from `from` on that lasts at all; signals of the steps passed are sent.

@@ -11,12 +11,12 @@
 
 namespace cohort::orders {
 
-enum class guarded : std::int32_t { worker, leaf };
+enum class guarded : std::int32_t { worker, cgroup };
 
-/// What the guardian is told of one worker, or of the leaf of a group. The worker's pidfd comes
-/// with it, or the leaf's directory: a number may mean another process by the time when it matters,
+/// What the guardian is told of one worker, or of the cgroup of a group. The worker's pidfd comes
+/// with it, or the cgroup's directory: a number may mean another process by the time when it matters,
 /// a pidfd never does.
-struct guard_word {
+struct guard_message {
     guarded what = guarded::worker;
     std::int32_t stop_signal = 0;
     std::int32_t grace_ms = 0;  // from the parent's death to SIGKILL; 0: SIGKILL at once
@@ -24,13 +24,13 @@ struct guard_word {
 
 /// Where the descriptors of the guardian are when it begins.
 inline constexpr int guardian_parent = 3;      // a pidfd of the process that it stands in for
-inline constexpr int guardian_connection = 4;  // guard_words come here
+inline constexpr int guardian_connection = 4;  // guard_messages come here
 inline constexpr int guardian_program = 5;     // its own program
 
 /// How to tell the guardian. Without a connection nobody is told.
 struct guard_order {
     int connection = -1;
-    guard_word word;
+    guard_message message;
 };
 
 /// One system call, which never blocks: a guardian that was stopped must not stop anybody.
@@ -46,7 +46,7 @@ COHORT_BEFORE_EXEC inline bool tell_guardian(const guard_order& order, int with_
         int padding = 0;
     } with{.descriptor = with_it};
     static_assert(sizeof with == CMSG_SPACE(sizeof with_it));
-    iovec part{const_cast<guard_word*>(&order.word), sizeof order.word};
+    iovec part{const_cast<guard_message*>(&order.message), sizeof order.message};
     msghdr message;
     message.msg_name = nullptr;
     message.msg_namelen = 0;

@@ -9,17 +9,17 @@ namespace cohort {
 namespace registry {
 namespace {
 
-constinit std::atomic<const record::control_order*> current{
+constinit std::atomic<const record::control_order*> worker_order{
     nullptr};  // leaked: threads may outlive main
 
 }  // namespace
 
 void activate(const record::control_order& order) {
-    current.store(new record::control_order(order), std::memory_order_release);
+    worker_order.store(new record::control_order(order), std::memory_order_release);
 }
 
 const record::control_order* current_order() noexcept {
-    return current.load(std::memory_order_acquire);
+    return worker_order.load(std::memory_order_acquire);
 }
 
 std::chrono::nanoseconds grace_period() noexcept {

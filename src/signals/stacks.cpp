@@ -29,7 +29,7 @@ namespace cohort::signals {
 namespace {
 
 constexpr std::size_t most_threads = 64;
-constexpr std::chrono::nanoseconds longest_patience = std::chrono::milliseconds(200);
+constexpr std::chrono::nanoseconds longest_stacks_timeout = std::chrono::milliseconds(200);
 
 struct thread_stack {
     std::atomic<pid_t> id;  // whom it is asked of; 0: nobody
@@ -44,7 +44,7 @@ constinit int answer_pipe = -1;
 constinit dev_t pipe_device = 0;
 constinit ino_t pipe_inode = 0;
 constinit int asking_signal = 0;
-constinit std::chrono::nanoseconds patience{};  // for the threads to answer
+constinit std::chrono::nanoseconds stacks_timeout{};  // for the threads to answer
 constinit std::array<char, 4096> status_text{};
 constinit pid_t owner = 0;
 constinit pthread_t first_thread{};
@@ -94,7 +94,7 @@ std::uint32_t list_others() noexcept {
 }
 
 void await_answers(std::uint32_t wanted) noexcept {
-    const auto deadline = sys::deadline_in(patience);
+    const auto deadline = sys::deadline_in(stacks_timeout);
     for (std::uint32_t came = 0; (came = answers) < wanted;)
         if (!sys::wait_on(answers, came, deadline))
             return;
@@ -172,7 +172,7 @@ void report_stacks(int pipe, int signo, std::chrono::nanoseconds grace_period) n
     pipe_device = now.st_dev;
     pipe_inode = now.st_ino;
     asking_signal = signo;
-    patience = std::min(longest_patience, grace_period / 4);
+    stacks_timeout = std::min(longest_stacks_timeout, grace_period / 4);
     owner = ::getpid();
     first_thread = ::pthread_self();
     on_first_stack = __builtin_frame_address(0);

@@ -38,15 +38,15 @@ struct watch {
     std::function<void(afterwards)> hook;
 };
 
-constinit std::atomic<watch*> current{nullptr};
+constinit std::atomic<watch*> current_watch{nullptr};
 constinit std::mutex starting;
 constinit std::mutex telling;  // held while there is something to tell before the end
 constinit std::atomic<bool> came_while_telling{false};
-constinit std::atomic<pid_t> teller{0};      // in a forked copy the signal acts at once
+constinit std::atomic<pid_t> handler_owner{0};      // in a forked copy the signal acts at once
 constinit std::atomic<bool> forgone{false};  // the worker ends by another signal
 
 extern "C" void cohort_stop_signal_held(int signo) {
-    if (teller == ::getpid())
+    if (handler_owner == ::getpid())
         came_while_telling = true;
     else
         end_by(signo);
@@ -69,7 +69,7 @@ void act_by(int signo, void (*handler)(int)) noexcept {
 /// Async-signal-safe calls only.
 extern "C" void cohort_stop_signal_arrived(int signo) {
     const int saved = errno;
-    watch* const w = current.load(std::memory_order_acquire);
+    watch* const w = current_watch.load(std::memory_order_acquire);
     if (w != nullptr && w->owner == ::getpid()) {
         ::sem_post(&w->arrived);
     } else {  // a forked copy of the worker has no thread that waits: the default action
@@ -127,11 +127,11 @@ watch* started_watch() {
     if (order == nullptr)
         return nullptr;
     const std::lock_guard lock(starting);
-    watch* w = current.load(std::memory_order_acquire);
+    watch* w = current_watch.load(std::memory_order_acquire);
     if (w == nullptr) {
         w = new watch(order->stop_signal);
         start_thread(*w);
-        current.store(w, std::memory_order_release);
+        current_watch.store(w, std::memory_order_release);
         install_handler(order->stop_signal);
     }
     return w->owner == ::getpid() ? w : nullptr;
@@ -140,7 +140,7 @@ watch* started_watch() {
 }  // namespace
 
 void forget_stop_signal() noexcept {
-    current.store(nullptr, std::memory_order_release);
+    current_watch.store(nullptr, std::memory_order_release);
     forgone = false;
     for (auto* mutex : {&starting, &telling})
         new (mutex) std::mutex;  // in a copy, a thread that was not copied may have held it
@@ -149,7 +149,7 @@ void forget_stop_signal() noexcept {
 stop_signal_hold::stop_signal_hold() noexcept : signal_(registry::current_order()->stop_signal) {
     telling.lock();
     came_while_telling = false;
-    teller = ::getpid();
+    handler_owner = ::getpid();
     if (acts_by(signal_, SIG_DFL))
         act_by(signal_, &cohort_stop_signal_held);
 }

@@ -20,10 +20,10 @@ constexpr std::chrono::milliseconds longest_back_off = 1s;
 /// For an attempt that has begun, beyond the time at which `then` is due.
 constexpr auto longest_attempt = 1s;
 
-struct leaf_end {
+struct cgroup_end {
     engine::engine& loop;
-    engine::aside& side;
-    std::shared_ptr<cgroups::leaf> ended;
+    engine::background_thread& side;
+    std::shared_ptr<cgroups::group_cgroup> ended;
     engine::time_point until;
     std::function<void()> then;
     std::optional<engine::timer_id> limit;
@@ -38,7 +38,7 @@ struct leaf_end {
     }
 };
 
-void attempt(const std::shared_ptr<leaf_end>& e) {
+void attempt(const std::shared_ptr<cgroup_end>& e) {
     e->side.run([e] { e->gone = e->ended->end(); },
                 [e] {
                     const auto now = std::chrono::steady_clock::now();
@@ -56,10 +56,11 @@ void attempt(const std::shared_ptr<leaf_end>& e) {
 
 }  // namespace
 
-void end_leaf(engine::engine& loop, engine::aside& side, std::shared_ptr<cgroups::leaf> ended,
-              engine::time_point until, std::function<void()> then) {
-    auto e = std::make_shared<leaf_end>(
-        leaf_end{loop, side, std::move(ended), until, std::move(then), {}});
+void end_cgroup(engine::engine& loop, engine::background_thread& side,
+                std::shared_ptr<cgroups::group_cgroup> ended, engine::time_point until,
+                std::function<void()> then) {
+    auto e = std::make_shared<cgroup_end>(
+        cgroup_end{loop, side, std::move(ended), until, std::move(then), {}});
     if (e->then)
         e->limit = loop.timer().at(detail::saturating_add(until, longest_attempt), [e] {
             e->limit.reset();

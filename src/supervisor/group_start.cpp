@@ -28,7 +28,7 @@ bool group_start::step() noexcept {
                           "memory"};
     }
     const bool more = report.index >= 0 && !report.failure && next_ < launch_->size() && !held_;
-    report.leaf = launch_->leaf();
+    report.cgroup = launch_->cgroup();
     if (!more) {
         std::ranges::move(launch_->withdraw(slots_), std::back_inserter(report.unwanted));
         // Before anybody hears of it: whoever waits for the end of a pipe may do so.

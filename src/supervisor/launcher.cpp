@@ -48,7 +48,7 @@ launcher::launcher(detail::spawn_plan plan, orders::caller from, helpers with)
 
 std::optional<start_failure> launcher::prepare() {
     see_to_guardian();
-    if (auto failed = make_leaf())
+    if (auto failed = make_group_cgroup())
         return failed;
     if (auto failed = check_limit())
         return failed;
@@ -61,26 +61,27 @@ std::optional<start_failure> launcher::prepare() {
         if (auto failed = make_record(index))
             return failed;
     if (plan_.calls_function())
-        shared_site_ = make_site(nullptr);
+        shared_template_ = make_template(nullptr);
     else if (plan_.programs.size() == 1)
-        shared_site_ = make_site(&plan_.programs.front());
+        shared_template_ = make_template(&plan_.programs.front());
     return std::nullopt;
 }
 
 /// Workers that are to outlive this process are not guarded, nor is what runs in its own process
-/// group. Before the leaf is made: the guardian, which may have to be started, hears of it at once.
+/// group. Before the cgroup is made: the guardian, which may have to be started, hears of it at once.
 void launcher::see_to_guardian() {
     const auto& s = plan_.settings;
     const bool has_groups = s.process_group == process_group::own;
     if (s.parent_death_signal == 0 || (!has_groups && s.cgroup_directory.empty()))
         return;
     with_.guardian.ensure();
-    guard_of_leaf_ = with_.guardian.order(guard_word(s, orders::guarded::leaf));
+    guard_of_cgroup_ = with_.guardian.order(guard_message(s, orders::guarded::cgroup));
     if (has_groups)
-        guard_ = with_.guardian.order(guard_word(s, orders::guarded::worker));
+        guard_ = with_.guardian.order(guard_message(s, orders::guarded::worker));
 }
 
-orders::guard_word launcher::guard_word(const detail::group_settings& s, orders::guarded what) {
+orders::guard_message launcher::guard_message(const detail::group_settings& s,
+                                              orders::guarded what) {
     using std::chrono::milliseconds;
     constexpr milliseconds longest{INT_MAX};
     const auto grace = s.daemon                   ? milliseconds(0)
@@ -92,12 +93,12 @@ orders::guard_word launcher::guard_word(const detail::group_settings& s, orders:
 std::optional<start_failure> launcher::check_limit() const {
     if (size() == 1)
         return std::nullopt;  // what is missing is noticed before its only worker exists
-    // A record and a pidfd for each worker, and the pipe of its stacks; the arguments, the bell,
-    // the book, and the cgroup of the worker that is being started.
+    // A record and a pidfd for each worker, and the pipe of its stacks; the arguments, the event,
+    // the order file, and the cgroup of the worker that is being started.
     const bool asks = plan_.settings.stack_on_stop && plan_.calls_function();
-    const bool has_leaves = leaf_ && leaf_->counts_memory();
+    const bool has_cgroups = cgroup_ && cgroup_->counts_memory();
     const auto needed = (asks ? 4 : 2) * static_cast<std::uint64_t>(size()) + runs_function() +
-                        is_copy() + uses_server() + has_leaves;
+                        is_copy() + uses_server() + has_cgroups;
     const auto limit = sys::descriptor_limit();
     const auto open = sys::open_descriptors();
     if (!open || *open + needed <= limit)
@@ -108,31 +109,31 @@ std::optional<start_failure> launcher::check_limit() const {
                    -1, exec::stage::limit);
 }
 
-std::optional<start_failure> launcher::make_leaf() {
-    auto made = with_.leaves.make(plan_.settings);
+std::optional<start_failure> launcher::make_group_cgroup() {
+    auto made = with_.group_cgroups.make(plan_.settings);
     // Without the thread that is to end it, it ends now.
     if (made.owned && !with_.cgroups.start()) {
         made.owned.reset();
         if (!plan_.settings.cgroup_directory.empty())
             made.error = std::make_error_code(std::errc::resource_unavailable_try_again);
     }
-    leaf_ = std::move(made.owned);
-    if (leaf_ && !orders::tell_guardian(guard_of_leaf_, leaf_->directory()))
-        with_.guardian.tell_late(guard_of_leaf_, leaf_->directory());
-    return made.error ? std::optional(leaf_failure(made.error, -1)) : std::nullopt;
+    cgroup_ = std::move(made.owned);
+    if (cgroup_ && !orders::tell_guardian(guard_of_cgroup_, cgroup_->directory()))
+        with_.guardian.tell_late(guard_of_cgroup_, cgroup_->directory());
+    return made.error ? std::optional(cgroup_failure(made.error, -1)) : std::nullopt;
 }
 
 /// Where memory is counted a worker has a cgroup of its own, else all are in the group's one.
-std::optional<start_failure> launcher::make_worker_leaf(worker_order& into, int index) const {
-    if (!leaf_ || !leaf_->counts_memory())
+std::optional<start_failure> launcher::make_worker_cgroup(worker_order& into, int index) const {
+    if (!cgroup_ || !cgroup_->counts_memory())
         return std::nullopt;
     std::error_code error;
-    into.leaf = cgroups::worker_leaf::make(leaf_, index, into.leaf_directory, error);
-    into.order.leaf = into.leaf_directory.get();
-    return error ? std::optional(leaf_failure(error, index)) : std::nullopt;
+    into.cgroup = cgroups::worker_cgroup::make(cgroup_, index, into.cgroup_directory, error);
+    into.order.cgroup = into.cgroup_directory.get();
+    return error ? std::optional(cgroup_failure(error, index)) : std::nullopt;
 }
 
-start_failure launcher::leaf_failure(std::error_code error, int index) const {
+start_failure launcher::cgroup_failure(std::error_code error, int index) const {
     return failure(error.value(), fmt::format("cgroup(\"{}\")", plan_.settings.cgroup_directory),
                    index, exec::stage::cgroup);
 }
@@ -169,8 +170,8 @@ std::optional<start_failure> launcher::make_record(int index) {
     return std::nullopt;
 }
 
-launcher::site launcher::make_site(const detail::program* program) const {
-    site at;
+launcher::start_template launcher::make_template(const detail::program* program) const {
+    start_template at;
     at.program = program;
     at.where = program ? plan_.settings.where.overridden_by(program->where) : plan_.settings.where;
     // Without what the caller, which may be a worker itself, was told of its own place.
@@ -185,10 +186,12 @@ launcher::site launcher::make_site(const detail::program* program) const {
     if (runs_function())
         at.arguments_number = free_number(at.where, at.record_number + 1);
     if (is_copy())
-        at.bell_number = free_number(at.where, std::max(at.record_number, at.arguments_number) + 1);
+        at.started_event_number =
+            free_number(at.where, std::max(at.record_number, at.arguments_number) + 1);
     if (!stacks_.empty())
         at.stacks_number = free_number(
-            at.where, std::max({at.record_number, at.arguments_number, at.bell_number}) + 1);
+            at.where,
+            std::max({at.record_number, at.arguments_number, at.started_event_number}) + 1);
     return at;
 }
 
@@ -205,31 +208,32 @@ start_report launcher::start(int index, start_slots& slots) {
 start_report launcher::start_here(int index, start_slots& slots) {
     start_report report;
     report.index = index;
-    std::optional<site> own_site;
-    if (!shared_site_)
-        own_site = make_site(&plan_.programs[static_cast<std::size_t>(index)]);
-    const site& at = shared_site_ ? *shared_site_ : *own_site;
+    std::optional<start_template> own_template;
+    if (!shared_template_)
+        own_template = make_template(&plan_.programs[static_cast<std::size_t>(index)]);
+    const start_template& at = shared_template_ ? *shared_template_ : *own_template;
     worker_order worker;
     report.failure = describe(worker, at, index);
     report.record = std::move(records_[static_cast<std::size_t>(index)]);
     if (report.failure)
         return report;
-    report.own_leaf = worker.leaf;
+    report.own_cgroup = worker.cgroup;
     report.started = std::chrono::steady_clock::now();
     auto result = plan_.call ? start_by_fork(worker, at, index, report.record.get(), slots)
                              : exec::start_by_exec(worker.order, slots.child);
-    if (result.is_untold)
+    if (result.is_unguarded)
         with_.guardian.tell_late(guard_, result.pidfd.get());
     report.pid = result.pid;
     report.pidfd = std::move(result.pidfd);
-    if (result.spent)
-        report.unwanted.push_back({std::move(result.spent), 0});
+    if (result.first_child)
+        report.unwanted.push_back({std::move(result.first_child), 0});
     if (result.failed != exec::stage::none)
         report.failure = failure_of(result, worker.order, at, index);
     return report;
 }
 
-std::optional<start_failure> launcher::describe(worker_order& into, const site& at, int index) {
+std::optional<start_failure> launcher::describe(worker_order& into, const start_template& at,
+                                                int index) {
     const int record = records_[static_cast<std::size_t>(index)].get();
     if (plan_.calls_function()) {
         std::error_code error;
@@ -244,10 +248,10 @@ std::optional<start_failure> launcher::describe(worker_order& into, const site& 
     describe_descriptors(into.order, at, index, record);
     if (runs_function() && !is_copy())
         into.order.itself = exec::executing_itself(at.record_number, record);
-    return make_worker_leaf(into, index);
+    return make_worker_cgroup(into, index);
 }
 
-record::control_order launcher::order_of(int index, const site& at) const {
+record::control_order launcher::order_of(int index, const start_template& at) const {
     const auto& s = plan_.settings;
     const auto key = plan_.function ? registry::key_of(*plan_.function) : record::function_key();
     auto order = record::make_order(index, size(), caller_.pid, at.arguments_number, key,
@@ -261,7 +265,7 @@ record::control_order launcher::order_of(int index, const site& at) const {
     return order;
 }
 
-void launcher::describe_descriptors(exec::exec_order& order, const site& at, int index,
+void launcher::describe_descriptors(exec::exec_order& order, const start_template& at, int index,
                                     int record) {
     const auto& s = plan_.settings;
     order.directory_fd = caller_.directory ? caller_.directory.get() : -1;
@@ -286,8 +290,8 @@ void launcher::describe_descriptors(exec::exec_order& order, const site& at, int
         order.descriptors.push_back({at.record_number, record, nullptr, 0, true});
     if (at.arguments_number >= 0)
         order.descriptors.push_back({at.arguments_number, arguments_.get(), nullptr, 0, true});
-    if (at.bell_number >= 0)
-        order.descriptors.push_back({at.bell_number, bell_.get(), nullptr, 0});
+    if (at.started_event_number >= 0)
+        order.descriptors.push_back({at.started_event_number, started_event_.get(), nullptr, 0});
     if (at.stacks_number >= 0)
         order.descriptors.push_back(
             {at.stacks_number, stacks_[static_cast<std::size_t>(index)].write.get(), nullptr, 0});
@@ -298,13 +302,13 @@ void launcher::describe_descriptors(exec::exec_order& order, const site& at, int
     order.parent_death_signal = s.parent_death_signal;
     order.parent = caller_.pid;
     order.own_process_group = s.process_group == process_group::own;
-    order.leaf = leaf_ ? leaf_->directory() : -1;
-    order.leaf_is_needed = !s.cgroup_directory.empty();
+    order.cgroup = cgroup_ ? cgroup_->directory() : -1;
+    order.cgroup_is_needed = !s.cgroup_directory.empty();
     order.guard = guard_;
 }
 
 start_failure launcher::failure_of(const exec::exec_result& result, const exec::exec_order& order,
-                                   const site& at, int index) const {
+                                   const start_template& at, int index) const {
     using exec::stage;
     std::string text = exec::attempted(result.failed);
     if (result.failed == stage::exec && at.program)

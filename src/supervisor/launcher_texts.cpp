@@ -27,7 +27,7 @@ std::span<const std::string_view> launcher::own_variables() noexcept {
     return names;
 }
 
-std::vector<std::string> launcher::variables_of(int index, const site& at) const {
+std::vector<std::string> launcher::variables_of(int index, const start_template& at) const {
     std::vector<std::string> variables{fmt::format("COHORT_INDEX={}", index),
                                        fmt::format("COHORT_SIZE={}", size())};
     // What the user says of these two wins, also that they are to be unset.
@@ -38,7 +38,7 @@ std::vector<std::string> launcher::variables_of(int index, const site& at) const
     return variables;
 }
 
-void launcher::describe_texts(worker_order& into, const site& at, int index) const {
+void launcher::describe_texts(worker_order& into, const start_template& at, int index) const {
     auto& order = into.order;
     auto& own = into.own;
     own.variables = variables_of(index, at);

@@ -14,7 +14,7 @@ using namespace std::chrono_literals;
 constexpr auto longest_look = 10s;
 
 struct look {
-    std::shared_ptr<const cgroups::worker_leaf> leaf;
+    std::shared_ptr<const cgroups::worker_cgroup> cgroup;
     std::function<void(std::optional<cgroups::oom_kill>)> then;
     std::optional<cgroups::oom_kill> found;
     engine::timer_id limit{};
@@ -22,13 +22,13 @@ struct look {
 
 }  // namespace
 
-void find_oom_kill(engine::engine& loop, engine::aside& side,
-                   std::shared_ptr<const cgroups::worker_leaf> leaf,
+void find_oom_kill(engine::engine& loop, engine::background_thread& side,
+                   std::shared_ptr<const cgroups::worker_cgroup> cgroup,
                    std::function<void(std::optional<cgroups::oom_kill>)> then) {
-    auto l = std::make_shared<look>(look{std::move(leaf), std::move(then), {}, {}});
+    auto l = std::make_shared<look>(look{std::move(cgroup), std::move(then), {}, {}});
     l->limit = loop.timer().at(std::chrono::steady_clock::now() + longest_look,
                                [l] { std::exchange(l->then, {})(std::nullopt); });
-    side.run([l] { l->found = l->leaf->find_oom_kill(); },
+    side.run([l] { l->found = l->cgroup->find_oom_kill(); },
              [l, &loop] {
                  if (!l->then)
                      return;  // too late

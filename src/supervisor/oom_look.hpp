@@ -15,8 +15,8 @@ namespace cohort::supervisor {
 /// the engine's thread, which does not wait for it.
 /// @param side  reads it: the kernel may take milliseconds
 /// @param then  called once, on the engine's thread; with nothing where the answer does not come
-void find_oom_kill(engine::engine& loop, engine::aside& side,
-                   std::shared_ptr<const cgroups::worker_leaf> leaf,
+void find_oom_kill(engine::engine& loop, engine::background_thread& side,
+                   std::shared_ptr<const cgroups::worker_cgroup> cgroup,
                    std::function<void(std::optional<cgroups::oom_kill>)> then);
 
 }  // namespace cohort::supervisor

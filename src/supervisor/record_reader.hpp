@@ -30,7 +30,7 @@ enum class record_kind { control_file, error_file };
 /// With what records are read.
 struct record_readers {
     engine::engine& loop;
-    engine::aside& parsing;
+    engine::background_thread& parsing;
     std::uint64_t result_limit;  // in bytes
 };
 

@@ -29,7 +29,8 @@ int asking_signal(const detail::group_settings& settings) noexcept {
     return signo;
 }
 
-stacks_answer::stacks_answer(engine::engine& loop, engine::aside& parsing, sys::unique_fd pipe)
+stacks_answer::stacks_answer(engine::engine& loop, engine::background_thread& parsing,
+                             sys::unique_fd pipe)
     : loop_(loop), parsing_(parsing), pipe_(std::move(pipe)) {}
 
 bool stacks_answer::is_hung_up() const noexcept {

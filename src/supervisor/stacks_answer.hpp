@@ -23,7 +23,7 @@ int asking_signal(const detail::group_settings& settings) noexcept;
 /// What a worker function writes when it is asked for its stacks. Belongs to the engine's thread.
 class stacks_answer : public std::enable_shared_from_this<stacks_answer> {
 public:
-    stacks_answer(engine::engine& loop, engine::aside& parsing, sys::unique_fd pipe);
+    stacks_answer(engine::engine& loop, engine::background_thread& parsing, sys::unique_fd pipe);
 
     /// The function can't answer any more: it has closed its end, by exec(3) say.
     bool is_hung_up() const noexcept;
@@ -39,7 +39,7 @@ private:
     void finish();
 
     engine::engine& loop_;
-    engine::aside& parsing_;
+    engine::background_thread& parsing_;
     bool being_parsed_ = false;
     sys::unique_fd pipe_;
     std::string text_;

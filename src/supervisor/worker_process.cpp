@@ -21,7 +21,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto patience = 500ms;  // for a worker to tell where it is
+constexpr auto last_words_timeout = 500ms;  // for a worker to tell where it is
 
 std::chrono::microseconds to_duration(const timeval& t) {
     return std::chrono::seconds(t.tv_sec) + std::chrono::microseconds(t.tv_usec);
@@ -41,26 +41,26 @@ resource_usage to_usage(const rusage& used) {
 
 }  // namespace
 
-worker_process::worker_process(engine::host& home, birth b,
+worker_process::worker_process(engine::process& process, birth b,
                                std::shared_ptr<const detail::group_settings> settings,
                                record_kind kind)
-    : home_(home), settings_(std::move(settings)), kind_(kind), index_(b.index), pid_(b.pid),
-      pidfd_(std::move(b.pidfd)), record_(std::move(b.record)), leaf_(std::move(b.leaf)),
+    : process_(process), settings_(std::move(settings)), kind_(kind), index_(b.index), pid_(b.pid),
+      pidfd_(std::move(b.pidfd)), record_(std::move(b.record)), cgroup_(std::move(b.cgroup)),
       started_(b.started) {
     if (b.stacks)
-        stacks_ =
-            std::make_shared<stacks_answer>(home_.loop(), home_.parsing(), std::move(b.stacks));
+        stacks_ = std::make_shared<stacks_answer>(process_.loop(), process_.parsing(),
+                                                  std::move(b.stacks));
 }
 
 void worker_process::await_end(std::function<void()> ended,
                                std::function<void(worker_end)> judged) {
     ended_ = std::move(ended);
     judged_ = std::move(judged);
-    home_.children().watch(
+    process_.children().watch(
         pidfd_.get(),
         [self = shared_from_this()] {
             self->exited_ = true;
-            self->exit_seen_ = self->home_.loop().now();
+            self->exit_seen_ = self->process_.loop().now();
             self->sweep();
         },
         [self = shared_from_this()](const engine::reaped& end) { self->ended(end); });
@@ -101,15 +101,15 @@ void worker_process::send_stop_signal(int signo) {
         return;
     // Of the grace period, what is left must be enough for the stop signal.
     ask_until_ = std::chrono::steady_clock::now() +
-                 std::min<std::chrono::nanoseconds>(patience, settings_->grace_period / 2);
-    home_.loop().timer().at(ask_until_,
-                            [self = shared_from_this(), signo] { self->stop_now(signo); });
+                 std::min<std::chrono::nanoseconds>(last_words_timeout, settings_->grace_period / 2);
+    process_.loop().timer().at(ask_until_,
+                               [self = shared_from_this(), signo] { self->stop_now(signo); });
     struct found {
         std::vector<activity> activities;
         bool answers = false;
     };
     auto seen = std::make_shared<found>();
-    home_.looking().run(
+    process_.looking().run(
         [seen, pid = pid_, kind = kind_, asking = asking_signal(*settings_)] {
             const bool calls_function = kind == record_kind::control_file;
             seen->activities =
@@ -174,11 +174,11 @@ void worker_process::ended(const engine::reaped& end) {
         record_.reset();
         return tell({});
     }
-    if (!leaf_ || end.status.signal() != SIGKILL)
+    if (!cgroup_ || end.status.signal() != SIGKILL)
         return read_what_is_left();
     // The kernel counts the kill before it sends the signal, and the group's end, which removes the
     // cgroup, is still to come.
-    find_oom_kill(home_.loop(), home_.cgroups(), leaf_,
+    find_oom_kill(process_.loop(), process_.cgroups(), cgroup_,
                   [self = shared_from_this()](std::optional<cgroups::oom_kill> kill) {
                       self->oom_kill_ = kill;
                       if (self->judged_)
@@ -187,7 +187,8 @@ void worker_process::ended(const engine::reaped& end) {
 }
 
 void worker_process::read_what_is_left() {
-    read_record({home_.loop(), home_.parsing(), settings_->result_limit}, std::move(record_), kind_,
+    read_record({process_.loop(), process_.parsing(), settings_->result_limit}, std::move(record_),
+                kind_,
                 [self = shared_from_this()](record_contents c) { self->read(std::move(c)); });
 }
 
@@ -196,7 +197,8 @@ void worker_process::read(record_contents contents) {
         return tell(std::move(contents));
     // Its answer is a part of its outcome, and is parsed before what is given to that thread now.
     auto kept = std::make_shared<record_contents>(std::move(contents));
-    home_.parsing().run([] {}, [self = shared_from_this(), kept] { self->tell(std::move(*kept)); });
+    process_.parsing().run([] {},
+                           [self = shared_from_this(), kept] { self->tell(std::move(*kept)); });
 }
 
 void worker_process::tell(record_contents contents) {
@@ -209,7 +211,7 @@ worker_end worker_process::abandon() {
     judged_ = {};
     record_.reset();
     if (!exited_)
-        exit_seen_ = home_.loop().now();
+        exit_seen_ = process_.loop().now();
     return judge({}, {}, true);
 }
 

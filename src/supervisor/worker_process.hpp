@@ -36,9 +36,9 @@ public:
         sys::unique_fd record;
         sys::unique_fd stacks;  // where a function writes them when it is asked; may be empty
         lifecycle::time_point started;
-        std::shared_ptr<const cgroups::worker_leaf> leaf;  // null: it has none of its own
+        std::shared_ptr<const cgroups::worker_cgroup> cgroup;  // null: it has none of its own
     };
-    worker_process(engine::host& home, birth b,
+    worker_process(engine::process& process, birth b,
                    std::shared_ptr<const detail::group_settings> settings, record_kind kind);
 
     int index() const noexcept { return index_; }
@@ -72,14 +72,14 @@ private:
     void tell(record_contents contents);
     worker_end judge(const engine::reaped& end, record_contents contents, bool unkillable);
 
-    engine::host& home_;
+    engine::process& process_;
     std::shared_ptr<const detail::group_settings> settings_;
     record_kind kind_;
     int index_;
     pid_t pid_;
     sys::unique_fd pidfd_;
     sys::unique_fd record_;
-    std::shared_ptr<const cgroups::worker_leaf> leaf_;
+    std::shared_ptr<const cgroups::worker_cgroup> cgroup_;
     std::shared_ptr<stacks_answer> stacks_;  // of a function that can be asked
     std::vector<activity> at_stop_;
     bool asking_ = false;

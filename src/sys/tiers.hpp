@@ -24,7 +24,7 @@ struct tiers {
     tier_choice
         close_range;  // CLOSE_RANGE_UNSHARE with a shared table; else a walk over /proc/self/fd
     tier_choice cgroup_wanted;  // false: COHORT_FORCE=no_cgroup. Whether a process can make one is
-                                // for start/leaves.hpp to find out.
+                                // for cgroup/group_cgroups.hpp to find out.
     tier_choice pidfd_group;    // PIDFD_SIGNAL_PROCESS_GROUP (Linux 6.9); else kill(-pgid)
     tier_choice pidfd_info;     // PIDFD_GET_INFO with PIDFD_INFO_EXIT (Linux 6.15); else a stolen
                                 // status is lost

@@ -21,33 +21,33 @@ namespace cohort::worker {
 namespace {
 
 constexpr std::array signals{SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT};
-constexpr std::chrono::seconds patience(5);  // for a stack that the unwinder does not get through
+constexpr std::chrono::seconds unwinding_timeout(5);  // for a stack that the unwinder does not get through
 
 // Not on the handler's stack, which may be small.
 constinit trace::raw_json::memory memory{};
 constinit trace::raw_stack stack{};
 
 constinit first_thread crashing;
-constinit report* current = nullptr;
+constinit report* current_report = nullptr;
 alignas(16) constinit std::array<std::byte, 64 * 1024> handler_stack{};
 
 constinit int ending_signal = 0;
 constinit trace::raw_json* unfinished = nullptr;
 constinit std::atomic<pid_t> walker = 0;  // the thread that captures its stack for it
-constinit std::chrono::steady_clock::time_point patience_ends{};
+constinit std::chrono::steady_clock::time_point unwinding_ends{};
 
 /// The unwinder hangs, as it may in a broken process: what is written must do. The program may have
 /// timers of its own that send this signal.
 extern "C" void cohort_crash_took_too_long(int) {
-    if (std::chrono::steady_clock::now() >= patience_ends)
+    if (std::chrono::steady_clock::now() >= unwinding_ends)
         signals::end_by(ending_signal);
 }
 
 pid_t this_thread() noexcept { return static_cast<pid_t>(::syscall(SYS_gettid)); }
 
-void set_patience(int signo) noexcept {
+void limit_unwinding(int signo) noexcept {
     ending_signal = signo;
-    patience_ends = std::chrono::steady_clock::now() + patience;
+    unwinding_ends = std::chrono::steady_clock::now() + unwinding_timeout;
     struct sigaction action {};
     action.sa_handler = &cohort_crash_took_too_long;
     ::sigaction(SIGALRM, &action, nullptr);
@@ -55,26 +55,26 @@ void set_patience(int signo) noexcept {
     ::sigemptyset(&only);
     ::sigaddset(&only, SIGALRM);
     ::pthread_sigmask(SIG_UNBLOCK, &only, nullptr);
-    ::alarm(static_cast<unsigned>(patience.count()));
+    ::alarm(static_cast<unsigned>(unwinding_timeout.count()));
 }
 
 void tell_frames(trace::raw_json& json) noexcept {
     json.frames(stack.calls()).text("}").flush();
-    current->crashed(json.length());
+    current_report->crashed(json.length());
 }
 
 void tell(int signo, const siginfo_t& info, const void* context) noexcept {
-    const int file = current->crash_file();
+    const int file = current_report->crash_file();
     if (file < 0)
         return;
-    current->failed(record::payload_kind::crashed, std::chrono::steady_clock::now());
+    current_report->failed(record::payload_kind::crashed, std::chrono::steady_clock::now());
     const bool has_address = signo != SIGABRT && info.si_code > 0;
     trace::raw_json json(memory, file, static_cast<off_t>(record::payload_offset));
     json.text("{\"signal\":").number(signo).text(",\"code\":").number(info.si_code);
     json.text(",\"address\":")
         .number(has_address ? reinterpret_cast<std::uintptr_t>(info.si_addr) : 0);
     json.text(",\"frames\":").flush();
-    current->crashed(json.length());
+    current_report->crashed(json.length());
     unfinished = &json;
     walker = this_thread();
     trace::capture_interrupted(stack, context);
@@ -89,8 +89,8 @@ extern "C" void cohort_worker_crashed(int signo, siginfo_t* info, void* context)
         tell_frames(*unfinished);
         signals::end_by(ending_signal);
     }
-    if (crashing.is_this() && may_tell(*current)) {
-        set_patience(signo);
+    if (crashing.is_this() && may_tell(*current_report)) {
+        limit_unwinding(signo);
         signals::forgo_stop_signal();
         tell(signo, *info, context);
     }
@@ -116,7 +116,7 @@ void give_stack() noexcept {
 
 void report_crashes(report& to) noexcept {
     crashing.begin();
-    current = &to;
+    current_report = &to;
     give_stack();
     for (const int signo : signals) {
         struct sigaction action {};

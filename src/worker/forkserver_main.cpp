@@ -70,7 +70,7 @@ private:
     bool is_one_thread(const char* when);
     void fork_worker(const forkserver::fork_request& request);
     void await_release();
-    enum class born { in_leaf, outside };
+    enum class born { in_cgroup, outside };
     [[noreturn]] void run_worker(const forkserver::fork_request& request, born where) noexcept;
 
     const int connection_;
@@ -79,7 +79,7 @@ private:
     std::vector<sys::unique_fd> received_;
     bool lacks_descriptors_ = false;
     exec::start_tier tier_;
-    forkserver::server_ledger* ledger_ = nullptr;
+    forkserver::shared_progress* progress_ = nullptr;
     std::uint32_t forked_ = 0;
 };
 
@@ -101,7 +101,7 @@ std::error_code server::try_to_tell(const forkserver::server_answer& answer,
 
 void server::tell(const forkserver::server_answer& answer) {
     if (try_to_tell(answer))
-        ::_exit(1);  // the application is gone, or finds what was not told in the ledger
+        ::_exit(1);  // the application is gone, or finds what was not told in the shared progress
 }
 
 /// Tells why there is no server. @return false
@@ -128,13 +128,13 @@ bool server::set_up() {
     std::ranges::copy(std::span(buffer_).subspan(sizeof setup, length_ - sizeof setup),
                       std::as_writable_bytes(std::span(keys)).begin());
     tier_ = setup.tier;
-    void* const page = ::mmap(nullptr, sizeof(forkserver::server_ledger), PROT_READ | PROT_WRITE,
+    void* const page = ::mmap(nullptr, sizeof(forkserver::shared_progress), PROT_READ | PROT_WRITE,
                               MAP_SHARED, received_[0].get(), 0);
     if (page == MAP_FAILED)
         return fail(sys::last_error(), "fork server: mmap of the memory shared with it");
     received_.clear();
-    ledger_ = static_cast<forkserver::server_ledger*>(page);
-    ledger_->forked = 0;  // there before it is needed
+    progress_ = static_cast<forkserver::shared_progress*>(page);
+    progress_->forked = 0;  // there before it is needed
     if (!is_one_thread("runs before worker_main is reached") || !preload(keys) ||
         !is_one_thread("was left running by forkserver_preload"))
         return false;
@@ -194,8 +194,8 @@ void server::answer_requests() {
 }
 
 void server::await_release() {
-    for (std::uint32_t released = 0; (released = ledger_->released) < forked_;)
-        sys::wait_on(ledger_->released, released);
+    for (std::uint32_t released = 0; (released = progress_->released) < forked_;)
+        sys::wait_on(progress_->released, released);
 }
 
 void server::fork_worker(const forkserver::fork_request& request) {
@@ -210,15 +210,15 @@ void server::fork_worker(const forkserver::fork_request& request) {
         return refuse(EMFILE);
     int pidfd = -1;
     ++forked_;
-    // The book comes first.
-    const auto at = static_cast<std::size_t>(request.leaf) + 1;
-    const int leaf = request.leaf >= 0 && at < received_.size() ? received_[at].get() : -1;
+    // The order file comes first.
+    const auto at = static_cast<std::size_t>(request.cgroup) + 1;
+    const int cgroup = request.cgroup >= 0 && at < received_.size() ? received_[at].get() : -1;
     const auto entry = tier_.clone3 ? exec::clone_entry::clone3 : exec::clone_entry::legacy;
-    auto where = tier_.clone3 && leaf >= 0 ? born::in_leaf : born::outside;
-    long pid = exec::clone_sibling(entry, pidfd, ledger_->forked, leaf);
-    if (pid < 0 && where == born::in_leaf) {
+    auto where = tier_.clone3 && cgroup >= 0 ? born::in_cgroup : born::outside;
+    long pid = exec::clone_sibling(entry, pidfd, progress_->forked, cgroup);
+    if (pid < 0 && where == born::in_cgroup) {
         where = born::outside;
-        pid = exec::clone_sibling(entry, pidfd, ledger_->forked);
+        pid = exec::clone_sibling(entry, pidfd, progress_->forked);
     }
     if (pid == 0)
         run_worker(request, where);
@@ -240,7 +240,7 @@ void server::fork_worker(const forkserver::fork_request& request) {
                                          std::system_category()));
         refuse(EMFILE, pid);
     }
-    forkserver::release(*ledger_, forked_);
+    forkserver::release(*progress_, forked_);
 }
 
 /// An exception must not leave it: what would catch it is the application's.
@@ -249,17 +249,17 @@ void server::run_worker(const forkserver::fork_request& request, born where) noe
     if (::getppid() != request.parent)
         ::_exit(127);
     std::vector<std::byte> text(request.length);
-    const int book = received_.empty() ? -1 : received_[0].get();
+    const int order_file = received_.empty() ? -1 : received_[0].get();
     std::error_code error;
-    if (sys::read_at(book, text, static_cast<off_t>(request.offset), error) != text.size())
+    if (sys::read_at(order_file, text, static_cast<off_t>(request.offset), error) != text.size())
         ::_exit(127);
     std::vector<int> descriptors;
     for (std::size_t i = 1; i < received_.size(); ++i)
         descriptors.push_back(received_[i].get());
     forkserver::unpacked_order unpacked;
     forkserver::unpack(text, descriptors, unpacked);
-    if (where == born::in_leaf)
-        unpacked.order.leaf = -1;
+    if (where == born::in_cgroup)
+        unpacked.order.cgroup = -1;
     await_release();
     for (const int fd : unpacked.closed)
         ::close(fd);
@@ -267,7 +267,7 @@ void server::run_worker(const forkserver::fork_request& request, born where) noe
         ::setpgid(0, unpacked.process_group);
     const registry::mark control{unpacked.channel.record, unpacked.record_inode};
     copies::run_copy(unpacked.order, unpacked.channel, tier_,
-                     [control] { worker::run_marked(control); });
+                     [control] { worker::run_worker(control); });
 }
 
 }  // namespace

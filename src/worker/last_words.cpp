@@ -25,9 +25,9 @@ bool first_thread::is_this() noexcept {
 
 bool may_tell(report& of) noexcept {
     const auto who = of.claim();
-    if (who == report::teller::other)
+    if (who == report::reporter::other)
         of.await_told();
-    return who == report::teller::me;
+    return who == report::reporter::me;
 }
 
 void wait_for_the_end() noexcept {

@@ -84,14 +84,14 @@ void report::called() noexcept {
     write_progress();
 }
 
-report::teller report::claim() noexcept {
+report::reporter report::claim() noexcept {
     if (::getpid() != owner_)
-        return teller::nobody;
+        return reporter::nobody;
     const auto self = static_cast<pid_t>(::syscall(SYS_gettid));
     pid_t claimer = 0;
     if (claimed_by_.compare_exchange_strong(claimer, self))
-        return teller::me;
-    return claimer == self ? teller::me_before : teller::other;
+        return reporter::me;
+    return claimer == self ? reporter::me_before : reporter::other;
 }
 
 void report::await_told() const noexcept {

@@ -29,13 +29,13 @@ public:
     /// The arguments are decoded; the function is called next.
     void called() noexcept;
     /// Who is to tell the end: whoever asks first. Async-signal-safe.
-    enum class teller {
+    enum class reporter {
         me,
         me_before,  // this thread has told it, or was about to
         other,      // another thread has, or is
         nobody,     // this is a forked copy of the worker, which is not asked
     };
-    teller claim() noexcept;
+    reporter claim() noexcept;
     /// Waits until what another thread tells is written, for two seconds at most.
     /// Async-signal-safe.
     void await_told() const noexcept;

@@ -28,9 +28,9 @@ constinit report* running = nullptr;
 /// time may have come first: then it ends the process.
 bool tells_end(report& progress) noexcept {
     const auto who = progress.claim();
-    if (who == report::teller::other)
+    if (who == report::reporter::other)
         wait_for_the_end();
-    return who == report::teller::me;
+    return who == report::reporter::me;
 }
 
 /// What a static destructor throws must not be caught by run(): it meets noexcept here. By way of a

@@ -81,7 +81,7 @@ detail::function_result run_function(const record::control_order& order) {
 
 }  // namespace
 
-void run_marked(const registry::mark& control) {
+void run_worker(const registry::mark& control) {
     const auto order = registry::read_order(control);
     if (!order)
         ::_exit(127);  // it was there when this process was made

@@ -15,13 +15,13 @@ namespace cohort::worker {
 namespace {
 
 constinit first_thread terminating;
-constinit report* current = nullptr;
+constinit report* current_report = nullptr;
 constinit std::terminate_handler previous = nullptr;
 
 /// The one that led to it; null: none did.
 std::exception_ptr cause() noexcept {
-    if (auto current = std::current_exception())
-        return current;
+    if (auto handled = std::current_exception())
+        return handled;
     return std::uncaught_exceptions() > 0 ? trace::last_thrown_here() : nullptr;
 }
 
@@ -49,14 +49,14 @@ error_record describe(const std::exception_ptr& exception, const void* from) noe
 }
 
 [[noreturn]] void on_terminate() {
-    if (terminating.is_this() && may_tell(*current)) {
+    if (terminating.is_this() && may_tell(*current_report)) {
         const signals::stop_signal_hold later;
         // Without an exception the record says itself what has happened.
         const auto exception = cause();
         // The exception may have been handled for long: of its throw nobody else has heard.
-        current->failed(exception ? record::payload_kind::terminated : record::payload_kind::raised,
+        current_report->failed(exception ? record::payload_kind::terminated : record::payload_kind::raised,
                         std::chrono::steady_clock::now());
-        current->raised(describe(exception, __builtin_return_address(0)));
+        current_report->raised(describe(exception, __builtin_return_address(0)));
     }
     if (previous != nullptr)
         previous();
@@ -67,7 +67,7 @@ error_record describe(const std::exception_ptr& exception, const void* from) noe
 
 void report_terminate(report& to) noexcept {
     terminating.begin();
-    current = &to;
+    current_report = &to;
     const auto before = std::set_terminate(&on_terminate);
     if (before != &on_terminate)
         previous = before;

@@ -49,7 +49,7 @@ void worker_main(int argc, char** argv) {
     take_name(argv[0]);
     if (mark->names == registry::mark::what::server)
         worker::serve(*mark);
-    worker::run_marked(*mark);
+    worker::run_worker(*mark);
 }
 
 }  // namespace cohort

@@ -16,7 +16,7 @@ struct tally {
 
 /// What a start of some kind does if nothing fails.
 struct usual_course {
-    std::map<site, int> counts;
+    std::map<start_template, int> counts;
     std::map<std::string, int> descriptors;
 };
 

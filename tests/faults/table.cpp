@@ -44,7 +44,8 @@ std::vector<form> all_forms() {
     return all;
 }
 
-std::vector<row> rows_for(const form& kind, const std::map<site, int>& counts, extent how_many) {
+std::vector<row> rows_for(const form& kind, const std::map<start_template, int>& counts,
+                          extent how_many) {
     std::vector<row> rows;
     for (const auto& [at, count] : counts) {
         auto errors = find_call(at.call)->errors;

@@ -26,7 +26,8 @@ enum class extent {
 /// All kinds of starts.
 std::vector<form> all_forms();
 /// What can fail in a start of this kind, from how often each call was made when nothing failed.
-std::vector<row> rows_for(const form& kind, const std::map<site, int>& counts, extent how_many);
+std::vector<row> rows_for(const form& kind, const std::map<start_template, int>& counts,
+                          extent how_many);
 /// @throws std::invalid_argument  it is no name of a row
 row row_named(std::string_view name);
 

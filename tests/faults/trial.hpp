@@ -24,7 +24,7 @@ struct finding {
     std::string refused;   ///< why nothing can be watched here
     bool happened = true;  ///< the fault did
     std::string first;     ///< how the faulted group went
-    std::map<site, int> counts;
+    std::map<start_template, int> counts;
     std::map<std::string, int> descriptors;  ///< kinds of those that the host has at the end
 };
 

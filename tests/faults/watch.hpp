@@ -15,15 +15,15 @@ namespace faults {
 
 /// A watched call of a thread, by what that thread does: "caller", "engine", "starter", "guardian",
 /// "server", "child 1".
-struct site {
+struct start_template {
     std::string actor;
     std::string call;
-    auto operator<=>(const site&) const = default;
+    auto operator<=>(const start_template&) const = default;
 };
 
-/// What is to fail: the so-manieth time that a call is made at a site, from 1 on.
+/// What is to fail: the so-manieth time that a call is made at a start_template, from 1 on.
 struct fault {
-    site at;
+    start_template at;
     int occurrence = 1;
     int error = 0;
 };
@@ -40,7 +40,7 @@ public:
     void end_phase() { is_over_ = true; }
 
     /// How often each was called, up to the end of the phase.
-    const std::map<site, int>& counts() const { return counts_; }
+    const std::map<start_template, int>& counts() const { return counts_; }
     bool has_failed_one() const { return has_failed_one_; }
 
 private:
@@ -60,7 +60,7 @@ private:
     const pid_t host_;
     const std::optional<fault> wanted_;
     std::map<pid_t, thread> threads_;
-    std::map<site, int> counts_;
+    std::map<start_template, int> counts_;
     int children_ = 0;
     bool is_over_ = false;
     bool has_failed_one_ = false;

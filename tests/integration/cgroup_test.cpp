@@ -25,7 +25,7 @@ namespace fs = std::filesystem;
 namespace {
 
 /// Whether groups have leaves here; else says why not.
-bool has_leaves() {
+bool has_cgroups() {
     const auto tree = cohort::capabilities().tree;
     if (tree.tier.rfind("cgroup", 0) == 0)
         return true;
@@ -171,7 +171,7 @@ void host_with_daemon(int, const std::string& directory, const std::string& plac
 }  // namespace
 
 TEST_CASE("cgroup: a daemon of a worker that succeeded ends with the group") {
-    if (!has_leaves())
+    if (!has_cgroups())
         return;
     over_all_ways([](const starter& start) -> asio::awaitable<void> {
         const scratch_directory scratch;
@@ -183,7 +183,7 @@ TEST_CASE("cgroup: a daemon of a worker that succeeded ends with the group") {
 }
 
 TEST_CASE("cgroup: a daemon of a worker that failed ends with the group") {
-    if (!has_leaves())
+    if (!has_cgroups())
         return;
     over_all_ways([](const starter& start) -> asio::awaitable<void> {
         const scratch_directory scratch;
@@ -195,7 +195,7 @@ TEST_CASE("cgroup: a daemon of a worker that failed ends with the group") {
 }
 
 TEST_CASE("cgroup: a daemon ends with a group that is stopped, by SIGTERM or by SIGKILL") {
-    if (!has_leaves())
+    if (!has_cgroups())
         return;
     for (const auto next : {then::sleeps, then::ignores})
         over_all_ways([next](const starter& start) -> asio::awaitable<void> {
@@ -219,7 +219,7 @@ TEST_CASE("cgroup: a daemon ends with a group that is stopped, by SIGTERM or by 
 }
 
 TEST_CASE("cgroup: the daemon of one worker lives until the group ends") {
-    if (!has_leaves())
+    if (!has_cgroups())
         return;
     const leak_guard guard;
     run_coroutine([]() -> asio::awaitable<void> {
@@ -266,7 +266,7 @@ TEST_CASE("cgroup: automatic is silent where it can't be had") {
 }
 
 TEST_CASE("cgroup: a group can be put below a given one, with any process group") {
-    if (!has_leaves())
+    if (!has_cgroups())
         return;
     const scratch_cgroup place;
     const leak_guard guard;
@@ -282,7 +282,7 @@ TEST_CASE("cgroup: a group can be put below a given one, with any process group"
             CHECK(cgroups.find(fs::path(place.path()).filename().string() + "/cohort-") !=
                   cgroups.npos);
             CHECK(report.outcomes[1].result<std::string>() == cgroups);
-            CHECK(place.leaves().empty());
+            CHECK(place.group_cgroups().empty());
         }
 }
 
@@ -304,7 +304,7 @@ TEST_CASE("cgroup: a place that does not work is an error of the start") {
 }
 
 TEST_CASE("cgroup: a leaf that takes no worker is an error, and leaves nothing") {
-    if (!has_leaves())
+    if (!has_cgroups())
         return;
     const scratch_cgroup domain;  // becomes the domain of the threaded one, in place of our own
     const scratch_cgroup place(domain.path());
@@ -319,12 +319,12 @@ TEST_CASE("cgroup: a leaf that takes no worker is an error, and leaves nothing")
         CHECK(error.stage() == "cgroup");
         CHECK(error.error_index() == 0);
         CHECK(error.code() == std::errc::operation_not_supported);
-        CHECK(place.leaves().empty());
+        CHECK(place.group_cgroups().empty());
     }
 }
 
 TEST_CASE("cgroup: what a killed host left is ended by the next start in that place") {
-    if (!has_leaves())
+    if (!has_cgroups())
         return;
     const scratch_cgroup place;
     const leak_guard guard;
@@ -343,8 +343,8 @@ TEST_CASE("cgroup: what a killed host left is ended by the next start in that pl
         (void)co_await host.wait();
     }(scratch, place, daemon));
     CHECK(daemon->lives());
-    CHECK(place.leaves().size() == 1);
+    CHECK(place.group_cgroups().size() == 1);
     CHECK(ended(cohort::command("true"), cohort::options(1).cgroup(place.path())).success());
     CHECK(daemon->ends());
-    CHECK(place.leaves().empty());
+    CHECK(place.group_cgroups().empty());
 }

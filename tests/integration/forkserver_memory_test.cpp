@@ -45,9 +45,9 @@ std::string mapping_of(const std::string& name) {
 
 }  // namespace
 
-TEST_CASE("forkserver: the ledger that both sides map cannot be made shorter") {
+TEST_CASE("forkserver: the progress that both sides map cannot be made shorter") {
     server();
-    const auto path = mapping_of("cohort-ledger");
+    const auto path = mapping_of("cohort-progress");
     REQUIRE(path != "");
     const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
     if (file < 0)

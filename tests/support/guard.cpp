@@ -97,7 +97,7 @@ leak_guard::leak_guard() : mark_(std::string(mark_name) + "=") {
     for (const auto& process : descendants_of(::getpid(), all_processes()))
         processes_.emplace(process.pid, process.started);
     files_ = watched_files();
-    leaves_ = leaves_of(::getpid());
+    group_cgroups_ = leaves_of(::getpid());
     descriptors_ = open_descriptors();
 }
 
@@ -158,7 +158,7 @@ std::string leak_guard::look(std::vector<pid_t>& alive) const {
             left << "closed descriptor: " << fd << " -> " << target << '\n';
 
     for (const auto& name : leaves_of(::getpid()))
-        if (leaves_.count(name) == 0)
+        if (group_cgroups_.count(name) == 0)
             left << "cgroup: " << name << '\n';
 
     for (const auto& [directory, before] : files_)

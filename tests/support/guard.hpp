@@ -43,7 +43,7 @@ private:
     std::map<int, std::string> descriptors_;
     std::set<process_key> processes_;
     std::map<std::string, std::set<std::string>> files_;
-    std::set<std::string> leaves_;
+    std::set<std::string> group_cgroups_;
     bool dismissed_ = false;
 };
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 // What the engine's thread leaves to others. An engine never ends: each has its own process.
-#include "cgroup_support.hpp"
-#include "engine/background_thread.hpp"
-#include "supervisor/cgroup_end.hpp"
-#include "supervisor/oom_look.hpp"
-#include "scratch.hpp"
 #include "cgroup/group_cgroups.hpp"
 #include "cgroup/worker_cgroup.hpp"
+#include "cgroup_support.hpp"
+#include "engine/background_thread.hpp"
+#include "scratch.hpp"
+#include "supervisor/cgroup_end.hpp"
+#include "supervisor/oom_look.hpp"
 
 #include <chrono>
 #include <functional>
@@ -20,14 +20,14 @@
 
 using namespace cohort;
 using namespace cohort::test;
-using engine::aside;
+using engine::background_thread;
 
 namespace {
 
 struct sides {
     engine::engine& loop = *new engine::engine;
-    aside& stays = *new aside(loop, aside::thread::stays);
-    aside& comes = *new aside(loop);
+    background_thread& stays = *new background_thread(loop, background_thread::thread::stays);
+    background_thread& comes = *new background_thread(loop);
 
     sides() { loop.start(); }
     /// Runs it on the engine's thread, and waits until it has called what it is given.
@@ -42,7 +42,7 @@ struct sides {
 
 }  // namespace
 
-TEST_CASE("aside: the thread that stays does all work, in order") {
+TEST_CASE("background_thread: the thread that stays does all work, in order") {
     CHECK(in_fork([] {
               sides s;
               std::thread::id first;
@@ -65,7 +65,7 @@ TEST_CASE("aside: the thread that stays does all work, in order") {
           }) == 0);
 }
 
-TEST_CASE("aside: what the work holds is let go before the engine goes on") {
+TEST_CASE("background_thread: what the work holds is let go before the engine goes on") {
     CHECK(in_fork([] {
               sides s;
               bool alone = false;
@@ -82,7 +82,8 @@ TEST_CASE("aside: what the work holds is let go before the engine goes on") {
           }) == 0);
 }
 
-TEST_CASE("aside: where no thread can be had the work is left out, but one that stays is there") {
+TEST_CASE("background_thread: where no thread can be had the work is left out, but one that stays "
+          "is there") {
     CHECK(in_fork([] {
               sides s;
               if (!s.stays.start() || s.comes.is_late(std::chrono::steady_clock::now()))
@@ -103,7 +104,7 @@ TEST_CASE("aside: where no thread can be had the work is left out, but one that 
           }) == 0);
 }
 
-TEST_CASE("aside: the end of a leaf takes nothing of the engine's thread") {
+TEST_CASE("background_thread: the end of a leaf takes nothing of the engine's thread") {
     const no_leftovers guard;
     const scratch_cgroup place;
     if (!place)
@@ -112,7 +113,7 @@ TEST_CASE("aside: the end of a leaf takes nothing of the engine's thread") {
               sides s;
               detail::group_settings settings;
               settings.cgroup_directory = place.path();
-              const auto leaf = cgroups::leaves().make(settings).owned;
+              const auto leaf = cgroups::group_cgroups().make(settings).owned;
               if (!leaf || !s.stays.start())
                   return 1;
               const auto path = leaf->path();
@@ -121,7 +122,8 @@ TEST_CASE("aside: the end of a leaf takes nothing of the engine's thread") {
                       for (const long number : {SYS_rmdir, SYS_unlinkat, SYS_openat, SYS_open})
                           if (!deny(number, EPERM))
                               return;
-                      supervisor::end_leaf(s.loop, s.stays, leaf, engine::time_point::max(), over);
+                      supervisor::end_cgroup(s.loop, s.stays, leaf, engine::time_point::max(),
+                                             over);
                   }))
                   return 2;
               return exists(path) || !child.is_killed() ? 3 : 0;
@@ -129,7 +131,7 @@ TEST_CASE("aside: the end of a leaf takes nothing of the engine's thread") {
     CHECK(place.cgroups().empty());
 }
 
-TEST_CASE("aside: the end of a leaf is told in time also when the leaf stays") {
+TEST_CASE("background_thread: the end of a leaf is told in time also when the leaf stays") {
     const no_leftovers guard;
     const scratch_cgroup place;
     if (!place)
@@ -138,7 +140,7 @@ TEST_CASE("aside: the end of a leaf is told in time also when the leaf stays") {
               sides s;
               detail::group_settings settings;
               settings.cgroup_directory = place.path();
-              const auto leaf = cgroups::leaves().make(settings).owned;
+              const auto leaf = cgroups::group_cgroups().make(settings).owned;
               // The thread that stays comes from this one, and so has its filter.
               if (!leaf || !deny(SYS_unlinkat, EIO) || !deny(SYS_rmdir, EIO) || !s.stays.start())
                   return 1;
@@ -146,7 +148,7 @@ TEST_CASE("aside: the end of a leaf is told in time also when the leaf stays") {
                   const auto until =
                       std::chrono::steady_clock::now() + std::chrono::milliseconds(wait);
                   if (!s.run([&](auto over) {
-                          supervisor::end_leaf(s.loop, s.stays, leaf, until, over);
+                          supervisor::end_cgroup(s.loop, s.stays, leaf, until, over);
                       }))
                       return 2;
                   if (std::chrono::steady_clock::now() < until)
@@ -154,28 +156,28 @@ TEST_CASE("aside: the end of a leaf is told in time also when the leaf stays") {
               }
               ::_exit(exists(leaf->path()) ? 0 : 4);
           }) == 0);
-    cgroups::end_left_leaves(place.path());
+    cgroups::end_left_cgroups(place.path());
 }
 
-TEST_CASE("aside: a leaf whose end hangs does not keep the group") {
+TEST_CASE("background_thread: a leaf whose end hangs does not keep the group") {
     CHECK(in_fork([] {
               sides s;
               cohort_test::scratch_directory scratch;
               const auto path = scratch.file("leaf");
               std::filesystem::create_directory(path);
-              const auto leaf = std::make_shared<cgroups::leaf>(path, opened(path));
+              const auto leaf = std::make_shared<cgroups::group_cgroup>(path, opened(path));
               const auto now = std::chrono::steady_clock::now();
               const auto hang = std::make_shared<std::promise<void>>();
               const bool told = s.run([&](auto over) {
                   s.stays.run([hang] { hang->get_future().wait(); }, [] {});
-                  supervisor::end_leaf(s.loop, s.stays, leaf, now, over);
+                  supervisor::end_cgroup(s.loop, s.stays, leaf, now, over);
               });
               ::rmdir(path.c_str());
               return told ? 0 : 1;
           }) == 0);
 }
 
-TEST_CASE("aside: what a worker's cgroup tells takes nothing of the engine's thread") {
+TEST_CASE("background_thread: what a worker's cgroup tells takes nothing of the engine's thread") {
     const no_leftovers guard;
     CHECK(in_fork([] {
               sides s;
@@ -183,8 +185,8 @@ TEST_CASE("aside: what a worker's cgroup tells takes nothing of the engine's thr
               const auto path = scratch.file("leaf");
               std::filesystem::create_directories(path + "/worker-0");
               (void)scratch.write("leaf/worker-0/memory.events", "oom_kill 1\n");
-              const auto group = std::make_shared<cgroups::leaf>(path, opened(path));
-              const auto own = std::make_shared<const cgroups::worker_leaf>(group, "worker-0");
+              const auto group = std::make_shared<cgroups::group_cgroup>(path, opened(path));
+              const auto own = std::make_shared<const cgroups::worker_cgroup>(group, "worker-0");
               if (!s.stays.start())
                   return 1;
               bool found = false;

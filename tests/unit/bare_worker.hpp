@@ -6,8 +6,8 @@
 
 #include "record/control_file.hpp"
 #include "record/error_json.hpp"
-#include "sys/memfd.hpp"
 #include "registry/mark.hpp"
+#include "sys/memfd.hpp"
 
 #include <cohort/function.hpp>
 

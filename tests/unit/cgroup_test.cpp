@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "cgroup_support.hpp"
+#include "cgroup/cgroup.hpp"
 #include "cgroup/group_cgroups.hpp"
 #include "cgroup/worker_cgroup.hpp"
+#include "cgroup_support.hpp"
 #include "start_support.hpp"
-#include "cgroup/cgroup.hpp"
 
 #include <string>
 #include <vector>
@@ -45,7 +45,7 @@ TEST_CASE("cgroup: leaves whose owners are gone are ended, all others stay") {
         place.make("cohort"),       place.make("cohort-of-somebody"), place.make("cohort-02-4"),
         place.make("cohort-2-4-x"), place.make("xcohort-2-4"),        place.make("cohort-2")};
 
-    cgroups::end_left_leaves(place.path());
+    cgroups::end_left_cgroups(place.path());
     CHECK(orphan.is_killed());
     CHECK_FALSE(exists(left));
     CHECK_FALSE(exists(left_empty));
@@ -74,7 +74,7 @@ TEST_CASE("cgroup: a leaf is made, holds its children, and goes when they are ki
     const scratch_cgroup place;
     if (!place)
         return;
-    cgroups::leaves leaves;
+    cgroups::group_cgroups leaves;
     detail::group_settings settings;
     settings.cgroup_directory = place.path();
     const auto made = leaves.make(settings);
@@ -95,7 +95,7 @@ TEST_CASE("cgroup: a forked copy of its owner does not end a leaf") {
     const scratch_cgroup place;
     if (!place)
         return;
-    cgroups::leaves leaves;
+    cgroups::group_cgroups leaves;
     detail::group_settings settings;
     settings.cgroup_directory = place.path();
     auto made = leaves.make(settings);
@@ -118,7 +118,7 @@ TEST_CASE("cgroup: another file system is not one") {
 }
 
 TEST_CASE("cgroup: where a leaf can't be had automatic means none, and the probe says why") {
-    const auto here = cgroups::probe_leaf().found;
+    const auto here = cgroups::probe_cgroups().found;
     if (!here.best)
         return cohort_test::skip(here.reason);
     struct denial {
@@ -138,10 +138,10 @@ TEST_CASE("cgroup: where a leaf can't be had automatic means none, and the probe
                   // The tier of the start was found before the filter came.
                   if (!sys::current_tiers().clone3.best || !deny(d.number, d.error))
                       return sys::current_tiers().clone3.best ? 1 : 0;
-                  const auto choice = cgroups::probe_leaf().found;
+                  const auto choice = cgroups::probe_cgroups().found;
                   if (choice.best || !choice.reason.ends_with(d.reason))
                       return 2;
-                  cgroups::leaves leaves;
+                  cgroups::group_cgroups leaves;
                   const auto made = leaves.make({});
                   return !made.owned && !made.error ? 0 : 3;
               }) == 0);
@@ -162,8 +162,8 @@ TEST_CASE("cgroup: by every way to start a child it is in its leaf before its pr
             CAPTURE(clone3);
             CAPTURE(close_range);
             auto cat = launch({"/bin/cat", "/proc/self/cgroup"});
-            cat.order.leaf = opened.get();
-            cat.order.leaf_is_needed = true;
+            cat.order.cgroup = opened.get();
+            cat.order.cgroup_is_needed = true;
             CHECK(cat.run({clone3, close_range}).failed == exec::stage::none);
             CHECK(cat.output.find("/leaf\n") != std::string::npos);
         }
@@ -174,7 +174,7 @@ TEST_CASE("cgroup: workers are born in leaves of their own, which end with their
     const scratch_cgroup place;
     if (!place)
         return;
-    cgroups::leaves leaves;
+    cgroups::group_cgroups leaves;
     detail::group_settings settings;
     settings.cgroup_directory = place.path();
     auto group = leaves.make(settings).owned;
@@ -187,12 +187,12 @@ TEST_CASE("cgroup: workers are born in leaves of their own, which end with their
         CAPTURE(tier.name);
         sys::unique_fd directory;
         const auto own =
-            cgroups::worker_leaf::make(group, static_cast<int>(names.size()), directory, error);
+            cgroups::worker_cgroup::make(group, static_cast<int>(names.size()), directory, error);
         REQUIRE_FALSE(error);
         names.push_back(own->name());
         auto cat = launch({"/bin/cat", "/proc/self/cgroup"});
-        cat.order.leaf = directory.get();
-        cat.order.leaf_is_needed = true;
+        cat.order.cgroup = directory.get();
+        cat.order.cgroup_is_needed = true;
         CHECK(cat.run(tier.tier).failed == exec::stage::none);
         CHECK(cat.output.find("/worker-" + std::to_string(names.size() - 1) + "\n") !=
               cat.output.npos);
@@ -214,8 +214,8 @@ TEST_CASE("cgroup: a leaf that can't be entered fails a start that needs it, and
     for (const bool clone3 : {true, false})
         for (const bool needed : {true, false}) {
             auto nothing = launch({"/bin/true"});
-            nothing.order.leaf = no_leaf.get();
-            nothing.order.leaf_is_needed = needed;
+            nothing.order.cgroup = no_leaf.get();
+            nothing.order.cgroup_is_needed = needed;
             const auto& result = nothing.run({clone3, true});
             CHECK(result.failed == (needed ? exec::stage::cgroup : exec::stage::none));
             CHECK(result.error == (needed ? ENOENT : 0));

@@ -105,8 +105,8 @@ end tried(const std::string& path, const attempt& how) {
     const sys::unique_fd file(duplicated_high(made.get()));
     const auto output = memory_file({});
     std::error_code error;
-    const auto names =
-        how.what == given::control_file ? registry::mark::what::worker : registry::mark::what::server;
+    const auto names = how.what == given::control_file ? registry::mark::what::worker
+                                                       : registry::mark::what::server;
     auto mark = registry::to_string({how.number, sys::inode(file.get(), error), names});
     char name[] = "copy";
     char* argv[] = {name, mark.data(), nullptr};

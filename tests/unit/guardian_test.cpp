@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // The application's side of its guardian, and what the guardian does when it can hold no more.
-#include "procfs.hpp"
 #include "guardian/guardian_client.hpp"
+#include "procfs.hpp"
 #include "start_support.hpp"
 
 #include <chrono>

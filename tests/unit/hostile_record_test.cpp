@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 // A file that a worker made to be slow to read: its size alone bounds the time.
 #include "record/error_json.hpp"
-#include "text/members.hpp"
 #include "record/traceback.hpp"
 #include "sanitizers.hpp"
+#include "text/members.hpp"
 
 #include <doctest/doctest.h>
 
@@ -68,7 +68,8 @@ TEST_CASE("hostile record: JSON of more values than an error has is taken for te
     CHECK(read(with_values(text::most_values / 2)).value().message == "m");
     const std::string many = with_values(text::most_values);
     CHECK(read(many).value().message == many);
-    const std::string arrays = R"({"message":"m","x":[)" + repeated("[],", text::most_values) + "1]}";
+    const std::string arrays =
+        R"({"message":"m","x":[)" + repeated("[],", text::most_values) + "1]}";
     CHECK(read(arrays).value().message == arrays);
     // What stands in strings is no value.
     const std::string commas(2 * text::most_values, ',');

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // The leaf of a group where the kernel, or somebody else, does not let it be made or removed.
-#include "cgroup_support.hpp"
 #include "cgroup/group_cgroups.hpp"
+#include "cgroup_support.hpp"
 
 #include <chrono>
 #include <fstream>
@@ -17,10 +17,10 @@ using namespace cohort::test;
 
 namespace {
 
-cgroups::leaves::made make_in(const scratch_cgroup& place) {
+cgroups::group_cgroups::made make_in(const scratch_cgroup& place) {
     detail::group_settings settings;
     settings.cgroup_directory = place.path();
-    return cgroups::leaves().make(settings);
+    return cgroups::group_cgroups().make(settings);
 }
 
 /// Ends a leaf while these ways to remove a directory fail. @return what end() returned, or -1
@@ -78,7 +78,7 @@ TEST_CASE("leaf: one that can't be removed now is not given up") {
         CAPTURE(error);
         CHECK(end_where_removal_fails(place, error) == 0);
     }
-    cgroups::end_left_leaves(place.path());
+    cgroups::end_left_cgroups(place.path());
 }
 
 TEST_CASE("leaf: one that this process may not remove is left to others") {
@@ -90,7 +90,7 @@ TEST_CASE("leaf: one that this process may not remove is left to others") {
         CAPTURE(error);
         CHECK(end_where_removal_fails(place, error) == 1);
         CHECK(place.cgroups().size() == 1);
-        cgroups::end_left_leaves(place.path());
+        cgroups::end_left_cgroups(place.path());
         CHECK(place.cgroups().empty());
     }
 }
@@ -139,10 +139,10 @@ TEST_CASE("leaf: cgroups in it are removed with it, a process there is killed fi
 TEST_CASE("leaf: a probe that hangs keeps its own start alone") {
     std::promise<void> begun;
     std::promise<void> let_go;
-    cgroups::leaves leaves([&] {
+    cgroups::group_cgroups leaves([&] {
         begun.set_value();
         let_go.get_future().wait();
-        return cgroups::leaf_probe();
+        return cgroups::cgroup_probe();
     });
     std::thread first([&] { (void)leaves.make({}); });
     begun.get_future().wait();
@@ -158,15 +158,15 @@ TEST_CASE("leaf: a start waits for the probe that another one has begun") {
         return;
     std::promise<void> begun;
     int probes = 0;
-    cgroups::leaves leaves([&] {
+    cgroups::group_cgroups leaves([&] {
         ++probes;
         begun.set_value();
-        cgroups::leaf_probe found;
+        cgroups::cgroup_probe found;
         found.found.best = true;
         found.directory = place.path();
         return found;
     });
-    cgroups::leaves::made others;
+    cgroups::group_cgroups::made others;
     std::thread first([&] { others = leaves.make({}); });
     begun.get_future().wait();
     const auto own = leaves.make({});

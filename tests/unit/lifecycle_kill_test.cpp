@@ -94,7 +94,8 @@ TEST_CASE("lifecycle: a victim stays a victim, whatever its cgroup tells") {
     }
 }
 
-TEST_CASE("lifecycle: a SIGKILL that the group sent is not explained, even if its target is no victim") {
+TEST_CASE(
+    "lifecycle: a SIGKILL that the group sent is not explained, even if its target is no victim") {
     for (const char* told : {"", out_of_memory}) {
         auto f = killed_by();
         f.oom_kill = told;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 // The memory controller, with plain files in place of the kernel's: what they may say, and what
 // they must not be believed.
-#include "scratch.hpp"
 #include "cgroup/group_cgroups.hpp"
-#include "cgroup/worker_cgroup.hpp"
 #include "cgroup/memory_cgroup.hpp"
+#include "cgroup/worker_cgroup.hpp"
+#include "scratch.hpp"
 #include "sys_support.hpp"
 
 #include <filesystem>
@@ -47,8 +47,8 @@ public:
     std::optional<cgroups::oom_kill> find_oom_kill() const {
         return cgroups::find_oom_kill(open(worker).get());
     }
-    std::shared_ptr<cgroups::leaf> group_leaf() const {
-        return std::make_shared<cgroups::leaf>(path(leaf), open(leaf));
+    std::shared_ptr<cgroups::group_cgroup> group_leaf() const {
+        return std::make_shared<cgroups::group_cgroup>(path(leaf), open(leaf));
     }
 
 private:
@@ -176,7 +176,7 @@ TEST_CASE("memory cgroup: each worker has a leaf of its own, and one that comes 
     sys::unique_fd directory;
     const auto leaf = fake.group_leaf();
     const auto make = [&](int index) {
-        auto made = cgroups::worker_leaf::make(leaf, index, directory, error);
+        auto made = cgroups::worker_cgroup::make(leaf, index, directory, error);
         REQUIRE(made);
         CHECK_FALSE(error);
         struct stat opened {};
@@ -212,7 +212,7 @@ TEST_CASE("memory cgroup: a worker's leaf that can't be made is an error") {
     sys::unique_fd directory;
     const auto leaf = fake.group_leaf();
     fs::remove_all(fake.path(fake.leaf));
-    CHECK_FALSE(cgroups::worker_leaf::make(leaf, 0, directory, error));
+    CHECK_FALSE(cgroups::worker_cgroup::make(leaf, 0, directory, error));
     CHECK(error == std::errc::no_such_file_or_directory);
     CHECK_FALSE(directory);
 }

@@ -325,7 +325,8 @@ TEST_CASE("plan: a closure needs start_method::fork") {
 
 TEST_CASE("options: result_limit takes any integer but a negative one") {
     CHECK(of(options().result_limit(0)).result_limit == 0);
-    CHECK(of(options().result_limit(std::uint64_t{1} << 40)).result_limit == std::uint64_t{1} << 40);
+    CHECK(of(options().result_limit(std::uint64_t{1} << 40)).result_limit == std::uint64_t{1}
+                                                                                 << 40);
     CHECK_THROWS_WITH_AS(options().result_limit(-1), "cohort: result_limit: negative",
                          std::invalid_argument);
 }

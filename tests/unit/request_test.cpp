@@ -35,8 +35,8 @@ packed_order packed_example(std::string& variable, cpu_set_t& cpus) {
     order.parent_death_signal = 9;
     order.parent = 4711;
     order.own_process_group = false;
-    order.leaf = 15;
-    order.leaf_is_needed = true;
+    order.cgroup = 15;
+    order.cgroup_is_needed = true;
     return forkserver::pack(order, {60, 61}, 123);
 }
 
@@ -49,17 +49,17 @@ TEST_CASE("request: an order arrives as it was, with the descriptors that came w
     CPU_SET(3, &cpus);
     const auto packed = packed_example(variable, cpus);
     CHECK(packed.descriptors == std::vector<int>{15, 11, 12, 13, 14});
-    CHECK(packed.leaf == 0);
+    CHECK(packed.cgroup == 0);
 
     const int arrived[] = {25, 21, 22, 23, 24};
     unpacked_order got;
     forkserver::unpack(packed.text, arrived, got);
     const auto& order = got.order;
     CHECK(got.channel.record == 60);
-    CHECK(got.channel.bell == 61);
+    CHECK(got.channel.started_event == 61);
     CHECK(got.record_inode == 123);
-    CHECK(order.leaf == 25);
-    CHECK(order.leaf_is_needed);
+    CHECK(order.cgroup == 25);
+    CHECK(order.cgroup_is_needed);
     CHECK(order.directory_fd == 21);
     CHECK(std::string(order.working_directory) == "/tmp");
     REQUIRE(order.descriptors.size() == 4);

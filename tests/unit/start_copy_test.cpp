@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // Starts by fork: what a copy notes in its record, and what its parent makes of that.
-#include "injected_failure.hpp"
 #include "copies/fork.hpp"
+#include "injected_failure.hpp"
 #include "start_support.hpp"
 #include "sys/socket.hpp"
 
@@ -20,7 +20,7 @@ using exec::stage;
 namespace {
 
 constexpr int record_number = 60;
-constexpr int bell_number = 61;
+constexpr int started_event_number = 61;
 constexpr int ran_number = 62;
 constexpr int gate_number = 63;
 
@@ -29,14 +29,15 @@ constexpr int gate_number = 63;
 struct copy_launch {
     /// Starts it on a thread of its own, waits for its end there and reaps it.
     void run() {
-        const sys::unique_fd child_bell(::dup(child_bell_fd >= 0 ? child_bell_fd : bell.get()));
+        const sys::unique_fd child_bell(
+            ::dup(child_bell_fd >= 0 ? child_bell_fd : started_event.get()));
         exec::exec_order order;
         order.argv = {nullptr};
         order.envp = {nullptr};
         order.parent = ::getpid();
         order.guard = guard;
         order.descriptors = {{record_number, record.get(), nullptr, 0, true},
-                             {bell_number, child_bell.get()},
+                             {started_event_number, child_bell.get()},
                              {ran_number, ran.writer.get()},
                              {gate_number, gate.reader.get()}};
         on_starter([&] {
@@ -58,8 +59,8 @@ struct copy_launch {
             (void)!::read(gate_number, &byte, 1);
             ::_exit(7);
         };
-        result = copies::start_by_fork(order, {record_number, bell_number}, record.get(), bell.get(),
-                                      body, slot);
+        result = copies::start_by_fork(order, {record_number, started_event_number}, record.get(),
+                                       started_event.get(), body, slot);
     }
     /// Asked afterwards: whether the function was called.
     bool has_run() const {
@@ -68,7 +69,7 @@ struct copy_launch {
     }
 
     sys::unique_fd record = file_with("");
-    sys::unique_fd bell{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+    sys::unique_fd started_event{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
     int child_bell_fd = -1;  // -1: the same
     pipe_ends ran = make_pipe();
     pipe_ends gate = make_pipe();
@@ -145,7 +146,8 @@ TEST_CASE("copy: one that can't note its start runs no function, and its start h
     CHECK(copy.status == exit_status::from_code(127));
 }
 
-TEST_CASE("copy: one that can't ring the bell runs no function, and its start has failed") {
+TEST_CASE(
+    "copy: one that can't ring the started_event runs no function, and its start has failed") {
     const no_leftovers guard;
     copy_launch copy;
     const pipe_ends deaf = make_pipe();
@@ -157,13 +159,13 @@ TEST_CASE("copy: one that can't ring the bell runs no function, and its start ha
     CHECK(copy.status == exit_status::from_code(127));
 }
 
-TEST_CASE("copy: a bell that is rung as often as it can be is no failure") {
+TEST_CASE("copy: a started_event that is rung as often as it can be is no failure") {
     const no_leftovers guard;
     copy_launch copy;
     const std::uint64_t most = UINT64_MAX - 1;
     const sys::unique_fd full(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     REQUIRE(::write(full.get(), &most, sizeof most) == sizeof most);
-    copy.bell.reset(::dup(full.get()));
+    copy.started_event.reset(::dup(full.get()));
     copy.child_bell_fd = full.get();
     copy.run();
     check_is_well(copy);
@@ -193,11 +195,11 @@ TEST_CASE("copy: one that finds no room in the guardian's queue says so, and run
         CAPTURE(full);
         copy_launch copy;
         copy.guard.connection = ours.get();
-        const orders::guard_word word;
+        const orders::guard_message word;
         while (full && ::send(ours.get(), &word, sizeof word, MSG_DONTWAIT) > 0) {
         }
         copy.run();
-        CHECK(copy.result.is_untold == full);
+        CHECK(copy.result.is_unguarded == full);
         check_is_well(copy);
         char buffer[64];
         while (::recv(theirs.get(), buffer, sizeof buffer, MSG_DONTWAIT) > 0) {

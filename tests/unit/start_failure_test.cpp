@@ -13,8 +13,7 @@ using exec::stage;
 
 namespace {
 
-void check_failure(launch& program, exec::start_tier tier, stage failed, int error,
-                   int item = -1) {
+void check_failure(launch& program, exec::start_tier tier, stage failed, int error, int item = -1) {
     program.run(tier);
     CHECK(program.result.failed == failed);
     CHECK(program.result.error == error);

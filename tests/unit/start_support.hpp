@@ -101,8 +101,8 @@ struct launch {
             if (before_start)
                 before_start();
             result = start_by_exec(prepared, slot, tier);
-            if (result.spent)
-                (void)await_exit(result.spent.get());
+            if (result.first_child)
+                (void)await_exit(result.first_child.get());
             if (!result.pidfd)
                 return;
             group = ::getpgid(result.pid);
@@ -112,13 +112,13 @@ struct launch {
         });
         output = text_of(stdout_file.get());
         result.pidfd.reset();
-        result.spent.reset();
+        result.first_child.reset();
         return result;
     }
 
     std::vector<std::string> argv;
     std::vector<std::string> env;
-    exec::exec_order order;             // argv, envp and stdout are added to it
+    exec::exec_order order;              // argv, envp and stdout are added to it
     std::function<void()> before_start;  // called by the starter's thread
 
     exec::exec_result result;

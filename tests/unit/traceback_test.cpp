@@ -139,8 +139,8 @@ TEST_CASE("traceback: a long one keeps its head and ends with the message") {
     error_record error = error_of("E", "");
     for (int i = 0; i < 256; ++i)
         error.frames.push_back(in_source(std::string(4096, '/'), i + 1, std::string(4096, 'f')));
-    for (const std::size_t length :
-         {std::size_t{10}, text::text_limit / 2, text::text_limit - 50, text::text_limit - 1, text::text_limit}) {
+    for (const std::size_t length : {std::size_t{10}, text::text_limit / 2, text::text_limit - 50,
+                                     text::text_limit - 1, text::text_limit}) {
         error.message = std::string(length, 'm');
         error.trace.clear();
         const std::string text = traceback_of(error);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "bare_worker.hpp"
-#include "reporter.hpp"
 #include "registry/registry.hpp"
+#include "reporter.hpp"
 
 #include <cohort/worker.hpp>
 

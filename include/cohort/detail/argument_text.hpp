@@ -40,4 +40,4 @@ std::string argument_text(const T& value) {
     }
 }
 
-}  // namespace cohort::detail
+}  // namespace cohort::detail::inline v0_1

@@ -86,4 +86,4 @@ function_result encode_result(const T& value) {
     }
 }
 
-}  // namespace cohort::detail
+}  // namespace cohort::detail::inline v0_1

@@ -196,4 +196,4 @@ template <class K, class V, class H, class E, class A>
 struct codec<std::unordered_multimap<K, V, H, E, A>>
     : range_codec<std::unordered_multimap<K, V, H, E, A>, std::pair<K, V>> {};
 
-}  // namespace cohort::detail
+}  // namespace cohort::detail::inline v0_1

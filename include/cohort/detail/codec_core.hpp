@@ -168,4 +168,4 @@ inline std::vector<std::byte> to_cbor(const json& value) {
     return bytes;
 }
 
-}  // namespace cohort::detail
+}  // namespace cohort::detail::inline v0_1

@@ -23,5 +23,5 @@ namespace detail::inline v0_1 {
 /// The name of a C++ type for people: "std::vector<int>".
 COHORT_API std::string type_name(const std::type_info& type);
 
-}  // namespace detail
+}  // namespace detail::inline v0_1
 }  // namespace cohort

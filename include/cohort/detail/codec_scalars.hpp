@@ -184,4 +184,4 @@ private:
     }
 };
 
-}  // namespace cohort::detail
+}  // namespace cohort::detail::inline v0_1

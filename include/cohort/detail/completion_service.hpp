@@ -178,4 +178,4 @@ private:
     std::shared_ptr<operation_registry> registry_;
 };
 
-}  // namespace cohort::detail
+}  // namespace cohort::detail::inline v0_1

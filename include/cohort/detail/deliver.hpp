@@ -69,4 +69,4 @@ struct deliver_next {
     }
 };
 
-}  // namespace cohort::detail
+}  // namespace cohort::detail::inline v0_1

@@ -69,4 +69,4 @@ steady_duration to_option_duration(const char* name, const std::chrono::duration
     return to_steady(d);
 }
 
-}  // namespace cohort::detail
+}  // namespace cohort::detail::inline v0_1

@@ -117,4 +117,4 @@ COHORT_API std::exception_ptr failure_of(const std::shared_ptr<const group_end>&
 /// A fresh spawn_error.
 COHORT_API std::exception_ptr failure_of(const start_failure& start);
 
-}  // namespace cohort::detail
+}  // namespace cohort::detail::inline v0_1

@@ -55,4 +55,4 @@ template <class Error>
     throw error;
 }
 
-}  // namespace cohort::detail
+}  // namespace cohort::detail::inline v0_1

@@ -54,10 +54,10 @@ std::shared_ptr<operation_registry> registry_of(const Executor& executor) {
 
 /// Where a group lives: its executor, the default of all handlers, and the registry of the context
 /// behind, which knows whether the context is still there.
-class home {
+class group_executor {
 public:
-    home() noexcept = default;  // of the empty group
-    explicit home(asio::any_io_executor executor)
+    group_executor() noexcept = default;  // of the empty group
+    explicit group_executor(asio::any_io_executor executor)
         : executor_(std::move(executor)), registry_(registry_of(executor_)) {}
 
     const asio::any_io_executor& executor() const noexcept { return executor_; }
@@ -69,17 +69,17 @@ private:
 };
 
 /// Outstanding work for the group's executor, while an operation completes in another context.
-class work_at_home {
+class group_work {
 public:
-    work_at_home(const home& where, const std::shared_ptr<operation_registry>& elsewhere,
-                 operation_id id)
+    group_work(const group_executor& where, const std::shared_ptr<operation_registry>& elsewhere,
+               operation_id id)
         : registry_(where.registry() == elsewhere ? nullptr : where.registry()), id_(id) {
         if (registry_)
             registry_->keep_work(id_, where.executor());
     }
-    work_at_home(const work_at_home&) = delete;
-    work_at_home& operator=(const work_at_home&) = delete;
-    ~work_at_home() {
+    group_work(const group_work&) = delete;
+    group_work& operator=(const group_work&) = delete;
+    ~group_work() {
         if (registry_)
             registry_->drop_work(id_);
     }
@@ -130,4 +130,4 @@ private:
     decltype(track_work(std::declval<const Executor&>())) work_;
 };
 
-}  // namespace cohort::detail
+}  // namespace cohort::detail::inline v0_1

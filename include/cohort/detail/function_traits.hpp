@@ -150,4 +150,4 @@ constexpr void check_call() {
     }
 }
 
-}  // namespace cohort::detail
+}  // namespace cohort::detail::inline v0_1

@@ -59,4 +59,4 @@ private:
 /// Makes a public group from its parts.
 class group_access;
 
-}  // namespace cohort::detail
+}  // namespace cohort::detail::inline v0_1

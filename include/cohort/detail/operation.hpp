@@ -22,10 +22,10 @@ namespace cohort::detail::inline v0_1 {
 template <class Handler, class Executor, class Deliver>
 class operation final : public operation_base {
 public:
-    operation(Handler handler, const home& where, const Executor& executor, Deliver deliver,
-              std::shared_ptr<operation_registry> registry, operation_id id)
+    operation(Handler handler, const group_executor& where, const Executor& executor,
+              Deliver deliver, std::shared_ptr<operation_registry> registry, operation_id id)
         : handler_(std::move(handler)), executor_(executor), work_(track_work(executor)),
-          work_at_home_(where, registry, id), deliver_(std::move(deliver)),
+          group_work_(where, registry, id), deliver_(std::move(deliver)),
           registry_(std::move(registry)), id_(id) {}
 
     void post(std::shared_ptr<operation_base> self, const completion& result) override {
@@ -66,7 +66,7 @@ private:
     Handler handler_;
     Executor executor_;
     decltype(track_work(std::declval<const Executor&>())) work_;
-    work_at_home work_at_home_;
+    group_work group_work_;
     Deliver deliver_;
     completion result_;
     std::shared_ptr<operation_registry> registry_;
@@ -95,21 +95,21 @@ private:
 template <class Deliver, class Start>
 class initiation {
 public:
-    initiation(group_ref group, home where, Deliver deliver, Start start)
-        : group_(std::move(group)), home_(std::move(where)), deliver_(std::move(deliver)),
+    initiation(group_ref group, group_executor where, Deliver deliver, Start start)
+        : group_(std::move(group)), group_executor_(std::move(where)), deliver_(std::move(deliver)),
           start_(std::move(start)) {}
 
     using executor_type = asio::any_io_executor;
-    executor_type get_executor() const noexcept { return home_.executor(); }
+    executor_type get_executor() const noexcept { return group_executor_.executor(); }
 
     template <class Handler>
     void operator()(Handler&& given) {
         std::decay_t<Handler> handler(std::forward<Handler>(given));
-        auto executor = asio::get_associated_executor(handler, home_.executor());
+        auto executor = asio::get_associated_executor(handler, group_executor_.executor());
         if constexpr (tells_context<decltype(executor)>)
             begin(std::move(handler), executor);
         else
-            begin(relayed(std::move(handler), executor), home_.executor());
+            begin(relayed(std::move(handler), executor), group_executor_.executor());
     }
 
 private:
@@ -120,8 +120,9 @@ private:
         auto registry = registry_of(executor);
         using operation_type = operation<Handler, Executor, Deliver>;
         const operation_id id = next_operation_id();
-        auto op = std::allocate_shared<operation_type>(allocator, std::move(handler), home_,
-                                                       executor, std::move(deliver_), registry, id);
+        auto op =
+            std::allocate_shared<operation_type>(allocator, std::move(handler), group_executor_,
+                                                 executor, std::move(deliver_), registry, id);
         if (slot.is_connected())
             slot.template emplace<canceller>(group_, id);
         if (!registry->add(id, std::move(op)))
@@ -140,18 +141,19 @@ private:
     }
 
     group_ref group_;
-    home home_;
+    group_executor group_executor_;
     Deliver deliver_;
     Start start_;
 };
 
 /// Starts an operation with a completion token, as asio::async_initiate does.
 template <class Signature, class Token, class Deliver, class Start>
-auto start_operation(Token&& token, group_ref group, home where, Deliver deliver, Start start) {
+auto start_operation(Token&& token, group_ref group, group_executor where, Deliver deliver,
+                     Start start) {
     return asio::async_initiate<Token, Signature>(
         initiation<Deliver, Start>(std::move(group), std::move(where), std::move(deliver),
                                    std::move(start)),
         token);  // by its name: async_initiate moves from it unless Token is a reference
 }
 
-}  // namespace cohort::detail
+}  // namespace cohort::detail::inline v0_1

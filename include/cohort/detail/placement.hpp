@@ -58,4 +58,4 @@ struct placement {
 /// @throws std::invalid_argument  `text` holds a NUL, which no argument, variable or path can
 COHORT_API void require_no_nul(std::string_view text, std::string_view what);
 
-}  // namespace cohort::detail
+}  // namespace cohort::detail::inline v0_1

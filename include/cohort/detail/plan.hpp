@@ -77,7 +77,7 @@ struct group_settings {
     bool daemon = false;
     bool crash_record = true;
     bool stack_on_stop = false;
-    bool error_file = true;  // of commands
+    bool error_file = true;                               // of commands
     std::uint64_t result_limit = std::uint64_t{1} << 30;  // in bytes
     std::chrono::steady_clock::duration notice_period{0};
     int stop_signal = SIGTERM;
@@ -129,5 +129,5 @@ COHORT_API start_method method_for_functions(const group_settings& settings);
 /// @throws spawn_error  a closure with another method than fork: stage "start_method"
 COHORT_API void require_fork(const group_settings& settings);
 
-}  // namespace detail
+}  // namespace detail::inline v0_1
 }  // namespace cohort

@@ -61,4 +61,4 @@ struct function_node {
     function_node* next = nullptr;
 };
 
-}  // namespace cohort::detail
+}  // namespace cohort::detail::inline v0_1

@@ -65,4 +65,4 @@ spawn_plan make_plan(Work work, options how) {
     return plan;
 }
 
-}  // namespace cohort::detail
+}  // namespace cohort::detail::inline v0_1

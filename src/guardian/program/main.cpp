@@ -20,7 +20,7 @@
 
 namespace {
 
-using cohort::orders::guard_word;
+using cohort::orders::guard_message;
 using cohort::orders::guarded;
 using cohort::orders::guardian_program;
 using cohort::sys::address;
@@ -29,26 +29,26 @@ using cohort::sys::raw_call;
 constexpr int parent = cohort::orders::guardian_parent;
 constexpr unsigned to_process_group = 1U << 2;  // PIDFD_SIGNAL_PROCESS_GROUP, Linux 6.9
 
-/// How long it lets words pile up after the first: a burst of starts wakes it once. 200 fit.
+/// How long it lets messages pile up after the first: a burst of starts wakes it once. 200 fit.
 constexpr int gathering_ms = 5;
 /// Longer than that after SIGKILL it does not wait for what the kernel holds.
-constexpr long patience_ms = 10'000;
+constexpr long after_kill_ms = 10'000;
 constexpr long longest_pause_ms = 100;
 /// How often it looks whether there is room again, or nothing left, where no event tells that.
 constexpr long look_interval_ms = 10'000;
 
-struct charge {
+struct guarded_process {
     bool held = false;
     bool told = false;  // that it is to stop
-    guard_word word;
+    guard_message message;
 };
 constexpr int room = 1 << 16;
-charge charges[room];  // by the number of the descriptor; pages that are not used are not there
-int end_of_charges = 0;
-int held_charges = 0;
+guarded_process guarded_processes[room];  // by the number of the descriptor; pages that are not used are not there
+int end_of_guarded = 0;
+int held_count = 0;
 int look_at = 64;                                      // when so many are held, some have ended
 int connection = cohort::orders::guardian_connection;  // -1: nothing more comes from there
-bool is_full = false;                                  // words wait in there until there is room
+bool is_full = false;                                  // messages wait in there until there is room
 bool was_full = false;                                 // it has ended the connection itself
 unsigned own_user = 0;
 
@@ -59,54 +59,54 @@ long signal_one(int pidfd, int signo) {
     return raw_call(SYS_pidfd_send_signal, pidfd, signo, 0, 0);
 }
 
-bool is_worker(int fd) { return charges[fd].word.what == guarded::worker; }
+bool is_worker(int fd) { return guarded_processes[fd].message.what == guarded::worker; }
 
 /// A worker is reaped, and its process group is empty; one that is not reaped may have yet to make
-/// its group. A leaf is removed.
+/// its group. A cgroup is removed.
 bool is_gone(int fd) {
     return is_worker(fd) ? signal_one(fd, 0) == -ESRCH && signal_group(fd, 0) == -ESRCH
                          : cohort::guardian::is_removed(fd);
 }
 
 void release(int fd) {
-    charges[fd].held = false;
-    --held_charges;
+    guarded_processes[fd].held = false;
+    --held_count;
     raw_call(SYS_close, fd);
 }
 
 void release_ended() {
     int end = 0;
-    for (int fd = 0; fd < end_of_charges; ++fd) {
-        if (!charges[fd].held)
+    for (int fd = 0; fd < end_of_guarded; ++fd) {
+        if (!guarded_processes[fd].held)
             continue;
         if (is_gone(fd))
             release(fd);
         else
             end = fd + 1;
     }
-    end_of_charges = end;
+    end_of_guarded = end;
 }
 
-void hold(int fd, const guard_word& word) {
-    charges[fd].held = true;
-    charges[fd].told = false;
-    charges[fd].word = word;
-    if (fd >= end_of_charges)
-        end_of_charges = fd + 1;
-    if (++held_charges >= look_at) {
+void hold(int fd, const guard_message& message) {
+    guarded_processes[fd].held = true;
+    guarded_processes[fd].told = false;
+    guarded_processes[fd].message = message;
+    if (fd >= end_of_guarded)
+        end_of_guarded = fd + 1;
+    if (++held_count >= look_at) {
         // Twice as many as there are: each look costs each start at most a constant.
         release_ended();
-        look_at = held_charges < 32 ? 64 : 2 * held_charges;
+        look_at = held_count < 32 ? 64 : 2 * held_count;
     }
 }
 
-/// What comes with a word.
+/// What comes with a message.
 struct attachment {
     int descriptor = -1;
     bool from_own_user = false;
 };
 
-/// One word comes with one descriptor; any more are closed.
+/// One message comes with one descriptor; any more are closed.
 int first_of(const int* descriptors, unsigned long length) {
     const unsigned long count =
         length < sizeof(cmsghdr) ? 0 : (length - sizeof(cmsghdr)) / sizeof(int);
@@ -134,11 +134,11 @@ attachment read_control(const unsigned char* control, unsigned long length) {
 
 enum class word_result { taken, none_now, end, of_another_user };
 
-/// Takes one word.
+/// Takes one message.
 word_result take_word() {
-    guard_word word;
+    guard_message told;
     alignas(cmsghdr) unsigned char control[128];
-    iovec part{&word, sizeof word};
+    iovec part{&told, sizeof told};
     msghdr message;
     message.msg_name = nullptr;
     message.msg_namelen = 0;
@@ -155,9 +155,9 @@ word_result take_word() {
     if (length <= 0)
         return word_result::end;
     const attachment with = read_control(control, message.msg_controllen);
-    if (with.from_own_user && length == sizeof word && with.descriptor >= 0 &&
+    if (with.from_own_user && length == sizeof told && with.descriptor >= 0 &&
         with.descriptor < room)
-        hold(with.descriptor, word);
+        hold(with.descriptor, told);
     else if (with.descriptor >= 0)
         raw_call(SYS_close, with.descriptor);
     return with.from_own_user ? word_result::taken : word_result::of_another_user;
@@ -168,12 +168,12 @@ bool has_room() {
     rlimit limit{};
     raw_call(SYS_prlimit64, 0, RLIMIT_NOFILE, 0, address(&limit));
     constexpr int own = guardian_program;  // stdio, the parent, the connection
-    const auto needed = static_cast<unsigned long>(own + held_charges + 2);
+    const auto needed = static_cast<unsigned long>(own + held_count + 2);
     return needed <= limit.rlim_cur && needed <= room;
 }
 
-/// Without room for more it lets no further words come: the parent sees that the connection has
-/// ended, and starts another guardian for its further workers. Those words that have come already
+/// Without room for more it lets no further messages come: the parent sees that the connection has
+/// ended, and starts another guardian for its further workers. Those messages that have come already
 /// stay in the connection until there is room for them.
 bool makes_room() {
     if (!has_room())
@@ -221,7 +221,7 @@ bool wait(short connection_events, long timeout_ms) {
 bool has_retired() {
     if (connection < 0)
         release_ended();
-    return connection < 0 && held_charges == 0;
+    return connection < 0 && held_count == 0;
 }
 
 void await_death() {
@@ -240,13 +240,13 @@ long now_ms() {
 }
 
 /// To one of them, what the time demands. @return when it is to be gone at last
-long press(int fd, long elapsed) {
-    const guard_word& word = charges[fd].word;
-    const bool too_late = elapsed >= word.grace_ms;
-    if (is_worker(fd) && !too_late && !charges[fd].told) {
-        signal_group(fd, word.stop_signal);
+long stop_further(int fd, long elapsed) {
+    const guard_message& message = guarded_processes[fd].message;
+    const bool too_late = elapsed >= message.grace_ms;
+    if (is_worker(fd) && !too_late && !guarded_processes[fd].told) {
+        signal_group(fd, message.stop_signal);
         signal_group(fd, SIGCONT);  // what is stopped would not notice before
-        charges[fd].told = true;
+        guarded_processes[fd].told = true;
     }
     if (is_worker(fd) && too_late) {
         signal_group(fd, SIGKILL);
@@ -256,7 +256,7 @@ long press(int fd, long elapsed) {
             cohort::guardian::kill_cgroup(fd);
         cohort::guardian::remove_cgroup(fd);
     }
-    return word.grace_ms + patience_ms;
+    return message.grace_ms + after_kill_ms;
 }
 
 /// Looks again and again: the end of a process group is no event of the kernel's.
@@ -267,11 +267,11 @@ void end_all() {
         release_ended();
         take_words();  // those for which there was no room before
         long last = 0;
-        for (int fd = 0; fd < end_of_charges; ++fd)
-            if (charges[fd].held)
-                if (const long end = press(fd, elapsed); end > last)
+        for (int fd = 0; fd < end_of_guarded; ++fd)
+            if (guarded_processes[fd].held)
+                if (const long end = stop_further(fd, elapsed); end > last)
                     last = end;
-        if (held_charges == 0 || elapsed > last)
+        if (held_count == 0 || elapsed > last)
             return;
         const timespec length{pause / 1000, pause % 1000 * 1'000'000};
         raw_call(SYS_nanosleep, address(&length), 0);
