@@ -37,7 +37,7 @@ public:
     group_cgroup& operator=(const group_cgroup&) = delete;
     ~group_cgroup();
 
-    /// For exec_order::cgroup.
+    /// For worker_order::cgroup.
     int directory() const noexcept { return directory_.get(); }
     const std::string& path() const noexcept { return path_; }
     /// In the cgroup above.

@@ -17,7 +17,7 @@ namespace cohort::cgroups {
 class worker_cgroup {
 public:
     /// @param parent     a cgroup that counts memory
-    /// @param directory  becomes that of the new cgroup, for exec_order::cgroup
+    /// @param directory  becomes that of the new cgroup, for worker_order::cgroup
     /// @return null: see `error`
     static std::shared_ptr<const worker_cgroup> make(std::shared_ptr<const group_cgroup> parent,
                                                      int index, sys::unique_fd& directory,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "copies/copy.hpp"
 
-#include "exec/task.hpp"
+#include "exec/child.hpp"
 #include "record/control_file.hpp"
 #include "sys/cgroup_procs.hpp"
 #include "sys/memfd.hpp"
@@ -24,15 +24,11 @@
 namespace cohort::copies {
 namespace {
 
-struct copy_task : exec::child_task {
-    copy_channel channel;
-};
-
 /// The descriptor that is, or will be, `target`.
 COHORT_BEFORE_EXEC int descriptor_for(const exec::child_task& task, int target) noexcept {
-    for (std::size_t i = 0; i < task.move_count; ++i)
-        if (task.moves[i].target == target)
-            return task.sources[i];
+    for (std::size_t i = 0; i < task.move_count(); ++i)
+        if (task.move(i).target == target)
+            return task.source(i);
     return -1;
 }
 
@@ -57,7 +53,7 @@ COHORT_BEFORE_EXEC long ring(int started_event) noexcept {
 }
 
 COHORT_BEFORE_EXEC void tell_failure(const exec::child_task& task) noexcept {
-    const auto& channel = static_cast<const copy_task&>(task).channel;
+    const orders::copy_channel channel = task.order->channel;
     write_note(
         descriptor_for(task, channel.record),
         {record::start_note_made, static_cast<std::int32_t>(task.at), task.error, task.item});
@@ -67,11 +63,11 @@ COHORT_BEFORE_EXEC void tell_failure(const exec::child_task& task) noexcept {
 
 /// The parent waits until it hears of the start. A copy of which it can't hear must not go on: it
 /// leaves, and the parent looks at the note when it sees that end.
-void tell_success(const copy_task& task) noexcept {
-    const int record = task.channel.record;
+void tell_success(const exec::child_task& task) noexcept {
+    const int record = task.order->channel.record;
     if (write_note(record, {record::start_note_made, 0, 0, -1, task.is_unguarded}) < 0)
         ::_exit(127);
-    const long rung = ring(task.channel.started_event);
+    const long rung = ring(task.order->channel.started_event);
     if (rung >= 0)
         return;
     write_note(record, {record::start_note_made, static_cast<std::int32_t>(exec::stage::clone),
@@ -86,11 +82,13 @@ void unblock_signals() noexcept {
 }
 
 /// No exec will close what the steps have left at its number in the parent.
-void close_sources(const copy_task& task) {
-    std::set<int> left(task.kept, task.kept + task.kept_count);
-    left.insert(task.sources, task.sources + task.move_count);
-    for (std::size_t i = 0; i < task.move_count; ++i)
-        left.erase(task.moves[i].target);
+void close_sources(const exec::child_task& task) {
+    const auto* kept = task.order->begin(task.order->kept);
+    std::set<int> left(kept, kept + task.order->kept.count);
+    for (std::size_t i = 0; i < task.move_count(); ++i)
+        left.insert(task.source(i));
+    for (std::size_t i = 0; i < task.move_count(); ++i)
+        left.erase(task.move(i).target);
     for (const int fd : left)
         if (fd > STDERR_FILENO)
             ::close(fd);
@@ -113,28 +111,27 @@ void reset_dispositions() noexcept {
         ::sigaction(signo, &by_default, nullptr);
 }
 
-void run_copy(const exec::exec_order& order, copy_channel channel, exec::start_tier tier,
+void run_copy(orders::order_block& order, exec::start_tier tier,
               const std::function<void()>& body) {
-    std::vector<int> sources = exec::sources_of(order);
-    const std::vector<int> kept = exec::kept_by(order);
-    copy_task task{exec::task_for(order, sources, kept), channel};
+    order.rebase();
+    exec::child_task task(*order);
     task.tell = &tell_failure;
     sys::unique_fd procs;
-    if (order.cgroup >= 0) {
+    if (order->cgroup >= 0) {
         std::error_code error;
-        procs = sys::open_cgroup_procs(order.cgroup, error);
+        procs = sys::open_cgroup_procs(order->descriptor(order->cgroup), error);
         task.enters_cgroup = true;
         task.cgroup_procs = error ? -error.value() : procs.release();  // closed with the rest
     }
     task.shared_table = tier.close_range;  // the call clears a table of one's own as well
-    exec::prepare_child(task);
-    if (order.parent_death_signal == 0)
+    prepare_child(task);
+    if (order->parent_death_signal == 0)
         ::prctl(PR_SET_PDEATHSIG, 0);  // it was armed for the time before
     close_sources(task);
-    environ = const_cast<char**>(order.envp.data());
+    environ = const_cast<char**>(order->table(order->envp));
     unblock_signals();
     tell_success(task);
-    ::close(channel.started_event);
+    ::close(order->channel.started_event);
     body();
     ::_exit(127);
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "copies/fork.hpp"
 
-#include "exec/task.hpp"
 #include "sys/descriptors.hpp"
 #include "sys/futex.hpp"
 #include "sys/pidfd.hpp"
@@ -63,18 +62,17 @@ release_flag& own_release_flag() noexcept {
     return *allowed;
 }
 
-[[noreturn]] void run_child_of_fork(release_flag& allowed, const exec::exec_order& order,
-                                    copy_channel channel, exec::start_tier tier,
-                                    const std::function<void()>& body) noexcept {
+[[noreturn]] void run_child_of_fork(release_flag& allowed, orders::order_block& order,
+                                    exec::start_tier tier, const std::function<void()>& body) noexcept {
     // The parent may die before the steps arm the user's choice.
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (::getppid() != order.parent || !allowed.await())
+    if (::getppid() != order->parent || !allowed.await())
         ::_exit(127);
     reset_dispositions();
     for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
         if (!sys::survives_exec(fd))
             ::close(fd);
-    run_copy(order, channel, tier, body);
+    run_copy(order, tier, body);
 }
 
 exec::exec_result failure(int error) {
@@ -86,9 +84,8 @@ exec::exec_result failure(int error) {
 
 }  // namespace
 
-exec::exec_result start_by_fork(const exec::exec_order& order, copy_channel channel, int record,
-                                int started_event, const std::function<void()>& body,
-                                std::atomic<int>& pidfd_slot) {
+exec::exec_result start_by_fork(orders::order_block& order, int record, int started_event,
+                                const std::function<void()>& body, std::atomic<int>& pidfd_slot) {
     release_flag& allowed = own_release_flag();
     if (!allowed)
         return failure(ENOMEM);
@@ -96,7 +93,7 @@ exec::exec_result start_by_fork(const exec::exec_order& order, copy_channel chan
     allowed.hold();
     const pid_t pid = ::fork();
     if (pid == 0)
-        run_child_of_fork(allowed, order, channel, tier, body);
+        run_child_of_fork(allowed, order, tier, body);
     if (pid < 0)
         return failure(errno);
 

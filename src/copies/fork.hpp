@@ -12,8 +12,7 @@ namespace cohort::copies {
 /// thread. By fork(3) and not by a bare clone: the C library makes its locks, its allocator's above
 /// all, usable in the copy. As start_by_exec in all else: call it from a starter thread.
 /// @param record, started_event  this process' own ends of the channel
-exec::exec_result start_by_fork(const exec::exec_order& order, copy_channel channel, int record,
-                                int started_event, const std::function<void()>& body,
-                                std::atomic<int>& pidfd_slot);
+exec::exec_result start_by_fork(orders::order_block& order, int record, int started_event,
+                                const std::function<void()>& body, std::atomic<int>& pidfd_slot);
 
 }  // namespace cohort::copies

@@ -2,6 +2,7 @@
 #include "exec/child.hpp"
 
 #include "exec/child_table.hpp"
+#include "exec/itself.hpp"
 #include "sys/raw_call.hpp"
 
 #include <cerrno>
@@ -35,23 +36,25 @@ COHORT_BEFORE_EXEC void reset_dispositions() noexcept {
 
 COHORT_BEFORE_EXEC void arm_parent_death(child_task& task) noexcept {
     task.at = stage::parent_death;
-    if (task.parent_death_signal == 0)
+    if (task.order->parent_death_signal == 0)
         return;
-    const long result = sys::raw_call(SYS_prctl, PR_SET_PDEATHSIG, task.parent_death_signal);
+    const long result = sys::raw_call(SYS_prctl, PR_SET_PDEATHSIG, task.order->parent_death_signal);
     if (result < 0)
         fail(task, result);
     // A parent that died before the call above sends nothing any more.
-    if (sys::raw_call(SYS_getppid) != task.parent)
+    if (sys::raw_call(SYS_getppid) != task.order->parent)
         fail(task, -ESRCH);
 }
 
 COHORT_BEFORE_EXEC void lead_group(child_task& task) noexcept {
     task.at = stage::process_group;
     long result = 0;
-    if (task.own_session)
+    if (task.order->own_session != 0)
         result = sys::raw_call(SYS_setsid);
-    else if (task.own_process_group)
+    else if (task.order->own_process_group != 0)
         result = sys::raw_call(SYS_setpgid, 0, 0);
+    else if (task.order->process_group != 0)
+        sys::raw_call(SYS_setpgid, 0, task.order->process_group);  // it may be gone
     if (result < 0)
         fail(task, result);
 }
@@ -64,19 +67,20 @@ COHORT_BEFORE_EXEC void enter_cgroup(child_task& task) noexcept {
     const char self = '0';  // whoever writes
     if (result >= 0)
         result = sys::raw_call(SYS_write, task.cgroup_procs, sys::address(&self), 1);
-    if (result < 0 && task.cgroup_is_needed)
+    if (result < 0 && task.order->cgroup_is_needed != 0)
         fail(task, result);
 }
 
 /// By the child itself, so that its program does not run for an instant without being known. Where
 /// it has no descriptor of itself it opens one for the moment.
 COHORT_BEFORE_EXEC void announce(child_task& task) noexcept {
-    if (task.guard->connection < 0)
+    const orders::guard_order guard = task.order->guarded_by();
+    if (guard.connection < 0)
         return;
     const bool has_own = task.shared_table && task.pidfd != nullptr;
     const long pidfd =
         has_own ? *task.pidfd : sys::raw_call(SYS_pidfd_open, sys::raw_call(SYS_getpid), 0);
-    task.is_unguarded = pidfd < 0 || !orders::tell_guardian(*task.guard, static_cast<int>(pidfd));
+    task.is_unguarded = pidfd < 0 || !orders::tell_guardian(guard, static_cast<int>(pidfd));
     if (!has_own && pidfd >= 0)
         sys::raw_call(SYS_close, pidfd);
 }
@@ -84,23 +88,25 @@ COHORT_BEFORE_EXEC void announce(child_task& task) noexcept {
 COHORT_BEFORE_EXEC void change_directory(child_task& task) noexcept {
     task.at = stage::chdir;
     long result = 0;
-    if (task.directory_fd >= 0)
-        result = sys::raw_call(SYS_fchdir, task.directory_fd);
-    if (result == 0 && task.working_directory != nullptr)
-        result = sys::raw_call(SYS_chdir, sys::address(task.working_directory));
+    if (task.directory >= 0)
+        result = sys::raw_call(SYS_fchdir, task.directory);
+    const char* const wanted = task.order->text(task.order->working_directory);
+    if (result == 0 && wanted != nullptr)
+        result = sys::raw_call(SYS_chdir, sys::address(wanted));
     if (result < 0)
         fail(task, result);
 }
 
-COHORT_BEFORE_EXEC void write_pid(const pid_field& field, long pid) noexcept {
+COHORT_BEFORE_EXEC void write_pid(orders::worker_order& order, const orders::pid_field& field,
+                                  long pid) noexcept {
     char digits[20];
     int count = 0;
     for (; pid > 0; pid /= 10)
         digits[count++] = static_cast<char>('0' + pid % 10);
-    char* at = field.at;
+    char* at = reinterpret_cast<char*>(&order) + field.offset;
     while (count > 0)
         *at++ = digits[--count];
-    for (const char* c = field.suffix; *c != '\0'; ++c)
+    for (const char* c = order.text(field.suffix); *c != '\0'; ++c)
         *at++ = *c;
     *at = '\0';
 }
@@ -113,9 +119,11 @@ COHORT_BEFORE_EXEC void execute(child_task& task) noexcept {
     sys::raw_call(SYS_rt_sigprocmask, SIG_SETMASK, sys::address(&none), 0, kernel_sigset_size);
     long error = -ENOENT;
     bool denied = false;
-    for (std::size_t i = 0; i < task.candidate_count; ++i) {
-        error = sys::raw_call(SYS_execve, sys::address(task.candidates[i]), sys::address(task.argv),
-                              sys::address(task.envp));
+    const orders::worker_order& order = *task.order;
+    for (char* const* path = order.table(order.candidates); *path != nullptr; ++path) {
+        error =
+            sys::raw_call(SYS_execve, sys::address(*path), sys::address(order.table(order.argv)),
+                          sys::address(order.table(order.envp)));
         denied = denied || error == -EACCES;
         if (error != -ENOENT && error != -ENOTDIR && error != -ENAMETOOLONG && error != -EACCES)
             fail(task, error);
@@ -150,9 +158,9 @@ COHORT_BEFORE_EXEC void prepare_child(child_task& task) noexcept {
     place_descriptors(task);
     // After a failure here the worker runs on the CPUs that there are: a cpuset may have shrunk.
     task.at = stage::affinity;
-    if (task.affinity != nullptr)
-        sys::raw_call(SYS_sched_setaffinity, 0, static_cast<long>(task.affinity_size),
-                      sys::address(task.affinity));
+    if (const auto mask = task.order->affinity; mask.count != 0)
+        sys::raw_call(SYS_sched_setaffinity, 0, static_cast<long>(mask.count),
+                      sys::address(task.order->begin(mask)));
 }
 
 COHORT_BEFORE_EXEC int run_child(void* argument) noexcept {
@@ -161,8 +169,9 @@ COHORT_BEFORE_EXEC int run_child(void* argument) noexcept {
     __atomic_store_n(task.pidfd_slot, *task.pidfd, __ATOMIC_RELEASE);
     reset_dispositions();
     prepare_child(task);
-    for (std::size_t i = 0; i < task.pid_field_count; ++i)
-        write_pid(task.pid_fields[i], sys::raw_call(SYS_getpid));
+    orders::worker_order& order = *task.order;
+    for (std::size_t i = 0; i < order.pid_fields.count; ++i)
+        write_pid(order, order.begin(order.pid_fields)[i], sys::raw_call(SYS_getpid));
     keep_rights(task);
     execute(task);
     leave();

@@ -5,51 +5,45 @@
 #include "sys/raw_call.hpp"
 
 #include <cstddef>
+#include <cstdint>
 
 #include <sys/syscall.h>
 
 namespace cohort::exec {
 
-/// What the child needs, as plain pointers: their targets belong to the starter, which is suspended
-/// until the child has executed a program or is gone.
+/// A child on its way to its program: what it is to do, and how far it has come. Belongs to the
+/// starter, which is suspended until the child has executed a program or is gone.
 struct child_task {
-    const char* const* candidates;
-    std::size_t candidate_count;
-    char* const* argv;
-    char* const* envp;
-    const pid_field* pid_fields;
-    std::size_t pid_field_count;
-    int directory_fd;
-    const char* working_directory;
-    const descriptor_move* moves;
-    std::size_t move_count;
-    int* sources;                 // one for each move: where its descriptor is now
-    const char* const* reopened;  // one for each move, and for the directory: its path in /proc, or
-                                  // null; or no list at all
-    const int* kept;  // descriptors >= 3 that the moves and directory_fd need, ascending
-    std::size_t kept_count;
-    const cpu_set_t* affinity;
-    std::size_t affinity_size;
-    int parent_death_signal;
-    pid_t parent;
-    bool own_process_group;
-    bool enters_cgroup;     // it was not born in its cgroup
-    int cgroup_procs;       // that one's list of processes, or the negative errno of opening it
-    bool cgroup_is_needed;  // else it runs on outside
-    bool own_session;
-    const orders::guard_order* guard;
-    const own_program* itself;
-    bool is_unguarded;  // the guardian, which was too slow, does not know of it
-    bool shared_table;  // with the starter's process, until close_range unshares it
+    orders::worker_order* order;  // in its block, rebased
+    int directory = -1;           // where the descriptor of the order's directory is now
+    // One for each move, and for the directory: its path in /proc, or null; or no list at all.
+    const char* const* reopened = nullptr;
+    bool enters_cgroup = false;  // it was not born in its cgroup
+    int cgroup_procs = -1;      // that one's list of processes, or the negative errno of opening it
+    bool shared_table = false;  // with the starter's process, until close_range unshares it
+    bool is_unguarded = false;  // the guardian, which was too slow, does not know of it
 
-    int* pidfd;       // where the kernel has written it; null: nowhere
-    int* pidfd_slot;  // where other threads look for it
+    int* pidfd = nullptr;       // where the kernel has written it; null: nowhere
+    int* pidfd_slot = nullptr;  // where other threads look for it
 
     // The child's report. `at` without an error: it was on this step when a signal ended it.
-    stage at;
-    int error;
-    int item;
-    void (*tell)(const child_task&);  // called after a failure, where nobody shares this memory
+    stage at = stage::clone;
+    int error = 0;
+    int item = -1;
+    void (*tell)(const child_task&) =
+        nullptr;  // called after a failure, where nobody shares this memory
+
+    explicit child_task(orders::worker_order& o) noexcept
+        : order(&o), directory(o.descriptor(o.directory)) {}
+
+    COHORT_BEFORE_EXEC std::uint32_t move_count() const noexcept { return order->moves.count; }
+    COHORT_BEFORE_EXEC const orders::descriptor_move& move(std::size_t i) const noexcept {
+        return order->begin(order->moves)[i];
+    }
+    /// Where the descriptor of a move is now.
+    COHORT_BEFORE_EXEC std::int32_t& source(std::size_t i) const noexcept {
+        return order->begin(order->sources)[i];
+    }
 };
 
 [[noreturn]] COHORT_BEFORE_EXEC inline void leave() noexcept {

@@ -15,16 +15,24 @@ namespace {
 
 constexpr unsigned no_end = ~0U;
 
+/// The descriptors above stdio that the child needs before it has placed them, ascending.
+COHORT_BEFORE_EXEC const std::int32_t* kept_by(const child_task& task) noexcept {
+    return task.order->begin(task.order->kept);
+}
+COHORT_BEFORE_EXEC std::size_t kept_count(const child_task& task) noexcept {
+    return task.order->kept.count;
+}
+
 COHORT_BEFORE_EXEC bool keeps(const child_task& task, int fd) noexcept {
-    for (std::size_t i = 0; i < task.kept_count; ++i)
-        if (task.kept[i] == fd)
+    for (std::size_t i = 0; i < kept_count(task); ++i)
+        if (kept_by(task)[i] == fd)
             return true;
     return false;
 }
 
 COHORT_BEFORE_EXEC bool is_target(const child_task& task, int fd) noexcept {
-    for (std::size_t i = 0; i < task.move_count; ++i)
-        if (task.moves[i].target == fd)
+    for (std::size_t i = 0; i < task.move_count(); ++i)
+        if (task.move(i).target == fd)
             return true;
     return false;
 }
@@ -38,10 +46,10 @@ COHORT_BEFORE_EXEC bool can_reopen(const child_task& task) noexcept {
 #else
     if (task.reopened == nullptr)
         return false;
-    for (std::size_t i = 0; i < task.move_count; ++i) {
+    for (std::size_t i = 0; i < task.move_count(); ++i) {
         struct stat is, stands;
         if (task.reopened[i] != nullptr &&
-            (sys::raw_call(SYS_newfstatat, task.sources[i], sys::address(""), sys::address(&is),
+            (sys::raw_call(SYS_newfstatat, task.source(i), sys::address(""), sys::address(&is),
                            AT_EMPTY_PATH) < 0 ||
              sys::raw_call(SYS_newfstatat, AT_FDCWD, sys::address(task.reopened[i]),
                            sys::address(&stands), 0) < 0 ||
@@ -53,21 +61,21 @@ COHORT_BEFORE_EXEC bool can_reopen(const child_task& task) noexcept {
 }
 
 COHORT_BEFORE_EXEC void reopen(child_task& task) noexcept {
-    for (std::size_t i = 0; i < task.move_count; ++i) {
+    for (std::size_t i = 0; i < task.move_count(); ++i) {
         if (task.reopened[i] == nullptr)
             continue;
         const long fd = sys::raw_call(SYS_openat, AT_FDCWD, sys::address(task.reopened[i]),
                                       O_RDWR | O_CLOEXEC, 0);
         if (fd < 0)
             fail(task, fd);
-        task.sources[i] = static_cast<int>(fd);
+        task.source(i) = static_cast<int>(fd);
     }
-    if (const char* directory = task.reopened[task.move_count]; directory != nullptr) {
+    if (const char* directory = task.reopened[task.move_count()]; directory != nullptr) {
         const long fd = sys::raw_call(SYS_openat, AT_FDCWD, sys::address(directory),
                                       O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
         if (fd < 0)
             fail(task, fd);
-        task.directory_fd = static_cast<int>(fd);
+        task.directory = static_cast<int>(fd);
     }
 }
 
@@ -85,18 +93,19 @@ COHORT_BEFORE_EXEC void unshare_table(child_task& task) noexcept {
         unshare_from(task, 3);
         return reopen(task);
     }
-    unshare_from(
-        task, task.kept_count == 0 ? 3 : static_cast<unsigned>(task.kept[task.kept_count - 1]) + 1);
+    const std::int32_t* const kept = kept_by(task);
+    const std::size_t count = kept_count(task);
+    unshare_from(task, count == 0 ? 3 : static_cast<unsigned>(kept[count - 1]) + 1);
     // What lies between goes now, not at exec: a process at its RLIMIT_NOFILE needs the room.
     unsigned next = 3;
-    for (std::size_t i = 0; i < task.kept_count; ++i) {
-        const unsigned kept = static_cast<unsigned>(task.kept[i]);
-        if (next < kept)
-            if (const long result = sys::raw_call(SYS_close_range, next, kept - 1, 0); result < 0)
+    for (std::size_t i = 0; i < count; ++i) {
+        const unsigned number = static_cast<unsigned>(kept[i]);
+        if (next < number)
+            if (const long result = sys::raw_call(SYS_close_range, next, number - 1, 0); result < 0)
                 fail(task, result);
         // Not to outlive exec under this number. One that is not open fails with its move.
-        sys::raw_call(SYS_fcntl, kept, F_SETFD, FD_CLOEXEC);
-        next = kept + 1;
+        sys::raw_call(SYS_fcntl, number, F_SETFD, FD_CLOEXEC);
+        next = number + 1;
     }
 }
 
@@ -130,8 +139,8 @@ COHORT_BEFORE_EXEC void walk_table(child_task& task) noexcept {
     if (length < 0)
         fail(task, length);
     sys::raw_call(SYS_close, directory);
-    for (std::size_t i = 0; i < task.kept_count; ++i)
-        sys::raw_call(SYS_fcntl, task.kept[i], F_SETFD, FD_CLOEXEC);
+    for (std::size_t i = 0; i < kept_count(task); ++i)
+        sys::raw_call(SYS_fcntl, kept_by(task)[i], F_SETFD, FD_CLOEXEC);
 }
 
 COHORT_BEFORE_EXEC stage stage_of(int target) noexcept {
@@ -161,31 +170,37 @@ COHORT_BEFORE_EXEC long copy_aside(const child_task& task, int fd) noexcept {
 /// Copies every source that another move would overwrite: swaps and chains come out right, and
 /// what needs no copy takes no room.
 COHORT_BEFORE_EXEC void rescue_sources(child_task& task) noexcept {
-    for (std::size_t i = 0; i < task.move_count; ++i) {
-        const int fd = task.sources[i];
-        if (task.moves[i].path != nullptr || fd == task.moves[i].target || !is_target(task, fd))
+    for (std::size_t i = 0; i < task.move_count(); ++i) {
+        const int fd = task.source(i);
+        if (task.move(i).path.offset != 0 || fd < 0 || fd == task.move(i).target ||
+            !is_target(task, fd))
             continue;
-        task.at = stage_of(task.moves[i].target);
+        task.at = stage_of(task.move(i).target);
         task.item = static_cast<int>(i);
         const long copy = copy_aside(task, fd);
         if (copy < 0)
             fail(task, copy);
-        task.sources[i] = static_cast<int>(copy);
+        task.source(i) = static_cast<int>(copy);
     }
 }
 
-COHORT_BEFORE_EXEC long place(const descriptor_move& move, int source) noexcept {
+COHORT_BEFORE_EXEC long place(const orders::descriptor_move& move, const char* path,
+                              int source) noexcept {
     long from = source;
-    if (move.path != nullptr)
-        from = sys::raw_call(SYS_openat, AT_FDCWD, sys::address(move.path),
-                             move.open_flags | O_CLOEXEC, 0666);
+    if (path != nullptr)
+        from = sys::raw_call(SYS_openat, AT_FDCWD, sys::address(path), move.open_flags | O_CLOEXEC,
+                             0666);
+    if (path == nullptr && move.source < 0) {
+        sys::raw_call(SYS_close, move.target);  // it may be closed already
+        return 0;
+    }
     if (from < 0)
         return from;
     if (from == move.target)
         return sys::raw_call(SYS_fcntl, from, F_SETFD, 0);
     const long result = sys::raw_call(SYS_dup3, from, move.target, 0);
     // It may stand at 0, 1 or 2, or where another move puts something.
-    if (move.path != nullptr)
+    if (path != nullptr)
         sys::raw_call(SYS_close, from);
     return result;
 }
@@ -202,10 +217,12 @@ COHORT_BEFORE_EXEC void clear_table(child_task& task) noexcept {
 
 COHORT_BEFORE_EXEC void place_descriptors(child_task& task) noexcept {
     rescue_sources(task);
-    for (std::size_t i = 0; i < task.move_count; ++i) {
-        task.at = stage_of(task.moves[i].target);
+    for (std::size_t i = 0; i < task.move_count(); ++i) {
+        task.at = stage_of(task.move(i).target);
         task.item = static_cast<int>(i);
-        if (const long result = place(task.moves[i], task.sources[i]); result < 0)
+        if (const long result =
+                place(task.move(i), task.order->text(task.move(i).path), task.source(i));
+            result < 0)
             fail(task, result);
     }
     task.item = -1;

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "exec/detached.hpp"
 
+#include "exec/child.hpp"
 #include "exec/clone.hpp"
-#include "exec/task.hpp"
 
 #include <atomic>
 #include <cerrno>
 #include <system_error>
-#include <vector>
 
 #include <unistd.h>
 
@@ -33,17 +32,17 @@ COHORT_BEFORE_EXEC int run_middle(void* argument) noexcept {
 
 }  // namespace
 
-std::error_code start_detached(const exec_order& order, start_tier tier, sys::unique_fd& between) {
+std::error_code start_detached(orders::order_block& order, start_tier tier,
+                               sys::unique_fd& between) {
     const auto failure = [](int error) { return std::error_code(error, std::system_category()); };
     const child_stack outer;
     const child_stack inner;
     if (!outer || !inner)
         return failure(ENOMEM);
-    std::vector<int> sources = sources_of(order);
-    const std::vector<int> kept = kept_by(order);
+    order.rebase();
     const auto table = tier.close_range ? descriptor_table::shared : descriptor_table::copied;
     const auto entry = tier.clone3 ? clone_entry::clone3 : clone_entry::legacy;
-    middle_task task{task_for(order, sources, kept), entry, table, &inner, -1, 0};
+    middle_task task{child_task(*order), entry, table, &inner, -1, 0};
     std::atomic<int> nobody_looks = -1;
     task.child.shared_table = tier.close_range;
     task.child.pidfd = &task.pidfd;

@@ -9,6 +9,7 @@ namespace cohort::exec {
 /// once, is its parent. So the host's wait() never finds it, unless the host takes in orphans.
 /// @param between  set when there was one: it must be reaped, by a wait that finds children without
 /// an exit signal
-std::error_code start_detached(const exec_order& order, start_tier tier, sys::unique_fd& between);
+std::error_code start_detached(orders::order_block& order, start_tier tier,
+                               sys::unique_fd& between);
 
 }  // namespace cohort::exec

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "exec/exec.hpp"
 
+#include "exec/child.hpp"
 #include "exec/clone.hpp"
-#include "exec/task.hpp"
 #include "sys/cgroup_procs.hpp"
+#include "sys/descriptors.hpp"
 #include "sys/tiers.hpp"
 
 #include <fmt/format.h>
@@ -11,7 +12,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <optional>
+#include <span>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -24,26 +28,28 @@ namespace {
 /// opens a file in some microseconds.
 constexpr int costly_number = 512;
 
-bool can_do_without(const descriptor_move& move) noexcept {
-    return move.path != nullptr || move.memory_file || move.fd < 3;
+bool can_do_without(const orders::worker_order& order, const orders::descriptor_move& move) {
+    return move.path.offset != 0 || move.memory_file != 0 || order.descriptor(move.source) < 3;
 }
 
-std::string path_of(const exec_order& order, int fd) {
+std::string path_of(const orders::worker_order& order, int fd) {
     return fmt::format("/proc/{}/fd/{}", order.parent, fd);
 }
 
 /// The paths in /proc by which the child of a process with many descriptors gets its own, the
 /// directory's last; empty: it copies the table.
-std::vector<std::string> reopened_by(const exec_order& order) {
-    const std::vector<int> kept = kept_by(order);
+std::vector<std::string> reopened_by(const orders::worker_order& order) {
+    const auto kept = std::span(order.begin(order.kept), order.kept.count);
+    const auto moves = order.all_moves();
     std::vector<std::string> paths;
     if (!kept.empty() && kept.back() >= costly_number &&
-        std::ranges::all_of(order.descriptors, can_do_without))
-        for (const descriptor_move& move : order.descriptors)
-            paths.push_back(move.memory_file ? path_of(order, move.fd) : std::string());
+        std::ranges::all_of(moves, [&](const auto& move) { return can_do_without(order, move); }))
+        for (const orders::descriptor_move& move : moves)
+            paths.push_back(move.memory_file != 0 ? path_of(order, order.descriptor(move.source))
+                                                  : std::string());
+    const int directory = order.descriptor(order.directory);
     if (!paths.empty())
-        paths.push_back(order.directory_fd >= 3 ? path_of(order, order.directory_fd)
-                                                : std::string());
+        paths.push_back(directory >= 3 ? path_of(order, directory) : std::string());
     return paths;
 }
 
@@ -91,22 +97,21 @@ const child_stack& own_stack() noexcept {
 }
 
 /// One child. @param reopened  see reopened_by
-exec_result attempt(const exec_order& order, std::atomic<int>& pidfd_slot, start_tier tier,
+exec_result attempt(orders::order_block& order, std::atomic<int>& pidfd_slot, start_tier tier,
                     const child_stack& stack, const std::vector<std::string>& reopened) {
     // The child, which has no C++ runtime to speak of, writes the number into the atomic.
     static_assert(std::atomic<int>::is_always_lock_free && sizeof pidfd_slot == sizeof(int));
-    std::vector<int> sources = sources_of(order);
-    const std::vector<int> kept = kept_by(order);
     const std::vector<const char*> paths = pointers_to(reopened);
     int pidfd = -1;
-    child_task task = task_for(order, sources, kept);
+    order.rebase();
+    child_task task(*order);
     task.shared_table = tier.close_range;
     task.reopened = paths.empty() ? nullptr : paths.data();
     task.pidfd = &pidfd;
     task.pidfd_slot = reinterpret_cast<int*>(&pidfd_slot);
 
     exec_result result;
-    const long pid = clone_child(task, tier, stack, order.cgroup, pidfd);
+    const long pid = clone_child(task, tier, stack, order->descriptor(order->cgroup), pidfd);
     if (pid < 0) {
         result.failed = stage::clone;
         result.error = static_cast<int>(-pid);
@@ -175,12 +180,27 @@ std::string attempted(stage s) {
     return to_string(s);
 }
 
-exec_result start_by_exec(const exec_order& order, std::atomic<int>& pidfd_slot) {
+void own_pidfd(exec_result& result, int pidfd, std::atomic<int>& pidfd_slot) noexcept {
+    result.pidfd.reset(pidfd);
+    if (pidfd < 3) {
+        std::error_code full;
+        if (sys::unique_fd higher = sys::duplicate(pidfd, full)) {
+            pidfd_slot.store(higher.get(), std::memory_order_release);
+            result.pidfd = std::move(higher);
+            return;
+        }
+    }
+    // Not left to the child: it may have been killed before its first instruction.
+    pidfd_slot.store(pidfd, std::memory_order_release);
+}
+
+exec_result start_by_exec(orders::order_block& order, std::atomic<int>& pidfd_slot) {
     const sys::tiers& tiers = sys::current_tiers();
     return start_by_exec(order, pidfd_slot, {tiers.clone3.best, tiers.close_range.best});
 }
 
-exec_result start_by_exec(const exec_order& order, std::atomic<int>& pidfd_slot, start_tier tier) {
+exec_result start_by_exec(orders::order_block& order, std::atomic<int>& pidfd_slot,
+                          start_tier tier) {
     const child_stack& stack = own_stack();
     if (!stack) {
         exec_result result;
@@ -188,9 +208,10 @@ exec_result start_by_exec(const exec_order& order, std::atomic<int>& pidfd_slot,
         result.error = ENOMEM;
         return result;
     }
+    order.rebase();
     std::vector<std::string> reopened;
     if (tier.close_range)
-        reopened = reopened_by(order);
+        reopened = reopened_by(*order);
     exec_result result = attempt(order, pidfd_slot, tier, stack, reopened);
     if (reopened.empty() || result.failed != stage::descriptors || result.error == EINTR)
         return result;

@@ -42,8 +42,8 @@ COHORT_BEFORE_EXEC user_ids ids_by(long call) noexcept {
 
 }  // namespace
 
-own_program executing_itself(int mark, int file) noexcept {
-    own_program own{.mark = mark, .gives_rights = gives_rights("/proc/self/exe")};
+orders::own_program executing_itself(int mark, int file) noexcept {
+    orders::own_program own{.mark = mark, .gives_rights = gives_rights("/proc/self/exe")};
     struct stat status {};
     if (::fstat(file, &status) == 0) {
         own.owner = status.st_uid;
@@ -53,19 +53,19 @@ own_program executing_itself(int mark, int file) noexcept {
 }
 
 COHORT_BEFORE_EXEC void keep_rights(child_task& task) noexcept {
-    const own_program& own = *task.itself;
+    const orders::own_program& own = task.order->itself;
     if (own.mark < 0)
         return;
     task.at = stage::credentials;
     const user_ids user = ids_by(SYS_getresuid);
     const user_ids group = ids_by(SYS_getresgid);
     const bool differ = user.real != user.effective || group.real != group.effective;
-    if (differ && (own.gives_rights || user.real != 0 || gains_no_privileges()))
+    if (differ && (own.gives_rights != 0 || user.real != 0 || gains_no_privileges()))
         fail(task, -EPERM);
     // Without new privileges the kernel ignores the bits, and the worker knows that exec has given
     // it nothing.
     long result = 0;
-    if (own.gives_rights)
+    if (own.gives_rights != 0)
         result = sys::raw_call(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1);
     // Another thread may have changed the user since the file was made. Only where the users are the
     // same does a worker take it from root too, and only then it does not ask for the group.

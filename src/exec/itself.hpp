@@ -1,25 +1,16 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <sys/types.h>
+#include "orders/worker_order.hpp"
 
 namespace cohort::exec {
 
 struct child_task;
 
-/// What matters where the program that is executed is this process' own one, as a worker or as the
-/// fork server. Such a program takes its mark only from its own user, and it must not gain rights
-/// that this process does not have (any more).
-struct own_program {
-    int mark = -1;    // the child's descriptor that the mark names; -1: another program is executed
-    uid_t owner = 0;  // of that file
-    gid_t group = 0;
-    bool gives_rights = false;  // its file has a set-user-ID or set-group-ID bit, or capabilities
-};
-
+/// What the child needs for the execution of this very program.
 /// @param mark  the child's descriptor
 /// @param file  the same file in this process
-own_program executing_itself(int mark, int file) noexcept;
+orders::own_program executing_itself(int mark, int file) noexcept;
 
 /// The child's part, right before exec: the last of its steps. Fails with EPERM where the new
 /// program would have other rights than this process, or would refuse the mark:

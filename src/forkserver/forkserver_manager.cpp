@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "forkserver/forkserver_manager.hpp"
 
+#include "exec/itself.hpp"
+#include "orders/order_writer.hpp"
 #include "registry/mark.hpp"
 #include "sys/descriptors.hpp"
 #include "sys/memfd.hpp"
@@ -100,23 +102,25 @@ std::optional<server_failure> forkserver_manager::start(const surroundings& wher
     const int number = connection_number();
     std::error_code error;
     const ino_t inode = sys::inode(theirs.get(), error);
-    auto argument = registry::to_string({number, inode, registry::mark::what::server});
-    exec::exec_order order;
-    order.candidates = {"/proc/self/exe"};
-    order.argv = {program_invocation_name, argument.data(), nullptr};
+    const auto argument = registry::to_string({number, inode, registry::mark::what::server});
+    orders::order_writer order;
+    order.add_candidate("/proc/self/exe");
+    order.add_argument(program_invocation_name);
+    order.add_argument(argument);
     // What a worker would bind at its first call, each worker anew, is bound once.
-    char bind_now[] = "LD_BIND_NOW=1";
-    order.envp = where.environment;
-    order.envp.insert(order.envp.begin(), bind_now);
-    order.directory_fd = where.directory_fd;
-    order.descriptors = {{STDIN_FILENO, -1, "/dev/null", O_RDONLY}, {number, theirs.get()}};
-    order.affinity = where.affinity;
-    order.affinity_size = where.affinity_size;
-    order.parent_death_signal = SIGKILL;
-    order.parent = where.parent;
-    order.guard = where.guard;
-    order.itself = exec::executing_itself(number, theirs.get());
-    auto made = exec::start_by_exec(order, pidfd_slot);
+    order.add_variable("LD_BIND_NOW=1");
+    for (const char* entry : where.environment.entries())
+        order.add_variable(entry);
+    order.head.directory = order.add_descriptor(where.from.directory.get());
+    order.open(STDIN_FILENO, "/dev/null", O_RDONLY);
+    order.place(number, theirs.get());
+    order.set_affinity(where.from.affinity);
+    order.head.parent_death_signal = SIGKILL;
+    order.head.parent = where.from.pid;
+    order.set_guard(where.guard);
+    order.head.itself = exec::executing_itself(number, theirs.get());
+    auto block = order.finish();
+    auto made = exec::start_by_exec(block, pidfd_slot);
     pidfd_slot = -1;
     return take_in(std::move(made), std::move(ours));
 }

@@ -3,6 +3,7 @@
 
 #include "forkserver/forkserver_client.hpp"
 #include "forkserver/forkserver_wait.hpp"
+#include "orders/caller.hpp"
 #include "orders/guard.hpp"
 #include "sys/credentials.hpp"
 #include "sys/unique_fd.hpp"
@@ -15,7 +16,6 @@
 #include <set>
 #include <vector>
 
-#include <sched.h>
 #include <sys/types.h>
 
 namespace cohort::forkserver {
@@ -37,11 +37,8 @@ public:
 
     /// What the server starts with.
     struct surroundings {
-        std::vector<char*> environment;  // ends with nullptr
-        int directory_fd = -1;
-        const cpu_set_t* affinity = nullptr;
-        std::size_t affinity_size = 0;
-        pid_t parent = 0;
+        orders::environment environment;
+        const orders::caller& from;
         orders::guard_order guard;  // for what a preload starts
     };
 

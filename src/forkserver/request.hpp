@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include "copies/copy.hpp"
+#include "exec/exec.hpp"
 #include "sys/futex.hpp"
-#include "sys/unique_fd.hpp"
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
-#include <string>
-#include <vector>
 
 #include <sys/types.h>
 
@@ -26,11 +22,11 @@ struct server_setup {
 };
 
 /// One worker is wanted. Its order is in the group's order file, the first of the descriptors that come
-/// with it; the others are those that the order speaks of, in its own order.
+/// with it; the others are those of its slots.
 struct fork_request {
     std::uint64_t number = 0;
     std::int32_t parent = 0;   // the application
-    std::int32_t cgroup = -1;  // which of the others is the directory of its cgroup; -1: none
+    std::int32_t cgroup = -1;  // the slot of its cgroup's directory; -1: none
     std::uint64_t offset = 0;
     std::uint64_t length = 0;
 };
@@ -61,28 +57,5 @@ struct shared_progress {
 /// So many may go on. The server says it when it has told, the application when it has heard, in
 /// case the server died in between.
 void release(shared_progress& progress, std::uint32_t children) noexcept;
-
-/// An order on its way: its text, and the descriptors that it speaks of.
-struct packed_order {
-    std::vector<std::byte> text;
-    std::vector<int> descriptors;
-    std::int32_t cgroup = -1;  // see fork_request
-};
-packed_order pack(const exec::exec_order& order, copies::copy_channel channel, ino_t record_inode);
-
-/// An order that has arrived; it borrows from `texts`.
-struct unpacked_order {
-    exec::exec_order order;
-    copies::copy_channel channel{-1, -1};
-    ino_t record_inode = 0;
-    pid_t process_group = 0;  // the application's; 0: it leads one of its own
-    std::vector<int> closed;  // of 0, 1, 2: those that the application has not open
-    std::vector<std::string> texts;
-    std::vector<std::byte> affinity;
-};
-/// @param descriptors  as pack gave them, in this process
-/// @throws std::runtime_error  the text is not what pack made
-void unpack(std::span<const std::byte> text, std::span<const int> descriptors,
-            unpacked_order& into);
 
 }  // namespace cohort::forkserver

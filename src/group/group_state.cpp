@@ -49,9 +49,10 @@ group_state::group_state(engine::process& process, spawn_plan plan, orders::call
       kind_(plan.calls_function() ? supervisor::record_kind::control_file
                                   : supervisor::record_kind::error_file),
       snapshot_(settings_->nprocs),
-      launcher_(supervisor::launcher(
+      plan_(std::make_unique<supervisor::start_plan>(
           std::move(plan), std::move(from),
-          {process.forks(), process.group_cgroups(), process.guard(), process.cgroups()})),
+          supervisor::helpers{process.forks(), process.group_cgroups(), process.guard(),
+                              process.cgroups()})),
       machine_(rules_of(*settings_)), verdicts_(static_cast<std::size_t>(settings_->nprocs)),
       end_waiters_(process), next_waiters_(process) {}
 
@@ -61,11 +62,11 @@ void group_state::start(receiver to) {
     stop_span_ = process_.spans().add(longest_stop(*settings_));
     auto begins = [self = shared_from_this(), to = std::move(to)] { self->begin(to); };
     if (settings_->nprocs == 0) {
-        launcher_.reset();
+        plan_.reset();
         return process_.loop().post(begins);
     }
     auto job = std::make_shared<supervisor::group_start>(
-        process_.loop(), *std::exchange(launcher_, std::nullopt),
+        process_.loop(), std::move(plan_),
         [self = shared_from_this()](supervisor::start_report report,
                                     supervisor::group_start::progress p) {
             self->start_reported(std::move(report), p);

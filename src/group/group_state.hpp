@@ -80,7 +80,7 @@ private:
     std::shared_ptr<const group_settings> settings_;
     supervisor::record_kind kind_;
     groups::snapshot snapshot_;
-    std::optional<supervisor::launcher> launcher_;  // until it begins
+    std::unique_ptr<supervisor::start_plan> plan_;  // until it begins
     std::shared_ptr<supervisor::group_start> start_;
     std::shared_ptr<group_state> self_;  // while it lives
     engine::stop_spans::entry stop_span_;

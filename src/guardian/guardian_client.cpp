@@ -2,6 +2,7 @@
 #include "guardian/guardian_client.hpp"
 
 #include "exec/detached.hpp"
+#include "orders/order_writer.hpp"
 #include "sys/error.hpp"
 #include "sys/memfd.hpp"
 #include "sys/pidfd.hpp"
@@ -39,20 +40,20 @@ bool takes_in_orphans() noexcept {
 }
 
 std::error_code execute(int parent, int connection, int file, sys::unique_fd& between) {
-    exec::exec_order order;
-    char name[] = "cohort-guardian";
-    order.candidates = {"/proc/self/fd/5"};
+    orders::order_writer order;
+    order.add_candidate("/proc/self/fd/5");
     static_assert(orders::guardian_program == 5);
-    order.argv = {name, nullptr};
-    order.envp = {nullptr};
-    order.working_directory = "/";
-    order.descriptors = {
-        {STDIN_FILENO, -1, "/dev/null", O_RDWR},   {STDOUT_FILENO, -1, "/dev/null", O_RDWR},
-        {STDERR_FILENO, -1, "/dev/null", O_RDWR},  {orders::guardian_parent, parent},
-        {orders::guardian_connection, connection}, {orders::guardian_program, file}};
-    order.own_session = true;
+    order.add_argument("cohort-guardian");
+    order.set_working_directory("/");
+    for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+        order.open(fd, "/dev/null", O_RDWR);
+    order.place(orders::guardian_parent, parent);
+    order.place(orders::guardian_connection, connection);
+    order.place(orders::guardian_program, file);
+    order.head.own_session = 1;
+    auto block = order.finish();
     const sys::tiers& tiers = sys::current_tiers();
-    return exec::start_detached(order, {tiers.clone3.best, tiers.close_range.best}, between);
+    return exec::start_detached(block, {tiers.clone3.best, tiers.close_range.best}, between);
 }
 
 /// Starts one. @param ours  this process' end of its connection: without one it ends at once

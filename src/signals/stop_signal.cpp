@@ -42,8 +42,8 @@ constinit std::atomic<watch*> current_watch{nullptr};
 constinit std::mutex starting;
 constinit std::mutex telling;  // held while there is something to tell before the end
 constinit std::atomic<bool> came_while_telling{false};
-constinit std::atomic<pid_t> handler_owner{0};      // in a forked copy the signal acts at once
-constinit std::atomic<bool> forgone{false};  // the worker ends by another signal
+constinit std::atomic<pid_t> handler_owner{0};  // in a forked copy the signal acts at once
+constinit std::atomic<bool> forgone{false};     // the worker ends by another signal
 
 extern "C" void cohort_stop_signal_held(int signo) {
     if (handler_owner == ::getpid())

@@ -13,36 +13,48 @@
 
 namespace cohort::supervisor {
 
-group_start::group_start(engine::engine& loop, launcher launch, listener report)
-    : loop_(loop), launch_(std::move(launch)), report_(std::move(report)) {}
+group_start::group_start(engine::engine& loop, std::unique_ptr<start_plan> plan, listener report)
+    : loop_(loop), plan_(std::move(plan)), report_(std::move(report)) {}
 
 bool group_start::step() noexcept {
     start_report report;
     try {
-        if (!std::exchange(prepared_, true))
-            report.failure = launch_->prepare();
+        if (!way_)
+            report.failure = prepare();
         if (!report.failure && !held_)
             report = start_next();
     } catch (const std::exception& e) {  // no memory
         report.failure = {std::make_error_code(std::errc::not_enough_memory), e.what(), next_,
                           "memory"};
     }
-    const bool more = report.index >= 0 && !report.failure && next_ < launch_->size() && !held_;
-    report.cgroup = launch_->cgroup();
+    const bool more = report.index >= 0 && !report.failure && next_ < plan_->size() && !held_;
+    report.cgroup = plan_->cgroup();
     if (!more) {
-        std::ranges::move(launch_->withdraw(slots_), std::back_inserter(report.unwanted));
+        if (way_)
+            std::ranges::move(way_->withdraw(slots_), std::back_inserter(report.unwanted));
         // Before anybody hears of it: whoever waits for the end of a pipe may do so.
-        launch_.reset();
+        way_.reset();
+        plan_.reset();
         slots_.server.close();
     }
     tell(std::move(report), more ? progress::more : progress::over);
     return more;
 }
 
+std::optional<start_failure> group_start::prepare() {
+    way_ = way_of(*plan_);
+    if (auto failed = plan_->prepare())
+        return failed;
+    return way_->prepare();
+}
+
 start_report group_start::start_next() {
     slots_.child = -1;
     in_flight_ = true;
-    auto report = launch_->start(next_++, slots_);
+    auto report = way_->start(next_, slots_);
+    if (!report.failure)
+        report.stacks = plan_->take_stacks(next_);
+    ++next_;
     in_flight_ = false;
     return report;
 }

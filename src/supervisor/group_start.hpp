@@ -3,7 +3,8 @@
 
 #include "engine/process.hpp"
 #include "engine/starters.hpp"
-#include "supervisor/launcher.hpp"
+#include "supervisor/start_plan.hpp"
+#include "supervisor/start_way.hpp"
 
 #include <atomic>
 #include <functional>
@@ -19,7 +20,7 @@ public:
     /// one comes
     enum class progress { more, over };
     using listener = std::function<void(start_report, progress)>;
-    group_start(engine::engine& loop, launcher launch, listener report);
+    group_start(engine::engine& loop, std::unique_ptr<start_plan> plan, listener report);
 
     bool step() noexcept override;
 
@@ -39,12 +40,13 @@ public:
 
 private:
     void tell(start_report report, progress p);
+    std::optional<start_failure> prepare();
     start_report start_next();
 
     engine::engine& loop_;
-    std::optional<launcher> launch_;  // until the last start: it holds the descriptors to pass
+    std::unique_ptr<start_plan> plan_;  // until the last start: it holds the descriptors to pass
+    std::unique_ptr<start_way> way_;
     listener report_;
-    bool prepared_ = false;
     int next_ = 0;
     std::atomic<bool> held_ = false;
     std::atomic<bool> in_flight_ = false;

@@ -100,8 +100,9 @@ void worker_process::send_stop_signal(int signo) {
     if (stop_sent_ || exited_ || std::exchange(asking_, true))
         return;
     // Of the grace period, what is left must be enough for the stop signal.
-    ask_until_ = std::chrono::steady_clock::now() +
-                 std::min<std::chrono::nanoseconds>(last_words_timeout, settings_->grace_period / 2);
+    ask_until_ =
+        std::chrono::steady_clock::now() +
+        std::min<std::chrono::nanoseconds>(last_words_timeout, settings_->grace_period / 2);
     process_.loop().timer().at(ask_until_,
                                [self = shared_from_this(), signo] { self->stop_now(signo); });
     struct found {

@@ -21,7 +21,8 @@ namespace cohort::worker {
 namespace {
 
 constexpr std::array signals{SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT};
-constexpr std::chrono::seconds unwinding_timeout(5);  // for a stack that the unwinder does not get through
+constexpr std::chrono::seconds unwinding_timeout(
+    5);  // for a stack that the unwinder does not get through
 
 // Not on the handler's stack, which may be small.
 constinit trace::raw_json::memory memory{};

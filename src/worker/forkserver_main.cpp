@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "worker/forkserver_main.hpp"
 
+#include "copies/copy.hpp"
 #include "exec/clone.hpp"
 #include "forkserver/request.hpp"
 #include "registry/exception.hpp"
@@ -248,26 +249,23 @@ void server::run_worker(const forkserver::fork_request& request, born where) noe
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // until the user's choice is armed
     if (::getppid() != request.parent)
         ::_exit(127);
-    std::vector<std::byte> text(request.length);
+    if (request.length < sizeof(orders::worker_order))
+        ::_exit(127);
+    orders::order_block order(request.length);
+    const auto bytes = order.bytes().first(request.length);
     const int order_file = received_.empty() ? -1 : received_[0].get();
     std::error_code error;
-    if (sys::read_at(order_file, text, static_cast<off_t>(request.offset), error) != text.size())
+    if (sys::read_at(order_file, bytes, static_cast<off_t>(request.offset), error) != bytes.size())
         ::_exit(127);
     std::vector<int> descriptors;
     for (std::size_t i = 1; i < received_.size(); ++i)
         descriptors.push_back(received_[i].get());
-    forkserver::unpacked_order unpacked;
-    forkserver::unpack(text, descriptors, unpacked);
+    orders::take_over(order, descriptors);
     if (where == born::in_cgroup)
-        unpacked.order.cgroup = -1;
+        order->cgroup = -1;
     await_release();
-    for (const int fd : unpacked.closed)
-        ::close(fd);
-    if (unpacked.process_group != 0)
-        ::setpgid(0, unpacked.process_group);
-    const registry::mark control{unpacked.channel.record, unpacked.record_inode};
-    copies::run_copy(unpacked.order, unpacked.channel, tier_,
-                     [control] { worker::run_worker(control); });
+    const registry::mark control{order->channel.record, static_cast<ino_t>(order->record_inode)};
+    copies::run_copy(order, tier_, [control] { worker::run_worker(control); });
 }
 
 }  // namespace

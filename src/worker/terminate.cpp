@@ -54,8 +54,9 @@ error_record describe(const std::exception_ptr& exception, const void* from) noe
         // Without an exception the record says itself what has happened.
         const auto exception = cause();
         // The exception may have been handled for long: of its throw nobody else has heard.
-        current_report->failed(exception ? record::payload_kind::terminated : record::payload_kind::raised,
-                        std::chrono::steady_clock::now());
+        current_report->failed(exception ? record::payload_kind::terminated
+                                         : record::payload_kind::raised,
+                               std::chrono::steady_clock::now());
         current_report->raised(describe(exception, __builtin_return_address(0)));
     }
     if (previous != nullptr)

@@ -149,6 +149,14 @@ TEST_CASE("house: a room includes only rooms below it, and no Asio") {
     }
 }
 
+TEST_CASE("house: a room has at most 1500 lines") {
+    std::map<std::string, std::size_t> lines;
+    for (const auto& file : files_in("src"))
+        lines[room_of(file.path.substr(4))] += file.lines.size();
+    for (const auto& [room, count] : lines)
+        CHECK_MESSAGE(count <= 1500, room << " has " << count << " lines");
+}
+
 TEST_CASE("house: a public header includes only public headers below it") {
     for (const auto& file : files_in("include")) {
         const auto own = place(headers, file.path.substr(std::string("include/cohort/").size()));

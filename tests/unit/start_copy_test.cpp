@@ -29,15 +29,16 @@ constexpr int gate_number = 63;
 struct copy_launch {
     /// Starts it on a thread of its own, waits for its end there and reaps it.
     void run() {
-        const sys::unique_fd child_bell(
-            ::dup(child_bell_fd >= 0 ? child_bell_fd : started_event.get()));
-        exec::exec_order order;
+        const sys::unique_fd child_event(
+            ::dup(child_event_fd >= 0 ? child_event_fd : started_event.get()));
+        wanted_order order;
         order.argv = {nullptr};
         order.envp = {nullptr};
         order.parent = ::getpid();
         order.guard = guard;
+        order.channel = {record_number, started_event_number};
         order.descriptors = {{record_number, record.get(), nullptr, 0, true},
-                             {started_event_number, child_bell.get()},
+                             {started_event_number, child_event.get()},
                              {ran_number, ran.writer.get()},
                              {gate_number, gate.reader.get()}};
         on_starter([&] {
@@ -52,15 +53,15 @@ struct copy_launch {
         });
         ran.writer.reset();
     }
-    void start(const exec::exec_order& order) {
+    void start(const wanted_order& order) {
         const auto body = [] {
             char byte = 'x';
             (void)!::write(ran_number, &byte, 1);
             (void)!::read(gate_number, &byte, 1);
             ::_exit(7);
         };
-        result = copies::start_by_fork(order, {record_number, started_event_number}, record.get(),
-                                       started_event.get(), body, slot);
+        auto block = order.block();
+        result = copies::start_by_fork(block, record.get(), started_event.get(), body, slot);
     }
     /// Asked afterwards: whether the function was called.
     bool has_run() const {
@@ -70,7 +71,7 @@ struct copy_launch {
 
     sys::unique_fd record = file_with("");
     sys::unique_fd started_event{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
-    int child_bell_fd = -1;  // -1: the same
+    int child_event_fd = -1;  // -1: the same
     pipe_ends ran = make_pipe();
     pipe_ends gate = make_pipe();
     orders::guard_order guard;
@@ -118,8 +119,9 @@ TEST_CASE("copy: a start that lacked memory does not spoil the next one of its t
     copy.before_start = [&] {
         const without_memory lack;
         std::atomic<int> slot{-1};
+        auto nothing = wanted_order().block();
         const auto lacking = copies::start_by_fork(
-            {}, {-1, -1}, -1, -1, [] { ::_exit(1); }, slot);
+            nothing, -1, -1, [] { ::_exit(1); }, slot);
         CHECK(lacking.failed == stage::clone);
         CHECK(lacking.error == ENOMEM);
     };
@@ -151,7 +153,7 @@ TEST_CASE(
     const no_leftovers guard;
     copy_launch copy;
     const pipe_ends deaf = make_pipe();
-    copy.child_bell_fd = deaf.reader.get();  // not open for writing
+    copy.child_event_fd = deaf.reader.get();  // not open for writing
     copy.run();
     CHECK_FALSE(copy.has_run());
     CHECK(copy.result.failed == stage::clone);
@@ -166,7 +168,7 @@ TEST_CASE("copy: a started_event that is rung as often as it can be is no failur
     const sys::unique_fd full(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     REQUIRE(::write(full.get(), &most, sizeof most) == sizeof most);
     copy.started_event.reset(::dup(full.get()));
-    copy.child_bell_fd = full.get();
+    copy.child_event_fd = full.get();
     copy.run();
     check_is_well(copy);
 }

@@ -261,7 +261,7 @@ TEST_CASE("start: without room for the pidfd no child comes to be") {
         const exec::start_tier tier = way.tier;
         CHECK(in_fork([&] {
                   launch program({"/bin/true"});
-                  exec::exec_order order;
+                  wanted_order order;
                   char path[] = "/bin/true";
                   order.candidates = {path};
                   order.argv = {path, nullptr};

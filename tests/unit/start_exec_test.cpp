@@ -63,7 +63,7 @@ TEST_CASE("start: the slot and the result hold the same close-on-exec pidfd") {
         const exec::start_tier tier = way.tier;
         std::atomic<int> slot{-1};
         on_starter([&] {
-            exec::exec_order order;
+            wanted_order order;
             char program[] = "/bin/true";
             order.candidates = {program};
             order.argv = {program, nullptr};
@@ -81,7 +81,7 @@ TEST_CASE("start: the tier of this process serves when none is given") {
     const no_leftovers guard;
     on_starter([] {
         std::atomic<int> slot{-1};
-        exec::exec_order order;
+        wanted_order order;
         char program[] = "/bin/true";
         order.candidates = {program};
         order.argv = {program, nullptr};
@@ -236,8 +236,7 @@ TEST_CASE("start: the child's own pid stands in its environment") {
         CAPTURE(way.name);
         const exec::start_tier tier = way.tier;
         launch shell = launch::shell("echo $$ $E");
-        shell.env = {"E=/proc/" + std::string(32, '?')};
-        shell.order.pid_fields = {{shell.env[0].data() + std::strlen("E=/proc/"), "/fd/60"}};
+        shell.order.pid_variables = {{"E=/proc/", "/fd/60"}};
         shell.run(tier);
         const std::string pid = std::to_string(shell.result.pid);
         CHECK(shell.output == pid + " /proc/" + pid + "/fd/60\n");
@@ -251,7 +250,7 @@ TEST_CASE("start: a child that has ended has executed, also when the host ignore
                   bool executed = false;
                   on_starter([&] {
                       std::atomic<int> slot{-1};
-                      exec::exec_order order;
+                      wanted_order order;
                       char program[] = "/bin/true";
                       order.candidates = {program};
                       order.argv = {program, nullptr};
@@ -296,7 +295,7 @@ TEST_CASE("start: a start that lacked memory does not spoil the next one of its 
     program.before_start = [] {
         const without_memory lack;
         std::atomic<int> slot{-1};
-        const auto lacking = exec::start_by_exec({}, slot);
+        const auto lacking = start_by_exec({}, slot);
         CHECK(lacking.failed == stage::clone);
         CHECK(lacking.error == ENOMEM);
     };

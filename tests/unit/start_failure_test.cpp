@@ -103,7 +103,7 @@ TEST_CASE("start: no candidate at all is ENOENT") {
     const no_leftovers guard;
     on_starter([] {
         std::atomic<int> slot{-1};
-        exec::exec_order order;
+        wanted_order order;
         order.argv = {nullptr};
         order.envp = {nullptr};
         const auto result = start_by_exec(order, slot);
@@ -206,13 +206,13 @@ TEST_CASE("start: a clone3 that is denied after the probe falls back to clone") 
 
 TEST_CASE("start: a clone that fails leaves no child and an empty slot") {
     CHECK(in_fork([] {
-              exec::exec_order order;
+              wanted_order order;
               order.argv = {nullptr};
               order.envp = {nullptr};
               std::atomic<int> slot{-1};
               if (!deny(SYS_clone, EAGAIN))
                   return 1;
-              const auto result = start_by_exec(order, slot, {false, true});
+              const auto result = start_by_exec(order, slot, exec::start_tier{false, true});
               if (result.failed != stage::clone || result.error != EAGAIN || result.pid != 0)
                   return 2;
               return slot == -1 && !result.pidfd && ::waitpid(-1, nullptr, __WALL) == -1 ? 0 : 3;
@@ -221,7 +221,7 @@ TEST_CASE("start: a clone that fails leaves no child and an empty slot") {
 
 TEST_CASE("start: without memory for the child's stack it fails as clone") {
     CHECK(in_fork([] {
-              exec::exec_order order;
+              wanted_order order;
               std::atomic<int> slot{-1};
               if (!deny(SYS_mmap, ENOMEM))
                   return 1;
@@ -240,7 +240,7 @@ TEST_CASE("start: a failed one raises no SIGCHLD and hides from waitpid(-1), oth
         raised = 0;
         on_starter([&] {
             std::atomic<int> slot{-1};
-            exec::exec_order order;
+            wanted_order order;
             char program[] = "/nonexistent";
             order.candidates = {program};
             order.argv = {program, nullptr};

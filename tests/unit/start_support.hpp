@@ -4,6 +4,7 @@
 #include "exec/exec.hpp"
 #include "sys/memfd.hpp"
 #include "sys_support.hpp"
+#include "wanted_order.hpp"
 
 #include <csignal>
 #include <functional>
@@ -95,7 +96,7 @@ struct launch {
     /// Starts it on a thread of its own, waits for its end there and reaps it.
     const exec::exec_result& run(exec::start_tier tier) {
         sys::unique_fd stdout_file = file_with("");
-        exec::exec_order prepared = prepare(stdout_file.get());
+        wanted_order prepared = prepare(stdout_file.get());
         on_starter([&] {
             const watchdog dog(slot);
             if (before_start)
@@ -118,7 +119,7 @@ struct launch {
 
     std::vector<std::string> argv;
     std::vector<std::string> env;
-    exec::exec_order order;              // argv, envp and stdout are added to it
+    wanted_order order;                  // argv, envp and stdout are added to it
     std::function<void()> before_start;  // called by the starter's thread
 
     exec::exec_result result;
@@ -130,8 +131,8 @@ struct launch {
     std::string output;
 
 private:
-    exec::exec_order prepare(int stdout_fd) {
-        exec::exec_order prepared = order;
+    wanted_order prepare(int stdout_fd) {
+        wanted_order prepared = order;
         for (std::string& word : argv)
             prepared.argv.push_back(word.data());
         prepared.argv.push_back(nullptr);
@@ -141,7 +142,7 @@ private:
         if (prepared.candidates.empty())
             prepared.candidates = {argv.at(0).c_str()};
         bool elsewhere = false;
-        for (const exec::descriptor_move& move : prepared.descriptors)
+        for (const wanted_descriptor& move : prepared.descriptors)
             elsewhere = elsewhere || move.target == 1;
         if (!elsewhere)
             prepared.descriptors.push_back({1, stdout_fd});

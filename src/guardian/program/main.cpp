@@ -43,7 +43,8 @@ struct guarded_process {
     guard_message message;
 };
 constexpr int room = 1 << 16;
-guarded_process guarded_processes[room];  // by the number of the descriptor; pages that are not used are not there
+guarded_process guarded_processes
+    [room];  // by the number of the descriptor; pages that are not used are not there
 int end_of_guarded = 0;
 int held_count = 0;
 int look_at = 64;                                      // when so many are held, some have ended

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "orders/order_builder.hpp"
+
+#include "record/control_file.hpp"
+#include "registry/mark.hpp"
+#include "registry/registry.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+namespace cohort::orders {
+namespace {
+
+// In the worker the record stands high enough that scripts, which use single digits, do not meet
+// it.
+constexpr int record_base = 60;
+
+constexpr std::string_view error_file_variables[] = {"COHORT_ERROR_FILE",
+                                                     "TORCHELASTIC_ERROR_FILE"};
+constexpr std::string_view own_variables[] = {"COHORT_INDEX",      "COHORT_SIZE",
+                                              "LOCAL_RANK",        "LOCAL_WORLD_SIZE",
+                                              "COHORT_ERROR_FILE", "TORCHELASTIC_ERROR_FILE"};
+
+/// The lowest number from `from` on that no descriptor of the worker's has.
+int free_number(const detail::placement& where, int from) {
+    while (where.descriptors.contains(from))
+        ++from;
+    return from;
+}
+
+}  // namespace
+
+order_builder::order_builder(const detail::spawn_plan& plan, const caller& from, host_facts facts)
+    : plan_(plan), caller_(from), facts_(std::move(facts)) {}
+
+environment order_builder::inherited(const environment& callers) {
+    return without(callers, own_variables);
+}
+
+bool order_builder::is_copy() const noexcept {
+    return plan_.call || (plan_.function && plan_.settings.method == start_method::forkserver);
+}
+
+order_builder::start_template order_builder::make_template(const detail::program* program) const {
+    start_template made;
+    made.program = program;
+    made.where =
+        program ? plan_.settings.where.overridden_by(program->where) : plan_.settings.where;
+    // Without what the caller, which may be a worker itself, was told of its own place.
+    made.environment = apply(inherited(caller_.environment), made.where);
+    if (program)
+        made.candidates = candidates(program->argv.front(), find(made.environment, "PATH"));
+    else
+        made.candidates = {"/proc/self/exe"};
+    int last = facts_.descriptor_limit > record_base + 4 ? record_base - 1 : STDERR_FILENO;
+    const auto next = [&] { return last = free_number(made.where, last + 1); };
+    made.record_number = next();
+    if (plan_.function)
+        made.arguments_number = next();
+    if (is_copy())
+        made.started_event_number = next();
+    if (facts_.stacks_signal != 0)
+        made.stacks_number = next();
+    return made;
+}
+
+const order_builder::start_template& order_builder::template_of(int index) {
+    const bool is_shared = plan_.calls_function() || plan_.programs.size() == 1;
+    if (!template_ || (!is_shared && template_index_ != index)) {
+        const auto place = is_shared ? 0 : static_cast<std::size_t>(index);
+        template_ = make_template(plan_.calls_function() ? nullptr : &plan_.programs[place]);
+        template_index_ = index;
+    }
+    return *template_;
+}
+
+order_block order_builder::build(int index, const worker_resources& with) {
+    const start_template& from = template_of(index);
+    order_writer order;
+    write_numbers(order, with);
+    write_texts(order, from, index, with);
+    write_moves(order, from, with);
+    order.head.channel = {from.record_number, from.started_event_number};
+    return order.finish();
+}
+
+void order_builder::write_numbers(order_writer& into, const worker_resources& with) const {
+    const auto& s = plan_.settings;
+    auto& head = into.head;
+    head.cgroup = into.add_descriptor(with.cgroup);
+    head.cgroup_is_needed = !s.cgroup_directory.empty();
+    into.set_guard(with.guard);
+    head.directory = into.add_descriptor(caller_.directory.get());
+    into.set_affinity(caller_.affinity);
+    head.itself = with.itself;
+    head.record_inode = with.record_inode;
+    head.parent_death_signal = s.parent_death_signal;
+    head.parent = caller_.pid;
+    head.own_process_group = s.process_group == process_group::own;
+    head.process_group = head.own_process_group != 0 ? 0 : with.process_group;
+}
+
+void order_builder::write_texts(order_writer& into, const start_template& from, int index,
+                                const worker_resources& with) const {
+    for (const auto& path : from.candidates)
+        into.add_candidate(path);
+    if (from.program) {
+        for (const auto& text : from.program->argv)
+            into.add_argument(text);
+    } else {
+        into.add_argument(facts_.program_name);
+        into.add_argument(registry::to_string({from.record_number, with.record_inode}));
+    }
+    for (const char* entry : from.environment.entries())
+        into.add_variable(entry);
+    const int size = plan_.settings.nprocs;
+    into.add_variable(fmt::format("COHORT_INDEX={}", index));
+    into.add_variable(fmt::format("COHORT_SIZE={}", size));
+    // What the user says of these two wins, also that they are to be unset.
+    if (!from.where.changes_variable("LOCAL_RANK"))
+        into.add_variable(fmt::format("LOCAL_RANK={}", index));
+    if (!from.where.changes_variable("LOCAL_WORLD_SIZE"))
+        into.add_variable(fmt::format("LOCAL_WORLD_SIZE={}", size));
+    // The path that holds in the worker and in its children: through the worker's own pid.
+    if (from.program && plan_.settings.error_file)
+        for (const auto name : error_file_variables)
+            into.add_variable_with_pid(fmt::format("{}=/proc/", name),
+                                       fmt::format("/fd/{}", from.record_number));
+}
+
+void order_builder::write_moves(order_writer& into, const start_template& from,
+                                const worker_resources& with) {
+    const auto& descriptors = from.where.descriptors;
+    if (from.where.working_directory)
+        into.set_working_directory(*from.where.working_directory);
+    if (!descriptors.contains(STDIN_FILENO))
+        into.open(STDIN_FILENO, "/dev/null", O_RDONLY);
+    for (const auto& [number, source] : descriptors)
+        if (source.fd)
+            into.place(number, *source.fd);
+        else
+            into.open(number, source.path, open_flags(number, from, source.path));
+    if (!from.program || plan_.settings.error_file)
+        into.place_memory_file(from.record_number, with.record);
+    if (from.arguments_number >= 0)
+        into.place_memory_file(from.arguments_number, with.arguments);
+    if (from.started_event_number >= 0)
+        into.place(from.started_event_number, with.started_event);
+    if (from.stacks_number >= 0)
+        into.place(from.stacks_number, with.stacks);
+    // What an executed worker has by itself: this process' output, as it is now.
+    if (with.is_served && !descriptors.contains(STDOUT_FILENO))
+        into.place(STDOUT_FILENO, with.standard_output);
+    if (with.is_served && !descriptors.contains(STDERR_FILENO))
+        into.place(STDERR_FILENO, with.standard_error);
+}
+
+int order_builder::open_flags(int number, const start_template& from, const std::string& path) {
+    if (number == STDIN_FILENO)
+        return O_RDONLY;
+    // Emptied once for the group, then appended to: its workers may share it.
+    const auto file = from.where.working_directory.value_or("") + '\0' + path;
+    return O_WRONLY | O_CREAT | O_APPEND | (emptied_.insert(file).second ? O_TRUNC : 0);
+}
+
+record::control_order order_builder::control_of(int index) {
+    const auto& s = plan_.settings;
+    const start_template& from = template_of(index);
+    const auto key = plan_.function ? registry::key_of(*plan_.function) : record::function_key();
+    auto order = record::make_order(index, s.nprocs, caller_.pid, from.arguments_number, key,
+                                    s.stop_signal, s.grace_period);
+    order.daemonic = s.daemon;
+    order.result_limit = s.result_limit;
+    order.crash_record = s.crash_record;
+    order.stacks_fd = from.stacks_number;
+    order.stacks_signal = facts_.stacks_signal;
+    order.parent_death_signal = s.parent_death_signal;
+    return order;
+}
+
+copy_channel order_builder::channel_of(int index) {
+    const start_template& from = template_of(index);
+    return {from.record_number, from.started_event_number};
+}
+
+std::string order_builder::program_of(int index) {
+    const start_template& from = template_of(index);
+    return from.program ? from.program->argv.front() : from.candidates.front();
+}
+
+std::string order_builder::directory_of(int index) {
+    return template_of(index).where.working_directory.value_or(".");
+}
+
+std::string order_builder::move_of(const worker_order& order, int item) {
+    const auto& move = order.all_moves()[static_cast<std::size_t>(item)];
+    const char* const path = order.text(move.path);
+    return path != nullptr ? fmt::format("open(\"{}\")", path)
+                           : fmt::format("descriptor {}", move.target);
+}
+
+}  // namespace cohort::orders

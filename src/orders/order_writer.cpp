@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "orders/order_writer.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace cohort::orders {
+namespace {
+
+/// Hands out places in a block, one behind the other.
+class layout {
+public:
+    template <class T>
+    list_ref<T> list(std::size_t count) {
+        constexpr std::size_t alignment = alignof(T);
+        end_ = (end_ + alignment - 1) / alignment * alignment;
+        const list_ref<T> place{static_cast<std::uint32_t>(end_),
+                                static_cast<std::uint32_t>(count)};
+        end_ += count * sizeof(T);
+        return place;
+    }
+    text_table table(std::size_t count) {
+        const auto place = list<std::uint64_t>(count + 1);
+        return {place.offset, static_cast<std::uint32_t>(count)};
+    }
+    std::size_t end() const noexcept { return end_; }
+
+private:
+    std::size_t end_ = sizeof(worker_order);
+};
+
+}  // namespace
+
+slot order_writer::add_descriptor(int fd) {
+    if (fd < 0)
+        return -1;
+    slots_.push_back(fd);
+    return static_cast<slot>(slots_.size()) - 1;
+}
+
+void order_writer::add_variable_with_pid(std::string_view entry, std::string_view suffix) {
+    constexpr std::string_view digits = "0000000000";
+    add(envp_, std::string(entry).append(digits).append(suffix));
+    const auto digits_at = envp_.back().offset + static_cast<std::uint32_t>(entry.size());
+    pid_fields_.push_back({digits_at, text(suffix)});
+}
+
+void order_writer::place(int target, int fd) {
+    descriptor_move move;
+    move.target = target;
+    move.source = add_descriptor(fd);
+    moves_.push_back(move);
+}
+
+void order_writer::place_memory_file(int target, int fd) {
+    place(target, fd);
+    moves_.back().memory_file = 1;
+}
+
+void order_writer::open(int target, std::string_view path, int flags) {
+    descriptor_move move;
+    move.target = target;
+    move.path = text(path);
+    move.open_flags = flags;
+    moves_.push_back(move);
+}
+
+void order_writer::set_affinity(std::span<const cpu_set_t> mask) { affinity_ = mask; }
+
+void order_writer::set_guard(const guard_order& guard) {
+    head.guard_connection = add_descriptor(guard.connection);
+    head.guard = guard.message;
+}
+
+text_ref order_writer::text(std::string_view content) {
+    const auto offset = static_cast<std::uint32_t>(texts_.size()) + 1;
+    texts_.append(content).push_back('\0');
+    return {offset, static_cast<std::uint32_t>(content.size())};
+}
+
+order_block order_writer::finish() const {
+    layout place;
+    worker_order order = head;
+    order.candidates = place.table(candidates_.size());
+    order.argv = place.table(argv_.size());
+    order.envp = place.table(envp_.size());
+    order.pid_fields = place.list<pid_field>(pid_fields_.size());
+    order.slots = place.list<std::int32_t>(slots_.size());
+    order.moves = place.list<descriptor_move>(moves_.size());
+    order.sources = place.list<std::int32_t>(moves_.size());
+    order.kept = place.list<std::int32_t>(moves_.size() + 1);  // and the directory
+    order.affinity = place.list<std::byte>(affinity_.size_bytes());
+    const auto texts = place.list<std::byte>(texts_.size());
+    order.size = static_cast<std::uint32_t>(place.end());
+
+    const auto moved = [&](text_ref ref) {
+        if (ref.offset != 0)
+            ref.offset += texts.offset - 1;
+        return ref;
+    };
+    order.working_directory = moved(order.working_directory);
+    order_block block(order.size);
+    const auto bytes = block.bytes();
+    std::memcpy(bytes.data(), &order, sizeof order);
+    const auto fill_table = [&](text_table where, const std::vector<text_ref>& from) {
+        auto* address = reinterpret_cast<std::uint64_t*>(bytes.data() + where.offset);
+        for (const text_ref ref : from)
+            *address++ = moved(ref).offset;  // rebase() adds where the block stands
+    };
+    fill_table(order.candidates, candidates_);
+    fill_table(order.argv, argv_);
+    fill_table(order.envp, envp_);
+    auto* field = block->begin(order.pid_fields);
+    for (const pid_field& each : pid_fields_)
+        *field++ = {each.offset + texts.offset - 1, moved(each.suffix)};
+    std::ranges::copy(slots_, block->begin(order.slots));
+    auto* move = block->begin(order.moves);
+    for (descriptor_move each : moves_) {
+        each.path = moved(each.path);
+        *move++ = each;
+    }
+    std::ranges::copy(std::as_bytes(affinity_), block->begin(order.affinity));
+    std::ranges::copy(std::as_bytes(std::span(texts_)), block->begin(texts));
+    block.rebase();
+    return block;
+}
+
+}  // namespace cohort::orders

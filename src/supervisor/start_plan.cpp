@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "supervisor/start_plan.hpp"
+
+#include "exec/itself.hpp"
+#include "supervisor/stacks_answer.hpp"
+#include "sys/memfd.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <span>
+#include <utility>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+namespace cohort::supervisor {
+
+start_failure start_plan::failure(int error, std::string text, int index, exec::stage at) {
+    return {{error, std::system_category()}, std::move(text), index, exec::to_string(at)};
+}
+
+start_plan::start_plan(detail::spawn_plan plan, orders::caller from, helpers with)
+    : plan_(std::move(plan)), caller_(std::move(from)), with_(with),
+      builder_(plan_, caller_, host_facts()) {}
+
+orders::host_facts start_plan::host_facts() const {
+    return {sys::descriptor_limit(), program_invocation_name,
+            asks_for_stacks() ? asking_signal(plan_.settings) : 0};
+}
+
+std::optional<start_failure> start_plan::prepare() {
+    see_to_guardian();
+    if (auto failed = make_group_cgroup())
+        return failed;
+    if (auto failed = check_limit())
+        return failed;
+    if (auto failed = make_arguments())
+        return failed;
+    if (auto failed = make_started_event())
+        return failed;
+    records_.reserve(static_cast<std::size_t>(size()));
+    for (int index = 0; index < size(); ++index)
+        if (auto failed = make_record(index))
+            return failed;
+    return std::nullopt;
+}
+
+/// Workers that are to outlive this process are not guarded, nor is what runs in its own process
+/// group. Before the cgroup is made: the guardian, which may have to be started, hears of it at once.
+void start_plan::see_to_guardian() {
+    const auto& s = plan_.settings;
+    const bool has_groups = s.process_group == process_group::own;
+    if (s.parent_death_signal == 0 || (!has_groups && s.cgroup_directory.empty()))
+        return;
+    with_.guardian.ensure();
+    guard_of_cgroup_ = with_.guardian.order(guard_message(s, orders::guarded::cgroup));
+    if (has_groups)
+        guard_ = with_.guardian.order(guard_message(s, orders::guarded::worker));
+}
+
+orders::guard_message start_plan::guard_message(const detail::group_settings& s,
+                                                orders::guarded what) {
+    using std::chrono::milliseconds;
+    constexpr milliseconds longest{INT_MAX};
+    const auto grace = s.daemon                   ? milliseconds(0)
+                       : s.grace_period > longest ? longest
+                                                  : std::chrono::ceil<milliseconds>(s.grace_period);
+    return {what, s.stop_signal, static_cast<std::int32_t>(grace.count())};
+}
+
+std::optional<start_failure> start_plan::check_limit() const {
+    if (size() == 1)
+        return std::nullopt;  // what is missing is noticed before its only worker exists
+    // A record and a pidfd for each worker, and the pipe of its stacks; the arguments, the event,
+    // the order file, and the cgroup of the worker that is being started.
+    const bool asks = asks_for_stacks();
+    const bool has_cgroups = cgroup_ && cgroup_->counts_memory();
+    const auto needed = (asks ? 4 : 2) * static_cast<std::uint64_t>(size()) +
+                        (plan_.function != nullptr) + is_copy() + uses_server() + has_cgroups;
+    const auto limit = sys::descriptor_limit();
+    const auto open = sys::open_descriptors();
+    if (!open || *open + needed <= limit)
+        return std::nullopt;
+    return failure(EMFILE,
+                   fmt::format("{} workers need {} descriptors, {} of {} are in use", size(),
+                               needed, *open, limit),
+                   -1, exec::stage::limit);
+}
+
+std::optional<start_failure> start_plan::make_group_cgroup() {
+    auto made = with_.group_cgroups.make(plan_.settings);
+    // Without the thread that is to end it, it ends now.
+    if (made.owned && !with_.cgroups.start()) {
+        made.owned.reset();
+        if (!plan_.settings.cgroup_directory.empty())
+            made.error = std::make_error_code(std::errc::resource_unavailable_try_again);
+    }
+    cgroup_ = std::move(made.owned);
+    if (cgroup_ && !orders::tell_guardian(guard_of_cgroup_, cgroup_->directory()))
+        with_.guardian.tell_late(guard_of_cgroup_, cgroup_->directory());
+    return made.error ? std::optional(cgroup_failure(made.error, -1)) : std::nullopt;
+}
+
+/// Where memory is counted a worker has a cgroup of its own, else all are in the group's one.
+std::optional<start_failure> start_plan::make_worker_cgroup(prepared_worker& into,
+                                                            int index) const {
+    if (!cgroup_ || !cgroup_->counts_memory())
+        return std::nullopt;
+    std::error_code error;
+    into.cgroup = cgroups::worker_cgroup::make(cgroup_, index, into.cgroup_directory, error);
+    return error ? std::optional(cgroup_failure(error, index)) : std::nullopt;
+}
+
+start_failure start_plan::cgroup_failure(std::error_code error, int index) const {
+    return failure(error.value(), fmt::format("cgroup(\"{}\")", plan_.settings.cgroup_directory),
+                   index, exec::stage::cgroup);
+}
+
+std::optional<start_failure> start_plan::make_arguments() {
+    if (plan_.function == nullptr)
+        return std::nullopt;
+    std::error_code error;
+    arguments_ = sys::make_memfd("cohort-arguments", error);
+    if (!error)
+        error = sys::write_at(arguments_.get(), plan_.arguments, 0);
+    if (!error)
+        error = sys::add_seals(arguments_.get(),
+                               F_SEAL_SEAL | F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK);
+    plan_.arguments = {};
+    if (!error)
+        return std::nullopt;
+    return failure(error.value(), "memfd_create for the arguments", -1, exec::stage::memory_file);
+}
+
+std::optional<start_failure> start_plan::make_record(int index) {
+    std::error_code error;
+    records_.push_back(sys::make_memfd("cohort-record", error));
+    // A program may want to write its error file anew.
+    if (!error && plan_.calls_function())
+        error = sys::add_seals(records_.back().get(), F_SEAL_SHRINK | F_SEAL_SEAL);
+    if (error)
+        return failure(error.value(), "memfd_create for the record", index,
+                       exec::stage::memory_file);
+    if (asks_for_stacks())
+        stacks_.push_back(sys::make_pipe(error));
+    if (error)
+        return failure(error.value(), "pipe2 for the stacks", index, exec::stage::memory_file);
+    return std::nullopt;
+}
+
+std::optional<start_failure> start_plan::make_started_event() {
+    if (!is_copy())
+        return std::nullopt;
+    std::error_code error;
+    started_event_ = sys::make_eventfd(error);
+    if (error)
+        return failure(error.value(), "eventfd", -1, exec::stage::memory_file);
+    return std::nullopt;
+}
+
+std::optional<start_failure> start_plan::prepare_worker(int index, prepared_worker& into) {
+    orders::worker_resources with;
+    with.record = record_of(index).get();
+    with.arguments = arguments_.get();
+    with.started_event = started_event_.get();
+    with.guard = guard_;
+    if (!stacks_.empty())
+        with.stacks = stacks_[static_cast<std::size_t>(index)].write.get();
+    if (plan_.calls_function()) {
+        std::error_code error;
+        with.record_inode = sys::inode(with.record, error);
+        const auto control = builder_.control_of(index);
+        if (!error)
+            error = sys::write_at(with.record, std::as_bytes(std::span(&control, 1)), 0);
+        if (error)
+            return failure(error.value(), "write of the order", index, exec::stage::memory_file);
+    }
+    if (plan_.function != nullptr && !is_copy())
+        with.itself = exec::executing_itself(builder_.channel_of(index).record, with.record);
+    if (uses_server()) {
+        const auto open_or_none = [](int fd) { return sys::survives_exec(fd) ? fd : -1; };
+        with.is_served = true;
+        with.standard_output = open_or_none(STDOUT_FILENO);
+        with.standard_error = open_or_none(STDERR_FILENO);
+        with.process_group = ::getpgrp();
+    }
+    if (auto failed = make_worker_cgroup(into, index))
+        return failed;
+    if (into.cgroup_directory)
+        with.cgroup = into.cgroup_directory.get();
+    else if (cgroup_)
+        with.cgroup = cgroup_->directory();
+    into.order = builder_.build(index, with);
+    return std::nullopt;
+}
+
+sys::unique_fd start_plan::take_stacks(int index) {
+    if (stacks_.empty())
+        return {};
+    auto& ends = stacks_[static_cast<std::size_t>(index)];
+    ends.write.reset();  // the worker's alone
+    return std::move(ends.read);
+}
+
+start_failure start_plan::failure_of(const exec::exec_result& result,
+                                     const orders::worker_order& order, int index) {
+    using exec::stage;
+    std::string text = exec::attempted(result.failed);
+    if (result.failed == stage::exec && !plan_.calls_function())
+        text = fmt::format("exec(\"{}\")", builder_.program_of(index));
+    else if (result.failed == stage::chdir)
+        text = fmt::format("chdir(\"{}\")", builder_.directory_of(index));
+    else if (result.failed == stage::cgroup)
+        text = fmt::format("cgroup(\"{}\")", plan_.settings.cgroup_directory);
+    else if (result.item >= 0 && static_cast<std::uint32_t>(result.item) < order.moves.count)
+        text = orders::order_builder::move_of(order, result.item);
+    return failure(result.error, std::move(text), index, result.failed);
+}
+
+}  // namespace cohort::supervisor

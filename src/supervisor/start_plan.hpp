@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include "cgroup/group_cgroups.hpp"
+#include "engine/background_thread.hpp"
+#include "exec/exec.hpp"
+#include "forkserver/forkserver_manager.hpp"
+#include "guardian/guardian_client.hpp"
+#include "orders/caller.hpp"
+#include "orders/order_builder.hpp"
+#include "supervisor/start_report.hpp"
+#include "sys/descriptors.hpp"
+#include "sys/unique_fd.hpp"
+
+#include <cohort/detail/plan.hpp>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <vector>
+
+namespace cohort::supervisor {
+
+/// What the groups of a process have in common.
+struct helpers {
+    forkserver::forkserver_manager& server;
+    cgroups::group_cgroups& group_cgroups;
+    guardian::guardian& guardian;
+    engine::background_thread& cgroups;  // ends the cgroups
+};
+
+/// All that the starts of one group share: its plan, its caller, and the descriptors that are made
+/// for its workers before the first of them exists. Belongs to the starter thread, except for its
+/// construction.
+class start_plan {
+public:
+    start_plan(detail::spawn_plan plan, orders::caller from, helpers with);
+    start_plan(const start_plan&) = delete;
+    start_plan& operator=(const start_plan&) = delete;
+
+    /// Makes all descriptors that the group needs.
+    std::optional<start_failure> prepare();
+
+    /// One worker, ready to be started.
+    struct prepared_worker {
+        orders::order_block order;
+        std::shared_ptr<const cgroups::worker_cgroup> cgroup;  // null: it has none of its own
+        sys::unique_fd cgroup_directory;
+    };
+    /// Writes the worker's control file and makes its cgroup, if it has one of its own.
+    std::optional<start_failure> prepare_worker(int index, prepared_worker& into);
+    /// The record of a worker, for its report.
+    sys::unique_fd take_record(int index) { return std::move(record_of(index)); }
+    void give_record_back(int index, sys::unique_fd record) {
+        record_of(index) = std::move(record);
+    }
+    /// A worker's end of the pipe for its stacks is closed; this process' end goes to the report.
+    sys::unique_fd take_stacks(int index);
+    /// A worker of which the guardian does not know yet.
+    void tell_guardian(int pidfd) { with_.guardian.tell_late(guard_, pidfd); }
+
+    static start_failure failure(int error, std::string text, int index, exec::stage at);
+    start_failure failure_of(const exec::exec_result& result, const orders::worker_order& order,
+                             int index);
+
+    /// What the group has of its own once it is prepared, if anything: its user must end it.
+    const std::shared_ptr<cgroups::group_cgroup>& cgroup() const noexcept { return cgroup_; }
+    int size() const noexcept { return plan_.settings.nprocs; }
+    const detail::spawn_plan& plan() const noexcept { return plan_; }
+    const orders::caller& from() const noexcept { return caller_; }
+    const helpers& with() const noexcept { return with_; }
+    orders::order_builder& builder() noexcept { return builder_; }
+    /// An eventfd that copies signal when their start is over.
+    int started_event() const noexcept { return started_event_.get(); }
+    bool uses_server() const noexcept {
+        return plan_.function != nullptr && plan_.settings.method == start_method::forkserver;
+    }
+    /// For the guardian: what to do with a worker or a cgroup of such a group.
+    static orders::guard_message guard_message(const detail::group_settings& settings,
+                                               orders::guarded what);
+
+private:
+    /// Its workers are forked copies of a process.
+    bool is_copy() const noexcept { return plan_.call || uses_server(); }
+    bool asks_for_stacks() const noexcept {
+        return plan_.settings.stack_on_stop && plan_.calls_function();
+    }
+    orders::host_facts host_facts() const;
+    sys::unique_fd& record_of(int index) { return records_[static_cast<std::size_t>(index)]; }
+    void see_to_guardian();
+    std::optional<start_failure> check_limit() const;
+    std::optional<start_failure> make_group_cgroup();
+    std::optional<start_failure> make_arguments();
+    std::optional<start_failure> make_started_event();
+    std::optional<start_failure> make_record(int index);
+    std::optional<start_failure> make_worker_cgroup(prepared_worker& into, int index) const;
+    start_failure cgroup_failure(std::error_code error, int index) const;
+
+    detail::spawn_plan plan_;
+    const orders::caller caller_;
+    const helpers with_;
+    orders::order_builder builder_;
+    std::shared_ptr<cgroups::group_cgroup> cgroup_;
+    orders::guard_order guard_of_cgroup_;
+    orders::guard_order guard_;  // of each worker
+    std::vector<sys::unique_fd> records_;
+    std::vector<sys::pipe_ends> stacks_;  // of each worker, if they are asked for
+    sys::unique_fd arguments_;
+    sys::unique_fd started_event_;  // of workers that are copies
+};
+
+}  // namespace cohort::supervisor

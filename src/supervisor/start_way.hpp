@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include "supervisor/start_plan.hpp"
+#include "supervisor/start_report.hpp"
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+namespace cohort::supervisor {
+
+/// How the workers of one group come to be. Belongs to the starter thread. Borrows the plan.
+class start_way {
+public:
+    virtual ~start_way() = default;
+    /// Makes what it needs for itself. Once, before the first start.
+    virtual std::optional<start_failure> prepare() { return std::nullopt; }
+    /// Starts worker `index`; those before it have been started.
+    virtual start_report start(int index, start_slots& slots) = 0;
+    /// After the last start: kills the workers that were asked for and not reported.
+    /// @return all of them; they may live for a moment, and have children
+    virtual std::vector<unwanted_child> withdraw(start_slots&) { return {}; }
+};
+
+/// Each worker executes a program: a command, or this one again.
+std::unique_ptr<start_way> executed_start(start_plan& plan);
+/// Each worker is a copy of this process, made by fork(3).
+std::unique_ptr<start_way> forked_start(start_plan& plan);
+/// Each worker is a copy of the fork server, which makes it.
+std::unique_ptr<start_way> served_start(start_plan& plan);
+
+/// The way that the plan says.
+std::unique_ptr<start_way> way_of(start_plan& plan);
+
+}  // namespace cohort::supervisor

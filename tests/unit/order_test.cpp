@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: BSL-1.0
+// The order of one worker: a block of bytes that can be moved, sent and read by any child.
+#include "orders/order_builder.hpp"
+#include "orders/order_writer.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cstring>
+#include <map>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <fcntl.h>
+
+using namespace cohort;
+using orders::order_block;
+using orders::order_builder;
+using orders::order_writer;
+using orders::worker_order;
+
+namespace {
+
+std::vector<std::string> texts_of(const worker_order& order, orders::text_table table) {
+    std::vector<std::string> texts;
+    for (char* const* text = order.table(table); *text != nullptr; ++text)
+        texts.emplace_back(*text);
+    return texts;
+}
+
+std::vector<int> numbers(const worker_order& order, orders::list_ref<std::int32_t> list) {
+    return {order.begin(list), order.begin(list) + list.count};
+}
+
+order_block example() {
+    order_writer order;
+    order.add_candidate("/bin/true");
+    order.add_argument("true");
+    order.add_variable("A=b");
+    order.head.directory = order.add_descriptor(11);
+    order.set_working_directory("/tmp");
+    order.open(0, "/dev/null", O_RDONLY);
+    order.place(7, 12);
+    order.place_memory_file(60, 13);
+    order.place(1, -1);
+    cpu_set_t cpus;
+    CPU_ZERO(&cpus);
+    CPU_SET(3, &cpus);
+    order.set_affinity({&cpus, 1});
+    order.head.cgroup = order.add_descriptor(15);
+    order.head.parent = 4711;
+    return order.finish();
+}
+
+/// What a plan becomes.
+struct built {
+    explicit built(detail::spawn_plan p) : plan(std::move(p)) {
+        from.pid = 4711;
+        from.environment = {"HOME=/root", "COHORT_INDEX=9", "LOCAL_RANK=9"};
+    }
+    /// The environment of worker `index`, by name.
+    std::map<std::string, std::string> environment(int index) {
+        const auto block = builder.build(index, with);
+        std::map<std::string, std::string> found;
+        for (const auto& entry : texts_of(*block, block->envp))
+            found.emplace(entry.substr(0, entry.find('=')), entry.substr(entry.find('=') + 1));
+        return found;
+    }
+
+    detail::spawn_plan plan;
+    orders::caller from;
+    order_builder builder{plan, from, {1024, "program", 0}};
+    orders::worker_resources with;
+};
+
+detail::spawn_plan plan_of(std::vector<std::string> argv, int workers = 2) {
+    detail::spawn_plan plan;
+    plan.settings.nprocs = workers;
+    plan.programs.push_back({std::move(argv), {}});
+    return plan;
+}
+
+}  // namespace
+
+TEST_CASE("order: a block that was copied holds the same, at its own addresses") {
+    const auto original = example();
+    order_block copy = original;
+    copy.rebase();
+    CHECK(texts_of(*copy, copy->candidates) == std::vector<std::string>{"/bin/true"});
+    CHECK(texts_of(*copy, copy->argv) == std::vector<std::string>{"true"});
+    CHECK(texts_of(*copy, copy->envp) == std::vector<std::string>{"A=b"});
+    CHECK(copy->table(copy->argv)[0] != original->table(original->argv)[0]);
+    CHECK(texts_of(*original, original->argv) == std::vector<std::string>{"true"});
+    CHECK(std::string(copy->text(copy->working_directory)) == "/tmp");
+    CHECK(copy->descriptor(copy->directory) == 11);
+    CHECK(copy->descriptor(copy->cgroup) == 15);
+    CHECK(CPU_ISSET(3, reinterpret_cast<const cpu_set_t*>(copy->begin(copy->affinity))));
+}
+
+TEST_CASE("order: before each child its descriptors are where they were at first") {
+    auto block = example();
+    CHECK(numbers(*block, block->sources) == std::vector<int>{-1, 12, 13, -1});
+    CHECK(numbers(*block, block->kept) == std::vector<int>{11, 12, 13});
+    block->begin(block->sources)[1] = 99;  // as a child does that copies it elsewhere
+    block.rebase();
+    CHECK(numbers(*block, block->sources) == std::vector<int>{-1, 12, 13, -1});
+}
+
+TEST_CASE("order: one that comes by a file gets the numbers of the descriptors that come with it") {
+    const auto sent = example();
+    order_block arrived(sent.bytes().size());
+    std::memcpy(arrived.bytes().data(), sent.bytes().data(), sent.bytes().size());
+    const int descriptors[] = {21, 22, 23, 25};
+    take_over(arrived, descriptors);
+    CHECK(arrived->descriptor(arrived->directory) == 21);
+    CHECK(numbers(*arrived, arrived->sources) == std::vector<int>{-1, 22, 23, -1});
+    CHECK(arrived->descriptor(arrived->cgroup) == 25);
+    CHECK(texts_of(*arrived, arrived->envp) == std::vector<std::string>{"A=b"});
+    CHECK(order_builder::move_of(*arrived, 0) == "open(\"/dev/null\")");
+    CHECK(order_builder::move_of(*arrived, 1) == "descriptor 7");
+}
+
+TEST_CASE("order: one that is cut short, or lacks descriptors, is refused") {
+    const auto sent = example();
+    const int descriptors[] = {21, 22, 23, 25};
+    for (std::size_t length = 0; length < sent.bytes().size(); length += 8) {
+        order_block arrived(length);
+        std::memcpy(arrived.bytes().data(), sent.bytes().data(), length);
+        CHECK_THROWS_AS(take_over(arrived, descriptors), std::runtime_error);
+    }
+    order_block arrived = sent;
+    CHECK_THROWS_AS(take_over(arrived, std::span(descriptors).first(3)), std::runtime_error);
+}
+
+TEST_CASE("order: a list that points out of the block is refused") {
+    const int descriptors[] = {21, 22, 23, 25};
+    const auto refused = [&](auto spoil) {
+        order_block arrived = example();
+        spoil(*arrived);
+        CHECK_THROWS_AS(take_over(arrived, descriptors), std::runtime_error);
+    };
+    refused([](worker_order& o) { o.argv.count = 1 << 20; });
+    refused([](worker_order& o) { o.envp.offset = o.size; });
+    refused([](worker_order& o) { o.moves.count += 1; });
+    refused([](worker_order& o) { o.kept.offset = o.size - 4; });
+    refused([](worker_order& o) { o.affinity.count = ~0U; });
+    refused([](worker_order& o) { o.slots.offset = ~0U; });
+}
+
+TEST_CASE("order: a worker is told its own place, not its caller's") {
+    built of(plan_of({"env"}));
+    const auto environment = of.environment(1);
+    CHECK(environment.at("COHORT_INDEX") == "1");
+    CHECK(environment.at("COHORT_SIZE") == "2");
+    CHECK(environment.at("LOCAL_RANK") == "1");
+    CHECK(environment.at("HOME") == "/root");
+    CHECK(environment.at("COHORT_ERROR_FILE") == "/proc/0000000000/fd/60");
+}
+
+TEST_CASE("order: what the user says of LOCAL_RANK wins") {
+    auto plan = plan_of({"env"});
+    plan.settings.where.set_variable("LOCAL_RANK", "7");
+    CHECK(built(plan).environment(1).at("LOCAL_RANK") == "7");
+    plan.settings.where.unset_variable("LOCAL_RANK");
+    CHECK(built(plan).environment(1).count("LOCAL_RANK") == 0);
+}
+
+TEST_CASE("order: a program without a slash is looked for in the PATH that the worker has") {
+    auto plan = plan_of({"tool"});
+    plan.settings.where.set_variable("PATH", "/a:/b");
+    built of(plan);
+    const auto block = of.builder.build(0, of.with);
+    CHECK(texts_of(*block, block->candidates) == std::vector<std::string>{"/a/tool", "/b/tool"});
+    CHECK(of.builder.program_of(0) == "tool");
+}
+
+TEST_CASE("order: workers with programs of their own get them by their index") {
+    auto plan = plan_of({"first"});
+    plan.programs.push_back({{"second"}, {}});
+    built of(plan);
+    for (const int index : {0, 1, 0}) {
+        const auto block = of.builder.build(index, of.with);
+        CHECK(texts_of(*block, block->argv)[0] == (index == 0 ? "first" : "second"));
+    }
+}
+
+TEST_CASE("order: a file for output is emptied by the first worker and appended to by the others") {
+    auto plan = plan_of({"true"});
+    plan.settings.where.set_file("stdout_to", 1, "log");
+    built of(plan);
+    for (const int index : {0, 1}) {
+        const auto block = of.builder.build(index, of.with);
+        for (const auto& move : block->all_moves())
+            if (move.target == 1)
+                CHECK(((move.open_flags & O_TRUNC) != 0) == (index == 0));
+    }
+}
+
+TEST_CASE("order: the record keeps out of the way of the descriptors that the user places") {
+    auto plan = plan_of({"true"});
+    plan.settings.where.descriptors[60] = {"/dev/zero", nullptr};
+    built of(plan);
+    CHECK(of.builder.channel_of(0).record == 61);
+    built few(plan_of({"true"}));
+    order_builder low{few.plan, few.from, {20, "program", 0}};
+    CHECK(low.channel_of(0).record == 3);
+}
+
+TEST_CASE("order: a served worker gets the standard streams of the application, or none") {
+    auto plan = plan_of({"true"});
+    built of(plan);
+    of.with.is_served = true;
+    of.with.standard_output = 1;
+    const auto block = of.builder.build(0, of.with);
+    std::map<int, int> sources;
+    for (const auto& move : block->all_moves())
+        sources[move.target] = block->descriptor(move.source);
+    CHECK(sources.at(1) == 1);
+    CHECK(sources.at(2) == -1);
+}

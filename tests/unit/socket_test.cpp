@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: BSL-1.0
+// The connection between the application and its fork server.
+#include "sys/socket.hpp"
+
+#include "sys_support.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+using namespace cohort;
+
+namespace {
+
+ino_t inode_of(int fd) {
+    struct stat file {};
+    REQUIRE(::fstat(fd, &file) == 0);
+    return file.st_ino;
+}
+
+}  // namespace
+
+TEST_CASE("socket: messages stay whole, and descriptors come with them, close-on-exec") {
+    sys::unique_fd one, other;
+    REQUIRE_FALSE(sys::make_socket_pair(one, other));
+    const int sent[] = {STDERR_FILENO, one.get()};
+    REQUIRE_FALSE(sys::send_message(one.get(), std::as_bytes(std::span("first")), sent));
+    REQUIRE_FALSE(sys::send_message(one.get(), std::as_bytes(std::span("second")), {}));
+
+    std::byte buffer[64];
+    std::size_t length = 0;
+    std::vector<sys::unique_fd> got;
+    REQUIRE_FALSE(sys::receive_message(other.get(), buffer, length, got, sys::waiting::block));
+    CHECK(length == sizeof "first");
+    REQUIRE(got.size() == 2);
+    CHECK(inode_of(got[1].get()) == inode_of(one.get()));
+    CHECK((::fcntl(got[0].get(), F_GETFD) & FD_CLOEXEC) != 0);
+    REQUIRE_FALSE(sys::receive_message(other.get(), buffer, length, got, sys::waiting::block));
+    CHECK(length == sizeof "second");
+    CHECK(got.empty());
+    CHECK(sys::receive_message(other.get(), buffer, length, got, sys::waiting::nonblock) ==
+          std::errc::resource_unavailable_try_again);
+}
+
+TEST_CASE("socket: the end of the connection is a message of no length, and sending is EPIPE") {
+    sys::unique_fd one, other;
+    REQUIRE_FALSE(sys::make_socket_pair(one, other));
+    one.reset();
+    std::byte buffer[8];
+    std::size_t length = 1;
+    std::vector<sys::unique_fd> got;
+    REQUIRE_FALSE(sys::receive_message(other.get(), buffer, length, got, sys::waiting::block));
+    CHECK(length == 0);
+    CHECK(sys::send_message(other.get(), std::as_bytes(std::span("x")), {}) ==
+          std::errc::broken_pipe);
+}
+
+TEST_CASE("socket: more descriptors than a message can carry are refused before it is sent") {
+    sys::unique_fd one, other;
+    REQUIRE_FALSE(sys::make_socket_pair(one, other));
+    const std::vector<int> many(sys::most_descriptors + 1, STDERR_FILENO);
+    CHECK(sys::send_message(one.get(), std::as_bytes(std::span("x")), many) ==
+          std::errc::too_many_files_open);
+}
