@@ -63,7 +63,8 @@ release_flag& own_release_flag() noexcept {
 }
 
 [[noreturn]] void run_child_of_fork(release_flag& allowed, orders::order_block& order,
-                                    exec::start_tier tier, const std::function<void()>& body) noexcept {
+                                    exec::start_tier tier,
+                                    const std::function<void()>& body) noexcept {
     // The parent may die before the steps arm the user's choice.
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (::getppid() != order->parent || !allowed.await())

@@ -48,11 +48,10 @@ group_state::group_state(engine::process& process, spawn_plan plan, orders::call
     : process_(process), settings_(without_placement(plan.settings)),
       kind_(plan.calls_function() ? supervisor::record_kind::control_file
                                   : supervisor::record_kind::error_file),
-      snapshot_(settings_->nprocs),
-      plan_(std::make_unique<supervisor::start_plan>(
-          std::move(plan), std::move(from),
-          supervisor::helpers{process.forks(), process.group_cgroups(), process.guard(),
-                              process.cgroups()})),
+      snapshot_(settings_->nprocs), plan_(std::make_unique<starts::start_plan>(
+                                        std::move(plan), std::move(from),
+                                        starts::helpers{process.forks(), process.group_cgroups(),
+                                                        process.guard(), process.cgroups()})),
       machine_(rules_of(*settings_)), verdicts_(static_cast<std::size_t>(settings_->nprocs)),
       end_waiters_(process), next_waiters_(process) {}
 
@@ -65,10 +64,9 @@ void group_state::start(receiver to) {
         plan_.reset();
         return process_.loop().post(begins);
     }
-    auto job = std::make_shared<supervisor::group_start>(
+    auto job = std::make_shared<starts::group_start>(
         process_.loop(), std::move(plan_),
-        [self = shared_from_this()](supervisor::start_report report,
-                                    supervisor::group_start::progress p) {
+        [self = shared_from_this()](starts::start_report report, starts::group_start::progress p) {
             self->start_reported(std::move(report), p);
         });
     start_ = job;

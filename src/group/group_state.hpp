@@ -5,7 +5,7 @@
 #include "group/snapshot.hpp"
 #include "group/waiters.hpp"
 #include "lifecycle/machine.hpp"
-#include "supervisor/group_start.hpp"
+#include "starts/group_start.hpp"
 #include "supervisor/worker_process.hpp"
 
 #include <cohort/detail/engine.hpp>
@@ -48,12 +48,12 @@ private:
     using action = lifecycle::action;
 
     void begin(receiver to);
-    void start_reported(supervisor::start_report report, supervisor::group_start::progress p);
+    void start_reported(starts::start_report report, starts::group_start::progress p);
     void start_is_over(std::optional<start_failure> failure);
-    void reap_failed_start(supervisor::unwanted_child child);
-    void end_unwanted(supervisor::unwanted_child child);
-    void adopt(supervisor::unwanted_child child, engine::task then = {});
-    void add_worker(supervisor::start_report report);
+    void reap_failed_start(starts::unwanted_child child);
+    void end_unwanted(starts::unwanted_child child);
+    void adopt(starts::unwanted_child child, engine::task then = {});
+    void add_worker(starts::start_report report);
     struct unpublished_end;
     void worker_ended(const std::shared_ptr<unpublished_end>& place, supervisor::worker_end end);
     void find_words(const std::shared_ptr<unpublished_end>& place);
@@ -80,8 +80,8 @@ private:
     std::shared_ptr<const group_settings> settings_;
     supervisor::record_kind kind_;
     groups::snapshot snapshot_;
-    std::unique_ptr<supervisor::start_plan> plan_;  // until it begins
-    std::shared_ptr<supervisor::group_start> start_;
+    std::unique_ptr<starts::start_plan> plan_;  // until it begins
+    std::shared_ptr<starts::group_start> start_;
     std::shared_ptr<group_state> self_;  // while it lives
     engine::stop_spans::entry stop_span_;
 

@@ -24,9 +24,8 @@ constexpr auto kill_interval = 10ms;
 
 }  // namespace
 
-void group_state::start_reported(supervisor::start_report report,
-                                 supervisor::group_start::progress p) {
-    const bool over = p == supervisor::group_start::progress::over;
+void group_state::start_reported(starts::start_report report, starts::group_start::progress p) {
+    const bool over = p == starts::group_start::progress::over;
     for (auto& unwanted : report.unwanted)
         reap_failed_start(std::move(unwanted));
     if (abandoned_) {
@@ -51,13 +50,13 @@ void group_state::start_reported(supervisor::start_report report,
 }
 
 /// Kills a worker of a start that was given up. Nobody waits for its end.
-void group_state::end_unwanted(supervisor::unwanted_child child) {
+void group_state::end_unwanted(starts::unwanted_child child) {
     (void)sys::send_signal(child.pidfd.get(), SIGKILL);
     adopt(std::move(child));
 }
 
 /// Reaps it when it has ended. The rest of its process group, if it leads one, ends then.
-void group_state::adopt(supervisor::unwanted_child child, engine::task then) {
+void group_state::adopt(starts::unwanted_child child, engine::task then) {
     if (settings_->process_group == process_group::inherit || child.pid == 0)
         return process_.children().adopt(std::move(child.pidfd), std::move(then));
     process_.children().adopt_group(std::move(child.pidfd), child.pid, std::move(then));
@@ -65,7 +64,7 @@ void group_state::adopt(supervisor::unwanted_child child, engine::task then) {
 
 /// A child that was killed, or had failed. The end of the group waits for it, but no longer than
 /// for any other.
-void group_state::reap_failed_start(supervisor::unwanted_child child) {
+void group_state::reap_failed_start(starts::unwanted_child child) {
     if (!child.pidfd)
         return;
     ++unreaped_starts_;
@@ -104,7 +103,7 @@ void group_state::start_is_over(std::optional<start_failure> failure) {
         complete_start(completion_of(completion::kind::done));
 }
 
-void group_state::add_worker(supervisor::start_report report) {
+void group_state::add_worker(starts::start_report report) {
     const int index = report.index;
     snapshot_.note_start(index, report.pid);
     auto worker = std::make_shared<supervisor::worker_process>(

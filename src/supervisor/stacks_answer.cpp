@@ -22,13 +22,6 @@ constexpr const char* end_of_answer = "]}\n";
 
 }  // namespace
 
-int asking_signal(const detail::group_settings& settings) noexcept {
-    int signo = SIGRTMAX;
-    while (signo == settings.stop_signal || signo == settings.parent_death_signal)
-        --signo;
-    return signo;
-}
-
 stacks_answer::stacks_answer(engine::engine& loop, engine::background_thread& parsing,
                              sys::unique_fd pipe)
     : loop_(loop), parsing_(parsing), pipe_(std::move(pipe)) {}

@@ -16,10 +16,6 @@
 
 namespace cohort::supervisor {
 
-/// The signal by which a worker function is asked for its stacks: the highest that means nothing
-/// else to it, since of the numbers that programs may choose it is chosen last.
-int asking_signal(const detail::group_settings& settings) noexcept;
-
 /// What a worker function writes when it is asked for its stacks. Belongs to the engine's thread.
 class stacks_answer : public std::enable_shared_from_this<stacks_answer> {
 public:

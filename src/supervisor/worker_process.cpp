@@ -111,7 +111,7 @@ void worker_process::send_stop_signal(int signo) {
     };
     auto seen = std::make_shared<found>();
     process_.looking().run(
-        [seen, pid = pid_, kind = kind_, asking = asking_signal(*settings_)] {
+        [seen, pid = pid_, kind = kind_, asking = starts::asking_signal(*settings_)] {
             const bool calls_function = kind == record_kind::control_file;
             seen->activities =
                 calls_function ? trace::threads_of(pid) : trace::processes_of_group(pid);
@@ -137,7 +137,7 @@ void worker_process::ask_for_stacks(int signo) {
     if (!stacks_ || !has_entered() || stacks_->is_hung_up())
         return stop_now(signo);
     asked_ = std::chrono::steady_clock::now();
-    if (sys::send_signal(pidfd_.get(), asking_signal(*settings_)))
+    if (sys::send_signal(pidfd_.get(), starts::asking_signal(*settings_)))
         return stop_now(signo);
     stacks_->await(ask_until_, [self = shared_from_this(), signo](std::vector<activity> told) {
         trace::add_frames(self->at_stop_, std::move(told));

@@ -4,6 +4,7 @@
 #include "cgroup/worker_cgroup.hpp"
 #include "engine/process.hpp"
 #include "lifecycle/verdict.hpp"
+#include "starts/start_plan.hpp"
 #include "supervisor/record_reader.hpp"
 #include "supervisor/stacks_answer.hpp"
 #include "sys/unique_fd.hpp"

@@ -15,7 +15,7 @@
 
 #include <sys/types.h>
 
-namespace cohort::supervisor {
+namespace cohort::starts {
 
 using detail::start_failure;
 
@@ -46,4 +46,4 @@ struct start_slots {
     forkserver::forkserver_wait server;
 };
 
-}  // namespace cohort::supervisor
+}  // namespace cohort::starts

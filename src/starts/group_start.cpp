@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "supervisor/group_start.hpp"
+#include "starts/group_start.hpp"
 
 #include "sys/pidfd.hpp"
 
@@ -11,7 +11,7 @@
 #include <system_error>
 #include <utility>
 
-namespace cohort::supervisor {
+namespace cohort::starts {
 
 group_start::group_start(engine::engine& loop, std::unique_ptr<start_plan> plan, listener report)
     : loop_(loop), plan_(std::move(plan)), report_(std::move(report)) {}
@@ -76,4 +76,4 @@ void group_start::tell(start_report report, progress p) {
     });
 }
 
-}  // namespace cohort::supervisor
+}  // namespace cohort::starts

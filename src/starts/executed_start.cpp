@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "supervisor/start_way.hpp"
+#include "starts/start_way.hpp"
 
 #include <chrono>
 #include <utility>
 
-namespace cohort::supervisor {
+namespace cohort::starts {
 namespace {
 
 class executed final : public start_way {
@@ -49,4 +49,4 @@ std::unique_ptr<start_way> way_of(start_plan& plan) {
     return plan.uses_server() ? served_start(plan) : executed_start(plan);
 }
 
-}  // namespace cohort::supervisor
+}  // namespace cohort::starts

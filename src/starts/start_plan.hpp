@@ -8,7 +8,7 @@
 #include "guardian/guardian_client.hpp"
 #include "orders/caller.hpp"
 #include "orders/order_builder.hpp"
-#include "supervisor/start_report.hpp"
+#include "starts/start_report.hpp"
 #include "sys/descriptors.hpp"
 #include "sys/unique_fd.hpp"
 
@@ -20,7 +20,11 @@
 #include <system_error>
 #include <vector>
 
-namespace cohort::supervisor {
+namespace cohort::starts {
+
+/// The signal by which a worker function is asked for its stacks: the highest that means nothing
+/// else to it, since of the numbers that programs may choose it is chosen last.
+int asking_signal(const detail::group_settings& settings) noexcept;
 
 /// What the groups of a process have in common.
 struct helpers {
@@ -110,4 +114,4 @@ private:
     sys::unique_fd started_event_;  // of workers that are copies
 };
 
-}  // namespace cohort::supervisor
+}  // namespace cohort::starts

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include "supervisor/start_plan.hpp"
-#include "supervisor/start_report.hpp"
+#include "starts/start_plan.hpp"
+#include "starts/start_report.hpp"
 
 #include <memory>
 #include <optional>
 #include <vector>
 
-namespace cohort::supervisor {
+namespace cohort::starts {
 
 /// How the workers of one group come to be. Belongs to the starter thread. Borrows the plan.
 class start_way {
@@ -33,4 +33,4 @@ std::unique_ptr<start_way> served_start(start_plan& plan);
 /// The way that the plan says.
 std::unique_ptr<start_way> way_of(start_plan& plan);
 
-}  // namespace cohort::supervisor
+}  // namespace cohort::starts

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "copies/fork.hpp"
-#include "supervisor/start_way.hpp"
+#include "starts/start_way.hpp"
 #include "worker/copy.hpp"
 
 #include <chrono>
 #include <utility>
 
-namespace cohort::supervisor {
+namespace cohort::starts {
 namespace {
 
 class forked final : public start_way {
@@ -51,4 +51,4 @@ private:
 
 std::unique_ptr<start_way> forked_start(start_plan& plan) { return std::make_unique<forked>(plan); }
 
-}  // namespace cohort::supervisor
+}  // namespace cohort::starts

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "supervisor/start_way.hpp"
+#include "starts/start_way.hpp"
 
 #include "copies/copy.hpp"
 #include "sys/memfd.hpp"
@@ -16,7 +16,7 @@
 
 #include <fcntl.h>
 
-namespace cohort::supervisor {
+namespace cohort::starts {
 namespace {
 
 start_failure server_failure(const forkserver::server_failure& why) {
@@ -178,4 +178,4 @@ std::vector<unwanted_child> served::withdraw(start_slots& slots) {
 
 std::unique_ptr<start_way> served_start(start_plan& plan) { return std::make_unique<served>(plan); }
 
-}  // namespace cohort::supervisor
+}  // namespace cohort::starts

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "supervisor/start_plan.hpp"
+#include "starts/start_plan.hpp"
 
 #include "exec/itself.hpp"
-#include "supervisor/stacks_answer.hpp"
 #include "sys/memfd.hpp"
 
 #include <fmt/format.h>
@@ -10,13 +9,21 @@
 #include <algorithm>
 #include <cerrno>
 #include <climits>
+#include <csignal>
 #include <span>
 #include <utility>
 
 #include <fcntl.h>
 #include <unistd.h>
 
-namespace cohort::supervisor {
+namespace cohort::starts {
+
+int asking_signal(const detail::group_settings& settings) noexcept {
+    int signo = SIGRTMAX;
+    while (signo == settings.stop_signal || signo == settings.parent_death_signal)
+        --signo;
+    return signo;
+}
 
 start_failure start_plan::failure(int error, std::string text, int index, exec::stage at) {
     return {{error, std::system_category()}, std::move(text), index, exec::to_string(at)};
@@ -220,4 +227,4 @@ start_failure start_plan::failure_of(const exec::exec_result& result,
     return failure(result.error, std::move(text), index, result.failed);
 }
 
-}  // namespace cohort::supervisor
+}  // namespace cohort::starts

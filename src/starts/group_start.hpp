@@ -3,15 +3,15 @@
 
 #include "engine/process.hpp"
 #include "engine/starters.hpp"
-#include "supervisor/start_plan.hpp"
-#include "supervisor/start_way.hpp"
+#include "starts/start_plan.hpp"
+#include "starts/start_way.hpp"
 
 #include <atomic>
 #include <functional>
 #include <memory>
 #include <optional>
 
-namespace cohort::supervisor {
+namespace cohort::starts {
 
 /// The start of one group: its starter starts worker after worker, the engine hears of each.
 class group_start final : public engine::start_job {
@@ -53,4 +53,4 @@ private:
     start_slots slots_;
 };
 
-}  // namespace cohort::supervisor
+}  // namespace cohort::starts
