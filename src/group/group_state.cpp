@@ -146,7 +146,7 @@ void group_state::worker_ended(const std::shared_ptr<unpublished_end>& place,
         find_words(place);
     publish_all();
     happen(what);
-    finish();  // the group may have ended by giving up others, but not this one
+    go_on_ending();  // the group may have ended by giving up others, but not this one
 }
 
 /// On another thread: the texts are of any length that the worker likes, and a file with debug
@@ -176,12 +176,19 @@ void group_state::give_words(unpublished_end& place, std::shared_ptr<const outco
         process_.loop().timer().cancel(*std::exchange(place.limit, std::nullopt));
     place.worker = std::move(worker);
     publish_all();
-    finish();
+    go_on_ending();
+}
+
+void group_state::add_unpublished(std::shared_ptr<unpublished_end> place) {
+    unpublished_.push_back(std::move(place));
+    ending_.hold(lifecycle::reason::words);
 }
 
 void group_state::publish_all() {
-    for (auto& queue = unpublished_; !queue.empty() && queue.front()->is_ready; queue.pop_front())
+    for (auto& queue = unpublished_; !queue.empty() && queue.front()->is_ready; queue.pop_front()) {
         publish(*queue.front());
+        ending_.release(lifecycle::reason::words);
+    }
 }
 
 void group_state::publish(unpublished_end& place) {
@@ -232,8 +239,8 @@ void group_state::perform(action a) {
     case action::give_up:
         return give_up();
     case action::report_end:
-        end_reported_ = true;
-        return finish();
+        ending_.release(lifecycle::reason::workers);
+        return go_on_ending();
     }
 }
 
@@ -248,7 +255,7 @@ void group_state::arm_deadline() {
 }
 
 void group_state::give_up() {
-    gave_up_ = true;
+    ending_.give_up();
     for (auto& [index, worker] : std::exchange(workers_, {})) {
         if (worker->has_ended())
             continue;  // it has its place
@@ -257,31 +264,35 @@ void group_state::give_up() {
         place->worker = std::make_shared<const outcome>(std::move(end.outcome));
         place->verdict = std::move(end.verdict);
         place->is_ready = true;
-        unpublished_.push_back(std::move(place));
+        add_unpublished(std::move(place));
     }
     publish_all();
     abandon_start();
 }
 
-bool group_state::cgroup_has_ended() {
-    if (cgroup_) {
-        // What could not be killed until now is not waited for anew.
-        const auto now = std::chrono::steady_clock::now();
-        const auto until = gave_up_ ? now : saturating_add(now, settings_->kill_timeout);
-        ending_cgroup_ = true;
-        supervisor::end_cgroup(process_.loop(), process_.cgroups(), std::exchange(cgroup_, nullptr),
-                               until, [self = shared_from_this()] {
-                                   self->ending_cgroup_ = false;
-                                   self->finish();
-                               });
-    }
-    return !ending_cgroup_;
+/// What could not be killed until now is not waited for anew.
+void group_state::end_cgroup() {
+    const auto now = std::chrono::steady_clock::now();
+    const auto until = ending_.gave_up() ? now : saturating_add(now, settings_->kill_timeout);
+    supervisor::end_cgroup(process_.loop(), process_.cgroups(), std::exchange(cgroup_, nullptr),
+                           until, [self = shared_from_this()] {
+                               self->ending_.release(lifecycle::reason::cgroup);
+                               self->go_on_ending();
+                           });
 }
 
-void group_state::finish() {
-    if (!end_reported_ || unreaped_starts_ > 0 || !unpublished_.empty() || !self_ ||
-        !cgroup_has_ended())
+void group_state::go_on_ending() {
+    switch (ending_.next()) {
+    case lifecycle::ending_step::wait:
         return;
+    case lifecycle::ending_step::end_cgroup:
+        return end_cgroup();
+    case lifecycle::ending_step::report:
+        return report_end();
+    }
+}
+
+void group_state::report_end() {
     auto end = std::make_shared<group_end>();
     end->stopped = machine_.stop_was_asked();
     auto& outcomes = end->report.outcomes;
@@ -303,7 +314,7 @@ void group_state::finish() {
         failed.not_started =
             std::make_shared<const start_failure>(*std::exchange(start_failure_, std::nullopt));
         complete_start(std::move(failed));
-    } else if (held_) {
+    } else if (start_is_held()) {
         complete_start(completion_of(completion::kind::aborted));
     } else {
         complete_start(completion_of(completion::kind::done));

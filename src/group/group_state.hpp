@@ -4,6 +4,7 @@
 #include "engine/process.hpp"
 #include "group/snapshot.hpp"
 #include "group/waiters.hpp"
+#include "lifecycle/ending.hpp"
 #include "lifecycle/machine.hpp"
 #include "starts/group_start.hpp"
 #include "supervisor/worker_process.hpp"
@@ -58,6 +59,7 @@ private:
     void worker_ended(const std::shared_ptr<unpublished_end>& place, supervisor::worker_end end);
     void find_words(const std::shared_ptr<unpublished_end>& place);
     void give_words(unpublished_end& place, std::shared_ptr<const outcome> worker);
+    void add_unpublished(std::shared_ptr<unpublished_end> place);
     void publish_all();
     void publish(unpublished_end& place);
     void tell_next();
@@ -70,10 +72,12 @@ private:
     void hold_start();
     void kill_held_start();
     void abandon_start();
+    bool start_is_held() const noexcept { return start_course_ != start_course::goes_on; }
     start_failure hanging_start() const;
     void give_up();
-    bool cgroup_has_ended();
-    void finish();
+    void end_cgroup();
+    void go_on_ending();
+    void report_end();
     void complete_start(completion result);
 
     engine::process& process_;
@@ -92,14 +96,16 @@ private:
     // The start:
     std::optional<receiver> start_operation_;
     std::optional<start_failure> start_failure_;
-    bool held_ = false;
-    bool abandoned_ = false;         // reports of the start no longer count
+    enum class start_course {
+        goes_on,
+        held,       // no further worker is started
+        abandoned,  // its reports no longer count
+    };
+    start_course start_course_ = start_course::goes_on;
     time_point give_up_start_at_{};  // a held start that has not reported by then is abandoned
-    int unreaped_starts_ = 0;        // children of failed starts that the reaper still has
-    bool end_reported_ = false;
+
+    lifecycle::ending ending_;
     std::shared_ptr<cgroups::group_cgroup> cgroup_;  // until it is to end
-    bool ending_cgroup_ = false;
-    bool gave_up_ = false;
 
     std::map<int, std::shared_ptr<supervisor::worker_process>> workers_;  // the live ones
     /// An end that has been seen: what the worker left is being read, then put into words, until

@@ -28,7 +28,7 @@ void group_state::start_reported(starts::start_report report, starts::group_star
     const bool over = p == starts::group_start::progress::over;
     for (auto& unwanted : report.unwanted)
         reap_failed_start(std::move(unwanted));
-    if (abandoned_) {
+    if (start_course_ == start_course::abandoned) {
         if (report.cgroup)
             supervisor::end_cgroup(process_.loop(), process_.cgroups(), std::move(report.cgroup),
                                    process_.loop().now(), {});
@@ -36,12 +36,15 @@ void group_state::start_reported(starts::start_report report, starts::group_star
             end_unwanted({std::move(report.pidfd), report.pid});
         return;
     }
+    if (report.cgroup)
+        ending_.has_cgroup();
     cgroup_ = std::move(report.cgroup);
-    const bool killed_by_us = held_ && report.pidfd && !exec::has_executed(report.pidfd.get());
+    const bool killed_by_us =
+        start_is_held() && report.pidfd && !exec::has_executed(report.pidfd.get());
     if (report.failure || killed_by_us) {
         reap_failed_start({std::move(report.pidfd), report.pid});
         // Once held, a start that comes to nothing is no error.
-        return start_is_over(held_ ? std::nullopt : std::move(report.failure));
+        return start_is_over(start_is_held() ? std::nullopt : std::move(report.failure));
     }
     if (report.index >= 0)
         add_worker(std::move(report));
@@ -67,25 +70,25 @@ void group_state::adopt(starts::unwanted_child child, engine::task then) {
 void group_state::reap_failed_start(starts::unwanted_child child) {
     if (!child.pidfd)
         return;
-    ++unreaped_starts_;
+    ending_.hold(lifecycle::reason::unreaped);
     const auto until = saturating_add(std::chrono::steady_clock::now(), settings_->kill_timeout);
     auto limit = std::make_shared<std::optional<engine::timer_id>>();
     *limit = process_.loop().timer().at(until, [self = shared_from_this(), limit] {
         limit->reset();
         if (self->start_operation_) {
-            self->gave_up_ = true;
+            self->ending_.give_up();
             if (!self->start_failure_)
                 self->start_failure_ = self->hanging_start();
         }
-        --self->unreaped_starts_;
-        self->finish();
+        self->ending_.release(lifecycle::reason::unreaped);
+        self->go_on_ending();
     });
     adopt(std::move(child), [self = shared_from_this(), limit] {
         if (!*limit)
             return;
         self->process_.loop().timer().cancel(*std::exchange(*limit, std::nullopt));
-        --self->unreaped_starts_;
-        self->finish();
+        self->ending_.release(lifecycle::reason::unreaped);
+        self->go_on_ending();
     });
 }
 
@@ -99,7 +102,7 @@ void group_state::start_is_over(std::optional<start_failure> failure) {
     const auto keep = shared_from_this();
     start_failure_ = std::move(failure);
     happen(start_failure_ ? event::start_failed : event::start_finished);
-    if (!start_failure_ && !held_)
+    if (!start_failure_ && !start_is_held())
         complete_start(completion_of(completion::kind::done));
 }
 
@@ -114,7 +117,7 @@ void group_state::add_worker(starts::start_report report) {
         settings_, kind_);
     workers_.emplace(index, worker);
     auto place = std::make_shared<unpublished_end>();
-    worker->await_end([self = shared_from_this(), place] { self->unpublished_.push_back(place); },
+    worker->await_end([self = shared_from_this(), place] { self->add_unpublished(place); },
                       [self = shared_from_this(), place](supervisor::worker_end end) {
                           self->worker_ended(place, std::move(end));
                       });
@@ -122,15 +125,16 @@ void group_state::add_worker(starts::start_report report) {
 }
 
 void group_state::hold_start() {
-    if (std::exchange(held_, true))
+    if (start_is_held())
         return;
+    start_course_ = start_course::held;
     start_->hold();
     give_up_start_at_ = saturating_add(std::chrono::steady_clock::now(), settings_->kill_timeout);
     kill_held_start();
 }
 
 void group_state::kill_held_start() {
-    if (machine_.start_is_over() || abandoned_)
+    if (machine_.start_is_over() || start_course_ == start_course::abandoned)
         return;
     const auto now = std::chrono::steady_clock::now();
     if (now >= give_up_start_at_)
@@ -141,8 +145,9 @@ void group_state::kill_held_start() {
 }
 
 void group_state::abandon_start() {
-    if (machine_.start_is_over() || std::exchange(abandoned_, true))
+    if (machine_.start_is_over() || start_course_ == start_course::abandoned)
         return;
+    start_course_ = start_course::abandoned;
     start_->kill_server();
     process_.give_up(*start_);
     start_failure_ = hanging_start();
