@@ -99,7 +99,7 @@ void engine::wake() {
     reactor_.load()->wake();
 }
 
-void engine::watch(int fd, task then) {
+void engine::watch_readable(int fd, task then) {
     submit({fd, false, {}, 0, [then = std::move(then)](int) { then(); }});
 }
 
@@ -119,7 +119,7 @@ void engine::submit(request r) {
 
 std::error_code engine::hand_over(reactor::ticket id, const request& r) {
     return r.is_read ? reactor_.load()->read(id, r.fd, r.buffer, r.offset)
-                     : reactor_.load()->watch(id, r.fd);
+                     : reactor_.load()->watch_readable(id, r.fd);
 }
 
 void engine::loop() {

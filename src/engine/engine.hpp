@@ -41,7 +41,7 @@ public:
     time_point now() const noexcept { return now_; }
     /// Calls `then` once, when `fd` is readable: the process of a pidfd has ended then, and may be
     /// reapable. `fd` must stay open until then.
-    void watch(int fd, task then);
+    void watch_readable(int fd, task then);
     /// Calls `then` with the bytes read or -errno; the buffer must live until then.
     void read(int fd, std::span<std::byte> buffer, std::uint64_t offset,
               std::function<void(int)> then);

@@ -28,7 +28,7 @@ void reaper::watch(int pidfd, task seen, std::function<void(const reaped&)> then
     v->pidfd = pidfd;
     v->seen = std::move(seen);
     v->then = std::move(then);
-    engine_.watch(pidfd, [this, v] {
+    engine_.watch_readable(pidfd, [this, v] {
         if (v->seen)
             v->seen();
         look(v);

@@ -14,12 +14,12 @@ namespace cohort::reactor {
 
 namespace {
 
-class epoll_body final : public body {
+class epoll_reactor final : public reactor_base {
 public:
-    epoll_body();
+    epoll_reactor();
 
-    std::error_code watch(ticket id, int pidfd) override;
-    void unwatch(ticket id, int pidfd) override;
+    std::error_code watch_readable(ticket id, int fd) override;
+    void unwatch(ticket id, int fd) override;
     std::error_code read(ticket id, int fd, std::span<std::byte> buffer,
                          std::uint64_t offset) override;
     const char* name() const noexcept override { return "epoll"; }
@@ -40,7 +40,7 @@ epoll_event interest(std::uint32_t events, ticket id) {
     return wanted;
 }
 
-epoll_body::epoll_body() {
+epoll_reactor::epoll_reactor() {
     std::error_code error;
     epoll_ = sys::out_of_stdio(sys::unique_fd(::epoll_create1(EPOLL_CLOEXEC)), error);
     if (error)
@@ -50,29 +50,29 @@ epoll_body::epoll_body() {
         throw std::system_error(errno, std::system_category(), "epoll_ctl");
 }
 
-std::error_code epoll_body::watch(ticket id, int pidfd) {
+std::error_code epoll_reactor::watch_readable(ticket id, int fd) {
     ready_.reserve(ready_.size() + 1);
     auto wanted = interest(EPOLLIN | EPOLLONESHOT, id);
-    int rc = ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, pidfd, &wanted);
+    int rc = ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &wanted);
     // EPOLLONESHOT leaves the registration behind, disabled. Disabled it can do no harm, not even
-    // when the pidfd is closed and a child that has not yet exec'd keeps the file open, so removing
+    // when the descriptor is closed and a child that has not yet exec'd keeps the file open, so removing
     // it is left to close(2), and to watch it again is to arm it again.
     if (rc != 0 && errno == EEXIST)
-        rc = ::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, pidfd, &wanted);
+        rc = ::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, fd, &wanted);
     if (rc != 0)
         ready_.push_back({id, -errno});
     return {};
 }
 
-void epoll_body::unwatch(ticket, int pidfd) {
+void epoll_reactor::unwatch(ticket, int fd) {
     // An armed registration belongs to the open file, not to the descriptor: closing ours is not
     // enough while a child between clone and exec holds a copy, and its event would name a ticket
     // that was given up.
-    ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, pidfd, nullptr);
+    ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
 }
 
-std::error_code epoll_body::read(ticket id, int fd, std::span<std::byte> buffer,
-                                 std::uint64_t offset) {
+std::error_code epoll_reactor::read(ticket id, int fd, std::span<std::byte> buffer,
+                                    std::uint64_t offset) {
     ready_.reserve(ready_.size() + 1);
     const std::size_t size = std::min(buffer.size(), longest_read);
     ssize_t got = 0;
@@ -85,7 +85,7 @@ std::error_code epoll_body::read(ticket id, int fd, std::span<std::byte> buffer,
     return {};
 }
 
-int epoll_body::block(span_of_time longest) {
+int epoll_reactor::block(span_of_time longest) {
     using namespace std::chrono;
     const int room = static_cast<int>(found_.size());
     if (exact_) {
@@ -107,7 +107,7 @@ int epoll_body::block(span_of_time longest) {
     return ::epoll_wait(epoll_.get(), found_.data(), room, static_cast<int>(whole));
 }
 
-void epoll_body::collect(span_of_time longest) {
+void epoll_reactor::collect(span_of_time longest) {
     ready_.reserve(ready_.size() + found_.size());
     const int count = block(longest);
     if (count < 0 && errno != EINTR)
@@ -119,6 +119,6 @@ void epoll_body::collect(span_of_time longest) {
 
 }  // namespace
 
-std::unique_ptr<reactor> make_epoll() { return std::make_unique<epoll_body>(); }
+std::unique_ptr<reactor> make_epoll() { return std::make_unique<epoll_reactor>(); }
 
 }  // namespace cohort::reactor

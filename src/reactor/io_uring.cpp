@@ -84,13 +84,13 @@ void ring::leave_stdio() {
     }
 }
 
-class io_uring_body final : public body {
+class io_uring_reactor final : public reactor_base {
 public:
-    io_uring_body();
-    ~io_uring_body() override;
+    io_uring_reactor();
+    ~io_uring_reactor() override;
 
-    std::error_code watch(ticket id, int pidfd) override;
-    void unwatch(ticket id, int pidfd) override;
+    std::error_code watch_readable(ticket id, int fd) override;
+    void unwatch(ticket id, int fd) override;
     std::error_code read(ticket id, int fd, std::span<std::byte> buffer,
                          std::uint64_t offset) override;
     const char* name() const noexcept override { return "io_uring"; }
@@ -106,7 +106,7 @@ private:
     void watch_ended(ticket id, int result);
 
     ring ring_;
-    std::unordered_map<ticket, int> watches_;  // armed, by ticket; the pidfd
+    std::unordered_map<ticket, int> watches_;  // armed, by ticket; the fd
     std::unordered_set<ticket> reads_;         // in flight
     bool wake_armed_ = false;
 };
@@ -115,11 +115,11 @@ std::error_code not_taken() {
     return std::make_error_code(std::errc::resource_unavailable_try_again);
 }
 
-io_uring_body::io_uring_body() : body(1) { try_out(); }
+io_uring_reactor::io_uring_reactor() : reactor_base(1) { try_out(); }
 
 // What a probe of the opcodes would only promise (and io_uring_register may be denied where the
 // ring works): one io_uring_enter with a read and the poll for wake-ups.
-void io_uring_body::try_out() {
+void io_uring_reactor::try_out() {
     std::uint64_t count = 0;  // 1 at first: readable at once, and silent afterwards
     std::vector<event> events;
     if (const auto error =
@@ -132,7 +132,7 @@ void io_uring_body::try_out() {
         fail(EINVAL, "io_uring poll (multishot)");
 }
 
-io_uring_body::~io_uring_body() {
+io_uring_reactor::~io_uring_reactor() {
     // The kernel may write into the buffers of reads until they have completed.
     for (const ticket id : reads_)
         if (io_uring_sqe* const sqe = next_sqe()) {
@@ -144,7 +144,7 @@ io_uring_body::~io_uring_body() {
 }
 
 /// A free submission entry. @return null: the kernel takes no more now.
-io_uring_sqe* io_uring_body::next_sqe() {
+io_uring_sqe* io_uring_reactor::next_sqe() {
     io_uring_sqe* sqe = io_uring_get_sqe(ring_.get());
     for (int tries = 0; !sqe && tries < 3; ++tries) {
         if (io_uring_submit(ring_.get()) < 0)
@@ -154,19 +154,19 @@ io_uring_sqe* io_uring_body::next_sqe() {
     return sqe;
 }
 
-std::error_code io_uring_body::watch(ticket id, int pidfd) {
-    watches_.emplace(id, pidfd);
+std::error_code io_uring_reactor::watch_readable(ticket id, int fd) {
+    watches_.emplace(id, fd);
     io_uring_sqe* const sqe = next_sqe();
     if (!sqe) {
         watches_.erase(id);
         return not_taken();
     }
-    io_uring_prep_poll_add(sqe, pidfd, POLLIN);
+    io_uring_prep_poll_add(sqe, fd, POLLIN);
     io_uring_sqe_set_data64(sqe, id);
     return {};
 }
 
-void io_uring_body::unwatch(ticket id, int) {
+void io_uring_reactor::unwatch(ticket id, int) {
     if (watches_.erase(id) == 0)
         return;  // its event has come
     // Without an entry the poll stays, and its event comes late and finds nobody.
@@ -176,8 +176,8 @@ void io_uring_body::unwatch(ticket id, int) {
     }
 }
 
-std::error_code io_uring_body::read(ticket id, int fd, std::span<std::byte> buffer,
-                                    std::uint64_t offset) {
+std::error_code io_uring_reactor::read(ticket id, int fd, std::span<std::byte> buffer,
+                                       std::uint64_t offset) {
     if (offset > last_offset) {
         ready_.push_back({id, -EINVAL});
         return {};
@@ -197,7 +197,7 @@ std::error_code io_uring_body::read(ticket id, int fd, std::span<std::byte> buff
 // A multishot poll (Linux 5.13) is edge-triggered: every write to the eventfd completes it once
 // more, and nobody has to read the counter or to arm it again. The kernel may end it all the same,
 // and says so by leaving out IORING_CQE_F_MORE.
-bool io_uring_body::arm_wake() {
+bool io_uring_reactor::arm_wake() {
     if (wake_armed_)
         return true;
     io_uring_sqe* const sqe = next_sqe();
@@ -210,7 +210,7 @@ bool io_uring_body::arm_wake() {
 }
 
 /// Submits and waits, both in one system call. @return 0, or why not to go on.
-int io_uring_body::enter(span_of_time longest) {
+int io_uring_reactor::enter(span_of_time longest) {
     int rc = 0;
     if (longest == 0ns) {
         rc = io_uring_submit_and_get_events(ring_.get());
@@ -236,7 +236,7 @@ int io_uring_body::enter(span_of_time longest) {
     }
 }
 
-void io_uring_body::collect(span_of_time longest) {
+void io_uring_reactor::collect(span_of_time longest) {
     // Never block deaf, nor with something to report: next_sqe() may have reaped.
     if (!arm_wake() || !ready_.empty())
         longest = 0ns;
@@ -247,7 +247,7 @@ void io_uring_body::collect(span_of_time longest) {
 
 // Each entry is given back before it is looked at: that may submit, and so reap, itself. Those that
 // found no room come with the next io_uring_enter, which does not block then.
-void io_uring_body::reap() {
+void io_uring_reactor::reap() {
     ready_.reserve(ready_.size() + io_uring_cq_ready(ring_.get()));
     while (io_uring_cq_ready(ring_.get()) > 0) {
         io_uring_cqe* cqe = nullptr;
@@ -261,7 +261,7 @@ void io_uring_body::reap() {
     }
 }
 
-void io_uring_body::completed(ticket id, int result, unsigned flags) {
+void io_uring_reactor::completed(ticket id, int result, unsigned flags) {
     if (id == wake_ticket)
         wake_armed_ = (flags & IORING_CQE_F_MORE) != 0;
     else if (reads_.erase(id) != 0)
@@ -270,14 +270,14 @@ void io_uring_body::completed(ticket id, int result, unsigned flags) {
         watch_ended(id, result);
 }
 
-void io_uring_body::watch_ended(ticket id, int result) {
+void io_uring_reactor::watch_ended(ticket id, int result) {
     const auto found = watches_.find(id);
     if (found == watches_.end())
         return;  // given up, or the cancelling itself
-    const int pidfd = found->second;
+    const int fd = found->second;
     watches_.erase(found);
     // Cancelled, and not by us: so end the requests of a thread that has ended. Nothing was lost.
-    if (result == -ECANCELED && !watch(id, pidfd))
+    if (result == -ECANCELED && !watch_readable(id, fd))
         return;
     ready_.push_back({id, std::min(result, 0)});
 }
@@ -297,7 +297,7 @@ std::string hint(int error) {
 
 }  // namespace
 
-std::unique_ptr<reactor> make_io_uring() { return std::make_unique<io_uring_body>(); }
+std::unique_ptr<reactor> make_io_uring() { return std::make_unique<io_uring_reactor>(); }
 
 std::string probe_io_uring() {
     try {

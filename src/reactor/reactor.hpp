@@ -31,18 +31,19 @@ struct event {
 /// All calls but wake(), and the destructor, belong to the one thread that made it. A forked copy
 /// of the process leaves it alone.
 ///
-/// What is wrong with a request itself (EBADF, EINVAL) comes as its event, from both bodies. An
+/// What is wrong with a request itself (EBADF, EINVAL) comes as its event, from either reactor. An
 /// error_code returned means: not taken, now, for want of memory; no event will come.
 class reactor {
 public:
     virtual ~reactor() = default;
 
-    /// Reports `id` once when `pidfd` is readable: a hint that its process may be reaped. After the
-    /// event the same pidfd may be watched again. One watch of a pidfd at a time.
-    [[nodiscard]] virtual std::error_code watch(ticket id, int pidfd) = 0;
-    /// Gives a watch up. Call it before a pidfd is closed whose event has not come; after the event
+    /// Reports `id` once when `fd` is readable: of a pidfd, that its process may be reaped; of a
+    /// pipe, that it has bytes or no writer any more. After the event the same descriptor may be
+    /// watched again. One watch of a descriptor at a time.
+    [[nodiscard]] virtual std::error_code watch_readable(ticket id, int fd) = 0;
+    /// Gives a watch up. Call it before a descriptor is closed whose event has not come; after the event
     /// it is not needed, and harmless. The event may still come.
-    virtual void unwatch(ticket id, int pidfd) = 0;
+    virtual void unwatch(ticket id, int fd) = 0;
     /// Reads at an explicit offset, once: a short read is the caller's business. `fd` stays open
     /// and the buffer lives until the event of `id` has come.
     [[nodiscard]] virtual std::error_code read(ticket id, int fd, std::span<std::byte> buffer,

@@ -15,7 +15,7 @@ std::optional<std::chrono::nanoseconds> time_left(std::optional<time_point> unti
 
 }  // namespace
 
-void body::wait(std::optional<time_point> until, std::vector<event>& events) {
+void reactor_base::wait(std::optional<time_point> until, std::vector<event>& events) {
     constexpr std::chrono::nanoseconds none{0};
     const bool may_block = wake_.fall_asleep() && ready_.empty();
     auto left = may_block ? time_left(until) : none;

@@ -13,8 +13,8 @@
 
 namespace cohort::reactor {
 
-/// What both bodies share: sleeping and being woken. A body says how to look for events once.
-class body : public reactor {
+/// What the reactors share: sleeping and being woken. Each says how to look for events once.
+class reactor_base : public reactor {
 public:
     void wait(std::optional<time_point> until, std::vector<event>& events) final;
     void wake() noexcept final { wake_.wake(); }
@@ -34,7 +34,7 @@ protected:
     /// position".
     static constexpr std::uint64_t last_offset = std::numeric_limits<std::int64_t>::max();
 
-    explicit body(unsigned wake_count = 0) : wake_(wake_count) {}
+    explicit reactor_base(unsigned wake_count = 0) : wake_(wake_count) {}
 
     /// Blocks until something may have happened (and that may be nothing), for `longest` at most,
     /// and appends what did to ready_.

@@ -42,7 +42,7 @@ void stacks_answer::await(engine::time_point deadline,
 }
 
 void stacks_answer::watch() {
-    loop_.watch(pipe_.get(), [self = shared_from_this()] {
+    loop_.watch_readable(pipe_.get(), [self = shared_from_this()] {
         if (self->then_)
             self->take();
     });

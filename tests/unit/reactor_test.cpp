@@ -32,7 +32,7 @@ TEST_CASE_TEMPLATE("reactor: the farthest and the nearest deadline are points li
     r.wait(clock_type::time_point::max(), found);
     const child one;
     one.kill_and_leave_zombie();
-    CHECK_FALSE(r.watch(1, one.pidfd));
+    CHECK_FALSE(r.watch_readable(1, one.pidfd));
     r.wait(clock_type::time_point::max(), found);
     CHECK(found.size() == 1);
 }
@@ -132,7 +132,7 @@ TEST_CASE_TEMPLATE("reactor: a wake from a signal handler ends the wait", TestTy
 TEST_CASE_TEMPLATE("reactor: the end of a process is one event", TestType, BODIES) {
     MAKE(r);
     const child one;
-    CHECK_FALSE(r.watch(7, one.pidfd));
+    CHECK_FALSE(r.watch_readable(7, one.pidfd));
     CHECK(poll(r).empty());
     ::kill(one.pid, SIGKILL);
     const auto found = wait_for(r, 1);
@@ -145,7 +145,7 @@ TEST_CASE_TEMPLATE("reactor: a process that is dead already is reported", TestTy
     MAKE(r);
     const child one;
     one.kill_and_leave_zombie();
-    CHECK_FALSE(r.watch(1, one.pidfd));
+    CHECK_FALSE(r.watch_readable(1, one.pidfd));
     CHECK(wait_for(r, 1)[0].id == 1);
 }
 
@@ -154,7 +154,7 @@ TEST_CASE_TEMPLATE("reactor: after its event a pidfd may be watched again", Test
     const child one;
     one.kill_and_leave_zombie();
     for (ticket id = 1; id < 100; ++id) {
-        CHECK_FALSE(r.watch(id, one.pidfd));
+        CHECK_FALSE(r.watch_readable(id, one.pidfd));
         const auto found = wait_for(r, 1);
         CHECK(found[0].id == id);
         CHECK(found[0].result == 0);
@@ -167,7 +167,7 @@ TEST_CASE_TEMPLATE("reactor: a pidfd given up and closed leaves no stale event",
     MAKE(r);
     for (ticket id = 1; id <= 1000; ++id) {
         child one;
-        CHECK_FALSE(r.watch(id, one.pidfd));
+        CHECK_FALSE(r.watch_readable(id, one.pidfd));
         if (id % 2 == 0)
             CHECK(poll(r).empty());
         const child holds_a_copy;  // of one's pidfd, as a child does before its exec
@@ -183,7 +183,7 @@ TEST_CASE_TEMPLATE("reactor: 500 ends at once are 500 events", TestType, BODIES)
     std::vector<child> all(500);
     std::map<ticket, int> times;
     for (std::size_t i = 0; i < all.size(); ++i) {
-        CHECK_FALSE(r.watch(i + 1, all[i].pidfd));
+        CHECK_FALSE(r.watch_readable(i + 1, all[i].pidfd));
         times[i + 1] = 0;
     }
     CHECK(poll(r).empty());
@@ -222,7 +222,7 @@ TEST_CASE_TEMPLATE("reactor: what is wrong with a request comes as its event", T
     MAKE(r);
     std::array<std::byte, 8> buffer{};
     CHECK_FALSE(r.read(1, -1, buffer, 0));
-    CHECK_FALSE(r.watch(2, -1));
+    CHECK_FALSE(r.watch_readable(2, -1));
     CHECK_FALSE(r.read(3, 0, buffer, ~std::uint64_t{0}));
     std::map<ticket, int> results;
     for (const event& e : wait_for(r, 3))
