@@ -7,6 +7,8 @@
 #include <string>
 #include <utility>
 
+#include <sys/types.h>
+
 namespace cohort {
 
 /// The setters that `options` and `command` share. What a command says stands over what the options
@@ -48,6 +50,16 @@ public:
     /// @throws std::invalid_argument  an empty path, or one with a NUL
     Derived& working_directory(std::string path) {
         where().set_working_directory(std::move(path));
+        return self();
+    }
+
+    /// The file mode creation mask with which the worker starts, also for the files that stdout_to
+    /// and stderr_to make. By default the caller's; by start_method::forkserver, the one with which
+    /// the fork server was started. See umask(2).
+    /// @param mask  permission bits, such as 077
+    /// @throws std::invalid_argument  other bits than the nine permissions
+    Derived& umask(mode_t mask) {
+        where().set_umask(mask);
         return self();
     }
 

@@ -155,6 +155,8 @@ COHORT_BEFORE_EXEC void prepare_child(child_task& task) noexcept {
     announce(task);
     clear_table(task);  // before all that can hang: what hangs must hold nothing of the parent's
     change_directory(task);
+    if (task.order->umask >= 0)
+        sys::raw_call(SYS_umask, task.order->umask);
     place_descriptors(task);
     // After a failure here the worker runs on the CPUs that there are: a cpuset may have shrunk.
     task.at = stage::affinity;

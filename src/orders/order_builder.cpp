@@ -136,6 +136,8 @@ void order_builder::write_texts(order_writer& into, const start_template& from, 
 void order_builder::write_moves(order_writer& into, const start_template& from,
                                 const worker_resources& with) {
     const auto& descriptors = from.where.descriptors;
+    if (from.where.umask)
+        into.head.umask = static_cast<std::int32_t>(*from.where.umask);
     if (from.where.working_directory)
         into.set_working_directory(*from.where.working_directory);
     if (!descriptors.contains(STDIN_FILENO))

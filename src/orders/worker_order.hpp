@@ -95,6 +95,7 @@ struct worker_order {
     slot directory = -1;           // fchdir(2) here first (the caller's directory)
     text_ref working_directory;    // then chdir(2) here
     list_ref<std::byte> affinity;  // a mask; CPUs that are gone do not fail a start
+    std::int32_t umask = -1;  // for umask(2); -1: as it is
     slot cgroup = -1;              // the directory of the cgroup to be born in, or to enter first
     slot guard_connection = -1;    // who is told of the child before its program runs
     guard_message guard;

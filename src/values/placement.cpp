@@ -98,6 +98,13 @@ void placement::set_working_directory(std::string path) {
     working_directory = std::move(path);
 }
 
+void placement::set_umask(mode_t mask) {
+    if ((mask & ~mode_t{0777}) != 0)
+        throw std::invalid_argument(
+            fmt::format("cohort: umask: {:#o} has other bits than the nine permissions", mask));
+    umask = mask;
+}
+
 void placement::set_file(const char* setter, int theirs, std::string path) {
     require_path(setter, path);
     descriptors.insert_or_assign(theirs, descriptor_source{std::move(path), nullptr});
@@ -115,6 +122,8 @@ placement placement::overridden_by(const placement& over) const {
     if (over.clear_env)
         result.clear_variables();
     result.env.insert(result.env.end(), over.env.begin(), over.env.end());
+    if (over.umask)
+        result.umask = over.umask;
     if (over.working_directory)
         result.working_directory = over.working_directory;
     for (const auto& [number, source] : over.descriptors)

@@ -10,6 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include <sys/types.h>
+
 namespace cohort::detail::inline v0_1 {
 
 /// One change to the environment: set when there is a value, unset when not.
@@ -35,6 +37,7 @@ struct placement {
     bool clear_env = false;
     std::vector<env_change> env;  // in the order of the calls
     std::optional<std::string> working_directory;
+    std::optional<mode_t> umask;
     std::map<int, descriptor_source> descriptors;  // by the number in the worker
 
     COHORT_API void set_variable(std::string name, std::string value);
@@ -43,6 +46,7 @@ struct placement {
     COHORT_API bool changes_variable(std::string_view name) const noexcept;
     COHORT_API void clear_variables();
     COHORT_API void set_working_directory(std::string path);
+    COHORT_API void set_umask(mode_t mask);
     /// @param setter  its name, for the message
     COHORT_API void set_file(const char* setter, int theirs, std::string path);
     /// Duplicates `ours` at once. @throws std::system_error  it is not an open descriptor, or no
