@@ -7,8 +7,6 @@
 #include <filesystem>
 #include <set>
 
-#include <sys/stat.h>
-
 using namespace cohort_test;
 namespace fs = std::filesystem;
 
@@ -22,12 +20,6 @@ std::string directory_of(int) { return fs::current_path().string(); }
 std::string first_bytes(int, int fd) {
     char text[64] = {};
     return ::pread(fd, text, sizeof text - 1, 0) >= 0 ? text : "(closed)";
-}
-
-int mask_of(int) {
-    const mode_t mask = ::umask(0);
-    ::umask(mask);
-    return static_cast<int>(mask);
 }
 
 template <class Work>
@@ -238,27 +230,6 @@ TEST_CASE("environment: a file that workers share is emptied once, then appended
     // The next group empties it again.
     CHECK(ended(cohort::command("echo", "anew"), cohort::options(1).stdout_to(file)).success());
     CHECK(read_file(file) == "anew\n");
-}
-
-TEST_CASE("environment: umask is the worker's own, by every way of starting") {
-    const leak_guard guard;
-    const auto how = cohort::options(1).umask(0135);
-    CHECK(ended(cohort::function<mask_of>(), how).outcomes.at(0).result<int>() == 0135);
-    CHECK(printed_by(cohort::command("sh", "-c", "umask"), how) == "0135\n");
-    CHECK(printed_by(cohort::command("sh", "-c", "umask").umask(011), how) == "0011\n");
-}
-
-TEST_CASE("environment: the files that stdout_to and stderr_to make have the worker's umask") {
-    const leak_guard guard;
-    const scratch_directory directory;
-    const auto how = cohort::options(1)
-                         .working_directory(directory.path())
-                         .umask(027)
-                         .stdout_to("out")
-                         .stderr_to("err");
-    (void)ended(cohort::command("true"), how);
-    for (const auto* name : {"out", "err"})
-        CHECK(fs::status(directory.file(name)).permissions() == fs::perms(0640));
 }
 
 TEST_CASE("environment: a descriptor is duplicated in the call and may be closed after it") {

@@ -150,14 +150,6 @@ TEST_CASE("options: a variable that no environment can hold is refused") {
     CHECK_THROWS_AS(options().env("A", null), std::invalid_argument);
 }
 
-TEST_CASE("options: umask takes the nine permission bits and nothing else") {
-    CHECK(of(options().umask(0777)).where.umask == mode_t{0777});
-    CHECK_FALSE(of(options()).where.umask);
-    CHECK_THROWS_WITH_AS(options().umask(01000),
-                         "cohort: umask: 01000 has other bits than the nine permissions",
-                         std::invalid_argument);
-}
-
 TEST_CASE("options: a path that is empty or has a NUL is refused") {
     const auto bad = "a\0b"s;
     for (const auto& path : {""s, bad}) {
@@ -237,7 +229,6 @@ TEST_CASE("placement: a command's settings stand over those of the options") {
     CHECK(both.env == std::vector<cohort::detail::env_change>{
                           {"A", "1"}, {"B", "2"}, {"B", "3"}, {"C", std::nullopt}});
     CHECK(both.working_directory == "/o");
-    CHECK(options_access::settings(options().umask(1)).where.overridden_by({}).umask == mode_t{1});
     CHECK(both.descriptors.at(1).path == "o");
     CHECK(both.descriptors.at(2).path == "c");
 
