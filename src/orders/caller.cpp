@@ -21,15 +21,15 @@ sys::unique_fd open_directory() {
     if (!directory && (errno == EMFILE || errno == ENFILE))
         throw spawn_error({errno, std::system_category()}, "open(\".\")", -1, "limit");
     if (directory && directory.get() <= STDERR_FILENO) {
-        // The host has closed its standard streams: keep out of their places.
+        // The host has closed standard streams: leave the numbers 0 to 2 to them.
         std::error_code ignored;
         directory = sys::duplicate(directory.get(), ignored);
     }
     return directory;
 }
 
-/// The mask can be longer than cpu_set_t's 1024 CPUs: sched_getaffinity(2) says EINVAL until it
-/// fits.
+/// The kernel's mask can be longer than cpu_set_t's 1024 CPUs: sched_getaffinity(2) fails with
+/// EINVAL until the buffer is long enough.
 std::vector<cpu_set_t> read_affinity() {
     for (std::size_t sets = 1; sets <= 64; sets *= 2) {
         std::vector<cpu_set_t> mask(sets);

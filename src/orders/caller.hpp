@@ -17,13 +17,15 @@ namespace cohort::orders {
 struct caller {
     pid_t pid = 0;
     orders::environment environment;
-    sys::unique_fd directory;  // O_PATH; empty when it can't be had: the process' own then
-    std::vector<cpu_set_t>
-        affinity;  // one mask, as long as this kernel's; empty when it can't be had
+    /// By O_PATH. Empty if it could not be opened: the directory of the process is used then.
+    sys::unique_fd directory;
+    /// One mask, as long as this kernel's. Empty if it could not be read.
+    std::vector<cpu_set_t> affinity;
 
     std::size_t affinity_size() const noexcept { return affinity.size() * sizeof(cpu_set_t); }
 };
 
+/// Captures the calling thread's environment, directory and affinity.
 /// @throws spawn_error  no descriptor is left
 caller capture_caller(pid_t pid);
 

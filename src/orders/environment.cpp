@@ -19,7 +19,7 @@ environment changed(const environment& before, const detail::env_change& wanted)
             after.add(wanted.name + '=' + *wanted.value);
         placed = true;
     };
-    // environ may hold a name twice, and programs differ on which one counts: keep none of the old.
+    // environ may hold a name twice, and programs differ on which one counts: drop all old entries.
     for (const char* entry : before.entries()) {
         if (has_name(entry, wanted.name))
             place();

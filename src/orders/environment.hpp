@@ -12,14 +12,14 @@
 
 namespace cohort::orders {
 
-/// "NAME=value" strings, one behind the other: a hundred of them are copied as one.
+/// "NAME=value" strings, one after the other in one block, so that copying is one allocation.
 class environment {
 public:
     environment() = default;
     environment(std::initializer_list<std::string_view> entries);
 
     void add(std::string_view entry) { (block_ += entry) += '\0'; }
-    /// The strings, each with its NUL. They belong to this and are gone after its next change.
+    /// Pointers to the strings, each with its NUL. The next change of this object invalidates them.
     std::vector<const char*> entries() const;
 
     bool operator==(const environment&) const = default;
@@ -32,10 +32,10 @@ private:
 /// order. A changed name keeps its place and occurs once; a new one goes to the end.
 environment apply(const environment& base, const detail::placement& where);
 
-/// All of it but these names.
+/// The entries of `all` except those with these names.
 environment without(const environment& all, std::span<const std::string_view> names);
 
-/// The value of a name; the first counts, as in getenv.
+/// The value of the first entry with this name, as in getenv(3).
 std::optional<std::string_view> find(const environment& in, std::string_view name);
 
 /// The paths to try in turn for a program: itself if it has a slash, else one for each element of

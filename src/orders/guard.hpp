@@ -13,28 +13,30 @@ namespace cohort::orders {
 
 enum class guarded : std::int32_t { worker, cgroup };
 
-/// What the guardian is told of one worker, or of the cgroup of a group. The worker's pidfd comes
-/// with it, or the cgroup's directory: a number may mean another process by the time when it matters,
-/// a pidfd never does.
+/// What the guardian is told about one worker, or about a group's cgroup. A descriptor comes with
+/// the message: the worker's pidfd, or the cgroup's directory. A pid would not do, because it may
+/// mean another process when the guardian acts; a pidfd never does.
 struct guard_message {
     guarded what = guarded::worker;
     std::int32_t stop_signal = 0;
     std::int32_t grace_ms = 0;  // from the parent's death to SIGKILL; 0: SIGKILL at once
 };
 
-/// Where the descriptors of the guardian are when it begins.
-inline constexpr int guardian_parent = 3;      // a pidfd of the process that it stands in for
+/// The numbers of the guardian's descriptors when it begins.
+inline constexpr int guardian_parent = 3;      // a pidfd of the application
 inline constexpr int guardian_connection = 4;  // guard_messages come here
-inline constexpr int guardian_program = 5;     // its own program
+inline constexpr int guardian_program = 5;     // the file of its own program
 
-/// How to tell the guardian. Without a connection nobody is told.
+/// A message to the guardian, and the connection to send it on; -1: no message is sent.
 struct guard_order {
     int connection = -1;
     guard_message message;
 };
 
-/// One system call, which never blocks: a guardian that was stopped must not stop anybody.
-/// @return false: there was no room for it, or the guardian takes nothing more
+/// Sends the message by one system call, which never blocks, because a guardian that was stopped
+/// must not stop its senders.
+/// @param with_it  the descriptor that goes with the message
+/// @return false: the socket was full, or the guardian takes no more messages
 COHORT_BEFORE_EXEC inline bool tell_guardian(const guard_order& order, int with_it) noexcept {
     if (order.connection < 0)
         return true;

@@ -16,8 +16,7 @@
 namespace cohort::orders {
 namespace {
 
-// In the worker the record stands high enough that scripts, which use single digits, do not meet
-// it.
+// The number of the record in the worker. Scripts use single digits, so they do not meet it.
 constexpr int record_base = 60;
 
 constexpr std::string_view error_file_variables[] = {"COHORT_ERROR_FILE",
@@ -26,7 +25,7 @@ constexpr std::string_view own_variables[] = {"COHORT_INDEX",      "COHORT_SIZE"
                                               "LOCAL_RANK",        "LOCAL_WORLD_SIZE",
                                               "COHORT_ERROR_FILE", "TORCHELASTIC_ERROR_FILE"};
 
-/// The lowest number from `from` on that no descriptor of the worker's has.
+/// The lowest number from `from` on that is none of the worker's descriptors.
 int free_number(const detail::placement& where, int from) {
     while (where.descriptors.contains(from))
         ++from;
@@ -51,7 +50,7 @@ order_builder::start_template order_builder::make_template(const detail::program
     made.program = program;
     made.where =
         program ? plan_.settings.where.overridden_by(program->where) : plan_.settings.where;
-    // Without what the caller, which may be a worker itself, was told of its own place.
+    // The caller may be a worker itself: its own COHORT_INDEX and the like are not passed on.
     made.environment = apply(inherited(caller_.environment), made.where);
     if (program)
         made.candidates = candidates(program->argv.front(), find(made.environment, "PATH"));
@@ -121,12 +120,12 @@ void order_builder::write_texts(order_writer& into, const start_template& from, 
     const int size = plan_.settings.nprocs;
     into.add_variable(fmt::format("COHORT_INDEX={}", index));
     into.add_variable(fmt::format("COHORT_SIZE={}", size));
-    // What the user says of these two wins, also that they are to be unset.
+    // The user's choice for these two wins, even if it is to unset them.
     if (!from.where.changes_variable("LOCAL_RANK"))
         into.add_variable(fmt::format("LOCAL_RANK={}", index));
     if (!from.where.changes_variable("LOCAL_WORLD_SIZE"))
         into.add_variable(fmt::format("LOCAL_WORLD_SIZE={}", size));
-    // The path that holds in the worker and in its children: through the worker's own pid.
+    // The path contains the worker's pid, so that it is valid in the worker and in its children.
     if (from.program && plan_.settings.error_file)
         for (const auto name : error_file_variables)
             into.add_variable_with_pid(fmt::format("{}=/proc/", name),
@@ -155,7 +154,7 @@ void order_builder::write_moves(order_writer& into, const start_template& from,
         into.place(from.started_event_number, with.started_event);
     if (from.stacks_number >= 0)
         into.place(from.stacks_number, with.stacks);
-    // What an executed worker has by itself: this process' output, as it is now.
+    // An executed worker inherits this process' present output; the fork server's copy does not.
     if (with.is_served && !descriptors.contains(STDOUT_FILENO))
         into.place(STDOUT_FILENO, with.standard_output);
     if (with.is_served && !descriptors.contains(STDERR_FILENO))
@@ -165,7 +164,7 @@ void order_builder::write_moves(order_writer& into, const start_template& from,
 int order_builder::open_flags(int number, const start_template& from, const std::string& path) {
     if (number == STDIN_FILENO)
         return O_RDONLY;
-    // Emptied once for the group, then appended to: its workers may share it.
+    // The group's first worker empties the file. All append to it, because workers may share it.
     const auto file = from.where.working_directory.value_or("") + '\0' + path;
     return O_WRONLY | O_CREAT | O_APPEND | (emptied_.insert(file).second ? O_TRUNC : 0);
 }

@@ -19,57 +19,58 @@
 
 namespace cohort::orders {
 
-/// What orders depend on beside their plan and their caller.
+/// What orders depend on besides the plan and the caller.
 struct host_facts {
     std::uint64_t descriptor_limit = 1024;  // RLIMIT_NOFILE
     std::string program_name;               // argv[0] of function workers
-    int stacks_signal = 0;                  // by which the parent asks for stacks; 0: it never does
+    int stacks_signal = 0;                  // by it the parent asks for stacks; 0: it never asks
 };
 
-/// The descriptors of this process that one worker needs; -1: none.
+/// What one worker needs of this process. Descriptors: -1: none.
 struct worker_resources {
     int record = -1;
     ino_t record_inode = 0;
     int arguments = -1;
-    int started_event = -1;  // of a copy
-    int stacks = -1;         // what the worker writes its stacks to
+    int started_event = -1;  // copies only
+    int stacks = -1;         // the write end of the pipe for its stacks
     int cgroup = -1;         // the directory of its cgroup
     guard_order guard;
     own_program itself;
-    // Of a worker that the fork server makes, which has none of this process' own:
+    // For a worker that the fork server makes, because it inherits nothing from this process:
     bool is_served = false;
-    int standard_output = -1;  // -1: it has none
+    int standard_output = -1;  // -1: this process has none
     int standard_error = -1;
     pid_t process_group = 0;
 };
 
-/// Turns a plan into orders: everything that is said about a worker becomes part of its order here.
-/// Makes no system call but for memory. Borrows plan and caller.
+/// Turns a plan into orders: every setting of a worker becomes part of its order here. Makes no
+/// system calls except for memory. Borrows the plan and the caller.
 class order_builder {
 public:
     order_builder(const detail::spawn_plan& plan, const caller& from, host_facts facts);
 
     order_block build(int index, const worker_resources& with);
-    /// What the control file of a function worker begins with.
+    /// The order that the control file of a function worker begins with.
     record::control_order control_of(int index);
-    /// The worker's numbers of the descriptors by which a copy tells of its start.
+    /// The descriptors on which a copy reports its start, by their numbers in the worker.
     copy_channel channel_of(int index);
-    /// What failed, for an error's text. @param item  which of the order's moves; -1: none
+    /// For an error's text: the program, the directory, or the move that failed.
+    /// @param item  the index of the move in the order
     std::string program_of(int index);
     std::string directory_of(int index);
     static std::string move_of(const worker_order& order, int item);
 
-    /// What the library sets in a worker's environment; the caller's own are not passed on.
+    /// The caller's environment without the variables that the library sets for each worker.
     static environment inherited(const environment& callers);
 
 private:
-    /// What workers with the same program have in common.
+    /// What the orders of workers with the same program have in common.
     struct start_template {
         const detail::program* program = nullptr;  // null: a function
         detail::placement where;
         orders::environment environment;
         std::vector<std::string> candidates;
-        // The worker's descriptors:
+        // Numbers of descriptors in the worker; -1: none.
         int record_number = -1;
         int arguments_number = -1;
         int started_event_number = -1;
@@ -89,8 +90,8 @@ private:
     const caller& caller_;
     const host_facts facts_;
     std::optional<start_template> template_;
-    int template_index_ = -1;        // whose it is, where each worker has a program of its own
-    std::set<std::string> emptied_;  // files that a worker of this group has already emptied
+    int template_index_ = -1;        // its worker, if each worker has a program of its own
+    std::set<std::string> emptied_;  // files that an earlier worker of this group empties
 };
 
 }  // namespace cohort::orders

@@ -7,7 +7,7 @@
 namespace cohort::orders {
 namespace {
 
-/// Hands out places in a block, one behind the other.
+/// Assigns places in a block, one after the other.
 class layout {
 public:
     template <class T>
@@ -88,7 +88,7 @@ order_block order_writer::finish() const {
     order.slots = place.list<std::int32_t>(slots_.size());
     order.moves = place.list<descriptor_move>(moves_.size());
     order.sources = place.list<std::int32_t>(moves_.size());
-    order.kept = place.list<std::int32_t>(moves_.size() + 1);  // and the directory
+    order.kept = place.list<std::int32_t>(moves_.size() + 1);  // 1 for the directory
     order.affinity = place.list<std::byte>(affinity_.size_bytes());
     const auto texts = place.list<std::byte>(texts_.size());
     order.size = static_cast<std::uint32_t>(place.end());
@@ -105,7 +105,7 @@ order_block order_writer::finish() const {
     const auto fill_table = [&](text_table where, const std::vector<text_ref>& from) {
         auto* address = reinterpret_cast<std::uint64_t*>(bytes.data() + where.offset);
         for (const text_ref ref : from)
-            *address++ = moved(ref).offset;  // rebase() adds where the block stands
+            *address++ = moved(ref).offset;  // rebase() adds the block's address
     };
     fill_table(order.candidates, candidates_);
     fill_table(order.argv, argv_);

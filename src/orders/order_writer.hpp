@@ -12,23 +12,23 @@
 
 namespace cohort::orders {
 
-/// Puts an order together, piece by piece; finish() makes the block. What is one number is set in
-/// `head` directly.
+/// Builds an order piece by piece; finish() makes the block. Settings that are single numbers are
+/// set in `head` directly.
 class order_writer {
 public:
     worker_order head;
 
-    /// The slot of a descriptor of this process; -1 for a negative number.
+    /// Adds a descriptor of this process. @return its slot; -1 if `fd` is negative
     slot add_descriptor(int fd);
     void add_candidate(std::string_view path) { add(candidates_, path); }
     void add_argument(std::string_view text) { add(argv_, text); }
     void add_variable(std::string_view entry) { add(envp_, entry); }
-    /// The variable `entry`, the child's pid in decimal, and `suffix`, in one text.
+    /// Adds a variable made of `entry`, the child's pid in decimal, and `suffix`.
     void add_variable_with_pid(std::string_view entry, std::string_view suffix);
 
-    /// The child has a copy of `fd` at `target`; with -1 nothing is there.
+    /// The child gets a copy of `fd` at `target`; if `fd` is -1, `target` is closed.
     void place(int target, int fd);
-    /// The same of a file in memory, see descriptor_move.
+    /// Like place(), for a file in memory: see descriptor_move::memory_file.
     void place_memory_file(int target, int fd);
     /// The child opens `path` at `target`. @param flags  of open(2)
     void open(int target, std::string_view path, int flags);
