@@ -20,8 +20,9 @@ namespace {
 
 constexpr std::size_t kernel_sigset_size = 8;
 
-/// exec resets handlers but keeps SIG_IGN, and CLONE_CLEAR_SIGHAND does so too. By the raw call:
-/// glibc's hides its own two signals, whose handlers must not run in here either.
+/// Gives every signal its default action, because exec and CLONE_CLEAR_SIGHAND reset handlers but
+/// keep SIG_IGN. Uses the raw call, because glibc's hides its own two signals, whose handlers must
+/// not run in here either.
 COHORT_BEFORE_EXEC void reset_dispositions() noexcept {
     struct {  // the kernel's struct sigaction: handler, flags, (restorer,) mask; all zero is
               // SIG_DFL
@@ -41,7 +42,7 @@ COHORT_BEFORE_EXEC void arm_parent_death(child_task& task) noexcept {
     const long result = sys::raw_call(SYS_prctl, PR_SET_PDEATHSIG, task.order->parent_death_signal);
     if (result < 0)
         fail(task, result);
-    // A parent that died before the call above sends nothing any more.
+    // If the parent died before the call above, the signal never comes.
     if (sys::raw_call(SYS_getppid) != task.order->parent)
         fail(task, -ESRCH);
 }
@@ -54,7 +55,7 @@ COHORT_BEFORE_EXEC void lead_group(child_task& task) noexcept {
     else if (task.order->own_process_group != 0)
         result = sys::raw_call(SYS_setpgid, 0, 0);
     else if (task.order->process_group != 0)
-        sys::raw_call(SYS_setpgid, 0, task.order->process_group);  // it may be gone
+        sys::raw_call(SYS_setpgid, 0, task.order->process_group);  // the group may be gone
     if (result < 0)
         fail(task, result);
 }
@@ -64,15 +65,15 @@ COHORT_BEFORE_EXEC void enter_cgroup(child_task& task) noexcept {
     if (!task.enters_cgroup)
         return;
     long result = task.cgroup_procs;
-    const char self = '0';  // whoever writes
+    const char self = '0';  // 0 means the process that writes
     if (result >= 0)
         result = sys::raw_call(SYS_write, task.cgroup_procs, sys::address(&self), 1);
     if (result < 0 && task.order->cgroup_is_needed != 0)
         fail(task, result);
 }
 
-/// By the child itself, so that its program does not run for an instant without being known. Where
-/// it has no descriptor of itself it opens one for the moment.
+/// Tells the guardian about the child. The child does it itself, so that its program never runs
+/// unknown to the guardian. If it has no pidfd of itself it opens one for this call.
 COHORT_BEFORE_EXEC void announce(child_task& task) noexcept {
     const orders::guard_order guard = task.order->guarded_by();
     if (guard.connection < 0)
@@ -131,16 +132,18 @@ COHORT_BEFORE_EXEC void execute(child_task& task) noexcept {
     fail(task, denied ? -EACCES : error);
 }
 
-/// A host without stdio gets the pidfd at a number where others expect stdio. By the child, because
-/// the starter is suspended until the child has executed, and before the other threads see the
-/// number. In a copied table the child can't do it: own_pidfd() does it later.
+/// Moves the pidfd to 3 or above: in a host without stdio the kernel gives it a number where others
+/// expect stdio. The child does it because the starter is suspended until the child has executed,
+/// and other threads must not see the low number. A child with a copied table can't do it;
+/// own_pidfd() does it later.
 COHORT_BEFORE_EXEC void move_pidfd(const child_task& task) noexcept {
     if (!task.shared_table || *task.pidfd >= 3)
         return;
     const long higher = sys::raw_call(SYS_fcntl, *task.pidfd, F_DUPFD_CLOEXEC, 3);
     if (higher < 0)
         return;
-    // In this order: a child that is killed in between leaves no number of a closed descriptor.
+    // Write before close: a child killed in between must not leave the number of a closed
+    // descriptor.
     const int before = *task.pidfd;
     *task.pidfd = static_cast<int>(higher);
     sys::raw_call(SYS_close, before);
@@ -153,12 +156,13 @@ COHORT_BEFORE_EXEC void prepare_child(child_task& task) noexcept {
     lead_group(task);
     enter_cgroup(task);
     announce(task);
-    clear_table(task);  // before all that can hang: what hangs must hold nothing of the parent's
+    // Before any step that can hang: a hanging child must hold no descriptor of its parent.
+    clear_table(task);
     change_directory(task);
     if (task.order->umask >= 0)
         sys::raw_call(SYS_umask, task.order->umask);
     place_descriptors(task);
-    // After a failure here the worker runs on the CPUs that there are: a cpuset may have shrunk.
+    // A failure here is ignored: a cpuset may have shrunk, and the worker runs on the CPUs it has.
     task.at = stage::affinity;
     if (const auto mask = task.order->affinity; mask.count != 0)
         sys::raw_call(SYS_sched_setaffinity, 0, static_cast<long>(mask.count),

@@ -15,7 +15,7 @@ namespace {
 
 constexpr unsigned no_end = ~0U;
 
-/// The descriptors above stdio that the child needs before it has placed them, ascending.
+/// The descriptors above stdio that the child needs until it has placed them, ascending.
 COHORT_BEFORE_EXEC const std::int32_t* kept_by(const child_task& task) noexcept {
     return task.order->begin(task.order->kept);
 }
@@ -37,9 +37,9 @@ COHORT_BEFORE_EXEC bool is_target(const child_task& task, int fd) noexcept {
     return false;
 }
 
-/// Whether the files that are to be opened anew stand in /proc under their paths. There may be no
-/// /proc, or that of other processes, or no right to look. The directory is not asked: it may be on
-/// a file system that does not answer.
+/// Whether the paths in /proc lead to the files that are to be reopened. There may be no /proc, or
+/// one that shows other processes, or no permission. The directory is not checked, because it may
+/// be on a file system that does not answer.
 COHORT_BEFORE_EXEC bool can_reopen(const child_task& task) noexcept {
 #if !defined(SYS_newfstatat)
     return false;
@@ -79,15 +79,16 @@ COHORT_BEFORE_EXEC void reopen(child_task& task) noexcept {
     }
 }
 
-/// Leaves the shared table with a copy of what is below `first`: that costs time for each
-/// descriptor there, open or not.
+/// Replaces the shared table by a copy of what is below `first`. The copy costs time for each
+/// number there, open or not.
 COHORT_BEFORE_EXEC void unshare_from(child_task& task, unsigned first) noexcept {
     if (const long result = sys::raw_call(SYS_close_range, first, no_end, CLOSE_RANGE_UNSHARE);
         result < 0)
         fail(task, result);
 }
 
-/// Only from here on may descriptors be opened, closed or marked.
+/// Gives the child its own table. Before that it must not open, close or mark descriptors, because
+/// the table is the starter's.
 COHORT_BEFORE_EXEC void unshare_table(child_task& task) noexcept {
     if (can_reopen(task)) {
         unshare_from(task, 3);
@@ -96,20 +97,20 @@ COHORT_BEFORE_EXEC void unshare_table(child_task& task) noexcept {
     const std::int32_t* const kept = kept_by(task);
     const std::size_t count = kept_count(task);
     unshare_from(task, count == 0 ? 3 : static_cast<unsigned>(kept[count - 1]) + 1);
-    // What lies between goes now, not at exec: a process at its RLIMIT_NOFILE needs the room.
+    // Close what lies between now, not at exec: a process at its RLIMIT_NOFILE needs the numbers.
     unsigned next = 3;
     for (std::size_t i = 0; i < count; ++i) {
         const unsigned number = static_cast<unsigned>(kept[i]);
         if (next < number)
             if (const long result = sys::raw_call(SYS_close_range, next, number - 1, 0); result < 0)
                 fail(task, result);
-        // Not to outlive exec under this number. One that is not open fails with its move.
+        // It must not survive exec under this number. If it is not open, its move fails later.
         sys::raw_call(SYS_fcntl, number, F_SETFD, FD_CLOEXEC);
         next = number + 1;
     }
 }
 
-/// Closes what the listing in `buffer` names, but for stdio, what is kept, and `directory` itself.
+/// Closes the descriptors listed in `buffer`, except stdio, the kept ones and `directory` itself.
 COHORT_BEFORE_EXEC void close_listed(const child_task& task, const char* buffer, long length,
                                      int directory) noexcept {
     for (long at = 0; at < length;) {
@@ -123,9 +124,9 @@ COHORT_BEFORE_EXEC void close_listed(const child_task& task, const char* buffer,
     }
 }
 
-/// The way without close_range: the table was copied by the clone, close what must not be in it.
+/// Without close_range(2): the clone has copied the table, so closes what must not be in it.
 COHORT_BEFORE_EXEC void walk_table(child_task& task) noexcept {
-    // There is room for one: the copy was made before the clone found a number for the pidfd.
+    // One number is free at least: the table was copied before the pidfd took its number.
     const long directory = sys::raw_call(SYS_openat, AT_FDCWD, sys::address("/proc/self/fd"),
                                          O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
     if (directory < 0)
@@ -156,7 +157,7 @@ COHORT_BEFORE_EXEC stage stage_of(int target) noexcept {
     }
 }
 
-/// A copy of `fd` at a number where no move puts anything.
+/// A copy of `fd` at a number that is no move's target.
 COHORT_BEFORE_EXEC long copy_aside(const child_task& task, int fd) noexcept {
     for (long lowest = 3;;) {
         const long copy = sys::raw_call(SYS_fcntl, fd, F_DUPFD_CLOEXEC, lowest);
@@ -167,8 +168,8 @@ COHORT_BEFORE_EXEC long copy_aside(const child_task& task, int fd) noexcept {
     }
 }
 
-/// Copies every source that another move would overwrite: swaps and chains come out right, and
-/// what needs no copy takes no room.
+/// Copies every source that another move would overwrite, so that swaps and chains come out right.
+/// Copies no others, because each copy takes a number.
 COHORT_BEFORE_EXEC void rescue_sources(child_task& task) noexcept {
     for (std::size_t i = 0; i < task.move_count(); ++i) {
         const int fd = task.source(i);
@@ -199,7 +200,7 @@ COHORT_BEFORE_EXEC long place(const orders::descriptor_move& move, const char* p
     if (from == move.target)
         return sys::raw_call(SYS_fcntl, from, F_SETFD, 0);
     const long result = sys::raw_call(SYS_dup3, from, move.target, 0);
-    // It may stand at 0, 1 or 2, or where another move puts something.
+    // Close it now: its number may be 0, 1 or 2, or the target of another move.
     if (path != nullptr)
         sys::raw_call(SYS_close, from);
     return result;

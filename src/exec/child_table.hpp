@@ -5,12 +5,12 @@
 
 namespace cohort::exec {
 
-// What the child does with its table of descriptors. Both leave by fail() if they can't.
+// What the child does with its descriptor table. Both functions end it by fail() if they can't.
 
-/// Leaves it with 0, 1, 2, and what the moves need.
+/// Closes all but 0, 1, 2, and the descriptors that the moves and the directory need.
 void clear_table(child_task& task) noexcept;
 
-/// Makes the moves: those of one order do not disturb each other.
+/// Makes the moves. No move overwrites the source of another.
 void place_descriptors(child_task& task) noexcept;
 
 }  // namespace cohort::exec

@@ -113,8 +113,8 @@ COHORT_BEFORE_EXEC std::size_t child_stack::size() const noexcept { return stack
 COHORT_BEFORE_EXEC long clone_and_wait(clone_entry entry, descriptor_table table,
                                        const child_stack& stack, int (*main)(void*), void* argument,
                                        int& pidfd, int cgroup) noexcept {
-    // No exit signal: the host must not see a child that never becomes a program. exec sets
-    // SIGCHLD.
+    // No exit signal, because the host must not notice a child that never becomes a program. exec
+    // sets it to SIGCHLD.
     std::uint64_t flags = CLONE_VM | CLONE_VFORK | CLONE_PIDFD;
     if (table == descriptor_table::shared)
         flags |= CLONE_FILES;
@@ -143,8 +143,8 @@ namespace {
 
 long result_of(long returned) noexcept { return returned < 0 ? -errno : returned; }
 
-/// What the C library does for the child in fork(3): its idea of its own thread's number, and of
-/// the robust mutexes that it holds.
+/// What fork(3) sets up for the C library in the child, and a bare clone does not: the place of the
+/// thread's id, and the list of its robust mutexes.
 struct thread_facts {
     long tid_address = 0;  // 0: the kernel can't tell (no CONFIG_CHECKPOINT_RESTORE)
     void* robust_list = nullptr;
@@ -174,8 +174,9 @@ long clone_sibling(clone_entry entry, int& pidfd, pid_t& forked, int cgroup) noe
         give_cgroup(args, cgroup);
         pid = result_of(::syscall(SYS_clone3, &args, sizeof args));
     } else {
-        // This call has one place for both, and the number must not be missed. A pidfd opened
-        // afterwards means the child, which is not waited for before anybody knows of it.
+        // The legacy call has one argument for both the pid and the pidfd, and the pid must not be
+        // missed. The pidfd is opened afterwards. It means the child, because nobody waits for the
+        // child before being told about it.
         flags = (flags & ~static_cast<std::uint64_t>(CLONE_PIDFD)) | CLONE_PARENT_SETTID;
 #if defined(__x86_64__)
         pid = result_of(::syscall(SYS_clone, flags, nullptr, &forked, facts.tid_address, 0));

@@ -21,7 +21,7 @@ public:
     std::size_t size() const noexcept;
 
 private:
-    std::byte* base_ = nullptr;  // of the guard page
+    std::byte* base_ = nullptr;  // the address of the guard page
 };
 
 enum class clone_entry { clone3, legacy };
@@ -29,19 +29,19 @@ enum class descriptor_table { shared, copied };
 
 /// Runs `main(argument)` in a new process that shares this one's memory, and waits until that
 /// process has executed a program or is gone. `main` must not return: it leaves by exec or _exit.
-/// The kernel writes the close-on-exec pidfd to `pidfd` before the child runs; when the clone
-/// fails, what it holds means nothing. Signal handlers: reset by clone3 only.
-/// @param cgroup  the directory of the cgroup in which the child is born, by clone3 only; -1: where
-///              this process is
+/// The kernel writes the close-on-exec pidfd to `pidfd` before the child runs. If the clone fails,
+/// the value of `pidfd` means nothing. Only clone3 resets signal handlers.
+/// @param cgroup  the directory of the cgroup in which the child is born, by clone3 only; -1: this
+///                process' cgroup
 /// @return the child's pid, or the negative errno.
 long clone_and_wait(clone_entry entry, descriptor_table table, const child_stack& stack,
                     int (*main)(void*), void* argument, int& pidfd, int cgroup = -1) noexcept;
 
-/// As fork(3) for a process with one thread, but the child is one of this process' own parent,
-/// which can wait for it: CLONE_PARENT. Handlers of pthread_atfork do not run.
-/// @param pidfd   close-on-exec; -1 when it could not be had, by the legacy call
-/// @param forked  where the kernel writes the child's number before the child runs
-/// @param cgroup    as above
+/// Like fork(3) in a process with one thread, but by CLONE_PARENT the child is a child of this
+/// process' own parent, which can wait for it. Handlers of pthread_atfork(3) do not run.
+/// @param pidfd   close-on-exec; -1 if the legacy call could not get one
+/// @param forked  where the kernel writes the child's pid before the child runs
+/// @param cgroup  see clone_and_wait()
 /// @return 0 in the child, else its pid or the negative errno
 long clone_sibling(clone_entry entry, int& pidfd, pid_t& forked, int cgroup = -1) noexcept;
 

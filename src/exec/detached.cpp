@@ -13,7 +13,7 @@
 namespace cohort::exec {
 namespace {
 
-/// Of the process in between, which shares this one's memory.
+/// The task of the process in between, which shares this process' memory.
 struct middle_task {
     child_task child;
     clone_entry entry;

@@ -24,8 +24,9 @@
 namespace cohort::exec {
 namespace {
 
-/// The kernel copies a table in about 30 ns for each number up to the highest one that is kept, and
-/// opens a file in some microseconds.
+/// From this number on reopening files is cheaper than copying the table: the kernel copies a table
+/// in about 30 ns for each number up to the highest one that is kept, and opens a file in some
+/// microseconds.
 constexpr int costly_number = 512;
 
 bool can_do_without(const orders::worker_order& order, const orders::descriptor_move& move) {
@@ -36,8 +37,8 @@ std::string path_of(const orders::worker_order& order, int fd) {
     return fmt::format("/proc/{}/fd/{}", order.parent, fd);
 }
 
-/// The paths in /proc by which the child of a process with many descriptors gets its own, the
-/// directory's last; empty: it copies the table.
+/// The paths in /proc by which the child of a process with many descriptors reopens its own; the
+/// directory's is the last. Empty: the child copies the table.
 std::vector<std::string> reopened_by(const orders::worker_order& order) {
     const auto kept = std::span(order.begin(order.kept), order.kept.count);
     const auto moves = order.all_moves();
@@ -70,7 +71,8 @@ long clone_child(child_task& task, start_tier tier, const child_stack& stack, in
     long pid = -ENOSYS;
     if (tier.clone3)
         pid = clone_and_wait(clone_entry::clone3, table, stack, run_child, &task, pidfd, cgroup);
-    // Without that flag the child enters by itself. Opened here: its table may be this one.
+    // Without CLONE_INTO_CGROUP the child enters the cgroup itself. The file is opened here,
+    // because the child may share this table.
     sys::unique_fd procs;
     if (pid < 0 && cgroup >= 0) {
         std::error_code error;
@@ -80,15 +82,15 @@ long clone_child(child_task& task, start_tier tier, const child_stack& stack, in
         if (tier.clone3)
             pid = clone_and_wait(clone_entry::clone3, table, stack, run_child, &task, pidfd);
     }
-    // The probe shows that the call is there, not that all its flags are, nor that no filter came
-    // later.
+    // The probe has shown that the call exists, but some flags may be missing, or a filter of
+    // system calls may have been set since.
     if (unknown_call(pid))
         pid = clone_and_wait(clone_entry::legacy, table, stack, run_child, &task, pidfd);
     return pid;
 }
 
-/// This thread's stack for its children. Without memory for it this start fails, and the next one
-/// tries again.
+/// This thread's stack for its children. If there is no memory for it, this start fails and the
+/// next one tries again.
 const child_stack& own_stack() noexcept {
     thread_local std::optional<child_stack> stack;
     if (!stack || !*stack)
@@ -96,10 +98,10 @@ const child_stack& own_stack() noexcept {
     return *stack;
 }
 
-/// One child. @param reopened  see reopened_by
+/// Starts one child. @param reopened  see reopened_by()
 exec_result attempt(orders::order_block& order, std::atomic<int>& pidfd_slot, start_tier tier,
                     const child_stack& stack, const std::vector<std::string>& reopened) {
-    // The child, which has no C++ runtime to speak of, writes the number into the atomic.
+    // The child must not rely on the C++ runtime, so it writes the atomic as a plain int.
     static_assert(std::atomic<int>::is_always_lock_free && sizeof pidfd_slot == sizeof(int));
     const std::vector<const char*> paths = pointers_to(reopened);
     int pidfd = -1;
@@ -190,7 +192,7 @@ void own_pidfd(exec_result& result, int pidfd, std::atomic<int>& pidfd_slot) noe
             return;
         }
     }
-    // Not left to the child: it may have been killed before its first instruction.
+    // The child stores it too, but it may have been killed before its first instruction.
     pidfd_slot.store(pidfd, std::memory_order_release);
 }
 
@@ -215,7 +217,7 @@ exec_result start_by_exec(orders::order_block& order, std::atomic<int>& pidfd_sl
     exec_result result = attempt(order, pidfd_slot, tier, stack, reopened);
     if (reopened.empty() || result.failed != stage::descriptors || result.error == EINTR)
         return result;
-    // What can be seen cannot always be opened. Once more, with a copy of the table.
+    // stat succeeded but open failed (permissions): retry with a copied table.
     exec_result second = attempt(order, pidfd_slot, tier, stack, {});
     second.first_child = std::move(result.pidfd);
     return second;
@@ -223,8 +225,8 @@ exec_result start_by_exec(orders::order_block& order, std::atomic<int>& pidfd_sl
 
 bool has_executed(int pidfd) noexcept {
     // exec gives the child the exit signal SIGCHLD, and __WCLONE finds only children with another
-    // one. Nothing else tells a program that was killed at once from a child that was killed inside
-    // execve.
+    // one. There is no other way to tell a program that was killed at once from a child that was
+    // killed inside execve.
     siginfo_t found{};
     long result;
     do {

@@ -14,7 +14,7 @@
 namespace cohort::exec {
 namespace {
 
-/// If that can't be found out it is assumed.
+/// Whether the file has a set-ID bit or capabilities; true if that can't be found out.
 bool gives_rights(const char* program) noexcept {
     struct stat status {};
     if (::stat(program, &status) != 0 || (status.st_mode & (S_ISUID | S_ISGID)) != 0)
@@ -62,13 +62,13 @@ COHORT_BEFORE_EXEC void keep_rights(child_task& task) noexcept {
     const bool differ = user.real != user.effective || group.real != group.effective;
     if (differ && (own.gives_rights != 0 || user.real != 0 || gains_no_privileges()))
         fail(task, -EPERM);
-    // Without new privileges the kernel ignores the bits, and the worker knows that exec has given
-    // it nothing.
+    // With no_new_privs the kernel ignores the bits, and the worker knows that exec has given it no
+    // rights.
     long result = 0;
     if (own.gives_rights != 0)
         result = sys::raw_call(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1);
-    // Another thread may have changed the user since the file was made. Only where the users are the
-    // same does a worker take it from root too, and only then it does not ask for the group.
+    // Another thread may have changed the user since the file was made. If the real and effective
+    // ids are the same, a worker accepts a file of root's too and does not check the file's group.
     const bool is_owned = own.owner == user.effective && (!differ || own.group == group.effective);
     if (result == 0 && !is_owned) {
         result = sys::raw_call(SYS_fchown, own.mark, user.effective,

@@ -7,17 +7,17 @@ namespace cohort::exec {
 
 struct child_task;
 
-/// What the child needs for the execution of this very program.
-/// @param mark  the child's descriptor
-/// @param file  the same file in this process
+/// What the child must know to execute this process' own program.
+/// @param mark  the descriptor that the mark names, in the child
+/// @param file  the same file's descriptor in this process
 orders::own_program executing_itself(int mark, int file) noexcept;
 
-/// The child's part, right before exec: the last of its steps. Fails with EPERM where the new
-/// program would have other rights than this process, or would refuse the mark:
+/// The child's last step before exec. Fails with EPERM if the new program would have other rights
+/// than this process, or would refuse the mark:
 ///  - The real and the effective user (or group) differ. Only root may start workers as another
-///    user in that way, only by a program that gives no rights, and not with no_new_privs, with
-///    which exec makes the real user the effective one.
-///  - The file can't be given to the effective user, where a worker asks for that.
+///    user in that way, and only by a program that gives no rights. It must not have no_new_privs
+///    set, because then exec sets the effective user to the real one.
+///  - The marked file can't be given to the effective user, and the worker would check its owner.
 void keep_rights(child_task& task) noexcept;
 
 }  // namespace cohort::exec
