@@ -24,7 +24,7 @@
 namespace cohort::copies {
 namespace {
 
-/// The descriptor that is, or will be, `target`.
+/// The present number of the descriptor that a move puts at `target`.
 COHORT_BEFORE_EXEC int descriptor_for(const exec::child_task& task, int target) noexcept {
     for (std::size_t i = 0; i < task.move_count(); ++i)
         if (task.move(i).target == target)
@@ -42,14 +42,14 @@ COHORT_BEFORE_EXEC long write_note(int record, const record::start_note& told) n
     return result < 0 || result == static_cast<long>(sizeof told) ? result : -EIO;
 }
 
-/// @return the negative errno when it could not be rung
+/// @return the negative errno if the event could not be signalled
 COHORT_BEFORE_EXEC long ring(int started_event) noexcept {
     const std::uint64_t once = 1;
     long result;
     do {
         result = sys::raw_call(SYS_write, started_event, sys::address(&once), sizeof once);
     } while (result == -EINTR);
-    return result == -EAGAIN ? 0 : result;  // it has been rung as often as it can be
+    return result == -EAGAIN ? 0 : result;  // its counter is at the maximum, so it is readable
 }
 
 COHORT_BEFORE_EXEC void tell_failure(const exec::child_task& task) noexcept {
@@ -57,12 +57,12 @@ COHORT_BEFORE_EXEC void tell_failure(const exec::child_task& task) noexcept {
     write_note(
         descriptor_for(task, channel.record),
         {record::start_note_made, static_cast<std::int32_t>(task.at), task.error, task.item});
-    ring(descriptor_for(task,
-                        channel.started_event));  // or the parent looks when this process has ended
+    // If this fails too, the parent reads the note when this process has ended.
+    ring(descriptor_for(task, channel.started_event));
 }
 
-/// The parent waits until it hears of the start. A copy of which it can't hear must not go on: it
-/// leaves, and the parent looks at the note when it sees that end.
+/// The parent waits until the copy has reported. A copy that can't report must not go on: it exits,
+/// and the parent then reads the note.
 void tell_success(const exec::child_task& task) noexcept {
     const int record = task.order->channel.record;
     if (write_note(record, {record::start_note_made, 0, 0, -1, task.is_unguarded}) < 0)
@@ -81,7 +81,8 @@ void unblock_signals() noexcept {
     ::pthread_sigmask(SIG_SETMASK, &none, nullptr);
 }
 
-/// No exec will close what the steps have left at its number in the parent.
+/// Closes the descriptors that the steps have left at their numbers in the parent, because no exec
+/// will close them.
 void close_sources(const exec::child_task& task) {
     const auto* kept = task.order->begin(task.order->kept);
     std::set<int> left(kept, kept + task.order->kept.count);
@@ -94,7 +95,7 @@ void close_sources(const exec::child_task& task) {
             ::close(fd);
 }
 
-/// A record that ends before the note has none yet.
+/// Reads the note of a copy. A record that ends before the note's place has none yet.
 record::start_note read_note(int record, std::error_code& error) noexcept {
     record::start_note told;
     const auto length = sys::read_at(record, std::as_writable_bytes(std::span(&told, 1)),
@@ -121,12 +122,12 @@ void run_copy(orders::order_block& order, exec::start_tier tier,
         std::error_code error;
         procs = sys::open_cgroup_procs(order->descriptor(order->cgroup), error);
         task.enters_cgroup = true;
-        task.cgroup_procs = error ? -error.value() : procs.release();  // closed with the rest
+        task.cgroup_procs = error ? -error.value() : procs.release();  // closed by clear_table()
     }
-    task.shared_table = tier.close_range;  // the call clears a table of one's own as well
+    task.shared_table = tier.close_range;  // close_range(2) clears a table that is not shared too
     prepare_child(task);
     if (order->parent_death_signal == 0)
-        ::prctl(PR_SET_PDEATHSIG, 0);  // it was armed for the time before
+        ::prctl(PR_SET_PDEATHSIG, 0);  // it was armed for the steps only
     close_sources(task);
     environ = const_cast<char**>(order->table(order->envp));
     unblock_signals();
@@ -141,7 +142,7 @@ void await_copy(exec::exec_result& result, int record, int started_event) noexce
     for (bool ended = false;; ended = either[1].revents != 0) {
         std::error_code error;
         const auto told = read_note(record, error);
-        if (error) {  // it can never be heard of
+        if (error) {  // without its note the result will never be known
             (void)sys::send_signal(result.pidfd.get(), SIGKILL);
             result.failed = exec::stage::clone;
             result.error = error.value();
@@ -161,7 +162,7 @@ void await_copy(exec::exec_result& result, int record, int started_event) noexce
         }
         while (::poll(either, 2, -1) < 0 && errno == EINTR) {
         }
-        // The event is everybody's: it says that a note was made, not whose.
+        // All copies of the group share the event: it tells that one of them has made a note.
         std::uint64_t count = 0;
         if (either[0].revents != 0)
             (void)!::read(started_event, &count, sizeof count);

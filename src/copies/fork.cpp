@@ -19,9 +19,9 @@
 namespace cohort::copies {
 namespace {
 
-/// Holds the child until its parent has a pidfd. fork gives a number only, and that means the child
-/// for certain only while the child can't have ended: the host may wait for any child, or ignore
-/// SIGCHLD. One word that both processes see.
+/// Holds the child until its parent has a pidfd, by one word that both processes share. fork(3)
+/// returns only a pid. The pid is sure to mean the child only while the child can't have ended,
+/// because the host may wait for any child, or ignore SIGCHLD.
 class release_flag {
 public:
     release_flag() noexcept {
@@ -54,7 +54,7 @@ private:
     sys::futex* word_ = nullptr;
 };
 
-/// This thread's. Without memory for it this start fails, and the next one tries again.
+/// This thread's flag. If there is no memory for it, this start fails and the next one tries again.
 release_flag& own_release_flag() noexcept {
     thread_local std::optional<release_flag> allowed;
     if (!allowed || !*allowed)
@@ -65,7 +65,7 @@ release_flag& own_release_flag() noexcept {
 [[noreturn]] void run_child_of_fork(release_flag& allowed, orders::order_block& order,
                                     exec::start_tier tier,
                                     const std::function<void()>& body) noexcept {
-    // The parent may die before the steps arm the user's choice.
+    // Until the steps arm the signal that the user chose: the parent may die before.
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (::getppid() != order->parent || !allowed.await())
         ::_exit(127);
@@ -102,7 +102,7 @@ exec::exec_result start_by_fork(orders::order_block& order, int record, int star
     sys::unique_fd pidfd = sys::open_pidfd(pid, error);
     allowed.give(!error);
     if (error) {
-        sys::reap_by_number(pid);  // it leaves at once
+        sys::reap_by_number(pid);  // the child exits at once
         return failure(error.value());
     }
     exec::exec_result result;

@@ -9,9 +9,9 @@
 namespace cohort::copies {
 
 /// Makes a copy of this process that runs `body`, which must not return, on a copy of the calling
-/// thread. By fork(3) and not by a bare clone: the C library makes its locks, its allocator's above
-/// all, usable in the copy. As start_by_exec in all else: call it from a starter thread.
-/// @param record, started_event  this process' own ends of the channel
+/// thread. Uses fork(3) and not a bare clone, because fork(3) makes the C library's locks usable in
+/// the copy, above all the allocator's. Otherwise like start_by_exec(): for starter threads.
+/// @param record, started_event  this process' descriptors of the channel
 exec::exec_result start_by_fork(orders::order_block& order, int record, int started_event,
                                 const std::function<void()>& body, std::atomic<int>& pidfd_slot);
 
