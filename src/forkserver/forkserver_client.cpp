@@ -24,9 +24,9 @@
 namespace cohort::forkserver {
 namespace {
 
-/// For a server that somebody waits for who has given up.
+/// How long a server may keep a start that was given up; then SIGKILL.
 constexpr int given_up_timeout_ms = 500;
-/// Between two attempts to take in what came, when there was no memory for it.
+/// The pause between two attempts to receive a message, when there was no memory for it.
 constexpr int shortage_pause_ms = 10;
 
 exec::exec_result refused(int error) {
@@ -59,8 +59,8 @@ std::vector<std::byte> setup_message() {
     return message;
 }
 
-/// A child of this process whose pidfd did not come along. One that is gone already, and reaped by
-/// somebody, ended at its start (EINTR): it had not been released.
+/// A pidfd of a child of this process, if the server could not send one. If the child is gone and
+/// reaped already, it ended before it was released: EINTR, which means that it ended in its start.
 sys::unique_fd child_by_number(pid_t pid, std::error_code& error) {
     auto pidfd = sys::open_pidfd(pid, error);
     if (pidfd && sys::state_of_child(pidfd.get()) == sys::child_state::not_ours)
@@ -86,7 +86,7 @@ void forkserver_client::kill() const noexcept { (void)!!sys::send_signal(pidfd_.
 
 bool forkserver_client::is_alive() const noexcept {
     pollfd polled{pidfd_.get(), POLLIN, 0};
-    return ::poll(&polled, 1, 0) <= 0;  // less than 0: setuid in another thread interrupts it
+    return ::poll(&polled, 1, 0) <= 0;  // less than 0: interrupted by setuid in another thread
 }
 
 bool forkserver_client::is_usable() {
@@ -99,7 +99,7 @@ std::error_code forkserver_client::introduce() {
     const auto file = sys::make_memfd("cohort-progress", error);
     if (!error)
         progress_ = map_progress(file, error);
-    if (!error)  // a touch of pages that are gone would be SIGBUS
+    if (!error)  // without the seals the file could shrink, and access to it would raise SIGBUS
         error = sys::add_seals(file.get(), F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
     const int sent = file.get();
     return error ? error
@@ -113,7 +113,7 @@ std::optional<server_failure> forkserver_client::await_ready(forkserver_wait& wa
         return server_failure{std::make_error_code(std::errc::operation_canceled), "fork server"};
     if (failure_.code)
         return failure_;
-    return std::nullopt;  // if it has died since, the next request tells
+    return std::nullopt;  // if the server has died since, the next request fails
 }
 
 std::error_code forkserver_client::ask(int order_file, fork_request order,
@@ -122,20 +122,20 @@ std::error_code forkserver_client::ask(int order_file, fork_request order,
     std::vector<int> all{order_file};
     all.insert(all.end(), descriptors.begin(), descriptors.end());
     for (;;) {
-        // What the connection holds is bounded, in either direction: the two never wait for each
-        // other while no more than this is under way.
+        // The connection holds a bounded number of messages in either direction. Up to this many
+        // requests under way fit, so that the two processes never wait for each other.
         await(wait, until::done,
               [this] { return state_ == state::dead || asked_.size() < most_under_way; });
         const std::lock_guard lock(mutex_);
         if (state_ == state::dead)
             return std::make_error_code(std::errc::broken_pipe);
         if (asked_.size() >= most_under_way)
-            continue;  // another start was faster
+            continue;  // another start has taken the place
         order.number = last_number_ + 1;
         const auto error =
             sys::send_message(connection_.get(), std::as_bytes(std::span(&order, 1)), all);
         if (error == std::errc::broken_pipe || error == std::errc::connection_reset) {
-            kill();  // it goes already; await() hears what it has told
+            kill();  // it is ending anyway; await() receives what it has sent
             continue;
         }
         if (!error)
@@ -155,7 +155,9 @@ std::optional<exec::exec_result> forkserver_client::take(std::uint64_t number,
     return std::move(found.mapped());
 }
 
-/// @param done  asked under the lock. @return whether it is; else the start is held
+/// Waits until `done` returns true, or, if `end` says so, until the start is held.
+/// @param done  called under the lock
+/// @return false: the start is held
 bool forkserver_client::await(forkserver_wait& wait, until end, const std::function<bool()>& done) {
     std::unique_lock lock(mutex_);
     waiting_.insert(&wait);
@@ -167,8 +169,8 @@ bool forkserver_client::await(forkserver_wait& wait, until end, const std::funct
             return over;
         }
         lock.unlock();
-        // A worker that was stopped in its first moment holds the server's end of the connection:
-        // its end alone would not tell.
+        // The pidfd is polled too, because the end of the connection may not come: a worker that
+        // was stopped in its first moment holds the server's end open.
         pollfd any[] = {
             {wait.event(), POLLIN, 0}, {connection_.get(), POLLIN, 0}, {pidfd_.get(), POLLIN, 0}};
         const int heard = ::poll(any, 3, wait.is_given_up() ? given_up_timeout_ms : -1);
@@ -180,7 +182,7 @@ bool forkserver_client::await(forkserver_wait& wait, until end, const std::funct
     }
 }
 
-/// Takes in what is there, and rings for all others who wait for some of it.
+/// Receives all messages that are there, and wakes the other starts that wait for some of them.
 void forkserver_client::hear_all(const forkserver_wait& own) {
     bool heard = false;
     while (hear())
@@ -190,25 +192,25 @@ void forkserver_client::hear_all(const forkserver_wait& own) {
             other->ring();
 }
 
-/// Takes in one word, or the end. @return false: there is nothing new
+/// Receives one message, or the end of the server. @return false: there is nothing new
 bool forkserver_client::hear() {
     if (state_ >= state::failed)
         return false;
-    const bool was_alive = is_alive();  // asked first: it may speak until then
+    const bool was_alive = is_alive();  // before reading, else its last message is lost
     server_answer answer;
     std::size_t length = 0;
     std::vector<sys::unique_fd> descriptors;
     const auto error =
         sys::receive_message(connection_.get(), std::as_writable_bytes(std::span(&answer, 1)),
                              length, descriptors, sys::waiting::nonblock);
-    // Without room for the pidfd there is still the number.
+    // A message whose pidfd found no free descriptor still has the pid.
     if ((!error || error == std::errc::too_many_files_open) && length == sizeof answer)
         note(answer, std::move(descriptors));
     else if (error == std::errc::resource_unavailable_try_again && was_alive)
         return false;
     else if (error == std::errc::not_enough_memory || error == std::errc::no_buffer_space)
         ::poll(nullptr, 0, shortage_pause_ms);
-    else if (error != std::errc::connection_reset)  // told once; its words come after that
+    else if (error != std::errc::connection_reset)  // comes once, before the last messages
         note_death();
     return true;
 }
@@ -236,7 +238,7 @@ void forkserver_client::note(const server_answer& answer, std::vector<sys::uniqu
 void forkserver_client::note_worker(const server_answer& answer,
                                     std::vector<sys::unique_fd> descriptors) {
     if (asked_.empty() || asked_.front() != answer.number)
-        return kill();  // one of the two has lost count; its workers live on
+        return kill();  // the two disagree on the number; the server's workers live on
     asked_.pop_front();
     if (answer.pid != 0) {
         last_told_ = answer.pid;
@@ -263,9 +265,10 @@ void forkserver_client::note_worker(const server_answer& answer,
     release(*progress_, told_);
 }
 
-/// After all that it has told: what it made last and could not tell is in the shared progress.
+/// Called after all messages of the server. A child that it made last and could not report is in
+/// the shared progress.
 void forkserver_client::note_death() {
-    kill();  // the end of the connection may come a little before its own
+    kill();  // the connection may end a little before the server does
     if (state_ <= state::reached)
         failure_ = {std::make_error_code(std::errc::connection_reset),
                     state_ == state::reached

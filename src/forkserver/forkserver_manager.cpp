@@ -22,7 +22,8 @@
 namespace cohort::forkserver {
 namespace {
 
-/// Where the server has its connection: out of the way of what a preload may count on.
+/// The number of the connection in the server: high, so that it takes none that a preload may
+/// expect to be free.
 int connection_number() noexcept {
     constexpr std::uint64_t usual = 60;
     return static_cast<int>(std::min(usual, sys::descriptor_limit() - 1));
@@ -38,7 +39,7 @@ bool forkserver_manager::serves() const {
     return current_ && current_->is_usable() && started_as_ == identity::now();
 }
 
-/// The right to start a server: one start has it at a time, the others wait for what comes of it.
+/// The right to start a server. One start has it at a time; the others wait for the result.
 class forkserver_manager::turn {
 public:
     turn(forkserver_manager& of, std::unique_lock<std::mutex>& lock) : of_(of), lock_(lock) {
@@ -66,7 +67,8 @@ std::optional<server_failure> forkserver_manager::ensure(
         return server_failure{error, "eventfd"};
     std::unique_lock lock(mutex_);
     for (;;) {
-        // Also where one serves: a start that is given up must not end the server of the next.
+        // Checked even if a server serves, because a start that is given up kills the server that
+        // it waits for, and the next start may use that one.
         if (wait.is_held())
             return server_failure{std::make_error_code(std::errc::operation_canceled),
                                   "fork server"};
@@ -91,7 +93,8 @@ std::optional<server_failure> forkserver_manager::ensure(
     return server->await_ready(wait);
 }
 
-/// One that does not serve any more is left to those who have asked it for something.
+/// Starts a server. The old one, which no longer serves, is left to the starts that wait for its
+/// answers.
 std::optional<server_failure> forkserver_manager::start(const surroundings& where,
                                                         std::atomic<int>& pidfd_slot) {
     current_.reset();
@@ -107,7 +110,7 @@ std::optional<server_failure> forkserver_manager::start(const surroundings& wher
     order.add_candidate("/proc/self/exe");
     order.add_argument(program_invocation_name);
     order.add_argument(argument);
-    // What a worker would bind at its first call, each worker anew, is bound once.
+    // The server binds all symbols once; else each worker would bind them again at its first calls.
     order.add_variable("LD_BIND_NOW=1");
     for (const char* entry : where.environment.entries())
         order.add_variable(entry);
@@ -136,7 +139,7 @@ std::optional<server_failure> forkserver_manager::take_in(exec::exec_result made
     if (made.failed != exec::stage::none)
         return server_failure{{made.error, std::system_category()},
                               "fork server: " + exec::attempted(made.failed)};
-    // Without a descriptor for it, the end of the connection ends it.
+    // Without a descriptor for the server's pidfd, close the connection, which ends the server.
     if (!own)
         return server_failure{error, "a descriptor for the fork server"};
     auto server = std::make_shared<forkserver_client>(std::move(connection), std::move(own));

@@ -20,18 +20,19 @@
 
 namespace cohort::forkserver {
 
-/// The fork server of this application: a process with one thread, in which the program is executed
-/// once, and that makes workers as copies of itself. They are children of the application.
+/// The fork server of this application: a process with one thread that has executed the program
+/// once, and makes workers as copies of itself. The workers are children of the application.
 ///
-/// Started at the first use; one that has died, or has not the application's user, groups or
-/// session any more, is replaced at the next. It ends with the application: by its parent-death
-/// signal, which is bound to the thread that started it (a starter thread, which never ends), and
-/// by the connection's end. That of its workers is bound to the same thread, whichever thread asks
-/// for them: the kernel gives a child by CLONE_PARENT the server's parent, and that is a thread.
+/// It is started at the first use. It is replaced at the next use if it has died, or if the
+/// application has changed its user, groups or session. It ends with the application: by its
+/// parent-death signal, which is bound to the thread that started it (a starter thread, which never
+/// ends), and by the end of the connection. The parent-death signals of its workers are bound to
+/// the same thread, whichever thread asks for them, because CLONE_PARENT gives a child the server's
+/// parent, and to the kernel that is a thread.
 class forkserver_manager {
 public:
-    /// @param reap  takes over the pidfd of each server, to reap it some day with what it has
-    /// started. Any thread.
+    /// @param reap  takes over the pidfd of each server, to reap the server some day and end what
+    ///              it has started. Called on any thread.
     using reaper = std::function<void(sys::unique_fd pidfd, pid_t pid)>;
     explicit forkserver_manager(reaper reap) : reap_(std::move(reap)) {}
 
@@ -42,7 +43,7 @@ public:
         orders::guard_order guard;  // for what a preload starts
     };
 
-    /// Sees to it that one runs, and waits until it serves. For starter threads.
+    /// Makes sure that a server runs, and waits until it is ready. For starter threads.
     /// @param pidfd_slot  see start_by_exec
     /// @param server      set unless it fails
     std::optional<server_failure> ensure(const surroundings& where, std::atomic<int>& pidfd_slot,
@@ -50,7 +51,7 @@ public:
                                          std::shared_ptr<forkserver_client>& server);
 
 private:
-    /// What its workers have from it, and must have in common with the application.
+    /// What workers inherit from the server, and must have in common with the application.
     struct identity {
         sys::credentials user;
         pid_t session = 0;
@@ -65,11 +66,11 @@ private:
     std::optional<server_failure> take_in(exec::exec_result made, sys::unique_fd connection);
 
     const reaper reap_;
-    std::mutex mutex_;  // of all that follows, but for current_ while one is being started
+    std::mutex mutex_;  // protects all that follows, except current_ while starting_ is true
     std::shared_ptr<forkserver_client> current_;
     identity started_as_;
     bool starting_ = false;
-    std::set<forkserver_wait*> waiting_;  // for the end of that
+    std::set<forkserver_wait*> waiting_;  // for starting_ to become false
 };
 
 }  // namespace cohort::forkserver

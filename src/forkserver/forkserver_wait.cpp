@@ -16,7 +16,7 @@ std::error_code forkserver_wait::open() {
     const std::lock_guard lock(mutex_);
     event_ = sys::make_eventfd(error);
     if (held_)
-        ring();  // it came before
+        ring();  // hold() was called before there was an event
     return error;
 }
 

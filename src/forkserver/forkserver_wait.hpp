@@ -9,16 +9,17 @@
 
 namespace cohort::forkserver {
 
-/// One start's waiting for the fork server, as another thread may end it.
+/// One start's wait for the fork server, which another thread may end.
 class forkserver_wait {
 public:
-    /// Makes what it waits by. For the waiting thread, before all else.
+    /// Makes the event that it waits for. Called first, by the waiting thread.
     std::error_code open();
-    /// The waiting thread has done with it.
+    /// Closes the event. Called by the waiting thread, when it waits no more.
     void close() noexcept;
-    /// It waits no more for a server to be ready; what it has asked for it takes. Any thread.
+    /// Ends the wait for a server to be ready; the start still takes the workers that it has asked
+    /// for. Any thread.
     void hold() noexcept;
-    /// A server that keeps it waiting from now on gets SIGKILL. Any thread.
+    /// From now on a server that keeps the start waiting gets SIGKILL. Any thread.
     void give_up() noexcept;
 
     bool is_held() const noexcept { return held_; }
@@ -29,7 +30,7 @@ public:
     void silence() noexcept;
 
 private:
-    std::mutex mutex_;  // of the event's life
+    std::mutex mutex_;  // protects the making and closing of the event
     sys::unique_fd event_;
     std::atomic<bool> held_ = false;
     std::atomic<bool> given_up_ = false;

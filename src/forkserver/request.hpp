@@ -11,18 +11,18 @@
 
 namespace cohort::forkserver {
 
-// What the application and its fork server say to each other, over a socket that keeps messages
-// whole. Both are the same program, so plain structs do.
+// The messages between the application and its fork server, over a socket that keeps messages
+// whole. Both processes run the same program, so plain structs do.
 
-/// First word to the server; the keys of the functions to preload follow it. With it comes the
-/// shared progress.
+/// The first message to the server. The keys of the functions to preload follow it. The descriptor
+/// of the shared progress comes with it.
 struct server_setup {
     exec::start_tier tier;
     std::uint32_t preloads = 0;
 };
 
-/// One worker is wanted. Its order is in the group's order file, the first of the descriptors that come
-/// with it; the others are those of its slots.
+/// Asks for one worker. The worker's order is in the group's order file. That file is the first of
+/// the descriptors that come with the request; the others are those in the order's slots.
 struct fork_request {
     std::uint64_t number = 0;
     std::int32_t parent = 0;   // the application
@@ -36,7 +36,7 @@ enum class answer_kind : std::int32_t {
     ready,    // the preloads are done; from now on each request has one answer
     failed,   // there is no server: `text` and `error` say why
     forked,   // `pid` with its pidfd
-    refused,  // `error`; with `pid`, one that was made and killed
+    refused,  // `error`; if `pid` is set, that child was made and then killed
 };
 struct server_answer {
     answer_kind kind = answer_kind::reached;
@@ -46,16 +46,16 @@ struct server_answer {
     char text[500] = {};
 };
 
-/// In memory that both have: the number of the last child, noted by the kernel before that child
-/// runs. What the server made and could not tell any more is found by it.
+/// Memory that both processes share. The kernel writes the pid of the last child there before that
+/// child runs, so that the application finds a child that the server made but could not report.
 struct shared_progress {
     pid_t forked = 0;
-    /// How many children may go on: those that were told of. Until then a child waits, so that
-    /// nothing is lost of it: whoever ends without having been held had not begun.
+    /// How many children may go on: those that were reported. The others wait. A child that dies
+    /// before the application holds its pidfd has run no user code, so it can be started again.
     sys::futex released = 0;
 };
-/// So many may go on. The server says it when it has told, the application when it has heard, in
-/// case the server died in between.
+/// Lets the first `children` children go on. The server calls this when it has sent a report, the
+/// application when it has received it, in case the server died in between.
 void release(shared_progress& progress, std::uint32_t children) noexcept;
 
 }  // namespace cohort::forkserver
