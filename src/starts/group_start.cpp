@@ -32,7 +32,8 @@ bool group_start::step() noexcept {
     if (!more) {
         if (way_)
             std::ranges::move(way_->withdraw(slots_), std::back_inserter(report.unwanted));
-        // Before anybody hears of it: whoever waits for the end of a pipe may do so.
+        // Close the plan's descriptors before the report, because a listener may wait for the end
+        // of a pipe that the plan holds open.
         way_.reset();
         plan_.reset();
         slots_.server.close();
@@ -62,8 +63,8 @@ start_report group_start::start_next() {
 void group_start::kill_in_flight() noexcept {
     if (!in_flight_)
         return;
-    // Asked afterwards, so the descriptor in the slot is open: only the engine closes it, after the
-    // report, which has not come yet.
+    // Read the slot after in_flight_, so that its descriptor is open: only the engine's thread
+    // closes it, after the report, and the report has not come yet.
     if (const int pidfd = slots_.child; pidfd >= 0)
         (void)sys::send_signal(pidfd, SIGKILL);
 }

@@ -13,19 +13,20 @@
 
 namespace cohort::starts {
 
-/// The start of one group: its starter starts worker after worker, the engine hears of each.
+/// The start of one group: a starter thread starts worker after worker, and reports each to the
+/// engine's thread.
 class group_start final : public engine::start_job {
 public:
-    /// @param report  called on the engine's thread for each worker, in order; `over`: no further
-    /// one comes
+    /// `over`: this report is the last.
     enum class progress { more, over };
     using listener = std::function<void(start_report, progress)>;
+    /// @param report  called on the engine's thread for each worker, in order
     group_start(engine::engine& loop, std::unique_ptr<start_plan> plan, listener report);
 
     bool step() noexcept override;
 
-    /// Starts no further worker. What is in flight still reports; a start that was not begun
-    /// reports index -1. Safe from any thread.
+    /// Starts no further worker. A worker whose start has begun is still reported. If none has, the
+    /// last report has index -1. Safe from any thread.
     void hold() noexcept {
         held_ = true;
         slots_.server.hold();

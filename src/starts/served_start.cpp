@@ -33,7 +33,7 @@ public:
     std::vector<unwanted_child> withdraw(start_slots& slots) override;
 
 private:
-    /// A worker that a server was asked for.
+    /// A worker for which a server was asked.
     struct asked_worker {
         std::shared_ptr<forkserver::forkserver_client> of;
         std::uint64_t number = 0;
@@ -48,10 +48,10 @@ private:
                 start_slots& slots);
 
     start_plan& plan_;
-    const orders::environment environment_;  // of a server that has to be started
-    sys::unique_fd order_file_;              // the orders that servers are asked to fulfil
+    const orders::environment environment_;  // for a server that has to be started
+    sys::unique_fd order_file_;              // holds the orders of all requests
     std::uint64_t order_file_length_ = 0;
-    std::shared_ptr<forkserver::forkserver_client> serving_;  // as last seen
+    std::shared_ptr<forkserver::forkserver_client> serving_;  // the server as of the last ensure()
     std::map<int, asked_worker> asked_;
 };
 
@@ -69,7 +69,7 @@ std::optional<start_failure> served::prepare() {
 start_report served::start(int index, start_slots& slots) {
     start_report report;
     report.index = index;
-    // Once more if the server dies meanwhile; if that one dies too, it may be of this request.
+    // If the server dies meanwhile, ask another one; not a third, as this request may kill them.
     for (int attempt = 0; attempt < 2; ++attempt) {
         report.failure = ask_ahead(index, slots);
         if (!asked_.contains(index)) {
@@ -85,7 +85,7 @@ start_report served::start(int index, start_slots& slots) {
         report.own_cgroup = asked.worker.cgroup;
         report.failure.reset();
         finish(report, std::move(*made), *asked.worker.order, slots);
-        // Until a worker leads a group of its own it is in the server's, and ends with it.
+        // Until a worker leads its own process group it is in the server's, and ends with that.
         const bool ended_with_server = report.failure &&
                                        report.failure->code == std::errc::interrupted &&
                                        !asked.of->is_usable();
@@ -115,7 +115,7 @@ std::optional<start_failure> served::ask_ahead(int index, start_slots& slots) {
 }
 
 std::optional<start_failure> served::see_to_server(start_slots& slots) {
-    // The server is everybody's: what this group wants for itself does not count.
+    // All groups share the server, so it is guarded by default settings and not by this group's.
     auto& guardian = plan_.with().guardian;
     guardian.ensure();
     const forkserver::forkserver_manager::surroundings where{
@@ -142,7 +142,7 @@ std::optional<start_failure> served::ask_for(int index, start_slots& slots) {
     if (error)
         return start_failure{error, "a request to the fork server", index, "forkserver"};
     order_file_length_ += bytes.size();
-    asked.worker.cgroup_directory.reset();  // the request holds it
+    asked.worker.cgroup_directory.reset();  // the request holds a copy
     asked_.emplace(index, std::move(asked));
     return std::nullopt;
 }

@@ -55,8 +55,9 @@ std::optional<start_failure> start_plan::prepare() {
     return std::nullopt;
 }
 
-/// Workers that are to outlive this process are not guarded, nor is what runs in its own process
-/// group. Before the cgroup is made: the guardian, which may have to be started, hears of it at once.
+/// Makes sure that there is a guardian, if the group needs one. Workers that are to outlive this
+/// process are not guarded, nor are workers in this process' own process group. Called before the
+/// cgroup is made, because the guardian, which may have to be started, is told about it at once.
 void start_plan::see_to_guardian() {
     const auto& s = plan_.settings;
     const bool has_groups = s.process_group == process_group::own;
@@ -80,9 +81,9 @@ orders::guard_message start_plan::guard_message(const detail::group_settings& s,
 
 std::optional<start_failure> start_plan::check_limit() const {
     if (size() == 1)
-        return std::nullopt;  // what is missing is noticed before its only worker exists
-    // A record and a pidfd for each worker, and the pipe of its stacks; the arguments, the event,
-    // the order file, and the cgroup of the worker that is being started.
+        return std::nullopt;  // the only worker's start notices a lack before the worker exists
+    // For each worker a record and a pidfd, and both ends of the pipe for its stacks. For the group
+    // the arguments, the started event, the order file, and the cgroup of the worker being started.
     const bool asks = asks_for_stacks();
     const bool has_cgroups = cgroup_ && cgroup_->counts_memory();
     const auto needed = (asks ? 4 : 2) * static_cast<std::uint64_t>(size()) +
@@ -99,7 +100,7 @@ std::optional<start_failure> start_plan::check_limit() const {
 
 std::optional<start_failure> start_plan::make_group_cgroup() {
     auto made = with_.group_cgroups.make(plan_.settings);
-    // Without the thread that is to end it, it ends now.
+    // If the thread that is to end the cgroup can't be started, the cgroup ends now.
     if (made.owned && !with_.cgroups.start()) {
         made.owned.reset();
         if (!plan_.settings.cgroup_directory.empty())
@@ -111,7 +112,7 @@ std::optional<start_failure> start_plan::make_group_cgroup() {
     return made.error ? std::optional(cgroup_failure(made.error, -1)) : std::nullopt;
 }
 
-/// Where memory is counted a worker has a cgroup of its own, else all are in the group's one.
+/// If memory is counted each worker has a cgroup of its own, else all are in the group's.
 std::optional<start_failure> start_plan::make_worker_cgroup(prepared_worker& into,
                                                             int index) const {
     if (!cgroup_ || !cgroup_->counts_memory())
@@ -145,7 +146,7 @@ std::optional<start_failure> start_plan::make_arguments() {
 std::optional<start_failure> start_plan::make_record(int index) {
     std::error_code error;
     records_.push_back(sys::make_memfd("cohort-record", error));
-    // A program may want to write its error file anew.
+    // A command's error file is not sealed, because a program may truncate it and write it again.
     if (!error && plan_.calls_function())
         error = sys::add_seals(records_.back().get(), F_SEAL_SHRINK | F_SEAL_SEAL);
     if (error)
@@ -208,7 +209,7 @@ sys::unique_fd start_plan::take_stacks(int index) {
     if (stacks_.empty())
         return {};
     auto& ends = stacks_[static_cast<std::size_t>(index)];
-    ends.write.reset();  // the worker's alone
+    ends.write.reset();  // only the worker may hold this end
     return std::move(ends.read);
 }
 

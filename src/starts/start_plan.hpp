@@ -22,16 +22,16 @@
 
 namespace cohort::starts {
 
-/// The signal by which a worker function is asked for its stacks: the highest that means nothing
-/// else to it, since of the numbers that programs may choose it is chosen last.
+/// The signal by which a worker function is asked for its stacks: the highest that has no other
+/// meaning for the worker, because programs that choose a signal choose that one last.
 int asking_signal(const detail::group_settings& settings) noexcept;
 
-/// What the groups of a process have in common.
+/// What all groups of this process share.
 struct helpers {
     forkserver::forkserver_manager& server;
     cgroups::group_cgroups& group_cgroups;
     guardian::guardian& guardian;
-    engine::background_thread& cgroups;  // ends the cgroups
+    engine::background_thread& cgroups;  // the thread that ends the cgroups
 };
 
 /// All that the starts of one group share: its plan, its caller, and the descriptors that are made
@@ -54,21 +54,22 @@ public:
     };
     /// Writes the worker's control file and makes its cgroup, if it has one of its own.
     std::optional<start_failure> prepare_worker(int index, prepared_worker& into);
-    /// The record of a worker, for its report.
+    /// Hands out the record of a worker, for its report.
     sys::unique_fd take_record(int index) { return std::move(record_of(index)); }
     void give_record_back(int index, sys::unique_fd record) {
         record_of(index) = std::move(record);
     }
-    /// A worker's end of the pipe for its stacks is closed; this process' end goes to the report.
+    /// Closes the worker's end of the pipe for its stacks.
+    /// @return this process' end, for the report
     sys::unique_fd take_stacks(int index);
-    /// A worker of which the guardian does not know yet.
+    /// Tells the guardian about a worker that could not tell by itself.
     void tell_guardian(int pidfd) { with_.guardian.tell_late(guard_, pidfd); }
 
     static start_failure failure(int error, std::string text, int index, exec::stage at);
     start_failure failure_of(const exec::exec_result& result, const orders::worker_order& order,
                              int index);
 
-    /// What the group has of its own once it is prepared, if anything: its user must end it.
+    /// The group's cgroup after prepare(); null: it has none. The caller must end it.
     const std::shared_ptr<cgroups::group_cgroup>& cgroup() const noexcept { return cgroup_; }
     int size() const noexcept { return plan_.settings.nprocs; }
     const detail::spawn_plan& plan() const noexcept { return plan_; }
@@ -80,12 +81,12 @@ public:
     bool uses_server() const noexcept {
         return plan_.function != nullptr && plan_.settings.method == start_method::forkserver;
     }
-    /// For the guardian: what to do with a worker or a cgroup of such a group.
+    /// What the guardian is to do with a worker or the cgroup of a group with these settings.
     static orders::guard_message guard_message(const detail::group_settings& settings,
                                                orders::guarded what);
 
 private:
-    /// Its workers are forked copies of a process.
+    /// Whether the workers are forked copies, of this process or of the fork server.
     bool is_copy() const noexcept { return plan_.call || uses_server(); }
     bool asks_for_stacks() const noexcept {
         return plan_.settings.stack_on_stop && plan_.calls_function();

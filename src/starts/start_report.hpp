@@ -19,28 +19,28 @@ namespace cohort::starts {
 
 using detail::start_failure;
 
-/// A child that is no worker, or that nobody wants as one any more. It may have run for a while.
+/// A child that never became a worker, or is no longer wanted as one. It may have run for a while.
 struct unwanted_child {
     sys::unique_fd pidfd;
     pid_t pid = 0;  // 0: it failed before it could have children
 };
 
-/// What became of one start. On failure `pidfd` may be set: a child that has exited and must be
-/// reaped.
+/// The result of one start. After a failure `pidfd` may be set: then its child has exited and must
+/// be reaped.
 struct start_report {
     int index = -1;
     pid_t pid = 0;
     sys::unique_fd pidfd;
     sys::unique_fd record;
-    sys::unique_fd stacks;  // what the worker writes there can be read from it
+    sys::unique_fd stacks;  // the read end of the pipe for the worker's stacks
     std::chrono::steady_clock::time_point started;
     std::optional<start_failure> failure;
-    std::shared_ptr<cgroups::group_cgroup> cgroup;             // of the group, with each report
-    std::shared_ptr<const cgroups::worker_cgroup> own_cgroup;  // of the worker; null: it has none
+    std::shared_ptr<cgroups::group_cgroup> cgroup;             // the group's; set in each report
+    std::shared_ptr<const cgroups::worker_cgroup> own_cgroup;  // the worker's; null: it has none
     std::vector<unwanted_child> unwanted;  // killed, or failed before a second try: to be reaped
 };
 
-/// What a start waits for, for another thread that is to end it.
+/// What a start waits for now, so that another thread can end the wait.
 struct start_slots {
     std::atomic<int> child = -1;  // a pidfd, see start_by_exec
     forkserver::forkserver_wait server;

@@ -10,16 +10,16 @@
 
 namespace cohort::starts {
 
-/// How the workers of one group come to be. Belongs to the starter thread. Borrows the plan.
+/// A way to start the workers of one group. Belongs to the starter thread. Borrows the plan.
 class start_way {
 public:
     virtual ~start_way() = default;
-    /// Makes what it needs for itself. Once, before the first start.
+    /// Makes what this way itself needs. Called once, before the first start.
     virtual std::optional<start_failure> prepare() { return std::nullopt; }
     /// Starts worker `index`; those before it have been started.
     virtual start_report start(int index, start_slots& slots) = 0;
-    /// After the last start: kills the workers that were asked for and not reported.
-    /// @return all of them; they may live for a moment, and have children
+    /// Called after the last start: kills the workers that were asked for but not reported.
+    /// @return all of them; they may live for a moment, and may have children
     virtual std::vector<unwanted_child> withdraw(start_slots&) { return {}; }
 };
 
@@ -30,7 +30,7 @@ std::unique_ptr<start_way> forked_start(start_plan& plan);
 /// Each worker is a copy of the fork server, which makes it.
 std::unique_ptr<start_way> served_start(start_plan& plan);
 
-/// The way that the plan says.
+/// The way that the plan asks for.
 std::unique_ptr<start_way> way_of(start_plan& plan);
 
 }  // namespace cohort::starts
