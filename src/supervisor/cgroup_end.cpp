@@ -14,10 +14,11 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// What was killed is gone soon; what can't be killed may stay for long.
+// The pause between attempts: killed processes are gone soon, but one that can't be killed may stay
+// for long.
 constexpr std::chrono::milliseconds first_back_off = 1ms;
 constexpr std::chrono::milliseconds longest_back_off = 1s;
-/// For an attempt that has begun, beyond the time at which `then` is due.
+/// How long `then` waits after `until` for an attempt that has begun.
 constexpr auto longest_attempt = 1s;
 
 struct cgroup_end {
@@ -28,7 +29,7 @@ struct cgroup_end {
     std::function<void()> then;
     std::optional<engine::timer_id> limit;
     std::chrono::milliseconds back_off = first_back_off;
-    bool gone = false;  // the one member that the other thread writes
+    bool gone = false;  // the only member that the background thread writes
 
     void tell() {
         if (limit)

@@ -10,10 +10,11 @@
 
 namespace cohort::supervisor {
 
-/// Kills what is left in a group's cgroup and removes it, again and again until that is done. From
-/// the engine's thread, which does not wait for it.
-/// @param side   does it: the kernel may take milliseconds
-/// @param until  by then `then` is called if it has been tried once; the cgroup is tried further
+/// Kills what is left in a group's cgroup and removes the cgroup; tries again until that is done.
+/// Called on the engine's thread, which does not wait for it.
+/// @param side   the thread that does it, because the kernel may take milliseconds
+/// @param until  from then on `then` is called after one attempt, or a second later if that hangs,
+///               even if the cgroup is still there; the attempts go on
 /// @param then   called once, on the engine's thread; may be empty
 void end_cgroup(engine::engine& loop, engine::background_thread& side,
                 std::shared_ptr<cgroups::group_cgroup> ended, engine::time_point until,

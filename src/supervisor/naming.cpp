@@ -11,7 +11,8 @@ namespace cohort::supervisor {
 
 namespace {
 
-// Of one worker: each takes a look into a file, and it decides how many there are.
+// The most frames of one worker that get names: each takes a look into a file, and the worker
+// decides how many frames there are.
 constexpr std::size_t most_named = 8192;
 
 /// All stacks of a worker's end, one after the other.
@@ -64,7 +65,7 @@ std::shared_ptr<const outcome> in_words(const std::shared_ptr<const outcome>& wo
         write_traces(*worded);
         return worded;
     } catch (...) {
-        return worker;  // the message and the addresses must do
+        return worker;  // no memory: the outcome keeps the message and the addresses
     }
 }
 

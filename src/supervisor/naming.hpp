@@ -9,11 +9,11 @@
 
 namespace cohort::supervisor {
 
-/// It has frames without names, or causes that belong into its text.
+/// Whether the outcome has frames without names, or frames or causes that belong in its text.
 bool needs_words(const outcome& worker) noexcept;
-/// It with names for its frames, and with texts of all that is known of its end. What there is no
-/// memory for stays as it is.
-/// @param names  null: the texts are made with whatever names there are
+/// A copy of the outcome with names for its frames, and with the texts of its error and its crash.
+/// If there is no memory for that, the outcome as it is.
+/// @param names  null: no name is looked up; the texts show the names that are there
 std::shared_ptr<const outcome> in_words(const std::shared_ptr<const outcome>& worker,
                                         trace::names* names) noexcept;
 

@@ -10,7 +10,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// An outcome must not wait for ever.
+/// The longest wait for the answer, because an outcome must not wait for ever.
 constexpr auto longest_look = 10s;
 
 struct look {

@@ -11,10 +11,10 @@
 
 namespace cohort::supervisor {
 
-/// Finds out whether the kernel's out-of-memory killer took a process in a worker's cgroup. From
-/// the engine's thread, which does not wait for it.
-/// @param side  reads it: the kernel may take milliseconds
-/// @param then  called once, on the engine's thread; with nothing where the answer does not come
+/// Finds out whether the kernel's out-of-memory killer took a process in a worker's cgroup. Called
+/// on the engine's thread, which does not wait for it.
+/// @param side  the thread that reads the cgroup's files, because the kernel may take milliseconds
+/// @param then  called once, on the engine's thread; with nothing if no answer comes in time
 void find_oom_kill(engine::engine& loop, engine::background_thread& side,
                    std::shared_ptr<const cgroups::worker_cgroup> cgroup,
                    std::function<void(std::optional<cgroups::oom_kill>)> then);

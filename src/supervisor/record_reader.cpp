@@ -21,9 +21,10 @@ namespace cohort::supervisor {
 
 namespace {
 
-// A foreign error file up to this size is read whole; of a larger one, head and tail of half of it.
+// An error file up to this size is read whole. Of a larger one a head and a tail are read, each
+// half as long as this.
 constexpr std::uint64_t error_file_limit = record::record_limit;
-// Holds the order, the progress and most results.
+// The first read: it holds the order, the progress and most results.
 constexpr std::uint64_t first_read = 4096;
 // The most that one request reads: the engine's thread does nothing else meanwhile.
 constexpr std::uint64_t piece = std::uint64_t{1} << 20;
@@ -36,9 +37,9 @@ std::uint64_t size_of(int fd) noexcept {
                : 0;
 }
 
-/// Some of the first `size` bytes were never written: they cost the worker no memory, but would
-/// cost it here. By the number of blocks, because lseek(2) with SEEK_HOLE takes a lock that a child
-/// which the worker left may hold for as long as it likes, by fallocate(2).
+/// Whether some of the first `size` bytes were never written. Such bytes cost the worker no memory,
+/// but would cost this process some. The number of blocks decides, because lseek(2) with SEEK_HOLE
+/// takes a lock: a child that the worker left may hold it by fallocate(2) for as long as it likes.
 bool has_hole(int fd, std::uint64_t size) noexcept {
     struct stat status {};
     constexpr std::uint64_t block = 512;
@@ -52,7 +53,7 @@ lifecycle::function_progress progress_of(const record::control_contents& content
     return progress;
 }
 
-/// One reading in progress; kept alive by the requests that it has under way.
+/// One read of a record. Its requests to the reactor keep it alive.
 class reading : public std::enable_shared_from_this<reading> {
 public:
     reading(const record_readers& by, sys::unique_fd record,
@@ -87,14 +88,14 @@ private:
     void fill(std::uint64_t offset, std::uint64_t end, std::function<void()> then) {
         if (offset >= end)
             return then();
-        // A read can be short, and a file shrink: the piece is cut to what came.
+        // A read can be short, and a file can shrink: bytes_ is cut to what came.
         const auto before = bytes_.size();
         const auto wanted = std::min(end - offset, piece);
         try {
-            bytes_.reserve(before + (end - offset));  // the memory itself is taken as it is filled
+            bytes_.reserve(before + (end - offset));  // reserves addresses; filling takes memory
             bytes_.resize(before + wanted);
         } catch (const std::exception&) {
-            return then();  // what came before must do
+            return then();  // no memory: go on with what came before
         }
         by_.loop.read(
             record_.get(), std::span(bytes_).subspan(before), offset,
@@ -105,7 +106,7 @@ private:
             });
     }
 
-    /// Of a function that returned. It may be large, so it is read to where it stays.
+    /// For a function that returned. Its result may be large, so it is read to where it stays.
     void result(const record::control_contents& contents) {
         known_.progress = progress_of(contents);
         known_.progress->returned = contents.finished_at;
@@ -131,7 +132,7 @@ private:
         });
     }
 
-    /// Why it is not read at all; empty: it is.
+    /// Why the result is not read; empty: it is read.
     std::string refusal_of(std::uint64_t begin, std::uint64_t end) const {
         if (end - begin > by_.result_limit)
             return fmt::format("is larger than the group's result_limit ({} bytes)",
@@ -152,7 +153,7 @@ private:
         then_(std::move(known_));
     }
 
-    /// Of a function that did not return.
+    /// For a function that did not return.
     void finish_failure() {
         const auto contents = record::read_control(bytes_, size_);
         auto& progress = known_.progress.emplace(progress_of(contents));
@@ -184,8 +185,8 @@ private:
                   record_contents& into) { into.error = record::read_error(bytes, size, tail); });
     }
 
-    /// Adds what `work` makes of the worker's words, `size` bytes, to what is known without them.
-    /// They may be made to take long, so this thread does not look at them.
+    /// Lets `work` parse the `size` bytes that the worker wrote, and add to known_. The parsing
+    /// thread does that, because a worker may write bytes that take long to parse.
     template <class Work>
     void parse(std::uint64_t size, Work work) {
         if (size == 0)

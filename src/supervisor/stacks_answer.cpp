@@ -17,7 +17,7 @@ namespace cohort::supervisor {
 
 namespace {
 
-constexpr std::size_t longest = record::crash_limit;  // the worker may write anything
+constexpr std::size_t longest = record::crash_limit;  // because the worker may write anything
 constexpr const char* end_of_answer = "]}\n";
 
 }  // namespace

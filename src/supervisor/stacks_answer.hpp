@@ -16,17 +16,17 @@
 
 namespace cohort::supervisor {
 
-/// What a worker function writes when it is asked for its stacks. Belongs to the engine's thread.
+/// The answer of a worker function to the request for its stacks. Belongs to the engine's thread.
 class stacks_answer : public std::enable_shared_from_this<stacks_answer> {
 public:
     stacks_answer(engine::engine& loop, engine::background_thread& parsing, sys::unique_fd pipe);
 
-    /// The function can't answer any more: it has closed its end, by exec(3) say.
+    /// Whether the function can't answer any more: its end is closed, for example by exec(3).
     bool is_hung_up() const noexcept;
-    /// Calls `then` once: with the whole answer, or with what there is of it at `deadline`.
-    /// Where there is no thread to parse it, with nothing.
+    /// Calls `then` once, with the whole answer or with what has come of it by `deadline`. If no
+    /// thread can be had to parse it, calls `then` with nothing.
     void await(engine::time_point deadline, std::function<void(std::vector<activity>)> then);
-    /// It has come, and `then` is still to be called.
+    /// Whether the answer has come, but `then` has yet to be called.
     bool is_being_parsed() const noexcept { return being_parsed_; }
 
 private:

@@ -21,7 +21,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto last_words_timeout = 500ms;  // for a worker to tell where it is
+constexpr auto last_words_timeout = 500ms;  // how long a worker may take to report its stacks
 
 std::chrono::microseconds to_duration(const timeval& t) {
     return std::chrono::seconds(t.tv_sec) + std::chrono::microseconds(t.tv_usec);
@@ -75,8 +75,8 @@ void worker_process::signal(int signo) noexcept {
         return;
     }
     // One signal to the group reaches the worker too, unless it has moved to another group. (If
-    // somebody has reaped it and the number is used anew, the answer is wrong but harmless: the
-    // pidfd still means the worker.)
+    // somebody has reaped the worker and its pid is reused, getpgid's answer is wrong but harmless:
+    // the pidfd still means the worker.)
     const bool leads = getpgid(pid_) == pid_;
     if (!leads || signo == SIGKILL)
         (void)sys::send_signal(pidfd_.get(), signo);
@@ -99,7 +99,7 @@ void worker_process::send_stop_signal(int signo) {
         return stop_now(signo);
     if (stop_sent_ || exited_ || std::exchange(asking_, true))
         return;
-    // Of the grace period, what is left must be enough for the stop signal.
+    // At most half of the grace period, so that enough of it is left after the stop signal.
     ask_until_ =
         std::chrono::steady_clock::now() +
         std::min<std::chrono::nanoseconds>(last_words_timeout, settings_->grace_period / 2);
@@ -119,13 +119,14 @@ void worker_process::send_stop_signal(int signo) {
         },
         [self = shared_from_this(), seen, signo] {
             if (self->exited_ || self->stop_sent_)
-                return;  // the number may have been given away; it is too late
+                return;  // too late; the pid may have been reused, so this may be another process
             self->at_stop_ = std::move(seen->activities);
             seen->answers ? self->ask_for_stacks(signo) : self->stop_now(signo);
         });
 }
 
-/// A worker that is not far enough to answer would die of the question.
+/// Whether the worker has called report_stacks(). Until then the signal that asks for stacks has
+/// its default action and would kill the worker.
 bool worker_process::has_entered() const noexcept {
     std::int64_t entered_at = 0;
     return pread(record_.get(), &entered_at, sizeof entered_at, record::progress_offset) ==
@@ -177,8 +178,8 @@ void worker_process::ended(const engine::reaped& end) {
     }
     if (!cgroup_ || end.status.signal() != SIGKILL)
         return read_what_is_left();
-    // The kernel counts the kill before it sends the signal, and the group's end, which removes the
-    // cgroup, is still to come.
+    // The cgroup can tell now: the kernel counts the kill before it sends the signal, and the
+    // group's end, which removes the cgroup, is still to come.
     find_oom_kill(process_.loop(), process_.cgroups(), cgroup_,
                   [self = shared_from_this()](std::optional<cgroups::oom_kill> kill) {
                       self->oom_kill_ = kill;
@@ -196,7 +197,8 @@ void worker_process::read_what_is_left() {
 void worker_process::read(record_contents contents) {
     if (!stacks_ || !stacks_->is_being_parsed())
         return tell(std::move(contents));
-    // Its answer is a part of its outcome, and is parsed before what is given to that thread now.
+    // The answer with its stacks is a part of the outcome. The parsing thread takes work in order,
+    // so the answer has been parsed when this empty work is done.
     auto kept = std::make_shared<record_contents>(std::move(contents));
     process_.parsing().run([] {},
                            [self = shared_from_this(), kept] { self->tell(std::move(*kept)); });
@@ -227,7 +229,8 @@ worker_end worker_process::judge(const engine::reaped& end, record_contents cont
     facts.has_error = contents.error.has_value();
     facts.started = started_;
     facts.exit_seen = exit_seen_;
-    // The question interrupts what the worker does: what fails by that is of the stop.
+    // The request for stacks interrupts system calls (EINTR), so a failure after it counts as
+    // caused by the stop.
     facts.stop_sent = asked_ ? asked_ : stop_sent_;
     facts.kill_sent = kill_sent_;
     facts.sigkill_is_ours = sent_sigkill_;

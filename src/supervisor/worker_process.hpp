@@ -35,7 +35,7 @@ public:
         pid_t pid;
         sys::unique_fd pidfd;
         sys::unique_fd record;
-        sys::unique_fd stacks;  // where a function writes them when it is asked; may be empty
+        sys::unique_fd stacks;  // the read end of the pipe for its stacks; may be empty
         lifecycle::time_point started;
         std::shared_ptr<const cgroups::worker_cgroup> cgroup;  // null: it has none of its own
     };
@@ -45,21 +45,21 @@ public:
     int index() const noexcept { return index_; }
     pid_t pid() const noexcept { return pid_; }
 
-    /// Waits for the end: then the rest of its process group is killed, it is reaped and `ended` is
-    /// called; its record is read, and `judged` is called. Neither is called once it was abandoned.
+    /// Waits for the worker's end. Then kills the rest of its process group, reaps it and calls
+    /// `ended`; then reads its record and calls `judged`. Calls neither after abandon().
     void await_end(std::function<void()> ended, std::function<void(worker_end)> judged);
 
-    /// To the worker and its process group, as well as this host can. A worker that has ended is
-    /// never signalled.
+    /// Signals the worker and its process group, by the best means that this host has. Never
+    /// signals a worker that has ended.
     void signal(int signo) noexcept;
-    /// The stop signal, then SIGCONT: a stopped process would not notice before. Once. With
-    /// stack_on_stop, when it has told where it is.
+    /// Sends the stop signal, then SIGCONT, because a stopped process would not notice before. Only
+    /// the first call counts. With stack_on_stop the worker first reports its stacks.
     void send_stop_signal(int signo);
     void send_kill() noexcept;
 
-    /// It was reaped; what it left is being read.
+    /// Whether it was reaped; its record is being read then.
     bool has_ended() const noexcept { return end_.has_value(); }
-    /// Gives it up as unkillable: its end, if it comes, goes to the reaper alone.
+    /// Gives the worker up as unkillable. A later end is only reaped.
     worker_end abandon();
 
 private:
@@ -81,7 +81,7 @@ private:
     sys::unique_fd pidfd_;
     sys::unique_fd record_;
     std::shared_ptr<const cgroups::worker_cgroup> cgroup_;
-    std::shared_ptr<stacks_answer> stacks_;  // of a function that can be asked
+    std::shared_ptr<stacks_answer> stacks_;  // null: it can't be asked for its stacks
     std::vector<activity> at_stop_;
     bool asking_ = false;
     lifecycle::time_point ask_until_;
