@@ -19,15 +19,14 @@
 #include <system_error>
 #include <utility>
 
-// The border: checks who calls, and hands over to the engine's thread.
+// The border to the headers: checks the caller, and hands the call over to the engine's thread.
 namespace cohort::detail::inline v0_1 {
 
 namespace {
 
 std::atomic<operation_id> last_operation_id{0};
 
-/// Runs `ask` on the engine's thread. @throws std::system_error  in a forked copy of the group's
-/// process
+/// The engine of the group's process. @throws std::system_error  in a forked copy of that process
 engine::engine& own_loop(const group_ref& group) {
     if (!group->process().is_own())
         throw std::system_error(std::make_error_code(std::errc::no_child_process),
@@ -35,19 +34,20 @@ engine::engine& own_loop(const group_ref& group) {
     return group->process().loop();
 }
 
+/// Runs `ask` on the engine's thread. @throws std::system_error  see own_loop()
 template <class Ask>
 void post(const group_ref& group, Ask ask) {
     own_loop(group).post([group, ask = std::move(ask)] { ask(*group); });
 }
 
-/// The same for calls that never fail: in a forked copy they do nothing.
+/// Like post(), for calls that never fail: in a forked copy it does nothing.
 template <class Ask>
 void post_if_own(const group_ref& group, Ask ask) {
     if (group && group->process().is_own())
         group->process().loop().post([group, ask = std::move(ask)] { ask(*group); });
 }
 
-/// Leaves a noexcept function: the program ends with this text.
+/// The exception leaves a noexcept function, so the program ends with this text.
 [[noreturn]] void refuse_inline_handler() {
     throw std::logic_error("cohort: an executor has called a handler inside post() (execute() with "
                            "blocking.never), where it must queue it");
@@ -75,8 +75,8 @@ void refuse_at_exit(const engine::process& process) {
                           "exit");
 }
 
-/// Before there is memory for each of them: a wrong number must not take all there is. A record and
-/// a pidfd each is the least; the start counts exactly.
+/// Called before memory for the workers is taken: a wrong number must not take all there is. Each
+/// worker needs a record and a pidfd at least; the start counts exactly.
 /// @throws spawn_error
 void refuse_more_than_can_be(int nprocs) {
     constexpr int cheap = 10'000;
@@ -109,14 +109,14 @@ group_ref create_group(spawn_plan plan) {
 
 void start_group(const group_ref& group, receiver to) {
     (void)own_loop(group);
-    refuse_at_exit(group->process());  // again: a coroutine may have been made long before
+    refuse_at_exit(group->process());  // again: the coroutine may have been made long before
     group->start(std::move(to));
 }
 
 void await_end(const group_ref& group, std::optional<time_point> until, receiver to) {
     auto& loop = own_loop(group);
     loop.post_quietly([group, until, to = std::move(to)] { group->await_end(to, until); });
-    // Else it is early enough when the engine wakes for the end of the last worker.
+    // Otherwise the engine need not wake now: the end of the last worker wakes it early enough.
     if (until || group->snapshot().end())
         loop.wake();
 }
@@ -131,7 +131,7 @@ void cancel_operation(const std::weak_ptr<group_state>& group, operation_id id,
 }
 
 void request_stop(const group_ref& group) noexcept {
-    // Every handle asks this when it goes: one whose group has ended need not wake the engine.
+    // Every handle calls this when it is destroyed. If the group has ended, let the engine sleep.
     const bool ended = group && group->process().is_own() && group->snapshot().end();
     if (!ended)
         post_if_own(group, [](group_state& g) { g.stop(); });

@@ -15,15 +15,15 @@
 #include <string>
 #include <string_view>
 
-// The one place where the end of a group becomes an exception, made by the thread that throws it:
-// the engine's keeps none. The first lines are torch's, to the letter. What was written as JSON
-// becomes the same again.
+// The one place where the end of a group becomes an exception. The thread that throws it makes it;
+// the engine's thread keeps none. The first lines of the texts are torch's, to the letter. An
+// exception that was written as JSON becomes the same exception again.
 namespace cohort::detail::inline v0_1 {
 
-/// What std::rethrow_if_nested throws on: the worker's exception as its own type.
+/// For std::rethrow_if_nested, which throws the worker's exception in its own type.
 class raised_with_cause final : public process_raised_exception, public std::nested_exception {
 public:
-    /// To be called where the worker's exception is handled.
+    /// Must be called while the worker's exception is handled: std::nested_exception captures that.
     explicit raised_with_cause(const process_raised_exception& raised)
         : process_raised_exception(raised) {}
 };
@@ -43,7 +43,7 @@ std::string with_crash(std::string text, const outcome& worker) {
 }
 
 std::exception_ptr with_cause(const process_raised_exception& raised) {
-    // What a command says of types is not what this program threw.
+    // Not for commands: the type that a command names need not be a type of this program.
     const auto is_of_function = [&](const outcome& one) {
         return one.index == raised.error_index() && !outcome_access::is_command(one);
     };

@@ -18,7 +18,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto longest_naming = 10s;
-/// exit() waits so long for SIGKILL to act, also where kill_timeout is zero.
+/// exit() waits at least this long for SIGKILL to act, even if kill_timeout is zero.
 constexpr auto shortest_kill_wait = 1s;
 
 lifecycle::rules rules_of(const group_settings& s) {
@@ -36,7 +36,7 @@ lifecycle::duration longest_stop(const group_settings& s) {
     return saturating_add(time_point() + s.grace_period, kill).time_since_epoch();
 }
 
-/// What the life of a group needs of its settings: not the descriptors, which only its start holds.
+/// The settings without the descriptors of the workers, which only the start must hold.
 std::shared_ptr<const group_settings> without_placement(group_settings settings) {
     settings.where = {};
     return std::make_shared<const group_settings>(std::move(settings));
@@ -55,7 +55,7 @@ group_state::group_state(engine::process& process, spawn_plan plan, orders::call
       machine_(rules_of(*settings_)), verdicts_(static_cast<std::size_t>(settings_->nprocs)),
       end_waiters_(process), next_waiters_(process) {}
 
-// --- what is asked of it ---
+// --- requests ---
 
 void group_state::start(receiver to) {
     stop_span_ = process_.spans().add(longest_stop(*settings_));
@@ -70,8 +70,8 @@ void group_state::start(receiver to) {
             self->start_reported(std::move(report), p);
         });
     start_ = job;
-    process_.loop().post_quietly(begins);  // before any report; start_ is the engine's from now on
-    // What exit() has posted may stand before `begins`, and not know of this group.
+    process_.loop().post_quietly(begins);  // before any report; from now on start_ is the engine's
+    // exit() may have posted its stop before `begins`, and that stop does not know this group.
     if (process_.exiting())
         job->hold();
     process_.submit(std::move(job));
@@ -104,7 +104,7 @@ void group_state::await_next(receiver to) {
 
 void group_state::cancel(operation_id id, cancel_mode mode) {
     if (start_operation_ && start_operation_->id == id)
-        return happen(event::stop_asked);  // there is no group to be had without its operation
+        return happen(event::stop_asked);  // without this operation nobody gets the group
     if (mode == cancel_mode::stop_waiting) {
         if (!end_waiters_.stop_waiting(id))
             next_waiters_.stop_waiting(id);
@@ -133,8 +133,8 @@ void group_state::signal(int signo) {
 
 // --- the workers ---
 
-/// The lifecycle does not wait for names; those who ask for outcomes do, and get them in the order
-/// of the ends.
+/// The lifecycle does not wait for the names of frames. Calls that return outcomes do, and get them
+/// in the order in which the workers ended.
 void group_state::worker_ended(const std::shared_ptr<unpublished_end>& place,
                                supervisor::worker_end end) {
     workers_.erase(end.outcome.index);
@@ -146,11 +146,11 @@ void group_state::worker_ended(const std::shared_ptr<unpublished_end>& place,
         find_words(place);
     publish_all();
     happen(what);
-    go_on_ending();  // the group may have ended by giving up others, but not this one
+    go_on_ending();  // for a group that gave up its other workers and waits for this one
 }
 
-/// On another thread: the texts are of any length that the worker likes, and a file with debug
-/// information may be on a disk that does not answer.
+/// Puts an outcome into words on another thread, because the worker decides how long the texts are,
+/// and a file with debug information may be on a disk that does not answer.
 void group_state::find_words(const std::shared_ptr<unpublished_end>& place) {
     const auto write = [self = shared_from_this(), place](engine::background_thread& where,
                                                           trace::names* names) {
@@ -214,7 +214,7 @@ void group_state::tell_next() {
 void group_state::happen(event e) {
     events_.push_back(e);
     if (events_.size() > 1)
-        return;  // we are inside the loop below
+        return;  // called from inside the loop below
     const auto keep = shared_from_this();
     while (!events_.empty()) {
         for (auto a : machine_.on(events_.front(), std::chrono::steady_clock::now()))
@@ -258,7 +258,7 @@ void group_state::give_up() {
     ending_.give_up();
     for (auto& [index, worker] : std::exchange(workers_, {})) {
         if (worker->has_ended())
-            continue;  // it has its place
+            continue;  // it has its place in unpublished_
         auto end = worker->abandon();
         auto place = std::make_shared<unpublished_end>();
         place->worker = std::make_shared<const outcome>(std::move(end.outcome));
@@ -270,7 +270,7 @@ void group_state::give_up() {
     abandon_start();
 }
 
-/// What could not be killed until now is not waited for anew.
+/// Ends the group's cgroup. Does not wait for what it kills if a kill has already taken too long.
 void group_state::end_cgroup() {
     const auto now = std::chrono::steady_clock::now();
     const auto until = ending_.gave_up() ? now : saturating_add(now, settings_->kill_timeout);
@@ -325,8 +325,8 @@ void group_state::report_end() {
     next_waiters_.complete_all(completion());
     process_.remove(*this);
     stop_span_.reset();
-    start_.reset();  // it knows this group; what still hangs in it keeps both
-    self_.reset();   // last: this may be the last reference but the callers'
+    start_.reset();  // it refers to this group; a start that still hangs keeps both alive
+    self_.reset();   // last: this may be the last reference except the callers'
 }
 
 }  // namespace cohort::detail::inline v0_1

@@ -20,9 +20,9 @@
 
 namespace cohort::detail::inline v0_1 {
 
-/// One group: performs what its lifecycle says. What happens in it comes in as events, on the
-/// engine's thread; the lifecycle answers with actions. Keeps itself alive from its start to the
-/// end of its last worker.
+/// One group. All that happens to it becomes an event for its lifecycle, on the engine's thread;
+/// the lifecycle answers with actions, which the group performs. Keeps itself alive from its start
+/// to the end of its last worker.
 class group_state final : public engine::live_group,
                           public std::enable_shared_from_this<group_state> {
 public:
@@ -64,8 +64,8 @@ private:
     void publish(unpublished_end& place);
     void tell_next();
 
-    /// Hands an event to the lifecycle and performs its actions, and those of the events that these
-    /// cause.
+    /// Hands an event to the lifecycle and performs the actions that it answers with. Does the same
+    /// for the events that these actions cause.
     void happen(event e);
     void perform(action a);
     void arm_deadline();
@@ -84,9 +84,9 @@ private:
     std::shared_ptr<const group_settings> settings_;
     supervisor::record_kind kind_;
     groups::snapshot snapshot_;
-    std::unique_ptr<starts::start_plan> plan_;  // until it begins
+    std::unique_ptr<starts::start_plan> plan_;  // until the start begins
     std::shared_ptr<starts::group_start> start_;
-    std::shared_ptr<group_state> self_;  // while it lives
+    std::shared_ptr<group_state> self_;  // keeps this alive from begin() to report_end()
     engine::stop_spans::entry stop_span_;
 
     lifecycle::machine machine_;
@@ -105,13 +105,13 @@ private:
     time_point give_up_start_at_{};  // a held start that has not reported by then is abandoned
 
     lifecycle::ending ending_;
-    std::shared_ptr<cgroups::group_cgroup> cgroup_;  // until it is to end
+    std::shared_ptr<cgroups::group_cgroup> cgroup_;  // until end_cgroup()
 
     std::map<int, std::shared_ptr<supervisor::worker_process>> workers_;  // the live ones
-    /// An end that has been seen: what the worker left is being read, then put into words, until
-    /// the limit at most.
+    /// The end of a worker that users can't see yet: its record is being read, then its outcome is
+    /// put into words, until `limit` at most.
     struct unpublished_end {
-        std::shared_ptr<const outcome> worker;  // null: it is being read
+        std::shared_ptr<const outcome> worker;  // null: its record is being read
         lifecycle::verdict verdict;
         std::optional<engine::timer_id> limit;
         bool is_ready = false;
@@ -119,7 +119,7 @@ private:
     std::deque<std::shared_ptr<unpublished_end>> unpublished_;  // in the order of the ends
     std::vector<lifecycle::verdict> verdicts_;                  // by index
     std::vector<std::shared_ptr<const outcome>> ended_;         // in the order of the ends
-    std::size_t told_ = 0;                                      // how many of them next() has told
+    std::size_t told_ = 0;  // how many of ended_ next() has returned
     groups::waiters end_waiters_;
     groups::waiters next_waiters_;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-// How a group hears of its start, and what it does with one that must not go on.
+// The start of a group: its reports, and the end of a start that must not go on.
 #include "group/group_state.hpp"
 
 #include "exec/exec.hpp"
@@ -18,8 +18,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// How often a start that is to be given up gets its SIGKILL again: the child may not have existed
-// the last time.
+// The pause between two SIGKILLs to a start that is held. One is not enough, because the child may
+// not have existed yet.
 constexpr auto kill_interval = 10ms;
 
 }  // namespace
@@ -43,7 +43,7 @@ void group_state::start_reported(starts::start_report report, starts::group_star
         start_is_held() && report.pidfd && !exec::has_executed(report.pidfd.get());
     if (report.failure || killed_by_us) {
         reap_failed_start({std::move(report.pidfd), report.pid});
-        // Once held, a start that comes to nothing is no error.
+        // A start that fails after it was held is no error.
         return start_is_over(start_is_held() ? std::nullopt : std::move(report.failure));
     }
     if (report.index >= 0)
@@ -58,15 +58,15 @@ void group_state::end_unwanted(starts::unwanted_child child) {
     adopt(std::move(child));
 }
 
-/// Reaps it when it has ended. The rest of its process group, if it leads one, ends then.
+/// Reaps a child when it has ended. If it leads a process group, the rest of that group ends then.
 void group_state::adopt(starts::unwanted_child child, engine::task then) {
     if (settings_->process_group == process_group::inherit || child.pid == 0)
         return process_.children().adopt(std::move(child.pidfd), std::move(then));
     process_.children().adopt_group(std::move(child.pidfd), child.pid, std::move(then));
 }
 
-/// A child that was killed, or had failed. The end of the group waits for it, but no longer than
-/// for any other.
+/// Reaps a child that was killed or has failed. The end of the group waits for that, but no longer
+/// than for any other killed process: kill_timeout.
 void group_state::reap_failed_start(starts::unwanted_child child) {
     if (!child.pidfd)
         return;
@@ -92,7 +92,7 @@ void group_state::reap_failed_start(starts::unwanted_child child) {
     });
 }
 
-/// All before it have started.
+/// The failure of the worker whose start hangs. All workers before it have started.
 start_failure group_state::hanging_start() const {
     return {std::make_error_code(std::errc::timed_out), "a start that hangs in the kernel",
             snapshot_.alive() + static_cast<int>(ended_.size()), "exec"};

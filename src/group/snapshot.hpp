@@ -12,7 +12,7 @@
 
 namespace cohort::groups {
 
-/// What other threads may read of a group while the engine works on it.
+/// The part of a group's state that other threads may read while the engine works on the group.
 class snapshot {
 public:
     explicit snapshot(int size) : pids_(static_cast<std::size_t>(size)), outcomes_(pids_.size()) {}
@@ -24,12 +24,12 @@ public:
         std::lock_guard lock(mutex_);
         return pids_;
     }
-    /// Of those that have ended, by index.
+    /// The outcomes of the workers that have ended, by index.
     std::vector<outcome> outcomes() const {
         std::unique_lock lock(mutex_);
         const auto end = end_;
         const auto noted = outcomes_;
-        lock.unlock();  // copies of what workers said may take long, and the engine comes here too
+        lock.unlock();  // copying outcomes may take long, and the engine's thread needs the lock
         if (end)
             return end->report.outcomes;
         std::vector<outcome> ended;
@@ -49,7 +49,7 @@ public:
         outcomes_[static_cast<std::size_t>(o->index)] = std::move(o);
         --alive_;
     }
-    /// The outcomes of the group's end stand in for those noted before.
+    /// From now on the outcomes of the group's end replace those noted before.
     void close(std::shared_ptr<const detail::group_end> end) {
         std::lock_guard lock(mutex_);
         end_ = std::move(end);

@@ -12,12 +12,12 @@
 
 namespace cohort::groups {
 
-/// The operations that wait for one thing. Belongs to the engine's thread.
+/// The operations that wait for the same event. Belongs to the engine's thread.
 class waiters {
 public:
     explicit waiters(engine::process& process) noexcept : process_(process) {}
 
-    /// @param until  then it completes with time_up
+    /// @param until  at that time the operation completes with time_up
     void add(detail::receiver to, std::optional<detail::time_point> until) {
         waiting_.push_back({std::move(to), std::nullopt, false});
         if (until)
@@ -25,12 +25,13 @@ public:
                 *until, [this, id = waiting_.back().to.id] { time_up(id); });
     }
 
-    /// Whether an operation waits that complete_first() would complete, unless its context is gone.
+    /// Whether complete_first() finds an operation; it may still be one whose context is gone.
     bool has_one() const {
         return std::ranges::any_of(waiting_, [](const auto& w) { return !w.aborted; });
     }
 
-    /// Completes the operation that has waited longest and is still there. @return whether one was
+    /// Completes the operation that has waited longest, unless its context is gone: then the next.
+    /// @return false: there was none
     bool complete_first(const detail::completion& result) {
         for (;;) {
             auto first = std::ranges::find_if(waiting_, [](const auto& w) { return !w.aborted; });
@@ -41,7 +42,7 @@ public:
         }
     }
 
-    /// Completes all: those that were cancelled with operation_aborted.
+    /// Completes all operations, the cancelled ones with operation_aborted.
     void complete_all(const detail::completion& result) {
         while (!waiting_.empty())
             finish(waiting_.begin(), result);
@@ -57,8 +58,8 @@ public:
         return true;
     }
 
-    /// Lets it wait for the end of the group, which it will complete with operation_aborted.
-    /// @return as above
+    /// Cancels one operation, but lets it wait for the end of the group: complete_all() then
+    /// completes it with operation_aborted. @return whether it waited here
     bool abort_at_end(detail::operation_id id) {
         auto found = find(id);
         if (found == waiting_.end())
