@@ -81,9 +81,14 @@ std::error_code launch(sys::unique_fd& ours, sys::unique_fd& between) {
 
 }  // namespace
 
-void guardian::ensure(time_point now) {
+guardian::serving guardian::ensure(time_point now) {
     const std::lock_guard lock(mutex_);
     one& own = of_this_user();
+    start_if_due(own, now);
+    return {own.connection ? own.connection.get() : -1, own.number};
+}
+
+void guardian::start_if_due(one& own, time_point now) {
     if (now < own.not_before || !sys::current_tiers().guardian.best || own.serves())
         return;
     // Workers are started without one rather than not at all; the next start tries again where it
@@ -104,7 +109,10 @@ void guardian::ensure(time_point now) {
 guardian::one& guardian::of_this_user() {
     auto user = sys::credentials::now();
     const auto found = std::ranges::find(of_users_, user, &one::user);
-    return found != of_users_.end() ? *found : of_users_.emplace_back(one{std::move(user), {}});
+    if (found != of_users_.end())
+        return *found;
+    return of_users_.emplace_back(
+        one{.user = std::move(user), .connection = {}, .number = ++last_number_});
 }
 
 bool guardian::one::serves() const {
@@ -126,14 +134,9 @@ std::error_code guardian::connect(one& to, sys::unique_fd fresh) {
         to.connection = std::move(fresh);
     else if (::dup3(fresh.get(), to.connection.get(), O_CLOEXEC) < 0)
         return sys::last_error();
+    to.number = ++last_number_;
     is_stuck_ = false;
     return {};
-}
-
-orders::guard_order guardian::order(orders::guard_message word) {
-    const std::lock_guard lock(mutex_);
-    const auto& own = of_this_user();
-    return {own.connection ? own.connection.get() : -1, word};
 }
 
 void guardian::tell_late(const orders::guard_order& order, int pidfd) noexcept {

@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <list>
 #include <mutex>
@@ -35,11 +36,16 @@ public:
     /// @param reap  takes over the pidfd of a child that ends at once. Any thread.
     explicit guardian(std::function<void(sys::unique_fd pidfd)> reap) : reap_(std::move(reap)) {}
 
+    /// The guardian of this user, as ensure() has found or started it.
+    struct serving {
+        int connection = -1;       // -1: there is none
+        std::uint64_t number = 0;  // another guardian, or another user, has another number
+
+        orders::guard_order order(orders::guard_message word) const { return {connection, word}; }
+    };
     /// Sees to it that one runs, if that can be. For starter threads. Where it failed it is tried
     /// again after a while, and after a longer one each time.
-    void ensure(time_point now = std::chrono::steady_clock::now());
-    /// How to tell it of something. For starter threads, after ensure().
-    orders::guard_order order(orders::guard_message word);
+    serving ensure(time_point now = std::chrono::steady_clock::now());
     /// Once more, of a worker that could not tell by itself. Waits for a slow guardian, for a
     /// moment; tells another one where the first is gone or can hold no more.
     void tell_late(const orders::guard_order& order, int pidfd) noexcept;
@@ -53,17 +59,20 @@ private:
         sys::unique_fd connection;  // keeps its number: another start may be about to write to it
         time_point not_before{};    // after one that could not be started
         std::chrono::seconds pause = first_pause;
+        std::uint64_t number = 0;
 
         bool serves() const;
     };
 
     one& of_this_user();
+    void start_if_due(one& own, time_point now);
     std::error_code start(one& fresh);
     std::error_code connect(one& to, sys::unique_fd fresh);
 
     const std::function<void(sys::unique_fd)> reap_;
     std::mutex mutex_;
     std::list<one> of_users_;
+    std::uint64_t last_number_ = 0;
     std::atomic<bool> is_stuck_ = false;  // nobody waits for it any more
 };
 

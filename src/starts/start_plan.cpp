@@ -63,10 +63,10 @@ void start_plan::see_to_guardian() {
     const bool has_groups = s.process_group == process_group::own;
     if (s.parent_death_signal == 0 || (!has_groups && s.cgroup_directory.empty()))
         return;
-    with_.guardian.ensure();
-    guard_of_cgroup_ = with_.guardian.order(guard_message(s, orders::guarded::cgroup));
+    const auto guardian = with_.guardian.ensure();
+    guard_of_cgroup_ = guardian.order(guard_message(s, orders::guarded::cgroup));
     if (has_groups)
-        guard_ = with_.guardian.order(guard_message(s, orders::guarded::worker));
+        guard_ = guardian.order(guard_message(s, orders::guarded::worker));
 }
 
 orders::guard_message start_plan::guard_message(const detail::group_settings& s,

@@ -52,7 +52,7 @@ pid_t fork_victim() {
 /// A host whose guardian has room for two, and that tells it of five. @return 0: all went well
 int tell_of_many() {
     auto guardian = make_guardian();
-    guardian.ensure();
+    const auto order = guardian.ensure().order({orders::guarded::worker, 0, 0});
     const pid_t first = await_guardian_of(::getpid());
     constexpr rlim_t room = 5 + 1 + 2;  // its own, one of a cgroup
     const rlimit few{room, room};
@@ -61,7 +61,6 @@ int tell_of_many() {
     for (int i = 0; i < 5; ++i) {
         std::error_code error;
         const auto pidfd = sys::open_pidfd(fork_victim(), error);
-        const auto order = guardian.order({orders::guarded::worker, 0, 0});
         if (!orders::tell_guardian(order, pidfd.get()))
             guardian.tell_late(order, pidfd.get());
     }
@@ -87,18 +86,19 @@ TEST_CASE("guardian: one that could not be started is tried again, but not at ea
     CHECK(in_fork([] {
               auto guardian = make_guardian();
               const auto now = std::chrono::steady_clock::now();
-              const auto serves = [&] { return guardian.order({}).connection >= 0; };
+              const auto serves_at = [&](auto when) {
+                  return guardian.ensure(when).connection >= 0;
+              };
               bool was_denied = false;
+              bool serves = false;
               std::thread([&] {
                   was_denied = deny(SYS_memfd_create, EACCES);
-                  guardian.ensure(now);
+                  serves = serves_at(now);
               }).join();
-              if (!was_denied || serves())
+              if (!was_denied || serves)
                   return 1;
-              guardian.ensure(now + 10ms);
-              if (serves())
+              if (serves_at(now + 10ms))
                   return 2;
-              guardian.ensure(now + 2min);
-              return serves() ? 0 : 3;
+              return serves_at(now + 2min) ? 0 : 3;
           }) == 0);
 }
