@@ -21,7 +21,7 @@ bool starters::submit(std::shared_ptr<start_job> job) {
         waits = !queue_.empty() || active_->busy_with;
         queue_.push_back(std::move(job));
     }
-    work_.notify_all();
+    call_starters();
     return waits;
 }
 
@@ -43,7 +43,7 @@ void starters::take_over() {
                               [](const auto& s) { return s->busy_with == nullptr; });
     if (spare != all_.end()) {
         active_ = spare->get();
-        work_.notify_all();
+        call_starters();
         return;
     }
     try {
@@ -60,10 +60,30 @@ void starters::add_starter() {
     all_.push_back(std::move(fresh));
 }
 
+/// After each change of what await_work() looks at.
+void starters::call_starters() noexcept {
+    ++calls_;
+    if (asleep_ > 0)
+        sys::wake(calls_);
+}
+
+void starters::await_work(starter& self, std::unique_lock<std::mutex>& lock) {
+    while (active_ != &self || queue_.empty()) {
+        // A call after this is not missed: it changes the number before it looks who is asleep, and
+        // the kernel looks at the number before it lets a thread sleep.
+        const auto seen = calls_.load();
+        lock.unlock();
+        ++asleep_;
+        sys::wait_on(calls_, seen);
+        --asleep_;
+        lock.lock();
+    }
+}
+
 void starters::run(starter& self) {
     std::unique_lock lock(mutex_);
     for (;;) {
-        work_.wait(lock, [&] { return active_ == &self && !queue_.empty(); });
+        await_work(self, lock);
         auto job = std::move(queue_.front());
         queue_.pop_front();
         self.busy_with = job.get();
@@ -75,7 +95,7 @@ void starters::run(starter& self) {
         if (more)
             queue_.push_back(std::move(job));
         if (active_ != &self && !queue_.empty())
-            work_.notify_all();
+            call_starters();
         // A job that is done is released outside the lock: its last owner may be this thread.
         lock.unlock();
         job.reset();

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include "sys/futex.hpp"
+
+#include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <deque>
 #include <memory>
 #include <mutex>
@@ -45,9 +47,14 @@ private:
     void add_starter();
     void take_over();  // under the lock
     void run(starter& self);
+    void await_work(starter& self, std::unique_lock<std::mutex>& lock);
+    void call_starters() noexcept;
 
     std::mutex mutex_;
-    std::condition_variable work_;
+    // A condition variable costs one call of the kernel more each time: after a wait the mutex counts
+    // as contended.
+    sys::futex calls_{0};
+    std::atomic<int> asleep_ = 0;  // how many wait, or are about to
     std::deque<std::shared_ptr<start_job>> queue_;
     std::vector<std::unique_ptr<starter>> all_;
     starter* active_ = nullptr;
