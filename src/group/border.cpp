@@ -90,6 +90,18 @@ void refuse_more_than_can_be(int nprocs) {
                           -1, "limit");
 }
 
+/// A worker that lives for a moment only may have ended before anybody waits for it: then the engine
+/// need not be asked. @return false: it must be
+bool complete_if_ended(const group_state& group, const receiver& to) {
+    auto end = group.snapshot().end();
+    if (!end || group.process().exiting())
+        return false;
+    const auto sink = to.sink.lock();
+    completion done;
+    done.end = std::move(end);
+    return !sink || sink->complete(to.id, done) != delivery::refused;
+}
+
 }  // namespace
 
 completion_sink::~completion_sink() = default;
@@ -117,6 +129,8 @@ void start_group(const group_ref& group, receiver to) {
 
 void await_end(const group_ref& group, std::optional<time_point> until, receiver to) {
     auto& loop = own_loop(group);
+    if (complete_if_ended(*group, to))
+        return;
     loop.post_quietly([group, until, to = std::move(to)] { group->await_end(to, until); });
     // Otherwise the engine need not wake now: the end of the last worker wakes it early enough.
     if (until || group->snapshot().end())
