@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include <cohort/detail/border.hpp>
 #include <cohort/detail/deliver.hpp>
 #include <cohort/detail/duration.hpp>
-#include <cohort/detail/engine.hpp>
 #include <cohort/detail/group_handle.hpp>
 #include <cohort/detail/operation.hpp>
 #include <cohort/detail/result.hpp>

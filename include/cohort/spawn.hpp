@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <cohort/detail/engine.hpp>
+#include <cohort/detail/border.hpp>
 #include <cohort/detail/work.hpp>
 #include <cohort/group.hpp>
 #include <cohort/options.hpp>

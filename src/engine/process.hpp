@@ -12,7 +12,7 @@
 #include "sys/fork_mark.hpp"
 #include "trace/names.hpp"
 
-#include <cohort/detail/engine.hpp>
+#include <cohort/detail/border.hpp>
 
 #include <array>
 #include <atomic>

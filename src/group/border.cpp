@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
+#include <cohort/detail/border.hpp>
+
 #include "group/group_state.hpp"
 #include "orders/caller.hpp"
 #include "registry/context.hpp"
 #include "registry/mark.hpp"
 #include "sys/descriptors.hpp"
 
-#include <cohort/detail/engine.hpp>
 #include <cohort/errors.hpp>
 
 #include <fmt/format.h>

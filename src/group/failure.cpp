@@ -2,7 +2,7 @@
 #include "record/exception_json.hpp"
 #include "registry/error_types.hpp"
 
-#include <cohort/detail/engine.hpp>
+#include <cohort/detail/border.hpp>
 #include <cohort/errors.hpp>
 #include <cohort/json.hpp>
 

@@ -9,7 +9,7 @@
 #include "starts/group_start.hpp"
 #include "supervisor/worker_process.hpp"
 
-#include <cohort/detail/engine.hpp>
+#include <cohort/detail/border.hpp>
 
 #include <chrono>
 #include <deque>

@@ -3,7 +3,7 @@
 
 #include "engine/process.hpp"
 
-#include <cohort/detail/engine.hpp>
+#include <cohort/detail/border.hpp>
 
 #include <algorithm>
 #include <optional>

@@ -5,7 +5,7 @@
 #include "forkserver/forkserver_wait.hpp"
 #include "sys/unique_fd.hpp"
 
-#include <cohort/detail/engine.hpp>
+#include <cohort/detail/border.hpp>
 
 #include <atomic>
 #include <chrono>

@@ -47,7 +47,7 @@ const std::vector<std::string> headers{
     "detail/codec_scalars.hpp",
     "detail/codec_core.hpp",
     "detail/codec_error.hpp",
-    "detail/engine.hpp",
+    "detail/border.hpp",
     "command.hpp",
     "options.hpp",
     "detail/plan.hpp",

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <cohort/detail/engine.hpp>
+#include <cohort/detail/border.hpp>
 
 #include <asio/any_io_executor.hpp>
 #include <asio/execution/outstanding_work.hpp>

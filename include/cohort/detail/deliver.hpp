@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <cohort/detail/engine.hpp>
+#include <cohort/detail/border.hpp>
 #include <cohort/outcome.hpp>
 
 #include <asio/error.hpp>

@@ -17,7 +17,7 @@
 #include <sys/types.h>
 
 // The border between the headers (Asio, user code) and the compiled library (processes): ids and
-// values only.
+// values only. The bodies stand in src/group/border.cpp.
 namespace cohort::detail::inline v0_1 {
 
 using time_point = std::chrono::steady_clock::time_point;
@@ -110,6 +110,8 @@ COHORT_API int group_size(const group_state& group) noexcept;
 COHORT_API int group_alive(const group_state& group) noexcept;
 COHORT_API std::vector<pid_t> group_pids(const group_state& group);
 COHORT_API std::vector<outcome> group_outcomes(const group_state& group);
+
+// src/group/failure.cpp:
 
 /// A fresh exception for the end of a group: process_raised_exception, process_exited_exception,
 /// group_stopped; null when every worker ended with success.
