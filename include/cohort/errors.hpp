@@ -124,4 +124,21 @@ private:
     std::shared_ptr<const std::string> text_;
 };
 
+/// An argument or a result that could not be encoded, or decoded on the other side.
+/// what(): `argument 2 of 3 (std::vector<int>) could not be decoded: ...`; the worker's index is
+/// not counted.
+class COHORT_API codec_error : public std::runtime_error {
+public:
+    using std::runtime_error::runtime_error;
+    ~codec_error() override;
+};
+
+/// Thrown by outcome::result<T>() when there is no result, or none of that type; and in a worker
+/// function, in place of a result that is larger than options::result_limit.
+class COHORT_API result_error : public std::runtime_error {
+public:
+    using std::runtime_error::runtime_error;
+    ~result_error() override;
+};
+
 }  // namespace cohort

@@ -2,11 +2,11 @@
 #pragma once
 
 #include <cohort/detail/codec.hpp>
-#include <cohort/detail/codec_error.hpp>
 #include <cohort/detail/function_traits.hpp>
 #include <cohort/detail/plan.hpp>
 #include <cohort/detail/registration.hpp>
 #include <cohort/detail/result.hpp>
+#include <cohort/errors.hpp>
 
 #include <cstddef>
 #include <exception>
@@ -95,7 +95,7 @@ private:
 /// @param args  converted here to the types of Fn's parameters and kept as values ("mnist" becomes
 /// a std::string); encoded when the group is started (not for start_method::fork).
 /// @par Thread safety  safe.
-/// @par Source  spawn(fn, args) (seeds); differs: checked at compile time.
+/// @par Source  spawn(fn, args); differs: checked at compile time.
 template <auto Fn, class... Args>
 [[nodiscard]] detail::function_work<Fn> function(Args&&... args) {
     detail::check_call<decltype(Fn), Args...>();

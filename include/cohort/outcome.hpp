@@ -9,7 +9,6 @@
 #include <cstddef>
 #include <memory>
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -56,14 +55,6 @@ public:
 
     /// The same in every count.
     friend bool operator==(const resource_usage&, const resource_usage&) = default;
-};
-
-/// Thrown by outcome::result<T>() when there is no result, or none of that type; and in a worker
-/// function, in place of a result that is larger than options::result_limit.
-class COHORT_API result_error : public std::runtime_error {
-public:
-    using std::runtime_error::runtime_error;
-    ~result_error() override;
 };
 
 namespace detail::inline v0_1 {

@@ -4,7 +4,7 @@
 #include "registry/exception.hpp"
 #include "trace/modules.hpp"
 
-#include <cohort/detail/codec_error.hpp>
+#include <cohort/detail/type_name.hpp>
 
 #include <atomic>
 #include <cstdint>

@@ -5,7 +5,7 @@
 #include "registry/error_types.hpp"
 #include "trace/throws.hpp"
 
-#include <cohort/detail/codec_error.hpp>
+#include <cohort/detail/type_name.hpp>
 #include <cohort/errors.hpp>
 
 #include <algorithm>

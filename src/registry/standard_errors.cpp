@@ -3,7 +3,7 @@
 
 #include "sys/leaked.hpp"
 
-#include <cohort/outcome.hpp>
+#include <cohort/errors.hpp>
 
 #include <algorithm>
 #include <any>

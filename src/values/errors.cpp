@@ -61,6 +61,10 @@ spawn_error::spawn_error(std::error_code code, const std::string& text, int erro
 
 spawn_error::~spawn_error() = default;
 
+codec_error::~codec_error() = default;
+
+result_error::~result_error() = default;
+
 const char* spawn_error::what() const noexcept { return text_->c_str(); }
 
 }  // namespace cohort

@@ -3,14 +3,14 @@
 
 #include "values/demangle.hpp"
 
+#include <cohort/errors.hpp>
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 
 namespace cohort {
-
-result_error::~result_error() = default;
 
 const char* to_string(cause c) noexcept {
     switch (c) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <cohort/detail/codec_error.hpp>
+#include <cohort/detail/type_name.hpp>
+#include <cohort/errors.hpp>
 
 #include <nlohmann/json.hpp>
 

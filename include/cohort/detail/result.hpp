@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cohort/detail/codec.hpp>
+#include <cohort/detail/type_name.hpp>
+#include <cohort/errors.hpp>
 #include <cohort/outcome.hpp>
 
 #include <string>
