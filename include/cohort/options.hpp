@@ -4,6 +4,7 @@
 #include <cohort/detail/config.hpp>
 #include <cohort/detail/duration.hpp>
 #include <cohort/detail/plan.hpp>
+#include <cohort/policies.hpp>
 #include <cohort/where_it_runs.hpp>
 
 #include <chrono>
@@ -24,7 +25,7 @@ struct options_access;
 /// the object itself. Any chrono duration is taken, also `0.5s`: rounded up, held at the clock's
 /// range.
 /// @par Thread safety  as an int.
-/// @par Source  the arguments of torch's start_processes (seeds); differs: stopping is configured
+/// @par Source  the arguments of torch's start_processes; differs: stopping is configured
 /// here.
 class COHORT_API options : public where_it_runs<options> {
 public:
@@ -42,7 +43,7 @@ public:
 
     /// Daemonic workers have no grace period when the program ends, and a daemonic function
     /// worker can't start groups of its own: a spawn_error says so. Default false.
-    /// @par Source  daemon= (seeds)
+    /// @par Source  daemon=
     options& daemon(bool on);
 
     /// How long the others may go on after the first failure before the stop signal. Default 0.
