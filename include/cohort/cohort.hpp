@@ -9,20 +9,35 @@
 /// the format of a string: `fmt::print("{:>20}", outcome.status)`.
 namespace cohort {}
 
-// The whole library. Read on in this order:
+// The whole library, in the order in which a program meets it.
 
-#include <cohort/capabilities.hpp>  // what this host allows
-#include <cohort/command.hpp>       // command, command_for, closure: or programs
-#include <cohort/error_record.hpp>  // what a worker says of its failure
-#include <cohort/error_type.hpp>    // taught_error: rethrown as your own type
-#include <cohort/errors.hpp>        // the typed exceptions
-#include <cohort/exit_status.hpp>   // code or signal
-#include <cohort/forkserver.hpp>    // forkserver_preload: once, for all workers
+// Start a group
+#include <cohort/group.hpp>  // group: join, wait, next, stop
+#include <cohort/spawn.hpp>  // spawn, run, async_spawn
+
+// What workers run
+#include <cohort/command.hpp>   // command, command_for: a program; closure: a callable
+#include <cohort/function.hpp>  // function<Fn>(args...): a function of this program
+
+// Settings
+#include <cohort/options.hpp>        // options: how many, how they stop, what is kept of them
+#include <cohort/policies.hpp>       // start_method, on_failure, process_group, cgroup
+#include <cohort/where_it_runs.hpp>  // env, working_directory, fd, ...: of options and of a command
+
+// What comes back
+#include <cohort/error_record.hpp>  // error_record, crash_record, activity, stack_frame
+#include <cohort/exit_status.hpp>   // exit_status: an exit code or a signal
 #include <cohort/format.hpp>        // all of these with fmt
-#include <cohort/function.hpp>      // function<Fn>(args...): what the workers run
-#include <cohort/group.hpp>         // join, wait, next, stop
-#include <cohort/json.hpp>          // exceptions as text, and back
-#include <cohort/options.hpp>       // how many, how they stop, where they run
-#include <cohort/outcome.hpp>       // how each worker ended
-#include <cohort/spawn.hpp>         // spawn, run, async_spawn: start a group
-#include <cohort/worker.hpp>        // worker_main, this_worker: in the worker
+#include <cohort/outcome.hpp>       // outcome of one worker, cause, report of the group
+
+// Errors
+#include <cohort/error_type.hpp>  // taught_error: a worker's exception comes back as your own type
+#include <cohort/errors.hpp>      // every exception that the library throws
+#include <cohort/json.hpp>        // to_json, exception_from_json: a failure as text, and back
+
+// In the worker
+#include <cohort/forkserver.hpp>  // forkserver_preload: called once, for all workers
+#include <cohort/worker.hpp>      // worker_main, this_worker
+
+// The host
+#include <cohort/capabilities.hpp>  // capabilities: what this host allows

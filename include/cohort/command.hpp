@@ -129,7 +129,7 @@ auto command_for(Make&& make) {
 /// @param call  `T call(int index)`; kept until the group has started. One that throws when it is
 ///              copied throws here.
 /// @throws spawn_error  from spawn: another start_method
-/// @par Source  start_processes(fn, start_method="fork") (seeds)
+/// @par Source  start_processes(fn, start_method="fork")
 template <class Callable>
 auto closure(Callable&& call) {
     using callable = std::decay_t<Callable>;

@@ -36,7 +36,7 @@ COHORT_API void add_preload(const function_node& node);
 /// that it registers run in each worker that leaves by exit, never in the server.
 /// @tparam Fn  a function without parameters, or a lambda without captures
 /// @par Thread safety  safe.
-/// @par Source  multiprocessing.set_forkserver_preload (seeds); differs: a function, checked at
+/// @par Source  multiprocessing.set_forkserver_preload; differs: a function, checked at
 /// compile time.
 template <auto Fn>
 void forkserver_preload() {

@@ -38,7 +38,7 @@ namespace cohort {
 /// A post() that blocks there holds up the deadlines of all groups; one that calls the handler
 /// there ends the program by std::terminate.
 /// @par Thread safety  distinct calls are safe from any thread; moving and destroying are not.
-/// @par Source  torch.multiprocessing.ProcessContext (seeds), formerly SpawnContext.
+/// @par Source  torch.multiprocessing.ProcessContext, formerly SpawnContext.
 class group {
 public:
     /// Any Asio executor, of the context that the completions are posted to.
@@ -76,7 +76,7 @@ public:
     /// with operation_aborted when the last worker is gone, or with the real result if it had ended
     /// before.
     /// @par Thread safety  safe; any number of joins at once.
-    /// @par Source  ProcessContext.join (seeds); differs: throws the same failure every time.
+    /// @par Source  ProcessContext.join; differs: throws the same failure every time.
     [[nodiscard]] asio::awaitable<bool> join() { return await_join(operand("join"), std::nullopt); }
 
     /// Waits until every worker has ended or `timeout` has passed.
@@ -84,10 +84,12 @@ public:
     /// polls.
     /// @return true: all ended with success. false: time is up (also while the group is being
     /// stopped); the workers run on.
-    /// @throws as join()
+    /// @throws process_raised_exception, process_exited_exception, group_stopped  what join()
+    /// throws
+    /// @throws std::invalid_argument  `timeout` is not a number
     /// @par Cancellation  as join(); the timeout is lifted when the ladder begins.
     /// @par Thread safety  safe.
-    /// @par Source  ProcessContext.join(timeout) (seeds); differs: false has one meaning.
+    /// @par Source  ProcessContext.join(timeout); differs: false has one meaning.
     template <class Rep, class Period>
     [[nodiscard]] asio::awaitable<bool> join(std::chrono::duration<Rep, Period> timeout) {
         return await_join(operand("join"), detail::to_steady(timeout));

@@ -19,7 +19,7 @@ namespace cohort {
 /// without the stacks and the length of their errors.
 /// @throws std::length_error  it is longer even so: beyond 65,536 workers it is.
 /// @par Thread safety  safe.
-/// @par Source  pickle of torch's ProcessException (seeds)
+/// @par Source  pickle of torch's ProcessException
 COHORT_API std::string to_json(const process_exception& e);
 
 /// The failure that `to_json` has written: a process_exception, process_raised_exception,

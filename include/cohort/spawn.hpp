@@ -121,7 +121,7 @@ inline asio::awaitable<report> await_run(group_ref state, forked_call call) {
 /// @par Cancellation  any type: what has been started is stopped and reaped, then
 /// operation_aborted.
 /// @par Thread safety  safe.
-/// @par Source  torch.multiprocessing.spawn, start_processes(join=False) (seeds); differs: all or
+/// @par Source  torch.multiprocessing.spawn, start_processes(join=False); differs: all or
 /// nothing, nothing is left of a group that could not be started.
 template <class Work>
 [[nodiscard]] asio::awaitable<group> spawn(Work work, options how = options()) {
@@ -130,14 +130,16 @@ template <class Work>
     return detail::await_spawn(detail::create_group(std::move(plan)), std::move(call));
 }
 
-/// spawn and join to the end.
-/// @param work  as spawn
-/// @param how   as spawn
+/// Starts a group and waits until every worker has ended: spawn, then group::join.
+/// @param work  what spawn takes
+/// @param how   options, or just the number of workers
 /// @return the report of a group in which every worker ended with success
-/// @throws as spawn and group::join
-/// @par Cancellation  as spawn, then as group::join.
+/// @throws spawn_error, std::invalid_argument, codec_error  what spawn throws
+/// @throws process_raised_exception, process_exited_exception, group_stopped  what group::join
+/// throws
+/// @par Cancellation  that of spawn, then that of group::join.
 /// @par Thread safety  safe.
-/// @par Source  torch.multiprocessing.spawn(join=True) (seeds)
+/// @par Source  torch.multiprocessing.spawn(join=True)
 template <class Work>
 [[nodiscard]] asio::awaitable<report> run(Work work, options how = options()) {
     auto plan = detail::make_plan(std::move(work), std::move(how));
@@ -145,13 +147,13 @@ template <class Work>
     return detail::await_run(detail::create_group(std::move(plan)), std::move(call));
 }
 
-/// spawn with a completion token: void(std::exception_ptr, group). Every error arrives as the
-/// completion.
+/// Starts a group with a completion token: void(std::exception_ptr, group). What spawn throws
+/// arrives as the exception_ptr.
 /// @param executor  the group's executor: the default of the handlers of all its operations
-/// @param work      as spawn
-/// @param how       as spawn
+/// @param work      what spawn takes
+/// @param how       options, or just the number of workers
 /// @param token     what to do with the group; destroying its handler uncalled stops the group
-/// @par Cancellation  as spawn.
+/// @par Cancellation  that of spawn.
 /// @par Thread safety  safe.
 template <class Executor, class Work, class Token>
 requires(!std::is_base_of_v<asio::execution_context, Executor>) auto async_spawn(
@@ -170,11 +172,14 @@ requires(!std::is_base_of_v<asio::execution_context, Executor>) auto async_spawn
                                std::move(state), std::move(call), std::move(error));
 }
 
-/// spawn with a completion token, on the executor of an execution context such as an io_context.
-/// @param context  whose executor is the group's
-/// @param work     as spawn
-/// @param how      as spawn
-/// @param token    as above; errors, cancellation and thread safety too
+/// Starts a group with a completion token, on the executor of an execution context such as an
+/// io_context. Errors arrive as they do when an executor is given.
+/// @param context  has the executor that becomes the group's
+/// @param work     what spawn takes
+/// @param how      options, or just the number of workers
+/// @param token    what to do with the group; destroying its handler uncalled stops the group
+/// @par Cancellation  that of spawn.
+/// @par Thread safety  safe.
 template <class Context, class Work, class Token>
 requires std::is_base_of_v<asio::execution_context, Context>
 auto async_spawn(Context& context, Work work, options how, Token&& token) {

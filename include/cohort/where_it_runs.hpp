@@ -32,7 +32,8 @@ public:
     }
 
     /// Takes a variable out of the worker's environment. One that is not there is fine.
-    /// @throws std::invalid_argument  as env
+    /// @throws std::invalid_argument  a name that no environment can hold, or one that only the
+    ///         library sets
     Derived& unset_env(std::string name) {
         where().unset_variable(std::move(name));
         return self();

@@ -17,7 +17,7 @@ namespace cohort {
 /// @param argv  of main. argv[1] names the control file in a worker; given by hand, a line on
 /// stderr says so and the program ends with 127.
 /// @par Thread safety  call it from the main thread, before there is another.
-/// @par Source  multiprocessing.spawn.spawn_main, _wrap (seeds); differs: main is the program's
+/// @par Source  multiprocessing.spawn.spawn_main, _wrap; differs: main is the program's
 /// own.
 COHORT_API void worker_main(int argc, char** argv);
 
