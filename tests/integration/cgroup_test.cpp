@@ -143,7 +143,7 @@ public:
     scratch_cgroup& operator=(const scratch_cgroup&) = delete;
     ~scratch_cgroup() { CHECK(::rmdir(path_.c_str()) == 0); }
     const std::string& path() const noexcept { return path_; }
-    std::set<std::string> leaves() const { return leaves_in(path_); }
+    std::set<std::string> group_cgroups() const { return leaves_in(path_); }
 
 private:
     static inline int made_ = 0;  // a place is looked into once a second: each has its own

@@ -79,7 +79,7 @@ public:
     }
     explicit operator bool() const noexcept { return !path_.empty(); }
     const std::string& path() const noexcept { return path_; }
-    std::set<std::string> leaves() const { return leaves_in(path_); }
+    std::set<std::string> group_cgroups() const { return leaves_in(path_); }
     /// The hog below is to be killed, not swapped out.
     void limit(const std::string& bytes) const {
         CHECK(write("memory.max", bytes));
