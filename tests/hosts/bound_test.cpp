@@ -8,6 +8,8 @@
 #include <asio/bind_executor.hpp>
 #include <asio/cancellation_signal.hpp>
 
+namespace bound_test {
+
 namespace {
 
 using namespace cohort_test;
@@ -140,3 +142,5 @@ TEST_CASE_TEMPLATE("hosts: bind_allocator, used and given all back when the hand
 }
 
 }  // namespace
+
+}  // namespace bound_test

@@ -16,6 +16,8 @@
 #include <asio/experimental/as_tuple.hpp>
 #endif
 
+namespace coroutines_test {
+
 namespace {
 
 using namespace cohort_test;
@@ -108,3 +110,5 @@ TEST_CASE_TEMPLATE("hosts: a join that loses against a timer leaves no worker", 
 }
 
 }  // namespace
+
+}  // namespace coroutines_test

@@ -13,6 +13,8 @@
 #include <thread>
 #include <vector>
 
+namespace promises_test {
+
 namespace {
 
 using namespace cohort_test;
@@ -186,3 +188,5 @@ TEST_CASE_TEMPLATE("hosts: operations from three threads at once", Host, COHORT_
 }
 
 }  // namespace
+
+}  // namespace promises_test

@@ -14,6 +14,8 @@
 #include <asio/experimental/deferred.hpp>
 #endif
 
+namespace tokens_test {
+
 namespace {
 
 using namespace cohort_test;
@@ -77,3 +79,5 @@ TEST_CASE_TEMPLATE("hosts: any_completion_handler", Host, COHORT_TEST_HOSTS) {
 #endif
 
 }  // namespace
+
+}  // namespace tokens_test

@@ -11,7 +11,7 @@
 #include <filesystem>
 #include <limits>
 
-namespace bad_input {
+namespace bad_input_test {
 
 /// Only even values are understood in a worker, only those below 100 can leave.
 struct picky {
@@ -33,11 +33,8 @@ struct leaving {};
 void to_json(nlohmann::json& j, const leaving&) { j = nullptr; }
 void from_json(const nlohmann::json&, leaving&) { std::exit(0); }
 
-}  // namespace bad_input
-
 using namespace cohort_test;
 using namespace std::chrono_literals;
-using bad_input::picky;
 
 namespace {
 
@@ -46,7 +43,7 @@ picky gives_picky(int, int value) { return {value}; }
 int gives_int(int index) { return index; }
 void gives_nothing(int) {}
 int leaves(int) { std::exit(0); }
-void takes_leaving(int, bad_input::leaving) {}
+void takes_leaving(int, bad_input_test::leaving) {}
 
 /// The start fails like this, before or at worker `index`.
 template <class Work>
@@ -228,7 +225,7 @@ TEST_CASE("bad input: an argument that cannot be decoded is named by its positio
     CHECK(thrown.error_index() == 0);
     CHECK(thrown.error().type == "cohort::codec_error");
     CHECK(thrown.error().message ==
-          "argument 2 of 3 (bad_input::picky) could not be decoded: an odd value");
+          "argument 2 of 3 (bad_input_test::picky) could not be decoded: an odd value");
     CHECK(ended(cohort::function<takes_picky>("text", picky{4}, std::vector{1, 2}), 1)
               .outcomes.at(0)
               .result<int>() == 4);
@@ -239,7 +236,7 @@ TEST_CASE("bad input: a worker that ends while its arguments are decoded has fai
     if (default_method() == cohort::start_method::fork)
         return skip("a copy of this process needs no encoding");
     const auto thrown = thrown_by<cohort::process_exited_exception>(
-        cohort::function<takes_leaving>(bad_input::leaving{}), 1);
+        cohort::function<takes_leaving>(bad_input_test::leaving{}), 1);
     CHECK(thrown.exit_code() == 0);
     CHECK(std::string(thrown.what()) == "process 0 terminated with exit code 0\n"
                                         "ended while its arguments were decoded (exit code 0)");
@@ -251,7 +248,7 @@ TEST_CASE("bad input: an argument that cannot be encoded leaves the call of spaw
         return skip("a copy of this process needs no encoding");
     CHECK_THROWS_WITH_AS(
         (void)cohort::spawn(cohort::function<takes_picky>("text", picky{100}, std::vector{1}), 1),
-        "argument 2 of 3 (bad_input::picky) could not be encoded: too large to be told",
+        "argument 2 of 3 (bad_input_test::picky) could not be encoded: too large to be told",
         cohort::codec_error);
 }
 
@@ -260,12 +257,12 @@ TEST_CASE("bad input: a result that cannot be encoded is the worker's error") {
     const auto thrown =
         thrown_by<cohort::process_raised_exception>(cohort::function<gives_picky>(100), 1);
     CHECK(thrown.error().message ==
-          "the result (bad_input::picky) could not be encoded: too large to be told");
+          "the result (bad_input_test::picky) could not be encoded: too large to be told");
     // One that cannot be decoded is told to who asks for it.
     const auto report = ended(cohort::function<gives_picky>(7), 1);
     CHECK(report.success());
     CHECK(why_no_result<picky>(report.outcomes.at(0)) ==
-          "the result of worker 0 (bad_input::picky) could not be decoded: an odd value");
+          "the result of worker 0 (bad_input_test::picky) could not be decoded: an odd value");
 }
 
 TEST_CASE("bad input: a result that is not there, or of another type") {
@@ -289,3 +286,5 @@ TEST_CASE("bad input: a result that is not there, or of another type") {
     CHECK_FALSE(program.has_result());
     CHECK(why_no_result<int>(program) == "worker 0 has no result: it is a command");
 }
+
+}  // namespace bad_input_test

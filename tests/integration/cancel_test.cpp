@@ -14,7 +14,7 @@
 #include <chrono>
 #include <vector>
 
-namespace {
+namespace cancel_test {
 
 using namespace std::chrono_literals;
 using namespace cohort_test;
@@ -346,4 +346,4 @@ TEST_CASE("cancel: a cancel that races with the end gives one of the two results
     }
 }
 
-}  // namespace
+}  // namespace cancel_test

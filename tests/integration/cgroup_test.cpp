@@ -17,12 +17,12 @@
 
 #include <sys/stat.h>
 
+namespace cgroup_test {
+
 using namespace std::chrono_literals;
 using namespace cohort_test;
 using cohort::start_method;
 namespace fs = std::filesystem;
-
-namespace {
 
 /// Whether groups have leaves here; else says why not.
 bool has_cgroups() {
@@ -167,8 +167,6 @@ void host_with_daemon(int, const std::string& directory, const std::string& plac
         co_await group.join();
     }(directory, place));
 }
-
-}  // namespace
 
 TEST_CASE("cgroup: a daemon of a worker that succeeded ends with the group") {
     if (!has_cgroups())
@@ -348,3 +346,5 @@ TEST_CASE("cgroup: what a killed host left is ended by the next start in that pl
     CHECK(daemon->ends());
     CHECK(place.leaves().empty());
 }
+
+}  // namespace cgroup_test

@@ -22,6 +22,8 @@
 #include <thread>
 #include <vector>
 
+namespace completion_test {
+
 namespace {
 
 using namespace std::chrono_literals;
@@ -331,3 +333,5 @@ TEST_CASE("completion: each of several next calls is told another worker") {
 }
 
 }  // namespace
+
+}  // namespace completion_test

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+namespace confined_test {
+
 using namespace cohort_test;
 
 namespace {
@@ -153,3 +155,5 @@ TEST_CASE("confined: at a limit on processes a start fails, whole, and works aga
         CHECK(told[3] == "after: well");
     }
 }
+
+}  // namespace confined_test

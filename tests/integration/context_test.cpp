@@ -18,6 +18,8 @@
 #include <thread>
 #include <vector>
 
+namespace context_test {
+
 namespace {
 
 using namespace std::chrono_literals;
@@ -246,3 +248,5 @@ TEST_CASE("context: a next that ended with its context swallows nobody's end") {
 }
 
 }  // namespace
+
+}  // namespace context_test

@@ -14,10 +14,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+namespace crash_test {
+
 using namespace cohort_test;
 using cohort::cause;
-
-namespace crash_test {
 
 constexpr int line_of_fault = __LINE__ + 2;
 [[gnu::noinline]] void write_to(std::uintptr_t address) {
@@ -55,8 +55,6 @@ void fail(int, int signo) {
     frame[0] = static_cast<char>(depth);
     return recurse(depth + 1) + frame[0];
 }
-
-}  // namespace crash_test
 
 namespace {
 
@@ -344,3 +342,5 @@ TEST_CASE("crash: who crashed first is told, though its process ended last, by t
         CHECK_FALSE(error.outcomes()[0].first_failure);
     }());
 }
+
+}  // namespace crash_test

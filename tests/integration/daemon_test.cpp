@@ -2,6 +2,8 @@
 // Daemonic workers: no groups of their own.
 #include "start_support.hpp"
 
+namespace daemon_test {
+
 using namespace cohort_test;
 
 namespace {
@@ -44,3 +46,5 @@ TEST_CASE("daemon: where it is not caught, the refusal is the worker's error") {
     CHECK(error.error().type == "cohort::spawn_error");
     CHECK(error.error().message.rfind(text, 0) == 0);
 }
+
+}  // namespace daemon_test

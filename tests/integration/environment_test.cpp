@@ -7,6 +7,8 @@
 #include <filesystem>
 #include <set>
 
+namespace environment_test {
+
 using namespace cohort_test;
 namespace fs = std::filesystem;
 
@@ -328,3 +330,5 @@ TEST_CASE("environment: command_for makes a command for each worker, in the call
     for (const int index : made)
         CHECK(read_file(directory.file(fmt::format("out{}", index))) == fmt::format("{}\n", index));
 }
+
+}  // namespace environment_test

@@ -4,6 +4,8 @@
 
 #include <csignal>
 
+namespace error_file_test {
+
 using namespace cohort_test;
 
 namespace {
@@ -270,3 +272,5 @@ TEST_CASE("error file: a worker that dies by a signal keeps the error that it wr
     CHECK(thrown.error().message == "last words");
     CHECK(thrown.outcomes().at(0).status.signal() == SIGSEGV);
 }
+
+}  // namespace error_file_test

@@ -16,6 +16,8 @@
 #include <optional>
 #include <thread>
 
+namespace executor_test {
+
 namespace {
 
 using namespace std::chrono_literals;
@@ -177,3 +179,5 @@ TEST_CASE("executor: one that refuses the error of an initiating call throws out
 }
 
 }  // namespace
+
+}  // namespace executor_test

@@ -23,6 +23,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+namespace failure_test {
+
 using namespace std::chrono_literals;
 using cohort::cause;
 using cohort_test::failure;
@@ -311,3 +313,5 @@ TEST_CASE("failure: with a grace period of 0 SIGKILL follows the stop signal at 
         CHECK(error.outcomes()[1].status.signal() == SIGKILL);
     }());
 }
+
+}  // namespace failure_test

@@ -14,6 +14,8 @@
 #include <memory>
 #include <thread>
 
+namespace fork_test {
+
 using namespace cohort_test;
 
 namespace {
@@ -185,3 +187,5 @@ TEST_CASE("fork: a worker can run workers of its own, which are copies of it") {
     REQUIRE(report.success());
     CHECK(report.outcomes[1].result<int>() == 24);
 }
+
+}  // namespace fork_test

@@ -12,6 +12,8 @@
 #include <csignal>
 #include <thread>
 
+namespace forkserver_death_test {
+
 using namespace cohort_test;
 using namespace std::chrono_literals;
 
@@ -113,3 +115,5 @@ TEST_CASE("forkserver: a start that waits for a stopped server can be given up")
     ::kill(stopped, SIGCONT);  // if it did not
     server();
 }
+
+}  // namespace forkserver_death_test

@@ -11,6 +11,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+namespace forkserver_memory_test {
+
 using namespace cohort_test;
 
 namespace {
@@ -74,3 +76,5 @@ TEST_CASE("forkserver: orders and records of workers cannot be made shorter") {
     run_out(io);
     CHECK(report.take().success());
 }
+
+}  // namespace forkserver_memory_test

@@ -16,6 +16,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+namespace forkserver_once_test {
+
 using namespace cohort_test;
 
 namespace {
@@ -102,3 +104,5 @@ TEST_CASE("forkserver: no worker's function runs twice when the server dies befo
     leak_guard guard;
     CHECK(processes_left(guard).empty());
 }
+
+}  // namespace forkserver_once_test

@@ -25,6 +25,8 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+namespace forkserver_test {
+
 using namespace cohort_test;
 
 namespace {
@@ -223,3 +225,5 @@ TEST_CASE("forkserver: its workers are reached by the parent-death signal") {
     CHECK(field(status, "PPid") == std::to_string(::getpid()));
     CHECK(field(status, "SigBlk") == "0000000000000000");
 }
+
+}  // namespace forkserver_test

@@ -18,6 +18,8 @@
 #include <system_error>
 #include <thread>
 
+namespace guardian_change_test {
+
 namespace {
 
 using namespace cohort_test;
@@ -100,3 +102,5 @@ TEST_CASE("guardian change: a worker of the fork server that finds the guardian 
     const leak_guard guard;
     run_coroutine(change_the_guardian());
 }
+
+}  // namespace guardian_change_test

@@ -25,6 +25,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+namespace guardian_test {
+
 namespace {
 
 using namespace std::chrono_literals;
@@ -327,3 +329,5 @@ TEST_CASE("guardian: without one the workers end with the host, but not what the
         co_await host.until_all_are_gone();
     }());
 }
+
+}  // namespace guardian_test

@@ -18,6 +18,8 @@
 #include <poll.h>
 #include <sys/stat.h>
 
+namespace hang_test {
+
 using namespace cohort_test;
 using namespace std::chrono_literals;
 using std::chrono::steady_clock;
@@ -256,3 +258,5 @@ TEST_CASE("hang: who was asked for ahead and can't be killed does not keep a fai
     CHECK(error.stage() == "chdir");
     CHECK(error.error_index() == 0);
 }
+
+}  // namespace hang_test

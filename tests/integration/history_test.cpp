@@ -12,6 +12,8 @@
 
 #include <unistd.h>
 
+namespace history_test {
+
 using namespace cohort_test;
 
 namespace {
@@ -203,3 +205,5 @@ TEST_CASE("history: of long texts the whole is bounded and ends with the message
     CHECK(error.trace.size() <= (1 << 20));
     CHECK(error.trace.ends_with("xxx the end"));
 }
+
+}  // namespace history_test

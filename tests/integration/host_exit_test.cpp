@@ -10,6 +10,8 @@
 
 #include <csignal>
 
+namespace host_exit_test {
+
 namespace {
 
 using namespace std::chrono_literals;
@@ -204,3 +206,5 @@ TEST_CASE(
 }
 
 }  // namespace
+
+}  // namespace host_exit_test

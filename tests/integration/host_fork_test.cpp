@@ -8,6 +8,8 @@
 
 #include <string>
 
+namespace host_fork_test {
+
 namespace {
 
 using namespace cohort_test;
@@ -72,3 +74,5 @@ TEST_CASE("host fork: programs that its threads execute meanwhile get nothing of
 }
 
 }  // namespace
+
+}  // namespace host_fork_test

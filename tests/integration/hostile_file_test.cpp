@@ -10,6 +10,8 @@
 #include <chrono>
 #include <string>
 
+namespace hostile_file_test {
+
 using namespace cohort_test;
 using namespace std::chrono_literals;
 
@@ -83,3 +85,5 @@ TEST_CASE("hostile file: nested arrays delay nobody") {
     const auto deep = repeated("[", 60) + repeated("]", 60) + ",";
     check_in_time(R"({"message":"m","x":[)" + repeated(deep, million) + "1]}");
 }
+
+}  // namespace hostile_file_test

@@ -7,6 +7,8 @@
 #include <csignal>
 #include <functional>
 
+namespace kill_cause_test {
+
 using namespace std::chrono_literals;
 using namespace cohort_test;
 using cohort::cause;
@@ -118,3 +120,5 @@ TEST_CASE("kill cause: a victim of the group's own SIGKILL has no note") {
         }
     }());
 }
+
+}  // namespace kill_cause_test

@@ -22,6 +22,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+namespace large_result_test {
+
 using namespace cohort_test;
 
 namespace {
@@ -193,3 +195,5 @@ TEST_CASE("no thread: what a worker said is missing, and its end is told all the
             worker.note().ends_with("what it said could not be read: no thread could be started"));
     }());
 }
+
+}  // namespace large_result_test

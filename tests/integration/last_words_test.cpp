@@ -19,6 +19,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+namespace last_words_test {
+
 using namespace cohort_test;
 using namespace std::chrono_literals;
 using cohort::cause;
@@ -240,3 +242,5 @@ TEST_CASE("last words: a stop signal of the kind that crashes send asks the work
                                            cohort::options(1).stop_signal(SIGABRT));
     CHECK(worker.cause == cause::returned);
 }
+
+}  // namespace last_words_test

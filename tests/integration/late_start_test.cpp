@@ -22,6 +22,8 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+namespace late_start_test {
+
 using namespace cohort_test;
 using namespace std::chrono_literals;
 
@@ -151,3 +153,5 @@ TEST_CASE(
     CHECK(child.ends());
     child.kill();
 }
+
+}  // namespace late_start_test

@@ -23,6 +23,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+namespace nested_test {
+
 using namespace std::chrono_literals;
 using cohort::cause;
 using cohort_test::leak_guard;
@@ -215,3 +217,5 @@ TEST_CASE("nested: when a host dies of SIGKILL, its workers and theirs die, what
 }
 
 #endif
+
+}  // namespace nested_test

@@ -19,6 +19,8 @@
 
 #include <unistd.h>
 
+namespace next_test {
+
 using namespace std::chrono_literals;
 using namespace asio::experimental::awaitable_operators;
 using cohort_test::leak_guard;
@@ -155,3 +157,5 @@ TEST_CASE("pids: they stay those of the workers after the end") {
         CHECK(group.pids() == before);
     }());
 }
+
+}  // namespace next_test

@@ -18,12 +18,12 @@
 
 #include <ucontext.h>
 
+namespace odd_stack_test {
+
 using namespace cohort_test;
 using cohort::cause;
 
 #if defined(__x86_64__)
-
-namespace odd_stack_test {
 
 constexpr std::uintptr_t nowhere = 0xdeaddeaddeaddead;
 alignas(64) std::byte fiber_stack[256 * 1024];
@@ -86,11 +86,7 @@ void wait_on_a_fiber_of_a_thread(int) {
     *reinterpret_cast<volatile int*>(std::uintptr_t{0x10}) = 1;
 }
 
-}  // namespace odd_stack_test
-
 namespace {
-
-using namespace odd_stack_test;
 
 void smash(int, bool by_abort) { by_abort ? overwrite_and_abort() : overwrite_and_crash(); }
 
@@ -173,3 +169,5 @@ TEST_CASE("odd stack: of one that was overwritten the signal and the newest call
 }  // namespace
 
 #endif
+
+}  // namespace odd_stack_test

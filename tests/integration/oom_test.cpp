@@ -19,6 +19,8 @@
 
 #include <sys/stat.h>
 
+namespace oom_test {
+
 using namespace std::chrono_literals;
 using namespace cohort_test;
 using cohort::cause;
@@ -293,3 +295,5 @@ TEST_CASE("oom: the cgroups of workers go when their host was killed") {
         CHECK(place.leaves().empty());
     }
 }
+
+}  // namespace oom_test

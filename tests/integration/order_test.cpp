@@ -14,6 +14,8 @@
 
 #include <unistd.h>
 
+namespace order_test {
+
 using namespace cohort_test;
 using namespace std::chrono_literals;
 using cohort::cause;
@@ -246,3 +248,5 @@ TEST_CASE("order: each start method tells the stack from the worker's function o
         CHECK(contains(error.frames[0].function, "raise_as"));
     }
 }
+
+}  // namespace order_test

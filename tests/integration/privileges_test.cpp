@@ -10,6 +10,8 @@
 
 #include <sys/prctl.h>
 
+namespace privileges_test {
+
 using namespace cohort_test;
 using cohort::start_method;
 
@@ -127,3 +129,5 @@ TEST_CASE("privileges: a host of root's that is another user for a while starts 
         CHECK(told.ends_with("no new privileges: 0, signal 9\n"));
     }
 }
+
+}  // namespace privileges_test

@@ -21,12 +21,12 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+namespace results_test {
+
 using namespace std::chrono_literals;
 using cohort::cause;
 using cohort_test::leak_guard;
 using cohort_test::run_coroutine;
-
-namespace results_test {
 
 struct tally {
     int files = 0;
@@ -41,11 +41,7 @@ public:
     using std::runtime_error::runtime_error;
 };
 
-}  // namespace results_test
-
 namespace {
-
-using results_test::tally;
 
 int give_int(int index) { return 40 + index; }
 std::string give_string(int index) { return std::string(index, 'x') + std::string("\0\n\"", 3); }
@@ -333,3 +329,5 @@ TEST_CASE("results: a pipe given to the workers comes to its end with them, not 
         CHECK(done);
     }());
 }
+
+}  // namespace results_test

@@ -28,9 +28,9 @@
 #include <variant>
 #include <vector>
 
-using namespace cohort_test;
-
 namespace rethrow_test {
+
+using namespace cohort_test;
 
 /// Taught.
 class overdrawn : public std::runtime_error {
@@ -72,27 +72,27 @@ public:
 
 }  // namespace rethrow_test
 
-using rethrow_test::overdrawn;
-using rethrow_test::unloaded;
-using rethrow_test::unsaved;
-
 template <>
-inline const cohort::error_type<overdrawn> cohort::taught_error<overdrawn>{
-    [](const overdrawn& e) { return e.account; },
-    [](const std::string& account) { return overdrawn(account); }};
+inline const cohort::error_type<rethrow_test::overdrawn>
+    cohort::taught_error<rethrow_test::overdrawn>{
+        [](const rethrow_test::overdrawn& e) { return e.account; },
+        [](const std::string& account) { return rethrow_test::overdrawn(account); }};
 template <>
 inline const cohort::error_type<rethrow_test::long_named>
     cohort::taught_error<rethrow_test::long_named>{
         [](const rethrow_test::long_named& e) { return std::string(e.what()); },
         [](const std::string& text) { return rethrow_test::long_named(text); }};
 template <>
-inline const cohort::error_type<unsaved> cohort::taught_error<unsaved>{
-    [](const unsaved& e) -> std::string { throw std::logic_error(e.what()); },
-    [](const std::string& text) { return unsaved(text); }};
+inline const cohort::error_type<rethrow_test::unsaved> cohort::taught_error<rethrow_test::unsaved>{
+    [](const rethrow_test::unsaved& e) -> std::string { throw std::logic_error(e.what()); },
+    [](const std::string& text) { return rethrow_test::unsaved(text); }};
 template <>
-inline const cohort::error_type<unloaded> cohort::taught_error<unloaded>{
-    [](const unloaded&) { return 1; },
-    [](int) -> unloaded { throw std::logic_error("can't be made"); }};
+inline const cohort::error_type<rethrow_test::unloaded>
+    cohort::taught_error<rethrow_test::unloaded>{
+        [](const rethrow_test::unloaded&) { return 1; },
+        [](int) -> rethrow_test::unloaded { throw std::logic_error("can't be made"); }};
+
+namespace rethrow_test {
 
 namespace {
 
@@ -326,3 +326,5 @@ TEST_CASE("rethrow: every join gives an exception of its own") {
         CHECK((causes[0] && causes[0] != causes[1]));
     }());
 }
+
+}  // namespace rethrow_test

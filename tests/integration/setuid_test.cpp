@@ -16,6 +16,8 @@
 
 #include <unistd.h>
 
+namespace setuid_test {
+
 using namespace cohort_test;
 
 namespace {
@@ -119,3 +121,5 @@ TEST_CASE("setuid: changes to and fro, again and again, disturb no group") {
         CHECK(printed == "well\n");
     }
 }
+
+}  // namespace setuid_test

@@ -22,6 +22,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+namespace signals_test {
+
 using namespace std::chrono_literals;
 using cohort::cause;
 using cohort_test::failure;
@@ -243,3 +245,5 @@ TEST_CASE("stop token: a handler of the program's own stays") {
         CHECK(told.outcomes[0].cause == cause::stopped);
     }());
 }
+
+}  // namespace signals_test

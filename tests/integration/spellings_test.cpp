@@ -29,6 +29,8 @@
 
 #include <unistd.h>
 
+namespace spellings_test {
+
 namespace {
 
 using namespace std::chrono_literals;
@@ -303,3 +305,5 @@ TEST_CASE("spellings: a moved-from group is empty, and its operations go on with
 }
 
 }  // namespace
+
+}  // namespace spellings_test

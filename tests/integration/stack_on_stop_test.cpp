@@ -18,6 +18,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+namespace stack_on_stop_test {
+
 using namespace cohort_test;
 using namespace std::chrono_literals;
 using cohort::cause;
@@ -268,3 +270,5 @@ TEST_CASE("stack_on_stop: of workers that have ended by themselves nothing is to
     for (const auto& worker : report.outcomes)
         CHECK(worker.at_stop.empty());
 }
+
+}  // namespace stack_on_stop_test

@@ -14,6 +14,8 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
+namespace start_failure_test {
+
 using namespace cohort_test;
 
 namespace {
@@ -215,3 +217,5 @@ TEST_CASE(
     refuse_at_once(cohort::command("true"));
     refuse_at_once(cohort::function<do_nothing>());
 }
+
+}  // namespace start_failure_test

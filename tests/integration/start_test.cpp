@@ -13,6 +13,8 @@
 #include <sched.h>
 #include <sys/prctl.h>
 
+namespace start_test {
+
 using namespace cohort_test;
 namespace fs = std::filesystem;
 
@@ -343,3 +345,5 @@ TEST_CASE("start: a group of no workers has ended with success") {
     const leak_guard guard;
     run_coroutine(start_nobody());
 }
+
+}  // namespace start_test

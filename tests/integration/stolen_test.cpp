@@ -12,6 +12,8 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
+namespace stolen_test {
+
 namespace {
 
 using namespace std::chrono_literals;
@@ -216,3 +218,5 @@ TEST_CASE("stolen: a zombie that a tracer never gives back is given up as unkill
 }
 
 }  // namespace
+
+}  // namespace stolen_test

@@ -21,6 +21,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+namespace stop_test {
+
 using namespace std::chrono_literals;
 using cohort::cause;
 using cohort_test::leak_guard;
@@ -313,3 +315,5 @@ TEST_CASE("run: it throws the failure of a worker") {
         CHECK(none.outcomes.empty());
     }());
 }
+
+}  // namespace stop_test

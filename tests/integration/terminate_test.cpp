@@ -12,6 +12,8 @@
 
 #include <unistd.h>
 
+namespace terminate_test {
+
 using namespace cohort_test;
 using cohort::cause;
 
@@ -218,3 +220,5 @@ TEST_CASE("terminate: it is a failure like any other: the victims come after it"
         }
     }());
 }
+
+}  // namespace terminate_test

@@ -14,6 +14,8 @@
 #include <thread>
 #include <vector>
 
+namespace threads_test {
+
 namespace {
 
 using namespace std::chrono_literals;
@@ -192,3 +194,5 @@ TEST_CASE("threads: a group is moved from thread to thread") {
 }
 
 }  // namespace
+
+}  // namespace threads_test

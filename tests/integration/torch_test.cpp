@@ -25,6 +25,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+namespace torch_test {
+
 using namespace std::chrono_literals;
 using cohort_test::failure;
 using cohort_test::leak_guard;
@@ -317,3 +319,5 @@ TEST_CASE("torch T14: the exceptions are values: copies on another thread keep e
         check_copies(std::make_exception_ptr(stopped), stopped);
     }());
 }
+
+}  // namespace torch_test

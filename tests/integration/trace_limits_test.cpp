@@ -13,6 +13,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+namespace trace_limits_test {
+
 using namespace cohort_test;
 
 namespace {
@@ -184,3 +186,5 @@ TEST_CASE("trace: a worker that exits while its stack is unwound has exited") {
     CHECK(worker.status.exit_code() == 9);
     CHECK_FALSE(worker.error.has_value());
 }
+
+}  // namespace trace_limits_test

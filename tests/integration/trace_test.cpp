@@ -12,12 +12,12 @@
 #include <system_error>
 #include <thread>
 
+namespace trace_test {
+
 using namespace cohort_test;
 
 /// As C has it: the name of a type, to who takes it for a mangled one.
 extern "C" [[gnu::noinline]] void d(int value) { load(value); }
-
-namespace trace_test {
 
 class odd_error {};
 
@@ -26,12 +26,7 @@ constexpr int line_of_call = __LINE__ + 1;
 
 void fail(int, int value) { train(value); }
 
-}  // namespace trace_test
-
 namespace {
-
-using trace_test::line_of_call;
-using trace_test::odd_error;
 
 void throw_one_of_all(int index) {
     switch (index) {
@@ -272,3 +267,5 @@ TEST_CASE("trace: of a closure the oldest call is its body") {
     CHECK(frames[0].file.ends_with("trace_test.cpp"));
     CHECK(frames[1].line == line_of_throw);
 }
+
+}  // namespace trace_test

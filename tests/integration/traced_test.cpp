@@ -7,6 +7,8 @@
 #include <array>
 #include <sstream>
 
+namespace traced_test {
+
 using namespace cohort_test;
 
 #ifdef COHORT_PROGRAM_TRACED_OPTIMISED
@@ -161,3 +163,5 @@ TEST_CASE("traced: a program with libstdc++ and the library in it is told as wel
 
 #endif
 #endif
+
+}  // namespace traced_test

@@ -20,6 +20,8 @@
 
 #include <unistd.h>
 
+namespace tree_test {
+
 using namespace std::chrono_literals;
 using cohort::cause;
 using cohort_test::held_process;
@@ -203,3 +205,5 @@ TEST_CASE("tree: each worker leads a process group of its own") {
         co_await group.stop();
     }());
 }
+
+}  // namespace tree_test

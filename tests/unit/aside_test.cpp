@@ -18,6 +18,8 @@
 
 #include <sys/syscall.h>
 
+namespace aside_test {
+
 using namespace cohort;
 using namespace cohort::test;
 using engine::background_thread;
@@ -203,3 +205,5 @@ TEST_CASE("background_thread: what a worker's cgroup tells takes nothing of the 
               return found ? 0 : 3;
           }) == 0);
 }
+
+}  // namespace aside_test

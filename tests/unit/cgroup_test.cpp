@@ -13,6 +13,8 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
+namespace cgroup_test {
+
 using namespace cohort;
 using namespace cohort::test;
 
@@ -221,3 +223,5 @@ TEST_CASE("cgroup: a leaf that can't be entered fails a start that needs it, and
             CHECK(result.error == (needed ? ENOENT : 0));
         }
 }
+
+}  // namespace cgroup_test

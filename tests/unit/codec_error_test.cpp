@@ -32,6 +32,8 @@ void from_json(const nlohmann::json&, picky&) { throw std::runtime_error("picky 
 
 }  // namespace shop
 
+namespace codec_error_test {
+
 namespace {
 
 using namespace cohort;
@@ -159,3 +161,5 @@ TEST_CASE("codec: bytes that promise huge or endless nesting give a codec_error"
     }
     CHECK_THROWS_AS(detail::parse_cbor({}), codec_error);
 }
+
+}  // namespace codec_error_test

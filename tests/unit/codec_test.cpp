@@ -62,6 +62,8 @@ struct nlohmann::adl_serializer<std::optional<T>> {
     static void from_json(const json& j, std::optional<T>& o) { o = j.get<T>(); }
 };
 
+namespace codec_test {
+
 namespace {
 
 using namespace cohort;
@@ -242,3 +244,5 @@ static_assert(detail::is_view<std::string_view> && detail::is_view<std::span<int
 static_assert(!detail::is_view<std::string> && !detail::is_view<std::vector<int>>);
 static_assert(detail::is_pointer<int*> && detail::is_pointer<void (*)()> &&
               detail::is_pointer<std::nullptr_t>);
+
+}  // namespace codec_test

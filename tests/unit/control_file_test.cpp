@@ -9,6 +9,8 @@
 #include <random>
 #include <string>
 
+namespace control_file_test {
+
 using namespace cohort;
 using namespace cohort::record;
 
@@ -151,3 +153,5 @@ TEST_CASE("control file: random bytes of any length are read without harm") {
         CHECK(held <= file.size());
     }
 }
+
+}  // namespace control_file_test

@@ -8,6 +8,8 @@
 #include <csignal>
 #include <string>
 
+namespace crash_json_test {
+
 using namespace cohort;
 using namespace cohort::record;
 
@@ -158,3 +160,5 @@ TEST_CASE("activities: odd members are ignored") {
     CHECK(known[0].name.empty());
     CHECK(activities(R"({"threads":{"id":1}})").empty());
 }
+
+}  // namespace crash_json_test

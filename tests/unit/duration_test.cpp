@@ -9,6 +9,8 @@
 #include <ratio>
 #include <stdexcept>
 
+namespace duration_test {
+
 using cohort::detail::saturating_add;
 using cohort::detail::steady_duration;
 using cohort::detail::steady_time_point;
@@ -75,3 +77,5 @@ TEST_CASE("duration: an option's may be zero and not negative, however small") {
                          "cohort: grace_period: the duration is negative", std::invalid_argument);
     CHECK_THROWS_AS(to_option_duration("grace_period", -1e-12s), std::invalid_argument);
 }
+
+}  // namespace duration_test

@@ -14,6 +14,8 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 
+namespace engine_test {
+
 using namespace reactor_test;
 
 namespace {
@@ -181,3 +183,5 @@ TEST_CASE("engine: an exit status that waitid refuses to tell is not taken for a
         return works && !told.status.known() && told.error == EPERM;
     });
 }
+
+}  // namespace engine_test

@@ -5,6 +5,8 @@
 
 #include <doctest/doctest.h>
 
+namespace environment_test {
+
 using cohort::detail::env_change;
 using cohort::detail::placement;
 using cohort::orders::apply;
@@ -91,3 +93,5 @@ TEST_CASE("candidates: an empty program has none") {
     CHECK(candidates("", "/bin").empty());
     CHECK(candidates("", std::nullopt).empty());
 }
+
+}  // namespace environment_test

@@ -10,6 +10,8 @@
 #include <string>
 #include <typeinfo>
 
+namespace exception_json_test {
+
 using namespace cohort;
 using inside = detail::outcome_access;
 
@@ -311,3 +313,5 @@ TEST_CASE("json: whom it names can be asked for, and no time is before its clock
     CHECK(worker.started == std::chrono::steady_clock::time_point());
     CHECK(worker.ended > worker.started);
 }
+
+}  // namespace exception_json_test

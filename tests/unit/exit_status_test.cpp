@@ -5,6 +5,8 @@
 
 #include <csignal>
 
+namespace exit_status_test {
+
 using cohort::exit_status;
 
 TEST_CASE("exit_status: nobody knows a default one") {
@@ -62,3 +64,5 @@ TEST_CASE("exit_status: signal names are those of Python's signal.Signals") {
     for (int signo = 1; signo < 32; ++signo)
         CHECK(name(signo).starts_with("SIG"));
 }
+
+}  // namespace exit_status_test

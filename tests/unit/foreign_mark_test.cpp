@@ -15,6 +15,8 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
+namespace foreign_mark_test {
+
 using namespace cohort;
 using namespace bare_worker;
 using cohort_test::copied_program;
@@ -225,3 +227,5 @@ TEST_CASE("worker_main: a standard stream is no control file") {
     }
     CHECK(registry::parse_mark(registry::to_string({3, inode})));
 }
+
+}  // namespace foreign_mark_test

@@ -8,8 +8,6 @@
 #include <tuple>
 #include <type_traits>
 
-using namespace cohort;
-
 namespace shop_fn {
 struct item {
     std::string name;
@@ -18,6 +16,10 @@ struct item {
 };
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(item, name, count)
 }  // namespace shop_fn
+
+namespace function_test {
+
+using namespace cohort;
 
 namespace {
 
@@ -76,3 +78,5 @@ TEST_CASE("function: the same function has one node, two functions have two") {
     CHECK(function<add>(1, "").plan().function == function<&add>(2, "b").plan().function);
     CHECK(function<nothing>().plan().function != function<constant>().plan().function);
 }
+
+}  // namespace function_test

@@ -5,6 +5,8 @@
 
 #include <thread>
 
+namespace futex_test {
+
 using namespace cohort;
 using namespace std::chrono_literals;
 
@@ -51,3 +53,5 @@ TEST_CASE("futex: a deadline is a time of the monotonic clock, with whole second
         CHECK(since >= timeout);
     }
 }
+
+}  // namespace futex_test

@@ -17,6 +17,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+namespace guard_test {
+
 using cohort_test::leak_guard;
 using namespace std::chrono_literals;
 
@@ -129,3 +131,5 @@ TEST_CASE("guard: it sees files in the temporary directory and in shared memory"
     }
     CHECK(guard.leftovers(now) == "");
 }
+
+}  // namespace guard_test

@@ -11,6 +11,8 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
+namespace guardian_test {
+
 using namespace cohort;
 using namespace cohort::test;
 using namespace std::chrono_literals;
@@ -102,3 +104,5 @@ TEST_CASE("guardian: one that could not be started is tried again, but not at ea
               return serves_at(now + 2min) ? 0 : 3;
           }) == 0);
 }
+
+}  // namespace guardian_test

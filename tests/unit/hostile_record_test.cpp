@@ -13,6 +13,8 @@
 
 #include <ctime>
 
+namespace hostile_record_test {
+
 using namespace cohort;
 using namespace cohort::record;
 using namespace std::chrono_literals;
@@ -96,3 +98,5 @@ TEST_CASE("hostile record: what a million bytes cost is milliseconds, whatever t
         CHECK(shortest_time([&] { (void)read(text); }) < bound);
     }
 }
+
+}  // namespace hostile_record_test

@@ -14,6 +14,8 @@
 #include <string>
 #include <vector>
 
+namespace house_test {
+
 namespace fs = std::filesystem;
 
 namespace {
@@ -257,3 +259,5 @@ TEST_CASE("house: the README has at most 1300 words, 180 lines and 100 columns")
     CHECK(words <= 1300);
     CHECK(lines <= 180);
 }
+
+}  // namespace house_test

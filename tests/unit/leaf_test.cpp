@@ -12,6 +12,8 @@
 
 #include <sys/syscall.h>
 
+namespace leaf_test {
+
 using namespace cohort;
 using namespace cohort::test;
 
@@ -175,3 +177,5 @@ TEST_CASE("leaf: a start waits for the probe that another one has begun") {
     CHECK(others.owned);
     CHECK(probes == 1);
 }
+
+}  // namespace leaf_test

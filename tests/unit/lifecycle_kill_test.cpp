@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+namespace lifecycle_kill_test {
+
 using namespace cohort::lifecycle;
 using namespace std::chrono_literals;
 using cohort::cause;
@@ -143,3 +145,5 @@ TEST_CASE(
     facts.wait_error = EPERM;
     check(facts, cause::lost, "its exit status could not be had: Operation not permitted");
 }
+
+}  // namespace lifecycle_kill_test

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+namespace lifecycle_ladder_test {
+
 using namespace lifecycle_test;
 
 // The ladder as time lines, and lengths at their limits.
@@ -233,3 +235,5 @@ TEST_CASE("lifecycle: shortened on a step, that step ends no later than that fro
     CHECK(take(m, stop_asked, 3s) == "-> stopping until 10, 1 live");
     CHECK(take(m, deadline, 10s) == "send_kill -> killing until 18, 1 live");
 }
+
+}  // namespace lifecycle_ladder_test

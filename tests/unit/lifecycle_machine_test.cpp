@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+namespace lifecycle_machine_test {
+
 using namespace lifecycle_test;
 
 namespace {
@@ -249,3 +251,5 @@ TEST_CASE("lifecycle: an exit seen together with the deadline is in time") {
     CHECK(take(m, worker_failed, 30s) == "report_end -> ended, 0 live");
     CHECK(take(m, deadline, 30s) == "-> ended, 0 live");
 }
+
+}  // namespace lifecycle_machine_test

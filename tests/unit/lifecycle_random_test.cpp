@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+namespace lifecycle_random_test {
+
 using namespace cohort::lifecycle;
 using namespace std::chrono_literals;
 
@@ -274,3 +276,5 @@ TEST_CASE("lifecycle: events that can't be break nothing") {
         }
     }
 }
+
+}  // namespace lifecycle_random_test

@@ -11,12 +11,12 @@
 #include <string>
 #include <vector>
 
+namespace lifecycle_verdict_test {
+
 using namespace cohort::lifecycle;
 using namespace std::chrono_literals;
 using cohort::cause;
 using cohort::exit_status;
-
-namespace {
 
 using stamp = std::optional<time_point>;
 
@@ -211,8 +211,6 @@ verdict success_at(int second) { return {cause::returned, true, false, at(second
 
 int first_of(std::vector<verdict> verdicts) { return first_failure(verdicts); }
 
-}  // namespace
-
 TEST_CASE("verdict: one that fell silent failed when its exception left it, whatever its status") {
     worker_facts facts;
     facts.function = function_progress{true, {}, {}, false, {}, at(30)};
@@ -345,3 +343,5 @@ TEST_CASE("lifecycle: victims and successes are never the first failure") {
     CHECK(first_of({victim_at(1), success_at(2)}) == -1);
     CHECK(first_of({}) == -1);
 }
+
+}  // namespace lifecycle_verdict_test

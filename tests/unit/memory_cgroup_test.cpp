@@ -15,6 +15,8 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+namespace memory_cgroup_test {
+
 using namespace cohort;
 using namespace cohort::test;
 namespace fs = std::filesystem;
@@ -216,3 +218,5 @@ TEST_CASE("memory cgroup: a worker's leaf that can't be made is an error") {
     CHECK(error == std::errc::no_such_file_or_directory);
     CHECK_FALSE(directory);
 }
+
+}  // namespace memory_cgroup_test

@@ -19,6 +19,23 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+namespace options_test {
+
+struct handle {
+    int number;
+};
+
+}  // namespace options_test
+
+template <>
+struct fmt::formatter<options_test::handle> : fmt::formatter<int> {
+    auto format(const options_test::handle& h, fmt::format_context& context) const {
+        return fmt::formatter<int>::format(h.number, context);
+    }
+};
+
+namespace options_test {
+
 using cohort::command;
 using cohort::options;
 using cohort::detail::command_access;
@@ -26,25 +43,10 @@ using cohort::detail::options_access;
 using namespace std::chrono_literals;
 using namespace std::string_literals;
 
-namespace {
-
 const cohort::detail::group_settings& of(const options& o) { return options_access::settings(o); }
 const std::vector<std::string>& argv_of(const command& c) {
     return command_access::program(c).argv;
 }
-
-struct handle {
-    int number;
-};
-
-}  // namespace
-
-template <>
-struct fmt::formatter<handle> : fmt::formatter<int> {
-    auto format(const handle& h, fmt::format_context& context) const {
-        return fmt::formatter<int>::format(h.number, context);
-    }
-};
 
 TEST_CASE("options: the defaults are those of the design") {
     const options defaults;
@@ -342,3 +344,5 @@ TEST_CASE("options: variables by which the library tells a worker its place cann
     }
     CHECK_NOTHROW(options().env("LOCAL_RANK", 7).unset_env("LOCAL_WORLD_SIZE"));
 }
+
+}  // namespace options_test

@@ -11,6 +11,8 @@
 #include <type_traits>
 #include <typeinfo>
 
+namespace outcome_test {
+
 using cohort::outcome;
 using cohort::detail::outcome_access;
 using namespace std::chrono_literals;
@@ -185,3 +187,5 @@ TEST_CASE("spawn_error: says what, on whom and why") {
     const cohort::spawn_error of_nobody(code, "memfd_create", -1, "memory_file");
     CHECK(std::string(of_nobody.what()) == "memfd_create: No such file or directory");
 }
+
+}  // namespace outcome_test

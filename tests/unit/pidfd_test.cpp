@@ -10,6 +10,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+namespace pidfd_test {
+
 using namespace cohort;
 using namespace cohort::test;
 using sys::child_state;
@@ -214,3 +216,5 @@ TEST_CASE("reap: a wait that is interrupted goes on") {
     CHECK(result == reap_result::reaped);
     CHECK(status == exit_status::from_code(7));
 }
+
+}  // namespace pidfd_test

@@ -13,6 +13,8 @@
 #include <sys/uio.h>
 #include <ucontext.h>
 
+namespace reactor_denied_test {
+
 using namespace reactor_test;
 
 namespace {
@@ -241,3 +243,5 @@ TEST_CASE("reactor: destroying one with reads under way waits for their cancella
     ::close(ends[0]);
     ::close(ends[1]);
 }
+
+}  // namespace reactor_denied_test

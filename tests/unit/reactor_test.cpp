@@ -10,6 +10,8 @@
 
 #include <sys/mman.h>
 
+namespace reactor_test {
+
 using namespace reactor_test;
 
 TEST_CASE_TEMPLATE("reactor: wait does not return before the deadline", TestType, SLEEPERS) {
@@ -229,3 +231,5 @@ TEST_CASE_TEMPLATE("reactor: what is wrong with a request comes as its event", T
         results[e.id] = e.result;
     CHECK(results == std::map<ticket, int>{{1, -EBADF}, {2, -EBADF}, {3, -EINVAL}});
 }
+
+}  // namespace reactor_test

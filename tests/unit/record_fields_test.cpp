@@ -8,6 +8,8 @@
 
 #include <string>
 
+namespace record_fields_test {
+
 using namespace cohort;
 using namespace cohort::record;
 
@@ -232,3 +234,5 @@ TEST_CASE("record: what must be short loses value, frames of causes, causes, fra
     CHECK(kept.nested.size() == 2);
     CHECK(kept.message.ends_with("end"));
 }
+
+}  // namespace record_fields_test

@@ -6,6 +6,8 @@
 #include <random>
 #include <string>
 
+namespace record_test {
+
 using namespace cohort;
 using namespace cohort::record;
 
@@ -264,3 +266,5 @@ TEST_CASE("text: a bounded text holds whole characters only") {
     }
     CHECK(text::bounded("short", 5) == "short");
 }
+
+}  // namespace record_test

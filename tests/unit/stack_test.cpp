@@ -17,6 +17,8 @@
 
 #include <unistd.h>
 
+namespace stack_test {
+
 using namespace cohort;
 
 namespace {
@@ -140,3 +142,5 @@ TEST_CASE("raw json: of a file that can't be written it says that nothing is the
     json.flush();
     CHECK(json.length() == 0);
 }
+
+}  // namespace stack_test

@@ -13,6 +13,8 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 
+namespace start_copy_test {
+
 using namespace cohort;
 using namespace cohort::test;
 using exec::stage;
@@ -208,3 +210,5 @@ TEST_CASE("copy: one that finds no room in the guardian's queue says so, and run
         }
     }
 }
+
+}  // namespace start_copy_test

@@ -5,6 +5,8 @@
 
 #include <sys/resource.h>
 
+namespace start_descriptors_test {
+
 using namespace cohort;
 using namespace cohort::test;
 using exec::stage;
@@ -300,3 +302,5 @@ TEST_CASE("start: a host without stdio gets a pidfd above it and a child without
               }) == 0);
     }
 }
+
+}  // namespace start_descriptors_test

@@ -9,6 +9,8 @@
 #include <sched.h>
 #include <sys/syscall.h>
 
+namespace start_exec_test {
+
 using namespace cohort;
 using namespace cohort::test;
 using exec::stage;
@@ -331,3 +333,5 @@ TEST_CASE("start: a host without stdio has no pidfd there while a start hangs") 
               }) == 0);
     }
 }
+
+}  // namespace start_exec_test

@@ -7,6 +7,8 @@
 
 #include <sys/syscall.h>
 
+namespace start_failure_test {
+
 using namespace cohort;
 using namespace cohort::test;
 using exec::stage;
@@ -329,3 +331,5 @@ TEST_CASE("start: every stage has a name") {
         CHECK(std::string(to_string(static_cast<stage>(s))) != "unknown");
     CHECK(std::string(to_string(static_cast<stage>(999))) == "unknown");
 }
+
+}  // namespace start_failure_test

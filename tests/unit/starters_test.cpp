@@ -9,6 +9,8 @@
 #include <memory>
 #include <thread>
 
+namespace starters_test {
+
 using cohort::engine::start_job;
 using cohort::engine::starters;
 
@@ -112,3 +114,5 @@ TEST_CASE("starters: a job that is given up is taken over from although nobody w
     hung->let_go.set_value();
     hung->done.get_future().wait();
 }
+
+}  // namespace starters_test

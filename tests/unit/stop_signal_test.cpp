@@ -4,6 +4,8 @@
 
 #include <csignal>
 
+namespace stop_signal_test {
+
 using namespace cohort;
 using namespace bare_worker;
 
@@ -41,3 +43,5 @@ TEST_CASE("stop signal: with a token the hook runs and the worker lives on") {
     CHECK(e.exited_with(0));
     CHECK(e.result<std::string>() == "both");
 }
+
+}  // namespace stop_signal_test

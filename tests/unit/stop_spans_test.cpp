@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+namespace stop_spans_test {
+
 using cohort::engine::stop_spans;
 using namespace std::chrono_literals;
 
@@ -19,3 +21,5 @@ TEST_CASE("stop spans: the longest is that of the groups that live") {
     first.reset();
     CHECK(spans.longest() == 0s);
 }
+
+}  // namespace stop_spans_test

@@ -15,6 +15,8 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
+namespace sys_test {
+
 using namespace cohort;
 using namespace cohort::test;
 using sys::unique_fd;
@@ -242,3 +244,5 @@ TEST_CASE("fork_mark: without the page, or MADV_WIPEONFORK, it compares pids") {
               }) == 0);
     }
 }
+
+}  // namespace sys_test

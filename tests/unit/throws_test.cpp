@@ -16,6 +16,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+namespace throws_test {
+
 using namespace cohort;
 
 namespace {
@@ -148,3 +150,5 @@ TEST_CASE("throws: threads that throw at once each get their own") {
         return wrong == 0;
     }));
 }
+
+}  // namespace throws_test

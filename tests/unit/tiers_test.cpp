@@ -8,6 +8,8 @@
 
 #include <sys/syscall.h>
 
+namespace tiers_test {
+
 using namespace cohort;
 using namespace cohort::test;
 
@@ -107,3 +109,5 @@ TEST_CASE("tiers: COHORT_FORCE is read by the process that has it") {
               return 99;
           }) == 0);
 }
+
+}  // namespace tiers_test

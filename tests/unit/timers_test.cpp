@@ -6,6 +6,8 @@
 #include <chrono>
 #include <string>
 
+namespace timers_test {
+
 using cohort::engine::time_point;
 using cohort::engine::timers;
 using namespace std::chrono_literals;
@@ -61,3 +63,5 @@ TEST_CASE("timers: one that sets another due at once does not keep the thread") 
     queue.run(time_point(5s));
     CHECK(ran == 2);
 }
+
+}  // namespace timers_test

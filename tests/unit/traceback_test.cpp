@@ -7,6 +7,8 @@
 #include <csignal>
 #include <string>
 
+namespace traceback_test {
+
 using namespace cohort;
 using namespace cohort::record;
 
@@ -181,3 +183,5 @@ TEST_CASE("traceback: a crash says the signal, the address and why") {
                                  "  File \"a.cpp\", line 1, in f\n"
                                  "SIGSEGV at address 0x8 (address not mapped)");
 }
+
+}  // namespace traceback_test

@@ -7,6 +7,8 @@
 
 #include <cstdlib>
 
+namespace worker_test {
+
 using namespace cohort;
 using namespace bare_worker;
 
@@ -264,3 +266,5 @@ TEST_CASE("registry: the key is the same in another run of the program") {
     CHECK(key_named("greet") == key_named("greet"));
     CHECK(!(key_named("greet") == key_named("nothing")));
 }
+
+}  // namespace worker_test
