@@ -14,6 +14,8 @@
 #include <csignal>
 #include <string>
 
+namespace kept_cgroup_test {
+
 namespace {
 
 using namespace cohort_test;
@@ -79,3 +81,5 @@ TEST_CASE("kept cgroup: the guardian of a host that was killed removes it") {
         CHECK(leaves_of(pid).empty());
     }());
 }
+
+}  // namespace kept_cgroup_test

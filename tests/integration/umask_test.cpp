@@ -5,6 +5,8 @@
 
 #include <sys/stat.h>
 
+namespace umask_test {
+
 using namespace cohort_test;
 namespace fs = std::filesystem;
 
@@ -38,3 +40,5 @@ TEST_CASE("umask: the files that stdout_to and stderr_to make have the worker's"
     for (const auto* name : {"out", "err"})
         CHECK(fs::status(directory.file(name)).permissions() == fs::perms(0640));
 }
+
+}  // namespace umask_test

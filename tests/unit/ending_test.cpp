@@ -10,6 +10,8 @@ namespace cohort::lifecycle {
 std::ostream& operator<<(std::ostream& out, ending_step s) { return out << to_string(s); }
 }  // namespace cohort::lifecycle
 
+namespace ending_test {
+
 using cohort::lifecycle::ending;
 using cohort::lifecycle::ending_step;
 using cohort::lifecycle::reason;
@@ -89,3 +91,5 @@ TEST_CASE("ending: giving up is remembered, and holds nothing back") {
     end.release(reason::workers);
     CHECK(end.next() == ending_step::report);
 }
+
+}  // namespace ending_test

@@ -13,6 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+namespace kept_cgroup_test {
+
 using namespace cohort;
 using namespace cohort::test;
 
@@ -197,3 +199,5 @@ TEST_CASE("kept cgroup: another process neither gets nor removes it") {
           }) == 0);
     CHECK(groups.make()->path() == path);
 }
+
+}  // namespace kept_cgroup_test

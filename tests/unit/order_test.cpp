@@ -13,6 +13,8 @@
 
 #include <fcntl.h>
 
+namespace order_test {
+
 using namespace cohort;
 using orders::order_block;
 using orders::order_builder;
@@ -218,3 +220,5 @@ TEST_CASE("order: a served worker gets the standard streams of the application, 
     CHECK(sources.at(1) == 1);
     CHECK(sources.at(2) == -1);
 }
+
+}  // namespace order_test

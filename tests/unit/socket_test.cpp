@@ -8,6 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+namespace socket_test {
+
 using namespace cohort;
 
 namespace {
@@ -62,3 +64,5 @@ TEST_CASE("socket: more descriptors than a message can carry are refused before 
     CHECK(sys::send_message(one.get(), std::as_bytes(std::span("x")), many) ==
           std::errc::too_many_files_open);
 }
+
+}  // namespace socket_test

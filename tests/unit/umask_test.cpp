@@ -6,6 +6,8 @@
 
 #include <stdexcept>
 
+namespace umask_test {
+
 using cohort::options;
 using cohort::detail::command_access;
 using cohort::detail::options_access;
@@ -24,3 +26,5 @@ TEST_CASE("umask: a command's stands over that of the options") {
     CHECK(where.overridden_by(of_command).umask == mode_t{2});
     CHECK(where.overridden_by({}).umask == mode_t{1});
 }
+
+}  // namespace umask_test
