@@ -9,30 +9,31 @@ namespace cohort::lifecycle {
 /// What the end of a group waits for.
 enum class reason {
     workers,   // the machine has not reported the end: workers live, or the start is not over
-    unreaped,  // children of failed starts, which the reaper still has
-    words,     // what ended workers left is being read, or put into words
-    cgroup,    // the group's cgroup: it is ended last, when all else is over
+    unreaped,  // children of failed starts that the reaper has not reaped yet
+    words,     // records of ended workers that are still being read, or whose stacks get names
+    cgroup,    // the group's cgroup, which is ended last, when nothing else is held
 };
 
 /// What a group has to do about its end now.
 enum class ending_step {
-    wait,        // for a release
-    end_cgroup,  // begin to, and release(reason::cgroup) when that is done: comes at most once
-    report,      // all is over: comes exactly once
+    wait,        // nothing: something is held, or the end is already reported
+    end_cgroup,  // start ending the cgroup, then release(reason::cgroup); comes at most once
+    report,      // report the end, because nothing is held any more; comes exactly once
 };
 
-/// The end of one group as a set of reasons to wait: no clock, no system calls. A reason can be held
-/// several times. At first the workers are held, once.
+/// The end of one group as a set of reasons to wait: no clock, no system calls. A reason can be
+/// held several times and must then be released as often. At first `workers` is held once.
 class ending {
 public:
     void hold(reason r) noexcept { ++count(r); }
-    /// One that is not held stays so.
+    /// Does nothing for a reason that is not held.
     void release(reason r) noexcept;
     bool is_held(reason r) const noexcept { return counts_[static_cast<std::size_t>(r)] > 0; }
 
-    /// The group has a cgroup, which is to be ended.
+    /// Tells that the group has a cgroup: next() then asks for its end.
     void has_cgroup() noexcept { cgroup_ = cgroup_state::to_be_ended; }
-    /// Something could not be killed in time: what else can't be is not waited for anew.
+    /// Tells that something could not be killed in time. The end of the cgroup then gets no waiting
+    /// time of its own.
     void give_up() noexcept { gave_up_ = true; }
     bool gave_up() const noexcept { return gave_up_; }
 

@@ -24,7 +24,7 @@ constexpr step ladder[] = {
     {state::noticing, std::nullopt, &rules::notice_period},
     {state::stopping, action::send_stop_signal, &rules::grace_period},
     {state::killing, action::send_kill, &rules::kill_timeout},
-};  // and at its end: give up
+};  // after the last step: give up
 
 const step* step_of(state s) {
     return std::find_if(std::begin(ladder), std::end(ladder),
@@ -32,7 +32,7 @@ const step* step_of(state s) {
 }
 
 time_point saturating_add(time_point now, duration length) {
-    // Before the epoch of the clock no sum overflows, after it max() - now does not.
+    // A sum overflows only if `now` is after the clock's epoch, and then max() - now does not.
     if (now > time_point{} && length > time_point::max() - now)
         return time_point::max();
     return now + length;
@@ -48,7 +48,7 @@ struct machine::table {
     using reaction = void (table::*)();
     static const reaction cells[state_count][event_count];
 
-    // What every state does, before and after the table is asked.
+    // Done in every state: count() before the table is consulted, end() after it.
     bool count(event e);
     bool all_over() const { return !group.starting_ && group.live_ == 0; }
     void end();
@@ -68,7 +68,8 @@ struct machine::table {
 };
 
 // clang-format off
-/// The life of a group: what each event does in each state. "The last one ended" is all_over().
+/// The life of a group: what each event does in each state. The end of the last worker is no event
+/// of its own: all_over() finds it.
 const machine::table::reaction machine::table::cells[state_count][event_count] = {
 #define R(name) &table::name
 //              worker       start     start    ended    worker     stop              step's
@@ -83,7 +84,7 @@ const machine::table::reaction machine::table::cells[state_count][event_count] =
 };
 // clang-format on
 
-/// Counts who has started and who has ended. False: there is nothing more to do about this event.
+/// Counts the workers that have started and ended. @return false: the event needs no reaction
 bool machine::table::count(event e) {
     switch (e) {
     case event::worker_started:
@@ -117,7 +118,7 @@ void machine::table::end() {
     todo.push_back(action::report_end);
 }
 
-/// The start is over: work, or do what a failure during the start has put off.
+/// The start is over. A worker's failure during the start was only noted: react to it now.
 void machine::table::go_on() {
     group.state_ = state::running;
     if (group.failure_noted_)
@@ -134,16 +135,17 @@ void machine::table::hold_and_stop() {
     stop();
 }
 
-/// The start that was in flight has made one more worker: it missed the signal of this step.
+/// A start that was in flight has made one more worker, which missed the signal of this step.
 void machine::table::catch_up() {
     const step* climbed = step_of(group.state_);
     if (group.deadline_)
         todo.push_back(*climbed->signal);
     else
-        climb(climbed);  // the others were given up already: this one has a last step of its own
+        climb(climbed);  // the others were given up: the new worker gets a last step of its own
 }
 
-/// Enters the first step from `from` on that lasts at all; signals of the steps passed are sent.
+/// Enters the first step, from `from` on, whose length is not zero; without one it gives up. The
+/// signals of all steps on the way are sent.
 void machine::table::climb(const step* from) {
     for (; from != std::end(ladder); ++from) {
         group.state_ = from->in;
@@ -166,7 +168,7 @@ std::vector<action> machine::on(event e, time_point now) {
     std::vector<action> todo;
     if (state_ == state::ended)
         return todo;
-    todo.reserve(action_count);  // the only thing that can throw, before anything has changed
+    todo.reserve(action_count);  // nothing else here can throw, and nothing has changed yet
 
     table row{*this, now, todo};
     if (!row.count(e))

@@ -13,18 +13,18 @@ using clock = std::chrono::steady_clock;
 using time_point = clock::time_point;
 using duration = clock::duration;
 
-/// In the order of a life: a group never goes back.
+/// In the order of a group's life: it never returns to an earlier state.
 enum class state { starting, running, noticing, stopping, killing, ended };
 
 /// What happens to a group.
 enum class event {
     worker_started,
-    start_finished,  // no further worker will be started (all are, or hold_start was obeyed)
-    start_failed,    // a worker could not be started; no further one will be
+    start_finished,  // all workers are started, or hold_start was obeyed: no more will be
+    start_failed,    // a worker could not be started, and no more will be
     worker_ended_well,
-    worker_failed,  // victims too: they have ended
+    worker_failed,  // a worker ended with a failure, victims included
     stop_asked,     // stop, drop, cancel, end of the program
-    deadline,       // nothing but time has passed
+    deadline,       // only time has passed
 };
 
 /// What the group must now do, in this order when there are several. `send_*` go to every live
@@ -34,7 +34,7 @@ enum class action {
     send_stop_signal,  // the stop signal, then SIGCONT
     send_kill,         // SIGKILL; also to a start that is still in flight
     give_up,           // every live worker is unkillable; abandon a start still in flight
-    report_end,        // the last one has ended: comes exactly once, as the last of all
+    report_end,        // the last worker has ended; comes exactly once, after all other actions
 };
 
 struct rules {
@@ -46,45 +46,47 @@ struct rules {
 
 /// The life of one group as a table: no clock, no system calls, no Asio. `now` is a parameter.
 ///
-/// It counts workers and does not know them. What its user owes it:
+/// It counts workers without knowing them. Its user must keep these rules:
 ///
-/// - The start is over with *one* start_finished or start_failed; no worker_started comes later.
-///   The group does not end before that, so that nobody is started into a group that is gone.
-/// - After hold_start: a start in flight comes out as worker_started, then start_finished, or as
-///   start_failed. After send_kill it is killed too. After give_up it must be abandoned, with
-///   start_failed at once (ETIMEDOUT): there is no deadline then, and this answer is all that the
-///   group waits for. A worker that comes out of it before that answer gets the last step anew.
-/// - After give_up the endings of abandoned workers are not reported here.
-/// - Only event::deadline acts on a deadline. Of things seen at the same time it is handed in last:
-///   an exit seen together with the deadline was in time.
+/// - Exactly one start_finished or start_failed ends the start; no worker_started follows it. The
+///   group does not end before that, so that no worker is started into a group that is gone.
+/// - After hold_start, a start in flight ends as worker_started and then start_finished, or as
+///   start_failed. After send_kill that start is killed too. After give_up it must be abandoned
+///   with start_failed at once (ETIMEDOUT), because no deadline is left and the group waits for
+///   this answer alone. A worker that the start still makes before gets the last step anew.
+/// - After give_up the ends of abandoned workers are not reported to the machine.
+/// - Only event::deadline acts on a deadline. Of events seen at the same time it is passed in last,
+///   because an exit seen together with the deadline was in time.
 class machine {
 public:
     explicit machine(rules r) noexcept;
 
-    /// Takes one event in; the actions come in the order in which they must be done. Events that
-    /// can't be (an ending with nobody alive, a second start_finished, anything after the end)
-    /// change nothing.
-    /// @param now  a step lasts from the `now` of the call that entered it: signals that go out
-    ///             late do not shorten the time that workers have to obey.
+    /// Takes in one event. Impossible events (the end of a worker when none is alive, a second
+    /// start_finished, anything after the end) change nothing.
+    /// @param now  a step lasts from the `now` of the call that entered it. A signal that goes out
+    ///             late therefore does not shorten the time that workers have to obey.
+    /// @return the actions, in the order in which they must be done.
     /// @throws std::bad_alloc  nothing has changed then.
     std::vector<action> on(event e, time_point now);
 
-    /// From now on no step lasts longer than `longest`; the present one not longer than that from
-    /// `now` on.
+    /// From now on no step lasts longer than `longest`; the current step ends at `now` + `longest`
+    /// at the latest.
     void shorten(duration longest, time_point now) noexcept;
     /// From now on SIGKILL follows the stop signal at once.
     void drop_grace(time_point now) noexcept;
 
     state current() const noexcept { return state_; }
     /// When on(event::deadline) must be called; a call before that changes nothing.
-    /// It never moves later within a step. time_point::max(): a length too great to add.
+    /// It never moves later within a step. time_point::max(): the step is too long to add to `now`.
     std::optional<time_point> deadline() const noexcept { return deadline_; }
     /// Workers that have started, have not ended and were not given up.
     int live() const noexcept { return live_; }
     bool start_is_over() const noexcept { return !starting_; }
-    /// Before the end, also when it was ending already for another reason.
+    /// Whether a stop was asked for before the end, even if the group was already stopping for
+    /// another reason.
     bool stop_was_asked() const noexcept { return stop_asked_; }
-    /// Also when it failed only after a stop was asked: workers keep their grace period then.
+    /// Also true if the start failed only after a stop was asked for; in that case the workers keep
+    /// their grace period.
     bool start_has_failed() const noexcept { return start_failed_; }
 
 private:

@@ -83,7 +83,8 @@ ending end_of_unkillable(const worker_facts& facts) {
     return fails(cause::unkillable, returned ? after_returning : "");
 }
 
-/// Never std::clamp: the stamp comes from another process, and the range may be empty.
+/// The stamp comes from another process, so it is clamped to the worker's life. Not by std::clamp,
+/// because `started` may be after `exit_seen`.
 time_point event_time(const worker_facts& facts) {
     if (!facts.function)
         return facts.exit_seen;
@@ -101,12 +102,12 @@ void mark_victim(verdict& v, const worker_facts& facts) {
         v.victim = given_up_only || is_after(facts.stop_sent) || is_after(facts.kill_sent);
     } else if (is_after(facts.kill_sent) || is_after(facts.stop_sent)) {
         v.victim = true;
-        if (v.cause != cause::lost)  // nobody knows that it died of our signal
+        if (v.cause != cause::lost)  // without a status, nobody knows whether our signal ended it
             v.cause = is_after(facts.kill_sent) ? cause::killed : cause::stopped;
     }
 }
 
-/// The kernel sends it, or whoever has the right to.
+/// Notes who may have sent a SIGKILL that is not ours: the out-of-memory killer, or somebody else.
 void explain_kill(verdict& v, const worker_facts& facts) {
     if (v.cause != cause::signaled || facts.status.signal() != SIGKILL || facts.sigkill_is_ours)
         return;
