@@ -30,7 +30,7 @@ private:
 
     sys::unique_fd epoll_;
     std::array<epoll_event, 256> found_;
-    bool exact_ = true;  // epoll_pwait2 (Linux 5.11) is not known to be denied
+    bool exact_ = true;  // false: epoll_pwait2 (Linux 5.11) is missing or denied
 };
 
 epoll_event interest(std::uint32_t events, ticket id) {
@@ -54,9 +54,9 @@ std::error_code epoll_reactor::watch_readable(ticket id, int fd) {
     ready_.reserve(ready_.size() + 1);
     auto wanted = interest(EPOLLIN | EPOLLONESHOT, id);
     int rc = ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &wanted);
-    // EPOLLONESHOT leaves the registration behind, disabled. Disabled it can do no harm, not even
-    // when the descriptor is closed and a child that has not yet exec'd keeps the file open, so removing
-    // it is left to close(2), and to watch it again is to arm it again.
+    // After its event EPOLLONESHOT leaves the registration behind, disabled. It then does no harm,
+    // not even when the descriptor is closed and a child that has not yet exec'd keeps the file
+    // open, so close(2) may remove it. A second watch finds it (EEXIST) and arms it again.
     if (rc != 0 && errno == EEXIST)
         rc = ::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, fd, &wanted);
     if (rc != 0)
@@ -66,7 +66,7 @@ std::error_code epoll_reactor::watch_readable(ticket id, int fd) {
 
 void epoll_reactor::unwatch(ticket, int fd) {
     // An armed registration belongs to the open file, not to the descriptor: closing ours is not
-    // enough while a child between clone and exec holds a copy, and its event would name a ticket
+    // enough while a child between clone and exec holds a copy, and the event would name a ticket
     // that was given up.
     ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
 }
@@ -99,9 +99,9 @@ int epoll_reactor::block(span_of_time longest) {
             ::epoll_pwait2(epoll_.get(), found_.data(), room, longest ? &time : nullptr, nullptr);
         if (count >= 0 || errno == EINTR)
             return count;
-        exact_ = false;  // an old kernel, or a filter older than the call
+        exact_ = false;  // an old kernel, or a filter that does not know the call
     }
-    // Rounded up: rounded down it would return again and again in the last millisecond.
+    // Rounded up, because rounded down it would return again and again in the last millisecond.
     const auto whole =
         longest ? ceil<milliseconds>(std::min(*longest, nanoseconds(hours(1)))).count() : -1;
     return ::epoll_wait(epoll_.get(), found_.data(), room, static_cast<int>(whole));

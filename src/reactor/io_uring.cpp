@@ -20,8 +20,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Small: a ring of a user who is not root counts against RLIMIT_MEMLOCK. More than fits into either
-// queue is submitted in parts, and kept by the kernel (IORING_FEAT_NODROP).
+// Small, because the ring of a user who is not root counts against RLIMIT_MEMLOCK. Requests beyond
+// its size are submitted in parts, and the kernel keeps completions beyond it (IORING_FEAT_NODROP).
 constexpr unsigned submission_entries = 64;
 constexpr unsigned completion_entries = 256;
 
@@ -46,7 +46,7 @@ private:
 };
 
 ring::ring() {
-    // Best first; each flag is unknown (EINVAL) to the kernels before its own.
+    // Best first. A kernel that is older than a flag answers EINVAL.
     constexpr unsigned tries[] = {
         IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN,  // Linux 6.1
         IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_COOP_TASKRUN,   // Linux 6.0
@@ -73,7 +73,8 @@ ring::ring() {
     leave_stdio();
 }
 
-/// The host may have closed its stdio.
+/// Gives the ring's descriptor a number above 2: it may have a lower one if the host has closed its
+/// stdio.
 void ring::leave_stdio() {
     std::error_code error;
     auto moved = sys::out_of_stdio(sys::unique_fd(ring_.ring_fd), error);
@@ -106,7 +107,7 @@ private:
     void watch_ended(ticket id, int result);
 
     ring ring_;
-    std::unordered_map<ticket, int> watches_;  // armed, by ticket; the fd
+    std::unordered_map<ticket, int> watches_;  // the descriptors of armed watches
     std::unordered_set<ticket> reads_;         // in flight
     bool wake_armed_ = false;
 };
@@ -117,10 +118,10 @@ std::error_code not_taken() {
 
 io_uring_reactor::io_uring_reactor() : reactor_base(1) { try_out(); }
 
-// What a probe of the opcodes would only promise (and io_uring_register may be denied where the
-// ring works): one io_uring_enter with a read and the poll for wake-ups.
+// Tries the ring: one io_uring_enter with a read and the poll for wake-ups. A probe of the opcodes
+// would prove less, and its io_uring_register may be denied where the ring works.
 void io_uring_reactor::try_out() {
-    std::uint64_t count = 0;  // 1 at first: readable at once, and silent afterwards
+    std::uint64_t count = 0;  // the eventfd starts at 1: readable now, and not after this read
     std::vector<event> events;
     if (const auto error =
             read(trial_ticket, wake_.get(), std::as_writable_bytes(std::span(&count, 1)), 0))
@@ -169,7 +170,7 @@ std::error_code io_uring_reactor::watch_readable(ticket id, int fd) {
 void io_uring_reactor::unwatch(ticket id, int) {
     if (watches_.erase(id) == 0)
         return;  // its event has come
-    // Without an entry the poll stays, and its event comes late and finds nobody.
+    // Without a free entry the poll stays armed. Its late event is ignored: the ticket is unknown.
     if (io_uring_sqe* const sqe = next_sqe()) {
         io_uring_prep_poll_remove(sqe, id);
         io_uring_sqe_set_data64(sqe, cancel_ticket);
@@ -195,8 +196,8 @@ std::error_code io_uring_reactor::read(ticket id, int fd, std::span<std::byte> b
 }
 
 // A multishot poll (Linux 5.13) is edge-triggered: every write to the eventfd completes it once
-// more, and nobody has to read the counter or to arm it again. The kernel may end it all the same,
-// and says so by leaving out IORING_CQE_F_MORE.
+// more, and nobody has to read the counter or to arm the poll again. The kernel may still end the
+// poll, and says so by leaving out IORING_CQE_F_MORE.
 bool io_uring_reactor::arm_wake() {
     if (wake_armed_)
         return true;
@@ -209,7 +210,7 @@ bool io_uring_reactor::arm_wake() {
     return true;
 }
 
-/// Submits and waits, both in one system call. @return 0, or why not to go on.
+/// Submits and waits, both in one system call. @return 0, or the errno of a lasting failure
 int io_uring_reactor::enter(span_of_time longest) {
     int rc = 0;
     if (longest == 0ns) {
@@ -226,7 +227,7 @@ int io_uring_reactor::enter(span_of_time longest) {
                                               nullptr);
     }
     switch (rc) {
-    case -EAGAIN:  // nothing there, or no memory for a request: what was not submitted stays queued
+    case -EAGAIN:  // no event, or no memory for a request, which then stays queued
     case -EBUSY:   // completions wait for room
     case -EINTR:
     case -ETIME:
@@ -237,7 +238,8 @@ int io_uring_reactor::enter(span_of_time longest) {
 }
 
 void io_uring_reactor::collect(span_of_time longest) {
-    // Never block deaf, nor with something to report: next_sqe() may have reaped.
+    // Does not block without a poll for wake-ups, nor with events to report: next_sqe() may have
+    // reaped some.
     if (!arm_wake() || !ready_.empty())
         longest = 0ns;
     if (const int error = enter(longest))
@@ -245,8 +247,8 @@ void io_uring_reactor::collect(span_of_time longest) {
     reap();
 }
 
-// Each entry is given back before it is looked at: that may submit, and so reap, itself. Those that
-// found no room come with the next io_uring_enter, which does not block then.
+// Each entry is given back before it is handled, because handling may submit and so reap again.
+// Completions that found no room come with the next io_uring_enter, which then does not block.
 void io_uring_reactor::reap() {
     ready_.reserve(ready_.size() + io_uring_cq_ready(ring_.get()));
     while (io_uring_cq_ready(ring_.get()) > 0) {
@@ -273,22 +275,22 @@ void io_uring_reactor::completed(ticket id, int result, unsigned flags) {
 void io_uring_reactor::watch_ended(ticket id, int result) {
     const auto found = watches_.find(id);
     if (found == watches_.end())
-        return;  // given up, or the cancelling itself
+        return;  // a watch that was given up, or the completion of a cancel request
     const int fd = found->second;
     watches_.erase(found);
-    // Cancelled, and not by us: so end the requests of a thread that has ended. Nothing was lost.
+    // The kernel cancels the requests of a thread that has ended. No event was lost: watch again.
     if (result == -ECANCELED && !watch_readable(id, fd))
         return;
     ready_.push_back({id, std::min(result, 0)});
 }
 
-/// What a user can do about it.
+/// The likely reason, so that a user can do something about it.
 std::string hint(int error) {
     if (error == ENOMEM)
         return " (RLIMIT_MEMLOCK may be too low)";
     if (error != EPERM)
         return {};
-    char value = '0';  // where the file is missing: before Linux 6.6
+    char value = '0';  // stays where the file is missing, which is so before Linux 6.6
     (void)sys::read_start("/proc/sys/kernel/io_uring_disabled", std::span(&value, 1));
     if (value != '0')
         return std::string(" (kernel.io_uring_disabled is ") + value + ")";

@@ -15,8 +15,8 @@ namespace cohort::reactor {
 
 using time_point = std::chrono::steady_clock::time_point;
 
-/// Names one request. Chosen by the caller, counting up from 1, never used twice: a late event of a
-/// request that was given up then finds nobody instead of somebody else. The top 16 values are the
+/// Names one request. The caller counts up from 1 and uses no value twice, so that the late event
+/// of a request that was given up cannot be taken for another request's. The top 16 values are the
 /// reactor's own.
 using ticket = std::uint64_t;
 
@@ -25,50 +25,50 @@ struct event {
     int result;  // watch: 0, or -errno. read: bytes, or -errno.
 };
 
-/// Where the kernel's differences end. It knows four things: a pidfd became readable, a point in
-/// time passed, bytes of a (memory) file, a wake-up from another thread.
+/// Hides what differs between kernels. It reports four things: a descriptor became readable, a
+/// point in time passed, bytes of a (memory) file were read, another thread called wake().
 ///
-/// All calls but wake(), and the destructor, belong to the one thread that made it. A forked copy
-/// of the process leaves it alone.
+/// Only the thread that made a reactor may use and destroy it; wake() may be called by any thread.
+/// A forked copy of the process must not touch it.
 ///
-/// What is wrong with a request itself (EBADF, EINVAL) comes as its event, from either reactor. An
-/// error_code returned means: not taken, now, for want of memory; no event will come.
+/// A faulty request (EBADF, EINVAL) is answered by its event, in either reactor. A returned
+/// error_code means that the request was not taken, for lack of memory now; it gets no event.
 class reactor {
 public:
     virtual ~reactor() = default;
 
-    /// Reports `id` once when `fd` is readable: of a pidfd, that its process may be reaped; of a
-    /// pipe, that it has bytes or no writer any more. After the event the same descriptor may be
-    /// watched again. One watch of a descriptor at a time.
+    /// Reports `id` once when `fd` is readable. A pidfd is readable when its process may be reaped,
+    /// a pipe when it has bytes or no writer any more. After the event the same descriptor may be
+    /// watched again. A descriptor can have one watch at a time.
     [[nodiscard]] virtual std::error_code watch_readable(ticket id, int fd) = 0;
-    /// Gives a watch up. Call it before a descriptor is closed whose event has not come; after the event
-    /// it is not needed, and harmless. The event may still come.
+    /// Gives up a watch. Call it before closing a descriptor whose event has not come yet. After
+    /// the event the call is harmless but not needed. The event may still come.
     virtual void unwatch(ticket id, int fd) = 0;
-    /// Reads at an explicit offset, once: a short read is the caller's business. `fd` stays open
-    /// and the buffer lives until the event of `id` has come.
+    /// Reads once, at an explicit offset; a short read is left to the caller. `fd` must stay open
+    /// and the buffer must live until the event of `id` has come.
     [[nodiscard]] virtual std::error_code read(ticket id, int fd, std::span<std::byte> buffer,
                                                std::uint64_t offset) = 0;
-    /// Blocks until something happened, or `until` has passed, or wake() was called (also before
-    /// this call), and appends what happened to `events`. The only place where the engine's thread
-    /// blocks. An `until` in the past reports what is ready.
-    /// @throws std::system_error  the kernel denies it from now on (a filter installed later): this
-    ///         reactor is of no more use, and what was asked of it is to be asked of another.
+    /// Blocks until there are events, `until` has passed, or wake() was called (also before this
+    /// call), and appends the events to `events`. The engine's thread blocks only here. With an
+    /// `until` in the past it does not block and reports what is ready.
+    /// @throws std::system_error  the kernel denies waiting from now on (a filter was installed
+    ///         later). The reactor is then useless: make its requests again to another one.
     virtual void wait(std::optional<time_point> until, std::vector<event>& events) = 0;
     /// Ends the current or the next wait(). Safe from any thread, async-signal-safe.
     virtual void wake() noexcept = 0;
     virtual const char* name() const noexcept = 0;  // "io_uring", "epoll", "sleeper"
 };
 
-/// Both throw std::system_error (with what failed) when the kernel denies it.
+/// Both throw std::system_error, which names the call that failed, when the kernel denies it.
 std::unique_ptr<reactor> make_io_uring();
 std::unique_ptr<reactor> make_epoll();
 
-/// The last resort: it knows time and wake-ups alone, and takes no request. Needs no descriptor, and
-/// its wait() never throws.
+/// The last resort: it serves only deadlines and wake-ups, and refuses every request. It needs no
+/// descriptor, and its wait() never throws.
 std::unique_ptr<reactor> make_sleeper();
 
-/// Empty when a ring with all that make_io_uring needs works here, else why not:
-/// "io_uring_setup: Operation not permitted (...)". Tries it, once per call.
+/// Makes a ring, on every call, to find out whether all that make_io_uring needs works here.
+/// @return empty if so, else why not: "io_uring_setup: Operation not permitted (...)"
 std::string probe_io_uring();
 
 }  // namespace cohort::reactor

@@ -9,7 +9,7 @@ std::optional<std::chrono::nanoseconds> time_left(std::optional<time_point> unti
     if (!until)
         return std::nullopt;
     const auto now = std::chrono::steady_clock::now();
-    // Compared first: the difference to a point far in the past does not fit.
+    // Compared before subtracting: the difference to a point far in the past would overflow.
     return *until > now ? *until - now : std::chrono::nanoseconds::zero();
 }
 
@@ -23,7 +23,8 @@ void reactor_base::wait(std::optional<time_point> until, std::vector<event>& eve
         collect(left);
         if (left == none || !ready_.empty() || wake_.called())
             break;
-        // It ended early: a signal, a late write of an earlier wake(), a poll cancelled unasked.
+        // collect() returned early: by a signal, by a late write of an earlier wake(), or because
+        // the kernel cancelled a poll unasked.
         left = time_left(until);
         if (left == none)
             break;

@@ -13,31 +13,32 @@
 
 namespace cohort::reactor {
 
-/// What the reactors share: sleeping and being woken. Each says how to look for events once.
+/// What the io_uring and the epoll reactor share: sleeping and being woken. Each implements
+/// collect(), which looks for events once.
 class reactor_base : public reactor {
 public:
     void wait(std::optional<time_point> until, std::vector<event>& events) final;
     void wake() noexcept final { wake_.wake(); }
 
 protected:
-    /// How long to block at most; empty: without end.
+    /// The longest time to block; empty: without limit.
     using span_of_time = std::optional<std::chrono::nanoseconds>;
 
-    // Requests of the reactor itself. Not the very last value: it is LIBURING_UDATA_TIMEOUT.
+    // Requests of the reactor itself. The highest value is not used: LIBURING_UDATA_TIMEOUT has it.
     static constexpr ticket wake_ticket = std::numeric_limits<ticket>::max() - 1;
     static constexpr ticket cancel_ticket = wake_ticket - 1;
     static constexpr ticket trial_ticket = wake_ticket - 2;
 
-    /// What read(2) transfers at most (MAX_RW_COUNT), so that every result fits an int.
+    /// The most that one read(2) transfers (MAX_RW_COUNT), so that every result fits an int.
     static constexpr std::size_t longest_read = 0x7ffff000;
-    /// Larger ones are negative as off_t; for io_uring the largest would mean "the file's
+    /// Larger offsets are negative as off_t, and io_uring takes the largest of them for "the file's
     /// position".
     static constexpr std::uint64_t last_offset = std::numeric_limits<std::int64_t>::max();
 
     explicit reactor_base(unsigned wake_count = 0) : wake_(wake_count) {}
 
-    /// Blocks until something may have happened (and that may be nothing), for `longest` at most,
-    /// and appends what did to ready_.
+    /// Blocks for `longest` at most and appends what happened to ready_. May return earlier with
+    /// nothing.
     virtual void collect(span_of_time longest) = 0;
 
     wake_fd wake_;

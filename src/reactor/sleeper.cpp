@@ -10,7 +10,7 @@ namespace cohort::reactor {
 
 namespace {
 
-/// A point on steady_clock, which is CLOCK_MONOTONIC.
+/// `until` on CLOCK_MONOTONIC, which is the clock of steady_clock.
 timespec to_timespec(time_point until) {
     const auto since = std::max(until.time_since_epoch(), time_point::duration::zero());
     const auto whole = std::chrono::floor<std::chrono::seconds>(since);
@@ -20,7 +20,7 @@ timespec to_timespec(time_point until) {
     return time;
 }
 
-/// Sleeps on a word, so that it needs no descriptor.
+/// Sleeps on a futex, because that needs no descriptor.
 class sleeper final : public reactor {
 public:
     std::error_code watch_readable(ticket, int) override { return not_taken(); }
@@ -38,7 +38,7 @@ public:
         called_ = 0;
     }
     void wake() noexcept override {
-        const int kept = errno;  // a signal handler may be calling
+        const int kept = errno;  // the caller may be a signal handler
         if (called_.exchange(1) == 0)
             sys::wake(called_);
         errno = kept;

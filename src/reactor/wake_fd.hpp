@@ -15,26 +15,27 @@
 
 namespace cohort::reactor {
 
-/// Ends the sleep of one thread, from any thread, with at most one system call for a sleep: none
-/// when the sleeper is up anyway, or has been called already.
+/// Ends the sleep of one thread, from any thread. That takes at most one system call a sleep, and
+/// none when the sleeper is awake or has already been called.
 ///
-/// The sleeper calls fall_asleep(), blocks while called() is false and get() stays silent, and then
-/// get_up(). It watches get() edge-triggered, so that nobody has to read the counter back.
+/// The sleeper calls fall_asleep(), then blocks while called() is false and the descriptor get()
+/// has no event, then calls get_up(). It watches get() edge-triggered, so that nobody has to read
+/// the counter back.
 ///
-/// Why no wake() is lost: `state_` is changed only by read-modify-writes, so all of them stand in
-/// one order. A wake() falls
-///  - before fall_asleep(): that finds `called` and returns false, the sleeper does not block;
+/// Why no wake() is lost: `state_` is changed only by read-modify-writes, so there is one order of
+/// all changes. A wake() comes
+///  - before fall_asleep(), which finds `called` and returns false: the sleeper does not block;
 ///  - between fall_asleep() and get_up(): the first such wake() finds `asleep` and writes, after
-///    its exchange. The edge is new, whatever was written before, so the sleeper comes back, and
-///    finds `called`. Later ones find `called` and rely on that write;
-///  - after get_up(): that is before the next fall_asleep().
-/// Why what the waker did before wake() is visible after wait(): get_up() reads the value of the
-/// last of these exchanges, and each is part of the release sequence of those before it.
-/// A write that comes late, when its sleep has ended otherwise, only ends a later sleep's block:
-/// called() is false, the sleeper blocks again.
+///    its exchange. Whatever was written before, this write is a new edge, so the sleeper returns
+///    and finds `called`. Later calls of wake() find `called` and rely on that write;
+///  - after get_up(), and so before the next fall_asleep(), which is the first case.
+/// What the waker did before wake() is visible after wait(), because get_up() reads the value of
+/// the last of these exchanges, and each is part of the release sequence of those before it.
+/// A write may come late, when its sleep has ended for another reason. It then interrupts a later
+/// sleep, which finds called() false and blocks again.
 class wake_fd {
 public:
-    /// @param count  the counter at first; not zero means readable.
+    /// @param count  the counter's first value; not zero: readable at once.
     explicit wake_fd(unsigned count = 0) {
         std::error_code error;
         fd_ =
@@ -48,11 +49,11 @@ public:
     void wake() noexcept {
         if (state_.exchange(called_, std::memory_order_acq_rel) != asleep_)
             return;
-        const int kept = errno;  // a signal handler may be calling
+        const int kept = errno;  // the caller may be a signal handler
         const std::uint64_t one = 1;
-        // Not ::write: that is a cancellation point, and a thread that ended there, after the
-        // exchange, would take along the wake-up of all the others. It cannot fail otherwise: only
-        // the sleeper's own edge counts, and the counter holds 2^64 - 2 of them.
+        // Not ::write, because that is a cancellation point: a thread that ended there, after the
+        // exchange, would take the wake-up of all other callers with it. Apart from EINTR the write
+        // cannot fail: each sleep has at most one, and the counter holds 2^64 - 2 of them.
         while (::syscall(SYS_write, fd_.get(), &one, sizeof one) < 0 && errno == EINTR) {
         }
         errno = kept;
@@ -60,7 +61,7 @@ public:
 
     /// @return false: wake() has been called since the last get_up(), do not block.
     bool fall_asleep() noexcept {
-        int before = awake_;  // or asleep_, when an exception ended the last wait()
+        int before = awake_;  // state_ may be asleep_, if an exception ended the last wait()
         state_.compare_exchange_strong(before, asleep_, std::memory_order_acq_rel);
         return before != called_;
     }
