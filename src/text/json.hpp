@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-// nlohmann-json in a namespace of this library alone, with settings of its own: the same program
-// may use another version, or other macros, and the linker must not mix the two. The only place
-// where src/ includes it. No public header may come with it that includes nlohmann-json for the
-// user (codec, function).
+// nlohmann-json in a namespace of this library, with the library's own settings. The program may
+// use another version, or other macros, and the linker must not mix the two. src/ includes
+// nlohmann-json only here. A file that includes this header must not include a public header that
+// includes nlohmann-json for the user (codec, function).
 
 #ifdef INCLUDE_NLOHMANN_JSON_HPP_
 #error "nlohmann-json is already included with the user's namespace"

@@ -10,10 +10,12 @@ namespace cohort::text {
 namespace {
 
 constexpr std::size_t depth_limit = 64;
-constexpr double first_second_after = 4294967296.0;  // 2106: a double holds microseconds till then
+constexpr double first_second_after =
+    4294967296.0;  // in 2106; until then a double holds microseconds
 
-/// A parser would build all the levels of "[[[[..." before it sees that they do not end, and all
-/// the values of "[1,1,1,..." before anybody asks for one.
+/// Whether a text is worth parsing: not too deep, and no more than `most` values. A parser would
+/// build every level of "[[[[..." before it sees that they do not end, and every value of
+/// "[1,1,1,..." before one of them is used.
 bool is_modest(std::string_view text, std::size_t most) noexcept {
     std::size_t depth = 0;
     std::size_t values = 1;

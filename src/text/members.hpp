@@ -14,24 +14,25 @@
 
 namespace cohort::text {
 
-// The members of a JSON object, written and read one by one. What a foreign object has under a name
-// is taken if it is of the right kind and in range; if not, it is as if it were not there.
+// The members of a JSON object, written and read one by one. A member of a foreign object is taken
+// if its type is right and its value in range; otherwise it is treated as missing.
 
-/// A path, or a name that stands in a frame: longer ones lose their end.
+/// The longest path, or name in a frame; a longer one loses its end.
 inline constexpr std::size_t name_limit = 4096;
 
-/// More values than any error record of ours has.
+/// More values than any of our error records has.
 inline constexpr std::size_t most_values = std::size_t{1} << 16;
 
-/// The value that `text` is; discarded when it is none, is nested deeper than any of ours, or may
-/// consist of more than `most` values: each of them costs far more time and memory than its text.
+/// Parses `text`. The result is discarded if `text` is no JSON, is nested deeper than any text of
+/// ours, or may have more than `most` values, because a value costs far more time and memory than
+/// its text.
 json parsed(std::string_view text, std::size_t most = static_cast<std::size_t>(-1));
 /// One line, every byte of it valid UTF-8.
 std::string line_of(const json& value);
 
-/// Empty when there is none.
+/// The text in a member; empty when there is none.
 std::string text_at(const json& object, const char* name);
-/// The same as a name or a path: clean and within name_limit.
+/// The text in a member as a name or a path: clean and within name_limit.
 std::string name_at(const json& object, const char* name);
 
 template <class Integer>
@@ -53,15 +54,15 @@ bool flag_at(const json& object, const char* name);
 
 /// Seconds since the epoch, as a number or as a text; from 1970 to 2106, to the microsecond.
 std::optional<std::chrono::system_clock::time_point> time_at(const json& object, const char* name);
-/// The same as a number with a fraction.
+/// The seconds from the epoch to `time`, with a fraction.
 double seconds_of(std::chrono::system_clock::time_point time) noexcept;
 
 /// Two digits a byte.
 std::string hex_of(std::string_view bytes);
-/// Empty when it is no such text.
+/// The bytes that hex_of() wrote; empty when `digits` is no such text.
 std::optional<std::string> bytes_of_hex(std::string_view digits);
 
-/// Members with the value of a default are left out.
+/// Adds a member, unless it has its default value.
 inline void put(json& object, const char* name, const std::string& text) {
     if (!text.empty())
         object[name] = text;

@@ -6,7 +6,8 @@
 
 namespace cohort::text {
 
-/// Walks over a JSON text, which may be torn or no JSON at all, past all that stands in strings.
+/// Walks over the characters of a JSON text that are outside of strings. The text may be torn, or
+/// no JSON at all.
 class outline {
 public:
     explicit outline(std::string_view text) noexcept : text_(text) {}

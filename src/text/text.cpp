@@ -13,7 +13,7 @@ constexpr std::string_view replacement = "\xEF\xBF\xBD";
 bool continues(char c) noexcept { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
 
 /// How many bytes the character at the start of `text` takes; 0: it is not valid UTF-8.
-/// Overlong forms, surrogates and numbers beyond U+10FFFF are not. (Unicode, table 3-7)
+/// Overlong forms, surrogates and numbers beyond U+10FFFF are invalid too. (Unicode, table 3-7)
 std::size_t character_length(std::string_view text) noexcept {
     const auto byte = [text](std::size_t i) { return static_cast<unsigned char>(text[i]); };
     const unsigned first = byte(0);
@@ -120,7 +120,7 @@ std::string clean(std::string_view text) {
 std::string clean_and_bounded(std::string_view text, std::size_t limit) {
     if (text.size() <= limit || limit < 2 * longest_notice)
         return bounded(clean(head_of(text, limit)), limit);
-    // Not all of it is worth the cleaning.
+    // Only the head and the tail are cleaned, because the rest is left out anyway.
     const std::string_view head = head_of(text, limit / 2);
     const std::string_view tail = tail_of(text, limit / 2);
     return bounded(clean(head), clean(tail), text.size() - head.size() - tail.size(), limit);
