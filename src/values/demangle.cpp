@@ -23,7 +23,8 @@ void replace_all(std::string& text, std::string_view from, std::string_view to) 
     }
 }
 
-/// Takes out ", std::allocator<...>" and its like, with whatever stands between the brackets.
+/// Removes each default argument that begins with `start`, such as ", std::allocator<", up to the
+/// matching bracket.
 void remove_default(std::string& text, std::string_view start) {
     for (auto at = text.find(start); at != std::string::npos; at = text.find(start, at)) {
         std::size_t end = at + start.size();

@@ -3,8 +3,9 @@
 
 #include <utility>
 
-// Constructors may throw; copies share what they hold and do not. The destructors are here so that
-// each class has its type information in one module: a catch in another module then finds it.
+// Constructors may throw; copying does not, because copies share their contents. The destructors
+// are here so that each class has its type information in one module, where a catch in another
+// module finds it.
 namespace cohort {
 
 namespace {

@@ -34,7 +34,7 @@ const char* name_of(int signo) noexcept {
     for (const entry& known : names)
         if (known.signo == signo)
             return known.name;
-    // Not constants: glibc keeps the first real-time signals for itself.
+    // These two are no constants, because glibc keeps the first real-time signals for itself.
     if (signo == SIGRTMIN)
         return "SIGRTMIN";
     return signo == SIGRTMAX ? "SIGRTMAX" : nullptr;

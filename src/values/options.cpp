@@ -10,7 +10,7 @@ namespace cohort {
 
 namespace {
 
-constexpr int last_signal = 64;  // the kernel's _NSIG; glibc's SIGRTMAX is a call
+constexpr int last_signal = 64;  // the kernel's _NSIG; glibc's SIGRTMAX is a function call
 
 void require_signal(const char* setter, int lowest, int signo) {
     if (signo < lowest || signo > last_signal)

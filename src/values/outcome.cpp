@@ -84,7 +84,7 @@ std::string first_line(std::string_view text, std::size_t limit = 200) {
     return std::string(line.substr(0, end)) + (end < text.size() ? " ..." : "");
 }
 
-/// What there is to say beyond cause and status.
+/// The text after cause and status: the error, the note, whether it was the first failure.
 std::string remark(const outcome& o) {
     std::string text;
     if (o.error)
@@ -105,7 +105,7 @@ row row_of(const outcome& o) {
             time_text(o.ended - o.started),  memory_text(o.usage.max_rss)};
 }
 
-/// Numbers stand to the right, words to the left.
+/// One line of the table: numbers are aligned to the right, words to the left.
 std::string line_of(const row& cells, const std::array<std::size_t, column_count>& widths) {
     constexpr std::array<bool, column_count> right{true, true, false, false, true, true};
     std::string line;

@@ -25,7 +25,7 @@ void require_name(std::string_view name) {
             fmt::format("cohort: the name of a variable, \"{}\", has a '=' in it", name));
 }
 
-/// What the library tells a worker by its environment must be true.
+/// Refuses the variables that the library sets for each worker, because their values must be true.
 void require_not_reserved(std::string_view name) {
     for (const std::string_view reserved :
          {"COHORT_INDEX", "COHORT_SIZE", "COHORT_ERROR_FILE", "TORCHELASTIC_ERROR_FILE"})
@@ -51,15 +51,15 @@ struct close_descriptor {
     }
 };
 
-/// A duplicate that is closed on exec and by its last owner. Above 2, so that no program that
-/// closed its standard streams gets it as one of them.
+/// A close-on-exec duplicate, closed by its last owner. Numbered 3 or higher, so that a program
+/// that has closed its standard streams does not get it as one of them.
 std::shared_ptr<const int> duplicate(int fd) {
     auto number = std::make_unique<int>(-1);
     *number = ::fcntl(fd, F_DUPFD_CLOEXEC, 3);
     if (*number < 0)
         throw std::system_error(errno, std::generic_category(),
                                 fmt::format("cohort: fd: descriptor {}", fd));
-    // If there is no memory for the count, the constructor calls the deleter.
+    // If there is no memory for the reference count, the constructor calls the deleter.
     return std::shared_ptr<const int>(number.release(), close_descriptor());
 }
 
