@@ -7,8 +7,8 @@
 
 namespace cohort::sys {
 
-/// The list of processes of the cgroup whose directory is open here, to write: "0" moves the writer
-/// into it. Numbered 3 or higher. See cgroups(7).
+/// Opens cgroup.procs in a cgroup's directory for writing: "0" moves the writer into that cgroup.
+/// The descriptor is numbered 3 or higher. See cgroups(7).
 [[nodiscard]] unique_fd open_cgroup_procs(int directory, std::error_code& error) noexcept;
 
 }  // namespace cohort::sys

@@ -16,7 +16,7 @@
 namespace cohort::sys {
 namespace {
 
-// Not /proc/self: that is the main thread's, which may have ended.
+// Not /proc/self/fd, because that belongs to the main thread, which may have ended.
 constexpr const char* directory_of_descriptors = "/proc/thread-self/fd";
 
 }  // namespace
@@ -86,7 +86,7 @@ pipe_ends make_pipe(std::error_code& error) noexcept {
         if (!error)
             *end = out_of_stdio(std::move(*end), error);
     if (!error)
-        (void)::fcntl(made.write.get(), F_SETPIPE_SZ, most_in_pipe);  // as much as users may have
+        (void)::fcntl(made.write.get(), F_SETPIPE_SZ, most_in_pipe);  // the most a user may have
     return made;
 }
 

@@ -12,24 +12,24 @@ namespace cohort::sys {
 /// How many descriptors this process has open; empty when /proc is not there.
 [[nodiscard]] std::optional<std::uint64_t> open_descriptors() noexcept;
 
-/// The same, counted from the listing: the way before Linux 6.2. It takes a descriptor for a
+/// open_descriptors() as it counts before Linux 6.2: by listing /proc. It opens a descriptor for a
 /// moment.
 [[nodiscard]] std::optional<std::uint64_t> count_listed_descriptors() noexcept;
 
 /// The soft RLIMIT_NOFILE: one more than the highest number that a new descriptor can get.
 [[nodiscard]] std::uint64_t descriptor_limit() noexcept;
 
-/// Whether it is open and what is executed would get it.
+/// Whether `fd` is open and not close-on-exec.
 [[nodiscard]] bool survives_exec(int fd) noexcept;
 
-/// A close-on-exec duplicate numbered 3 or higher, so that it never stands where stdio is expected.
+/// A close-on-exec duplicate numbered 3 or higher, so that it is never taken for a standard stream.
 [[nodiscard]] unique_fd duplicate(int fd, std::error_code& error) noexcept;
 
-/// The same descriptor where it is numbered 3 or higher, else a duplicate in its place: the host may
-/// have closed its stdio. Of none the error is errno.
+/// `fd` itself if it is numbered 3 or higher, else a duplicate in its place: it may be numbered
+/// lower if the host has closed its stdio. If `fd` is empty, `error` is errno.
 [[nodiscard]] unique_fd out_of_stdio(unique_fd fd, std::error_code& error) noexcept;
 
-/// A close-on-exec counter to wait for, numbered 3 or higher, whose read never blocks: eventfd(2).
+/// A close-on-exec eventfd(2), numbered 3 or higher, whose read never blocks.
 [[nodiscard]] unique_fd make_eventfd(std::error_code& error) noexcept;
 
 /// The ends of a pipe(2), both close-on-exec, numbered 3 or higher; neither ever blocks.

@@ -8,7 +8,7 @@ namespace cohort::sys {
 
 inline std::error_code last_error() noexcept { return {errno, std::system_category()}; }
 
-/// Of descriptors, memory or processes: what failed by it may succeed later.
+/// Whether descriptors, memory or processes ran short: what failed may succeed later.
 inline bool is_shortage(std::error_code error) noexcept {
     return error == std::errc::too_many_files_open ||
            error == std::errc::too_many_files_open_in_system ||

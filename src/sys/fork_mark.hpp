@@ -6,8 +6,9 @@
 namespace cohort::sys {
 
 /// Tells, without a system call, whether this is still the process that made the mark or a forked
-/// copy of it: a page that the kernel zeroes in the copy (MADV_WIPEONFORK, Linux 4.14). Where that
-/// is denied it compares getpid(). A vfork or CLONE_VM child counts as the same process.
+/// copy of it. The mark is a page that the kernel zeroes in the copy (MADV_WIPEONFORK, Linux 4.14).
+/// Where that is denied, getpid() is compared. A vfork or CLONE_VM child counts as the same
+/// process.
 class fork_mark {
 public:
     fork_mark() noexcept;

@@ -5,11 +5,11 @@
 
 namespace cohort::sys {
 
-/// A value that is made when it is first asked for and never destroyed: threads of the library may
-/// ask until the very end of the process. Not a local static: the guard of one that another thread
-/// is just making stays taken in a forked copy, for ever. Two threads may make it at once; one of
-/// the values is kept.
-/// @param make  a lambda: each has a value of its own
+/// A value that is made at its first use and never destroyed, because threads of the library may
+/// use it until the very end of the process. Not a local static: if another thread is just making
+/// one during a fork, its guard stays taken in the forked copy for ever. Two threads may make the
+/// value at once; one of the two is kept.
+/// @param make  a lambda; each lambda has a value of its own
 template <class Make>
 const auto& leaked(Make make) {
     using T = decltype(make());

@@ -12,7 +12,7 @@
 namespace cohort::sys {
 namespace {
 
-/// Reads the ranges that begin the lines of the list: "55d0c3000000-55d0c3021000 rw-p ...".
+/// Reads the address range at the start of each line: "55d0c3000000-55d0c3021000 rw-p ...".
 class range_reader {
 public:
     /// Takes the next character. @return whether it completes a range

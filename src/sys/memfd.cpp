@@ -22,7 +22,8 @@
 namespace cohort::sys {
 namespace {
 
-/// memfd_create; EINVAL stands for an unknown flag and for a name that is too long.
+/// memfd_create, with MFD_NOEXEC_SEAL where the kernel knows it. EINVAL means an unknown flag, or a
+/// name that is too long.
 int create(const char* name, unsigned flags) noexcept {
     static std::atomic<bool> noexec_known{true};
     if (noexec_known.load(std::memory_order_relaxed)) {

@@ -11,13 +11,13 @@
 
 namespace cohort::sys {
 
-/// A file in memory: close-on-exec, numbered 3 or higher also when the host has closed its stdio,
-/// sealable, and not executable where the kernel knows how (MFD_NOEXEC_SEAL, Linux 6.3). `name` is
-/// for /proc only.
+/// A file in memory: close-on-exec, numbered 3 or higher even if the host has closed its stdio,
+/// sealable, and not executable where the kernel can do that (MFD_NOEXEC_SEAL, Linux 6.3). `name`
+/// is seen in /proc only.
 [[nodiscard]] unique_fd make_memfd(const char* name, std::error_code& error) noexcept;
 
-/// The same for a program that is to be executed: EACCES where the host forbids that
-/// (vm.memfd_noexec).
+/// A file in memory for a program that will be executed; not sealable. EACCES: this machine forbids
+/// to execute such files (vm.memfd_noexec).
 [[nodiscard]] unique_fd make_program_memfd(const char* name, std::error_code& error) noexcept;
 
 /// Writes all of `bytes` at `offset`; the descriptor's own offset is neither used nor moved.
@@ -28,8 +28,8 @@ namespace cohort::sys {
 [[nodiscard]] std::size_t read_at(int fd, std::span<std::byte> bytes, off_t offset,
                                   std::error_code& error) noexcept;
 
-/// Adds F_SEAL_* seals. EPERM: F_SEAL_SEAL is there already; EBUSY: F_SEAL_WRITE while it is
-/// mapped.
+/// Adds F_SEAL_* seals. EPERM: the file has F_SEAL_SEAL already. EBUSY: F_SEAL_WRITE while the file
+/// is mapped.
 [[nodiscard]] std::error_code add_seals(int fd, int seals) noexcept;
 
 /// The inode number by which a worker recognises its control file.

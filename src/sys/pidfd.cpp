@@ -38,8 +38,8 @@ std::error_code send(int pidfd, int signo, unsigned flags) noexcept {
     return last_error();
 }
 
-/// One raw waitid: unlike glibc's it takes rusage. On 0, si_pid says whether an ended child was
-/// found.
+/// One raw waitid, because glibc's does not take rusage. If it returns 0, si_pid says whether an
+/// ended child was found.
 long wait_for(int kind, int id, siginfo_t& found, int how, rusage* usage) noexcept {
     long result;
     do {
@@ -99,7 +99,7 @@ void reap_when_ended(int pidfd) noexcept {
     pollfd ended{pidfd, POLLIN, 0};
     while (::poll(&ended, 1, -1) < 0 && errno == EINTR) {
     }
-    while (reap(pidfd, status, usage) == reap_result::not_yet)  // a tracer has it
+    while (reap(pidfd, status, usage) == reap_result::not_yet)  // a tracer holds the zombie
         ::nanosleep(&pause, nullptr);
 }
 

@@ -16,7 +16,7 @@ namespace cohort::sys {
 /// A close-on-exec pidfd of a process, which may have ended but must not be reaped yet.
 [[nodiscard]] unique_fd open_pidfd(pid_t pid, std::error_code& error) noexcept;
 
-/// Signals the one process that the pidfd stands for, never another. ESRCH: it is reaped.
+/// Signals the one process that the pidfd stands for, never another. ESRCH: that one is reaped.
 [[nodiscard]] std::error_code send_signal(int pidfd, int signo) noexcept;
 
 /// Signals the process group whose *leader* the pidfd stands for, also when the leader has ended.
@@ -25,31 +25,34 @@ namespace cohort::sys {
 
 enum class reap_result {
     reaped,   // status and usage are filled in, the process is gone
-    not_yet,  // it runs, or a tracer holds the zombie: ask again later
+    not_yet,  // the process runs, or a tracer holds the zombie: ask again later
     lost,     // ECHILD: somebody else reaped it, or the host ignores SIGCHLD
-    error,    // errno says
+    error,    // errno says which
 };
 /// Reaps the child, if it has ended, in one system call. Never blocks.
 /// Finds children with any exit signal: those that failed before exec have none.
 [[nodiscard]] reap_result reap(int pidfd, exit_status& status, rusage& usage) noexcept;
 
 enum class child_state { alive, zombie, not_ours };
-/// What the child is now, without reaping it. `zombie`: we hold its pid, so that it cannot be
-/// reused until reap(). `not_ours`: reaped, never a child of this process, or not a pidfd.
+/// The state of a child now, without reaping it. `zombie`: its pid cannot be reused until reap().
+/// `not_ours`: reaped, never a child of this process, or not a pidfd.
 [[nodiscard]] child_state state_of_child(int pidfd) noexcept;
-/// The same question as the sweep of a process group asks it.
+/// Whether the child is a zombie. Its pid, which may also be its process group's number, cannot be
+/// reused then.
 [[nodiscard]] inline bool holds_zombie(int pidfd) noexcept {
     return state_of_child(pidfd) == child_state::zombie;
 }
 
-/// Whether the number is that of a child of this process, which may have ended.
+/// Whether `pid` is a child of this process. The child may have ended.
 [[nodiscard]] bool is_child(pid_t pid) noexcept;
 /// Blocks until a child has ended, and reaps it.
 void reap_when_ended(int pidfd) noexcept;
-/// Reaps a child for which there is no pidfd, for want of descriptors, and which is about to end.
+/// Blocks until a child has ended, and reaps it. For a child that is about to end and has no pidfd,
+/// because descriptors ran short.
 void reap_by_number(pid_t pid) noexcept;
 
-/// How a process ended that somebody else reaped; empty before that, and before Linux 6.15.
+/// The exit status of a process that somebody else reaped. Empty before it is reaped, and always
+/// before Linux 6.15.
 [[nodiscard]] std::optional<exit_status> stolen_status(int pidfd) noexcept;
 
 /// True when the kernel answers PIDFD_GET_INFO for this pidfd, else errno says why not.

@@ -5,7 +5,8 @@
 
 #include <unistd.h>
 
-/// For what runs between clone and exec: no sanitizer's checks there, they may lock and allocate.
+/// For functions that run between clone and exec: without the sanitizers' checks, because these may
+/// lock and allocate.
 #define COHORT_BEFORE_EXEC __attribute__((no_sanitize("address", "thread", "undefined")))
 
 namespace cohort::sys {
@@ -33,13 +34,13 @@ COHORT_BEFORE_EXEC inline long raw_call(long number, long a = 0, long b = 0, lon
     asm volatile("svc #0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4) : "memory");
     return x0;
 #else
-    // The starter's errno is shared by the child, and safe: its thread is suspended.
+    // The child shares errno with the starter thread. That is safe, because it is suspended.
     const long result = ::syscall(number, a, b, c, d, e);
     return result < 0 ? -errno : result;
 #endif
 }
 
-/// The same with a pointer as an argument.
+/// A pointer as an argument of raw_call().
 template <class T>
 COHORT_BEFORE_EXEC long address(T* p) noexcept {
     return reinterpret_cast<long>(p);

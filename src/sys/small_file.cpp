@@ -13,11 +13,11 @@ namespace cohort::sys {
 namespace {
 
 unique_fd open_to_read(const char* path, int directory) noexcept {
-    // O_NONBLOCK: nothing but a regular file could make it wait.
+    // O_NONBLOCK, so that open and read do not wait if the file is not a regular one.
     return unique_fd(::openat(directory, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK));
 }
 
-/// What goes into `room`, less at the end of the file; nothing when a read fails.
+/// Reads until `room` is full or the file ends; empty when a read fails.
 std::string_view fill(const unique_fd& file, std::span<char> room) noexcept {
     std::size_t length = 0;
     while (file && length < room.size()) {
@@ -41,7 +41,7 @@ std::string_view read_start(const char* path, std::span<char> room, int director
 
 std::string_view read_entry(const char* path, int index, std::span<char> room) noexcept {
     const auto file = open_to_read(path, AT_FDCWD);
-    for (std::size_t kept = 0;;) {  // of the one that is wanted
+    for (std::size_t kept = 0;;) {  // how much of the wanted entry is in `room` already
         const std::size_t length = kept + fill(file, room.subspan(kept)).size();
         std::string_view rest(room.data(), length);
         for (; index > 0 && rest.find('\0') != rest.npos; --index)

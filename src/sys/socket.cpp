@@ -55,7 +55,7 @@ std::error_code send_message(int socket, std::span<const std::byte> bytes,
 std::error_code receive_message(int socket, std::span<std::byte> buffer, std::size_t& length,
                                 std::vector<unique_fd>& descriptors, waiting how) {
     descriptors.clear();
-    descriptors.reserve(most_descriptors);  // none of what has come may be lost
+    descriptors.reserve(most_descriptors);  // so that no received descriptor is lost by bad_alloc
     iovec part{buffer.data(), buffer.size()};
     alignas(cmsghdr) std::byte control[control_room];
     msghdr message{};

@@ -27,8 +27,8 @@ tier_choice not_here(const char* what, int error) {
 
 tier_choice probe_clone3() {
 #if defined(__x86_64__) || defined(__aarch64__)
-    // A size below the first version's is EINVAL before anything is read, so no child can come of
-    // it.
+    // A size below that of the first version gives EINVAL before anything is read, so no child is
+    // made.
     ::syscall(SYS_clone3, nullptr, 0);
     return errno == EINVAL ? tier_choice{} : not_here("clone3", errno);
 #else
@@ -37,33 +37,33 @@ tier_choice probe_clone3() {
 }
 
 tier_choice probe_close_range() {
-    // No valid range together with UNSHARE: that would unshare the table of the calling thread.
+    // The range is invalid, because UNSHARE with a valid one would unshare this thread's table.
     ::syscall(SYS_close_range, 1U, 0U, CLOSE_RANGE_UNSHARE);
     return errno == EINVAL ? tier_choice{} : not_here("close_range", errno);
 }
 
 tier_choice probe_pidfd_group() {
-    // Flags are checked before the descriptor: EBADF from a kernel that knows this one.
+    // Flags are checked before the descriptor, so a kernel that knows this flag answers EBADF.
     const std::error_code error = send_signal_to_group(-1, 0);
     if (error.value() == EBADF)
         return {};
     return not_here("PIDFD_SIGNAL_PROCESS_GROUP", error.value());
 }
 
-/// A pidfd of a thread that has ended: the one kind of dead task that leaves no child to reap.
+/// A pidfd of a thread that has ended, because only this kind of dead task leaves no child to reap.
 unique_fd pidfd_of_ended_thread() {
     constexpr unsigned of_thread = O_EXCL;  // PIDFD_THREAD, Linux 6.9
     unique_fd pidfd;
     sigset_t all;
     sigset_t before;
     ::sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &before);  // no handler of the host may run on it
+    ::pthread_sigmask(SIG_SETMASK, &all, &before);  // no handler of the host may run on the thread
     try {
         std::thread([&] {
             pidfd.reset(static_cast<int>(::syscall(SYS_pidfd_open, ::gettid(), of_thread)));
         }).join();
     } catch (const std::system_error&) {
-        // EAGAIN, a limit on threads: as if the kernel could not do it.
+        // EAGAIN, a limit on threads: treated as if the kernel could not do it.
     }
     ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
     if (pidfd) {
@@ -83,16 +83,16 @@ tier_choice probe_pidfd_info() {
         return not_here("pidfd_open", error.value());
     if (!knows_pidfd_info(self.get()))
         return not_here(what, errno);
-    // Linux 6.13 and 6.14 know the call but not the exit status, which only something dead can
-    // show.
+    // Linux 6.13 and 6.14 know the call but not the exit status. Only a dead task can show whether
+    // the kernel knows it.
     const unique_fd ended = pidfd_of_ended_thread();
     if (ended && stolen_status(ended.get()))
         return {};
     return {false, std::string(what) + ": no PIDFD_INFO_EXIT"};
 }
 
-/// Needs a way to a process group that outlives the group's leader. Whether it can be started is
-/// for start/guardian.hpp to find out.
+/// A guardian needs a way to signal a process group after the group's leader has ended. Whether one
+/// can be started is for guardian/guardian_client.hpp to find out.
 tier_choice guardian_choice(const tier_choice& pidfd_group) {
 #if defined(COHORT_HAS_GUARDIAN)
     if (!pidfd_group.best)

@@ -12,7 +12,7 @@ void unique_fd::reset(int fd) noexcept {
     if (old < 0)
         return;
     const int saved = errno;
-    // Never again after EINTR: Linux has freed the number by then, close(2).
+    // Not repeated after EINTR, because Linux has freed the number by then, close(2).
     ::close(old);
     errno = saved;
 }
