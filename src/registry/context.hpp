@@ -7,11 +7,11 @@
 
 namespace cohort::registry {
 
-/// Makes this process a worker with this order: this_worker answers from now on. Also in the
-/// copy of a worker that a fork start makes.
+/// Makes this process a worker with this order: from now on this_worker answers by it. Also called
+/// in a forked copy of a worker, where it replaces that worker's order.
 void activate(const record::control_order& order);
 
-/// The order of this worker, null outside one.
+/// The order of this worker; null outside a worker.
 const record::control_order* current_order() noexcept;
 
 /// How long the group waits between the stop signal and SIGKILL; zero outside a worker.

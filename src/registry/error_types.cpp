@@ -14,7 +14,7 @@
 namespace cohort {
 namespace {
 
-/// A type that was taught. Leaked, and so there when the module of the type is not any more.
+/// An error type that the program has registered. Leaked, so that it outlives the type's module.
 struct lesson {
     const detail::error_node* type;
     std::string name;
@@ -26,7 +26,7 @@ struct lesson {
     }
 };
 
-// Constant-initialised: types are taught by the initialisers of other translation units.
+// Constant-initialised, because initialisers of other translation units register types.
 constinit std::atomic<lesson*> taught{nullptr};
 
 }  // namespace
@@ -48,7 +48,7 @@ std::exception_ptr restored_one(const error_record& error, const std::exception_
     try {
         type->raise(error, detail::error_record_access::value(error), cause);
     } catch (...) {
-        // What a taught type's own code throws is not what the worker threw.
+        // The code of a registered type may throw something else than the worker threw.
         if (registry::name_of_current_exception() == error.type)
             return std::current_exception();
     }

@@ -8,13 +8,13 @@
 
 namespace cohort::registry {
 
-/// The taught or standard type with this name, demangled; null when there is none.
+/// The registered or standard type with this demangled name; null when there is none.
 const detail::error_node* find_error_type(std::string_view name);
-/// The standard ones, as a list.
+/// The standard types, as a linked list.
 const detail::error_node* standard_error_types() noexcept;
 
-/// The worker's exception as its own type, with what was nested in it; null when its type, or what
-/// a taught one needs, is not known here. Runs code of whoever taught the type.
+/// The worker's exception in its own type, with the exceptions nested in it. Null when the type, or
+/// something that it needs, is not known here. Runs the code that was registered for the type.
 std::exception_ptr restored(const error_record& error) noexcept;
 
 }  // namespace cohort::registry

@@ -31,7 +31,7 @@ std::string number_text(Number value) {
     return "a thrown number: " + std::to_string(value);
 }
 
-/// Rethrows the exception in hand and turns it into words.
+/// The message of the exception that is being handled.
 std::string message_of_current() {
     try {
         throw;
@@ -70,7 +70,8 @@ void describe_code(error_record& error) {
     }
 }
 
-/// The failure of a group that this worker had: who failed, and on account of what.
+/// If the exception is the failure of a group of this worker: adds which of the group's workers
+/// failed, and why. @return false: it is another exception
 bool describe_own_group(error_record& error) {
     try {
         throw;
@@ -97,8 +98,8 @@ bool describe_own_group(error_record& error) {
     }
 }
 
-/// Of an exception of its own, not of what is nested in it. What matters most comes first: when
-/// there is no memory left, the rest is missing.
+/// Describes the exception itself, without those nested in it. The most important members come
+/// first, because the rest is missing when memory runs out.
 void describe_one(error_record& error) {
     error.type = name_of_current_exception();
     error.message = message_of_current();
@@ -108,13 +109,13 @@ void describe_one(error_record& error) {
         if (const auto* type = registry::find_error_type(error.type))
             detail::error_record_access::value(error) = type->save();
     } catch (...) {
-        // The code of whoever taught the type has failed: it comes without its own type.
+        // The code that was registered for the type has failed: the parent cannot restore the type.
     }
     if (const auto* noted = trace::throw_of(std::current_exception()))
         error.frames = trace::locate(noted->stack);
 }
 
-/// Null: nothing.
+/// The exception that is nested in `exception`; null: none.
 std::exception_ptr nested_in(const std::exception_ptr& exception) noexcept {
     try {
         std::rethrow_exception(exception);
@@ -149,7 +150,7 @@ std::string name_of_current_exception() {
     constexpr std::string_view wrapper = "std::_Nested_exception<";
     while (name.starts_with(wrapper) && name.ends_with('>'))
         name = name.substr(wrapper.size(), name.size() - wrapper.size() - 1);
-    // In between stands the version of the library that threw.
+    // The version of the library that threw stands between the two.
     if (name.starts_with("cohort::detail::") && name.ends_with("::raised_with_cause"))
         return "cohort::process_raised_exception";
     return name;
@@ -176,7 +177,7 @@ error_record describe_current_exception() noexcept {
         if (error.nested.size() > most_nested)
             error.nested.resize(most_nested);
     } catch (...) {
-        // No memory for all of it; the reader makes up a trace.
+        // No memory for all of it. The reader makes a trace from the members that are there.
     }
     return error;
 }

@@ -13,11 +13,12 @@ namespace cohort::registry {
 /// noexcept: what does not fit into memory is shortened or left out.
 error_record describe_current_exception() noexcept;
 
-/// When it was thrown; where that was not noted, and for null: now.
+/// When the exception, or the first of those nested in it, was thrown. Now if that was not noted,
+/// and for null.
 std::chrono::steady_clock::time_point time_of(const std::exception_ptr& exception) noexcept;
 
-/// The type of the exception that is being handled, without what std::throw_with_nested wraps
-/// around it.
+/// The type's name of the exception that is being handled, without the wrapper that
+/// std::throw_with_nested adds.
 std::string name_of_current_exception();
 
 }  // namespace cohort::registry

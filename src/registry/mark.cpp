@@ -25,7 +25,7 @@ bool read_number(std::string_view text, Number& number) noexcept {
     return error == std::errc{} && end == text.data() + text.size();
 }
 
-/// argv[1] as the kernel has it; nothing if it is longer than any mark.
+/// argv[1] as the kernel has it; empty if it is longer than any mark.
 std::string_view first_argument(std::span<char> room) noexcept {
     return sys::read_entry("/proc/self/cmdline", 1, room);
 }
@@ -39,7 +39,8 @@ bool has_inode(const mark& m, const struct stat& file) noexcept {
     return file.st_ino == m.inode && (m.names == mark::what::worker || S_ISSOCK(file.st_mode));
 }
 
-/// Whoever made the file: also a worker that refuses its orders must start no workers of its own.
+/// Whether argv[1] is a mark and its descriptor matches. The file's owner is not checked, because a
+/// worker that refuses its order must not start workers of its own either.
 bool look_up() noexcept {
     std::array<char, 4096> room;
     const auto m = parse_mark(first_argument(room));
@@ -49,20 +50,20 @@ bool look_up() noexcept {
     return m->names == mark::what::server || read_order(*m).has_value();
 }
 
-/// Whether a file was made by somebody who may give orders to this process. Whoever executes a
-/// program chooses its arguments and descriptors, and need not have the rights that it runs with.
+/// Whether the file was made by a user who may give orders to this process. The user who executes a
+/// program chooses its arguments and descriptors, but may not have the rights that it runs with.
 bool is_from_our_user(const struct stat& file) noexcept {
     const bool is_ours = file.st_uid == ::geteuid();
     const bool may_have_gained_rights =
         ::getauxval(AT_SECURE) != 0 && ::prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 1;
     if (!may_have_gained_rights)
         return is_ours || file.st_uid == 0;
-    // The program may have a set-user-ID bit. But a host of root's that is another user for a while
-    // (seteuid) looks the same.
+    // The program may have a set-user-ID bit. But a worker looks the same if its host runs as root
+    // and is another user for a while (seteuid).
     return ::getuid() == 0 && is_ours && file.st_gid == ::getegid();
 }
 
-/// One of a pair: nobody can have connected to it.
+/// Whether it is one end of a socketpair(2), to which nobody else can have connected.
 bool is_nameless_socket(int fd) noexcept {
     sockaddr_un own{};
     sockaddr_un other{};
@@ -93,7 +94,7 @@ std::optional<mark> parse_mark(std::string_view argument) noexcept {
     if (colon == std::string_view::npos)
         return std::nullopt;
     if (!read_number(argument.substr(0, colon), m.fd) || m.fd <= STDERR_FILENO)
-        return std::nullopt;  // sudo and its like pass the caller's standard streams on
+        return std::nullopt;  // sudo and similar programs pass on the caller's standard streams
     if (!read_number(argument.substr(colon + 1), m.inode))
         return std::nullopt;
     return m;
@@ -104,7 +105,7 @@ std::optional<record::control_order> read_order(const mark& m) noexcept {
     if (::fstat(m.fd, &status) != 0 || status.st_ino != m.inode)
         return std::nullopt;
     if (::fcntl(m.fd, F_GET_SEALS) < 0)
-        return std::nullopt;  // EINVAL: it is no file in memory
+        return std::nullopt;  // EINVAL: it is no memory file
     record::control_order order;
     ssize_t count = 0;
     do {
@@ -133,7 +134,8 @@ bool worker_main_reached() noexcept { return reached.load(std::memory_order_acqu
 void note_worker_main() noexcept { reached.store(true, std::memory_order_release); }
 
 bool is_worker_process() noexcept {
-    // No guard: a fork may copy one. Who asks at the same time looks as well.
+    // Not a guarded static, because a fork may copy the guard while it is taken. Threads that ask
+    // at the same time all look.
     static constinit std::atomic<int> known{-1};
     int is_worker = known.load(std::memory_order_acquire);
     if (is_worker < 0)

@@ -10,7 +10,7 @@ namespace cohort {
 
 namespace {
 
-/// Added to without a lock, which a forked copy might find taken.
+/// An entry of a list without a lock, because a forked copy might find a lock taken.
 struct entry {
     const detail::function_node* node;
     const entry* before;

@@ -12,7 +12,8 @@
 namespace cohort {
 namespace {
 
-// Constant-initialised: nodes register themselves from the initialisers of other translation units.
+// Constant-initialised, because nodes register themselves from initialisers of other translation
+// units.
 constinit std::atomic<detail::function_node*> registered{nullptr};
 
 }  // namespace

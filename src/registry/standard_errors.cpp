@@ -23,14 +23,15 @@
 #include <typeinfo>
 #include <variant>
 
-// The exceptions of the standard library: all but file system errors can be made of the record.
+// The exceptions of the standard library. Most can be made from the record alone; file system and
+// regex errors save more.
 namespace cohort::registry {
 namespace {
 
 using detail::error_node;
 using detail::throw_on_account_of;
 
-/// Nothing is known of it but its type.
+/// An exception without a message of its own: its type is enough to make it.
 template <class Error>
 struct bare final : error_node {
     bare() noexcept : error_node(typeid(Error)) {}
@@ -41,7 +42,7 @@ struct bare final : error_node {
     }
 };
 
-/// It is its message.
+/// An exception that is made from its message.
 template <class Error>
 struct text final : error_node {
     text() noexcept : error_node(typeid(Error)) {}
@@ -60,7 +61,8 @@ const std::error_category& category_of(const std::string& name) {
     throw std::invalid_argument("an error category of the program's own: " + name);
 }
 
-/// What was given to the constructor: what() of a system_error is that, ": " and the code's text.
+/// The text that was given to a system_error's constructor. Its what() is that text, ": " and the
+/// code's message.
 std::string without_code(std::string what, const std::error_code& code) {
     const std::string end = code.message();
     if (what == end)
@@ -79,7 +81,7 @@ Error made_of_code(const std::error_code& code, const std::string& what) {
         return Error(given, code);
 }
 
-/// A system_error, or what has its constructor.
+/// A system_error, or a type with the same constructor.
 template <class Error>
 struct coded final : error_node {
     coded() noexcept : error_node(typeid(Error)) {}
@@ -91,7 +93,7 @@ struct coded final : error_node {
     }
 };
 
-/// Its paths are saved, and what() without them: each ends with a NUL, which no path has.
+/// Saves its two paths, and its what() without them. Each ends with a NUL, which no path contains.
 struct file_system final : error_node {
     using filesystem_error = std::filesystem::filesystem_error;
 
@@ -129,7 +131,7 @@ struct promised final : error_node {
     }
 };
 
-/// Its text can't be given to it, its code can.
+/// std::regex_error is made from its code; its constructor takes no text.
 struct regular final : error_node {
     regular() noexcept : error_node(typeid(std::regex_error)) {}
     std::string save() const override {
