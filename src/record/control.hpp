@@ -17,12 +17,12 @@ struct control_order {
     std::int32_t index = 0;
     std::int32_t size = 0;
     std::int32_t parent = 0;
-    std::int32_t arguments_fd =
-        -1;  // in the worker: one sealed memfd shared by the group; -1: no arguments
+    // The descriptor in the worker of a sealed memfd that the group shares; -1: no arguments.
+    std::int32_t arguments_fd = -1;
     std::int32_t stop_signal = 0;
-    std::int32_t daemonic = 0;       // it may not start groups
-    std::int32_t crash_record = 0;   // it tells where a signal ends it
-    std::int32_t stacks_fd = -1;     // of a pipe: it writes its stacks there when it is asked ...
+    std::int32_t daemonic = 0;       // not 0: the worker may not start groups
+    std::int32_t crash_record = 0;   // not 0: the worker records where a signal ends it
+    std::int32_t stacks_fd = -1;     // a pipe to which the worker writes its stacks when asked ...
     std::int32_t stacks_signal = 0;  // ... by this signal
     std::int32_t parent_death_signal = 0;  // 0: none
     std::int64_t grace_period_ns = 0;
@@ -39,11 +39,12 @@ enum class payload_kind : std::uint32_t {
     returned,    // the result
     raised,      // an exception left the function: its record
     terminated,  // std::terminate was called: a record too
-    crashed,     // a signal such as SIGSEGV: where it was, as the handler wrote it
+    crashed,     // a signal such as SIGSEGV: the place, as the signal handler wrote it
 };
 
-/// Stamps are CLOCK_MONOTONIC nanoseconds, 0: not yet. Written whole, after the payload that it
-/// announces; of a failure also before it is described, without a payload.
+/// Stamps are CLOCK_MONOTONIC nanoseconds; 0: not yet. The struct is written whole, after the
+/// payload that it announces. For a failure it is also written before, without a payload, because
+/// to describe a failure takes time.
 struct control_progress {
     std::int64_t entered_at = 0;
     std::int64_t finished_at = 0;
@@ -54,16 +55,16 @@ struct control_progress {
 };
 static_assert(sizeof(control_progress) <= 256);
 
-/// What became of the start of a worker that is a forked copy: it writes this, once, before it
-/// begins. (One that is executed tells by way of memory that it shares with the starter.)
+/// How the start of a forked copy went. The copy writes this, once, before its work begins. (A
+/// worker that is executed tells it by way of memory that it shares with the starter.)
 inline constexpr std::uint64_t start_note_offset = 384;
 inline constexpr std::int32_t start_note_made = 1;
 struct start_note {
     std::int32_t made = 0;
-    std::int32_t stage = 0;  // of a start that failed, else 0
+    std::int32_t stage = 0;  // the stage at which the start failed, else 0
     std::int32_t error = 0;
     std::int32_t item = -1;
-    std::int32_t untold = 0;  // not 0: the guardian was too slow to hear of it
+    std::int32_t untold = 0;  // not 0: the guardian, which was too slow, does not know of the copy
 };
 static_assert(progress_offset + sizeof(control_progress) <= start_note_offset);
 
@@ -73,7 +74,7 @@ static_assert(start_note_offset + sizeof(start_note) <= payload_offset);
 /// argv[1] of a function worker: prefix, then the control file's descriptor and inode:
 /// "--cohort-worker=60:123456".
 inline constexpr char worker_argument_prefix[] = "--cohort-worker=";
-/// The same of the fork server, with the descriptor of its connection.
+/// argv[1] of the fork server: prefix, then the descriptor and inode of its connection.
 inline constexpr char server_argument_prefix[] = "--cohort-server=";
 
 }  // namespace cohort::record

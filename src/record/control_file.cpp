@@ -21,11 +21,11 @@ bool is_consistent(const control_progress& progress, std::uint64_t file_size) no
         return false;
     if (progress.kind == payload_kind::none)
         return progress.payload_length == 0;
-    // An empty payload (a function that returned void) leaves the file ending before it.
+    // With an empty payload (a function that returned void) the file may end before payload_offset.
     if (progress.payload_length > 0 &&
         (file_size < payload_offset || progress.payload_length > file_size - payload_offset))
         return false;
-    // Only a result may be of any size: the worker writes no longer record.
+    // Only a result may have any size: no record that a worker writes is longer than record_limit.
     if (progress.kind != payload_kind::returned && progress.payload_length > record_limit)
         return false;
     return progress.type_length <= progress.payload_length;

@@ -16,18 +16,18 @@
 namespace cohort::record {
 
 /// Which function a worker runs: the module that holds its function_node, and the node's place in
-/// it. Compares equal in parent and worker however the two were loaded.
+/// that module. The key is the same in parent and worker, wherever the module was loaded.
 struct function_key {
     std::uint64_t offset = 0;
     std::uint8_t module_length = 0;
-    std::array<std::uint8_t, 39>
-        module{};  // the build-id, or "name:" and the file's name if it has none
+    // The build-id; for a module without one "name:" and the file's name.
+    std::array<std::uint8_t, 39> module{};
 
     friend bool operator==(const function_key&, const function_key&) = default;
 };
 
 /// What the parent writes at offset 0 of worker `index`'s control file.
-/// @param arguments_fd  in the worker; -1: none
+/// @param arguments_fd  the descriptor in the worker; -1: no arguments
 control_order make_order(int index, int size, pid_t parent, int arguments_fd,
                          const function_key& key, int stop_signal,
                          std::chrono::nanoseconds grace_period) noexcept;
@@ -41,8 +41,7 @@ struct control_contents {
     std::optional<time_point> finished_at;  // the function returned, or an exception left it
     payload_kind kind = payload_kind::none;
 
-    /// How many bytes of the file hold all of it: when more than were given, read so many and parse
-    /// anew.
+    /// How many bytes of the file are needed. If more than were given: read so many, parse again.
     std::uint64_t needed = payload_offset;
     /// The file contradicts itself (a length beyond its end, an unknown kind): the views are empty.
     bool torn = false;

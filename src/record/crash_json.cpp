@@ -22,8 +22,8 @@ struct cut {
     std::string closers;
 };
 
-/// The last place to cut `text` so that no value is torn, and no object `whole_from` or more
-/// levels deep is in parts.
+/// The last place to cut `text` so that no value is torn, and every object that is `whole_from` or
+/// more levels deep is whole.
 cut last_cut(std::string_view text, std::size_t whole_from) {
     cut best;
     std::string open;  // the brackets that will have to be closed, outermost first
@@ -35,7 +35,7 @@ cut last_cut(std::string_view text, std::size_t whole_from) {
         const char c = walk.character();
         if (c == '{' || c == '[') {
             if (open.size() == whole_from)
-                break;  // nothing of ours
+                break;  // deeper than any text of ours
             open += c == '{' ? '}' : ']';
         } else if (c == '}' || c == ']') {
             if (open.empty() || open.back() != c)
@@ -51,7 +51,7 @@ cut last_cut(std::string_view text, std::size_t whole_from) {
     return best;
 }
 
-/// As much of a text that may be torn as can be parsed.
+/// Parses as much as possible of a text that may be torn.
 text::json parsed_part(std::span<const std::byte> bytes, std::size_t whole_from) {
     const auto size = std::min(bytes.size(), crash_limit);
     const std::string_view text(reinterpret_cast<const char*>(bytes.data()), size);

@@ -52,7 +52,7 @@ std::optional<error_record> from_json(const text::json& object) {
     return error_in(object, text::text_limit);
 }
 
-/// What a person reads, with the message as its end, within the limit.
+/// The text that a person reads: within the limit, and ending with the message.
 std::string trace_of(const error_record& error, std::size_t limit) {
     std::string trace = error.trace;
     if (!trace.ends_with(error.message) || trace.empty()) {
@@ -95,7 +95,7 @@ std::optional<error_record> read_whole(std::string_view bytes) {
     return plain(text::clean_and_bounded(text, text::text_limit));
 }
 
-/// A file too long to be read whole is text, whatever it once was.
+/// A file that is too long to be read whole is taken as text, even if it is JSON.
 std::optional<error_record> read_edges(std::string_view head, std::string_view tail,
                                        std::uint64_t size) {
     if (text::trimmed(head).empty() && text::trimmed(tail).empty())
@@ -113,7 +113,7 @@ std::string_view view_of(std::span<const std::byte> bytes) noexcept {
     return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-/// The record with as much of it as fits.
+/// The record as JSON, with as many of its members as fit into `limit` bytes.
 std::string fitted(const error_record& error, std::size_t limit) {
     std::size_t texts = std::min(limit, text::text_limit);
     std::string record;
@@ -135,7 +135,7 @@ std::string fitted(const error_record& error, std::size_t limit) {
     return R"({"message":"the error was too long to be recorded"})";
 }
 
-/// What matters most of it.
+/// The most important members of the error.
 error_record in_brief(const error_record& error) {
     error_record brief;
     brief.type = text::head_of(error.type, type_limit);
@@ -155,7 +155,7 @@ std::string write_error(const error_record& error, std::size_t limit) noexcept {
     try {
         return fitted(in_brief(error), short_record_limit);
     } catch (...) {
-        return R"({"message":"?"})";  // short enough to need none
+        return R"({"message":"?"})";  // short enough to need no allocation
     }
 }
 

@@ -48,7 +48,8 @@ text::json exception_json(const process_exception& e, brevity how) {
     return object;
 }
 
-/// Results have no limit of their own: they need not be written to see that they are too long.
+/// Results have no limit of their own. This check finds those that are too long before they are
+/// written.
 bool has_short_results(const process_exception& e) {
     std::size_t digits = 0;
     for (const outcome& one : e.outcomes())
@@ -72,7 +73,8 @@ process_exception::outcome_list outcomes_in(const text::json& object) {
     return outcomes;
 }
 
-/// With it the outcomes can be asked, where there are any.
+/// The index of the failed worker; -1 if it is beyond the outcomes, so that it is safe to look an
+/// outcome up by it.
 int index_at(const text::json& object, const std::vector<outcome>& outcomes) {
     const int index = text::integer_at<int>(object, "error_index").value_or(-1);
     return index < 0 || (!outcomes.empty() && std::cmp_greater_equal(index, outcomes.size()))

@@ -8,9 +8,9 @@
 
 namespace cohort::record {
 
-/// What to_json has written, read back.
-/// @param raised  makes the one to be thrown of a worker's own exception
-/// @throws std::invalid_argument  why it is none
+/// Reads back what to_json has written.
+/// @param raised  makes the exception to be thrown from a process_raised_exception
+/// @throws std::invalid_argument  `text` is no such exception; what() says why
 std::exception_ptr exception_in(std::string_view text,
                                 std::exception_ptr (*raised)(const process_raised_exception&));
 

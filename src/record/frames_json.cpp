@@ -9,7 +9,7 @@
 namespace cohort::record {
 namespace {
 
-constexpr std::size_t build_id_limit = 128;  // in digits; those of today's linkers have 40
+constexpr std::size_t build_id_limit = 128;  // in hexadecimal digits; today's linkers write 40
 constexpr std::array crash_signals{SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT};
 
 std::string build_id_at(const text::json& object) {

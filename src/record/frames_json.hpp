@@ -13,24 +13,25 @@ namespace cohort::record {
 
 /// How many calls of a stack are kept: the newest ones.
 inline constexpr std::size_t frame_limit = 256;
-/// How many threads or processes of a worker are.
+/// How many threads or processes of a worker are kept.
 inline constexpr std::size_t activity_limit = 256;
 
-// In JSON a stack is newest first, since who unwinds meets the newest call first and may not live
-// to see the oldest; in a record it is newest last, as it is read.
+// In JSON the newest call of a stack is first, because an unwinder meets it first and may be killed
+// before it reaches the oldest. In a record the newest call is last, in the order of reading.
 
-/// {"m": module, "b": build-id in hexadecimal, "o": offset}, and of a frame with a name
+/// {"m": module, "b": build-id in hexadecimal, "o": offset}, and for a frame with a name also
 /// "f": function, "s": source file, "l": line, "i": true if inlined.
 text::json json_of(const std::vector<stack_frame>& frames);
-/// The frames of an object's member "frames", but for those that say nothing.
+/// The frames in an object's member "frames", without empty ones.
 std::vector<stack_frame> frames_at(const text::json& object);
 
 text::json json_of(const crash_record& crash);
-/// Empty when it is none, or not of one of the five signals that a fault of the worker's own sends.
+/// Empty when the object is no crash, or its signal is not one of the five that a worker's own
+/// fault sends.
 std::optional<crash_record> crash_in(const text::json& object);
 
 text::json json_of(const std::vector<activity>& activities);
-/// Those of an object's member of that name.
+/// The activities in an object's member of that name.
 std::vector<activity> activities_at(const text::json& object, const char* name);
 
 }  // namespace cohort::record

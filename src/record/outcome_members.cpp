@@ -18,7 +18,7 @@ steady_time steady_time_at(const text::json& object, const char* name) {
     return steady_time(std::chrono::nanoseconds(std::max<std::int64_t>(count, 0)));
 }
 
-/// An object's member that is itself an object; if it is none, one without members.
+/// An object's member if that is an object too, else an empty object.
 text::json object_at(const text::json& object, const char* name) {
     const auto found = object.find(name);
     return found != object.end() && found->is_object() ? *found : text::json::object();

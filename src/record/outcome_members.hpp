@@ -9,14 +9,14 @@
 
 namespace cohort::record {
 
-/// What of the outcomes is left out when a failure must be short; each leaves out what those before
-/// it do.
+/// What is left out of the outcomes when a failure must be short. Each value also leaves out what
+/// those before it do.
 enum class brevity { whole, without_results, without_details };
 
-/// Of each text of an error without details.
+/// The longest text in an error without details, in bytes.
 inline constexpr std::size_t brief_text = 1024;
 
-/// {"code": 3} or {"signal": 11, "core": true}; null when it is not known.
+/// {"code": 3} or {"signal": 11, "core": true}; null when the status is not known.
 text::json json_of(const exit_status& status);
 /// The status in an object's member "status".
 exit_status status_at(const text::json& object);

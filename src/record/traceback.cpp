@@ -23,7 +23,7 @@ constexpr std::string_view between =
     "\n\nThe above exception was the direct cause of the following exception:\n\n";
 constexpr int shown_repeats = 3;  // Python's _RECURSIVE_CUTOFF
 
-/// The calls, a line each; a recursion does not fill the screen.
+/// The calls, a line each. Repeated lines, as in a recursion, are counted instead of written.
 std::string calls_of(const std::vector<stack_frame>& frames) {
     std::string text(frames.empty() ? "" : header);
     std::string last;
@@ -47,13 +47,14 @@ std::string calls_of(const std::vector<stack_frame>& frames) {
     return text;
 }
 
-/// What a program in another language, or an earlier reader, has to say: more than the last line.
+/// Whether the trace says more than the closing line and there are no frames: a program in another
+/// language, or an earlier reader, has written it.
 bool has_own_words(const error_record& error) {
     return error.frames.empty() && !error.trace.empty() && error.trace != closing_line(error) &&
            error.trace != error.message;
 }
 
-/// Of which worker it is, then its calls; without the closing line.
+/// The worker that the error is from, if it is from one, then the calls; without the closing line.
 std::string introduction(const error_record& error) {
     std::string text;
     if (error.worker >= 0)
@@ -61,7 +62,8 @@ std::string introduction(const error_record& error) {
     return text + calls_of(error.frames);
 }
 
-/// Without those that stand in a message already: the failure of a group says what its worker said.
+/// The nested errors up to the first that a message already contains: the message of a group's
+/// failure contains the trace of its worker.
 std::span<const error_record> causes_to_tell(const error_record& error) {
     const std::span all(error.nested);
     const error_record* told_by = &error;
@@ -72,13 +74,13 @@ std::span<const error_record> causes_to_tell(const error_record& error) {
     return all;
 }
 
-/// `text` and what it ends with, of which the end is never cut.
+/// `text`, then `words`. The text is shortened so that the end of `words` is never cut.
 std::string closed_by(const std::string& text, std::string_view words) {
     const std::string_view last = text::tail_of(words, text::text_limit);
     return text::bounded(text, text::text_limit - last.size()).append(last);
 }
 
-/// The same of a closing line: the message of one that is long leaves a quarter to the calls.
+/// closed_by() for a closing line. A long line is shortened so that a quarter is left to the calls.
 std::string closed_by_line(const std::string& text, std::string_view line) {
     return closed_by(
         text, text::bounded(line, text::text_limit - std::min(text.size(), text::text_limit / 4)));
@@ -86,7 +88,7 @@ std::string closed_by_line(const std::string& text, std::string_view line) {
 
 const char* reason_of(int signal, int code) noexcept {
     struct reason {
-        int signal;  // 0: of every signal
+        int signal;  // 0: any signal
         int code;
         const char* text;
     };
@@ -127,7 +129,7 @@ const char* reason_of(int signal, int code) noexcept {
     return nullptr;
 }
 
-/// Only a fault has an address. With SI_KERNEL the kernel could not tell it.
+/// Only a fault has an address. With SI_KERNEL the kernel does not know the address.
 bool tells_address(const crash_record& crash) noexcept {
     return crash.signal != SIGABRT && crash.code > 0 && crash.code != SI_KERNEL;
 }
@@ -150,7 +152,7 @@ std::string traceback_of(const error_record& error) {
         causes += has_own_words(entry) ? entry.trace : closing_line(entry);
         causes += between;
     }
-    // Words that were made here already have the causes in front.
+    // A trace that this function made before already begins with the causes.
     if (has_own_words(error))
         return closed_by(error.trace.starts_with(causes) ? "" : causes, error.trace);
     return closed_by_line(causes + introduction(error), closing_line(error));
