@@ -50,7 +50,8 @@ struct status {
     pid_t group = 0;
 };
 
-/// The name in it may hold anything, so what follows is found from its end.
+/// Reads /proc/.../stat. The name in it may contain anything, so the members after it are found
+/// from the last ')'.
 status status_of(const fs::path& directory) {
     const auto text = text_of(directory / "stat", 1024);
     const auto end = text.rfind(')');
@@ -81,7 +82,7 @@ std::string command_line(const fs::path& directory) {
     while (!text.empty() && text.back() == '\0')
         text.pop_back();
     std::ranges::replace(text, '\0', ' ');
-    return text.empty() ? line_of(directory / "comm") : text;  // a zombie has none
+    return text.empty() ? line_of(directory / "comm") : text;  // no arguments: a zombie
 }
 
 template <class Visit>

@@ -11,11 +11,12 @@ namespace cohort::trace {
 
 /// The threads of a process; empty when it is gone, or /proc is not there. @par Source  proc(5)
 std::vector<activity> threads_of(pid_t process);
-/// A process and those in the process group that it leads, likewise. Reads all of /proc.
+/// A process and those in the process group that it leads; empty when there are none, or /proc is
+/// not there. Reads all of /proc.
 std::vector<activity> processes_of_group(pid_t leader);
 /// Whether a process has a handler for the signal; true where that can't be told.
 bool catches(pid_t process, int signo);
-/// Gives the threads in `known` the frames that are in `told`; what only was told is added.
+/// Gives the threads in `known` their frames from `told`. Threads only in `told` are added.
 void add_frames(std::vector<activity>& known, std::vector<activity> told);
 
 }  // namespace cohort::trace

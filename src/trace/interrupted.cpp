@@ -38,7 +38,8 @@ void capture_interrupted(raw_stack& stack, const void* context) noexcept {
         capture(stack, reinterpret_cast<const void*>(at.instruction));
         return;
     }
-    // A call to nowhere: the unwinder knows nothing of such a place, but who called is known.
+    // A jump to an address outside of all modules: the unwinder cannot begin there, but the return
+    // address tells the caller.
     stack.clear();
     stack.add(at.instruction);
 #if defined(__x86_64__)

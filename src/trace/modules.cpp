@@ -53,7 +53,7 @@ std::span<const std::byte> build_id_of(headers segments, std::uintptr_t base) no
 
 struct search {
     std::uintptr_t address;
-    std::span<const std::byte> build_id;  // if not empty, instead of the address
+    std::span<const std::byte> build_id;  // if not empty, searched for instead of the address
     module found;
 };
 
@@ -64,7 +64,7 @@ bool holds(headers segments, std::uintptr_t base, std::uintptr_t address) noexce
     });
 }
 
-/// Runs under the loader's lock: no allocation, no call back into it.
+/// Runs under the loader's lock: no allocation, no call back into the loader.
 int visit(dl_phdr_info* info, std::size_t, void* data) {
     auto& wanted = *static_cast<search*>(data);
     const headers segments(info->dlpi_phdr, info->dlpi_phnum);
@@ -79,7 +79,7 @@ int visit(dl_phdr_info* info, std::size_t, void* data) {
 
 #ifdef DLFO_STRUCT_HAS_EH_DBASE  // glibc 2.35
 
-/// Without the loader's lock, which the thread that crashes may hold.
+/// find_module() without the loader's lock, because a thread that crashes may hold that lock.
 bool find_at(std::uintptr_t address, module& found) noexcept {
     dl_find_object object;
     if (_dl_find_object(reinterpret_cast<void*>(address), &object) != 0)
@@ -114,7 +114,7 @@ bool find_by_loader(search wanted, module& found) noexcept {
     return true;
 }
 
-/// Reads as much as there is, and tells whether that is all.
+/// Reads from `offset` on. @return whether all of `into` was read
 bool read_at(int file, std::span<std::byte> into, std::uint64_t offset) noexcept {
     return ::pread(file, into.data(), into.size(), static_cast<off_t>(offset)) ==
            static_cast<ssize_t>(into.size());

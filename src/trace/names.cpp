@@ -27,7 +27,7 @@ namespace {
 /// Where a call is in this process.
 struct place {
     std::uintptr_t address;
-    bool has_file;  // as it was loaded: a library may have been replaced on its disk
+    bool has_file;  // false: the module's file was replaced after the module was loaded
     bool is_program;
 };
 
@@ -40,14 +40,14 @@ std::optional<place> place_of(const stack_frame& frame) {
     const auto address = here.base + static_cast<std::uintptr_t>(frame.offset);
     trace::module there;
     if (!trace::find_module(address, there) || there.base != here.base)
-        return std::nullopt;  // an offset from a file, beyond the module's end
-    // The program itself is read by way of /proc/self/exe.
+        return std::nullopt;  // the offset, which was read from a file, is beyond the module's end
+    // libbacktrace reads the program itself by way of /proc/self/exe.
     const bool is_program = *here.path == '\0';
     return place{address, is_program || trace::file_has_build_id(here.path, build_id), is_program};
 }
 
-/// A name without the mark may be that of a C function, which must not be taken for a type's: "f"
-/// would be float.
+/// Demangles only what begins with _Z. Another name may be that of a C function, and must not be
+/// taken for that of a type: "f" would become float.
 std::string readable(const char* function) {
     const std::string_view name(function == nullptr ? "" : function);
     return name.starts_with("_Z") ? values::demangle(function) : std::string(name);
@@ -57,7 +57,7 @@ std::string readable(const char* function) {
 
 void ignore(void*, const char*, int) {}
 
-/// The calls at one address: the innermost first, the others have it inlined.
+/// The calls at one address, innermost first: each but the last is inlined in the next one.
 struct calls {
     std::vector<stack_frame> found;
     stack_frame raw;
@@ -81,14 +81,14 @@ void take_symbol(void* data, std::uintptr_t, const char* symbol, std::uintptr_t,
 
 #endif
 
-/// By the dynamic symbols alone, which a stripped module has too.
+/// Names the function by the dynamic symbols alone, which a stripped module has too.
 void name_by_loader(stack_frame& frame, std::uintptr_t address) {
     Dl_info info;
     if (frame.function.empty() && dladdr(reinterpret_cast<void*>(address), &info) != 0)
         frame.function = readable(info.dli_sname);
 }
 
-/// How a throw comes to be, in place of who throws.
+/// Whether the frame is one of the functions that carry out a throw, above the one that throws.
 bool is_plumbing_above(const stack_frame& frame) {
     constexpr std::array<std::string_view, 3> throws{"__cxa_throw", "__wrap___cxa_throw",
                                                      "__interceptor___cxa_throw"};
@@ -97,8 +97,8 @@ bool is_plumbing_above(const stack_frame& frame) {
            frame.function.starts_with("void std::__throw_with_nested_impl<");
 }
 
-/// How a worker's function comes to be called. Of a closure, whose type is local, the debug
-/// information says the short name only.
+/// Whether the frame is one of the functions that call the worker's function. For a closure, whose
+/// type is local, the debug information has only the short name.
 bool is_plumbing_below(const stack_frame& frame) {
     return frame.function.find("::run_callable<") != std::string::npos ||
            (frame.function.starts_with("run_callable<") &&
@@ -109,7 +109,8 @@ bool is_plumbing_below(const stack_frame& frame) {
 
 #ifdef COHORT_HAS_BACKTRACE
 
-/// libbacktrace sees the modules that are loaded when it begins: after dlopen(3) it begins anew.
+/// libbacktrace knows only the modules that were loaded when its state was made, so a new state is
+/// made after a dlopen(3).
 bool names::can_tell(bool of_program) {
     unsigned long long loads = 0;
     dl_iterate_phdr(
@@ -118,10 +119,10 @@ bool names::can_tell(bool of_program) {
             return 1;
         },
         &loads);
-    constexpr int most = 16;  // each holds the debug information
+    constexpr int most = 16;  // each state holds the debug information
     if (state_ == nullptr || loads != loads_) {
         if (made_ == most)
-            return of_program && state_ != nullptr;  // the program stays where it is
+            return of_program && state_ != nullptr;  // every state knows the program itself
         state_ = backtrace_create_state(nullptr, 0, &ignore, nullptr);
         loads_ = loads;
         ++made_;
@@ -129,13 +130,14 @@ bool names::can_tell(bool of_program) {
     return state_ != nullptr;
 }
 
-/// Outermost first.
+/// The calls at one address, outermost first.
 std::vector<stack_frame> names::all_at(const stack_frame& frame, std::uintptr_t address) {
     calls at{{}, frame};
     backtrace_pcinfo(state_, address, &calls::add, &ignore, &at);
     if (at.found.empty())
         at.found.push_back(frame);
-    // Debug information tells of functions that are not seen elsewhere no more than the bare name.
+    // For functions with internal linkage the debug information has only the bare name; the symbol
+    // has the signature.
     auto& outermost = at.found.back().function;
     if (outermost.find('(') == std::string::npos) {
         stack_frame by_symbol;

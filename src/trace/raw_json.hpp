@@ -15,30 +15,31 @@
 
 namespace cohort::trace {
 
-/// Writes JSON from within a signal handler: no memory, no lock, no call but write(2).
+/// Writes JSON from within a signal handler: no allocation, no lock, output by write(2) alone.
 class raw_json {
 public:
-    /// What it needs, in static storage.
+    /// The memory that it needs, for static storage.
     struct memory {
         std::array<char, 1024> buffer;
-        std::array<char, PATH_MAX> program;  // its path
+        std::array<char, PATH_MAX> program;  // the path of the program
     };
-    /// @param offset  in the file from which on it is written; negative: at its end, or a pipe
+    /// @param offset  where in the file the output begins; negative: at its end, or a pipe
     raw_json(memory& use, int fd, off_t offset) noexcept
         : buffer_(use.buffer), program_(use.program), fd_(fd), offset_(offset) {}
 
-    /// As it stands.
+    /// Adds `literal` unchanged.
     raw_json& text(std::string_view literal) noexcept;
     raw_json& number(std::integral auto value) noexcept {
         return digits(value < 0, static_cast<std::uint64_t>(value));
     }
-    /// In quotation marks, with escapes.
+    /// Adds a string in quotation marks, with escapes.
     raw_json& quoted(std::string_view value) noexcept;
-    /// An array of where each call lies, newest first. Each that is complete is written at once.
+    /// Adds an array with the place of each call, newest first. Each element is written to the file
+    /// as soon as it is complete.
     raw_json& frames(std::span<const std::uintptr_t> calls) noexcept;
-    /// Hands over what it holds. What can't be written is lost, with all that follows.
+    /// Writes what is in the buffer. If that fails, this and all later output is lost.
     void flush() noexcept;
-    /// Of all that flush() has written, in bytes.
+    /// How many bytes flush() has written so far.
     std::uint64_t length() const noexcept { return length_; }
 
 private:
@@ -53,7 +54,7 @@ private:
     bool broken_ = false;
     std::uint64_t length_ = 0;
     std::size_t held_ = 0;
-    std::string_view program_path_;  // once it was asked for
+    std::string_view program_path_;  // empty until a frame needs it
 };
 
 }  // namespace cohort::trace

@@ -21,15 +21,16 @@
 namespace cohort {
 namespace {
 
-// Where the stack of a worker's own code ends, on the thread on which its function runs. In the
-// thread's static block: a signal handler must not be the first to ask for it.
+// Where the stack of a worker's own code ends, on the thread that runs its function. In the static
+// thread-local block (initial-exec), because a signal handler must not be what allocates it.
 [[gnu::tls_model("initial-exec")]] constinit thread_local std::uintptr_t end_of_own_stack = 0;
 
 constinit std::atomic<void (*)() noexcept> own_code_begins = nullptr;
 
 }  // namespace
 
-// The caller's frame begins where this one ends, and so do those of all that it calls.
+// The caller's frame begins where this frame ends. The frames of all functions that the caller
+// calls end there too.
 [[gnu::noinline]] detail::outermost_frame::outermost_frame() noexcept {
     end_of_own_stack = reinterpret_cast<std::uintptr_t>(__builtin_dwarf_cfa());
     if (const auto tell = own_code_begins.load())
@@ -58,10 +59,10 @@ _Unwind_Reason_Code step(_Unwind_Context* at, void* data) {
     w.begun = w.begun || ip == w.from;
     if (!w.begun)
         return _URC_NO_REASON;
-    // At a frame, this is where its callee's ends.
+    // At a frame, _Unwind_GetCFA() tells where the frame of its callee ends.
     if (end_of_own_stack != 0 && _Unwind_GetCFA(at) >= end_of_own_stack)
         return _URC_END_OF_STACK;
-    // A return address may belong to the line after the call already.
+    // A return address may already belong to the line after the call.
     w.into.add(is_exact != 0 ? ip : ip - 1);
     return w.into.full() ? _URC_END_OF_STACK : _URC_NO_REASON;
 }
@@ -80,7 +81,7 @@ void capture(raw_stack& into, const void* from) noexcept {
 
 namespace {
 
-/// Where this thread's own stack is; all of memory where that can't be told (no /proc).
+/// The bounds of this thread's own stack; all of memory if they can't be found (no /proc).
 struct own_stack {
     std::uintptr_t low = 0;
     std::uintptr_t high = UINTPTR_MAX;

@@ -14,7 +14,7 @@ namespace cohort::trace {
 /// The calls of a thread, newest first: addresses within the instructions that call.
 class raw_stack {
 public:
-    static constexpr std::size_t limit = 128;  // of a deeper one the newest calls are kept
+    static constexpr std::size_t limit = 128;  // a deeper stack keeps its newest calls
 
     std::span<const std::uintptr_t> calls() const noexcept { return {calls_.data(), count_}; }
     bool full() const noexcept { return count_ == limit; }
@@ -31,24 +31,26 @@ private:
 
 /// Captures this thread's stack down to the worker's outermost call (below it are the library and
 /// main). Async-signal-safe where find_module() is. About 50 ns a call.
-/// @param from  the return address of the newest call to be kept; null, or not met: all are kept
+/// @param from  the return address of the newest call to keep; null, or not found: all are kept
 /// @par Source  _Unwind_Backtrace of the Itanium C++ ABI
 void capture(raw_stack& into, const void* from) noexcept;
 
-/// The same for a throw, which must not fault where it goes well: of another stack than the thread's
-/// own, a fiber's, the unwinder need not know the end, so only `from` is kept. Not for handlers.
+/// capture() for a throw, which must not fault in a correct program. On another stack than the
+/// thread's own, such as a fiber's, the unwinder may not find the end, so only `from` is kept. Not
+/// for signal handlers.
 void capture_throw(raw_stack& into, const void* from) noexcept;
 
-/// The same of what a signal handler has interrupted.
+/// Captures the stack that a signal handler has interrupted.
 /// @param context  the third argument of the handler, a ucontext_t (sigaction(2))
 void capture_interrupted(raw_stack& into, const void* context) noexcept;
 
-/// The same in a program that goes on: of another stack than the one that holds `own`, a fiber's,
-/// the unwinder need not know the end, so only the interrupted call is kept.
+/// capture_interrupted() for a program that goes on. On another stack than the one that holds
+/// `own`, such as a fiber's, the unwinder may not find the end, so only the interrupted call is
+/// kept.
 /// @param own  an address on the thread's own stack
 void capture_interrupted(raw_stack& into, const void* context, const void* own) noexcept;
 
-/// Where each call lies, newest call last: module, offset and build-id, no names yet.
+/// The place of each call, newest call last: module, offset and build-id, no names yet.
 std::vector<stack_frame> locate(const raw_stack& stack);
 
 /// `tell` is called whenever a thread is about to run a worker's own code (outermost_frame).

@@ -17,7 +17,8 @@ using throw_function = void (*)(void*, void*, destructor);  // as GCC declares i
 
 }  // namespace
 
-// What --wrap=__cxa_throw gives, where a program is linked with the static libstdc++.
+// libstdc++'s __cxa_throw in a program that is linked with the static libstdc++ and
+// --wrap=__cxa_throw.
 extern "C" [[gnu::weak, noreturn]] void __real___cxa_throw(void*, void*, destructor);
 
 namespace cohort::trace {
@@ -29,11 +30,11 @@ constinit std::atomic<bool> noting{false};
 struct live_throw {
     destructor destroy;
     std::atomic<pthread_t> thrower;
-    std::atomic<std::uint64_t> number;  // of the throw: the later, the higher
+    std::atomic<std::uint64_t> number;  // a later throw has a higher number
     noted_throw noted;
 };
-// A table without locks: a throw must not wait. Entry i is the exception's that owners[i] names.
-constexpr std::size_t live_limit = 128;  // a worker that keeps more alive has no trace of the rest
+// A table without locks, because a throw must not wait. live[i] belongs to the exception owners[i].
+constexpr std::size_t live_limit = 128;  // exceptions that are alive beyond it have no trace
 constinit std::array<std::atomic<void*>, live_limit> owners{};  // null: free
 constinit std::array<live_throw, live_limit> live{};
 constinit std::atomic<std::uint64_t> throw_count{0};
@@ -45,7 +46,7 @@ std::size_t place(void* exception, std::size_t step) noexcept {
     return (reinterpret_cast<std::uintptr_t>(exception) / 64 + step) % live_limit;
 }
 
-/// @return nowhere: the table is full, or has it already
+/// @return nowhere: the table is full, or has the exception already
 std::size_t claim(void* exception) noexcept {
     for (std::size_t step = 0; step < live_limit; ++step) {
         const auto at = place(exception, step);
@@ -67,9 +68,9 @@ std::size_t find(void* exception) noexcept {
     return nowhere;
 }
 
-/// Stands in for the exception's own destructor.
+/// Given to __cxa_throw in place of the exception's own destructor, which it calls.
 void forget(void* exception) {
-    const auto at = find(exception);  // it is there: only this takes it out
+    const auto at = find(exception);  // always found: only forget() removes it
     const destructor destroy = live[at].destroy;
     owners[at].store(nullptr, std::memory_order_release);
     if (destroy != nullptr)
@@ -91,9 +92,11 @@ destructor note(void* exception, destructor destroy, const void* from) noexcept 
     return &forget;
 }
 
-/// libstdc++'s own, which is a shared library where the function below is in its place.
+/// libstdc++'s own __cxa_throw. The __cxa_throw below is only called if libstdc++ is a shared
+/// library, so the next one in the search order is libstdc++'s.
 throw_function next_throw() noexcept {
-    static constinit std::atomic<throw_function> next{nullptr};  // no guard: a fork may copy one
+    // Not a guarded static, because a fork may copy the guard while it is taken.
+    static constinit std::atomic<throw_function> next{nullptr};
     auto found = next.load(std::memory_order_relaxed);
     if (found == nullptr) {
         found = reinterpret_cast<throw_function>(::dlsym(RTLD_NEXT, "__cxa_throw"));
@@ -126,7 +129,7 @@ std::exception_ptr last_thrown_here() noexcept {
             number = live[at].number;
         }
     }
-    // An owner that is not counted, and so must not be destroyed, makes one that is.
+    // `uncounted` owns no reference, so it must not be destroyed. Its copy owns one.
     alignas(std::exception_ptr) std::byte uncounted[sizeof(std::exception_ptr)];
     std::memcpy(uncounted, &last, sizeof last);
     return *reinterpret_cast<const std::exception_ptr*>(uncounted);
@@ -134,7 +137,7 @@ std::exception_ptr last_thrown_here() noexcept {
 
 }  // namespace cohort::trace
 
-// Weak: the one in a static libstdc++ wins, and the program still links.
+// Weak, so that a program with a static libstdc++ links: that library's __cxa_throw is taken.
 extern "C" [[gnu::weak, noreturn, gnu::visibility("default")]] void __cxa_throw(
     void* exception, void* type, destructor destroy) {
     using namespace cohort::trace;
@@ -144,7 +147,8 @@ extern "C" [[gnu::weak, noreturn, gnu::visibility("default")]] void __cxa_throw(
     __builtin_unreachable();
 }
 
-// In its place under the linker's --wrap=__cxa_throw, for a program with libstdc++ in it.
+// Called in place of __cxa_throw under the linker's --wrap=__cxa_throw, for a program with a static
+// libstdc++.
 extern "C" [[noreturn]] void __wrap___cxa_throw(void* exception, void* type, destructor destroy) {
     using namespace cohort::trace;
     if (noting.load(std::memory_order_relaxed))
