@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-// What a worker does with signals of its own. All of it is async-signal-safe.
+// What a worker does with signals to itself. All functions are async-signal-safe.
 namespace cohort::signals {
 
 void set_default(int signo) noexcept;
 
-/// Ends the process by a signal, whatever it does and whoever has blocked it.
+/// Ends the process by a signal, even if the signal has a handler or is blocked.
 void end_by(int signo) noexcept;
 
-/// Forgets a signal that has come while this thread had it blocked.
+/// Removes a pending signal, which this thread has blocked.
 void take_back(int signo) noexcept;
 
 }  // namespace cohort::signals

@@ -24,7 +24,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-// All that follows report_stacks() runs in signal handlers: no memory, no lock.
+// After report_stacks() all of this runs in signal handlers: no allocation, no lock.
 namespace cohort::signals {
 namespace {
 
@@ -32,7 +32,7 @@ constexpr std::size_t most_threads = 64;
 constexpr std::chrono::nanoseconds longest_stacks_timeout = std::chrono::milliseconds(200);
 
 struct thread_stack {
-    std::atomic<pid_t> id;  // whom it is asked of; 0: nobody
+    std::atomic<pid_t> id;  // the thread that is asked; 0: none
     std::atomic<bool> told;
     trace::raw_stack stack;
 };
@@ -44,7 +44,7 @@ constinit int answer_pipe = -1;
 constinit dev_t pipe_device = 0;
 constinit ino_t pipe_inode = 0;
 constinit int asking_signal = 0;
-constinit std::chrono::nanoseconds stacks_timeout{};  // for the threads to answer
+constinit std::chrono::nanoseconds stacks_timeout{};  // how long threads have to answer
 constinit std::array<char, 4096> status_text{};
 constinit pid_t owner = 0;
 constinit pthread_t first_thread{};
@@ -73,7 +73,7 @@ bool is_deaf(pid_t thread) noexcept {
     return (blocked >> (asking_signal - 1) & 1) != 0;
 }
 
-/// @return how many there are that can answer, without this one
+/// Lists the other threads that can answer. @return how many
 std::uint32_t list_others() noexcept {
     const int directory = ::open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (directory < 0)
@@ -103,7 +103,7 @@ void await_answers(std::uint32_t wanted) noexcept {
 void write_all() noexcept {
     struct stat now {};
     if (::fstat(answer_pipe, &now) != 0 || now.st_dev != pipe_device || now.st_ino != pipe_inode)
-        return;  // the program has closed it
+        return;  // the program has closed the pipe
     trace::raw_json json(memory, answer_pipe, -1);
     json.text("{\"threads\":[");
     bool first = true;
@@ -115,11 +115,11 @@ void write_all() noexcept {
         first = false;
     }
     json.text("]}\n").flush();
-    take_back(SIGPIPE);  // nobody reads any more
+    take_back(SIGPIPE);  // pending if nobody reads the pipe any more
 }
 
-/// An address on this thread's own stack. Of all threads but the first, the C library keeps its
-/// record of the thread there, and pthread_self() is its address.
+/// An address on this thread's own stack. For all threads but the first, the C library keeps its
+/// record of the thread on that stack, and pthread_self() is the record's address.
 const void* on_own_stack() noexcept {
     const auto self = ::pthread_self();
     return self == first_thread ? on_first_stack : reinterpret_cast<const void*>(self);

@@ -22,8 +22,8 @@
 namespace cohort::signals {
 namespace {
 
-/// Between the stop signal's handler, the thread that acts on it and those who want to know.
-/// Leaked.
+/// Shared by the stop signal's handler, the thread that acts on the signal, and the callers that
+/// want a token or set a hook. Leaked.
 struct watch {
     explicit watch(int stop_signal) : signal(stop_signal), owner(::getpid()) {
         ::sem_init(&arrived, 0, 0);
@@ -32,7 +32,7 @@ struct watch {
     const int signal;
     const pid_t owner;
     sem_t arrived;
-    std::mutex mutex;  // of the members below
+    std::mutex mutex;  // guards the members below
     std::stop_source source;
     bool token_given = false;
     std::function<void(afterwards)> hook;
@@ -40,10 +40,10 @@ struct watch {
 
 constinit std::atomic<watch*> current_watch{nullptr};
 constinit std::mutex starting;
-constinit std::mutex telling;  // held while there is something to tell before the end
+constinit std::mutex telling;  // held while the worker writes its failure, before it ends
 constinit std::atomic<bool> came_while_telling{false};
-constinit std::atomic<pid_t> handler_owner{0};  // in a forked copy the signal acts at once
-constinit std::atomic<bool> forgone{false};     // the worker ends by another signal
+constinit std::atomic<pid_t> handler_owner{0};  // in any other process the signal acts at once
+constinit std::atomic<bool> forgone{false};     // true: another signal is ending the worker
 
 extern "C" void cohort_stop_signal_held(int signo) {
     if (handler_owner == ::getpid())
@@ -52,7 +52,7 @@ extern "C" void cohort_stop_signal_held(int signo) {
         end_by(signo);
 }
 
-/// Whether the action of a signal is this one, without more to it.
+/// Whether the action of a signal is exactly this handler.
 bool acts_by(int signo, void (*handler)(int)) noexcept {
     struct sigaction action {};
     return ::sigaction(signo, nullptr, &action) == 0 && (action.sa_flags & SA_SIGINFO) == 0 &&
@@ -72,7 +72,7 @@ extern "C" void cohort_stop_signal_arrived(int signo) {
     watch* const w = current_watch.load(std::memory_order_acquire);
     if (w != nullptr && w->owner == ::getpid()) {
         ::sem_post(&w->arrived);
-    } else {  // a forked copy of the worker has no thread that waits: the default action
+    } else {  // a forked copy of the worker has no thread that waits: take the default action
         end_by(signo);
     }
     errno = saved;
@@ -84,8 +84,8 @@ void act_on_signals(watch& w) {
         }
         w.source.request_stop();
         std::unique_lock lock(w.mutex);
-        // Decided once: a token that is asked for while the hook runs comes too late, since the
-        // worker's handlers are not called any more.
+        // Decided once. A token that is asked for while the hook runs comes too late, because the
+        // worker's completion handlers are not called any more.
         const auto then = w.token_given ? afterwards::goes_on : afterwards::ends_by_signal;
         if (const auto hook = std::exchange(w.hook, nullptr)) {
             lock.unlock();
@@ -100,7 +100,7 @@ void act_on_signals(watch& w) {
     }
 }
 
-/// The thread first: a handler without it would swallow the signal.
+/// Called before the handler is installed, because without the thread it would swallow the signal.
 void start_thread(watch& w) {
     sigset_t all;
     sigset_t before;

@@ -8,16 +8,18 @@ namespace cohort::signals {
 /// What becomes of the worker when its groups have been stopped.
 enum class afterwards { ends_by_signal, goes_on };
 
-/// Installed by the first spawn inside a worker. On the stop signal a thread of the worker calls
-/// `stop_own_groups` once: it blocks until the worker's own groups have ended, or half of
-/// grace_period() is over. Then the worker ends by that signal, unless the user has asked for a
-/// stop_token (whose requests come before the hook) and so ends it himself. Takes the signal only
-/// from SIG_DFL. No effect outside a worker; the last hook counts.
+/// Sets the hook of the stop signal; the first spawn inside a worker calls this. On the stop signal
+/// a thread of the worker calls `stop_own_groups` once, which blocks until the worker's own groups
+/// have ended, or half of grace_period() is over. Then the worker ends by that signal, unless the
+/// user has asked for a stop_token: the worker's code then ends it. The token is triggered before
+/// the hook is called. The signal's action is replaced only if it is SIG_DFL. No effect outside a
+/// worker; the last hook counts.
 /// @throws std::system_error  the thread could not be started
 void on_stop_signal(std::function<void(afterwards)> stop_own_groups);
 
-/// While it lives, the stop signal does not end the worker, which has something to tell: it does
-/// afterwards. Only where its action is the default, or on_stop_signal's. One at a time.
+/// While a hold lives, the stop signal does not end the worker, which is writing its failure. If
+/// the signal came meanwhile, it takes effect afterwards. Works only if the signal's action is the
+/// default or that of on_stop_signal(). A second hold waits for the end of the first.
 class stop_signal_hold {
 public:
     stop_signal_hold() noexcept;
@@ -29,10 +31,11 @@ private:
     const int signal_;
 };
 
-/// The worker ends by another signal now, and not by the stop signal. Async-signal-safe.
+/// From now on the stop signal does not end the worker, because another signal is ending it.
+/// Async-signal-safe.
 void forgo_stop_signal() noexcept;
 
-/// A new order begins: no token and no hook yet. Before activate().
+/// Begins a new order, without token and hook. Call it before registry::activate().
 void forget_stop_signal() noexcept;
 
 }  // namespace cohort::signals
