@@ -18,7 +18,7 @@
 namespace cohort::worker {
 namespace {
 
-/// Opens what a stream buffer keeps from others.
+/// Gives access to the protected members of a stream buffer.
 struct pending : std::streambuf {
     static void drop(std::streambuf& buffer) {
         const auto first = (buffer.*&pending::pbase)();
@@ -27,8 +27,8 @@ struct pending : std::streambuf {
     }
 };
 
-/// What the parent has not written yet, and has read ahead. Where the standard streams share
-/// stdio's buffers (the default), the files' are all there are.
+/// Drops the output that the parent has not written yet, and the input that it has read ahead. If
+/// the standard streams share stdio's buffers (the default), only stdio's buffers exist.
 void drop_buffers() {
     for (FILE* file : {stdin, stdout, stderr})
         ::__fpurge(file);
@@ -39,8 +39,8 @@ void drop_buffers() {
             pending::drop(*file);
 }
 
-/// Runs after the worker's own hooks and before its parent's, which it keeps from running. Other
-/// files than these may hold what their owner, the parent, will write.
+/// Runs after the exit hooks of the worker and before those of its parent, which it keeps from
+/// running. Flushes only the standard streams: other files may hold what the parent will write.
 void leave(int status, void*) {
     std::cout.flush();
     std::clog.flush();

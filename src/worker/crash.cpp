@@ -22,7 +22,7 @@ namespace {
 
 constexpr std::array signals{SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT};
 constexpr std::chrono::seconds unwinding_timeout(
-    5);  // for a stack that the unwinder does not get through
+    5);  // for a broken stack, which the unwinder may never get through
 
 // Not on the handler's stack, which may be small.
 constinit trace::raw_json::memory memory{};
@@ -34,11 +34,11 @@ alignas(16) constinit std::array<std::byte, 64 * 1024> handler_stack{};
 
 constinit int ending_signal = 0;
 constinit trace::raw_json* unfinished = nullptr;
-constinit std::atomic<pid_t> walker = 0;  // the thread that captures its stack for it
+constinit std::atomic<pid_t> walker = 0;  // the thread that is capturing its own stack; 0: none
 constinit std::chrono::steady_clock::time_point unwinding_ends{};
 
-/// The unwinder hangs, as it may in a broken process: what is written must do. The program may have
-/// timers of its own that send this signal.
+/// If the unwinder hangs, as it may in a broken process, the worker ends with what is written so
+/// far. The time is checked because timers of the program may send this signal too.
 extern "C" void cohort_crash_took_too_long(int) {
     if (std::chrono::steady_clock::now() >= unwinding_ends)
         signals::end_by(ending_signal);
@@ -85,7 +85,7 @@ void tell(int signo, const siginfo_t& info, const void* context) noexcept {
 
 extern "C" void cohort_worker_crashed(int signo, siginfo_t* info, void* context) {
     if (walker == this_thread()) {
-        // The stack is broken, and the unwinder has met that: what it has found so far must do.
+        // The unwinder has faulted on a broken stack: report the frames that it has found so far.
         walker = 0;
         tell_frames(*unfinished);
         signals::end_by(ending_signal);
@@ -96,8 +96,8 @@ extern "C" void cohort_worker_crashed(int signo, siginfo_t* info, void* context)
         tell(signo, *info, context);
     }
     signals::take_back(SIGXFSZ);
-    // An instruction that faults does so again when the handler returns, so that a core file shows
-    // it; what was sent is sent once more.
+    // A faulting instruction faults again when the handler returns, so that a core file shows it. A
+    // signal that was sent, by another process or by abort(), is raised again.
     signals::set_default(signo);
     if (info->si_code <= 0 || signo == SIGABRT)
         signals::end_by(signo);
@@ -122,14 +122,15 @@ void report_crashes(report& to) noexcept {
     for (const int signo : signals) {
         struct sigaction action {};
         if (signo == registry::current_order()->stop_signal)
-            continue;  // it asks the worker to stop, or to fire its token
+            continue;  // it asks the worker to stop, or triggers its stop token
         if (::sigaction(signo, nullptr, &action) != 0 || (action.sa_flags & SA_SIGINFO) != 0 ||
             action.sa_handler != SIG_DFL)
             continue;
         action = {};
         action.sa_sigaction = &cohort_worker_crashed;
-        action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;  // of a fault on the way, see there
-        ::sigaddset(&action.sa_mask, SIGXFSZ);  // of a write beyond RLIMIT_FSIZE: an error will do
+        // SA_NODEFER: the unwinding may fault, see cohort_worker_crashed().
+        action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
+        ::sigaddset(&action.sa_mask, SIGXFSZ);  // a write beyond RLIMIT_FSIZE shall only fail
         ::sigaction(signo, &action, nullptr);
     }
 }

@@ -5,10 +5,10 @@
 
 namespace cohort::worker {
 
-/// SIGSEGV, SIGBUS, SIGILL, SIGFPE and SIGABRT are told in the report, with the stack; then the
-/// signal ends the worker, as it would have. Only those whose action is the default: a sanitizer's
-/// handlers, and the program's, stay. The handler has a stack of its own on the calling thread,
-/// unless that has one. For the rest of the process.
+/// From now on, until the process ends, SIGSEGV, SIGBUS, SIGILL, SIGFPE and SIGABRT are written to
+/// the report, with the stack; then the signal ends the worker, as it would have without this. Only
+/// signals with the default action: the handlers of a sanitizer and of the program stay. On the
+/// calling thread the handler gets a signal stack, unless the thread has one.
 void report_crashes(report& to) noexcept;
 
 }  // namespace cohort::worker

@@ -33,7 +33,7 @@
 namespace cohort::worker {
 namespace {
 
-/// Enough for any setup: the functions that a program preloads are few.
+/// Enough for any setup message, because a program preloads few functions.
 constexpr std::size_t longest_message = 64 * 1024;
 
 /// ThreadSanitizer has a thread of its own.
@@ -56,7 +56,7 @@ class server {
 public:
     explicit server(int connection) : connection_(connection), buffer_(longest_message) {}
 
-    /// @return false: there is nothing to serve
+    /// @return false: there is no server, and nothing to serve
     bool set_up();
     [[noreturn]] void answer_requests();
 
@@ -90,7 +90,7 @@ std::error_code server::receive() {
 
 bool server::receive(std::size_t at_least) {
     const auto error = receive();
-    // A request is whole without its descriptors: it is refused by its number.
+    // A request that has lost descriptors is otherwise whole, so it can be refused by its number.
     lacks_descriptors_ = error == std::errc::too_many_files_open;
     return (!error || lacks_descriptors_) && length_ >= at_least;
 }
@@ -102,7 +102,7 @@ std::error_code server::try_to_tell(const forkserver::server_answer& answer,
 
 void server::tell(const forkserver::server_answer& answer) {
     if (try_to_tell(answer))
-        ::_exit(1);  // the application is gone, or finds what was not told in the shared progress
+        ::_exit(1);  // the application is gone, or the shared progress tells it what this would
 }
 
 /// Tells why there is no server. @return false
@@ -114,7 +114,7 @@ bool server::fail(std::error_code error, const std::string& text) {
 }
 
 bool server::set_up() {
-    // First of all: what fails from now on is not the fault of the program's main.
+    // Sent first, because a failure after it is not the fault of the program's main.
     if (const auto error = try_to_tell({forkserver::answer_kind::reached, 0, 0, 0, {}}))
         return fail(error, "fork server: sendmsg");
     forkserver::server_setup setup;
@@ -135,11 +135,11 @@ bool server::set_up() {
         return fail(sys::last_error(), "fork server: mmap of the memory shared with it");
     received_.clear();
     progress_ = static_cast<forkserver::shared_progress*>(page);
-    progress_->forked = 0;  // there before it is needed
+    progress_->forked = 0;  // so that the page is there before it is needed
     if (!is_one_thread("runs before worker_main is reached") || !preload(keys) ||
         !is_one_thread("was left running by forkserver_preload"))
         return false;
-    // Workers must not write it too.
+    // Buffered output is written now, because workers would write their copies of it too.
     std::fflush(nullptr);
     std::cout.flush();
     std::clog.flush();
@@ -147,7 +147,7 @@ bool server::set_up() {
     return true;
 }
 
-/// Or fails. @param when  what is said of a second thread
+/// Calls fail() if there is a second thread. @param when  says when that thread ran
 bool server::is_one_thread(const char* when) {
     std::error_code error;
     const bool alone = is_alone(error);
@@ -178,13 +178,13 @@ bool server::preload(std::span<const record::function_key> keys) {
 }
 
 void server::answer_requests() {
-    // A worker gets the application's own of these, as they are then; the server keeps nobody
-    // waiting for the end of a pipe.
+    // The server closes its standard streams, because it would keep the end of a pipe open on which
+    // somebody waits. A worker gets the application's streams as they are when it is started.
     const sys::unique_fd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
     for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
         ::dup2(null.get(), fd);
     (void)!::chdir("/");
-    copies::reset_dispositions();  // for all workers
+    copies::reset_dispositions();  // all workers inherit them
     forkserver::fork_request request;
     while (receive(sizeof request)) {
         std::memcpy(&request, buffer_.data(), sizeof request);
@@ -211,7 +211,7 @@ void server::fork_worker(const forkserver::fork_request& request) {
         return refuse(EMFILE);
     int pidfd = -1;
     ++forked_;
-    // The order file comes first.
+    // received_[0] is the order file, so slot n is received_[n + 1].
     const auto at = static_cast<std::size_t>(request.cgroup) + 1;
     const int cgroup = request.cgroup >= 0 && at < received_.size() ? received_[at].get() : -1;
     const auto entry = tier_.clone3 ? exec::clone_entry::clone3 : exec::clone_entry::legacy;
@@ -234,8 +234,8 @@ void server::fork_worker(const forkserver::fork_request& request) {
                                0,
                                {}},
                               std::span(&pidfd, 1))) {
-        // By its number alone the application could not hold it. It is not released yet, so the
-        // number is its own.
+        // Without a pidfd the application could not hold the worker, so it is killed. It is not
+        // released yet, so its number cannot belong to another process.
         (void)!!(owned ? sys::send_signal(pidfd, SIGKILL)
                        : std::error_code(::kill(static_cast<pid_t>(pid), SIGKILL),
                                          std::system_category()));
@@ -244,9 +244,9 @@ void server::fork_worker(const forkserver::fork_request& request) {
     forkserver::release(*progress_, forked_);
 }
 
-/// An exception must not leave it: what would catch it is the application's.
+/// noexcept, because a handler of the program's main would catch an exception that leaves it.
 void server::run_worker(const forkserver::fork_request& request, born where) noexcept {
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // until the user's choice is armed
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // until the signal of the user's choice is armed
     if (::getppid() != request.parent)
         ::_exit(127);
     if (request.length < sizeof(orders::worker_order))
@@ -271,9 +271,10 @@ void server::run_worker(const forkserver::fork_request& request, born where) noe
 }  // namespace
 
 void serve(const registry::mark& connection) noexcept {
-    // exec may have taken it away (AT_SECURE). A parent that is gone already has closed its end.
+    // exec may have cleared the parent-death signal (AT_SECURE). If the parent is already gone, its
+    // end of the connection is closed.
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    ::unsetenv("LD_BIND_NOW");  // it was for this program, not for those that a preload may run
+    ::unsetenv("LD_BIND_NOW");  // meant for this program, not for programs that a preload runs
     server self(connection.fd);
     if (!self.set_up())
         ::_exit(1);

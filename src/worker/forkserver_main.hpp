@@ -5,9 +5,10 @@
 
 namespace cohort::worker {
 
-/// What the fork server does, in a process that was executed for it: runs the preloads, then forks
-/// a worker for each request. Its workers are children of the application, not of itself. Ends with
-/// the connection, of which `mark` names the descriptor.
+/// Runs the fork server, in a process that was executed for it: calls the preloads, then forks a
+/// worker for each request. The workers are children of the application, not of the server. Ends
+/// when the connection is closed.
+/// @param connection  names the connection's descriptor
 [[noreturn]] void serve(const registry::mark& connection) noexcept;
 
 }  // namespace cohort::worker

@@ -20,7 +20,7 @@ bool first_thread::is_this() noexcept {
         return true;
     if (nobody != self)
         wait_for_the_end();
-    return false;  // what it does has ended in the same way
+    return false;  // the same thread has failed again while it dealt with its first failure
 }
 
 bool may_tell(report& of) noexcept {

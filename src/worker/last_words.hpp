@@ -9,12 +9,14 @@
 
 namespace cohort::worker {
 
-/// Which thread of the worker is the first to do what ends it. Async-signal-safe.
+/// Finds the first thread of the worker that crashes, or that calls std::terminate.
+/// Async-signal-safe.
 class first_thread {
 public:
-    /// This process is the worker.
+    /// Call it in the worker, at its start: other processes never have a first thread.
     void begin() noexcept;
-    /// @return whether this thread is the first. Does not return if another one is. False in a
+    /// Does not return if another thread is the first.
+    /// @return true: this thread is the first, and calls this for the first time. Always false in a
     /// forked copy of the worker, which may share its memory (vfork(2)) and so must leave no trace.
     bool is_this() noexcept;
 
@@ -23,7 +25,8 @@ private:
     std::atomic<pid_t> first_ = 0;
 };
 
-/// Whether this thread is to tell the end; if another one does, when it has.
+/// Whether this thread is to report the worker's end. If another thread reports it, waits until
+/// that is written.
 bool may_tell(report& of) noexcept;
 
 /// Waits for another thread to end the process.

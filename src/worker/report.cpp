@@ -19,7 +19,8 @@ std::int64_t stamp(report::time_point at) noexcept {
     return std::chrono::nanoseconds(at.time_since_epoch()).count();
 }
 
-/// A file size limit answers with a signal, whose default is to end the process: an error will do.
+/// A write beyond the file size limit sends SIGXFSZ, which ends the process by default. While the
+/// signal is blocked the write only fails.
 void block_size_limit_signal() noexcept {
     sigset_t only;
     ::sigemptyset(&only);
@@ -31,7 +32,7 @@ std::span<const std::byte> bytes_of(std::string_view text) noexcept {
     return std::as_bytes(std::span(text.data(), text.size()));
 }
 
-/// Why there is no result, in place of it.
+/// The error that is recorded in place of a result, and says why there is none.
 error_record instead_of(const detail::function_result& result, const char* type,
                         const std::string& why) {
     error_record error;
@@ -140,15 +141,16 @@ bool report::returned(const detail::function_result& result, std::uint64_t limit
         return refuse(not_written(result, error));
     progress_.kind = record::payload_kind::returned;
     progress_.finished_at = stamp(std::chrono::steady_clock::now());
-    // Unwritten, an exit code of 0 would pass for an exit() inside the function: a success.
+    // False if that is not written: exit code 0 would then pass for an exit(0) in the function,
+    // which is a success.
     return finish(result.type.size(), result.type.size() + result.cbor.size());
 }
 
 void report::raised(const error_record& error) noexcept {
     std::string json = record::write_error(error);
     if (write(bytes_of(json), record::payload_offset)) {
-        json = record::write_error(error,
-                                   record::short_record_limit);  // the first page is there already
+        // A short record fits the file's first page, which is already allocated.
+        json = record::write_error(error, record::short_record_limit);
         if (write(bytes_of(json), record::payload_offset))
             json.clear();
     }

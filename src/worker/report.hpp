@@ -28,47 +28,46 @@ public:
     void entered() noexcept;
     /// The arguments are decoded; the function is called next.
     void called() noexcept;
-    /// Who is to tell the end: whoever asks first. Async-signal-safe.
+    /// Which thread reports the worker's end: the first that claims it. Async-signal-safe.
     enum class reporter {
         me,
-        me_before,  // this thread has told it, or was about to
-        other,      // another thread has, or is
-        nobody,     // this is a forked copy of the worker, which is not asked
+        me_before,  // this thread has claimed it before: it has reported, or was about to
+        other,      // another thread has reported, or is about to
+        nobody,     // this is a forked copy of the worker, which must not report
     };
     reporter claim() noexcept;
-    /// Waits until what another thread tells is written, for two seconds at most.
-    /// Async-signal-safe.
+    /// Waits until another thread's report is written, for two seconds at most. Async-signal-safe.
     void await_told() const noexcept;
 
-    // For the one that has claimed it:
+    // For the thread that has claimed the end:
 
     using time_point = std::chrono::steady_clock::time_point;
-    /// It failed at that time, in this way. What it has to say of it follows, if it comes to that:
-    /// to describe a failure takes time, in which others may fail on account of it.
-    /// Async-signal-safe.
+    /// Records how the worker failed, and when. raised() or crashed() follows, unless the process
+    /// ends before: to describe a failure takes time, in which other workers may fail because of
+    /// this one. Async-signal-safe.
     void failed(record::payload_kind how, time_point at) noexcept;
 
     /// @param limit  in bytes, of the encoded result
-    /// @return false: the result is larger or could not be written, and a record of that stands in
-    /// its place, if there was room for one
+    /// @return false: the result is larger or could not be written. An error record was written in
+    /// its place, if there was room for one.
     bool returned(const detail::function_result& result, std::uint64_t limit) noexcept;
-    /// What failed() has announced: an exception.
+    /// Writes the exception that failed() has announced.
     void raised(const error_record& error) noexcept;
-    /// Where the signal handler writes the payload; -1: nowhere. Async-signal-safe.
+    /// The descriptor to which the signal handler writes the crash; -1: none. Async-signal-safe.
     int crash_file() const noexcept;
-    /// What failed() has announced: a crash, of which so much is written. Async-signal-safe.
+    /// Records how much is written of the crash that failed() has announced. Async-signal-safe.
     void crashed(std::uint64_t payload_length) noexcept;
 
 private:
     bool is_there() const noexcept;
     std::error_code write(std::span<const std::byte> bytes, std::uint64_t offset) noexcept;
-    /// @return whether it is written, as of finish()
+    /// @return whether it is written; so does finish()
     bool write_progress() noexcept;
     bool finish(std::size_t type_length, std::uint64_t payload_length) noexcept;
 
     registry::mark control_;
     const pid_t owner_;
-    std::atomic<pid_t> claimed_by_ = 0;  // a thread
+    std::atomic<pid_t> claimed_by_ = 0;  // a thread; 0: none
     sys::futex told_ = 0;
     record::control_progress progress_;
 };

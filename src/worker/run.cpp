@@ -24,8 +24,8 @@ namespace {
 
 constinit report* running = nullptr;
 
-/// @return whether this thread tells the end. One that crashes or calls std::terminate at the same
-/// time may have come first: then it ends the process.
+/// @return whether this thread reports the end. Does not return if another thread, which crashed or
+/// called std::terminate at the same time, came first: that thread ends the process.
 bool tells_end(report& progress) noexcept {
     const auto who = progress.claim();
     if (who == report::reporter::other)
@@ -33,8 +33,8 @@ bool tells_end(report& progress) noexcept {
     return who == report::reporter::me;
 }
 
-/// What a static destructor throws must not be caught by run(): it meets noexcept here. By way of a
-/// variable, since the compiler takes exit() for one that does not throw.
+/// Calls exit(). noexcept, because run() must not catch what a static destructor throws. The call
+/// goes by way of a variable, because the compiler assumes that exit() does not throw.
 [[noreturn, gnu::noinline]] void leave(int status) noexcept {
     void (*volatile const leave_by)(int) = &std::exit;
     leave_by(status);
@@ -44,7 +44,7 @@ bool tells_end(report& progress) noexcept {
 }  // namespace
 
 void run(const registry::mark& control, const std::function<detail::function_result()>& body) {
-    auto& progress = *new report(control);  // handlers and other threads have it to the very end
+    auto& progress = *new report(control);  // handlers and other threads use it to the very end
     running = &progress;
     trace::tell_when_own_code_begins([]() noexcept { running->called(); });
     trace::begin_to_note_throws();

@@ -21,7 +21,7 @@
 namespace cohort {
 namespace worker {
 
-/// What is recorded when the program does not hold the function that it was started for.
+/// The error that is recorded when the program does not contain the worker's function.
 class unknown_function : public std::runtime_error {
 public:
     unknown_function()
@@ -38,17 +38,18 @@ void close_on_exec(int fd) noexcept {
         ::fcntl(fd, F_SETFD, flags | FD_CLOEXEC);
 }
 
-/// exec takes the parent-death signal away where it can give rights, also where it gives none; and
-/// from a host of root's that has dropped its capabilities, because the program gets them back.
+/// Sets the parent-death signal again. exec clears it where it can give rights, even if it gives
+/// none. It also clears it if the host runs as root and has dropped its capabilities, because the
+/// program gets them back.
 void keep_parent_death_signal(const record::control_order& order) noexcept {
     if (order.parent_death_signal == 0)
         return;
     ::prctl(PR_SET_PDEATHSIG, order.parent_death_signal);
     if (::getppid() != order.parent)
-        ::_exit(127);  // it died before the call
+        ::_exit(127);  // the parent died before the call
 }
 
-/// The group's arguments; `fd` is closed.
+/// Reads the group's arguments, and closes `fd`.
 std::vector<std::byte> read_arguments(int fd) {
     if (fd < 0)
         return {};
@@ -84,7 +85,7 @@ detail::function_result run_function(const record::control_order& order) {
 void run_worker(const registry::mark& control) {
     const auto order = registry::read_order(control);
     if (!order)
-        ::_exit(127);  // it was there when this process was made
+        ::_exit(127);  // the order was there when this process was made
     keep_parent_death_signal(*order);
     close_on_exec(control.fd);
     if (order->arguments_fd >= 0)

@@ -18,7 +18,7 @@ constinit first_thread terminating;
 constinit report* current_report = nullptr;
 constinit std::terminate_handler previous = nullptr;
 
-/// The one that led to it; null: none did.
+/// The exception that led to std::terminate; null: none did.
 std::exception_ptr cause() noexcept {
     if (auto handled = std::current_exception())
         return handled;
@@ -51,9 +51,9 @@ error_record describe(const std::exception_ptr& exception, const void* from) noe
 [[noreturn]] void on_terminate() {
     if (terminating.is_this() && may_tell(*current_report)) {
         const signals::stop_signal_hold later;
-        // Without an exception the record says itself what has happened.
+        // Without an exception the kind is `raised`: the record itself says std::terminate.
         const auto exception = cause();
-        // The exception may have been handled for long: of its throw nobody else has heard.
+        // The time is now, not the throw's: a handled exception has affected no other worker.
         current_report->failed(exception ? record::payload_kind::terminated
                                          : record::payload_kind::raised,
                                std::chrono::steady_clock::now());

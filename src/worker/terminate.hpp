@@ -5,8 +5,8 @@
 
 namespace cohort::worker {
 
-/// std::terminate is told in the report, with the exception that led to it and its stack; then
-/// whatever handler the program had set runs. For the rest of the process.
+/// From now on, until the process ends, a call of std::terminate is written to the report, with the
+/// exception that led to it and its stack. Then the handler that the program had set runs.
 void report_terminate(report& to) noexcept;
 
 }  // namespace cohort::worker

@@ -27,7 +27,7 @@ std::string_view base_name(std::string_view path) { return path.substr(path.rfin
     ::_exit(127);
 }
 
-/// Executed by way of /proc/self/exe, its name is "exe".
+/// Sets the process' name, which is "exe" if it was executed by way of /proc/self/exe.
 void take_name(const char* program) {
     if (program != nullptr)
         ::prctl(PR_SET_NAME, std::string(base_name(program)).c_str());
