@@ -35,7 +35,7 @@ int rounds() {
 }  // namespace
 
 TEST_CASE("chaos: of a tree of which any process is killed nothing is left") {
-    const cohort_test::own_cgroup_of_test cgroup("chaos");
+    const cohort::test::own_cgroup_of_test cgroup("chaos");
     chaos::arena arena(chaos::promises_here(cgroup.path()));
     const auto asked = environment("COHORT_CHAOS_SEED");
     const auto seed = asked.empty() ? std::random_device()() : std::stoull(asked);

@@ -165,8 +165,8 @@ void family::read_roster() {
     }
 }
 
-std::vector<cohort_test::process_info> family::members() {
-    auto all = cohort_test::descendants_of(::getpid(), cohort_test::all_processes());
+std::vector<cohort::test::process_info> family::members() {
+    auto all = cohort::test::descendants_of(::getpid(), cohort::test::all_processes());
     std::erase_if(all, [](const auto& process) { return process.state == 'Z'; });
     return all;
 }
@@ -174,9 +174,9 @@ std::vector<cohort_test::process_info> family::members() {
 std::string family::listing() const {
     std::string text;
     for (const auto& process :
-         cohort_test::descendants_of(::getpid(), cohort_test::all_processes())) {
+         cohort::test::descendants_of(::getpid(), cohort::test::all_processes())) {
         const auto signed_as = roster_.find(process.pid);
-        text += "    " + cohort_test::describe(process) + " " +
+        text += "    " + cohort::test::describe(process) + " " +
                 (signed_as == roster_.end() ? "" : signed_as->second) + "\n";
     }
     return text;

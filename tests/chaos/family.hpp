@@ -46,7 +46,7 @@ public:
     /// Nobody has the roster open any more.
     bool roster_is_closed() const { return roster_fd_ < 0; }
     /// Those that live now; no zombies.
-    static std::vector<cohort_test::process_info> members();
+    static std::vector<cohort::test::process_info> members();
     /// All that are there, a line each.
     std::string listing() const;
 

@@ -22,7 +22,7 @@ int main(int argc, char** argv) {
                                 chaos::limits::from(std::stoi(argv[4])));
     if (what == "sweeper")
         return chaos::sweeper_main();
-    const cohort_test::scratch_directory temporary;
+    const cohort::test::scratch_directory temporary;
     ::setenv("TMPDIR", temporary.path().c_str(), 1);
     doctest::Context context(argc, argv);
     return context.run();

@@ -55,9 +55,9 @@ std::string told(const std::optional<int>& status) {
 /// All processes that have the mark, wherever they are.
 std::string marked(const std::string& mark) {
     std::string found;
-    for (const auto& [pid, process] : cohort_test::all_processes())
-        if (process.state != 'Z' && cohort_test::has_in_environment(pid, mark))
-            found += "    " + cohort_test::describe(process) + "\n";
+    for (const auto& [pid, process] : cohort::test::all_processes())
+        if (process.state != 'Z' && cohort::test::has_in_environment(pid, mark))
+            found += "    " + cohort::test::describe(process) + "\n";
     return found;
 }
 
@@ -72,13 +72,13 @@ std::string new_names(const std::string& directory, const std::set<std::string>&
 
 /// In /dev/shm other programs make files too.
 std::set<std::string> shared_memory() {
-    auto names = cohort_test::names_in("/dev/shm");
+    auto names = cohort::test::names_in("/dev/shm");
     std::erase_if(names, [](const auto& name) { return name.find("cohort") == name.npos; });
     return names;
 }
 
 std::set<std::string> leaves_in(const std::string& cgroup) {
-    auto names = cgroup.empty() ? std::set<std::string>() : cohort_test::names_in(cgroup);
+    auto names = cgroup.empty() ? std::set<std::string>() : cohort::test::names_in(cgroup);
     std::erase_if(names, [&](const auto& name) { return !fs::is_directory(cgroup + "/" + name); });
     return names;
 }
@@ -155,13 +155,13 @@ std::string arena::remove_leaves(const std::string& directory, const std::string
 
 std::string arena::play(std::uint64_t seed) {
     const round_plan plan(seed, promised_);
-    const cohort_test::scratch_directory directory;
+    const cohort::test::scratch_directory directory;
     const auto temporary = directory.file("tmp");
     const auto output = directory.file("output");
     fs::create_directory(temporary);
     const auto mark = fmt::format("COHORT_CHAOS_ROUND={}-{}", ::getpid(), ++played_);
     const auto shared = shared_memory();
-    const auto descriptors = cohort_test::open_descriptors();
+    const auto descriptors = cohort::test::open_descriptors();
     std::string wrong;
     {
         family tree({"host", std::to_string(plan.tree), std::to_string(plan.levels),
@@ -172,12 +172,12 @@ std::string arena::play(std::uint64_t seed) {
     if (const auto left = marked(mark); !left.empty())
         wrong += "processes have escaped:\n" + left;
     wrong += remove_leaves(temporary, output, mark);
-    wrong += new_names(temporary, {}, cohort_test::names_in(temporary)) +
+    wrong += new_names(temporary, {}, cohort::test::names_in(temporary)) +
              new_names("/dev/shm", shared, shared_memory());
-    if (cohort_test::open_descriptors() != descriptors)
+    if (cohort::test::open_descriptors() != descriptors)
         wrong += "the judge has other descriptors than before\n";
     if (!wrong.empty())
-        wrong += plan.text() + cohort_test::read_file(output);
+        wrong += plan.text() + cohort::test::read_file(output);
     return wrong;
 }
 

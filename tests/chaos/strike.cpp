@@ -17,7 +17,7 @@ namespace chaos {
 
 namespace {
 
-using cohort_test::process_info;
+using cohort::test::process_info;
 
 std::string command_line(pid_t pid) {
     std::ifstream in("/proc/" + std::to_string(pid) + "/cmdline", std::ios::binary);
@@ -68,7 +68,7 @@ std::vector<int> signals_of(dice& thrown, victim who) {
 
 /// The same process still, and alive.
 bool is_there(const process_info& process) {
-    const auto all = cohort_test::all_processes();
+    const auto all = cohort::test::all_processes();
     const auto found = all.find(process.pid);
     return found != all.end() && found->second.started == process.started &&
            found->second.state != 'Z';

@@ -28,11 +28,11 @@ public:
         ::prctl(PR_SET_CHILD_SUBREAPER, 1);
     }
     const conditions& where() const { return where_; }
-    std::string printed() const { return cohort_test::read_file(where_.output); }
+    std::string printed() const { return cohort::test::read_file(where_.output); }
 
 private:
-    const cohort_test::scratch_directory directory_;
-    const cohort_test::own_cgroup_of_test cgroup_{"faults"};
+    const cohort::test::scratch_directory directory_;
+    const cohort::test::own_cgroup_of_test cgroup_{"faults"};
     const conditions where_;
 };
 

@@ -30,7 +30,7 @@ namespace faults {
 
 namespace {
 
-using cohort_test::process_info;
+using cohort::test::process_info;
 
 int checked(int result, const char* what) {
     if (result < 0)
@@ -56,7 +56,7 @@ bool is_helper(const process_info& process) {
 }
 
 std::vector<process_info> all_of_it() {
-    return cohort_test::descendants_of(::getpid(), cohort_test::all_processes());
+    return cohort::test::descendants_of(::getpid(), cohort::test::all_processes());
 }
 
 /// Without numbers, which are other ones in each run.
@@ -147,7 +147,7 @@ std::string tree::leftovers(const std::map<std::string, int>& usual, const std::
         if (process.pid == host_)
             continue;
         if (!is_helper(process) || ++(is_guardian(process) ? guardians : servers) > 1)
-            left += cohort_test::describe(process) + "; ";
+            left += cohort::test::describe(process) + "; ";
     }
     for (const auto& [kind, count] : descriptors()) {
         const auto found = usual.find(kind);
@@ -156,7 +156,7 @@ std::string tree::leftovers(const std::map<std::string, int>& usual, const std::
             left += fmt::format("{} descriptors, usually {}: {}; ", count, usually, kind);
     }
     const auto leaves =
-        cgroup.empty() ? cohort_test::leaves_in_use(host_) : cohort_test::leaves_in(cgroup);
+        cgroup.empty() ? cohort::test::leaves_in_use(host_) : cohort::test::leaves_in(cgroup);
     for (const auto& leaf : leaves)
         left += "cgroup " + leaf + "; ";
     return left;
@@ -165,7 +165,7 @@ std::string tree::leftovers(const std::map<std::string, int>& usual, const std::
 std::map<std::string, int> tree::descriptors() const {
     std::map<std::string, int> kinds;
     const std::string directory = "/proc/" + std::to_string(host_) + "/fd/";
-    for (const auto& name : cohort_test::names_in(directory)) {
+    for (const auto& name : cohort::test::names_in(directory)) {
         std::error_code gone;
         const auto target = std::filesystem::read_symlink(directory + name, gone);
         const bool is_output = name == "1" || name == "2";
@@ -176,7 +176,7 @@ std::map<std::string, int> tree::descriptors() const {
 }
 
 void tree::remove_leaves(const std::string& cgroup) {
-    for (const auto& leaf : cohort_test::leaves_in(cgroup))
+    for (const auto& leaf : cohort::test::leaves_in(cgroup))
         ::rmdir((cgroup + "/" + leaf).c_str());
 }
 
@@ -206,7 +206,7 @@ std::string tree::await_status() {
 std::string tree::listing() const {
     std::string text;
     for (const auto& process : all_of_it())
-        text += cohort_test::describe(process) + "; ";
+        text += cohort::test::describe(process) + "; ";
     return text;
 }
 

@@ -12,7 +12,7 @@ namespace bound_test {
 
 namespace {
 
-using namespace cohort_test;
+using namespace cohort::test;
 
 struct by_other_pool {
     template <class T, class Op>

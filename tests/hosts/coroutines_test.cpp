@@ -20,7 +20,7 @@ namespace coroutines_test {
 
 namespace {
 
-using namespace cohort_test;
+using namespace cohort::test;
 using namespace std::chrono_literals;
 
 template <class T, class Op>

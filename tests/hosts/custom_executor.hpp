@@ -11,7 +11,7 @@
 #include <thread>
 #include <utility>
 
-namespace cohort_test {
+namespace cohort::test {
 
 /// An execution context that is none of Asio's: one thread, and a count of the work that its
 /// executors promise.
@@ -133,4 +133,4 @@ inline custom_context::executor_type custom_context::get_executor() noexcept {
     return executor_type(*this);
 }
 
-}  // namespace cohort_test
+}  // namespace cohort::test

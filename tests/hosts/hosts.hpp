@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include "async.hpp"
 #include "custom_executor.hpp"
 #include "guard.hpp"
 #include "reporter.hpp"
+#include "watchdog.hpp"
 
 #include <cohort/cohort.hpp>
 
@@ -25,7 +25,7 @@
 
 // The hosts that a group can live on. Each runs from its construction on, on threads of its own, so
 // that a case only waits.
-namespace cohort_test {
+namespace cohort::test {
 
 /// A host, whatever its kind. The kinds add get_executor(), of their own type.
 class host {
@@ -126,10 +126,10 @@ private:
 };
 
 #define COHORT_TEST_HOSTS                                                                          \
-    cohort_test::one_thread, cohort_test::four_threads, cohort_test::pool_host,                    \
-        cohort_test::strand_of<cohort_test::four_threads>,                                         \
-        cohort_test::strand_of<cohort_test::pool_host>, cohort_test::system_host,                  \
-        cohort_test::custom_host
+    cohort::test::one_thread, cohort::test::four_threads, cohort::test::pool_host,                 \
+        cohort::test::strand_of<cohort::test::four_threads>,                                       \
+        cohort::test::strand_of<cohort::test::pool_host>, cohort::test::system_host,               \
+        cohort::test::custom_host
 
 /// Why Asio's way to wait does not work on this machine; empty where it does.
 inline const std::string& why_no_io_context() {
@@ -157,12 +157,12 @@ void on(void (*check)(host&)) {
     each.finish();
 }
 
-}  // namespace cohort_test
+}  // namespace cohort::test
 
-TYPE_TO_STRING_AS("an io_context with one thread", cohort_test::one_thread);
-TYPE_TO_STRING_AS("an io_context with four threads", cohort_test::four_threads);
-TYPE_TO_STRING_AS("a thread_pool", cohort_test::pool_host);
-TYPE_TO_STRING_AS("a strand of an io_context", cohort_test::strand_of<cohort_test::four_threads>);
-TYPE_TO_STRING_AS("a strand of a thread_pool", cohort_test::strand_of<cohort_test::pool_host>);
-TYPE_TO_STRING_AS("the system_executor", cohort_test::system_host);
-TYPE_TO_STRING_AS("a custom executor", cohort_test::custom_host);
+TYPE_TO_STRING_AS("an io_context with one thread", cohort::test::one_thread);
+TYPE_TO_STRING_AS("an io_context with four threads", cohort::test::four_threads);
+TYPE_TO_STRING_AS("a thread_pool", cohort::test::pool_host);
+TYPE_TO_STRING_AS("a strand of an io_context", cohort::test::strand_of<cohort::test::four_threads>);
+TYPE_TO_STRING_AS("a strand of a thread_pool", cohort::test::strand_of<cohort::test::pool_host>);
+TYPE_TO_STRING_AS("the system_executor", cohort::test::system_host);
+TYPE_TO_STRING_AS("a custom executor", cohort::test::custom_host);

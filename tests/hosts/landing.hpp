@@ -8,7 +8,7 @@
 #include <utility>
 
 // Handlers that a case waits for, and that look where they are called.
-namespace cohort_test {
+namespace cohort::test {
 
 /// How deep this thread is in calls that initiate operations.
 inline thread_local int initiating = 0;
@@ -68,4 +68,4 @@ inline std::future<cohort::group> start(host& on, const cohort::command& work, i
     });
 }
 
-}  // namespace cohort_test
+}  // namespace cohort::test

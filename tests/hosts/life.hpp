@@ -9,7 +9,7 @@
 #include <system_error>
 #include <utility>
 
-namespace cohort_test {
+namespace cohort::test {
 
 /// Every operation, its result or its error, in one way: with one completion token.
 /// Way::get<T>(host, op) initiates op(token), and returns the result or throws the error.
@@ -94,4 +94,4 @@ void whole_life(host& on) {
     lived.none_starts();
 }
 
-}  // namespace cohort_test
+}  // namespace cohort::test

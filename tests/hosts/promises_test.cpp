@@ -17,7 +17,7 @@ namespace promises_test {
 
 namespace {
 
-using namespace cohort_test;
+using namespace cohort::test;
 using namespace std::chrono_literals;
 
 /// Runs `body` on the executor and waits for it.

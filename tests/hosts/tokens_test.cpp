@@ -18,7 +18,7 @@ namespace tokens_test {
 
 namespace {
 
-using namespace cohort_test;
+using namespace cohort::test;
 
 struct by_callback {
     template <class T, class Op>

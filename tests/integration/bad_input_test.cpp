@@ -33,7 +33,7 @@ struct leaving {};
 void to_json(nlohmann::json& j, const leaving&) { j = nullptr; }
 void from_json(const nlohmann::json&, leaving&) { std::exit(0); }
 
-using namespace cohort_test;
+using namespace cohort::test;
 using namespace std::chrono_literals;
 
 namespace {

@@ -17,7 +17,7 @@
 namespace cancel_test {
 
 using namespace std::chrono_literals;
-using namespace cohort_test;
+using namespace cohort::test;
 using asio::cancellation_type;
 
 bool is_aborted(const std::system_error& e) { return e.code() == asio::error::operation_aborted; }

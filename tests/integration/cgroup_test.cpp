@@ -20,7 +20,7 @@
 namespace cgroup_test {
 
 using namespace std::chrono_literals;
-using namespace cohort_test;
+using namespace cohort::test;
 using cohort::start_method;
 namespace fs = std::filesystem;
 
@@ -237,22 +237,19 @@ TEST_CASE("cgroup: the daemon of one worker lives until the group ends") {
     }());
 }
 
-TEST_CASE("cgroup: off, a daemon outlives its group") {
-    const leak_guard guard;
-    run_coroutine([]() -> asio::awaitable<void> {
-        const scratch_directory scratch;
-        ready up(co_await asio::this_coro::executor);
-        const auto work = daemon_command(scratch.path(), then::sleeps);
-        auto group = co_await cohort::spawn(
-            work, cohort::options(1).cgroup(cohort::cgroup::off).fd(up.child_end(), ready::number));
-        co_await up.wait();
-        CHECK(leaves_in_use(::getpid()).empty());
-        const held_process daemon(file_of(scratch.path(), 0));
-        (void)co_await group.stop();
-        CHECK(daemon.lives());
-        daemon.kill();
-        CHECK(daemon.ends());
-    }());
+GROUP_TEST("cgroup: off, a daemon outlives its group") {
+    const scratch_directory scratch;
+    ready up(executor);
+    const auto work = daemon_command(scratch.path(), then::sleeps);
+    auto group = co_await cohort::spawn(
+        work, cohort::options(1).cgroup(cohort::cgroup::off).fd(up.child_end(), ready::number));
+    co_await up.wait();
+    CHECK(leaves_in_use(::getpid()).empty());
+    const held_process daemon(file_of(scratch.path(), 0));
+    (void)co_await group.stop();
+    CHECK(daemon.lives());
+    daemon.kill();
+    CHECK(daemon.ends());
 }
 
 TEST_CASE("cgroup: automatic is silent where it can't be had") {

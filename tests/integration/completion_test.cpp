@@ -27,7 +27,7 @@ namespace completion_test {
 namespace {
 
 using namespace std::chrono_literals;
-using namespace cohort_test;
+using namespace cohort::test;
 
 TEST_CASE("completion: a plain callback gets the group, and each operation's result") {
     const leak_guard guard;

@@ -11,7 +11,7 @@
 
 namespace confined_test {
 
-using namespace cohort_test;
+using namespace cohort::test;
 
 namespace {
 

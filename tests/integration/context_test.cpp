@@ -23,7 +23,7 @@ namespace context_test {
 namespace {
 
 using namespace std::chrono_literals;
-using namespace cohort_test;
+using namespace cohort::test;
 
 /// Part of a handler: counts the handlers that are called and those that are only destroyed, and
 /// where.

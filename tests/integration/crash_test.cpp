@@ -16,7 +16,7 @@
 
 namespace crash_test {
 
-using namespace cohort_test;
+using namespace cohort::test;
 using cohort::cause;
 
 constexpr int line_of_fault = __LINE__ + 2;

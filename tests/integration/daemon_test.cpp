@@ -4,7 +4,7 @@
 
 namespace daemon_test {
 
-using namespace cohort_test;
+using namespace cohort::test;
 
 namespace {
 

@@ -9,7 +9,7 @@
 
 namespace environment_test {
 
-using namespace cohort_test;
+using namespace cohort::test;
 namespace fs = std::filesystem;
 
 namespace {

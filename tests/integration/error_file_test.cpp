@@ -6,7 +6,7 @@
 
 namespace error_file_test {
 
-using namespace cohort_test;
+using namespace cohort::test;
 
 namespace {
 

@@ -21,7 +21,7 @@ namespace executor_test {
 namespace {
 
 using namespace std::chrono_literals;
-using namespace cohort_test;
+using namespace cohort::test;
 
 /// An executor that refuses the first posts, as one does that has run out of memory.
 class refusing_executor {

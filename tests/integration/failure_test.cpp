@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 // Which failure is thrown, what becomes of the others, and how each ended.
-#include "async.hpp"
+#include "group_test.hpp"
 #include "guard.hpp"
+#include "pipes.hpp"
 #include "worker_support.hpp"
 
 #include <cohort/cohort.hpp>
@@ -27,15 +28,13 @@ namespace failure_test {
 
 using namespace std::chrono_literals;
 using cohort::cause;
-using cohort_test::failure;
-using cohort_test::ignore_stop;
-using cohort_test::leak_guard;
-using cohort_test::ready;
-using cohort_test::run_coroutine;
-using cohort_test::say_ready;
-using cohort_test::sleep_until_killed;
-using cohort_test::wait_for_go;
-using cohort_test::wait_for_stop;
+using cohort::test::failure;
+using cohort::test::ignore_stop;
+using cohort::test::ready;
+using cohort::test::say_ready;
+using cohort::test::sleep_until_killed;
+using cohort::test::wait_for_go;
+using cohort::test::wait_for_stop;
 
 namespace {
 
@@ -129,189 +128,160 @@ auto time_after_failure(const cohort::process_exception& error) {
 
 }  // namespace
 
-TEST_CASE("failure: the first in time is thrown, though a lower index failed and nobody waited") {
-    const leak_guard guard;
-    run_coroutine([]() -> asio::awaitable<void> {
-        const auto here = co_await asio::this_coro::executor;
-        asio::readable_pipe at_0(here), at_1(here);
-        asio::writable_pipe to_0(here), to_1(here);
-        ready all_over(here);
-        asio::connect_pipe(at_0, to_0);
-        asio::connect_pipe(at_1, to_1);
-        auto group = co_await cohort::spawn(cohort::function<raise_backwards>(),
-                                            cohort::options(3)
-                                                .on_failure(cohort::on_failure::keep_going)
-                                                .fd(all_over.child_end(), ready::number)
-                                                .fd(at_0.native_handle(), 5)
-                                                .fd(to_0.native_handle(), 6)
-                                                .fd(at_1.native_handle(), 7)
-                                                .fd(to_1.native_handle(), 8));
-        co_await all_over.wait();
-        const auto error = co_await failure<cohort::process_raised_exception>(group);
-        CHECK(error.error_index() == 2);
-        CHECK(error.error().message == "the first");
-        CHECK(error.outcomes()[2].first_failure);
-        CHECK_FALSE(error.outcomes()[0].first_failure);
-        CHECK(error.outcomes()[0].cause == cause::raised);
-        CHECK(error.outcomes()[0].error->message == "the second");
-        CHECK(error.outcomes()[1].cause == cause::returned);
-    }());
+GROUP_TEST("failure: the first in time is thrown, though a lower index failed and nobody waited") {
+    const auto here = executor;
+    asio::readable_pipe at_0(here), at_1(here);
+    asio::writable_pipe to_0(here), to_1(here);
+    ready all_over(here);
+    asio::connect_pipe(at_0, to_0);
+    asio::connect_pipe(at_1, to_1);
+    auto group = co_await cohort::spawn(cohort::function<raise_backwards>(),
+                                        cohort::options(3)
+                                            .on_failure(cohort::on_failure::keep_going)
+                                            .fd(all_over.child_end(), ready::number)
+                                            .fd(at_0.native_handle(), 5)
+                                            .fd(to_0.native_handle(), 6)
+                                            .fd(at_1.native_handle(), 7)
+                                            .fd(to_1.native_handle(), 8));
+    co_await all_over.wait();
+    const auto error = co_await failure<cohort::process_raised_exception>(group);
+    CHECK(error.error_index() == 2);
+    CHECK(error.error().message == "the first");
+    CHECK(error.outcomes()[2].first_failure);
+    CHECK_FALSE(error.outcomes()[0].first_failure);
+    CHECK(error.outcomes()[0].cause == cause::raised);
+    CHECK(error.outcomes()[0].error->message == "the second");
+    CHECK(error.outcomes()[1].cause == cause::returned);
 }
 
-TEST_CASE("failure: who raised first is told, though its process ended last, by the stop signal") {
-    const leak_guard guard;
-    run_coroutine([]() -> asio::awaitable<void> {
-        ready waits(co_await asio::this_coro::executor);
-        auto group =
-            co_await cohort::spawn(cohort::function<raise_first_end_last>(),
-                                   cohort::options(2).fd(waits.child_end(), ready::number));
-        co_await waits.wait(2);
-        ::kill(group.pids()[0], SIGUSR1);
-        const auto error = co_await failure<cohort::process_raised_exception>(group);
-        CHECK(error.error_index() == 1);
-        CHECK(error.error().message == "the first");
-        CHECK(error.outcomes()[1].cause == cause::raised);
-        CHECK(error.outcomes()[1].status.signal() == SIGTERM);
-    }());
+GROUP_TEST("failure: who raised first is told, though its process ended last, by the stop signal") {
+    ready waits(executor);
+    auto group = co_await cohort::spawn(cohort::function<raise_first_end_last>(),
+                                        cohort::options(2).fd(waits.child_end(), ready::number));
+    co_await waits.wait(2);
+    ::kill(group.pids()[0], SIGUSR1);
+    const auto error = co_await failure<cohort::process_raised_exception>(group);
+    CHECK(error.error_index() == 1);
+    CHECK(error.error().message == "the first");
+    CHECK(error.outcomes()[1].cause == cause::raised);
+    CHECK(error.outcomes()[1].status.signal() == SIGTERM);
 }
 
-TEST_CASE("failure: an exit code counts from when it was seen, whoever joins later") {
-    const leak_guard guard;
-    run_coroutine([]() -> asio::awaitable<void> {
-        ready waits(co_await asio::this_coro::executor);
-        auto group = co_await cohort::spawn(
-            cohort::function<fail_at_go>(),
-            cohort::options(3).notice_period(1h).fd(waits.child_end(), ready::number));
-        co_await waits.wait(2);
-        const auto first = co_await group.next();
-        CHECK(first->index == 2);
-        group.signal(SIGUSR1);
-        while (group.alive() != 0)
-            co_await group.next();
-        const auto error = co_await failure<cohort::process_exited_exception>(group);
-        CHECK(error.error_index() == 2);
-        CHECK(error.exit_code() == 7);
-        const auto& ends = error.outcomes();
-        CHECK(ends[0].cause == cause::exited);  // in the notice period: a failure of its own
-        CHECK(ends[0].status.exit_code() == 6);
-        CHECK_FALSE(ends[0].first_failure);
-        CHECK(ends[1].cause == cause::returned);
-        CHECK(ends[1].result<int>() == 1);
-    }());
-}
-
-TEST_CASE("failure: it is reacted to at once, though nobody joins") {
-    const leak_guard guard;
-    run_coroutine([]() -> asio::awaitable<void> {
-        auto group = co_await cohort::spawn(cohort::function<raise_in_first_others_obey>(), 8);
-        for (int ended = 0; ended < 8; ++ended) {
-            const auto one = co_await group.next();
-            CHECK(one.has_value());
-        }
-        CHECK(group.alive() == 0);
-        const auto error = co_await failure<cohort::process_raised_exception>(group);
-        CHECK(error.error().message == "the cause of it all");
-        for (int i = 1; i < 8; ++i) {
-            CHECK(error.outcomes()[i].cause == cause::stopped);
-            CHECK(error.outcomes()[i].status.signal() == SIGTERM);
-            CHECK_FALSE(error.outcomes()[i].first_failure);
-        }
-    }());
-}
-
-TEST_CASE("failure: a victim that raises when it is stopped keeps its error") {
-    const leak_guard guard;
-    run_coroutine([]() -> asio::awaitable<void> {
-        ready waits(co_await asio::this_coro::executor);
-        auto group =
-            co_await cohort::spawn(cohort::function<raise_when_stopped>(),
-                                   cohort::options(2).fd(waits.child_end(), ready::number));
-        co_await waits.wait(2);
-        ::kill(group.pids()[0], SIGUSR1);
-        const auto error = co_await failure<cohort::process_raised_exception>(group);
-        CHECK(error.error_index() == 0);
-        const auto& victim = error.outcomes()[1];
-        CHECK(victim.cause == cause::stopped);
-        CHECK(victim.status.exit_code() == 1);
-        CHECK(victim.error->message == "interrupted");
-    }());
-}
-
-TEST_CASE("failure: every join throws the same failure anew") {
-    const leak_guard guard;
-    run_coroutine([]() -> asio::awaitable<void> {
-        auto group = co_await cohort::spawn(cohort::function<raise_in_first_others_obey>(), 3);
-        const auto first = co_await failure<cohort::process_raised_exception>(group);
-        const auto second = co_await failure<cohort::process_raised_exception>(group);
-        CHECK(std::string(first.what()) == second.what());
-        CHECK(second.error_index() == 0);
-        CHECK(first.error() == second.error());
-        std::exception_ptr thrown[2];
-        for (auto& one : thrown)
-            try {
-                co_await group.join(0s);
-            } catch (...) {
-                one = std::current_exception();
-            }
-        CHECK((thrown[0] && thrown[1] && thrown[0] != thrown[1]));
-    }());
-}
-
-TEST_CASE("failure: keep_going lets the others finish and throws at the end") {
-    const leak_guard guard;
-    run_coroutine([]() -> asio::awaitable<void> {
-        ready waits(co_await asio::this_coro::executor);
-        auto group = co_await cohort::spawn(cohort::function<fail_at_go>(),
-                                            cohort::options(4)
-                                                .on_failure(cohort::on_failure::keep_going)
-                                                .fd(waits.child_end(), ready::number));
-        co_await waits.wait(3);
+GROUP_TEST("failure: an exit code counts from when it was seen, whoever joins later") {
+    ready waits(executor);
+    auto group = co_await cohort::spawn(
+        cohort::function<fail_at_go>(),
+        cohort::options(3).notice_period(1h).fd(waits.child_end(), ready::number));
+    co_await waits.wait(2);
+    const auto first = co_await group.next();
+    CHECK(first->index == 2);
+    group.signal(SIGUSR1);
+    while (group.alive() != 0)
         co_await group.next();
-        const bool over = co_await group.join(0s);
-        CHECK_FALSE(over);
-        CHECK(group.alive() == 3);
-        group.signal(SIGUSR1);
-        const auto error = co_await failure<cohort::process_exited_exception>(group);
-        CHECK(error.error_index() == 2);
-        CHECK(error.outcomes()[0].cause == cause::exited);
-        CHECK(error.outcomes()[1].success());
-        CHECK(error.outcomes()[3].result<int>() == 3);
-    }());
+    const auto error = co_await failure<cohort::process_exited_exception>(group);
+    CHECK(error.error_index() == 2);
+    CHECK(error.exit_code() == 7);
+    const auto& ends = error.outcomes();
+    CHECK(ends[0].cause == cause::exited);  // in the notice period: a failure of its own
+    CHECK(ends[0].status.exit_code() == 6);
+    CHECK_FALSE(ends[0].first_failure);
+    CHECK(ends[1].cause == cause::returned);
+    CHECK(ends[1].result<int>() == 1);
 }
 
-TEST_CASE("failure: a worker that ignores the stop signal gets SIGKILL after the grace period") {
-    const leak_guard guard;
-    run_coroutine([]() -> asio::awaitable<void> {
-        ready waits(co_await asio::this_coro::executor);
-        auto group = co_await cohort::spawn(
-            cohort::function<exit_in_first_others_ignore_stop>(),
-            cohort::options(3).grace_period(0.5s).fd(waits.child_end(), ready::number));
-        co_await waits.wait(3);
-        ::kill(group.pids()[0], SIGUSR1);
-        const auto error = co_await failure<cohort::process_exited_exception>(group);
-        CHECK(error.exit_code() == 5);
-        CHECK(time_after_failure(error) >= 500ms);
-        for (int i : {1, 2}) {
-            CHECK(error.outcomes()[i].cause == cause::killed);
-            CHECK(error.outcomes()[i].status.signal() == SIGKILL);
+GROUP_TEST("failure: it is reacted to at once, though nobody joins") {
+    auto group = co_await cohort::spawn(cohort::function<raise_in_first_others_obey>(), 8);
+    for (int ended = 0; ended < 8; ++ended) {
+        const auto one = co_await group.next();
+        CHECK(one.has_value());
+    }
+    CHECK(group.alive() == 0);
+    const auto error = co_await failure<cohort::process_raised_exception>(group);
+    CHECK(error.error().message == "the cause of it all");
+    for (int i = 1; i < 8; ++i) {
+        CHECK(error.outcomes()[i].cause == cause::stopped);
+        CHECK(error.outcomes()[i].status.signal() == SIGTERM);
+        CHECK_FALSE(error.outcomes()[i].first_failure);
+    }
+}
+
+GROUP_TEST("failure: a victim that raises when it is stopped keeps its error") {
+    ready waits(executor);
+    auto group = co_await cohort::spawn(cohort::function<raise_when_stopped>(),
+                                        cohort::options(2).fd(waits.child_end(), ready::number));
+    co_await waits.wait(2);
+    ::kill(group.pids()[0], SIGUSR1);
+    const auto error = co_await failure<cohort::process_raised_exception>(group);
+    CHECK(error.error_index() == 0);
+    const auto& victim = error.outcomes()[1];
+    CHECK(victim.cause == cause::stopped);
+    CHECK(victim.status.exit_code() == 1);
+    CHECK(victim.error->message == "interrupted");
+}
+
+GROUP_TEST("failure: every join throws the same failure anew") {
+    auto group = co_await cohort::spawn(cohort::function<raise_in_first_others_obey>(), 3);
+    const auto first = co_await failure<cohort::process_raised_exception>(group);
+    const auto second = co_await failure<cohort::process_raised_exception>(group);
+    CHECK(std::string(first.what()) == second.what());
+    CHECK(second.error_index() == 0);
+    CHECK(first.error() == second.error());
+    std::exception_ptr thrown[2];
+    for (auto& one : thrown)
+        try {
+            co_await group.join(0s);
+        } catch (...) {
+            one = std::current_exception();
         }
-    }());
+    CHECK((thrown[0] && thrown[1] && thrown[0] != thrown[1]));
 }
 
-TEST_CASE("failure: with a grace period of 0 SIGKILL follows the stop signal at once") {
-    const leak_guard guard;
-    run_coroutine([]() -> asio::awaitable<void> {
-        ready waits(co_await asio::this_coro::executor);
-        auto group = co_await cohort::spawn(
-            cohort::function<exit_in_first_others_ignore_stop>(),
-            cohort::options(2).grace_period(0s).fd(waits.child_end(), ready::number));
-        co_await waits.wait(2);
-        ::kill(group.pids()[0], SIGUSR1);
-        const auto error = co_await failure<cohort::process_exited_exception>(group);
-        CHECK(error.exit_code() == 5);
-        CHECK(error.outcomes()[1].cause == cause::killed);
-        CHECK(error.outcomes()[1].status.signal() == SIGKILL);
-    }());
+GROUP_TEST("failure: keep_going lets the others finish and throws at the end") {
+    ready waits(executor);
+    auto group = co_await cohort::spawn(cohort::function<fail_at_go>(),
+                                        cohort::options(4)
+                                            .on_failure(cohort::on_failure::keep_going)
+                                            .fd(waits.child_end(), ready::number));
+    co_await waits.wait(3);
+    co_await group.next();
+    const bool over = co_await group.join(0s);
+    CHECK_FALSE(over);
+    CHECK(group.alive() == 3);
+    group.signal(SIGUSR1);
+    const auto error = co_await failure<cohort::process_exited_exception>(group);
+    CHECK(error.error_index() == 2);
+    CHECK(error.outcomes()[0].cause == cause::exited);
+    CHECK(error.outcomes()[1].success());
+    CHECK(error.outcomes()[3].result<int>() == 3);
+}
+
+GROUP_TEST("failure: a worker that ignores the stop signal gets SIGKILL after the grace period") {
+    ready waits(executor);
+    auto group = co_await cohort::spawn(
+        cohort::function<exit_in_first_others_ignore_stop>(),
+        cohort::options(3).grace_period(0.5s).fd(waits.child_end(), ready::number));
+    co_await waits.wait(3);
+    ::kill(group.pids()[0], SIGUSR1);
+    const auto error = co_await failure<cohort::process_exited_exception>(group);
+    CHECK(error.exit_code() == 5);
+    CHECK(time_after_failure(error) >= 500ms);
+    for (int i : {1, 2}) {
+        CHECK(error.outcomes()[i].cause == cause::killed);
+        CHECK(error.outcomes()[i].status.signal() == SIGKILL);
+    }
+}
+
+GROUP_TEST("failure: with a grace period of 0 SIGKILL follows the stop signal at once") {
+    ready waits(executor);
+    auto group = co_await cohort::spawn(
+        cohort::function<exit_in_first_others_ignore_stop>(),
+        cohort::options(2).grace_period(0s).fd(waits.child_end(), ready::number));
+    co_await waits.wait(2);
+    ::kill(group.pids()[0], SIGUSR1);
+    const auto error = co_await failure<cohort::process_exited_exception>(group);
+    CHECK(error.exit_code() == 5);
+    CHECK(error.outcomes()[1].cause == cause::killed);
+    CHECK(error.outcomes()[1].status.signal() == SIGKILL);
 }
 
 }  // namespace failure_test

@@ -16,7 +16,7 @@
 
 namespace fork_test {
 
-using namespace cohort_test;
+using namespace cohort::test;
 
 namespace {
 

@@ -14,7 +14,7 @@
 
 namespace forkserver_death_test {
 
-using namespace cohort_test;
+using namespace cohort::test;
 using namespace std::chrono_literals;
 
 namespace {

@@ -13,7 +13,7 @@
 
 namespace forkserver_memory_test {
 
-using namespace cohort_test;
+using namespace cohort::test;
 
 namespace {
 

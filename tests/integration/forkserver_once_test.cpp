@@ -18,7 +18,7 @@
 
 namespace forkserver_once_test {
 
-using namespace cohort_test;
+using namespace cohort::test;
 
 namespace {
 

@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 // The fork server of this process, as the tests look for it.
-namespace cohort_test {
+namespace cohort::test {
 
 inline cohort::options served(int count = 1) {
     return cohort::options(count).start_method(cohort::start_method::forkserver);
@@ -72,4 +72,4 @@ inline void kill_server(pid_t pid) {
     await_reap(pid);
 }
 
-}  // namespace cohort_test
+}  // namespace cohort::test

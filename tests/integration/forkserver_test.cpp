@@ -27,7 +27,7 @@
 
 namespace forkserver_test {
 
-using namespace cohort_test;
+using namespace cohort::test;
 
 namespace {
 

@@ -22,7 +22,7 @@ namespace guardian_change_test {
 
 namespace {
 
-using namespace cohort_test;
+using namespace cohort::test;
 namespace fs = std::filesystem;
 
 pid_t server_of(pid_t host) {

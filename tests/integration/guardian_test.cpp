@@ -30,7 +30,7 @@ namespace guardian_test {
 namespace {
 
 using namespace std::chrono_literals;
-using namespace cohort_test;
+using namespace cohort::test;
 using cohort::start_method;
 
 /// Each process at the bottom of the tree that a host makes: of two levels twice as many.
@@ -199,15 +199,12 @@ TEST_CASE("guardian: nothing of it is a child of the host's, in its session, or 
     }());
 }
 
-TEST_CASE("guardian: the host's wait finds no other child than its workers") {
-    const leak_guard guard;
-    run_coroutine([]() -> asio::awaitable<void> {
-        live_host host(co_await asio::this_coro::executor);
-        co_await host.start(cohort::command(COHORT_PROGRAM_GUARDED_HOST, "unseen"));
-        const auto told = co_await host.group.wait();
-        CHECK(told.outcomes[0].success());
-        CHECK(read_file(host.directory.file("out")) == "no child\n");
-    }());
+GROUP_TEST("guardian: the host's wait finds no other child than its workers") {
+    live_host host(executor);
+    co_await host.start(cohort::command(COHORT_PROGRAM_GUARDED_HOST, "unseen"));
+    const auto told = co_await host.group.wait();
+    CHECK(told.outcomes[0].success());
+    CHECK(read_file(host.directory.file("out")) == "no child\n");
 }
 
 TEST_CASE("guardian: a copy of the host that lives on does not keep it from acting") {
@@ -309,25 +306,22 @@ TEST_CASE("guardian: a process that has a dead worker's number is not signalled"
     }());
 }
 
-TEST_CASE("guardian: without one the workers end with the host, but not what they started") {
-    const leak_guard guard;
-    run_coroutine([]() -> asio::awaitable<void> {
-        live_host host(co_await asio::this_coro::executor);
-        co_await host.start(cohort::command(COHORT_PROGRAM_GUARDED_HOST, "forked")
-                                .env("COHORT_FORCE", "no_guardian"));
-        co_await host.held.wait();
-        CHECK(guardian_of(host.pid()) == 0);
-        pid_t child = 0;  // of the worker
-        for (const auto& process : descendants_of(host.pid(), all_processes()))
-            if (process.parent != host.pid())
-                child = process.pid;
-        REQUIRE(child != 0);
-        const held_process orphan(child);
-        co_await host.kill();
-        CHECK(orphan.lives());
-        orphan.signal(SIGKILL);
-        co_await host.until_all_are_gone();
-    }());
+GROUP_TEST("guardian: without one the workers end with the host, but not what they started") {
+    live_host host(executor);
+    co_await host.start(
+        cohort::command(COHORT_PROGRAM_GUARDED_HOST, "forked").env("COHORT_FORCE", "no_guardian"));
+    co_await host.held.wait();
+    CHECK(guardian_of(host.pid()) == 0);
+    pid_t child = 0;  // of the worker
+    for (const auto& process : descendants_of(host.pid(), all_processes()))
+        if (process.parent != host.pid())
+            child = process.pid;
+    REQUIRE(child != 0);
+    const held_process orphan(child);
+    co_await host.kill();
+    CHECK(orphan.lives());
+    orphan.signal(SIGKILL);
+    co_await host.until_all_are_gone();
 }
 
 }  // namespace guardian_test

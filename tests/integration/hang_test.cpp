@@ -20,7 +20,7 @@
 
 namespace hang_test {
 
-using namespace cohort_test;
+using namespace cohort::test;
 using namespace std::chrono_literals;
 using std::chrono::steady_clock;
 

@@ -14,7 +14,7 @@
 
 namespace history_test {
 
-using namespace cohort_test;
+using namespace cohort::test;
 
 namespace {
 
@@ -85,7 +85,7 @@ void nest_long_texts(int) {
 }
 
 bool can_have_groups() {
-    return !(under_tsan && cohort_test::default_method() == cohort::start_method::fork);
+    return !(under_tsan && cohort::test::default_method() == cohort::start_method::fork);
 }
 
 }  // namespace

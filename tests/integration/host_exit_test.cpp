@@ -15,7 +15,7 @@ namespace host_exit_test {
 namespace {
 
 using namespace std::chrono_literals;
-using namespace cohort_test;
+using namespace cohort::test;
 
 /// How a host ended, and what was left of it then.
 class ended_host {

@@ -12,7 +12,7 @@ namespace host_fork_test {
 
 namespace {
 
-using namespace cohort_test;
+using namespace cohort::test;
 
 /// @return how the host ended; its own checks are printed on stderr
 std::string end_of(cohort::command host) {

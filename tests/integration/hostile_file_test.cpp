@@ -12,7 +12,7 @@
 
 namespace hostile_file_test {
 
-using namespace cohort_test;
+using namespace cohort::test;
 using namespace std::chrono_literals;
 
 namespace {

@@ -10,7 +10,7 @@
 namespace kill_cause_test {
 
 using namespace std::chrono_literals;
-using namespace cohort_test;
+using namespace cohort::test;
 using cohort::cause;
 using cohort::start_method;
 
@@ -37,7 +37,7 @@ asio::awaitable<cohort::group> start_functions(start_method method, cohort::opti
                                      how.nprocs(2).start_method(method));
 }
 asio::awaitable<cohort::group> start_commands(cohort::options how) {
-    const auto work = cohort_test::sleeper();
+    const auto work = cohort::test::sleeper();
     co_return co_await cohort::spawn(work, how.nprocs(2));
 }
 
@@ -105,20 +105,17 @@ TEST_CASE("kill cause: a SIGKILL that the user sends by the group needs no expla
     });
 }
 
-TEST_CASE("kill cause: a victim of the group's own SIGKILL has no note") {
-    const leak_guard guard;
-    run_coroutine([]() -> asio::awaitable<void> {
-        ready up(co_await asio::this_coro::executor);
-        auto group = co_await cohort::spawn(
-            cohort::function<ignores>(),
-            cohort::options(2).grace_period(0s).fd(up.child_end(), ready::number));
-        co_await up.wait(2);
-        for (const auto& worker : (co_await group.stop()).outcomes) {
-            CHECK(worker.cause == cause::killed);
-            CHECK(worker.status.signal() == SIGKILL);
-            CHECK(worker.note().empty());
-        }
-    }());
+GROUP_TEST("kill cause: a victim of the group's own SIGKILL has no note") {
+    ready up(executor);
+    auto group = co_await cohort::spawn(
+        cohort::function<ignores>(),
+        cohort::options(2).grace_period(0s).fd(up.child_end(), ready::number));
+    co_await up.wait(2);
+    for (const auto& worker : (co_await group.stop()).outcomes) {
+        CHECK(worker.cause == cause::killed);
+        CHECK(worker.status.signal() == SIGKILL);
+        CHECK(worker.note().empty());
+    }
 }
 
 }  // namespace kill_cause_test

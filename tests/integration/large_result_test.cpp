@@ -24,7 +24,7 @@
 
 namespace large_result_test {
 
-using namespace cohort_test;
+using namespace cohort::test;
 
 namespace {
 

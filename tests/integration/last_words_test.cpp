@@ -21,7 +21,7 @@
 
 namespace last_words_test {
 
-using namespace cohort_test;
+using namespace cohort::test;
 using namespace std::chrono_literals;
 using cohort::cause;
 

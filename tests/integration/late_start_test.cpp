@@ -24,7 +24,7 @@
 
 namespace late_start_test {
 
-using namespace cohort_test;
+using namespace cohort::test;
 using namespace std::chrono_literals;
 
 namespace {

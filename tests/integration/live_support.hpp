@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include "async.hpp"
+#include "group_test.hpp"
 #include "guard.hpp"
+#include "pipes.hpp"
+#include "watchdog.hpp"
 
 #include <cohort/cohort.hpp>
 
@@ -12,7 +14,6 @@
 
 #include <doctest/doctest.h>
 
-#include <cerrno>
 #include <chrono>
 #include <exception>
 #include <optional>
@@ -21,42 +22,9 @@
 #include <system_error>
 #include <utility>
 
-#include <fcntl.h>
-#include <unistd.h>
-
 // What the tests of live groups share: workers that wait for a word, and completions that can be
 // looked at.
-namespace cohort_test {
-
-/// Holds workers until it is opened: they read from `number`, and go on when that comes to its end.
-class gate {
-public:
-    static constexpr int number = 8;
-
-    gate() {
-        int ends[2];
-        if (::pipe2(ends, O_CLOEXEC) != 0)
-            throw std::system_error(errno, std::generic_category(), "pipe2");
-        child_end_ = ends[0];
-        ours_ = ends[1];
-    }
-    gate(const gate&) = delete;
-    gate& operator=(const gate&) = delete;
-    ~gate() {
-        open();
-        ::close(child_end_);
-    }
-
-    int child_end() const noexcept { return child_end_; }
-    void open() noexcept {
-        if (ours_ >= 0)
-            ::close(std::exchange(ours_, -1));
-    }
-
-private:
-    int child_end_ = -1;
-    int ours_ = -1;
-};
+namespace cohort::test {
 
 /// Says that it is ready, then lives until a signal ends it.
 inline cohort::command sleeper() {
@@ -163,4 +131,4 @@ inline std::string processes_left(leak_guard& guard) {
     return left;
 }
 
-}  // namespace cohort_test
+}  // namespace cohort::test

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 // next(), outcomes() and alive(): a group as its workers end, one by one.
-#include "async.hpp"
+#include "group_test.hpp"
 #include "guard.hpp"
+#include "pipes.hpp"
 #include "worker_support.hpp"
 
 #include <cohort/cohort.hpp>
@@ -23,10 +24,8 @@ namespace next_test {
 
 using namespace std::chrono_literals;
 using namespace asio::experimental::awaitable_operators;
-using cohort_test::leak_guard;
-using cohort_test::ready;
-using cohort_test::run_coroutine;
-using cohort_test::wait_for_go;
+using cohort::test::ready;
+using cohort::test::wait_for_go;
 
 namespace {
 
@@ -51,111 +50,94 @@ void let_go(const cohort::group& group, int index) { ::kill(group.pids()[index],
 
 }  // namespace
 
-TEST_CASE("next: it tells the workers in the order of their ends, and then that there is no more") {
-    const leak_guard guard;
-    run_coroutine([]() -> asio::awaitable<void> {
-        auto group = co_await waiting_group(4);
-        for (const int index : {2, 0, 3, 1}) {
-            let_go(group, index);
-            const auto one = co_await group.next();
-            CHECK(one->index == index);
-            CHECK(one->pid == group.pids()[index]);
-            CHECK(one->success() == (index % 2 == 0));
-        }
-        for (int i = 0; i < 2; ++i) {
-            const auto none = co_await group.next();
-            CHECK_FALSE(none.has_value());
-        }
-    }());
-}
-
-TEST_CASE("next: ends that nobody waited for are told later, in their order") {
-    const leak_guard guard;
-    run_coroutine([]() -> asio::awaitable<void> {
-        auto group = co_await waiting_group(3);
-        for (const int index : {1, 2}) {
-            const int left = group.alive() - 1;
-            let_go(group, index);
-            while (group.alive() != left)  // each is seen to end before the next is let go
-                co_await group.join(1ms);
-        }
-        let_go(group, 0);
-        std::vector<int> order;
-        while (auto one = co_await group.next())
-            order.push_back(one->index);
-        CHECK(order == std::vector<int>{1, 2, 0});
-    }());
-}
-
-TEST_CASE("next: of several at once each is told another worker, one too many is told none") {
-    const leak_guard guard;
-    run_coroutine([]() -> asio::awaitable<void> {
-        auto group = co_await waiting_group(2);
-        group.signal(SIGUSR1);
-        const auto [a, b, c] = co_await (group.next() && group.next() && group.next());
-        std::multiset<int> told;
-        for (const auto* one : {&a, &b, &c})
-            told.insert(*one ? (*one)->index : -1);
-        CHECK(told == std::multiset<int>{-1, 0, 1});
-    }());
-}
-
-TEST_CASE("next: on a group without workers it is empty at once") {
-    const leak_guard guard;
-    run_coroutine([]() -> asio::awaitable<void> {
-        auto group = co_await cohort::spawn(cohort::command("true"), 0);
+GROUP_TEST(
+    "next: it tells the workers in the order of their ends, and then that there is no more") {
+    auto group = co_await waiting_group(4);
+    for (const int index : {2, 0, 3, 1}) {
+        let_go(group, index);
+        const auto one = co_await group.next();
+        CHECK(one->index == index);
+        CHECK(one->pid == group.pids()[index]);
+        CHECK(one->success() == (index % 2 == 0));
+    }
+    for (int i = 0; i < 2; ++i) {
         const auto none = co_await group.next();
         CHECK_FALSE(none.has_value());
-        CHECK(group.size() == 0);
-        CHECK(group.alive() == 0);
-        CHECK(group.pids().empty());
-    }());
+    }
 }
 
-TEST_CASE("outcomes: they grow with each end, by index; first_failure comes with the last") {
-    const leak_guard guard;
-    run_coroutine([]() -> asio::awaitable<void> {
-        auto group = co_await waiting_group(4);
-        CHECK(group.size() == 4);
-        CHECK(group.alive() == 4);
-        CHECK(group.outcomes().empty());
-        std::set<int> expected;
-        for (const int index : {3, 1, 2}) {
-            let_go(group, index);
-            const auto one = co_await group.next();
-            CHECK_FALSE(one->first_failure);
-            expected.insert(index);
-            std::vector<int> ended;
-            for (const auto& worker : group.outcomes()) {
-                ended.push_back(worker.index);
-                CHECK_FALSE(worker.first_failure);
-            }
-            CHECK(ended == std::vector<int>(expected.begin(), expected.end()));
-            CHECK(group.alive() == 4 - static_cast<int>(expected.size()));
+GROUP_TEST("next: ends that nobody waited for are told later, in their order") {
+    auto group = co_await waiting_group(3);
+    for (const int index : {1, 2}) {
+        const int left = group.alive() - 1;
+        let_go(group, index);
+        while (group.alive() != left)  // each is seen to end before the next is let go
+            co_await group.join(1ms);
+    }
+    let_go(group, 0);
+    std::vector<int> order;
+    while (auto one = co_await group.next())
+        order.push_back(one->index);
+    CHECK(order == std::vector<int>{1, 2, 0});
+}
+
+GROUP_TEST("next: of several at once each is told another worker, one too many is told none") {
+    auto group = co_await waiting_group(2);
+    group.signal(SIGUSR1);
+    const auto [a, b, c] = co_await (group.next() && group.next() && group.next());
+    std::multiset<int> told;
+    for (const auto* one : {&a, &b, &c})
+        told.insert(*one ? (*one)->index : -1);
+    CHECK(told == std::multiset<int>{-1, 0, 1});
+}
+
+GROUP_TEST("next: on a group without workers it is empty at once") {
+    auto group = co_await cohort::spawn(cohort::command("true"), 0);
+    const auto none = co_await group.next();
+    CHECK_FALSE(none.has_value());
+    CHECK(group.size() == 0);
+    CHECK(group.alive() == 0);
+    CHECK(group.pids().empty());
+}
+
+GROUP_TEST("outcomes: they grow with each end, by index; first_failure comes with the last") {
+    auto group = co_await waiting_group(4);
+    CHECK(group.size() == 4);
+    CHECK(group.alive() == 4);
+    CHECK(group.outcomes().empty());
+    std::set<int> expected;
+    for (const int index : {3, 1, 2}) {
+        let_go(group, index);
+        const auto one = co_await group.next();
+        CHECK_FALSE(one->first_failure);
+        expected.insert(index);
+        std::vector<int> ended;
+        for (const auto& worker : group.outcomes()) {
+            ended.push_back(worker.index);
+            CHECK_FALSE(worker.first_failure);
         }
-        let_go(group, 0);
-        const auto last = co_await group.wait();
-        CHECK(last.outcomes.size() == 4);
-        for (const auto* all : {&last.outcomes})
-            for (const auto& worker : *all)
-                CHECK(worker.first_failure == (worker.index == 3));
-        CHECK(group.outcomes()[3].first_failure);
-        CHECK(group.alive() == 0);
-    }());
+        CHECK(ended == std::vector<int>(expected.begin(), expected.end()));
+        CHECK(group.alive() == 4 - static_cast<int>(expected.size()));
+    }
+    let_go(group, 0);
+    const auto last = co_await group.wait();
+    CHECK(last.outcomes.size() == 4);
+    for (const auto* all : {&last.outcomes})
+        for (const auto& worker : *all)
+            CHECK(worker.first_failure == (worker.index == 3));
+    CHECK(group.outcomes()[3].first_failure);
+    CHECK(group.alive() == 0);
 }
 
-TEST_CASE("pids: they stay those of the workers after the end") {
-    const leak_guard guard;
-    run_coroutine([]() -> asio::awaitable<void> {
-        auto group = co_await waiting_group(2);
-        const auto before = group.pids();
-        CHECK(before.size() == 2);
-        CHECK(before[0] > 0);
-        CHECK(before[0] != before[1]);
-        group.signal(SIGUSR1);
-        co_await group.wait();
-        CHECK(group.pids() == before);
-    }());
+GROUP_TEST("pids: they stay those of the workers after the end") {
+    auto group = co_await waiting_group(2);
+    const auto before = group.pids();
+    CHECK(before.size() == 2);
+    CHECK(before[0] > 0);
+    CHECK(before[0] != before[1]);
+    group.signal(SIGUSR1);
+    co_await group.wait();
+    CHECK(group.pids() == before);
 }
 
 }  // namespace next_test

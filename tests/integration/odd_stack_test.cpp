@@ -20,7 +20,7 @@
 
 namespace odd_stack_test {
 
-using namespace cohort_test;
+using namespace cohort::test;
 using cohort::cause;
 
 #if defined(__x86_64__)

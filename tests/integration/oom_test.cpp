@@ -22,7 +22,7 @@
 namespace oom_test {
 
 using namespace std::chrono_literals;
-using namespace cohort_test;
+using namespace cohort::test;
 using cohort::cause;
 using cohort::start_method;
 namespace fs = std::filesystem;

@@ -16,7 +16,7 @@
 
 namespace order_test {
 
-using namespace cohort_test;
+using namespace cohort::test;
 using namespace std::chrono_literals;
 using cohort::cause;
 

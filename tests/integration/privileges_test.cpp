@@ -12,7 +12,7 @@
 
 namespace privileges_test {
 
-using namespace cohort_test;
+using namespace cohort::test;
 using cohort::start_method;
 
 namespace {

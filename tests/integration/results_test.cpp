@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 // What comes back from a worker: results, exceptions, exit codes and what it used.
-#include "async.hpp"
+#include "group_test.hpp"
 #include "guard.hpp"
+#include "pipes.hpp"
 
 #include <cohort/cohort.hpp>
 
@@ -25,8 +26,6 @@ namespace results_test {
 
 using namespace std::chrono_literals;
 using cohort::cause;
-using cohort_test::leak_guard;
-using cohort_test::run_coroutine;
 
 struct tally {
     int files = 0;
@@ -143,191 +142,164 @@ asio::awaitable<std::vector<cohort::outcome>> outcomes_of(int nprocs) {
 
 }  // namespace
 
-TEST_CASE("results: what the function returned comes back") {
-    const leak_guard guard;
-    run_coroutine([]() -> asio::awaitable<void> {
-        const auto ints = co_await outcomes_of<give_int>(2);
-        CHECK(ints[0].result<int>() == 40);
-        CHECK(ints[1].result<int>() == 41);
-        CHECK(ints[1].has_result());
-        CHECK(ints[1].cause == cause::returned);
-        const auto strings = co_await outcomes_of<give_string>(2);
-        CHECK(strings[1].result<std::string>() == std::string("x\0\n\"", 4));
-        const auto vectors = co_await outcomes_of<give_vector>(2);
-        CHECK(vectors[1].result<std::vector<double>>() == std::vector<double>{0.5, -1.0, 1.0});
-        const auto maps = co_await outcomes_of<give_map>(2);
-        const std::map<std::string, std::vector<int>> expected{{"a", {1}}, {"b", {}}};
-        CHECK((maps[1].result<std::map<std::string, std::vector<int>>>() == expected));
-        const auto optionals = co_await outcomes_of<give_optional>(2);
-        CHECK(optionals[0].has_result());
-        CHECK_FALSE(optionals[0].result<std::optional<int>>().has_value());
-        CHECK(optionals[1].result<std::optional<int>>().value() == 1);
-        const auto tallies = co_await outcomes_of<give_tally>(2);
-        CHECK(tallies[1].result<tally>().files == 1);
-        CHECK(tallies[1].result<tally>().name == "of 1");
-        const auto much = co_await outcomes_of<give_much>(1);
-        CHECK((much[0].result<std::string>() == std::string(5'000'000, 'm')));
-    }());
+GROUP_TEST("results: what the function returned comes back") {
+    const auto ints = co_await outcomes_of<give_int>(2);
+    CHECK(ints[0].result<int>() == 40);
+    CHECK(ints[1].result<int>() == 41);
+    CHECK(ints[1].has_result());
+    CHECK(ints[1].cause == cause::returned);
+    const auto strings = co_await outcomes_of<give_string>(2);
+    CHECK(strings[1].result<std::string>() == std::string("x\0\n\"", 4));
+    const auto vectors = co_await outcomes_of<give_vector>(2);
+    CHECK(vectors[1].result<std::vector<double>>() == std::vector<double>{0.5, -1.0, 1.0});
+    const auto maps = co_await outcomes_of<give_map>(2);
+    const std::map<std::string, std::vector<int>> expected{{"a", {1}}, {"b", {}}};
+    CHECK((maps[1].result<std::map<std::string, std::vector<int>>>() == expected));
+    const auto optionals = co_await outcomes_of<give_optional>(2);
+    CHECK(optionals[0].has_result());
+    CHECK_FALSE(optionals[0].result<std::optional<int>>().has_value());
+    CHECK(optionals[1].result<std::optional<int>>().value() == 1);
+    const auto tallies = co_await outcomes_of<give_tally>(2);
+    CHECK(tallies[1].result<tally>().files == 1);
+    CHECK(tallies[1].result<tally>().name == "of 1");
+    const auto much = co_await outcomes_of<give_much>(1);
+    CHECK((much[0].result<std::string>() == std::string(5'000'000, 'm')));
 }
 
-TEST_CASE("results: the wrong type and none are typed errors that say which") {
-    const leak_guard guard;
-    run_coroutine([]() -> asio::awaitable<void> {
-        const auto ints = co_await outcomes_of<give_int>(1);
-        CHECK_THROWS_WITH_AS(ints[0].result<std::string>(),
-                             doctest::Contains("worker 0 returned int, not std::"),
-                             cohort::result_error);
-        CHECK_THROWS_AS(ints[0].result<long>(), cohort::result_error);
-        const auto nothing = co_await outcomes_of<give_nothing>(1);
-        CHECK_FALSE(nothing[0].has_result());
-        CHECK(nothing[0].cause == cause::returned);
-        CHECK_THROWS_WITH_AS(nothing[0].result<int>(), doctest::Contains("returned void"),
-                             cohort::result_error);
-        const auto raised = co_await outcomes_of<throw_one_of_all>(1);
-        CHECK_THROWS_WITH_AS(raised[0].result<int>(),
-                             doctest::Contains("did not return (raised, exit code 1)"),
-                             cohort::result_error);
-        const auto commands = co_await cohort::run(cohort::command("true"), 1);
-        CHECK_FALSE(commands.outcomes[0].has_result());
-        CHECK_THROWS_WITH_AS(commands.outcomes[0].result<int>(), doctest::Contains("a command"),
-                             cohort::result_error);
-    }());
+GROUP_TEST("results: the wrong type and none are typed errors that say which") {
+    const auto ints = co_await outcomes_of<give_int>(1);
+    CHECK_THROWS_WITH_AS(ints[0].result<std::string>(),
+                         doctest::Contains("worker 0 returned int, not std::"),
+                         cohort::result_error);
+    CHECK_THROWS_AS(ints[0].result<long>(), cohort::result_error);
+    const auto nothing = co_await outcomes_of<give_nothing>(1);
+    CHECK_FALSE(nothing[0].has_result());
+    CHECK(nothing[0].cause == cause::returned);
+    CHECK_THROWS_WITH_AS(nothing[0].result<int>(), doctest::Contains("returned void"),
+                         cohort::result_error);
+    const auto raised = co_await outcomes_of<throw_one_of_all>(1);
+    CHECK_THROWS_WITH_AS(raised[0].result<int>(),
+                         doctest::Contains("did not return (raised, exit code 1)"),
+                         cohort::result_error);
+    const auto commands = co_await cohort::run(cohort::command("true"), 1);
+    CHECK_FALSE(commands.outcomes[0].has_result());
+    CHECK_THROWS_WITH_AS(commands.outcomes[0].result<int>(), doctest::Contains("a command"),
+                         cohort::result_error);
 }
 
-TEST_CASE("results: exit with 0 inside the function is a success without a result") {
-    const leak_guard guard;
-    run_coroutine([]() -> asio::awaitable<void> {
-        const auto ends = co_await outcomes_of<leave_early>(2);
-        for (const auto& worker : ends) {
-            CHECK(worker.success());
-            CHECK(worker.cause == cause::exited);
-            CHECK(worker.status.exit_code() == 0);
-            CHECK_FALSE(worker.has_result());
-            CHECK_THROWS_AS(worker.result<int>(), cohort::result_error);
-        }
-    }());
+GROUP_TEST("results: exit with 0 inside the function is a success without a result") {
+    const auto ends = co_await outcomes_of<leave_early>(2);
+    for (const auto& worker : ends) {
+        CHECK(worker.success());
+        CHECK(worker.cause == cause::exited);
+        CHECK(worker.status.exit_code() == 0);
+        CHECK_FALSE(worker.has_result());
+        CHECK_THROWS_AS(worker.result<int>(), cohort::result_error);
+    }
 }
 
-TEST_CASE("results: an exit code keeps its lowest eight bits") {
-    const leak_guard guard;
-    run_coroutine([]() -> asio::awaitable<void> {
-        const auto ends = co_await outcomes_of<leave_early>(3);
-        CHECK(ends[2].status.exit_code() == 44);
-        CHECK(ends[2].status.exited());
-        CHECK(ends[2].first_failure);
-    }());
+GROUP_TEST("results: an exit code keeps its lowest eight bits") {
+    const auto ends = co_await outcomes_of<leave_early>(3);
+    CHECK(ends[2].status.exit_code() == 44);
+    CHECK(ends[2].status.exited());
+    CHECK(ends[2].first_failure);
 }
 
-TEST_CASE("results: whatever is thrown is told by its type and text") {
-    const leak_guard guard;
-    run_coroutine([]() -> asio::awaitable<void> {
-        const auto ends = co_await outcomes_of<throw_one_of_all>(8);
-        for (const auto& worker : ends) {
-            CHECK(worker.cause == cause::raised);
-            CHECK(worker.status.exit_code() == 1);
-            REQUIRE(worker.error.has_value());
-        }
-        CHECK(ends[0].error->type == "std::runtime_error");
-        CHECK(ends[0].error->message == "a standard one");
-        CHECK(ends[0].error->trace.ends_with("\nstd::runtime_error: a standard one"));
-        CHECK(ends[1].error->type == "results_test::own_error");
-        CHECK(ends[1].error->message == "one of our own");
-        CHECK(ends[2].error->type == "int");
-        CHECK(ends[2].error->message == "a thrown number: 42");
-        CHECK(ends[3].error->type == "char const*");
-        CHECK(ends[3].error->message == "a literal");
-        CHECK(ends[4].error->type.starts_with("std::"));
-        CHECK(ends[4].error->message == "a string");
-        CHECK(ends[5].error->type == "results_test::odd_error");
-        CHECK(ends[5].error->message == "unknown exception");
-        CHECK(ends[6].error->message == "bytes \xef\xbf\xbd\xef\xbf\xbd, not UTF-8");
-        const auto& longest = ends[7].error->message;
-        CHECK(longest.starts_with("headmmm"));
-        CHECK(longest.ends_with("mmmtail"));
-        CHECK(longest.size() > 100'000);
-        CHECK(longest.size() <= (1 << 20));
-    }());
+GROUP_TEST("results: whatever is thrown is told by its type and text") {
+    const auto ends = co_await outcomes_of<throw_one_of_all>(8);
+    for (const auto& worker : ends) {
+        CHECK(worker.cause == cause::raised);
+        CHECK(worker.status.exit_code() == 1);
+        REQUIRE(worker.error.has_value());
+    }
+    CHECK(ends[0].error->type == "std::runtime_error");
+    CHECK(ends[0].error->message == "a standard one");
+    CHECK(ends[0].error->trace.ends_with("\nstd::runtime_error: a standard one"));
+    CHECK(ends[1].error->type == "results_test::own_error");
+    CHECK(ends[1].error->message == "one of our own");
+    CHECK(ends[2].error->type == "int");
+    CHECK(ends[2].error->message == "a thrown number: 42");
+    CHECK(ends[3].error->type == "char const*");
+    CHECK(ends[3].error->message == "a literal");
+    CHECK(ends[4].error->type.starts_with("std::"));
+    CHECK(ends[4].error->message == "a string");
+    CHECK(ends[5].error->type == "results_test::odd_error");
+    CHECK(ends[5].error->message == "unknown exception");
+    CHECK(ends[6].error->message == "bytes \xef\xbf\xbd\xef\xbf\xbd, not UTF-8");
+    const auto& longest = ends[7].error->message;
+    CHECK(longest.starts_with("headmmm"));
+    CHECK(longest.ends_with("mmmtail"));
+    CHECK(longest.size() > 100'000);
+    CHECK(longest.size() <= (1 << 20));
 }
 
-TEST_CASE("results: a failure after the function has returned is one, and says when") {
-    const leak_guard guard;
-    run_coroutine([]() -> asio::awaitable<void> {
-        auto group =
-            co_await cohort::spawn(cohort::function<fail_after_returning>(),
-                                   cohort::options(2).on_failure(cohort::on_failure::keep_going));
-        const auto told = co_await group.wait();
-        const auto& left = told.outcomes[0];
-        CHECK(left.cause == cause::exited);
-        CHECK(left.status.exit_code() == 3);
-        CHECK(left.note() == "after returning");
-        CHECK_FALSE(left.success());
-        const auto& aborted = told.outcomes[1];
-        CHECK(aborted.cause == cause::signaled);
-        CHECK(aborted.status.signal() == SIGABRT);
-        CHECK(aborted.note() == "after returning");
-        try {
-            co_await group.join();
-            FAIL("join did not throw");
-        } catch (const cohort::process_exited_exception& error) {
-            CHECK(std::string(error.what()).ends_with("\nafter returning"));
-        }
-    }());
+GROUP_TEST("results: a failure after the function has returned is one, and says when") {
+    auto group =
+        co_await cohort::spawn(cohort::function<fail_after_returning>(),
+                               cohort::options(2).on_failure(cohort::on_failure::keep_going));
+    const auto told = co_await group.wait();
+    const auto& left = told.outcomes[0];
+    CHECK(left.cause == cause::exited);
+    CHECK(left.status.exit_code() == 3);
+    CHECK(left.note() == "after returning");
+    CHECK_FALSE(left.success());
+    const auto& aborted = told.outcomes[1];
+    CHECK(aborted.cause == cause::signaled);
+    CHECK(aborted.status.signal() == SIGABRT);
+    CHECK(aborted.note() == "after returning");
+    try {
+        co_await group.join();
+        FAIL("join did not throw");
+    } catch (const cohort::process_exited_exception& error) {
+        CHECK(std::string(error.what()).ends_with("\nafter returning"));
+    }
 }
 
-TEST_CASE("results: an outcome tells when the worker lived and what it used") {
-    const leak_guard guard;
-    run_coroutine([]() -> asio::awaitable<void> {
-        const auto before = std::chrono::steady_clock::now();
-        auto group = co_await cohort::spawn(cohort::function<use_something>(), 2);
-        const auto told = co_await group.wait();
-        const auto after = std::chrono::steady_clock::now();
-        for (const auto& worker : told.outcomes) {
-            CHECK(worker.pid == group.pids()[worker.index]);
-            CHECK(worker.started >= before);
-            CHECK(worker.ended - worker.started >= 50ms);
-            CHECK(worker.ended <= after);
-            CHECK(worker.usage.user_time >= 50ms);
-            CHECK(worker.usage.user_time < 60s);
-            CHECK(worker.usage.max_rss >= (64 << 20));
-            CHECK(worker.usage.minor_faults > 0);
-            CHECK_FALSE(worker.error.has_value());
-            CHECK(worker.note().empty());
-        }
-        CHECK(told.elapsed >= 50ms);
-        CHECK(told.elapsed <= after - before);
-    }());
+GROUP_TEST("results: an outcome tells when the worker lived and what it used") {
+    const auto before = std::chrono::steady_clock::now();
+    auto group = co_await cohort::spawn(cohort::function<use_something>(), 2);
+    const auto told = co_await group.wait();
+    const auto after = std::chrono::steady_clock::now();
+    for (const auto& worker : told.outcomes) {
+        CHECK(worker.pid == group.pids()[worker.index]);
+        CHECK(worker.started >= before);
+        CHECK(worker.ended - worker.started >= 50ms);
+        CHECK(worker.ended <= after);
+        CHECK(worker.usage.user_time >= 50ms);
+        CHECK(worker.usage.user_time < 60s);
+        CHECK(worker.usage.max_rss >= (64 << 20));
+        CHECK(worker.usage.minor_faults > 0);
+        CHECK_FALSE(worker.error.has_value());
+        CHECK(worker.note().empty());
+    }
+    CHECK(told.elapsed >= 50ms);
+    CHECK(told.elapsed <= after - before);
 }
 
-TEST_CASE("results: one of eight raises while seven work: its error is thrown, they are stopped") {
-    const leak_guard guard;
-    run_coroutine([]() -> asio::awaitable<void> {
-        auto group = co_await cohort::spawn(cohort::function<raise_in_sixth>(), 8);
-        const auto told = co_await group.wait();
-        for (const auto& worker : told.outcomes)
-            CHECK(worker.cause == (worker.index == 5 ? cause::raised : cause::stopped));
-        CHECK(told.outcomes[5].first_failure);
-        CHECK(told.outcomes[5].error->message == "while the others work");
-    }());
+GROUP_TEST("results: one of eight raises while seven work: its error is thrown, they are stopped") {
+    auto group = co_await cohort::spawn(cohort::function<raise_in_sixth>(), 8);
+    const auto told = co_await group.wait();
+    for (const auto& worker : told.outcomes)
+        CHECK(worker.cause == (worker.index == 5 ? cause::raised : cause::stopped));
+    CHECK(told.outcomes[5].first_failure);
+    CHECK(told.outcomes[5].error->message == "while the others work");
 }
 
-TEST_CASE("results: a pipe given to the workers comes to its end with them, not with the group") {
-    const leak_guard guard;
-    run_coroutine([]() -> asio::awaitable<void> {
-        cohort_test::ready pipe(co_await asio::this_coro::executor);
-        auto group = co_await cohort::spawn(
-            cohort::command("sh", "-c", "echo >&9"),
-            cohort::options(2).fd(pipe.child_end(), cohort_test::ready::number));
-        pipe.close_child_end();
-        co_await pipe.wait(2);
-        try {
-            co_await pipe.wait();
-            FAIL("there were two bytes");
-        } catch (const std::runtime_error&) {
-            // The pipe's end, though the group is still there.
-        }
-        const bool done = co_await group.join();
-        CHECK(done);
-    }());
+GROUP_TEST("results: a pipe given to the workers comes to its end with them, not with the group") {
+    cohort::test::ready pipe(executor);
+    auto group = co_await cohort::spawn(
+        cohort::command("sh", "-c", "echo >&9"),
+        cohort::options(2).fd(pipe.child_end(), cohort::test::ready::number));
+    pipe.close_child_end();
+    co_await pipe.wait(2);
+    try {
+        co_await pipe.wait();
+        FAIL("there were two bytes");
+    } catch (const std::runtime_error&) {
+        // The pipe's end, though the group is still there.
+    }
+    const bool done = co_await group.join();
+    CHECK(done);
 }
 
 }  // namespace results_test

@@ -30,7 +30,7 @@
 
 namespace rethrow_test {
 
-using namespace cohort_test;
+using namespace cohort::test;
 
 /// Taught.
 class overdrawn : public std::runtime_error {
@@ -311,20 +311,17 @@ TEST_CASE("rethrow: in a process that exited nothing is nested") {
     CHECK(words_of(cause_of(cohort::function<exit_with_code>())) == "nothing");
 }
 
-TEST_CASE("rethrow: every join gives an exception of its own") {
-    const leak_guard guard;
-    run_coroutine([]() -> asio::awaitable<void> {
-        auto group = co_await cohort::spawn(cohort::function<throw_taught>(), 1);
-        std::exception_ptr causes[2];
-        for (auto& cause : causes)
-            try {
-                co_await group.join();
-            } catch (const cohort::process_raised_exception& error) {
-                cause = thrown([&error] { std::rethrow_if_nested(error); });
-            }
-        CHECK(words_of(causes[0]) == words_of(causes[1]));
-        CHECK((causes[0] && causes[0] != causes[1]));
-    }());
+GROUP_TEST("rethrow: every join gives an exception of its own") {
+    auto group = co_await cohort::spawn(cohort::function<throw_taught>(), 1);
+    std::exception_ptr causes[2];
+    for (auto& cause : causes)
+        try {
+            co_await group.join();
+        } catch (const cohort::process_raised_exception& error) {
+            cause = thrown([&error] { std::rethrow_if_nested(error); });
+        }
+    CHECK(words_of(causes[0]) == words_of(causes[1]));
+    CHECK((causes[0] && causes[0] != causes[1]));
 }
 
 }  // namespace rethrow_test

@@ -18,7 +18,7 @@
 
 namespace setuid_test {
 
-using namespace cohort_test;
+using namespace cohort::test;
 
 namespace {
 

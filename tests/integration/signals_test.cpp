@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 // Signals to a group, deaths by signals, and the stop token.
-#include "async.hpp"
+#include "group_test.hpp"
 #include "guard.hpp"
+#include "pipes.hpp"
 #include "worker_support.hpp"
 
 #include <cohort/cohort.hpp>
@@ -26,13 +27,11 @@ namespace signals_test {
 
 using namespace std::chrono_literals;
 using cohort::cause;
-using cohort_test::failure;
-using cohort_test::leak_guard;
-using cohort_test::ready;
-using cohort_test::run_coroutine;
-using cohort_test::say_ready;
-using cohort_test::sleep_until_killed;
-using cohort_test::wait_on_token;
+using cohort::test::failure;
+using cohort::test::ready;
+using cohort::test::say_ready;
+using cohort::test::sleep_until_killed;
+using cohort::test::wait_on_token;
 
 namespace {
 
@@ -88,162 +87,129 @@ void exit_on_signal_from_outside(int) {
 
 }  // namespace
 
-TEST_CASE("signal: it reaches each worker and what that has started") {
-    const leak_guard guard;
-    run_coroutine([]() -> asio::awaitable<void> {
-        ready told(co_await asio::this_coro::executor);
-        auto group = co_await cohort::spawn(cohort::function<two_that_tell>(),
-                                            cohort::options(2).fd(told.child_end(), ready::number));
-        co_await told.wait(4);
-        group.signal(SIGUSR1);
-        co_await told.wait(4);
-        CHECK(group.alive() == 2);
-        const auto stopped = co_await group.stop();
-        CHECK(stopped.outcomes[1].status.signal() == SIGTERM);
-    }());
+GROUP_TEST("signal: it reaches each worker and what that has started") {
+    ready told(executor);
+    auto group = co_await cohort::spawn(cohort::function<two_that_tell>(),
+                                        cohort::options(2).fd(told.child_end(), ready::number));
+    co_await told.wait(4);
+    group.signal(SIGUSR1);
+    co_await told.wait(4);
+    CHECK(group.alive() == 2);
+    const auto stopped = co_await group.stop();
+    CHECK(stopped.outcomes[1].status.signal() == SIGTERM);
 }
 
-TEST_CASE("signal: one that is ignored changes nothing, and so does one to an ended group") {
-    const leak_guard guard;
-    run_coroutine([]() -> asio::awaitable<void> {
-        ready told(co_await asio::this_coro::executor);
-        auto group = co_await cohort::spawn(cohort::function<ignore_signals>(),
-                                            cohort::options(1).fd(told.child_end(), ready::number));
-        co_await told.wait();
-        group.signal(SIGUSR1);
-        group.signal(SIGHUP);
-        const bool over = co_await group.join(1ms);
-        CHECK_FALSE(over);
-        const auto stopped = co_await group.stop();
-        CHECK(stopped.outcomes[0].status.signal() == SIGTERM);
-        group.signal(SIGKILL);
-        const auto same = co_await group.wait();
-        CHECK(same.outcomes[0].status.signal() == SIGTERM);
-    }());
+GROUP_TEST("signal: one that is ignored changes nothing, and so does one to an ended group") {
+    ready told(executor);
+    auto group = co_await cohort::spawn(cohort::function<ignore_signals>(),
+                                        cohort::options(1).fd(told.child_end(), ready::number));
+    co_await told.wait();
+    group.signal(SIGUSR1);
+    group.signal(SIGHUP);
+    const bool over = co_await group.join(1ms);
+    CHECK_FALSE(over);
+    const auto stopped = co_await group.stop();
+    CHECK(stopped.outcomes[0].status.signal() == SIGTERM);
+    group.signal(SIGKILL);
+    const auto same = co_await group.wait();
+    CHECK(same.outcomes[0].status.signal() == SIGTERM);
 }
 
-TEST_CASE("signal: a worker that dies of it has failed, also of SIGKILL") {
-    const leak_guard guard;
-    run_coroutine([]() -> asio::awaitable<void> {
-        for (const int signo : {SIGKILL, SIGTERM, SIGUSR1}) {
-            ready starts(co_await asio::this_coro::executor);
-            auto group = co_await cohort::spawn(cohort::function<sleeper>(),
-                                                cohort::options(2)
-                                                    .on_failure(cohort::on_failure::keep_going)
-                                                    .fd(starts.child_end(), ready::number));
-            co_await starts.wait(2);
-            group.signal(signo);
-            const auto error = co_await failure<cohort::process_exited_exception>(group);
-            CHECK(error.exit_code() == -signo);
-            for (const auto& worker : error.outcomes()) {
-                CHECK(worker.cause == cause::signaled);
-                CHECK(worker.status.signal() == signo);
-            }
-        }
-    }());
-}
-
-TEST_CASE("signal: a number that is none is an invalid_argument") {
-    const leak_guard guard;
-    run_coroutine([]() -> asio::awaitable<void> {
-        auto group = co_await cohort::spawn(cohort::command("sleep", 1000), 1);
-        for (const int signo : {0, -1, 65, 1 << 20})
-            CHECK_THROWS_WITH_AS(group.signal(signo),
-                                 doctest::Contains(std::to_string(signo).c_str()),
-                                 std::invalid_argument);
-        CHECK(group.alive() == 1);
-        group.signal(64);
+GROUP_TEST("signal: a worker that dies of it has failed, also of SIGKILL") {
+    for (const int signo : {SIGKILL, SIGTERM, SIGUSR1}) {
+        ready starts(executor);
+        auto group = co_await cohort::spawn(cohort::function<sleeper>(),
+                                            cohort::options(2)
+                                                .on_failure(cohort::on_failure::keep_going)
+                                                .fd(starts.child_end(), ready::number));
+        co_await starts.wait(2);
+        group.signal(signo);
         const auto error = co_await failure<cohort::process_exited_exception>(group);
-        CHECK(error.exit_code() == -64);
-        CHECK(error.signal_name() == "SIGRTMAX");
-    }());
+        CHECK(error.exit_code() == -signo);
+        for (const auto& worker : error.outcomes()) {
+            CHECK(worker.cause == cause::signaled);
+            CHECK(worker.status.signal() == signo);
+        }
+    }
 }
 
-TEST_CASE("signal: a death by a number without a name says the number") {
-    const leak_guard guard;
-    run_coroutine([]() -> asio::awaitable<void> {
-        auto group = co_await cohort::spawn(cohort::command("sleep", 1000), 1);
-        ::kill(group.pids()[0], 37);
+GROUP_TEST("signal: a number that is none is an invalid_argument") {
+    auto group = co_await cohort::spawn(cohort::command("sleep", 1000), 1);
+    for (const int signo : {0, -1, 65, 1 << 20})
+        CHECK_THROWS_WITH_AS(group.signal(signo), doctest::Contains(std::to_string(signo).c_str()),
+                             std::invalid_argument);
+    CHECK(group.alive() == 1);
+    group.signal(64);
+    const auto error = co_await failure<cohort::process_exited_exception>(group);
+    CHECK(error.exit_code() == -64);
+    CHECK(error.signal_name() == "SIGRTMAX");
+}
+
+GROUP_TEST("signal: a death by a number without a name says the number") {
+    auto group = co_await cohort::spawn(cohort::command("sleep", 1000), 1);
+    ::kill(group.pids()[0], 37);
+    const auto error = co_await failure<cohort::process_exited_exception>(group);
+    CHECK(std::string(error.what()) == "process 0 terminated with signal <Unknown signal 37>");
+    CHECK(error.signal_name() == "<Unknown signal 37>");
+    CHECK(error.exit_code() == -37);
+}
+
+GROUP_TEST("signal: death by SIGSEGV, SIGABRT or SIGKILL is told by name") {
+    const std::pair<int, const char*> deaths[] = {
+        {SIGSEGV, "SIGSEGV"}, {SIGABRT, "SIGABRT"}, {SIGKILL, "SIGKILL"}};
+    for (const auto& [signo, name] : deaths) {
+        auto group = co_await cohort::spawn(cohort::function<kill_itself>(signo), 1);
         const auto error = co_await failure<cohort::process_exited_exception>(group);
-        CHECK(std::string(error.what()) == "process 0 terminated with signal <Unknown signal 37>");
-        CHECK(error.signal_name() == "<Unknown signal 37>");
-        CHECK(error.exit_code() == -37);
-    }());
+        CHECK(error.signal_name() == name);
+        CHECK_FALSE(error.status().core_dumped());
+    }
 }
 
-TEST_CASE("signal: death by SIGSEGV, SIGABRT or SIGKILL is told by name") {
-    const leak_guard guard;
-    run_coroutine([]() -> asio::awaitable<void> {
-        const std::pair<int, const char*> deaths[] = {
-            {SIGSEGV, "SIGSEGV"}, {SIGABRT, "SIGABRT"}, {SIGKILL, "SIGKILL"}};
-        for (const auto& [signo, name] : deaths) {
-            auto group = co_await cohort::spawn(cohort::function<kill_itself>(signo), 1);
-            const auto error = co_await failure<cohort::process_exited_exception>(group);
-            CHECK(error.signal_name() == name);
-            CHECK_FALSE(error.status().core_dumped());
-        }
-    }());
+GROUP_TEST("torch T15: a worker that is interrupted while its parent lives has failed") {
+    auto itself = co_await cohort::spawn(cohort::function<kill_itself>(SIGINT), 1);
+    const auto error = co_await failure<cohort::process_exited_exception>(itself);
+    CHECK(error.signal_name() == "SIGINT");
+
+    auto group = co_await cohort::spawn(cohort::command("sleep", 1000), 2);
+    ::kill(group.pids()[1], SIGINT);
+    const auto same = co_await failure<cohort::process_exited_exception>(group);
+    CHECK(same.error_index() == 1);
+    CHECK(same.signal_name() == "SIGINT");
 }
 
-TEST_CASE("torch T15: a worker that is interrupted while its parent lives has failed") {
-    const leak_guard guard;
-    run_coroutine([]() -> asio::awaitable<void> {
-        auto itself = co_await cohort::spawn(cohort::function<kill_itself>(SIGINT), 1);
-        const auto error = co_await failure<cohort::process_exited_exception>(itself);
-        CHECK(error.signal_name() == "SIGINT");
-
-        auto group = co_await cohort::spawn(cohort::command("sleep", 1000), 2);
-        ::kill(group.pids()[1], SIGINT);
-        const auto same = co_await failure<cohort::process_exited_exception>(group);
-        CHECK(same.error_index() == 1);
-        CHECK(same.signal_name() == "SIGINT");
-    }());
+GROUP_TEST("stop token: it fires on the stop signal, and the worker ends within the grace period") {
+    ready waits(executor);
+    auto group = co_await cohort::spawn(
+        cohort::function<return_on_token>(),
+        cohort::options(4).grace_period(1h).fd(waits.child_end(), ready::number));
+    co_await waits.wait(4);
+    const auto told = co_await group.stop();
+    CHECK(told.success());
+    for (const auto& worker : told.outcomes) {
+        CHECK(worker.cause == cause::returned);
+        CHECK(worker.result<bool>());
+    }
 }
 
-TEST_CASE("stop token: it fires on the stop signal, and the worker ends within the grace period") {
-    const leak_guard guard;
-    run_coroutine([]() -> asio::awaitable<void> {
-        ready waits(co_await asio::this_coro::executor);
-        auto group = co_await cohort::spawn(
-            cohort::function<return_on_token>(),
-            cohort::options(4).grace_period(1h).fd(waits.child_end(), ready::number));
-        co_await waits.wait(4);
-        const auto told = co_await group.stop();
-        CHECK(told.success());
-        for (const auto& worker : told.outcomes) {
-            CHECK(worker.cause == cause::returned);
-            CHECK(worker.result<bool>());
-        }
-    }());
+GROUP_TEST("stop token: the stop signal from outside fires it too; what comes of it is a failure") {
+    ready waits(executor);
+    auto group = co_await cohort::spawn(cohort::function<exit_on_signal_from_outside>(),
+                                        cohort::options(1).fd(waits.child_end(), ready::number));
+    co_await waits.wait();
+    ::kill(group.pids()[0], SIGTERM);
+    const auto error = co_await failure<cohort::process_raised_exception>(group);
+    CHECK(error.error().message == "told to end, not by the group");
+    CHECK(error.outcomes()[0].cause == cause::raised);
 }
 
-TEST_CASE("stop token: the stop signal from outside fires it too; what comes of it is a failure") {
-    const leak_guard guard;
-    run_coroutine([]() -> asio::awaitable<void> {
-        ready waits(co_await asio::this_coro::executor);
-        auto group =
-            co_await cohort::spawn(cohort::function<exit_on_signal_from_outside>(),
-                                   cohort::options(1).fd(waits.child_end(), ready::number));
-        co_await waits.wait();
-        ::kill(group.pids()[0], SIGTERM);
-        const auto error = co_await failure<cohort::process_raised_exception>(group);
-        CHECK(error.error().message == "told to end, not by the group");
-        CHECK(error.outcomes()[0].cause == cause::raised);
-    }());
-}
-
-TEST_CASE("stop token: a handler of the program's own stays") {
-    const leak_guard guard;
-    run_coroutine([]() -> asio::awaitable<void> {
-        ready starts(co_await asio::this_coro::executor);
-        auto group =
-            co_await cohort::spawn(cohort::function<own_handler>(),
-                                   cohort::options(1).fd(starts.child_end(), ready::number));
-        co_await starts.wait();
-        const auto told = co_await group.stop();
-        CHECK(told.outcomes[0].status.exit_code() == 21);
-        CHECK(told.outcomes[0].cause == cause::stopped);
-    }());
+GROUP_TEST("stop token: a handler of the program's own stays") {
+    ready starts(executor);
+    auto group = co_await cohort::spawn(cohort::function<own_handler>(),
+                                        cohort::options(1).fd(starts.child_end(), ready::number));
+    co_await starts.wait();
+    const auto told = co_await group.stop();
+    CHECK(told.outcomes[0].status.exit_code() == 21);
+    CHECK(told.outcomes[0].cause == cause::stopped);
 }
 
 }  // namespace signals_test

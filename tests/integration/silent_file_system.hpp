@@ -22,7 +22,7 @@
 #include <sys/mount.h>
 #include <unistd.h>
 
-namespace cohort_test {
+namespace cohort::test {
 
 /// Mounts a FUSE file system, answers its first request, and takes all others without a word: a
 /// process that asks it for anything cannot even be killed, fuse(4).
@@ -120,4 +120,4 @@ inline std::unique_ptr<silent_file_system> mount_or_skip(
     }
 }
 
-}  // namespace cohort_test
+}  // namespace cohort::test

@@ -34,7 +34,7 @@ namespace spellings_test {
 namespace {
 
 using namespace std::chrono_literals;
-using namespace cohort_test;
+using namespace cohort::test;
 
 // Long enough not to fit into the object itself: a double free is then a double free.
 const std::string long_text =
@@ -48,39 +48,32 @@ void nothing(int) {}
 void raise(int, const std::string& why) { throw std::runtime_error(why); }
 int square(int index) { return index * index; }
 
-TEST_CASE("spellings: run takes each kind of work and the number of workers") {
-    const leak_guard guard;
-    run_coroutine([]() -> asio::awaitable<void> {
-        CHECK((co_await cohort::run(cohort::function<nothing>())).success());
-        CHECK((co_await cohort::run(cohort::function<square>(), 2)).outcomes[1].result<int>() == 1);
-        CHECK((co_await cohort::run(cohort::command("true"), 2)).success());
-        CHECK((co_await cohort::run(cohort::command("sh", "-c", "exit $1", "sh", 0).arg(1.5), 1))
-                  .success());
-        CHECK((co_await cohort::run(cohort::function<[](int index) { return index; }>(), 1))
-                  .success());
-        const auto report = co_await cohort::run(
-            cohort::function<join_text>(long_text, 3, std::vector<std::string>(2, long_text)), 2);
-        CHECK(report.outcomes[1].result<std::string>() == "1 " + long_text + " 3 2");
-    }());
+GROUP_TEST("spellings: run takes each kind of work and the number of workers") {
+    CHECK((co_await cohort::run(cohort::function<nothing>())).success());
+    CHECK((co_await cohort::run(cohort::function<square>(), 2)).outcomes[1].result<int>() == 1);
+    CHECK((co_await cohort::run(cohort::command("true"), 2)).success());
+    CHECK((co_await cohort::run(cohort::command("sh", "-c", "exit $1", "sh", 0).arg(1.5), 1))
+              .success());
+    CHECK((co_await cohort::run(cohort::function<[](int index) { return index; }>(), 1)).success());
+    const auto report = co_await cohort::run(
+        cohort::function<join_text>(long_text, 3, std::vector<std::string>(2, long_text)), 2);
+    CHECK(report.outcomes[1].result<std::string>() == "1 " + long_text + " 3 2");
 }
 
-TEST_CASE("spellings: command_for takes a lambda by value, by reference and by name") {
-    const leak_guard guard;
-    run_coroutine([]() -> asio::awaitable<void> {
-        const std::string text = long_text;
-        auto named = [text](int index) { return cohort::command("test", text, "!=", index); };
-        CHECK((co_await cohort::run(cohort::command_for(named), 2)).success());
-        CHECK((co_await cohort::run(
-                   cohort::command_for([](int) { return cohort::command("true"); }), 2))
-                  .success());
-        CHECK((co_await cohort::run(cohort::command_for([&](int index) {
-                                        return cohort::command("test", text).arg("!=").arg(index);
-                                    }),
-                                    2))
-                  .success());
-        auto group = co_await cohort::spawn(cohort::command_for(named), cohort::options(3));
-        CHECK(co_await group.join());
-    }());
+GROUP_TEST("spellings: command_for takes a lambda by value, by reference and by name") {
+    const std::string text = long_text;
+    auto named = [text](int index) { return cohort::command("test", text, "!=", index); };
+    CHECK((co_await cohort::run(cohort::command_for(named), 2)).success());
+    CHECK(
+        (co_await cohort::run(cohort::command_for([](int) { return cohort::command("true"); }), 2))
+            .success());
+    CHECK((co_await cohort::run(cohort::command_for([&](int index) {
+                                    return cohort::command("test", text).arg("!=").arg(index);
+                                }),
+                                2))
+              .success());
+    auto group = co_await cohort::spawn(cohort::command_for(named), cohort::options(3));
+    CHECK(co_await group.join());
 }
 
 TEST_CASE("spellings: every option may be set in the expression") {
@@ -123,58 +116,48 @@ TEST_CASE("spellings: every option may be set in the expression") {
     CHECK(read_file(directory.file("errors")).find(long_text + " " + long_text) == 0);
 }
 
-TEST_CASE("spellings: join, wait, next and stop are awaited as temporaries") {
-    const leak_guard guard;
-    run_coroutine([]() -> asio::awaitable<void> {
-        auto group = co_await cohort::spawn(cohort::command("sleep", 1000), 2);
-        CHECK_FALSE(co_await group.join(0.01s));
-        CHECK_FALSE(co_await group.join(-1s));
-        CHECK_FALSE(co_await group.join(std::chrono::duration<double, std::milli>(0.5)));
-        CHECK(group.alive() == 2);
-        CHECK((co_await group.stop()).outcomes.at(1).cause == cohort::cause::stopped);
-        CHECK((co_await group.wait()).outcomes.size() == 2);
-        int told = 0;
-        while (auto outcome = co_await group.next())
-            told += outcome->status.signal() == SIGTERM ? 1 : 0;
-        CHECK(told == 2);
-        CHECK_THROWS_AS(co_await group.join(), cohort::group_stopped);
-        CHECK_THROWS_AS(co_await group.join(1h), cohort::group_stopped);
-    }());
+GROUP_TEST("spellings: join, wait, next and stop are awaited as temporaries") {
+    auto group = co_await cohort::spawn(cohort::command("sleep", 1000), 2);
+    CHECK_FALSE(co_await group.join(0.01s));
+    CHECK_FALSE(co_await group.join(-1s));
+    CHECK_FALSE(co_await group.join(std::chrono::duration<double, std::milli>(0.5)));
+    CHECK(group.alive() == 2);
+    CHECK((co_await group.stop()).outcomes.at(1).cause == cohort::cause::stopped);
+    CHECK((co_await group.wait()).outcomes.size() == 2);
+    int told = 0;
+    while (auto outcome = co_await group.next())
+        told += outcome->status.signal() == SIGTERM ? 1 : 0;
+    CHECK(told == 2);
+    CHECK_THROWS_AS(co_await group.join(), cohort::group_stopped);
+    CHECK_THROWS_AS(co_await group.join(1h), cohort::group_stopped);
 }
 
-TEST_CASE("spellings: a failure is thrown out of run, join and the awaited temporary group") {
-    const leak_guard guard;
-    run_coroutine([]() -> asio::awaitable<void> {
-        CHECK_THROWS_AS(co_await cohort::run(cohort::function<raise>(long_text), 2),
-                        cohort::process_raised_exception);
-        CHECK_THROWS_AS(co_await cohort::run(cohort::command("false"), 2),
-                        cohort::process_exited_exception);
-        CHECK_THROWS_AS(co_await (co_await cohort::spawn(cohort::command("false"), 1)).join(),
-                        cohort::process_exited_exception);
-        CHECK_THROWS_AS(co_await cohort::spawn(cohort::command("/no/such/" + long_text), 2),
-                        cohort::spawn_error);
-        try {
-            (void)co_await (co_await cohort::spawn(cohort::function<raise>("why " + long_text), 1))
-                .join(1min);
-            FAIL("nothing was thrown");
-        } catch (const cohort::process_raised_exception& e) {
-            CHECK(e.error().message == "why " + long_text);
-        }
-    }());
+GROUP_TEST("spellings: a failure is thrown out of run, join and the awaited temporary group") {
+    CHECK_THROWS_AS(co_await cohort::run(cohort::function<raise>(long_text), 2),
+                    cohort::process_raised_exception);
+    CHECK_THROWS_AS(co_await cohort::run(cohort::command("false"), 2),
+                    cohort::process_exited_exception);
+    CHECK_THROWS_AS(co_await (co_await cohort::spawn(cohort::command("false"), 1)).join(),
+                    cohort::process_exited_exception);
+    CHECK_THROWS_AS(co_await cohort::spawn(cohort::command("/no/such/" + long_text), 2),
+                    cohort::spawn_error);
+    try {
+        (void)co_await (co_await cohort::spawn(cohort::function<raise>("why " + long_text), 1))
+            .join(1min);
+        FAIL("nothing was thrown");
+    } catch (const cohort::process_raised_exception& e) {
+        CHECK(e.error().message == "why " + long_text);
+    }
 }
 
-TEST_CASE("spellings: async_spawn and the async operations take use_awaitable") {
-    const leak_guard guard;
-    run_coroutine([]() -> asio::awaitable<void> {
-        const auto executor = co_await asio::this_coro::executor;
-        auto group = co_await cohort::async_spawn(executor, cohort::command("true"),
-                                                  cohort::options(2), asio::use_awaitable);
-        CHECK((co_await group.async_next(asio::use_awaitable)).has_value());
-        CHECK(co_await group.async_join(asio::use_awaitable));
-        CHECK(co_await group.async_join(1.5s, asio::use_awaitable));
-        CHECK((co_await group.async_wait(asio::use_awaitable)).success());
-        CHECK((co_await group.async_stop(asio::use_awaitable)).success());
-    }());
+GROUP_TEST("spellings: async_spawn and the async operations take use_awaitable") {
+    auto group = co_await cohort::async_spawn(executor, cohort::command("true"), cohort::options(2),
+                                              asio::use_awaitable);
+    CHECK((co_await group.async_next(asio::use_awaitable)).has_value());
+    CHECK(co_await group.async_join(asio::use_awaitable));
+    CHECK(co_await group.async_join(1.5s, asio::use_awaitable));
+    CHECK((co_await group.async_wait(asio::use_awaitable)).success());
+    CHECK((co_await group.async_stop(asio::use_awaitable)).success());
 }
 
 TEST_CASE("spellings: the async operations take as_tuple") {
@@ -238,17 +221,14 @@ TEST_CASE("spellings: an operation is one side of && and ||") {
     }());
 }
 
-TEST_CASE("spellings: an awaitable keeps its group though the object moves before it is awaited") {
-    const leak_guard guard;
-    run_coroutine([]() -> asio::awaitable<void> {
-        auto group = co_await cohort::spawn(cohort::command("true"), 1);
-        auto join = group.join(1min);
-        const auto moved = std::move(group);
-        CHECK_FALSE(group.valid());
-        CHECK(co_await std::move(join));
-        auto spawn = cohort::spawn(cohort::command("true"), 1);
-        CHECK(co_await (co_await std::move(spawn)).join());
-    }());
+GROUP_TEST("spellings: an awaitable keeps its group though the object moves before it is awaited") {
+    auto group = co_await cohort::spawn(cohort::command("true"), 1);
+    auto join = group.join(1min);
+    const auto moved = std::move(group);
+    CHECK_FALSE(group.valid());
+    CHECK(co_await std::move(join));
+    auto spawn = cohort::spawn(cohort::command("true"), 1);
+    CHECK(co_await (co_await std::move(spawn)).join());
 }
 
 TEST_CASE("spellings: an awaitable that is never awaited starts nothing") {

@@ -20,7 +20,7 @@
 
 namespace stack_on_stop_test {
 
-using namespace cohort_test;
+using namespace cohort::test;
 using namespace std::chrono_literals;
 using cohort::cause;
 
@@ -141,25 +141,22 @@ TEST_CASE("stack_on_stop: each thread is told by its name, state and stack") {
         CHECK(place_of(second->frames, "wait_here") > 0);
 }
 
-TEST_CASE("stack_on_stop: after the failure of one the others tell where they were") {
-    const leak_guard guard;
-    run_coroutine([]() -> asio::awaitable<void> {
-        ready waits(co_await asio::this_coro::executor);
-        auto group = co_await cohort::spawn(cohort::function<fail_in_first>(),
-                                            told(3).fd(waits.child_end(), ready::number));
-        co_await waits.wait(3);
-        ::kill(group.pids()[0], SIGUSR1);
-        const auto error = co_await failure<cohort::process_raised_exception>(group);
-        CHECK(error.error_index() == 0);
-        CHECK(error.outcomes()[0].at_stop.empty());
-        for (const int i : {1, 2}) {
-            const auto& victim = error.outcomes()[i];
-            CHECK(victim.cause == cause::stopped);
-            REQUIRE_FALSE(victim.at_stop.empty());
-            if (names_are_read)
-                CHECK(place_of(victim.at_stop[0].frames, "wait_here") == 1);
-        }
-    }());
+GROUP_TEST("stack_on_stop: after the failure of one the others tell where they were") {
+    ready waits(executor);
+    auto group = co_await cohort::spawn(cohort::function<fail_in_first>(),
+                                        told(3).fd(waits.child_end(), ready::number));
+    co_await waits.wait(3);
+    ::kill(group.pids()[0], SIGUSR1);
+    const auto error = co_await failure<cohort::process_raised_exception>(group);
+    CHECK(error.error_index() == 0);
+    CHECK(error.outcomes()[0].at_stop.empty());
+    for (const int i : {1, 2}) {
+        const auto& victim = error.outcomes()[i];
+        CHECK(victim.cause == cause::stopped);
+        REQUIRE_FALSE(victim.at_stop.empty());
+        if (names_are_read)
+            CHECK(place_of(victim.at_stop[0].frames, "wait_here") == 1);
+    }
 }
 
 TEST_CASE("stack_on_stop: a command is told by state and command line, and so is what it started") {
@@ -176,40 +173,33 @@ TEST_CASE("stack_on_stop: a command is told by state and command line, and so is
         CHECK(process.state != '?');
 }
 
-TEST_CASE("stack_on_stop: a process that waits in the kernel tells where") {
-    const leak_guard guard;
-    run_coroutine([]() -> asio::awaitable<void> {
-        auto group = co_await cohort::spawn(
-            cohort::command("sh", "-c", "kill -STOP $$; exec sleep 1000"), told(1));
-        siginfo_t stopped{};
-        const auto pid = group.pids()[0];
-        REQUIRE(::waitid(P_PID, static_cast<id_t>(pid), &stopped, WSTOPPED | WNOWAIT | __WALL) ==
-                0);
-        const auto channel = read_file("/proc/" + std::to_string(pid) + "/wchan");
-        const auto report = co_await group.stop();
-        const auto& at_stop = report.outcomes[0].at_stop;
-        REQUIRE(at_stop.size() == 1);
-        CHECK(at_stop[0].state == 'T');
-        CHECK(at_stop[0].wait_channel == (channel == "0" ? "" : channel));
-    }());
+GROUP_TEST("stack_on_stop: a process that waits in the kernel tells where") {
+    auto group = co_await cohort::spawn(
+        cohort::command("sh", "-c", "kill -STOP $$; exec sleep 1000"), told(1));
+    siginfo_t stopped{};
+    const auto pid = group.pids()[0];
+    REQUIRE(::waitid(P_PID, static_cast<id_t>(pid), &stopped, WSTOPPED | WNOWAIT | __WALL) == 0);
+    const auto channel = read_file("/proc/" + std::to_string(pid) + "/wchan");
+    const auto report = co_await group.stop();
+    const auto& at_stop = report.outcomes[0].at_stop;
+    REQUIRE(at_stop.size() == 1);
+    CHECK(at_stop[0].state == 'T');
+    CHECK(at_stop[0].wait_channel == (channel == "0" ? "" : channel));
 }
 
-TEST_CASE("stack_on_stop: a worker that is held by SIGSTOP tells no stack, and is stopped") {
-    const leak_guard guard;
-    run_coroutine([]() -> asio::awaitable<void> {
-        ready waits(co_await asio::this_coro::executor);
-        auto group = co_await cohort::spawn(cohort::function<wait_in_main>(),
-                                            told(1).fd(waits.child_end(), ready::number));
-        co_await waits.wait();
-        ::kill(group.pids()[0], SIGSTOP);
-        const auto report = co_await group.stop();
-        const auto& worker = report.outcomes[0];
-        CHECK(worker.cause == cause::stopped);
-        CHECK(worker.status.signal() == SIGTERM);
-        REQUIRE_FALSE(worker.at_stop.empty());
-        CHECK(worker.at_stop[0].id == worker.pid);
-        CHECK(worker.at_stop[0].frames.empty());
-    }());
+GROUP_TEST("stack_on_stop: a worker that is held by SIGSTOP tells no stack, and is stopped") {
+    ready waits(executor);
+    auto group = co_await cohort::spawn(cohort::function<wait_in_main>(),
+                                        told(1).fd(waits.child_end(), ready::number));
+    co_await waits.wait();
+    ::kill(group.pids()[0], SIGSTOP);
+    const auto report = co_await group.stop();
+    const auto& worker = report.outcomes[0];
+    CHECK(worker.cause == cause::stopped);
+    CHECK(worker.status.signal() == SIGTERM);
+    REQUIRE_FALSE(worker.at_stop.empty());
+    CHECK(worker.at_stop[0].id == worker.pid);
+    CHECK(worker.at_stop[0].frames.empty());
 }
 
 TEST_CASE("stack_on_stop: a worker that blocks the signal tells no stack") {
@@ -249,18 +239,15 @@ TEST_CASE("stack_on_stop: a worker that has executed another program is stopped 
     CHECK_FALSE(worker.at_stop.empty());
 }
 
-TEST_CASE("stack_on_stop: a group that drops without a join is told nothing and leaves nothing") {
-    const leak_guard guard;
-    run_coroutine([]() -> asio::awaitable<void> {
-        ready waits(co_await asio::this_coro::executor);
-        {
-            auto group = co_await cohort::spawn(cohort::function<wait_in_main>(),
-                                                told(2).fd(waits.child_end(), ready::number));
-            co_await waits.wait(2);
-        }
-        waits.close_child_end();
-        CHECK_THROWS(co_await waits.wait());  // the pipe's end: both are gone
-    }());
+GROUP_TEST("stack_on_stop: a group that drops without a join is told nothing and leaves nothing") {
+    ready waits(executor);
+    {
+        auto group = co_await cohort::spawn(cohort::function<wait_in_main>(),
+                                            told(2).fd(waits.child_end(), ready::number));
+        co_await waits.wait(2);
+    }
+    waits.close_child_end();
+    CHECK_THROWS(co_await waits.wait());  // the pipe's end: both are gone
 }
 
 TEST_CASE("stack_on_stop: of workers that have ended by themselves nothing is told") {

@@ -16,7 +16,7 @@
 
 namespace start_failure_test {
 
-using namespace cohort_test;
+using namespace cohort::test;
 
 namespace {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include "async.hpp"
+#include "group_test.hpp"
 #include "guard.hpp"
 #include "reporter.hpp"
 #include "scratch.hpp"
@@ -24,7 +24,7 @@
 #include <unistd.h>
 
 // What the tests of the start share: whole groups in one call, files and pipes of a case.
-namespace cohort_test {
+namespace cohort::test {
 
 template <class Work>
 asio::awaitable<void> wait_into(cohort::report& into, Work work, cohort::options how) {
@@ -106,31 +106,6 @@ inline std::string field(const std::string& status, const std::string& name) {
     return "no " + name;
 }
 
-/// A pipe of the case, close-on-exec, closed at its end.
-class pipe_pair {
-public:
-    pipe_pair() {
-        if (::pipe2(ends_.data(), O_CLOEXEC) != 0)
-            throw std::system_error(errno, std::generic_category(), "pipe2");
-    }
-    pipe_pair(const pipe_pair&) = delete;
-    pipe_pair& operator=(const pipe_pair&) = delete;
-    ~pipe_pair() {
-        close(0);
-        close(1);
-    }
-    int reads() const noexcept { return ends_[0]; }
-    int writes() const noexcept { return ends_[1]; }
-    void close_writes() noexcept { close(1); }
-
-private:
-    void close(std::size_t end) noexcept {
-        if (ends_[end] >= 0)
-            ::close(std::exchange(ends_[end], -1));
-    }
-    std::array<int, 2> ends_{-1, -1};
-};
-
 /// An open file of the case.
 class open_file {
 public:
@@ -152,4 +127,4 @@ private:
     int fd_;
 };
 
-}  // namespace cohort_test
+}  // namespace cohort::test

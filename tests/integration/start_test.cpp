@@ -15,7 +15,7 @@
 
 namespace start_test {
 
-using namespace cohort_test;
+using namespace cohort::test;
 namespace fs = std::filesystem;
 
 namespace {
@@ -149,14 +149,6 @@ asio::awaitable<void> join_nobody(cohort::group& group) {
     const auto report = co_await group.stop();
     CHECK(report.outcomes.empty());
     CHECK(report.success());
-}
-
-asio::awaitable<void> start_nobody() {
-    auto commands = co_await cohort::spawn(cohort::command("/no/such/program"), 0);
-    co_await join_nobody(commands);
-    auto functions = co_await cohort::spawn(cohort::function<identity>(), 0);
-    co_await join_nobody(functions);
-    CHECK((co_await cohort::run(cohort::command("false"), 0)).success());
 }
 
 }  // namespace
@@ -341,9 +333,12 @@ TEST_CASE("start: results of several megabytes arrive whole") {
         CHECK(worker.result<std::string>() == mebibytes(worker.index, 5));
 }
 
-TEST_CASE("start: a group of no workers has ended with success") {
-    const leak_guard guard;
-    run_coroutine(start_nobody());
+GROUP_TEST("start: a group of no workers has ended with success") {
+    auto commands = co_await cohort::spawn(cohort::command("/no/such/program"), 0);
+    co_await join_nobody(commands);
+    auto functions = co_await cohort::spawn(cohort::function<identity>(), 0);
+    co_await join_nobody(functions);
+    CHECK((co_await cohort::run(cohort::command("false"), 0)).success());
 }
 
 }  // namespace start_test

@@ -17,7 +17,7 @@ namespace stolen_test {
 namespace {
 
 using namespace std::chrono_literals;
-using namespace cohort_test;
+using namespace cohort::test;
 
 int square(int index) { return index * index; }
 int leave(int index) {

@@ -14,7 +14,7 @@
 
 namespace terminate_test {
 
-using namespace cohort_test;
+using namespace cohort::test;
 using cohort::cause;
 
 namespace {
@@ -202,23 +202,19 @@ TEST_CASE("terminate: after returning it is told as such") {
     CHECK_FALSE(worker.error.has_value());
 }
 
-TEST_CASE("terminate: it is a failure like any other: the victims come after it") {
-    const leak_guard guard;
-    run_coroutine([]() -> asio::awaitable<void> {
-        ready waits(co_await asio::this_coro::executor);
-        auto group =
-            co_await cohort::spawn(cohort::function<terminate_in_one>(),
-                                   cohort::options(3).fd(waits.child_end(), ready::number));
-        co_await waits.wait(3);
-        ::kill(group.pids()[0], SIGUSR1);
-        const auto error = co_await failure<cohort::process_raised_exception>(group);
-        CHECK(error.error_index() == 0);
-        check_terminated(error.outcomes()[0]);
-        for (const int i : {1, 2}) {
-            CHECK(error.outcomes()[i].cause == cause::stopped);
-            CHECK(error.outcomes()[i].error->message == "interrupted");
-        }
-    }());
+GROUP_TEST("terminate: it is a failure like any other: the victims come after it") {
+    ready waits(executor);
+    auto group = co_await cohort::spawn(cohort::function<terminate_in_one>(),
+                                        cohort::options(3).fd(waits.child_end(), ready::number));
+    co_await waits.wait(3);
+    ::kill(group.pids()[0], SIGUSR1);
+    const auto error = co_await failure<cohort::process_raised_exception>(group);
+    CHECK(error.error_index() == 0);
+    check_terminated(error.outcomes()[0]);
+    for (const int i : {1, 2}) {
+        CHECK(error.outcomes()[i].cause == cause::stopped);
+        CHECK(error.outcomes()[i].error->message == "interrupted");
+    }
 }
 
 }  // namespace terminate_test

@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 
 // Hosts that take the statuses of their workers.
-namespace cohort_test {
+namespace cohort::test {
 
 /// Reaps every child of this process that it can find, again and again.
 class hostile_waiter {
@@ -49,4 +49,4 @@ private:
     struct sigaction before_ {};
 };
 
-}  // namespace cohort_test
+}  // namespace cohort::test

@@ -19,7 +19,7 @@ namespace threads_test {
 namespace {
 
 using namespace std::chrono_literals;
-using namespace cohort_test;
+using namespace cohort::test;
 
 /// Runs `body(i)` on `count` threads that begin together, and waits for all.
 template <class Body>

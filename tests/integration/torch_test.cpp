@@ -2,8 +2,9 @@
 // torch's own cases, T1 to T15 of test_multiprocessing_spawn.py (seeds), each by its fact. T13 is
 // about the fork server; T9, the nested tree, stands in nested_test.cpp, T15 in
 // signals_test.cpp.
-#include "async.hpp"
+#include "group_test.hpp"
 #include "guard.hpp"
+#include "pipes.hpp"
 #include "procfs.hpp"
 #include "scratch.hpp"
 #include "worker_support.hpp"
@@ -28,13 +29,12 @@
 namespace torch_test {
 
 using namespace std::chrono_literals;
-using cohort_test::failure;
-using cohort_test::leak_guard;
-using cohort_test::ready;
-using cohort_test::run_coroutine;
-using cohort_test::say_ready;
-using cohort_test::sleep_until_killed;
-using cohort_test::wait_for_go;
+using cohort::test::failure;
+using cohort::test::leak_guard;
+using cohort::test::ready;
+using cohort::test::run_coroutine;
+using cohort::test::sleep_until_killed;
+using cohort::test::wait_for_go;
 
 namespace {
 
@@ -87,48 +87,36 @@ bool ends_with(const std::exception& error, const std::string& end) {
 
 }  // namespace
 
-TEST_CASE("torch T1: a run in which every worker returns ends with success") {
-    const leak_guard guard;
-    run_coroutine([]() -> asio::awaitable<void> {
-        const auto done = co_await cohort::run(cohort::function<return_at_once>(), 2);
-        CHECK(done.success());
-        CHECK(done.outcomes.size() == 2);
-        const auto commands = co_await cohort::run(cohort::command("true"), 2);
-        CHECK(commands.success());
-    }());
+GROUP_TEST("torch T1: a run in which every worker returns ends with success") {
+    const auto done = co_await cohort::run(cohort::function<return_at_once>(), 2);
+    CHECK(done.success());
+    CHECK(done.outcomes.size() == 2);
+    const auto commands = co_await cohort::run(cohort::command("true"), 2);
+    CHECK(commands.success());
 }
 
-TEST_CASE("torch T2: join gives true as often as it is called after the end") {
-    const leak_guard guard;
-    run_coroutine([]() -> asio::awaitable<void> {
-        auto group = co_await cohort::spawn(cohort::function<return_at_once>(), 2);
-        for (int i = 0; i < 3; ++i) {
-            const bool done = co_await group.join();
-            CHECK(done);
-        }
-        const bool polled = co_await group.join(0s);
-        CHECK(polled);
-    }());
+GROUP_TEST("torch T2: join gives true as often as it is called after the end") {
+    auto group = co_await cohort::spawn(cohort::function<return_at_once>(), 2);
+    for (int i = 0; i < 3; ++i) {
+        const bool done = co_await group.join();
+        CHECK(done);
+    }
+    const bool polled = co_await group.join(0s);
+    CHECK(polled);
 }
 
-TEST_CASE("torch T3: the first argument of a function is the worker's index") {
-    const leak_guard guard;
-    run_coroutine([]() -> asio::awaitable<void> {
-        const auto done = co_await cohort::run(cohort::function<return_index>(), 2);
-        CHECK(done.outcomes.at(0).result<int>() == 0);
-        CHECK(done.outcomes.at(1).result<int>() == 1);
-    }());
+GROUP_TEST("torch T3: the first argument of a function is the worker's index") {
+    const auto done = co_await cohort::run(cohort::function<return_index>(), 2);
+    CHECK(done.outcomes.at(0).result<int>() == 0);
+    CHECK(done.outcomes.at(1).result<int>() == 1);
 }
 
-TEST_CASE("torch T3: a command finds its index in COHORT_INDEX") {
-    const leak_guard guard;
-    run_coroutine([]() -> asio::awaitable<void> {
-        const cohort_test::scratch_directory scratch;
-        co_await cohort::run(cohort::command("sh", "-c", ": >$COHORT_INDEX.of.$COHORT_SIZE"),
-                             cohort::options(2).working_directory(scratch.path()));
-        const std::set<std::string> expected{"0.of.2", "1.of.2"};
-        CHECK(cohort_test::names_in(scratch.path()) == expected);
-    }());
+GROUP_TEST("torch T3: a command finds its index in COHORT_INDEX") {
+    const cohort::test::scratch_directory scratch;
+    co_await cohort::run(cohort::command("sh", "-c", ": >$COHORT_INDEX.of.$COHORT_SIZE"),
+                         cohort::options(2).working_directory(scratch.path()));
+    const std::set<std::string> expected{"0.of.2", "1.of.2"};
+    CHECK(cohort::test::names_in(scratch.path()) == expected);
 }
 
 TEST_CASE(
@@ -151,125 +139,100 @@ TEST_CASE(
         }(which));
 }
 
-TEST_CASE("torch T5: when all raise, the exception of one of them is thrown") {
-    const leak_guard guard;
-    run_coroutine([]() -> asio::awaitable<void> {
-        auto group = co_await cohort::spawn(cohort::function<raise_in_all>(), 2);
-        const auto error = co_await failure<cohort::process_raised_exception>(group);
-        CHECK(ends_with(error, "legitimate exception from process " +
-                                   std::to_string(error.error_index())));
-        CHECK(error.outcomes()[error.error_index()].first_failure);
-    }());
+GROUP_TEST("torch T5: when all raise, the exception of one of them is thrown") {
+    auto group = co_await cohort::spawn(cohort::function<raise_in_all>(), 2);
+    const auto error = co_await failure<cohort::process_raised_exception>(group);
+    CHECK(ends_with(error,
+                    "legitimate exception from process " + std::to_string(error.error_index())));
+    CHECK(error.outcomes()[error.error_index()].first_failure);
 }
 
-TEST_CASE("torch T6: a worker that dies of SIGABRT is told by the signal's name") {
-    const leak_guard guard;
-    run_coroutine([]() -> asio::awaitable<void> {
-        auto group = co_await cohort::spawn(cohort::function<signal_in_first>(SIGABRT), 2);
-        const auto error = co_await failure<cohort::process_exited_exception>(group);
-        CHECK(std::string(error.what()) == "process 0 terminated with signal SIGABRT");
-        CHECK(error.error_index() == 0);
-        CHECK(error.exit_code() == -SIGABRT);
-        CHECK(error.signal_name() == "SIGABRT");
+GROUP_TEST("torch T6: a worker that dies of SIGABRT is told by the signal's name") {
+    auto group = co_await cohort::spawn(cohort::function<signal_in_first>(SIGABRT), 2);
+    const auto error = co_await failure<cohort::process_exited_exception>(group);
+    CHECK(std::string(error.what()) == "process 0 terminated with signal SIGABRT");
+    CHECK(error.error_index() == 0);
+    CHECK(error.exit_code() == -SIGABRT);
+    CHECK(error.signal_name() == "SIGABRT");
 
-        const char* script = "ulimit -c 0; [ $COHORT_INDEX = 0 ] && kill -ABRT $$; exec sleep 1000";
-        auto commands = co_await cohort::spawn(cohort::command("sh", "-c", script), 2);
-        const auto same = co_await failure<cohort::process_exited_exception>(commands);
-        CHECK(std::string(same.what()) == "process 0 terminated with signal SIGABRT");
-    }());
+    const char* script = "ulimit -c 0; [ $COHORT_INDEX = 0 ] && kill -ABRT $$; exec sleep 1000";
+    auto commands = co_await cohort::spawn(cohort::command("sh", "-c", script), 2);
+    const auto same = co_await failure<cohort::process_exited_exception>(commands);
+    CHECK(std::string(same.what()) == "process 0 terminated with signal SIGABRT");
 }
 
-TEST_CASE("torch T7: after an exit code the other workers get the stop signal") {
-    const leak_guard guard;
-    run_coroutine([]() -> asio::awaitable<void> {
-        auto group = co_await cohort::spawn(cohort::function<exit_in_first>(123), 2);
-        const auto error = co_await failure<cohort::process_exited_exception>(group);
-        CHECK(std::string(error.what()) == "process 0 terminated with exit code 123");
-        CHECK(error.outcomes()[1].cause == cohort::cause::stopped);
-        CHECK(error.outcomes()[1].status.signal() == SIGTERM);
-        CHECK(group.alive() == 0);
-    }());
+GROUP_TEST("torch T7: after an exit code the other workers get the stop signal") {
+    auto group = co_await cohort::spawn(cohort::function<exit_in_first>(123), 2);
+    const auto error = co_await failure<cohort::process_exited_exception>(group);
+    CHECK(std::string(error.what()) == "process 0 terminated with exit code 123");
+    CHECK(error.outcomes()[1].cause == cohort::cause::stopped);
+    CHECK(error.outcomes()[1].status.signal() == SIGTERM);
+    CHECK(group.alive() == 0);
 }
 
-TEST_CASE("torch T7: in the notice period nobody is signalled and the others end by themselves") {
-    const leak_guard guard;
-    run_coroutine([]() -> asio::awaitable<void> {
-        ready waits(co_await asio::this_coro::executor);
-        auto group = co_await cohort::spawn(
-            cohort::function<exit_in_first_others_wait>(123),
-            cohort::options(2).notice_period(1h).fd(waits.child_end(), ready::number));
-        co_await waits.wait();
-        const auto first = co_await group.next();
-        CHECK(first->index == 0);
-        group.signal(SIGUSR1);
-        const auto error = co_await failure<cohort::process_exited_exception>(group);
-        CHECK(std::string(error.what()) == "process 0 terminated with exit code 123");
-        CHECK(error.outcomes()[1].cause == cohort::cause::returned);
-        CHECK(error.outcomes()[1].status.success());
-        CHECK(group.alive() == 0);
-    }());
+GROUP_TEST("torch T7: in the notice period nobody is signalled and the others end by themselves") {
+    ready waits(executor);
+    auto group = co_await cohort::spawn(
+        cohort::function<exit_in_first_others_wait>(123),
+        cohort::options(2).notice_period(1h).fd(waits.child_end(), ready::number));
+    co_await waits.wait();
+    const auto first = co_await group.next();
+    CHECK(first->index == 0);
+    group.signal(SIGUSR1);
+    const auto error = co_await failure<cohort::process_exited_exception>(group);
+    CHECK(std::string(error.what()) == "process 0 terminated with exit code 123");
+    CHECK(error.outcomes()[1].cause == cohort::cause::returned);
+    CHECK(error.outcomes()[1].status.success());
+    CHECK(group.alive() == 0);
 }
 
-TEST_CASE("torch T8: an exception after another worker's success is thrown") {
-    const leak_guard guard;
-    run_coroutine([]() -> asio::awaitable<void> {
-        ready waits(co_await asio::this_coro::executor);
-        auto group =
-            co_await cohort::spawn(cohort::function<raise_in_second_at_go>(),
-                                   cohort::options(2).fd(waits.child_end(), ready::number));
-        co_await waits.wait();
-        const auto first = co_await group.next();
-        CHECK(first->index == 0);
-        CHECK(first->cause == cohort::cause::returned);
-        group.signal(SIGUSR1);
-        const auto error = co_await failure<cohort::process_raised_exception>(group);
-        CHECK(ends_with(error, "std::runtime_error: legitimate exception from process 1"));
-    }());
+GROUP_TEST("torch T8: an exception after another worker's success is thrown") {
+    ready waits(executor);
+    auto group = co_await cohort::spawn(cohort::function<raise_in_second_at_go>(),
+                                        cohort::options(2).fd(waits.child_end(), ready::number));
+    co_await waits.wait();
+    const auto first = co_await group.next();
+    CHECK(first->index == 0);
+    CHECK(first->cause == cohort::cause::returned);
+    group.signal(SIGUSR1);
+    const auto error = co_await failure<cohort::process_raised_exception>(group);
+    CHECK(ends_with(error, "std::runtime_error: legitimate exception from process 1"));
 }
 
-TEST_CASE("torch T10: the exception of an only worker is a process_raised_exception") {
-    const leak_guard guard;
-    run_coroutine([]() -> asio::awaitable<void> {
-        auto group = co_await cohort::spawn(cohort::function<raise_in_all>(), 1);
-        try {
-            co_await group.join();
-            FAIL("join did not throw");
-        } catch (const std::exception& error) {
-            CHECK(dynamic_cast<const cohort::process_raised_exception*>(&error) != nullptr);
-            CHECK(dynamic_cast<const cohort::process_exited_exception*>(&error) == nullptr);
-            CHECK(ends_with(error, ": legitimate exception from process 0"));
-        }
-    }());
+GROUP_TEST("torch T10: the exception of an only worker is a process_raised_exception") {
+    auto group = co_await cohort::spawn(cohort::function<raise_in_all>(), 1);
+    try {
+        co_await group.join();
+        FAIL("join did not throw");
+    } catch (const std::exception& error) {
+        CHECK(dynamic_cast<const cohort::process_raised_exception*>(&error) != nullptr);
+        CHECK(dynamic_cast<const cohort::process_exited_exception*>(&error) == nullptr);
+        CHECK(ends_with(error, ": legitimate exception from process 0"));
+    }
 }
 
-TEST_CASE("torch T11: a worker that is killed by a signal from outside has failed") {
-    const leak_guard guard;
-    run_coroutine([]() -> asio::awaitable<void> {
-        auto group = co_await cohort::spawn(cohort::function<sleeper>(), 1);
-        ::kill(group.pids()[0], SIGTERM);
-        const auto error = co_await failure<cohort::process_exited_exception>(group);
-        CHECK(std::string(error.what()) == "process 0 terminated with signal SIGTERM");
-        CHECK(error.outcomes()[0].cause == cohort::cause::signaled);
-    }());
+GROUP_TEST("torch T11: a worker that is killed by a signal from outside has failed") {
+    auto group = co_await cohort::spawn(cohort::function<sleeper>(), 1);
+    ::kill(group.pids()[0], SIGTERM);
+    const auto error = co_await failure<cohort::process_exited_exception>(group);
+    CHECK(std::string(error.what()) == "process 0 terminated with signal SIGTERM");
+    CHECK(error.outcomes()[0].cause == cohort::cause::signaled);
 }
 
-TEST_CASE("torch T12: an exit code comes with index, pid and no signal name") {
-    const leak_guard guard;
-    run_coroutine([]() -> asio::awaitable<void> {
-        auto group = co_await cohort::spawn(cohort::function<exit_in_first>(12), 1);
-        const auto error = co_await failure<cohort::process_exited_exception>(group);
-        CHECK(error.exit_code() == 12);
-        CHECK(error.error_index() == 0);
-        CHECK(error.error_pid() == group.pids()[0]);
-        CHECK(error.signal_name().empty());
-        CHECK(std::string(error.what()) == "process 0 terminated with exit code 12");
+GROUP_TEST("torch T12: an exit code comes with index, pid and no signal name") {
+    auto group = co_await cohort::spawn(cohort::function<exit_in_first>(12), 1);
+    const auto error = co_await failure<cohort::process_exited_exception>(group);
+    CHECK(error.exit_code() == 12);
+    CHECK(error.error_index() == 0);
+    CHECK(error.error_pid() == group.pids()[0]);
+    CHECK(error.signal_name().empty());
+    CHECK(std::string(error.what()) == "process 0 terminated with exit code 12");
 
-        auto commands = co_await cohort::spawn(cohort::command("sh", "-c", "exit 12"), 1);
-        const auto same = co_await failure<cohort::process_exited_exception>(commands);
-        CHECK(same.exit_code() == 12);
-        CHECK(same.error_pid() == commands.pids()[0]);
-        CHECK(same.signal_name().empty());
-    }());
+    auto commands = co_await cohort::spawn(cohort::command("sh", "-c", "exit 12"), 1);
+    const auto same = co_await failure<cohort::process_exited_exception>(commands);
+    CHECK(same.exit_code() == 12);
+    CHECK(same.error_pid() == commands.pids()[0]);
+    CHECK(same.signal_name().empty());
 }
 
 namespace {
@@ -302,22 +265,19 @@ void check_copies(std::exception_ptr thrown, const E& original) {
 
 }  // namespace
 
-TEST_CASE("torch T14: the exceptions are values: copies on another thread keep every field") {
-    const leak_guard guard;
-    run_coroutine([]() -> asio::awaitable<void> {
-        auto raising = co_await cohort::spawn(cohort::function<raise_in_all>(), 2);
-        const auto raised = co_await failure<cohort::process_raised_exception>(raising);
-        check_copies(std::make_exception_ptr(raised), raised);
+GROUP_TEST("torch T14: the exceptions are values: copies on another thread keep every field") {
+    auto raising = co_await cohort::spawn(cohort::function<raise_in_all>(), 2);
+    const auto raised = co_await failure<cohort::process_raised_exception>(raising);
+    check_copies(std::make_exception_ptr(raised), raised);
 
-        auto exiting = co_await cohort::spawn(cohort::function<signal_in_first>(SIGKILL), 2);
-        const auto exited = co_await failure<cohort::process_exited_exception>(exiting);
-        check_copies(std::make_exception_ptr(exited), exited);
+    auto exiting = co_await cohort::spawn(cohort::function<signal_in_first>(SIGKILL), 2);
+    const auto exited = co_await failure<cohort::process_exited_exception>(exiting);
+    check_copies(std::make_exception_ptr(exited), exited);
 
-        auto sleeping = co_await cohort::spawn(cohort::function<sleeper>(), 1);
-        co_await sleeping.stop();
-        const auto stopped = co_await failure<cohort::group_stopped>(sleeping);
-        check_copies(std::make_exception_ptr(stopped), stopped);
-    }());
+    auto sleeping = co_await cohort::spawn(cohort::function<sleeper>(), 1);
+    co_await sleeping.stop();
+    const auto stopped = co_await failure<cohort::group_stopped>(sleeping);
+    check_copies(std::make_exception_ptr(stopped), stopped);
 }
 
 }  // namespace torch_test

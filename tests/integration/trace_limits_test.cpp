@@ -15,7 +15,7 @@
 
 namespace trace_limits_test {
 
-using namespace cohort_test;
+using namespace cohort::test;
 
 namespace {
 

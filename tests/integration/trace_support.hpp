@@ -17,7 +17,7 @@
 #include <sys/resource.h>
 
 // What the tests of traces share: how a stack is looked through, and how a worker crashes.
-namespace cohort_test {
+namespace cohort::test {
 
 /// Files and lines, and the names of functions that no other module sees.
 #ifdef COHORT_HAS_BACKTRACE
@@ -77,4 +77,4 @@ inline void leave_no_core() {
     ::setrlimit(RLIMIT_CORE, &none);
 }
 
-}  // namespace cohort_test
+}  // namespace cohort::test

@@ -14,7 +14,7 @@
 
 namespace trace_test {
 
-using namespace cohort_test;
+using namespace cohort::test;
 
 /// As C has it: the name of a type, to who takes it for a mangled one.
 extern "C" [[gnu::noinline]] void d(int value) { load(value); }
@@ -22,7 +22,7 @@ extern "C" [[gnu::noinline]] void d(int value) { load(value); }
 class odd_error {};
 
 constexpr int line_of_call = __LINE__ + 1;
-[[gnu::noinline]] int train(int value) { return cohort_test::load(value) + 1; }
+[[gnu::noinline]] int train(int value) { return cohort::test::load(value) + 1; }
 
 void fail(int, int value) { train(value); }
 
@@ -105,7 +105,7 @@ TEST_CASE("trace: the frames name function, file and line of each call, newest l
     CHECK(frames[0].function == "trace_test::fail(int, int)");
     CHECK(frames[1].function == "trace_test::train(int)");
     CHECK(frames[1].line == line_of_call);
-    CHECK(frames[2].function == "cohort_test::load(int)");
+    CHECK(frames[2].function == "cohort::test::load(int)");
     CHECK(frames[2].line == line_of_throw);
     for (const auto& frame : frames) {
         CHECK(frame.file.ends_with(&frame == &frames[2] ? "trace_support.hpp" : "trace_test.cpp"));
@@ -130,7 +130,7 @@ TEST_CASE("trace: the text is a traceback that ends with type and message") {
     CHECK(lines[1].ends_with("in trace_test::fail(int, int)"));
     CHECK(lines[3].starts_with("  File \""));
     CHECK(lines[3].ends_with("trace_support.hpp\", line " + std::to_string(line_of_throw) +
-                             ", in cohort_test::load(int)"));
+                             ", in cohort::test::load(int)"));
     CHECK(lines[4] == "std::out_of_range: value 7 is too large");
 }
 

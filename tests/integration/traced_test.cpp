@@ -9,7 +9,7 @@
 
 namespace traced_test {
 
-using namespace cohort_test;
+using namespace cohort::test;
 
 #ifdef COHORT_PROGRAM_TRACED_OPTIMISED
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 // What a worker has started ends with the worker, however that ends, and with the group.
-#include "async.hpp"
+#include "group_test.hpp"
 #include "guard.hpp"
 #include "held_process.hpp"
+#include "pipes.hpp"
 #include "scratch.hpp"
 #include "worker_support.hpp"
 
@@ -24,12 +25,10 @@ namespace tree_test {
 
 using namespace std::chrono_literals;
 using cohort::cause;
-using cohort_test::held_process;
-using cohort_test::leak_guard;
-using cohort_test::ready;
-using cohort_test::run_coroutine;
-using cohort_test::say_ready;
-using cohort_test::sleep_until_killed;
+using cohort::test::held_process;
+using cohort::test::ready;
+using cohort::test::say_ready;
+using cohort::test::sleep_until_killed;
 
 namespace {
 
@@ -69,7 +68,7 @@ void sleep_with_child_of_own_session(int index, const std::string& directory) {
 
 /// A worker whose child says that it is ready, and the child.
 struct family {
-    cohort_test::scratch_directory scratch;
+    cohort::test::scratch_directory scratch;
     std::optional<held_process> child;
     cohort::group group;
 };
@@ -89,121 +88,96 @@ asio::awaitable<void> start(family& made, cohort::options how, bool with_own_ses
 
 }  // namespace
 
-TEST_CASE("tree: the child of a worker that succeeded ends with it, while the group goes on") {
-    const leak_guard guard;
-    run_coroutine([]() -> asio::awaitable<void> {
-        const cohort_test::scratch_directory scratch;
-        ready children(co_await asio::this_coro::executor);
-        // The parent of the child is the worker: the shell goes on when it has been told to.
-        auto group = co_await cohort::spawn(
-            cohort::command_for([](int index) {
-                return index == 0
-                           ? cohort::command("sh", "-c",
-                                             "trap '' TERM HUP; sleep 1000 & echo $! >child; "
-                                             "trap 'exit 0' USR1; echo >&9; "
-                                             "while :; do wait; done")
-                           : cohort::command("sleep", 1000);
-            }),
-            cohort::options(2)
-                .working_directory(scratch.path())
-                .fd(children.child_end(), ready::number));
-        co_await children.wait();
-        const held_process child(scratch.file("child"));
-        CHECK(child.lives());
-        ::kill(group.pids()[0], SIGUSR1);
-        const auto first = co_await group.next();
-        CHECK(first->index == 0);
-        CAPTURE(to_string(*first));
-        CHECK(first->success());
-        CHECK(child.ends());
-        CHECK(group.alive() == 1);
-        co_await group.stop();
-    }());
+GROUP_TEST("tree: the child of a worker that succeeded ends with it, while the group goes on") {
+    const cohort::test::scratch_directory scratch;
+    ready children(executor);
+    // The parent of the child is the worker: the shell goes on when it has been told to.
+    auto group = co_await cohort::spawn(
+        cohort::command_for([](int index) {
+            return index == 0 ? cohort::command("sh", "-c",
+                                                "trap '' TERM HUP; sleep 1000 & echo $! >child; "
+                                                "trap 'exit 0' USR1; echo >&9; "
+                                                "while :; do wait; done")
+                              : cohort::command("sleep", 1000);
+        }),
+        cohort::options(2)
+            .working_directory(scratch.path())
+            .fd(children.child_end(), ready::number));
+    co_await children.wait();
+    const held_process child(scratch.file("child"));
+    CHECK(child.lives());
+    ::kill(group.pids()[0], SIGUSR1);
+    const auto first = co_await group.next();
+    CHECK(first->index == 0);
+    CAPTURE(to_string(*first));
+    CHECK(first->success());
+    CHECK(child.ends());
+    CHECK(group.alive() == 1);
+    co_await group.stop();
 }
 
-TEST_CASE("tree: a function that returns takes its background children with it") {
-    const leak_guard guard;
-    run_coroutine([]() -> asio::awaitable<void> {
-        const cohort_test::scratch_directory scratch;
-        ready children(co_await asio::this_coro::executor);
-        const auto done =
-            co_await cohort::run(cohort::function<return_with_child>(scratch.path()),
-                                 cohort::options(2).fd(children.child_end(), ready::number));
-        CHECK(done.success());
-    }());
+GROUP_TEST("tree: a function that returns takes its background children with it") {
+    const cohort::test::scratch_directory scratch;
+    ready children(executor);
+    const auto done =
+        co_await cohort::run(cohort::function<return_with_child>(scratch.path()),
+                             cohort::options(2).fd(children.child_end(), ready::number));
+    CHECK(done.success());
 }
 
-TEST_CASE("tree: the child of a worker that was killed from outside ends with it") {
-    const leak_guard guard;
-    run_coroutine([]() -> asio::awaitable<void> {
-        family one;
-        co_await start(one, cohort::options());
-        ::kill(one.group.pids()[0], SIGKILL);
-        const auto told = co_await one.group.wait();
-        CHECK(told.outcomes[0].cause == cause::signaled);
-        CHECK(one.child->ends());
-    }());
+GROUP_TEST("tree: the child of a worker that was killed from outside ends with it") {
+    family one;
+    co_await start(one, cohort::options());
+    ::kill(one.group.pids()[0], SIGKILL);
+    const auto told = co_await one.group.wait();
+    CHECK(told.outcomes[0].cause == cause::signaled);
+    CHECK(one.child->ends());
 }
 
-TEST_CASE("tree: what ignores the stop signal ends when the worker has obeyed it") {
-    const leak_guard guard;
-    run_coroutine([]() -> asio::awaitable<void> {
-        family one;
-        co_await start(one, cohort::options().grace_period(1h));
-        const auto told = co_await one.group.stop();
-        CHECK(told.outcomes[0].cause == cause::stopped);
-        CHECK(told.outcomes[0].status.signal() == SIGTERM);
-        CHECK(one.child->ends());
-    }());
+GROUP_TEST("tree: what ignores the stop signal ends when the worker has obeyed it") {
+    family one;
+    co_await start(one, cohort::options().grace_period(1h));
+    const auto told = co_await one.group.stop();
+    CHECK(told.outcomes[0].cause == cause::stopped);
+    CHECK(told.outcomes[0].status.signal() == SIGTERM);
+    CHECK(one.child->ends());
 }
 
-TEST_CASE("tree: the children of a dropped group end") {
-    const leak_guard guard;
-    run_coroutine([]() -> asio::awaitable<void> {
-        family one;
-        co_await start(one, cohort::options());
-        CHECK(one.child->lives());
-        one.group = cohort::group();
-        CHECK(one.child->ends());
-    }());
+GROUP_TEST("tree: the children of a dropped group end") {
+    family one;
+    co_await start(one, cohort::options());
+    CHECK(one.child->lives());
+    one.group = cohort::group();
+    CHECK(one.child->ends());
 }
 
-TEST_CASE("tree: a child that left the group and holds all descriptors does not hide the death") {
-    const leak_guard guard;
-    run_coroutine([]() -> asio::awaitable<void> {
-        family one;
-        co_await start(one, cohort::options().cgroup(cohort::cgroup::off), true);
-        ::kill(one.group.pids()[0], SIGKILL);
-        const auto told = co_await one.group.wait();
-        CHECK(told.outcomes[0].status.signal() == SIGKILL);
-        CHECK(one.child->lives());  // a session of its own: beyond the tier of process groups
-        one.child->kill();
-        CHECK(one.child->ends());
-    }());
+GROUP_TEST("tree: a child that left the group and holds all descriptors does not hide the death") {
+    family one;
+    co_await start(one, cohort::options().cgroup(cohort::cgroup::off), true);
+    ::kill(one.group.pids()[0], SIGKILL);
+    const auto told = co_await one.group.wait();
+    CHECK(told.outcomes[0].status.signal() == SIGKILL);
+    CHECK(one.child->lives());  // a session of its own: beyond the tier of process groups
+    one.child->kill();
+    CHECK(one.child->ends());
 }
 
-TEST_CASE("tree: with process_group::inherit a worker's children are left alone") {
-    const leak_guard guard;
-    run_coroutine([]() -> asio::awaitable<void> {
-        family one;
-        co_await start(one, cohort::options().process_group(cohort::process_group::inherit));
-        CHECK(::getpgid(one.group.pids()[0]) == ::getpgrp());
-        const auto told = co_await one.group.stop();
-        CHECK(told.outcomes[0].cause == cause::stopped);
-        CHECK(one.child->lives());
-        one.child->kill();
-        CHECK(one.child->ends());
-    }());
+GROUP_TEST("tree: with process_group::inherit a worker's children are left alone") {
+    family one;
+    co_await start(one, cohort::options().process_group(cohort::process_group::inherit));
+    CHECK(::getpgid(one.group.pids()[0]) == ::getpgrp());
+    const auto told = co_await one.group.stop();
+    CHECK(told.outcomes[0].cause == cause::stopped);
+    CHECK(one.child->lives());
+    one.child->kill();
+    CHECK(one.child->ends());
 }
 
-TEST_CASE("tree: each worker leads a process group of its own") {
-    const leak_guard guard;
-    run_coroutine([]() -> asio::awaitable<void> {
-        auto group = co_await cohort::spawn(cohort::command("sleep", 1000), 2);
-        for (const pid_t pid : group.pids())
-            CHECK(::getpgid(pid) == pid);
-        co_await group.stop();
-    }());
+GROUP_TEST("tree: each worker leads a process group of its own") {
+    auto group = co_await cohort::spawn(cohort::command("sleep", 1000), 2);
+    for (const pid_t pid : group.pids())
+        CHECK(::getpgid(pid) == pid);
+    co_await group.stop();
 }
 
 }  // namespace tree_test

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include "async.hpp"
+#include "pipes.hpp"
 
 #include <cohort/group.hpp>
 #include <cohort/worker.hpp>
@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 // What the worker functions of several tests do, and how their failure is caught.
-namespace cohort_test {
+namespace cohort::test {
 
 [[noreturn]] inline void sleep_until_killed() {
     for (;;)
@@ -68,4 +68,4 @@ asio::awaitable<E> failure(cohort::group& group) {
     throw std::logic_error("join did not throw");
 }
 
-}  // namespace cohort_test
+}  // namespace cohort::test

@@ -114,7 +114,7 @@ std::map<int, std::string> usual_descriptors;
 /// UndefinedBehaviorSanitizer asks by a pipe whether memory is there, and leaves it to all that is
 /// executed at that moment.
 bool is_of_sanitizer(const std::string& file) {
-    return cohort_test::under_asan && file.starts_with("pipe:");
+    return cohort::test::under_asan && file.starts_with("pipe:");
 }
 
 /// No descriptor of the library's, nor of a worker's start.

@@ -36,8 +36,8 @@ inline void check(int value) {
 
 [[gnu::noinline]] int train(int value) { return load(value) + 1; }
 
-cohort_test::eager fail_in_steps(std::coroutine_handle<>& resumed, int value) {
-    co_await cohort_test::handed{resumed};
+cohort::test::eager fail_in_steps(std::coroutine_handle<>& resumed, int value) {
+    co_await cohort::test::handed{resumed};
     train(value);
 }
 

@@ -15,7 +15,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-namespace cohort_test {
+namespace cohort::test {
 
 /// A copy of a program that everybody may execute, and that can give them rights.
 class copied_program {
@@ -67,4 +67,4 @@ private:
     scratch_directory directory_;
 };
 
-}  // namespace cohort_test
+}  // namespace cohort::test

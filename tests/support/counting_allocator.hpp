@@ -6,7 +6,7 @@
 #include <memory>
 #include <thread>
 
-namespace cohort_test {
+namespace cohort::test {
 
 /// What an allocator has given out, and not taken back.
 struct allocations {
@@ -46,4 +46,4 @@ private:
     allocations* counts_;
 };
 
-}  // namespace cohort_test
+}  // namespace cohort::test

@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-namespace cohort_test {
+namespace cohort::test {
 
 namespace {
 
@@ -180,4 +180,4 @@ std::string leak_guard::look(std::vector<pid_t>& alive) const {
     return left.str();
 }
 
-}  // namespace cohort_test
+}  // namespace cohort::test

@@ -10,7 +10,7 @@
 
 #include <sys/types.h>
 
-namespace cohort_test {
+namespace cohort::test {
 
 /// Stands first in each test case that starts processes. When the case ends, all must be as it was
 /// before: the descriptors of this process, its children (none unreaped), every process that the
@@ -51,4 +51,4 @@ private:
 /// ring). Returns true, for use in an initialiser.
 bool set_warm_up(void (*warm_up)());
 
-}  // namespace cohort_test
+}  // namespace cohort::test

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include "async.hpp"
 #include "procfs.hpp"
+#include "watchdog.hpp"
 
 #include <cohort/capabilities.hpp>
 
 #include <chrono>
 #include <thread>
 
-namespace cohort_test {
+namespace cohort::test {
 
 /// The guardian of a process that has started a group; it is executed meanwhile, which takes its
 /// time. 0: this host has none.
@@ -23,4 +23,4 @@ inline pid_t await_guardian(pid_t host) {
     return found;
 }
 
-}  // namespace cohort_test
+}  // namespace cohort::test

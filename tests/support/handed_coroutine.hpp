@@ -4,7 +4,7 @@
 #include <coroutine>
 
 // The least that a coroutine needs to be resumed by hand: nothing of a library is on the stack.
-namespace cohort_test {
+namespace cohort::test {
 
 /// Runs at once, up to its end.
 struct eager {
@@ -25,4 +25,4 @@ struct handed {
     void await_resume() const noexcept {}
 };
 
-}  // namespace cohort_test
+}  // namespace cohort::test

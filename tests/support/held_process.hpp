@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include "async.hpp"
 #include "scratch.hpp"
+#include "watchdog.hpp"
 
 #include <chrono>
 #include <csignal>
@@ -13,7 +13,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-namespace cohort_test {
+namespace cohort::test {
 
 /// A process, held so that its number is not given to another one. Must be alive.
 class held_process {
@@ -52,4 +52,4 @@ inline bool ends_or_has_ended(pid_t pid) {
     }
 }
 
-}  // namespace cohort_test
+}  // namespace cohort::test

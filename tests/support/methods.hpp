@@ -8,7 +8,7 @@
 #include <string>
 
 // How this run of the suite starts function workers, and how to have it otherwise in a program.
-namespace cohort_test {
+namespace cohort::test {
 
 /// What COHORT_FORCE says of tiers, without what it says of start methods.
 inline std::string forced_tiers() {
@@ -26,4 +26,4 @@ inline cohort::start_method default_method() {
     return cohort::detail::method_for_functions(cohort::detail::group_settings());
 }
 
-}  // namespace cohort_test
+}  // namespace cohort::test

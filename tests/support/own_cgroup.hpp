@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-namespace cohort_test {
+namespace cohort::test {
 
 /// A cgroup for the calling process, in which nobody else makes one; empty where that can't be.
 class own_cgroup_of_test {
@@ -44,4 +44,4 @@ private:
     std::string path_;
 };
 
-}  // namespace cohort_test
+}  // namespace cohort::test

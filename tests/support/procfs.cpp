@@ -13,7 +13,7 @@
 
 namespace fs = std::filesystem;
 
-namespace cohort_test {
+namespace cohort::test {
 
 namespace {
 
@@ -203,4 +203,4 @@ std::string describe_this_process() {
     return text.str();
 }
 
-}  // namespace cohort_test
+}  // namespace cohort::test

@@ -9,7 +9,7 @@
 #include <sys/types.h>
 
 // What /proc tells, read as a whole each time. For tests only: slow and simple.
-namespace cohort_test {
+namespace cohort::test {
 
 /// One process as /proc/<pid>/stat has it. The start time tells a process from a later one of the
 /// same number.
@@ -52,4 +52,4 @@ std::string describe(const process_info& process);
 /// Each thread of this process with its name and where it waits in the kernel; each descendant.
 std::string describe_this_process();
 
-}  // namespace cohort_test
+}  // namespace cohort::test

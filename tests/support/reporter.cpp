@@ -8,7 +8,7 @@
 #include <cstdio>
 #include <mutex>
 
-namespace cohort_test {
+namespace cohort::test {
 
 namespace {
 
@@ -85,4 +85,4 @@ std::string current_case() {
     return current().name;
 }
 
-}  // namespace cohort_test
+}  // namespace cohort::test

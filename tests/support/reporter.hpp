@@ -3,7 +3,7 @@
 
 #include <string>
 
-namespace cohort_test {
+namespace cohort::test {
 
 /// Marks the current test case as skipped, visibly and with the reason; return from the case after
 /// it.
@@ -12,4 +12,4 @@ void skip(const std::string& reason);
 /// The name of the test case that runs now; empty between cases.
 std::string current_case();
 
-}  // namespace cohort_test
+}  // namespace cohort::test

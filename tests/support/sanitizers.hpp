@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-namespace cohort_test {
+namespace cohort::test {
 
 /// ThreadSanitizer supports no new threads after a fork of a program with threads: what is a copy
 /// of such a one can't have groups of its own.
@@ -24,4 +24,4 @@ inline constexpr auto allocator_is_locked =
 inline constexpr auto no_threads_in_copies =
     "TSan supports no new threads after a fork of a program with threads";
 
-}  // namespace cohort_test
+}  // namespace cohort::test

@@ -13,7 +13,7 @@
 
 namespace fs = std::filesystem;
 
-namespace cohort_test {
+namespace cohort::test {
 
 scratch_directory::scratch_directory()
     : path_((fs::temp_directory_path() / "cohort-test-XXXXXX").string()) {
@@ -46,4 +46,4 @@ std::string read_file(const std::string& path) {
     return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
-}  // namespace cohort_test
+}  // namespace cohort::test

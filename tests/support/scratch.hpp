@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-namespace cohort_test {
+namespace cohort::test {
 
 /// A directory of its own for a test case, removed with all that is in it.
 class scratch_directory {
@@ -27,4 +27,4 @@ private:
 /// The whole file; empty when it cannot be read.
 std::string read_file(const std::string& path);
 
-}  // namespace cohort_test
+}  // namespace cohort::test

@@ -8,7 +8,7 @@
 #include <future>
 #include <utility>
 
-namespace cohort_test {
+namespace cohort::test {
 
 /// An executor whose posts do not return before they are let go: it holds the library's thread.
 class slow_executor {
@@ -35,4 +35,4 @@ private:
     state* state_;
 };
 
-}  // namespace cohort_test
+}  // namespace cohort::test

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // The first group of a process starts the library's threads and its reactor, which stay for ever;
 // the first of functions may start a fork server.
-#include "async.hpp"
-#include "guard.hpp"
+#include "group_test.hpp"
 
 #include <cohort/function.hpp>
 #include <cohort/spawn.hpp>
@@ -17,8 +16,8 @@ asio::awaitable<void> run_one_group() {
     (void)co_await cohort::run(cohort::function<nothing>(), 1);
 }
 
-void warm_up() { cohort_test::run_coroutine(run_one_group()); }
+void warm_up() { cohort::test::run_coroutine(run_one_group()); }
 
-const bool registered = cohort_test::set_warm_up(&warm_up);
+const bool registered = cohort::test::set_warm_up(&warm_up);
 
 }  // namespace

@@ -164,7 +164,7 @@ TEST_CASE("background_thread: the end of a leaf is told in time also when the le
 TEST_CASE("background_thread: a leaf whose end hangs does not keep the group") {
     CHECK(in_fork([] {
               sides s;
-              cohort_test::scratch_directory scratch;
+              cohort::test::scratch_directory scratch;
               const auto path = scratch.file("leaf");
               std::filesystem::create_directory(path);
               const auto leaf = std::make_shared<cgroups::group_cgroup>(path, opened(path));
@@ -183,7 +183,7 @@ TEST_CASE("background_thread: what a worker's cgroup tells takes nothing of the 
     const no_leftovers guard;
     CHECK(in_fork([] {
               sides s;
-              cohort_test::scratch_directory scratch;
+              cohort::test::scratch_directory scratch;
               const auto path = scratch.file("leaf");
               std::filesystem::create_directories(path + "/worker-0");
               (void)scratch.write("leaf/worker-0/memory.events", "oom_kill 1\n");

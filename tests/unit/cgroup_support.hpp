@@ -32,7 +32,7 @@ public:
         const auto own = cgroups::own_cgroup(why_not);
         path_ = own + "/" + name();
         if (own.empty() || ::mkdir(path_.c_str(), 0755) != 0) {
-            cohort_test::skip("no cgroup to be had: " + why_not);
+            cohort::test::skip("no cgroup to be had: " + why_not);
             path_.clear();
         }
     }

@@ -122,7 +122,7 @@ TEST_CASE("cgroup: another file system is not one") {
 TEST_CASE("cgroup: where a leaf can't be had automatic means none, and the probe says why") {
     const auto here = cgroups::probe_cgroups().found;
     if (!here.best)
-        return cohort_test::skip(here.reason);
+        return cohort::test::skip(here.reason);
     struct denial {
         long number;
         int error;

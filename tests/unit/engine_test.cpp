@@ -94,8 +94,8 @@ void deny_epoll_wait() {
 /// In a copy of this process, with the ends of some children to watch. They are there first.
 template <class Function>
 void in_a_fork_with_children(Function holds) {
-    if (cohort_test::under_tsan) {
-        MESSAGE("skipped: " << cohort_test::no_threads_in_copies);
+    if (cohort::test::under_tsan) {
+        MESSAGE("skipped: " << cohort::test::no_threads_in_copies);
         return;
     }
     in_a_fork([&] {
@@ -107,8 +107,8 @@ void in_a_fork_with_children(Function holds) {
 }  // namespace
 
 TEST_CASE("engine: a ring lost while no descriptor is free is done without until one is") {
-    if (cohort_test::under_asan) {
-        MESSAGE("skipped: " << cohort_test::asan_needs_it);
+    if (cohort::test::under_asan) {
+        MESSAGE("skipped: " << cohort::test::asan_needs_it);
         return;
     }
     if (!io_uring_body::make())
@@ -116,16 +116,16 @@ TEST_CASE("engine: a ring lost while no descriptor is free is done without until
     in_a_fork_with_children([](watched& one, watched& two) {
         running_engine engine;
         bool works = engine.does([&] { one.begin(engine.reaper); });
-        const int before = open_descriptors();
+        const auto before = cohort::sys::open_descriptors();
         limit_descriptors(next_descriptor());
         works &= engine.does([] { deny(SYS_io_uring_enter, EPERM); });
         works &= engine.is_awake() && one.is_alive() && one.is_seen_to_end();
         works &= engine.does([&] { two.begin(engine.reaper); }) && two.is_alive();
         limit_descriptors(RLIM_INFINITY);
         const auto until = clock_type::now() + bound;
-        while (open_descriptors() == before && clock_type::now() < until)
+        while (cohort::sys::open_descriptors() == before && clock_type::now() < until)
             works &= engine.is_awake();
-        works &= open_descriptors() > before;  // epoll's
+        works &= cohort::sys::open_descriptors() > before;  // epoll's
         return works && two.is_alive() && two.is_seen_to_end();
     });
 }
@@ -164,8 +164,8 @@ TEST_CASE("engine: the end of a process is seen although epoll refuses to watch 
 }
 
 TEST_CASE("engine: an exit status that waitid refuses to tell is not taken for a stolen one") {
-    if (cohort_test::under_tsan) {
-        MESSAGE("skipped: " << cohort_test::no_threads_in_copies);
+    if (cohort::test::under_tsan) {
+        MESSAGE("skipped: " << cohort::test::no_threads_in_copies);
         return;
     }
     in_a_fork([] {

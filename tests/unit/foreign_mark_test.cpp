@@ -19,7 +19,7 @@ namespace foreign_mark_test {
 
 using namespace cohort;
 using namespace bare_worker;
-using cohort_test::copied_program;
+using cohort::test::copied_program;
 
 namespace {
 
@@ -168,7 +168,7 @@ TEST_CASE("worker_main: a program with capabilities runs no function for those w
         return;
     const auto copy = copy_of_worker(0755);
     if (!copy.give_capability())
-        return cohort_test::skip("the file system of temporary files holds no capabilities");
+        return cohort::test::skip("the file system of temporary files holds no capabilities");
     for (const auto what : {given::control_file, given::connection})
         check_refused(copy, {stranger, stranger, {}, what});
 }
@@ -188,8 +188,8 @@ TEST_CASE("worker_main: a program takes no orders that another user has made") {
 TEST_CASE("worker_main: a host of root's may be another user for a while") {
     if (!copied_program::can_have_rights())
         return;
-    if (cohort_test::under_asan)
-        return cohort_test::skip(
+    if (cohort::test::under_asan)
+        return cohort::test::skip(
             "LeakSanitizer can't look at a process whose effective user is another one");
     const auto copy = copy_of_worker(0755);
     for (const auto what : {given::control_file, given::connection}) {

@@ -19,7 +19,7 @@
 
 namespace guard_test {
 
-using cohort_test::leak_guard;
+using cohort::test::leak_guard;
 using namespace std::chrono_literals;
 
 namespace {
@@ -88,7 +88,7 @@ TEST_CASE("guard: it sees a live child") {
 
 TEST_CASE(
     "guard: it sees a grandchild that has lost its parent, and one of a cleared environment") {
-    cohort_test::scratch_directory scratch;
+    cohort::test::scratch_directory scratch;
     const auto file = scratch.file("pid");
     for (const char* program : {"sleep 1000", "env -i sleep 1000"}) {
         CAPTURE(program);
@@ -96,7 +96,7 @@ TEST_CASE(
         // The second one is held by the tree alone: this process takes its orphans.
         REQUIRE(::prctl(PR_SET_CHILD_SUBREAPER, std::string(program).rfind("env", 0) == 0) == 0);
         reap(start((std::string(program) + " & echo $! > " + file).c_str()));
-        const pid_t orphan = std::atoi(cohort_test::read_file(file).c_str());
+        const pid_t orphan = std::atoi(cohort::test::read_file(file).c_str());
         REQUIRE(orphan > 0);
         // In the middle of its exec it has no environment to be known by: look again then.
         const auto bound = std::chrono::steady_clock::now() + 20s;

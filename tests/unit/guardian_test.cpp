@@ -33,7 +33,7 @@ guardian::guardian make_guardian() {
 pid_t await_guardian_of(pid_t host) {
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(bound_ms);
     pid_t found = 0;
-    while ((found = cohort_test::guardian_of(host)) == 0 &&
+    while ((found = cohort::test::guardian_of(host)) == 0 &&
            std::chrono::steady_clock::now() < deadline)
         std::this_thread::yield();
     return found;

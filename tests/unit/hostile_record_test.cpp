@@ -81,7 +81,7 @@ TEST_CASE("hostile record: JSON of more values than an error has is taken for te
 TEST_CASE("hostile record: what a million bytes cost is milliseconds, whatever they are") {
     constexpr std::size_t size = std::size_t{1} << 20;
     // Of the CPU's time; a sanitizer multiplies it.
-    constexpr auto bound = cohort_test::under_asan || cohort_test::under_tsan ? 4s : 400ms;
+    constexpr auto bound = cohort::test::under_asan || cohort::test::under_tsan ? 4s : 400ms;
     const auto object = [](const std::string& value) {
         return R"({"message":"m","x":)" + value + "}";
     };

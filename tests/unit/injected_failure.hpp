@@ -2,18 +2,15 @@
 #pragma once
 
 #include "sys_support.hpp"
+#include "system_call_filter.hpp"
 
 #include <atomic>
 #include <cerrno>
-#include <cstddef>
 #include <thread>
 
-#include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <poll.h>
 #include <sys/ioctl.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 namespace cohort::test {
@@ -35,17 +32,8 @@ public:
 
     /// From now on, in the calling thread. @return false: this host does not allow it
     bool begin() {
-        sock_filter program[] = {
-            BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-            BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<unsigned>(number_), 0, 1),
-            BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_USER_NOTIF),
-            BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-        };
-        const sock_fprog filter{std::size(program), program};
-        if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
-            return false;
-        listener_.reset(static_cast<int>(::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER,
-                                                   SECCOMP_FILTER_FLAG_NEW_LISTENER, &filter)));
+        listener_.reset(
+            filter_calls(number_, SECCOMP_RET_USER_NOTIF, SECCOMP_FILTER_FLAG_NEW_LISTENER));
         const char byte = 0;
         return listener_ && ::write(begun_.writer.get(), &byte, 1) == 1;
     }

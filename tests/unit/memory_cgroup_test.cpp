@@ -38,7 +38,7 @@ public:
         (void)scratch_.write(cgroup + "/" + name, text);
     }
     std::string read(const std::string& cgroup, const std::string& name) const {
-        return cohort_test::read_file(path(cgroup) + "/" + name);
+        return cohort::test::read_file(path(cgroup) + "/" + name);
     }
     std::string path(const std::string& cgroup) const { return scratch_.file(cgroup); }
     sys::unique_fd open(const std::string& cgroup) const {
@@ -54,7 +54,7 @@ public:
     }
 
 private:
-    cohort_test::scratch_directory scratch_;
+    cohort::test::scratch_directory scratch_;
 };
 
 }  // namespace

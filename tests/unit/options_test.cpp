@@ -179,7 +179,7 @@ TEST_CASE("options: the environment's changes are kept in order, and clear_env f
 }
 
 TEST_CASE("options: a descriptor is duplicated at the call and closed with the last copy") {
-    cohort_test::leak_guard guard;
+    cohort::test::leak_guard guard;
     const int ours = ::open("/dev/null", O_RDWR | O_CLOEXEC);
     REQUIRE(ours >= 0);
     {
@@ -200,7 +200,7 @@ TEST_CASE("options: a descriptor is duplicated at the call and closed with the l
 }
 
 TEST_CASE("options: a descriptor that is not open, or has no place in the worker, is refused") {
-    cohort_test::leak_guard guard;
+    cohort::test::leak_guard guard;
     try {
         options().fd(987654, 3);
         FAIL("no exception");

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <ctime>
+#include <filesystem>
 #include <type_traits>
 
 #include <liburing.h>
@@ -40,14 +41,14 @@ bool same(const std::string& text, const std::string& expected) {
 
 TEST_CASE_TEMPLATE("reactor: without descriptors making one throws and leaks none", TestType,
                    BODIES) {
-    const clean guard;
+    const cohort::test::no_leftovers guard;
     if (!TestType::make())
         return;
     in_a_fork([] {
         // The undefined-behaviour sanitizer needs a pipe to look at a type for the first time.
         if (error_of([] { throw std::system_error(1, std::system_category(), ""); }) != 1)
             return false;
-        const int before = open_descriptors();
+        const auto before = cohort::sys::open_descriptors();
         const int free = ::dup(0);
         ::close(free);
         for (int more = 0;; ++more) {
@@ -61,7 +62,7 @@ TEST_CASE_TEMPLATE("reactor: without descriptors making one throws and leaks non
             });
             limit.rlim_cur = limit.rlim_max;
             ::setrlimit(RLIMIT_NOFILE, &limit);
-            if (open_descriptors() != before || (error != 0 && error != EMFILE))
+            if (cohort::sys::open_descriptors() != before || (error != 0 && error != EMFILE))
                 return false;
             if (error == 0)
                 return more == 2;  // two descriptors: the queue and the eventfd
@@ -167,12 +168,12 @@ void interrupt_first_write(int, siginfo_t*, void* context) {
 }  // namespace
 
 TEST_CASE("reactor: a wake-up whose write is interrupted is written again") {
-    if (cohort_test::under_tsan) {
-        MESSAGE("skipped: " << cohort_test::no_threads_in_copies);
+    if (cohort::test::under_tsan) {
+        MESSAGE("skipped: " << cohort::test::no_threads_in_copies);
         return;
     }
-    if (cohort_test::under_asan) {  // UBSan writes to pipes to look at objects
-        MESSAGE("skipped: " << cohort_test::asan_needs_it);
+    if (cohort::test::under_asan) {  // UBSan writes to pipes to look at objects
+        MESSAGE("skipped: " << cohort::test::asan_needs_it);
         return;
     }
     in_a_fork([] {
@@ -196,7 +197,7 @@ TEST_CASE("reactor: a wake-up whose write is interrupted is written again") {
 #endif
 
 TEST_CASE("reactor: what the kernel cancelled unasked is made again") {
-    const clean guard;
+    const cohort::test::no_leftovers guard;
     const auto r = io_uring_body::make();
     if (!r)
         return;
@@ -232,7 +233,7 @@ TEST_CASE("reactor: what the kernel cancelled unasked is made again") {
 }
 
 TEST_CASE("reactor: destroying one with reads under way waits for their cancellation") {
-    const clean guard;
+    const cohort::test::no_leftovers guard;
     int ends[2];
     REQUIRE(::pipe(ends) == 0);
     if (const auto r = io_uring_body::make()) {

@@ -2,20 +2,19 @@
 #pragma once
 
 #include "reactor/reactor.hpp"
+#include "sys_support.hpp"
 
 #include <doctest/doctest.h>
 
 #include <chrono>
 #include <cstddef>
 #include <cstdio>
-#include <filesystem>
 #include <fstream>
 #include <string>
 #include <thread>
 #include <utility>
 
 #include <csignal>
-#include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -48,22 +47,6 @@ struct epoll_body {
 };
 struct sleeper_body {
     static std::unique_ptr<reactor> make() { return cohort::reactor::make_sleeper(); }
-};
-
-inline int open_descriptors() {
-    int count = 0;
-    for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd"))
-        count += !entry.path().empty();
-    return count;
-}
-
-/// Leaves no descriptor and no child behind. Stands before the reactor.
-struct clean {
-    const int before = open_descriptors();
-    ~clean() {
-        CHECK(open_descriptors() == before);
-        CHECK(::waitpid(-1, nullptr, WNOHANG) == -1);
-    }
 };
 
 /// Lives until it is killed.
@@ -121,15 +104,7 @@ inline constexpr int cannot_filter = 77;
 
 /// From now on system call `number` is answered so in this thread, and in all that it starts.
 inline void answer(long number, unsigned how) {
-    sock_filter code[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<unsigned>(number), 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, how),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-    };
-    const sock_fprog program{std::size(code), code};
-    if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
-        ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
+    if (cohort::test::filter_calls(number, how) != 0)
         ::_exit(cannot_filter);
 }
 /// It fails with `error`.
@@ -157,7 +132,7 @@ void in_a_fork(Function holds) {
 #define BODIES io_uring_body, epoll_body
 #define SLEEPERS BODIES, sleeper_body  // what knows time and wake-ups
 #define MAKE(r)                                                                                    \
-    const clean guard;                                                                             \
+    const cohort::test::no_leftovers guard;                                                        \
     const auto made = TestType::make();                                                            \
     if (!made)                                                                                     \
         return;                                                                                    \

@@ -193,7 +193,7 @@ TEST_CASE("start: stdio can be swapped, and be the source of others") {
 
 TEST_CASE("start: paths are opened in the working directory") {
     const no_leftovers guard;
-    const cohort_test::scratch_directory directory;
+    const cohort::test::scratch_directory directory;
     const std::string out = directory.file("out");
     const std::string err = directory.file("err");
     for (const auto& way : all_tiers) {

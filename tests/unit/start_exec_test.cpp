@@ -308,7 +308,7 @@ TEST_CASE("start: a start that lacked memory does not spoil the next one of its 
 
 TEST_CASE("start: a host without stdio has no pidfd there while a start hangs") {
     const no_leftovers guard;
-    const cohort_test::scratch_directory directory;
+    const cohort::test::scratch_directory directory;
     const auto fifo = directory.file("fifo");
     REQUIRE(::mkfifo(fifo.c_str(), 0600) == 0);
     for (const auto& [name, tier] : all_tiers) {

@@ -57,7 +57,7 @@ void hang(launch& program, const std::string& fifo, exec::start_tier tier, Meddl
 
 TEST_CASE("start: a program that cannot be executed is an error of the start") {
     const no_leftovers guard;
-    const cohort_test::scratch_directory directory;
+    const cohort::test::scratch_directory directory;
     const std::string plain = directory.file("plain");
     std::ofstream(plain) << "text\n";
     const std::string text = directory.file("text");
@@ -262,7 +262,7 @@ TEST_CASE("start: a failed one raises no SIGCHLD and hides from waitpid(-1), oth
 
 TEST_CASE("start: one that hangs can be killed through its slot, and was no worker") {
     const no_leftovers guard;
-    const cohort_test::scratch_directory directory;
+    const cohort::test::scratch_directory directory;
     const std::string fifo = directory.file("fifo");
     for (const auto& way : all_tiers) {
         CAPTURE(way.name);
@@ -278,7 +278,7 @@ TEST_CASE("start: one that hangs can be killed through its slot, and was no work
 
 TEST_CASE("start: a kill while stdin is opened is reported as stdin") {
     const no_leftovers guard;
-    const cohort_test::scratch_directory directory;
+    const cohort::test::scratch_directory directory;
     const std::string fifo = directory.file("fifo");
     launch program({"/bin/true"});
     hang(program, fifo, {}, [&](int pidfd) {
@@ -308,7 +308,7 @@ TEST_CASE("start: a kill while stdin is opened is reported as stdin") {
 
 TEST_CASE("start: a signal that waits for the empty mask ends the child without an error") {
     const no_leftovers guard;
-    const cohort_test::scratch_directory directory;
+    const cohort::test::scratch_directory directory;
     const std::string fifo = directory.file("fifo");
     for (const auto& way : all_tiers) {
         CAPTURE(way.name);

@@ -27,7 +27,7 @@ TEST_CASE("stop token: a handler of the program's own is left alone") {
 
 TEST_CASE("stop token: a forked copy of the worker still dies of the signal") {
 #ifdef __SANITIZE_THREAD__
-    return cohort_test::skip("ThreadSanitizer ends a forked copy of a process with threads");
+    return cohort::test::skip("ThreadSanitizer ends a forked copy of a process with threads");
 #endif
     CHECK(run_worker("forked_copy").result<int>() == SIGTERM);
 }

@@ -3,6 +3,7 @@
 
 #include "sys/descriptors.hpp"
 #include "sys/pidfd.hpp"
+#include "system_call_filter.hpp"
 
 #include <doctest/doctest.h>
 
@@ -14,10 +15,7 @@
 #include <string>
 
 #include <fcntl.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <poll.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -105,18 +103,5 @@ public:
 private:
     rlimit before_{};
 };
-
-/// From now on the system call `number` fails with `error` in this thread. For forked copies only.
-inline bool deny(long number, int error) {
-    sock_filter program[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<unsigned>(number), 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | static_cast<unsigned>(error)),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-    };
-    const sock_fprog filter{std::size(program), program};
-    return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-           ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
-}
 
 }  // namespace cohort::test

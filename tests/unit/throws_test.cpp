@@ -124,8 +124,8 @@ TEST_CASE("throws: the last that was thrown here is told while the stack is unwo
 }
 
 TEST_CASE("throws: what another thread has thrown is not the last one here") {
-    if (cohort_test::under_tsan)
-        return cohort_test::skip(cohort_test::no_threads_in_copies);
+    if (cohort::test::under_tsan)
+        return cohort::test::skip(cohort::test::no_threads_in_copies);
     CHECK(holds_where_noted([] {
         std::exception_ptr of_other;
         std::thread([&of_other] { of_other = thrown(); }).join();
@@ -134,8 +134,8 @@ TEST_CASE("throws: what another thread has thrown is not the last one here") {
 }
 
 TEST_CASE("throws: threads that throw at once each get their own") {
-    if (cohort_test::under_tsan)
-        return cohort_test::skip(cohort_test::no_threads_in_copies);
+    if (cohort::test::under_tsan)
+        return cohort::test::skip(cohort::test::no_threads_in_copies);
     CHECK(holds_where_noted([] {
         std::vector<std::thread> threads;
         std::atomic<int> wrong{0};

@@ -49,7 +49,7 @@ TEST_CASE("tiers: words of a list are split at commas, unknown ones are kept") {
 
 TEST_CASE("tiers: a denied system call is not here, and the reason names it") {
 #ifdef __SANITIZE_THREAD__
-    return cohort_test::skip("ThreadSanitizer allows no new thread in a forked copy");
+    return cohort::test::skip("ThreadSanitizer allows no new thread in a forked copy");
 #endif
     const struct {
         long number;

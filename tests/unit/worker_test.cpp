@@ -79,7 +79,7 @@ TEST_CASE("worker: exit inside the function leaves `entered` and nothing more") 
 TEST_CASE("worker: pthread_exit in the function is no exception") {
 #ifdef __SANITIZE_ADDRESS__
     // Now and then its exit code is LeakSanitizer's, which loses a main thread that has left.
-    return cohort_test::skip("LeakSanitizer does not follow the end of the main thread");
+    return cohort::test::skip("LeakSanitizer does not follow the end of the main thread");
 #endif
     const end e = run_worker("end_thread");
     CHECK(e.exited_with(0));
