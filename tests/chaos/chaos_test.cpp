@@ -34,7 +34,7 @@ int rounds() {
 
 }  // namespace
 
-TEST_CASE("chaos: of a tree of which any process is killed nothing is left") {
+TEST_CASE("chaos: nothing is left of a tree of processes in which any process is killed") {
     const cohort::test::own_cgroup_of_test cgroup("chaos");
     chaos::arena arena(chaos::promises_here(cgroup.path()));
     const auto asked = environment("COHORT_CHAOS_SEED");

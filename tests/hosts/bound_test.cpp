@@ -31,7 +31,7 @@ struct by_other_pool {
     }
 };
 
-TEST_CASE_TEMPLATE("hosts: bind_executor to another pool", Host, COHORT_TEST_HOSTS) {
+TEST_CASE_TEMPLATE("bound: a handler bound to another pool runs there", Host, COHORT_TEST_HOSTS) {
     on<Host>(whole_life<by_other_pool>);
 }
 
@@ -46,11 +46,11 @@ struct by_strand {
     }
 };
 
-TEST_CASE_TEMPLATE("hosts: bind_executor to a strand", Host, COHORT_TEST_HOSTS) {
+TEST_CASE_TEMPLATE("bound: a handler bound to a strand runs in it", Host, COHORT_TEST_HOSTS) {
     on<Host>(whole_life<by_strand>);
 }
 
-TEST_CASE_TEMPLATE("hosts: bind_executor to an executor of the host's own type", Host,
+TEST_CASE_TEMPLATE("bound: a handler may be bound to an executor of the context's own type", Host,
                    COHORT_TEST_HOSTS) {
     on<Host>([](host& each) {
         auto& bound = static_cast<Host&>(each);
@@ -102,7 +102,7 @@ struct by_bare_executor {
     }
 };
 
-TEST_CASE_TEMPLATE("hosts: bind_executor to an executor that hides its context", Host,
+TEST_CASE_TEMPLATE("bound: a handler may be bound to an executor that hides its context", Host,
                    COHORT_TEST_HOSTS) {
     on<Host>(whole_life<by_bare_executor>);
 }
@@ -119,7 +119,7 @@ struct by_slot {
     }
 };
 
-TEST_CASE_TEMPLATE("hosts: bind_cancellation_slot, empty again when the handler is called", Host,
+TEST_CASE_TEMPLATE("bound: a cancellation slot is empty again when the handler is called", Host,
                    COHORT_TEST_HOSTS) {
     on<Host>(whole_life<by_slot>);
 }
@@ -136,7 +136,7 @@ struct by_allocator {
     }
 };
 
-TEST_CASE_TEMPLATE("hosts: bind_allocator, used and given all back when the handler is called",
+TEST_CASE_TEMPLATE("bound: a bound allocator has all its memory back when the handler is called",
                    Host, COHORT_TEST_HOSTS) {
     on<Host>(whole_life<by_allocator>);
 }

@@ -37,7 +37,7 @@ struct by_awaitable {
     }
 };
 
-TEST_CASE_TEMPLATE("hosts: use_awaitable", Host, COHORT_TEST_HOSTS) {
+TEST_CASE_TEMPLATE("coroutines: every operation takes use_awaitable", Host, COHORT_TEST_HOSTS) {
     on<Host>(whole_life<by_awaitable>);
 }
 
@@ -62,7 +62,9 @@ struct by_tuple {
     }
 };
 
-TEST_CASE_TEMPLATE("hosts: as_tuple", Host, COHORT_TEST_HOSTS) { on<Host>(whole_life<by_tuple>); }
+TEST_CASE_TEMPLATE("coroutines: every operation takes as_tuple", Host, COHORT_TEST_HOSTS) {
+    on<Host>(whole_life<by_tuple>);
+}
 
 int add(int index, int base) { return base + index; }
 
@@ -83,7 +85,7 @@ asio::awaitable<void> use_every_coroutine(host& on) {
     CHECK(on.here());
 }
 
-TEST_CASE_TEMPLATE("hosts: functions that are coroutines, and functions as workers", Host,
+TEST_CASE_TEMPLATE("coroutines: a group of functions runs in a coroutine on every executor", Host,
                    COHORT_TEST_HOSTS) {
     on<Host>([](host& each) {
         asio::co_spawn(each.executor(), use_every_coroutine(each), asio::use_future).get();
@@ -98,7 +100,7 @@ asio::awaitable<void> lose_against_a_timer(asio::steady_timer& timer) {
     CHECK(group.alive() == 0);
 }
 
-TEST_CASE_TEMPLATE("hosts: a join that loses against a timer leaves no worker", Host,
+TEST_CASE_TEMPLATE("coroutines: a join that loses against a timer leaves no worker", Host,
                    COHORT_TEST_HOSTS) {
     on<Host>([](host& each) {
         // Asio's io_uring races with itself at the end of a context that is none of Asio's own.

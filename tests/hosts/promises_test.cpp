@@ -74,7 +74,7 @@ void initiate_what_could_answer_at_once(host& on) {
     CHECK_THROWS_AS(started.get(), cohort::spawn_error);
 }
 
-TEST_CASE_TEMPLATE("hosts: a handler is never called inside the initiating call", Host,
+TEST_CASE_TEMPLATE("promises: a handler is never called inside the initiating call", Host,
                    COHORT_TEST_HOSTS) {
     on<Host>(initiate_what_could_answer_at_once);
 }
@@ -98,7 +98,7 @@ void finish_with_operations_pending(host& on) {
     CHECK(joined.get());
 }
 
-TEST_CASE_TEMPLATE("hosts: a pending operation is work for its handler's executor", Host,
+TEST_CASE_TEMPLATE("promises: a pending operation is work for its handler's executor", Host,
                    COHORT_TEST_HOSTS) {
     on<Host>(finish_with_operations_pending);
 }
@@ -118,7 +118,7 @@ void finish_with_handlers_elsewhere(host& on) {
     CHECK(joined.get());
 }
 
-TEST_CASE_TEMPLATE("hosts: a pending operation is work for the group's executor too", Host,
+TEST_CASE_TEMPLATE("promises: a pending operation is work for the group's executor too", Host,
                    COHORT_TEST_HOSTS) {
     on<Host>(finish_with_handlers_elsewhere);
 }
@@ -156,7 +156,7 @@ void cancel_both_ways(host& on) {
     CHECK(group.alive() == 0);
 }
 
-TEST_CASE_TEMPLATE("hosts: a total cancellation leaves the group alive, a terminal one ends it",
+TEST_CASE_TEMPLATE("promises: a total cancellation leaves the group alive, a terminal one ends it",
                    Host, COHORT_TEST_HOSTS) {
     on<Host>(cancel_both_ways);
 }
@@ -183,7 +183,8 @@ void join_from_three_threads(host& on) {
         thread.join();
 }
 
-TEST_CASE_TEMPLATE("hosts: operations from three threads at once", Host, COHORT_TEST_HOSTS) {
+TEST_CASE_TEMPLATE("promises: three threads may start operations at once", Host,
+                   COHORT_TEST_HOSTS) {
     on<Host>(join_from_three_threads);
 }
 

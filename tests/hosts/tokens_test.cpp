@@ -27,7 +27,8 @@ struct by_callback {
     }
 };
 
-TEST_CASE_TEMPLATE("hosts: a plain callback that can only be moved", Host, COHORT_TEST_HOSTS) {
+TEST_CASE_TEMPLATE("tokens: every operation takes a callback that can only be moved", Host,
+                   COHORT_TEST_HOSTS) {
     on<Host>(whole_life<by_callback>);
 }
 
@@ -38,7 +39,7 @@ struct by_future {
     }
 };
 
-TEST_CASE_TEMPLATE("hosts: use_future", Host, COHORT_TEST_HOSTS) {
+TEST_CASE_TEMPLATE("tokens: every operation takes use_future", Host, COHORT_TEST_HOSTS) {
     on<Host>(whole_life<by_future>);
 }
 
@@ -58,7 +59,7 @@ struct by_deferred {
     }
 };
 
-TEST_CASE_TEMPLATE("hosts: deferred", Host, COHORT_TEST_HOSTS) {
+TEST_CASE_TEMPLATE("tokens: every operation takes deferred", Host, COHORT_TEST_HOSTS) {
     on<Host>(whole_life<by_deferred>);
 }
 
@@ -73,7 +74,8 @@ struct by_any_handler {
     }
 };
 
-TEST_CASE_TEMPLATE("hosts: any_completion_handler", Host, COHORT_TEST_HOSTS) {
+TEST_CASE_TEMPLATE("tokens: every operation takes any_completion_handler", Host,
+                   COHORT_TEST_HOSTS) {
     on<Host>(whole_life<by_any_handler>);
 }
 #endif

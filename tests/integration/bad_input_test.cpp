@@ -70,7 +70,7 @@ std::string why_no_result(const cohort::outcome& worker) {
 
 }  // namespace
 
-TEST_CASE("bad input: an unknown program") {
+TEST_CASE("bad input: an unknown program is a spawn_error") {
     const leak_guard guard;
     // A directory on PATH that may not be searched makes it "Permission denied", as for execvp(3).
     const auto how = [](int size) { return cohort::options(size).env("PATH", "/usr/bin:/bin"); };
@@ -87,7 +87,7 @@ TEST_CASE("bad input: an unknown program") {
                   "exec(\"trian.py\"): No such file or directory (worker 3)");
 }
 
-TEST_CASE("bad input: a program that cannot be executed") {
+TEST_CASE("bad input: a program that cannot be executed is a spawn_error") {
     const leak_guard guard;
     const scratch_directory directory;
     const auto refused = [&](const std::string& program, std::errc code, const char* why) {
@@ -107,7 +107,8 @@ TEST_CASE("bad input: a program that cannot be executed") {
             "Exec format error");
 }
 
-TEST_CASE("bad input: what is found on PATH and may not be executed is not called missing") {
+TEST_CASE(
+    "bad input: a program on PATH that may not be executed is reported as denied, not as missing") {
     const leak_guard guard;
     const scratch_directory directory;
     directory.write("tool", "#!/bin/sh\n", 0644);
@@ -116,7 +117,7 @@ TEST_CASE("bad input: what is found on PATH and may not be executed is not calle
         std::errc::permission_denied, 0, "exec", "exec(\"tool\"): Permission denied (worker 0)");
 }
 
-TEST_CASE("bad input: a working directory that is not there, or none") {
+TEST_CASE("bad input: a working directory that does not exist, or is no directory, is an error") {
     const leak_guard guard;
     const scratch_directory directory;
     const auto file = directory.write("file", "");
@@ -128,7 +129,7 @@ TEST_CASE("bad input: a working directory that is not there, or none") {
                   fmt::format("chdir(\"{}\"): Not a directory (worker 0)", file));
 }
 
-TEST_CASE("bad input: files for the standard streams that cannot be opened") {
+TEST_CASE("bad input: a standard stream's file that cannot be opened is an error") {
     const leak_guard guard;
     check_refused(cohort::command("true"), cohort::options(1).stdin_from("/no/such"),
                   std::errc::no_such_file_or_directory, 0, "stdin",
@@ -144,7 +145,7 @@ TEST_CASE("bad input: files for the standard streams that cannot be opened") {
                   "open(\"/tmp\"): Is a directory (worker 1)");
 }
 
-TEST_CASE("bad input: a descriptor that is not open, or no number") {
+TEST_CASE("bad input: a descriptor that is closed or negative is an error") {
     const leak_guard guard;
     try {
         cohort::options(1).fd(99'999, 5);
@@ -159,7 +160,7 @@ TEST_CASE("bad input: a descriptor that is not open, or no number") {
                   "descriptor 2000000000: Bad file descriptor (worker 0)");
 }
 
-TEST_CASE("bad input: a NUL in a text") {
+TEST_CASE("bad input: a NUL in a text is refused") {
     const leak_guard guard;
     const std::string text("a\0b", 3);
     CHECK_THROWS_WITH_AS(cohort::command("echo", text),
@@ -180,7 +181,7 @@ TEST_CASE("bad input: a NUL in a text") {
     CHECK_THROWS_AS(cohort::options(1).stdout_to(""), std::invalid_argument);
 }
 
-TEST_CASE("bad input: more environment or arguments than the kernel takes") {
+TEST_CASE("bad input: more environment or arguments than the kernel takes is an error") {
     const leak_guard guard;
     const std::string large(200'000, 'x');  // one string may have 128 KiB
     check_refused(cohort::command("true"), cohort::options(2).env("LARGE", large),
@@ -199,7 +200,7 @@ TEST_CASE("bad input: more environment or arguments than the kernel takes") {
     CHECK(error.stage() == "exec");
 }
 
-TEST_CASE("bad input: negative numbers and durations, and signals that are none") {
+TEST_CASE("bad input: negative numbers, negative durations and unknown signals are refused") {
     CHECK_THROWS_WITH_AS(cohort::options(-1),
                          "cohort: nprocs: the number of workers is negative (-1)",
                          std::invalid_argument);
@@ -265,7 +266,7 @@ TEST_CASE("bad input: a result that cannot be encoded is the worker's error") {
           "the result of worker 0 (bad_input_test::picky) could not be decoded: an odd value");
 }
 
-TEST_CASE("bad input: a result that is not there, or of another type") {
+TEST_CASE("bad input: reading a missing result, or one of another type, is an error") {
     const leak_guard guard;
     const auto number = ended(cohort::function<gives_int>(), 2);
     CHECK(number.outcomes.at(1).has_result());

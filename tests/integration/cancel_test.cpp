@@ -45,7 +45,7 @@ TEST_CASE("cancel: total ends a join at once, and the workers run on") {
     CHECK(group.alive() == 2);
 }
 
-TEST_CASE("cancel: all of the types together count as total") {
+TEST_CASE("cancel: all cancellation types together count as total") {
     const leak_guard guard;
     asio::io_context io;
     auto group = start_ready(io, sleeper(), 1);
@@ -146,7 +146,7 @@ TEST_CASE("cancel: terminal on wait and next stops the group; both complete at i
     }
 }
 
-TEST_CASE("cancel: stop is waited for no longer after total, and the ladder goes on") {
+TEST_CASE("cancel: a total cancel ends the wait for stop, and the ladder goes on") {
     const leak_guard guard;
     asio::io_context io;
     auto group = start_ready(io, stubborn(), 1, cohort::options(1).grace_period(100ms));
@@ -164,7 +164,7 @@ TEST_CASE("cancel: stop is waited for no longer after total, and the ladder goes
     CHECK(joined.threw<cohort::group_stopped>());
 }
 
-TEST_CASE("cancel: join || timer leaves no process behind, whoever wins") {
+TEST_CASE("cancel: join || timer leaves no process behind, whichever side wins") {
     const leak_guard guard;
     using namespace asio::experimental::awaitable_operators;
     asio::io_context io;
@@ -247,7 +247,8 @@ TEST_CASE("cancel: a run that is cancelled stops its group") {
     CHECK(processes_left(guard) == "");
 }
 
-TEST_CASE("cancel: between the start and the wait of a run, it stops the group before it throws") {
+TEST_CASE(
+    "cancel: a run cancelled between its start and its wait stops the group before it throws") {
     leak_guard guard;
     for (int round = 0; round < 10; ++round) {
         asio::io_context io, elsewhere;
@@ -311,7 +312,7 @@ TEST_CASE("cancel: request_stop stops the group after a total cancel") {
     CHECK(joined.threw<cohort::group_stopped>());
 }
 
-TEST_CASE("cancel: total after terminal releases the one who waits") {
+TEST_CASE("cancel: a total cancel after a terminal one ends the wait at once") {
     const leak_guard guard;
     asio::io_context io;
     auto group = start_ready(io, stubborn(), 1, cohort::options(1).grace_period(1h));

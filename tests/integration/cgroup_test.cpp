@@ -237,7 +237,7 @@ TEST_CASE("cgroup: the daemon of one worker lives until the group ends") {
     }());
 }
 
-GROUP_TEST("cgroup: off, a daemon outlives its group") {
+GROUP_TEST("cgroup: with cgroup::off a daemon outlives its group") {
     const scratch_directory scratch;
     ready up(executor);
     const auto work = daemon_command(scratch.path(), then::sleeps);
@@ -252,7 +252,7 @@ GROUP_TEST("cgroup: off, a daemon outlives its group") {
     CHECK(daemon.ends());
 }
 
-TEST_CASE("cgroup: automatic is silent where it can't be had") {
+TEST_CASE("cgroup: cgroup::automatic reports no error where no cgroup can be made") {
     if (cohort::capabilities().tree.tier.rfind("cgroup", 0) == 0)
         return skip("it can be had");
     const leak_guard guard;
@@ -281,7 +281,7 @@ TEST_CASE("cgroup: a group can be put below a given one, with any process group"
         }
 }
 
-TEST_CASE("cgroup: a place that does not work is an error of the start") {
+TEST_CASE("cgroup: a given place that does not work is a spawn_error") {
     const leak_guard guard;
     const scratch_directory scratch;
     const bool forced = forced_tiers().find("no_cgroup") != std::string::npos;
@@ -318,7 +318,8 @@ TEST_CASE("cgroup: a leaf that takes no worker is an error, and leaves nothing")
     }
 }
 
-TEST_CASE("cgroup: what a killed host left is ended by the next start in that place") {
+TEST_CASE(
+    "cgroup: the next start in a place ends the processes that a killed application left there") {
     if (!has_cgroups())
         return;
     const scratch_cgroup place;

@@ -89,7 +89,7 @@ TEST_CASE("completion: use_future delivers values and exceptions") {
         cohort::spawn_error);
 }
 
-TEST_CASE("completion: detached is a token") {
+TEST_CASE("completion: every operation takes detached") {
     const leak_guard guard;
     asio::io_context io;
     cohort::async_spawn(io, cohort::command("sleep", 1000), 2, asio::detached);
@@ -196,8 +196,8 @@ TEST_CASE("completion: a handler is never called inside the initiating call") {
     CHECK(first.well());
 }
 
-TEST_CASE("completion: the handler's allocator is used, by its own threads only, and has all back "
-          "before the call") {
+TEST_CASE("completion: the handler's allocator is used on its own threads only, and has all its "
+          "memory back before the call") {
     const leak_guard guard;
     asio::io_context io;
     allocations counts;
@@ -258,9 +258,8 @@ TEST_CASE("completion: the executor of the group is the default of its handlers"
     CHECK(inside);
 }
 
-TEST_CASE(
-    "completion: an empty group completes on Asio's system executor, one of no workers on its "
-    "own") {
+TEST_CASE("completion: an empty group completes on Asio's system executor, a group without workers "
+          "on its own") {
     const leak_guard guard;
     const watchdog guarded;
     asio::io_context io;
@@ -315,7 +314,7 @@ TEST_CASE("completion: a dropped live group is stopped and reaped in the backgro
     group = cohort::group();
 }
 
-TEST_CASE("completion: each of several next calls is told another worker") {
+TEST_CASE("completion: each of several pending next calls gets another worker") {
     const leak_guard guard;
     asio::io_context io;
     gate hold;

@@ -75,7 +75,8 @@ void check_without_proc(const std::string& how) {
 
 }  // namespace
 
-TEST_CASE("confined: without /proc commands and copies work, and all else says what is missing") {
+TEST_CASE("confined: without /proc commands and copies work, and everything else reports what is "
+          "missing") {
     if (under_asan)
         return skip(asan_needs_it);
     const leak_guard guard;
@@ -97,17 +98,17 @@ TEST_CASE("confined: groups that live when /proc goes away end and are stopped a
                             "forkserver: well", "early: well"});
 }
 
-TEST_CASE("confined: a full /tmp disturbs nobody") {
+TEST_CASE("confined: groups work while /tmp is full") {
     const leak_guard guard;
     check_all_is_well_without("tmp");
 }
 
-TEST_CASE("confined: a file system that is all read-only disturbs nobody") {
+TEST_CASE("confined: groups work on a read-only file system") {
     const leak_guard guard;
     check_all_is_well_without("writing");
 }
 
-TEST_CASE("confined: without lockable memory all works, also as a user without rights") {
+TEST_CASE("confined: groups work without lockable memory, as an ordinary user too") {
     const leak_guard guard;
     CHECK(told_by_host({"lockable_memory"}) == all_well);
     CHECK(told_by_host({"late", "lockable_memory"}) == all_well_and_before);
@@ -116,12 +117,13 @@ TEST_CASE("confined: without lockable memory all works, also as a user without r
         CHECK(told == all_well);
 }
 
-TEST_CASE("confined: a host whose main thread has ended starts, joins and stops groups") {
+TEST_CASE("confined: an application whose main thread has ended starts, joins and stops groups") {
     const leak_guard guard;
     check_all_is_well_without("main_thread");
 }
 
-TEST_CASE("confined: a host that is PID 1 starts, joins and stops groups, and nothing is left") {
+TEST_CASE(
+    "confined: an application that is PID 1 starts, joins and stops groups, and nothing is left") {
     const leak_guard guard;
     std::string guardian;
     auto told = told_by_host({"init"}, &guardian);

@@ -60,8 +60,8 @@ void start_all_operations(cohort::group& group, witness::counts& counts) {
     group.async_next(witness(counts));
 }
 
-TEST_CASE("context: destroyed with operations pending it takes their handlers along, and workers "
-          "run on") {
+TEST_CASE(
+    "context: destroying it destroys the handlers of pending operations, and the workers run on") {
     const leak_guard guard;
     witness::counts counts;
     auto io = std::make_unique<asio::io_context>();
@@ -74,7 +74,7 @@ TEST_CASE("context: destroyed with operations pending it takes their handlers al
     CHECK(group.alive() == 2);
 }
 
-TEST_CASE("context: destroyed with a spawn pending it leaves no worker") {
+TEST_CASE("context: destroying it while a spawn is pending leaves no worker") {
     const leak_guard guard;
     for (int polls = 0; polls < 4; ++polls) {
         witness::counts counts;
@@ -92,7 +92,7 @@ TEST_CASE("context: destroyed with a spawn pending it leaves no worker") {
     }
 }
 
-TEST_CASE("context: destroyed before, during and after an exit it loses nothing and calls nobody") {
+TEST_CASE("context: destroying it around a worker's exit calls no handler and leaks nothing") {
     const leak_guard guard;
     for (int round = 0; round < 90; ++round) {
         witness::counts counts;
@@ -184,7 +184,8 @@ TEST_CASE("context: a thread pool that is stopped and destroyed destroys the han
     }
 }
 
-TEST_CASE("context: what completes while it is stopped is called after the restart") {
+TEST_CASE(
+    "context: an operation that completes while it is stopped is delivered after the restart") {
     const leak_guard guard;
     asio::io_context io;
     gate hold;
@@ -227,7 +228,7 @@ TEST_CASE("context: a group outlives its context and is joined, stopped and drop
     }
 }
 
-TEST_CASE("context: a next that ended with its context swallows nobody's end") {
+TEST_CASE("context: a next destroyed with its context takes no worker's end from later calls") {
     const leak_guard guard;
     gate hold;
     auto old = std::make_unique<asio::io_context>();

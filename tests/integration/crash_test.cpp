@@ -163,7 +163,8 @@ void check_ends_in(const cohort::crash_record& crash, std::string_view function)
 
 }  // namespace
 
-TEST_CASE("crash: of an address that is not mapped the call, the address and the reason are told") {
+TEST_CASE("crash: an access to an unmapped address is reported with the call, the address and the "
+          "reason") {
     if (crashes_are_sanitized)
         return skip(sanitizer_tells);
     const leak_guard guard;
@@ -188,7 +189,7 @@ TEST_CASE("crash: the text of the exception is torch's line, then where it crash
     CHECK(error.signal_name() == "SIGSEGV");
 }
 
-TEST_CASE("crash: a page that its file does not reach is told") {
+TEST_CASE("crash: an access beyond the end of a mapped file is reported") {
     if (crashes_are_sanitized)
         return skip(sanitizer_tells);
     const leak_guard guard;
@@ -197,7 +198,7 @@ TEST_CASE("crash: a page that its file does not reach is told") {
     check_ends_in(crash, "write_beyond_file");
 }
 
-TEST_CASE("crash: an instruction that does not exist is told") {
+TEST_CASE("crash: an illegal instruction is reported") {
     if (crashes_are_sanitized)
         return skip(sanitizer_tells);
     const leak_guard guard;
@@ -205,7 +206,7 @@ TEST_CASE("crash: an instruction that does not exist is told") {
 }
 
 #if defined(__x86_64__) || defined(__i386__)  // elsewhere the quotient is 0
-TEST_CASE("crash: a division by zero is told") {
+TEST_CASE("crash: a division by zero is reported") {
     if (crashes_are_sanitized)
         return skip(sanitizer_tells);
     const leak_guard guard;
@@ -215,7 +216,7 @@ TEST_CASE("crash: a division by zero is told") {
 }
 #endif
 
-TEST_CASE("crash: an abort is told, without an address") {
+TEST_CASE("crash: an abort is reported without an address") {
     const leak_guard guard;
     const auto crash = crashed_by(SIGABRT).crash.value();
     CHECK(crash.address == 0);
@@ -224,7 +225,7 @@ TEST_CASE("crash: an abort is told, without an address") {
         CHECK(place_of(crash.frames, "crash_test::fail") == 0);
 }
 
-TEST_CASE("crash: a stack that has overflowed is told") {
+TEST_CASE("crash: a stack overflow is reported") {
     if (crashes_are_sanitized)
         return skip(sanitizer_tells);
     const leak_guard guard;
@@ -236,7 +237,7 @@ TEST_CASE("crash: a stack that has overflowed is told") {
         CHECK(contains(worker.crash->trace, "  [Previous line repeated "));
 }
 
-TEST_CASE("crash: of a jump to nowhere the one who jumped is told") {
+TEST_CASE("crash: a jump to an unmapped address is reported with the function that jumped") {
     if (crashes_are_sanitized)
         return skip(sanitizer_tells);
     const leak_guard guard;
@@ -249,7 +250,7 @@ TEST_CASE("crash: of a jump to nowhere the one who jumped is told") {
         CHECK(place_of(worker.crash->frames, "call_nothing") >= 0);
 }
 
-TEST_CASE("crash: another thread of the worker is told as well") {
+TEST_CASE("crash: a crash on another thread of the worker is reported") {
     const leak_guard guard;
     const auto worker = end_of(cohort::function<abort_in_thread>());
     CHECK(worker.status.signal() == SIGABRT);
@@ -258,7 +259,7 @@ TEST_CASE("crash: another thread of the worker is told as well") {
         CHECK(place_of(worker.crash->frames, "abort_in_thread(int)::") >= 0);
 }
 
-TEST_CASE("crash: of threads that crash at once one is told") {
+TEST_CASE("crash: of threads that crash at once one is reported") {
     const leak_guard guard;
     const auto report = ended(cohort::function<abort_in_many_threads>(),
                               cohort::options(8).on_failure(cohort::on_failure::keep_going));
@@ -270,7 +271,7 @@ TEST_CASE("crash: of threads that crash at once one is told") {
     }
 }
 
-TEST_CASE("crash: without the crash record there is torch's line alone") {
+TEST_CASE("crash: without a crash record the message is torch's line alone") {
     const leak_guard guard;
     const auto error = thrown_by<cohort::process_exited_exception>(
         cohort::function<abort_here>(), cohort::options(1).crash_record(false));
@@ -278,7 +279,7 @@ TEST_CASE("crash: without the crash record there is torch's line alone") {
     CHECK_FALSE(error.outcomes().at(0).crash.has_value());
 }
 
-TEST_CASE("crash: a command gets no handler, and what ends it is told by torch's line alone") {
+TEST_CASE("crash: a command has no crash handler, and its message is torch's line alone") {
     const leak_guard guard;
     const auto status = printed_by(cohort::command("cat", "/proc/self/status"));
     CHECK(field(status, "SigCgt") == "0000000000000000");
@@ -303,7 +304,7 @@ TEST_CASE("crash: a signal that the worker's own code ignores is no crash") {
     CHECK_FALSE(worker.crash.has_value());
 }
 
-TEST_CASE("crash: while an exception is put into words it is told by its signal alone") {
+TEST_CASE("crash: a crash while an exception is being recorded is reported by its signal alone") {
     const leak_guard guard;
     const auto worker = end_of(cohort::function<crash_while_told>());
     CHECK(worker.cause == cause::signaled);
@@ -312,7 +313,7 @@ TEST_CASE("crash: while an exception is put into words it is told by its signal 
     CHECK_FALSE(worker.crash.has_value());
 }
 
-TEST_CASE("crash: after returning it is told as such") {
+TEST_CASE("crash: a crash after the function has returned is reported as that") {
     const leak_guard guard;
     const auto worker = end_of(cohort::function<crash_after_returning>());
     CHECK(worker.cause == cause::signaled);
@@ -321,7 +322,7 @@ TEST_CASE("crash: after returning it is told as such") {
     CHECK_FALSE(worker.success());
 }
 
-TEST_CASE("crash: who crashed first is told, though its process ended last, by the stop signal") {
+TEST_CASE("crash: the first crash wins even if its process exits last, by the stop signal") {
     if (crashes_are_sanitized)
         return skip(sanitizer_tells);
     const leak_guard guard;

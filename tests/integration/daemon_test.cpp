@@ -39,7 +39,7 @@ TEST_CASE("daemon: a daemonic worker can't start groups") {
           std::vector<std::string>{"nothing was thrown"});
 }
 
-TEST_CASE("daemon: where it is not caught, the refusal is the worker's error") {
+TEST_CASE("daemon: the refusal is the worker's error if nothing catches it") {
     const leak_guard guard;
     const auto error = thrown_by<cohort::process_raised_exception>(cohort::function<start_one>(),
                                                                    cohort::options().daemon(true));

@@ -51,7 +51,7 @@ constexpr const char* says_it = "#!/bin/sh\necho found in ${0%/*}\n";
 
 }  // namespace
 
-TEST_CASE("environment: variables are set, replaced and taken away") {
+TEST_CASE("environment: variables can be set, replaced and removed") {
     const leak_guard guard;
     ::setenv("COHORT_TEST_A", "caller", 1);
     ::setenv("COHORT_TEST_B", "caller", 1);
@@ -69,7 +69,7 @@ TEST_CASE("environment: variables are set, replaced and taken away") {
     ::unsetenv("COHORT_TEST_B");
 }
 
-TEST_CASE("environment: clear_env leaves what is set after it and what the library says") {
+TEST_CASE("environment: clear_env keeps what is set after it and the library's own variables") {
     const leak_guard guard;
     const auto how = cohort::options(1).env("BEFORE", 1).clear_env().env("AFTER", 2);
     std::set<std::string> names;
@@ -80,7 +80,7 @@ TEST_CASE("environment: clear_env leaves what is set after it and what the libra
                                          "TORCHELASTIC_ERROR_FILE"});
 }
 
-TEST_CASE("environment: LOCAL_RANK and LOCAL_WORLD_SIZE are what the user says") {
+TEST_CASE("environment: the user may set LOCAL_RANK and LOCAL_WORLD_SIZE") {
     const leak_guard guard;
     ::setenv("LOCAL_RANK", "caller", 1);
     const cohort::command print("sh", "-c", "echo ${LOCAL_RANK-unset} ${LOCAL_WORLD_SIZE-unset}");
@@ -95,7 +95,7 @@ TEST_CASE("environment: LOCAL_RANK and LOCAL_WORLD_SIZE are what the user says")
     ::unsetenv("LOCAL_RANK");
 }
 
-TEST_CASE("environment: a command's settings stand over those of the options") {
+TEST_CASE("environment: a command's settings override those of the options") {
     const leak_guard guard;
     const scratch_directory one, two;
     const auto how = cohort::options(1)
@@ -114,7 +114,7 @@ TEST_CASE("environment: a command's settings stand over those of the options") {
                      how) == "1\n");
 }
 
-TEST_CASE("environment: environ is read in the initiating call") {
+TEST_CASE("environment: environ is read in the call to spawn") {
     const leak_guard guard;
     const scratch_directory directory;
     cohort::report report;
@@ -167,7 +167,7 @@ TEST_CASE("environment: a program with a slash is relative to the working direct
           directory.file("bin") + "\n");
 }
 
-TEST_CASE("environment: a program without a slash is looked up on the worker's own PATH") {
+TEST_CASE("environment: a program without a slash is searched on the worker's own PATH") {
     const leak_guard guard;
     const scratch_directory one, two;
     two.write("cohort-test-tool", says_it, 0755);
@@ -192,7 +192,7 @@ TEST_CASE("environment: a program without a slash is looked up on the worker's o
     CHECK(missing.code() == std::errc::no_such_file_or_directory);
 }
 
-TEST_CASE("environment: without a PATH a program is looked up in /bin and /usr/bin") {
+TEST_CASE("environment: without a PATH a program is searched in /bin and /usr/bin") {
     const leak_guard guard;
     CHECK(printed_by(cohort::command("echo", "here"), cohort::options(1).clear_env()) == "here\n");
 }

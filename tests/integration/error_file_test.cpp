@@ -56,7 +56,7 @@ constexpr const char* plain_error = R"({"message":"no such data set","type":"dat
 
 }  // namespace
 
-TEST_CASE("error file: what a command writes is its error, by either variable") {
+TEST_CASE("error file: what a command writes to its error file is its error, by either variable") {
     const leak_guard guard;
     const auto expected = record_of("data_error", "no such data set");
     const scratch_directory directory;
@@ -66,7 +66,7 @@ TEST_CASE("error file: what a command writes is its error, by either variable") 
     CHECK(error_of(writer("cat " + file + " >> \"$COHORT_ERROR_FILE\"")) == expected);
 }
 
-TEST_CASE("error file: without it a command has neither the descriptor nor the variables") {
+TEST_CASE("error file: a command without one has neither the descriptor nor the variables") {
     const leak_guard guard;
     const cohort::command list("sh", "-c", "echo /proc/self/fd/*; env | grep -c ERROR_FILE");
     CHECK(printed_by(list).find("/60") != std::string::npos);
@@ -82,7 +82,7 @@ TEST_CASE("error file: without it a command has neither the descriptor nor the v
     CHECK(ended(cohort::function<do_nothing>(), cohort::options(1).error_file(false)).success());
 }
 
-TEST_CASE("error file: it has a path of its worker's own, that is no file on any disk") {
+TEST_CASE("error file: its path belongs to one worker, and is no file on any disk") {
     const leak_guard guard;
     const cohort::command print("sh", "-c", "echo $$ $COHORT_ERROR_FILE $TORCHELASTIC_ERROR_FILE");
     for (const auto& printed : printed_by_each(print, {}, 3)) {
@@ -135,7 +135,7 @@ TEST_CASE("error file: each worker has its own, and the first failure in time is
     }
 }
 
-TEST_CASE("error file: what a worker that succeeds writes does not count") {
+TEST_CASE("error file: what a successful worker writes is ignored") {
     const leak_guard guard;
     const auto report = ended(cohort::command("sh", "-c", "echo oops > $COHORT_ERROR_FILE"));
     CHECK(report.success());
@@ -146,7 +146,7 @@ TEST_CASE("error file: what a worker that succeeds writes does not count") {
     CHECK_FALSE(accepted.outcomes.at(0).error.has_value());
 }
 
-TEST_CASE("error file: an empty or blank one is none") {
+TEST_CASE("error file: an empty or blank one counts as none") {
     const leak_guard guard;
     for (const auto* script :
          {":", ": > $COHORT_ERROR_FILE", "printf ' \\n\\t' > $COHORT_ERROR_FILE",
@@ -159,7 +159,7 @@ TEST_CASE("error file: an empty or blank one is none") {
     }
 }
 
-TEST_CASE("error file: a torn one, or one that is not JSON, is shown as it is") {
+TEST_CASE("error file: truncated JSON and plain text become the message as they are") {
     const leak_guard guard;
     for (const std::string text : {R"({"message":"no such)", "just a line of text", "{", "[1,2",
                                    R"({"message":"a"} {"message":"b"})"}) {
@@ -172,7 +172,7 @@ TEST_CASE("error file: a torn one, or one that is not JSON, is shown as it is") 
     CHECK(error_in(std::string(5000, '[')).message == std::string(5000, '['));
 }
 
-TEST_CASE("error file: JSON of another shape is shown as it is") {
+TEST_CASE("error file: JSON of another shape becomes the message as it is") {
     const leak_guard guard;
     for (const std::string text :
          {"null", "17", R"("text")", "[]", "{}", R"(["message"])", R"({"message":12})",
@@ -192,7 +192,7 @@ TEST_CASE("error file: a message that is not UTF-8 is made so") {
                                                       "b");
 }
 
-TEST_CASE("error file: one of 100 MB gives its beginning and its end") {
+TEST_CASE("error file: of 100 MB the beginning and the end are kept") {
     const leak_guard guard;
     const auto error =
         error_of(writer("{ printf '{\"message\":\"the beginning'; head -c 100000000 /dev/zero | tr "
@@ -239,7 +239,7 @@ TEST_CASE("error file: both shapes of torch's @record are understood") {
     CHECK(by_signal.timestamp == then);
 }
 
-TEST_CASE("error file: Python's json module writes what is read here") {
+TEST_CASE("error file: the output of Python's json module is read") {
     const leak_guard guard;
     if (!has_python())
         return skip("python3 is not here");

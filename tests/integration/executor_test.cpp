@@ -44,7 +44,7 @@ private:
     std::atomic<int>* refusals_;
 };
 
-TEST_CASE("executor: a completion that is refused comes later") {
+TEST_CASE("executor: a completion whose post throws is posted again later") {
     const leak_guard guard;
     const watchdog guarded;
     asio::io_context io;
@@ -166,7 +166,7 @@ TEST_CASE("executor: copies of one may start operations, also those that the lib
     run_out(io);
 }
 
-TEST_CASE("executor: one that refuses the error of an initiating call throws out of that call") {
+TEST_CASE("executor: an executor that refuses an initiating call's error throws out of that call") {
     const leak_guard guard;
     asio::io_context io;
     std::atomic<int> refusals = 1;

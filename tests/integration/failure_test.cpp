@@ -128,7 +128,7 @@ auto time_after_failure(const cohort::process_exception& error) {
 
 }  // namespace
 
-GROUP_TEST("failure: the first in time is thrown, though a lower index failed and nobody waited") {
+GROUP_TEST("failure: the first failure in time is thrown, not the one with the lowest index") {
     const auto here = executor;
     asio::readable_pipe at_0(here), at_1(here);
     asio::writable_pipe to_0(here), to_1(here);
@@ -154,7 +154,7 @@ GROUP_TEST("failure: the first in time is thrown, though a lower index failed an
     CHECK(error.outcomes()[1].cause == cause::returned);
 }
 
-GROUP_TEST("failure: who raised first is told, though its process ended last, by the stop signal") {
+GROUP_TEST("failure: the first exception wins even if its process exits last, by the stop signal") {
     ready waits(executor);
     auto group = co_await cohort::spawn(cohort::function<raise_first_end_last>(),
                                         cohort::options(2).fd(waits.child_end(), ready::number));
@@ -167,7 +167,7 @@ GROUP_TEST("failure: who raised first is told, though its process ended last, by
     CHECK(error.outcomes()[1].status.signal() == SIGTERM);
 }
 
-GROUP_TEST("failure: an exit code counts from when it was seen, whoever joins later") {
+GROUP_TEST("failure: an exit code counts from the time it is seen, however late the join") {
     ready waits(executor);
     auto group = co_await cohort::spawn(
         cohort::function<fail_at_go>(),
@@ -189,7 +189,7 @@ GROUP_TEST("failure: an exit code counts from when it was seen, whoever joins la
     CHECK(ends[1].result<int>() == 1);
 }
 
-GROUP_TEST("failure: it is reacted to at once, though nobody joins") {
+GROUP_TEST("failure: the group reacts at once even if nothing joins it") {
     auto group = co_await cohort::spawn(cohort::function<raise_in_first_others_obey>(), 8);
     for (int ended = 0; ended < 8; ++ended) {
         const auto one = co_await group.next();
@@ -205,7 +205,7 @@ GROUP_TEST("failure: it is reacted to at once, though nobody joins") {
     }
 }
 
-GROUP_TEST("failure: a victim that raises when it is stopped keeps its error") {
+GROUP_TEST("failure: a stopped worker that raises on the stop signal keeps its error") {
     ready waits(executor);
     auto group = co_await cohort::spawn(cohort::function<raise_when_stopped>(),
                                         cohort::options(2).fd(waits.child_end(), ready::number));

@@ -84,7 +84,7 @@ TEST_CASE("fork: a closure runs on a copy of the memory, and what it returns com
     CHECK_FALSE(ended(cohort::closure([](int) {}), forked()).outcomes.at(0).has_result());
 }
 
-TEST_CASE("fork: what a closure throws is the worker's own error") {
+TEST_CASE("fork: an exception of a closure is the worker's error") {
     const leak_guard guard;
     const auto fail = [](int index) {
         if (index == 1)
@@ -105,7 +105,7 @@ TEST_CASE("fork: the arguments of a function are not encoded") {
     CHECK(report.outcomes[2].result<int>() == 42);
 }
 
-TEST_CASE("fork: a callable of any kind is taken, and is gone when the group has ended") {
+TEST_CASE("fork: a callable of any kind is accepted, and destroyed when the group has ended") {
     const leak_guard guard;
     const auto counted = std::make_shared<int>(7);
     {
@@ -116,7 +116,7 @@ TEST_CASE("fork: a callable of any kind is taken, and is gone when the group has
     CHECK(counted.use_count() == 1);
 }
 
-TEST_CASE("fork: what the parent had not written yet is written once, what a worker writes too") {
+TEST_CASE("fork: buffered output of the parent is written once, and so is a worker's") {
     const leak_guard guard;
     const scratch_directory directory;
     std::fflush(stdout);
@@ -129,7 +129,7 @@ TEST_CASE("fork: what the parent had not written yet is written once, what a wor
     CHECK(read_file(directory.file("out")) == "by stdio\nby iostream\n");
 }
 
-TEST_CASE("fork: a worker leaves by its own exit hooks, never by those of its parent") {
+TEST_CASE("fork: a worker runs its own exit hooks, never those of its parent") {
     const leak_guard guard;
     static const bool once [[maybe_unused]] = std::atexit(abort_in_workers) == 0;
     const scratch_directory directory;
@@ -147,7 +147,7 @@ TEST_CASE("fork: a worker leaves by its own exit hooks, never by those of its pa
     CHECK(read_file(directory.file("out")) == "gone\n");
 }
 
-TEST_CASE("fork: the allocator works in a worker, whatever other threads did at its birth") {
+TEST_CASE("fork: the allocator works in a worker, whatever other threads did during the fork") {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
     return skip(allocator_is_locked);
 #endif

@@ -46,8 +46,8 @@ void kill_the_server_in_starts(int rounds) {
 
 }  // namespace
 
-TEST_CASE(
-    "forkserver: when the server dies its workers live on, and the next start has a new one") {
+TEST_CASE("forkserver death: its workers survive the server's death, and the next start makes a "
+          "new server") {
     const auto first = server();
     run_coroutine([](pid_t old) -> asio::awaitable<void> {
         ready up(co_await asio::this_coro::executor);
@@ -65,7 +65,7 @@ TEST_CASE(
     CHECK(server() != first);
 }
 
-TEST_CASE("forkserver: a group survives the death of the server in the middle of its start") {
+TEST_CASE("forkserver death: a group survives the death of the server in the middle of its start") {
     const int rounds = under_asan || under_tsan ? 5 : 20;  // each may start three servers
     kill_the_server_in_starts(rounds);
     for (void (*const handler)(int) : {SIG_IGN, SIG_DFL}) {
@@ -82,7 +82,7 @@ TEST_CASE("forkserver: a group survives the death of the server in the middle of
     CHECK(servers().size() == 1);
 }
 
-TEST_CASE("forkserver: a start that is given up leaves none of the workers asked for ahead") {
+TEST_CASE("forkserver death: a start that is given up leaves none of the workers asked for ahead") {
     server();
     const leak_guard guard;
     for (int round = 0; round < 10; ++round) {
@@ -97,7 +97,7 @@ TEST_CASE("forkserver: a start that is given up leaves none of the workers asked
     }
 }
 
-TEST_CASE("forkserver: a start that waits for a stopped server can be given up") {
+TEST_CASE("forkserver death: a start that waits for a stopped server can be given up") {
     const auto stopped = server();
     ::kill(stopped, SIGSTOP);
     asio::io_context io;

@@ -47,7 +47,7 @@ std::string mapping_of(const std::string& name) {
 
 }  // namespace
 
-TEST_CASE("forkserver: the progress that both sides map cannot be made shorter") {
+TEST_CASE("forkserver memory: the progress that both sides map cannot be made shorter") {
     server();
     const auto path = mapping_of("cohort-progress");
     REQUIRE(path != "");
@@ -58,7 +58,7 @@ TEST_CASE("forkserver: the progress that both sides map cannot be made shorter")
     ::close(file);
 }
 
-TEST_CASE("forkserver: orders and records of workers cannot be made shorter") {
+TEST_CASE("forkserver memory: orders and records of workers cannot be made shorter") {
     const auto stopped = server();
     ::kill(stopped, SIGSTOP);  // holds the start while its files are looked at
     asio::io_context io;

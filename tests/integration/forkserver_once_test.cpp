@@ -90,8 +90,8 @@ void kill_the_server_at_a_birth() {
 
 }  // namespace
 
-TEST_CASE("forkserver: no worker's function runs twice when the server dies before it tells of the "
-          "worker") {
+TEST_CASE("forkserver once: no worker's function runs twice when the server dies before it tells "
+          "of the worker") {
     if (read_file("/proc/self/syscall").empty())
         return skip("needs /proc/PID/syscall, to see that a worker waits");
     kill_the_server_at_a_birth();

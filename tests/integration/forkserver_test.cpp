@@ -80,7 +80,7 @@ TEST_CASE("forkserver: its workers are children of this process, and no others t
               std::vector<int>{worker.index, ::getpid(), ::getpid(), 1});
 }
 
-TEST_CASE("forkserver: one server makes all workers, and is none") {
+TEST_CASE("forkserver: one server forks all workers, and is not itself a worker") {
     const auto first = server();
     const leak_guard guard;
     const auto report = ended(cohort::function<who>(), served(3));
@@ -97,7 +97,7 @@ TEST_CASE("forkserver: what was preloaded is there in every worker") {
         CHECK(worker.result<std::vector<int>>() == std::vector<int>{1, 2, 3});
 }
 
-TEST_CASE("forkserver: a preload that fails is an error of the start, until it does not") {
+TEST_CASE("forkserver: a preload that fails is a spawn_error until it succeeds") {
     const std::pair<const char*, const char*> failures[] = {
         {"throw", "forkserver_preload: std::runtime_error: no such model"},
         {"thread", "fork server: a thread was left running by forkserver_preload"}};
@@ -154,7 +154,7 @@ TEST_CASE("forkserver: a worker leaves by its exit hooks, and its exit code is s
     CHECK(read_file(directory.file("out")) == "gone\n");
 }
 
-TEST_CASE("forkserver: the output that is inherited is that of the time of the start") {
+TEST_CASE("forkserver: workers inherit the standard output of the time of their start") {
     server();
     const leak_guard guard;
     const scratch_directory directory;
@@ -203,7 +203,7 @@ TEST_CASE("forkserver: an environment of any size arrives") {
     CHECK(report.success());
 }
 
-TEST_CASE("forkserver: a program that does not call worker_main is told so, and its server not") {
+TEST_CASE("forkserver: a program that does not call worker_main gets an error that says so") {
     const leak_guard guard;
     const auto printed =
         printed_by(cohort::command(COHORT_PROGRAM_FORGETFUL),

@@ -95,8 +95,8 @@ asio::awaitable<void> change_the_guardian() {
 
 }  // namespace
 
-TEST_CASE("guardian change: a worker of the fork server that finds the guardian dead is told to "
-          "another one by its host") {
+TEST_CASE("guardian change: a fork server's worker that finds the guardian dead is registered with "
+          "another by its application") {
     if (!cohort::capabilities().parent_death.best())
         return skip("no guardian here: " + cohort::capabilities().parent_death.reason);
     const leak_guard guard;

@@ -133,7 +133,7 @@ TEST_CASE("guardian: a host that is killed at any moment of its start leaves nob
         }
 }
 
-TEST_CASE("guardian: what obeys the stop signal has the time to clean up") {
+TEST_CASE("guardian: processes that obey the stop signal have time to clean up") {
     if (!is_here())
         return;
     const leak_guard guard;
@@ -150,7 +150,7 @@ TEST_CASE("guardian: what obeys the stop signal has the time to clean up") {
     }());
 }
 
-TEST_CASE("guardian: a daemon with a session of its own ends with its host's leaf") {
+TEST_CASE("guardian: a daemon with a session of its own ends with its application's cgroup") {
     if (!is_here())
         return;
     if (cohort::capabilities().tree.tier.rfind("cgroup", 0) != 0)
@@ -177,7 +177,8 @@ TEST_CASE("guardian: a daemon with a session of its own ends with its host's lea
     }
 }
 
-TEST_CASE("guardian: nothing of it is a child of the host's, in its session, or open for it") {
+TEST_CASE(
+    "guardian: it is no child of the application, not in its session, and shares no descriptor") {
     if (!is_here())
         return;
     const leak_guard guard;
@@ -220,7 +221,7 @@ TEST_CASE("guardian: a copy of the host that lives on does not keep it from acti
     }());
 }
 
-TEST_CASE("guardian: one that is stopped does the host no harm") {
+TEST_CASE("guardian: a guardian held by SIGSTOP does not disturb the application") {
     if (!is_here())
         return;
     const leak_guard guard;
@@ -235,7 +236,7 @@ TEST_CASE("guardian: one that is stopped does the host no harm") {
     CHECK(guardian.lives());
 }
 
-TEST_CASE("guardian: one that was killed is replaced when next a group starts, by any method") {
+TEST_CASE("guardian: a killed guardian is replaced when a group next starts, by any method") {
     if (!is_here())
         return;
     for (const auto method : methods) {
@@ -306,7 +307,8 @@ TEST_CASE("guardian: a process that has a dead worker's number is not signalled"
     }());
 }
 
-GROUP_TEST("guardian: without one the workers end with the host, but not what they started") {
+GROUP_TEST(
+    "guardian: without one the workers end with the application, but not their own children") {
     live_host host(executor);
     co_await host.start(
         cohort::command(COHORT_PROGRAM_GUARDED_HOST, "forked").env("COHORT_FORCE", "no_guardian"));

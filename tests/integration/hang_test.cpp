@@ -182,13 +182,13 @@ TEST_CASE(
     run_coroutine(others_go_on(cohort::function<do_nothing>(), fifo));
 }
 
-TEST_CASE("hang: to cancel a start that hangs ends its earlier workers and starts no later ones") {
+TEST_CASE("hang: cancelling a start that hangs ends its earlier workers and starts no later ones") {
     const leak_guard guard;
     const scratch_directory directory;
     run_coroutine(started_ones_go_too(make_fifo(directory)));
 }
 
-TEST_CASE("hang: a start that hung for a while succeeds when what it waited for has come") {
+TEST_CASE("hang: a start that hangs succeeds once the FIFO has its writer") {
     const leak_guard guard;
     const scratch_directory directory;
     const auto fifo = make_fifo(directory);
@@ -242,7 +242,7 @@ TEST_CASE("hang: several starts hang in the kernel at once, and others go on") {
     CHECK(printed_by(cohort::command("echo", "still here")) == "still here\n");
 }
 
-TEST_CASE("hang: who was asked for ahead and can't be killed does not keep a failed start") {
+TEST_CASE("hang: a worker started ahead that cannot be killed does not hold up a failed start") {
     have_server();
     const leak_guard guard;
     const scratch_directory directory;

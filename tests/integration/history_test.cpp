@@ -90,7 +90,7 @@ bool can_have_groups() {
 
 }  // namespace
 
-TEST_CASE("history: the failure of a worker's own group tells who failed in whom") {
+TEST_CASE("history: the failure of a worker's own group names the worker of each level") {
     if (!can_have_groups())
         return skip(no_threads_in_copies);
     const leak_guard guard;
@@ -111,7 +111,7 @@ TEST_CASE("history: the failure of a worker's own group tells who failed in whom
     }
 }
 
-TEST_CASE("history: the text of a group's failure has what its worker said, once") {
+TEST_CASE("history: the text of a group's failure has its worker's message once") {
     if (!can_have_groups())
         return skip(no_threads_in_copies);
     const leak_guard guard;
@@ -122,7 +122,7 @@ TEST_CASE("history: the text of a group's failure has what its worker said, once
     CHECK(error.trace.find("std::out_of_range", said + 1) == std::string::npos);
 }
 
-TEST_CASE("history: each level is told, from the next to the first") {
+TEST_CASE("history: each level is named, the nearest first") {
     if (!can_have_groups())
         return skip(no_threads_in_copies);
     const leak_guard guard;
@@ -140,7 +140,7 @@ TEST_CASE("history: each level is told, from the next to the first") {
         CHECK(error.nested[2].frames.back().line == line_of_throw);
 }
 
-TEST_CASE("history: of a group that crashed the place of the crash is in the message") {
+TEST_CASE("history: the message of a crashed inner group has the place of the crash") {
     if (!can_have_groups())
         return skip(no_threads_in_copies);
     const leak_guard guard;
@@ -152,7 +152,7 @@ TEST_CASE("history: of a group that crashed the place of the crash is in the mes
         CHECK(contains(error.message, "abort_at_once"));
 }
 
-TEST_CASE("history: of a command's error file its own words are told") {
+TEST_CASE("history: the message of a command's failure has the text of its error file") {
     if (!can_have_groups())
         return skip(no_threads_in_copies);
     const leak_guard guard;
@@ -164,7 +164,7 @@ TEST_CASE("history: of a command's error file its own words are told") {
     CHECK(contains(error.trace, "ValueError: no data"));
 }
 
-TEST_CASE("history: a group's failure that is nested in another exception is told with its own") {
+TEST_CASE("history: a group's failure nested in another exception is part of the message") {
     if (!can_have_groups())
         return skip(no_threads_in_copies);
     const leak_guard guard;
@@ -178,7 +178,7 @@ TEST_CASE("history: a group's failure that is nested in another exception is tol
     CHECK(error.trace.ends_with("\nstd::runtime_error: the group is lost"));
 }
 
-TEST_CASE("history: a failure that the worker has dealt with is none of it") {
+TEST_CASE("history: a failure that the worker has handled is not part of the message") {
     if (!can_have_groups())
         return skip(no_threads_in_copies);
     const leak_guard guard;
@@ -187,7 +187,7 @@ TEST_CASE("history: a failure that the worker has dealt with is none of it") {
     CHECK(error.nested.empty());
 }
 
-TEST_CASE("history: of a long chain of causes the newest are told") {
+TEST_CASE("history: of a long chain of causes the newest are kept") {
     const leak_guard guard;
     const auto error = error_of(cohort::function<nest_deeply>());
     CHECK(error.message == "depth 100");
@@ -196,7 +196,7 @@ TEST_CASE("history: of a long chain of causes the newest are told") {
     CHECK(error.nested[0].message == "depth 99");
 }
 
-TEST_CASE("history: of long texts the whole is bounded and ends with the message") {
+TEST_CASE("history: long texts are shortened, and the message stays at the end") {
     const leak_guard guard;
     const auto error = error_of(cohort::function<nest_long_texts>());
     CHECK(error.type == "std::runtime_error");

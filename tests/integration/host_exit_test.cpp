@@ -75,7 +75,7 @@ ended_host run_host(leak_guard& guard, std::string how, ending by = ending::by_i
     return host;
 }
 
-TEST_CASE("host exit: return from main stops the live groups and reaps them before the host ends") {
+TEST_CASE("host exit: return from main stops and reaps the live groups before the process ends") {
     leak_guard guard;
     const auto host = run_host(guard, "return");
     CHECK(host.outcome.status.success());
@@ -100,7 +100,8 @@ TEST_CASE("host exit: exit() on another thread runs the ladder while main waits"
     CHECK(host.printed == "");
 }
 
-TEST_CASE("host exit: workers that ignore SIGTERM delay it by the grace period, and no longer") {
+TEST_CASE(
+    "host exit: workers that ignore SIGTERM delay the exit by the grace period, and no longer") {
     leak_guard guard;
     const auto host = run_host(guard, "stubborn", ending::by_itself, 300);
     CHECK(host.outcome.status.success());
@@ -117,7 +118,7 @@ TEST_CASE("host exit: daemonic workers are killed at once, whatever they ignore"
     CHECK(host.lived() < 25s);  // not the grace period
 }
 
-TEST_CASE("host exit: a start that is under way is stopped too") {
+TEST_CASE("host exit: a start in progress is stopped too") {
     leak_guard guard;
     const auto host = run_host(guard, "starting");
     CHECK(host.outcome.status.success());
@@ -125,7 +126,7 @@ TEST_CASE("host exit: a start that is under way is stopped too") {
     CHECK(host.printed == "");
 }
 
-TEST_CASE("host exit: a spawn after it fails with ESHUTDOWN") {
+TEST_CASE("host exit: a spawn after the exit has begun fails with ESHUTDOWN") {
     leak_guard guard;
     const auto host = run_host(guard, "spawn");
     CHECK(host.outcome.status.success());
@@ -160,7 +161,7 @@ TEST_CASE("host exit: _exit, quick_exit and abort end the workers by the parent-
     }
 }
 
-TEST_CASE("host exit: SIGKILL of the host ends its workers") {
+TEST_CASE("host exit: SIGKILL of the application ends its workers") {
     leak_guard guard;
     CHECK(run_host(guard, "kill", ending::by_sigkill).outcome.status.signal() == SIGKILL);
 }

@@ -63,8 +63,8 @@ TEST_CASE("host fork: 200 forks from another thread do not disturb groups that s
     CHECK(host_of("storm") == "exit code 0");
 }
 
-TEST_CASE("host fork: programs that its threads execute meanwhile get nothing of the library's, "
-          "and no end is missed for them") {
+TEST_CASE("host fork: programs that other threads execute get no descriptor of the library, and no "
+          "worker's end is missed") {
     for (int method = 0; method < 4; ++method) {  // the last: commands
         CAPTURE(method);
         const leak_guard guard;

@@ -61,7 +61,7 @@ void over_all_ways(const std::function<asio::awaitable<void>(const starter&)>& b
 
 }  // namespace
 
-TEST_CASE("kill cause: a SIGKILL from outside is told as not sent by the group") {
+TEST_CASE("kill cause: a SIGKILL from outside is reported as not sent by the group") {
     over_all_ways([](const starter& start) -> asio::awaitable<void> {
         ready up(co_await asio::this_coro::executor);
         auto group = co_await start(cohort::options().fd(up.child_end(), ready::number));
@@ -80,7 +80,7 @@ TEST_CASE("kill cause: a SIGKILL from outside is told as not sent by the group")
     });
 }
 
-TEST_CASE("kill cause: a worker that kills itself was not killed by the group") {
+TEST_CASE("kill cause: a worker that kills itself is reported as not killed by the group") {
     const leak_guard guard;
     const auto report = ended(cohort::function<kills_itself>());
     CHECK(report.outcomes[0].note() == not_ours);

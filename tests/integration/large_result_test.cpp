@@ -119,7 +119,7 @@ private:
 
 }  // namespace
 
-TEST_CASE("large result: it is held once") {
+TEST_CASE("large result: a result is held in memory once") {
     if (under_asan || under_tsan)
         return skip("a sanitizer takes more memory than there is to limit");
     const leak_guard guard;
@@ -129,7 +129,7 @@ TEST_CASE("large result: it is held once") {
     CHECK(worker.has_result());
 }
 
-TEST_CASE("large result: one that does not fit is missing, and says so") {
+TEST_CASE("large result: a result that does not fit into memory is missing, and says so") {
     if (under_asan || under_tsan)
         return skip("a sanitizer takes more memory than there is to limit");
     const leak_guard guard;
@@ -143,7 +143,7 @@ TEST_CASE("large result: one that does not fit is missing, and says so") {
                          cohort::result_error);
 }
 
-TEST_CASE("large result: one that is larger than result_limit is the worker's error") {
+TEST_CASE("large result: a result larger than result_limit is the worker's error") {
     have_server();
     const leak_guard guard;
     for (const auto method : {cohort::start_method::spawn, cohort::start_method::fork,
@@ -158,7 +158,7 @@ TEST_CASE("large result: one that is larger than result_limit is the worker's er
     }
 }
 
-TEST_CASE("large result: of what a worker has not written nothing is read") {
+TEST_CASE("large result: a result that a worker has not written whole is not read") {
     const leak_guard guard;
     const auto check = [](const cohort::outcome& worker, const std::string& why) {
         CHECK(worker.cause == cohort::cause::returned);
@@ -174,7 +174,8 @@ TEST_CASE("large result: of what a worker has not written nothing is read") {
           "its result (536870912 bytes) was not written whole");
 }
 
-TEST_CASE("no thread: what a worker said is missing, and its end is told all the same") {
+TEST_CASE("large result: without a thread to read it the record is missing, and the worker's end "
+          "is reported") {
     if (under_asan || under_tsan)
         return skip("a sanitizer takes more memory than there is to limit");
     const leak_guard guard;

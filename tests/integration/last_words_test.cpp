@@ -151,7 +151,7 @@ TEST_CASE("last words: a static destructor that throws after the return is a fai
     CHECK(contains(worker.note(), "after returning"));
 }
 
-TEST_CASE("last words: a child by vfork that crashes leaves the worker its own") {
+TEST_CASE("last words: a vfork child that crashes does not use up the worker's crash record") {
     const leak_guard guard;
     const auto worker = end_of(cohort::function<crash_after_vfork>());
     CHECK(worker.status.signal() == SIGABRT);
@@ -165,7 +165,7 @@ TEST_CASE("last words: a crash without room for its record ends by its own signa
     CHECK(end_of(cohort::function<crash_without_room>()).status.signal() == SIGABRT);
 }
 
-TEST_CASE("last words: the stop signal waits until an exception is in words") {
+TEST_CASE("last words: the stop signal waits until an exception is recorded") {
     const leak_guard guard;
     const auto worker = end_of(cohort::function<fail_when_stopped>());
     CHECK(worker.cause == cause::raised);
@@ -173,14 +173,14 @@ TEST_CASE("last words: the stop signal waits until an exception is in words") {
     CHECK(worker.status.signal() == SIGTERM);
 }
 
-TEST_CASE("last words: an exception without room for its record ends as ever") {
+TEST_CASE("last words: an exception without room for its record ends the worker as usual") {
     const leak_guard guard;
     const auto worker = end_of(cohort::function<throw_without_room>());
     CHECK(worker.status.exit_code() == 1);
     CHECK_FALSE(worker.success());
 }
 
-TEST_CASE("last words: a crash with room for half of its record tells that half") {
+TEST_CASE("last words: a crash with room for half of its record reports that half") {
     if (crashes_are_sanitized)
         return skip(sanitizer_tells);
     const leak_guard guard;
@@ -225,7 +225,7 @@ TEST_CASE("last words: the highest signal may be the stop signal of workers that
     CHECK_FALSE(worker.at_stop.empty());
 }
 
-TEST_CASE("last words: a command in its parent's process group tells what it does") {
+TEST_CASE("last words: a command in its parent's process group is described by its state") {
     const leak_guard guard;
     const auto worker = stopped_when_ready(
         cohort::command("sh", "-c",

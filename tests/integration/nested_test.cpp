@@ -102,15 +102,15 @@ asio::awaitable<void> middle_dies_by(int signo, manner how) {
 
 }  // namespace
 
-GROUP_TEST("torch T9: when the middle of a tree gets SIGTERM, all its leaves vanish") {
+GROUP_TEST("nested: when the middle of a tree gets SIGTERM, all its leaves end (torch T9)") {
     co_await middle_dies_by(SIGTERM, manner::obedient);
 }
 
-GROUP_TEST("torch T9: when the middle of a tree gets SIGKILL, all its leaves vanish") {
+GROUP_TEST("nested: when the middle of a tree gets SIGKILL, all its leaves end (torch T9)") {
     co_await middle_dies_by(SIGKILL, manner::stubborn);
 }
 
-GROUP_TEST("nested: when the middle dies of a signal that it does not expect, its leaves vanish") {
+GROUP_TEST("nested: when the middle of a tree dies of an unexpected signal, its leaves end") {
     co_await middle_dies_by(SIGUSR1, manner::stubborn);
 }
 

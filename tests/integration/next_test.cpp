@@ -50,8 +50,7 @@ void let_go(const cohort::group& group, int index) { ::kill(group.pids()[index],
 
 }  // namespace
 
-GROUP_TEST(
-    "next: it tells the workers in the order of their ends, and then that there is no more") {
+GROUP_TEST("next: it gives the workers in the order of their ends, then nothing") {
     auto group = co_await waiting_group(4);
     for (const int index : {2, 0, 3, 1}) {
         let_go(group, index);
@@ -66,7 +65,7 @@ GROUP_TEST(
     }
 }
 
-GROUP_TEST("next: ends that nobody waited for are told later, in their order") {
+GROUP_TEST("next: ends that came before the call are given later, in their order") {
     auto group = co_await waiting_group(3);
     for (const int index : {1, 2}) {
         const int left = group.alive() - 1;
@@ -81,7 +80,7 @@ GROUP_TEST("next: ends that nobody waited for are told later, in their order") {
     CHECK(order == std::vector<int>{1, 2, 0});
 }
 
-GROUP_TEST("next: of several at once each is told another worker, one too many is told none") {
+GROUP_TEST("next: each of several pending calls gets another worker, and one too many gets none") {
     auto group = co_await waiting_group(2);
     group.signal(SIGUSR1);
     const auto [a, b, c] = co_await (group.next() && group.next() && group.next());
@@ -91,7 +90,7 @@ GROUP_TEST("next: of several at once each is told another worker, one too many i
     CHECK(told == std::multiset<int>{-1, 0, 1});
 }
 
-GROUP_TEST("next: on a group without workers it is empty at once") {
+GROUP_TEST("next: a group without workers gives nothing at once") {
     auto group = co_await cohort::spawn(cohort::command("true"), 0);
     const auto none = co_await group.next();
     CHECK_FALSE(none.has_value());
@@ -100,7 +99,7 @@ GROUP_TEST("next: on a group without workers it is empty at once") {
     CHECK(group.pids().empty());
 }
 
-GROUP_TEST("outcomes: they grow with each end, by index; first_failure comes with the last") {
+GROUP_TEST("next: outcomes grow with each end, by index; first_failure comes with the last") {
     auto group = co_await waiting_group(4);
     CHECK(group.size() == 4);
     CHECK(group.alive() == 4);
@@ -129,7 +128,7 @@ GROUP_TEST("outcomes: they grow with each end, by index; first_failure comes wit
     CHECK(group.alive() == 0);
 }
 
-GROUP_TEST("pids: they stay those of the workers after the end") {
+GROUP_TEST("next: pids stay the same after the workers' ends") {
     auto group = co_await waiting_group(2);
     const auto before = group.pids();
     CHECK(before.size() == 2);

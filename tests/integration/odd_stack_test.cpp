@@ -101,7 +101,7 @@ bool is_one_call(const std::vector<cohort::stack_frame>& frames) {
 constexpr bool is_sanitized = under_asan || under_tsan;
 constexpr auto why_not = "sanitizers have stacks and handlers of their own";
 
-TEST_CASE("odd stack: an exception that is thrown and caught on a fiber harms nobody") {
+TEST_CASE("odd stack: an exception may be thrown and caught on a fiber") {
     if (is_sanitized)
         return skip(why_not);
     have_server();
@@ -113,7 +113,8 @@ TEST_CASE("odd stack: an exception that is thrown and caught on a fiber harms no
     }
 }
 
-TEST_CASE("odd stack: a worker on a fiber that is asked for its stacks is stopped as any other") {
+TEST_CASE(
+    "odd stack: a worker on a fiber is stopped like any other when its stacks are asked for") {
     if (is_sanitized)
         return skip(why_not);
     have_server();
@@ -148,7 +149,8 @@ TEST_CASE("odd stack: a worker on a fiber that is asked for its stacks is stoppe
     }
 }
 
-TEST_CASE("odd stack: of one that was overwritten the signal and the newest calls are told") {
+TEST_CASE(
+    "odd stack: a crash on an overwritten stack is reported with the signal and the newest call") {
     if (is_sanitized)
         return skip(why_not);
     have_server();

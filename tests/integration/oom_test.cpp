@@ -169,7 +169,7 @@ TEST_CASE("oom: where memory is counted each worker has a cgroup of its own") {
     CHECK(place.leaves().empty());
 }
 
-TEST_CASE("oom: what the out-of-memory killer took is oom_killed, with limit and peak") {
+TEST_CASE("oom: a function that the out-of-memory killer ends is oom_killed, with limit and peak") {
     const counted_cgroup place;
     if (!place)
         return;
@@ -204,7 +204,7 @@ TEST_CASE("oom: what the out-of-memory killer took is oom_killed, with limit and
     }
 }
 
-TEST_CASE("oom: a command that the out-of-memory killer took is oom_killed too") {
+TEST_CASE("oom: a command that the out-of-memory killer ends is oom_killed too") {
     const counted_cgroup place;
     if (!place)
         return;
@@ -220,7 +220,7 @@ TEST_CASE("oom: a command that the out-of-memory killer took is oom_killed too")
     CHECK(place.leaves().empty());
 }
 
-TEST_CASE("oom: where memory is counted, another SIGKILL is still not the kernel's") {
+TEST_CASE("oom: where memory is counted, any other SIGKILL is not oom_killed") {
     const counted_cgroup place;
     if (!place)
         return;
@@ -261,7 +261,7 @@ TEST_CASE("oom: daemons in the cgroups of workers end with the group") {
     }(place));
 }
 
-TEST_CASE("oom: the cgroups of workers go when their host was killed") {
+TEST_CASE("oom: the cgroups of workers are removed after their application was killed") {
     for (const bool is_guarded : {true, false}) {
         CAPTURE(is_guarded);
         const counted_cgroup place;

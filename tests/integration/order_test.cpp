@@ -193,7 +193,7 @@ TEST_CASE("order: victims of a crash keep what they raise when they are stopped"
     }
 }
 
-TEST_CASE("order: who fails on account of what another one unwinds is not the first") {
+TEST_CASE("order: a worker that fails because another one unwinds is not the first failure") {
     have_server();
     const leak_guard guard;
     for (const auto method : methods)
@@ -213,7 +213,7 @@ TEST_CASE("order: who fails on account of what another one unwinds is not the fi
         }
 }
 
-TEST_CASE("order: who wraps an exception failed when the first of them was thrown") {
+TEST_CASE("order: a worker that wraps an exception failed when the innermost was thrown") {
     have_server();
     const leak_guard guard;
     for (const auto method : methods) {
@@ -235,7 +235,7 @@ TEST_CASE("order: who wraps an exception failed when the first of them was throw
     }
 }
 
-TEST_CASE("order: each start method tells the stack from the worker's function on") {
+TEST_CASE("order: every start method gives the stack from the worker's function on") {
     if (!names_are_read)
         return skip(no_names);
     have_server();

@@ -69,7 +69,7 @@ TEST_CASE("privileges: workers of a set-ID program that has taken its rights for
     }
 }
 
-TEST_CASE("privileges: a set-ID program that keeps both users is told what to do") {
+TEST_CASE("privileges: a set-ID program that keeps both users gets an error that says what to do") {
     if (under_asan)
         return skip(leaks_need_one_user);
     if (!copied_program::can_have_rights())
@@ -111,8 +111,8 @@ TEST_CASE("privileges: workers of an ordinary program may gain rights by what th
     }
 }
 
-TEST_CASE("privileges: a host of root's that is another user for a while starts workers as that "
-          "user") {
+TEST_CASE("privileges: an application of root that is another user for a while starts workers as "
+          "that user") {
     if (under_asan)
         return skip(leaks_need_one_user);
     if (::geteuid() != 0)

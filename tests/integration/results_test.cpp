@@ -142,7 +142,7 @@ asio::awaitable<std::vector<cohort::outcome>> outcomes_of(int nprocs) {
 
 }  // namespace
 
-GROUP_TEST("results: what the function returned comes back") {
+GROUP_TEST("results: the function's return value is the worker's result") {
     const auto ints = co_await outcomes_of<give_int>(2);
     CHECK(ints[0].result<int>() == 40);
     CHECK(ints[1].result<int>() == 41);
@@ -166,7 +166,8 @@ GROUP_TEST("results: what the function returned comes back") {
     CHECK((much[0].result<std::string>() == std::string(5'000'000, 'm')));
 }
 
-GROUP_TEST("results: the wrong type and none are typed errors that say which") {
+GROUP_TEST(
+    "results: reading a result as the wrong type, or where there is none, is a typed error") {
     const auto ints = co_await outcomes_of<give_int>(1);
     CHECK_THROWS_WITH_AS(ints[0].result<std::string>(),
                          doctest::Contains("worker 0 returned int, not std::"),
@@ -205,7 +206,7 @@ GROUP_TEST("results: an exit code keeps its lowest eight bits") {
     CHECK(ends[2].first_failure);
 }
 
-GROUP_TEST("results: whatever is thrown is told by its type and text") {
+GROUP_TEST("results: any thrown value is reported by its type and text") {
     const auto ends = co_await outcomes_of<throw_one_of_all>(8);
     for (const auto& worker : ends) {
         CHECK(worker.cause == cause::raised);
@@ -233,7 +234,7 @@ GROUP_TEST("results: whatever is thrown is told by its type and text") {
     CHECK(longest.size() <= (1 << 20));
 }
 
-GROUP_TEST("results: a failure after the function has returned is one, and says when") {
+GROUP_TEST("results: a failure after the function has returned is reported with the time") {
     auto group =
         co_await cohort::spawn(cohort::function<fail_after_returning>(),
                                cohort::options(2).on_failure(cohort::on_failure::keep_going));
@@ -255,7 +256,7 @@ GROUP_TEST("results: a failure after the function has returned is one, and says 
     }
 }
 
-GROUP_TEST("results: an outcome tells when the worker lived and what it used") {
+GROUP_TEST("results: an outcome has the worker's times and resource usage") {
     const auto before = std::chrono::steady_clock::now();
     auto group = co_await cohort::spawn(cohort::function<use_something>(), 2);
     const auto told = co_await group.wait();
@@ -276,7 +277,8 @@ GROUP_TEST("results: an outcome tells when the worker lived and what it used") {
     CHECK(told.elapsed <= after - before);
 }
 
-GROUP_TEST("results: one of eight raises while seven work: its error is thrown, they are stopped") {
+GROUP_TEST(
+    "results: when one of eight workers raises, its error is thrown and the others are stopped") {
     auto group = co_await cohort::spawn(cohort::function<raise_in_sixth>(), 8);
     const auto told = co_await group.wait();
     for (const auto& worker : told.outcomes)
@@ -285,7 +287,7 @@ GROUP_TEST("results: one of eight raises while seven work: its error is thrown, 
     CHECK(told.outcomes[5].error->message == "while the others work");
 }
 
-GROUP_TEST("results: a pipe given to the workers comes to its end with them, not with the group") {
+GROUP_TEST("results: a pipe given to the workers ends with them, not with the group") {
     cohort::test::ready pipe(executor);
     auto group = co_await cohort::spawn(
         cohort::command("sh", "-c", "echo >&9"),

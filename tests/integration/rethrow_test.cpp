@@ -255,21 +255,21 @@ TEST_CASE("rethrow: a filesystem_error keeps its paths, code and text") {
     }
 }
 
-TEST_CASE("rethrow: a string that was thrown comes back as one") {
+TEST_CASE("rethrow: a thrown string comes back as a string") {
     const leak_guard guard;
     const auto cause = cause_of(cohort::function<throw_text>());
     REQUIRE(cause != nullptr);
     CHECK_THROWS_AS(std::rethrow_exception(cause), std::string);
 }
 
-TEST_CASE("rethrow: the name of a type that was taught may be long") {
+TEST_CASE("rethrow: the name of a registered type may be long") {
     const leak_guard guard;
     const auto cause = cause_of(cohort::function<throw_long_named>());
     REQUIRE(cause != nullptr);
     CHECK_THROWS_WITH_AS(std::rethrow_exception(cause), "by any name", rethrow_test::long_named);
 }
 
-TEST_CASE("rethrow: a type that was taught comes back as itself, with its value") {
+TEST_CASE("rethrow: a registered type comes back as itself, with its value") {
     const leak_guard guard;
     const auto cause = cause_of(cohort::function<throw_taught>());
     REQUIRE(cause != nullptr);
@@ -306,7 +306,7 @@ TEST_CASE("rethrow: types that are not known, or can't be made, come as the proc
     }
 }
 
-TEST_CASE("rethrow: in a process that exited nothing is nested") {
+TEST_CASE("rethrow: a process_exited_exception has no nested exception") {
     const leak_guard guard;
     CHECK(words_of(cause_of(cohort::function<exit_with_code>())) == "nothing");
 }

@@ -96,7 +96,7 @@ asio::awaitable<void> change(int method, ending how, const leak_guard& guard) {
 
 }  // namespace
 
-TEST_CASE("setuid: groups of before end and are given up, new ones are the new user's") {
+TEST_CASE("setuid: groups started before the change end, and new groups belong to the new user") {
     if (!may_change_user())
         return;
     for (const int method : methods)
@@ -107,7 +107,7 @@ TEST_CASE("setuid: groups of before end and are given up, new ones are the new u
         }
 }
 
-TEST_CASE("setuid: changes to and fro, again and again, disturb no group") {
+TEST_CASE("setuid: changing the user back and forth disturbs no group") {
     if (!may_change_user())
         return;
     for (const int method : methods) {

@@ -87,7 +87,7 @@ void exit_on_signal_from_outside(int) {
 
 }  // namespace
 
-GROUP_TEST("signal: it reaches each worker and what that has started") {
+GROUP_TEST("signals: signal() reaches each worker and its children") {
     ready told(executor);
     auto group = co_await cohort::spawn(cohort::function<two_that_tell>(),
                                         cohort::options(2).fd(told.child_end(), ready::number));
@@ -99,7 +99,7 @@ GROUP_TEST("signal: it reaches each worker and what that has started") {
     CHECK(stopped.outcomes[1].status.signal() == SIGTERM);
 }
 
-GROUP_TEST("signal: one that is ignored changes nothing, and so does one to an ended group") {
+GROUP_TEST("signals: an ignored signal changes nothing, and neither does one to an ended group") {
     ready told(executor);
     auto group = co_await cohort::spawn(cohort::function<ignore_signals>(),
                                         cohort::options(1).fd(told.child_end(), ready::number));
@@ -115,7 +115,7 @@ GROUP_TEST("signal: one that is ignored changes nothing, and so does one to an e
     CHECK(same.outcomes[0].status.signal() == SIGTERM);
 }
 
-GROUP_TEST("signal: a worker that dies of it has failed, also of SIGKILL") {
+GROUP_TEST("signals: a worker that dies of a signal has failed, of SIGKILL too") {
     for (const int signo : {SIGKILL, SIGTERM, SIGUSR1}) {
         ready starts(executor);
         auto group = co_await cohort::spawn(cohort::function<sleeper>(),
@@ -133,7 +133,7 @@ GROUP_TEST("signal: a worker that dies of it has failed, also of SIGKILL") {
     }
 }
 
-GROUP_TEST("signal: a number that is none is an invalid_argument") {
+GROUP_TEST("signals: an invalid signal number is an invalid_argument") {
     auto group = co_await cohort::spawn(cohort::command("sleep", 1000), 1);
     for (const int signo : {0, -1, 65, 1 << 20})
         CHECK_THROWS_WITH_AS(group.signal(signo), doctest::Contains(std::to_string(signo).c_str()),
@@ -145,7 +145,7 @@ GROUP_TEST("signal: a number that is none is an invalid_argument") {
     CHECK(error.signal_name() == "SIGRTMAX");
 }
 
-GROUP_TEST("signal: a death by a number without a name says the number") {
+GROUP_TEST("signals: a death by a signal without a name is reported by its number") {
     auto group = co_await cohort::spawn(cohort::command("sleep", 1000), 1);
     ::kill(group.pids()[0], 37);
     const auto error = co_await failure<cohort::process_exited_exception>(group);
@@ -154,7 +154,7 @@ GROUP_TEST("signal: a death by a number without a name says the number") {
     CHECK(error.exit_code() == -37);
 }
 
-GROUP_TEST("signal: death by SIGSEGV, SIGABRT or SIGKILL is told by name") {
+GROUP_TEST("signals: a death by SIGSEGV, SIGABRT or SIGKILL is reported by name") {
     const std::pair<int, const char*> deaths[] = {
         {SIGSEGV, "SIGSEGV"}, {SIGABRT, "SIGABRT"}, {SIGKILL, "SIGKILL"}};
     for (const auto& [signo, name] : deaths) {
@@ -165,7 +165,7 @@ GROUP_TEST("signal: death by SIGSEGV, SIGABRT or SIGKILL is told by name") {
     }
 }
 
-GROUP_TEST("torch T15: a worker that is interrupted while its parent lives has failed") {
+GROUP_TEST("signals: a worker that is interrupted while its parent lives has failed (torch T15)") {
     auto itself = co_await cohort::spawn(cohort::function<kill_itself>(SIGINT), 1);
     const auto error = co_await failure<cohort::process_exited_exception>(itself);
     CHECK(error.signal_name() == "SIGINT");
@@ -177,7 +177,7 @@ GROUP_TEST("torch T15: a worker that is interrupted while its parent lives has f
     CHECK(same.signal_name() == "SIGINT");
 }
 
-GROUP_TEST("stop token: it fires on the stop signal, and the worker ends within the grace period") {
+GROUP_TEST("signals: it fires on the stop signal, and the worker ends within the grace period") {
     ready waits(executor);
     auto group = co_await cohort::spawn(
         cohort::function<return_on_token>(),
@@ -191,7 +191,8 @@ GROUP_TEST("stop token: it fires on the stop signal, and the worker ends within 
     }
 }
 
-GROUP_TEST("stop token: the stop signal from outside fires it too; what comes of it is a failure") {
+GROUP_TEST("signals: the stop signal from outside fires the stop token too, and the worker's end "
+           "is a failure") {
     ready waits(executor);
     auto group = co_await cohort::spawn(cohort::function<exit_on_signal_from_outside>(),
                                         cohort::options(1).fd(waits.child_end(), ready::number));
@@ -202,7 +203,7 @@ GROUP_TEST("stop token: the stop signal from outside fires it too; what comes of
     CHECK(error.outcomes()[0].cause == cause::raised);
 }
 
-GROUP_TEST("stop token: a handler of the program's own stays") {
+GROUP_TEST("signals: a handler of the program's own stays") {
     ready starts(executor);
     auto group = co_await cohort::spawn(cohort::function<own_handler>(),
                                         cohort::options(1).fd(starts.child_end(), ready::number));

@@ -238,7 +238,7 @@ TEST_CASE("spellings: an awaitable that is never awaited starts nothing") {
     CHECK(guard.mark() != "");
 }
 
-TEST_CASE("spellings: every call on an empty group is a logic_error") {
+TEST_CASE("spellings: every call on an empty group throws logic_error") {
     const leak_guard guard;
     cohort::group empty;
     CHECK_FALSE(empty.valid());

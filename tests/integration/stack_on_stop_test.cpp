@@ -102,14 +102,14 @@ const cohort::activity* named(const cohort::outcome& worker, std::string_view na
 
 }  // namespace
 
-TEST_CASE("stack_on_stop: without the option nothing is asked") {
+TEST_CASE("stack on stop: without the option no stacks are collected") {
     const leak_guard guard;
     const auto report = stopped_when_ready(cohort::function<wait_in_main>(), 1, 1);
     CHECK(report.outcomes[0].cause == cause::stopped);
     CHECK(report.outcomes[0].at_stop.empty());
 }
 
-TEST_CASE("stack_on_stop: a worker function tells its stack, newest call last") {
+TEST_CASE("stack on stop: the stack of a worker function has the newest call last") {
     const leak_guard guard;
     const auto report = stopped_when_ready(cohort::function<wait_in_main>(), 2, told(1));
     for (const auto& worker : report.outcomes) {
@@ -128,7 +128,7 @@ TEST_CASE("stack_on_stop: a worker function tells its stack, newest call last") 
     }
 }
 
-TEST_CASE("stack_on_stop: each thread is told by its name, state and stack") {
+TEST_CASE("stack on stop: each thread is listed with its name, state and stack") {
     const leak_guard guard;
     const auto report = stopped_when_ready(cohort::function<wait_in_two>(), 1, told(1), 2);
     const auto& worker = report.outcomes[0];
@@ -141,7 +141,7 @@ TEST_CASE("stack_on_stop: each thread is told by its name, state and stack") {
         CHECK(place_of(second->frames, "wait_here") > 0);
 }
 
-GROUP_TEST("stack_on_stop: after the failure of one the others tell where they were") {
+GROUP_TEST("stack on stop: after the failure of one worker the others' stacks are collected") {
     ready waits(executor);
     auto group = co_await cohort::spawn(cohort::function<fail_in_first>(),
                                         told(3).fd(waits.child_end(), ready::number));
@@ -159,7 +159,7 @@ GROUP_TEST("stack_on_stop: after the failure of one the others tell where they w
     }
 }
 
-TEST_CASE("stack_on_stop: a command is told by state and command line, and so is what it started") {
+TEST_CASE("stack on stop: a command and its children are listed by state and command line") {
     const leak_guard guard;
     const auto report = stopped_when_ready(
         cohort::command("sh", "-c", "sleep 1000 & echo >&9; wait; :"), 1, told(1));
@@ -173,7 +173,7 @@ TEST_CASE("stack_on_stop: a command is told by state and command line, and so is
         CHECK(process.state != '?');
 }
 
-GROUP_TEST("stack_on_stop: a process that waits in the kernel tells where") {
+GROUP_TEST("stack on stop: a process that waits in the kernel is listed with the place") {
     auto group = co_await cohort::spawn(
         cohort::command("sh", "-c", "kill -STOP $$; exec sleep 1000"), told(1));
     siginfo_t stopped{};
@@ -187,7 +187,7 @@ GROUP_TEST("stack_on_stop: a process that waits in the kernel tells where") {
     CHECK(at_stop[0].wait_channel == (channel == "0" ? "" : channel));
 }
 
-GROUP_TEST("stack_on_stop: a worker that is held by SIGSTOP tells no stack, and is stopped") {
+GROUP_TEST("stack on stop: a worker held by SIGSTOP has no stack, and is stopped") {
     ready waits(executor);
     auto group = co_await cohort::spawn(cohort::function<wait_in_main>(),
                                         told(1).fd(waits.child_end(), ready::number));
@@ -202,7 +202,7 @@ GROUP_TEST("stack_on_stop: a worker that is held by SIGSTOP tells no stack, and 
     CHECK(worker.at_stop[0].frames.empty());
 }
 
-TEST_CASE("stack_on_stop: a worker that blocks the signal tells no stack") {
+TEST_CASE("stack on stop: a worker that blocks the signal has no stack") {
     const leak_guard guard;
     const auto report = stopped_when_ready(cohort::function<block_all_signals>(), 1, told(1));
     const auto& worker = report.outcomes[0];
@@ -211,7 +211,8 @@ TEST_CASE("stack_on_stop: a worker that blocks the signal tells no stack") {
     CHECK(worker.at_stop[0].frames.empty());
 }
 
-TEST_CASE("stack_on_stop: what fails on account of the question is a victim of the stop") {
+TEST_CASE("stack on stop: a worker that fails because its stacks were asked for is a victim of the "
+          "stop") {
     const leak_guard guard;
     const auto report = stopped_when_ready(cohort::function<fail_when_interrupted>(), 2, told(2));
     for (const auto& worker : report.outcomes) {
@@ -220,7 +221,7 @@ TEST_CASE("stack_on_stop: what fails on account of the question is a victim of t
     }
 }
 
-TEST_CASE("stack_on_stop: a worker with a use of its own for the signal tells no stack") {
+TEST_CASE("stack on stop: a worker with its own handler for the signal has no stack") {
     const leak_guard guard;
     const auto report = stopped_when_ready(cohort::function<use_highest_signal>(), 1, told(1));
     const auto& worker = report.outcomes[0];
@@ -230,7 +231,7 @@ TEST_CASE("stack_on_stop: a worker with a use of its own for the signal tells no
     CHECK(worker.at_stop[0].frames.empty());
 }
 
-TEST_CASE("stack_on_stop: a worker that has executed another program is stopped as ever") {
+TEST_CASE("stack on stop: a worker that has executed another program is stopped as usual") {
     const leak_guard guard;
     const auto report = stopped_when_ready(cohort::function<execute_beside_a_copy>(), 1, told(1));
     const auto& worker = report.outcomes[0];
@@ -239,7 +240,7 @@ TEST_CASE("stack_on_stop: a worker that has executed another program is stopped 
     CHECK_FALSE(worker.at_stop.empty());
 }
 
-GROUP_TEST("stack_on_stop: a group that drops without a join is told nothing and leaves nothing") {
+GROUP_TEST("stack on stop: a group dropped without a join leaves nothing") {
     ready waits(executor);
     {
         auto group = co_await cohort::spawn(cohort::function<wait_in_main>(),
@@ -250,7 +251,7 @@ GROUP_TEST("stack_on_stop: a group that drops without a join is told nothing and
     CHECK_THROWS(co_await waits.wait());  // the pipe's end: both are gone
 }
 
-TEST_CASE("stack_on_stop: of workers that have ended by themselves nothing is told") {
+TEST_CASE("stack on stop: workers that have ended by themselves have no stacks") {
     const leak_guard guard;
     const auto report = ended(cohort::function<return_at_once>(), told(3));
     CHECK(report.success());

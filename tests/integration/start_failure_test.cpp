@@ -124,7 +124,7 @@ TEST_CASE("start failure: when worker k cannot start, those before it are killed
     CHECK(output.stage() == "stdout");
 }
 
-TEST_CASE("start failure: a limit on open files is told before the first worker exists") {
+TEST_CASE("start failure: a limit on open files is reported before the first worker exists") {
     const leak_guard guard;
     const scratch_directory directory;
     refuse_for_descriptors(cohort::command("touch", directory.file("started")), 128);
@@ -161,7 +161,7 @@ TEST_CASE("start failure: a limit on processes ends the start at worker k, and n
     CHECK(printed[2] == "no children");
 }
 
-TEST_CASE("start failure: success_codes say which exit codes are none") {
+TEST_CASE("start failure: success_codes are the exit codes that are no failure") {
     const leak_guard guard;
     const cohort::command three("sh", "-c", "exit 3");
     CHECK(ended(three, cohort::options(1).success_codes(3)).success());
@@ -173,7 +173,7 @@ TEST_CASE("start failure: success_codes say which exit codes are none") {
     CHECK_FALSE(ended(cohort::command("true"), cohort::options(1).success_codes(3)).success());
 }
 
-TEST_CASE("start failure: a program that does not call worker_main is told so") {
+TEST_CASE("start failure: a program that does not call worker_main gets an error that says so") {
     const leak_guard guard;
     const auto printed = printed_by_forgetful("main");
     REQUIRE(printed.size() == 6);
@@ -211,8 +211,7 @@ TEST_CASE("start failure: a static initialiser of a worker cannot start groups")
                                  0) == 0);
 }
 
-TEST_CASE(
-    "start failure: a number of workers that can't be is refused before there is memory for them") {
+TEST_CASE("start failure: an impossible number of workers is refused before memory is allocated") {
     const leak_guard guard;
     refuse_at_once(cohort::command("true"));
     refuse_at_once(cohort::function<do_nothing>());

@@ -231,7 +231,7 @@ TEST_CASE("start: no descriptor of the parent reaches a worker") {
           std::vector<std::string>{"0+", "1+", "2+", "60"});
 }
 
-TEST_CASE("start: no signal is blocked or ignored, whatever the host blocks and ignores") {
+TEST_CASE("start: no signal is blocked or ignored, whatever the application blocks and ignores") {
     const leak_guard guard;
     const unusual_signals unusual;
     for (const auto& seen : status_of_both()) {
@@ -294,8 +294,8 @@ TEST_CASE("start: a first spawn from a pinned thread does not pin the workers of
           fmt::format("Cpus_allowed_list:\t{}\nCpus_allowed_list:\t{}\n", mine, unpinned));
 }
 
-TEST_CASE(
-    "start: workers of a host without stdio have none, and nothing of the host's in its place") {
+TEST_CASE("start: workers of an application without standard streams have none of its descriptors "
+          "there") {
     const leak_guard guard;
     const std::string line = "/dev/null closed closed \n";
     CHECK(printed_by(cohort::command(COHORT_PROGRAM_OTHER_HOST, "without_stdio")) ==

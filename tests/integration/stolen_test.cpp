@@ -77,7 +77,7 @@ void check_groups(int rounds) {
     }
 }
 
-TEST_CASE("stolen: a thread that waits for all children loses no worker and hangs no wait") {
+TEST_CASE("stolen: a thread that waits for all children makes no operation hang") {
     const leak_guard guard;
     const hostile_waiter thief;
     check_groups(20);
@@ -85,13 +85,13 @@ TEST_CASE("stolen: a thread that waits for all children loses no worker and hang
         MESSAGE("the hostile waiter has stolen nothing");
 }
 
-TEST_CASE("stolen: a handler of SIGCHLD that reaps is survived") {
+TEST_CASE("stolen: groups end although a SIGCHLD handler reaps their workers") {
     const leak_guard guard;
     const sigchld_action thief(&reap_all, SA_RESTART);
     check_groups(10);
 }
 
-TEST_CASE("stolen: where SIGCHLD is ignored the kernel keeps no status; it is read back, or lost") {
+TEST_CASE("stolen: where SIGCHLD is ignored a worker's status is recovered or reported as lost") {
     const leak_guard guard;
     const std::vector<std::pair<void (*)(int), int>> actions{{SIG_IGN, 0}, {SIG_DFL, SA_NOCLDWAIT}};
     for (const auto& [handler, flags] : actions) {

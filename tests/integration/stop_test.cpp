@@ -72,7 +72,7 @@ void exit_in_first(int index) {
 
 }  // namespace
 
-GROUP_TEST("stop: it ends every worker by the stop signal and tells how, as data") {
+GROUP_TEST("stop: every worker ends by the stop signal, and its outcome says so") {
     auto group = co_await cohort::spawn(cohort::function<exit_in_first>(), 0);
     const auto nobody = co_await group.stop();
     CHECK(nobody.outcomes.empty());
@@ -87,7 +87,7 @@ GROUP_TEST("stop: it ends every worker by the stop signal and tells how, as data
     }
 }
 
-TEST_CASE("stop: the stop signal can be another one") {
+TEST_CASE("stop: the stop signal can be chosen") {
     const leak_guard guard;
     for (const int signo : {SIGINT, SIGUSR1})
         run_coroutine([](int signo) -> asio::awaitable<void> {
@@ -117,7 +117,7 @@ GROUP_TEST("stop: another stop signal fires the worker's token") {
     CHECK(stopped.outcomes[1].result<int>() == 1);
 }
 
-GROUP_TEST("stop: a process that SIGSTOP holds obeys, for SIGCONT follows the stop signal") {
+GROUP_TEST("stop: a process held by SIGSTOP obeys because SIGCONT follows the stop signal") {
     auto group =
         co_await cohort::spawn(cohort::function<held>(), cohort::options(1).grace_period(1h));
     siginfo_t info{};
@@ -171,7 +171,7 @@ GROUP_TEST("stop: a failure before the stop is thrown, not group_stopped") {
     CHECK(error.outcomes()[1].cause == cause::stopped);
 }
 
-GROUP_TEST("stop: asked for in the notice period it does not wait for the end of that") {
+GROUP_TEST("stop: a stop in the notice period does not wait for its end") {
     auto group = co_await cohort::spawn(cohort::function<exit_in_first>(),
                                         cohort::options(2).notice_period(1h));
     co_await group.next();
@@ -183,7 +183,7 @@ GROUP_TEST("stop: asked for in the notice period it does not wait for the end of
     CHECK(error.exit_code() == 4);
 }
 
-GROUP_TEST("stop: a second one changes nothing, and both are told the same") {
+GROUP_TEST("stop: a second stop changes nothing, and both get the same report") {
     using namespace asio::experimental::awaitable_operators;
     ready starts(executor);
     auto group = co_await cohort::spawn(
@@ -214,7 +214,7 @@ GROUP_TEST("stop: a victim that had written its error file keeps the error, also
     CHECK(stopped.outcomes[0].error->message.starts_with("half done"));
 }
 
-GROUP_TEST("stop: while it goes on, join with a timeout is false and alive counts") {
+GROUP_TEST("stop: while the ladder runs, join with a timeout gives false and alive counts") {
     ready waits(executor);
     auto group = co_await cohort::spawn(
         cohort::function<end_at_go>(),
@@ -232,7 +232,8 @@ GROUP_TEST("stop: while it goes on, join with a timeout is false and alive count
     CHECK(group.alive() == 0);
 }
 
-GROUP_TEST("join: a timeout of zero or less polls, a short one lasts, a huge one is no limit") {
+GROUP_TEST(
+    "stop: a join timeout of zero or less polls, a short one lasts, a huge one is no limit") {
     ready waits(executor);
     auto group = co_await cohort::spawn(cohort::function<end_at_go>(),
                                         cohort::options(1).fd(waits.child_end(), ready::number));
@@ -253,7 +254,7 @@ GROUP_TEST("join: a timeout of zero or less polls, a short one lasts, a huge one
     CHECK(ended);
 }
 
-GROUP_TEST("wait: it gives a failed group as data") {
+GROUP_TEST("stop: wait gives a failed group's outcomes as data") {
     auto group = co_await cohort::spawn(cohort::function<exit_in_first>(), 2);
     const auto told = co_await group.wait();
     CHECK_FALSE(told.success());
@@ -264,7 +265,7 @@ GROUP_TEST("wait: it gives a failed group as data") {
     CHECK(told.elapsed >= told.outcomes[1].ended - told.outcomes[1].started);
 }
 
-GROUP_TEST("run: it throws the failure of a worker") {
+GROUP_TEST("stop: run throws the failure of a worker") {
     try {
         co_await cohort::run(cohort::function<exit_in_first>(), 2);
         FAIL("run did not throw");

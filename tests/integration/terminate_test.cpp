@@ -113,7 +113,7 @@ void check_terminated(const cohort::outcome& worker) {
 
 }  // namespace
 
-TEST_CASE("terminate: an exception that meets a noexcept function is told with its stack") {
+TEST_CASE("terminate: an exception that leaves a noexcept function is reported with its stack") {
     const leak_guard guard;
     const auto worker = end_of(cohort::function<fail_in_noexcept>());
     check_terminated(worker);
@@ -123,7 +123,7 @@ TEST_CASE("terminate: an exception that meets a noexcept function is told with i
     CHECK(place_of(worker.error->frames, "fail_without_leave") == 1);
 }
 
-TEST_CASE("terminate: the exception is thrown, its text ends by how it became the end") {
+TEST_CASE("terminate: the exception is thrown, and its text ends with how it ended the worker") {
     const leak_guard guard;
     const auto error =
         thrown_by<cohort::process_raised_exception>(cohort::function<fail_in_noexcept>());
@@ -132,7 +132,7 @@ TEST_CASE("terminate: the exception is thrown, its text ends by how it became th
     CHECK(text.ends_with("\nstd::out_of_range: value 7 is too large\n" + std::string(note)));
 }
 
-TEST_CASE("terminate: of a second exception while one unwinds the stack the second is told") {
+TEST_CASE("terminate: a second exception during unwinding is the one that is reported") {
     const leak_guard guard;
     const auto worker = end_of(cohort::function<fail_while_unwound>());
     CHECK(worker.cause == cause::raised);
@@ -143,7 +143,7 @@ TEST_CASE("terminate: of a second exception while one unwinds the stack the seco
         CHECK(contains(worker.error->frames.back().function, "~failing_destructor"));
 }
 
-TEST_CASE("terminate: an exception that leaves a thread of the worker is told") {
+TEST_CASE("terminate: an exception that leaves a thread of the worker is reported") {
     const leak_guard guard;
     const auto worker = end_of(cohort::function<fail_in_thread>());
     check_terminated(worker);
@@ -151,7 +151,7 @@ TEST_CASE("terminate: an exception that leaves a thread of the worker is told") 
         CHECK(place_of(worker.error->frames, "fail_in_thread(int)::") >= 0);
 }
 
-TEST_CASE("terminate: of threads that fail at once one is told") {
+TEST_CASE("terminate: of threads that fail at once one is reported") {
     const leak_guard guard;
     const auto report = ended(cohort::function<fail_in_many_threads>(),
                               cohort::options(8).on_failure(cohort::on_failure::keep_going));
@@ -159,7 +159,8 @@ TEST_CASE("terminate: of threads that fail at once one is told") {
         check_terminated(worker);
 }
 
-TEST_CASE("terminate: a thread that was never joined is told, with where it was destroyed") {
+TEST_CASE(
+    "terminate: a thread that was never joined is reported with the place of its destruction") {
     const leak_guard guard;
     const auto worker = end_of(cohort::function<forget_thread>());
     CHECK(worker.cause == cause::raised);
@@ -175,7 +176,8 @@ TEST_CASE("terminate: a thread that was never joined is told, with where it was 
     CHECK(place_of(worker.error->frames, "std::thread::~thread()") == 1);
 }
 
-TEST_CASE("terminate: called in a catch block it is told with the exception that is handled") {
+TEST_CASE(
+    "terminate: std::terminate in a catch block is reported with the exception that is handled") {
     const leak_guard guard;
     check_terminated(end_of(cohort::function<give_up_in_handler>()));
 }
@@ -193,7 +195,7 @@ TEST_CASE("terminate: a handler that the worker's own code sets may go on to the
     check_terminated(end_of(cohort::function<end_by_handler>(true)));
 }
 
-TEST_CASE("terminate: after returning it is told as such") {
+TEST_CASE("terminate: std::terminate after the return is reported as that") {
     const leak_guard guard;
     const auto worker = end_of(cohort::function<terminate_after_returning>());
     CHECK(worker.cause == cause::signaled);
@@ -202,7 +204,7 @@ TEST_CASE("terminate: after returning it is told as such") {
     CHECK_FALSE(worker.error.has_value());
 }
 
-GROUP_TEST("terminate: it is a failure like any other: the victims come after it") {
+GROUP_TEST("terminate: it is a failure like any other, and the other workers are its victims") {
     ready waits(executor);
     auto group = co_await cohort::spawn(cohort::function<terminate_in_one>(),
                                         cohort::options(3).fd(waits.child_end(), ready::number));

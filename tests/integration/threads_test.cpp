@@ -66,7 +66,7 @@ TEST_CASE("threads: operations from four threads at once on one group all comple
     CHECK(told == workers);
 }
 
-TEST_CASE("threads: stops, signals, cancels and joins from all sides end one group once") {
+TEST_CASE("threads: stops, signals, cancels and joins from many threads end one group once") {
     const leak_guard guard;
     for (int round = 0; round < 10; ++round) {
         asio::io_context io;
@@ -143,7 +143,7 @@ TEST_CASE("threads: coroutines on a pool await groups that are told on other thr
     CHECK(ended == 40);
 }
 
-TEST_CASE("threads: what awaits an end may be destroyed while another thread still asks for it") {
+TEST_CASE("threads: coroutines on a pool join ended groups again and again") {
     const leak_guard guard;
     const watchdog guarded;
     asio::thread_pool pool(4);

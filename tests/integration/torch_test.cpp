@@ -87,7 +87,7 @@ bool ends_with(const std::exception& error, const std::string& end) {
 
 }  // namespace
 
-GROUP_TEST("torch T1: a run in which every worker returns ends with success") {
+GROUP_TEST("torch: a run in which every worker returns ends with success (T1)") {
     const auto done = co_await cohort::run(cohort::function<return_at_once>(), 2);
     CHECK(done.success());
     CHECK(done.outcomes.size() == 2);
@@ -95,7 +95,7 @@ GROUP_TEST("torch T1: a run in which every worker returns ends with success") {
     CHECK(commands.success());
 }
 
-GROUP_TEST("torch T2: join gives true as often as it is called after the end") {
+GROUP_TEST("torch: join gives true as often as it is called after the end (T2)") {
     auto group = co_await cohort::spawn(cohort::function<return_at_once>(), 2);
     for (int i = 0; i < 3; ++i) {
         const bool done = co_await group.join();
@@ -105,13 +105,13 @@ GROUP_TEST("torch T2: join gives true as often as it is called after the end") {
     CHECK(polled);
 }
 
-GROUP_TEST("torch T3: the first argument of a function is the worker's index") {
+GROUP_TEST("torch: the first argument of a function is the worker's index (T3)") {
     const auto done = co_await cohort::run(cohort::function<return_index>(), 2);
     CHECK(done.outcomes.at(0).result<int>() == 0);
     CHECK(done.outcomes.at(1).result<int>() == 1);
 }
 
-GROUP_TEST("torch T3: a command finds its index in COHORT_INDEX") {
+GROUP_TEST("torch: a command finds its index in COHORT_INDEX (T3)") {
     const cohort::test::scratch_directory scratch;
     co_await cohort::run(cohort::command("sh", "-c", ": >$COHORT_INDEX.of.$COHORT_SIZE"),
                          cohort::options(2).working_directory(scratch.path()));
@@ -120,7 +120,7 @@ GROUP_TEST("torch T3: a command finds its index in COHORT_INDEX") {
 }
 
 TEST_CASE(
-    "torch T4: the exception of one worker is thrown and its text is the end of the message") {
+    "torch: the exception of one worker is thrown and its text is the end of the message (T4)") {
     const leak_guard guard;
     for (const int which : {0, 1})
         run_coroutine([](int which) -> asio::awaitable<void> {
@@ -139,7 +139,7 @@ TEST_CASE(
         }(which));
 }
 
-GROUP_TEST("torch T5: when all raise, the exception of one of them is thrown") {
+GROUP_TEST("torch: when all raise, the exception of one of them is thrown (T5)") {
     auto group = co_await cohort::spawn(cohort::function<raise_in_all>(), 2);
     const auto error = co_await failure<cohort::process_raised_exception>(group);
     CHECK(ends_with(error,
@@ -147,7 +147,7 @@ GROUP_TEST("torch T5: when all raise, the exception of one of them is thrown") {
     CHECK(error.outcomes()[error.error_index()].first_failure);
 }
 
-GROUP_TEST("torch T6: a worker that dies of SIGABRT is told by the signal's name") {
+GROUP_TEST("torch: a worker that dies of SIGABRT is reported by the signal's name (T6)") {
     auto group = co_await cohort::spawn(cohort::function<signal_in_first>(SIGABRT), 2);
     const auto error = co_await failure<cohort::process_exited_exception>(group);
     CHECK(std::string(error.what()) == "process 0 terminated with signal SIGABRT");
@@ -161,7 +161,7 @@ GROUP_TEST("torch T6: a worker that dies of SIGABRT is told by the signal's name
     CHECK(std::string(same.what()) == "process 0 terminated with signal SIGABRT");
 }
 
-GROUP_TEST("torch T7: after an exit code the other workers get the stop signal") {
+GROUP_TEST("torch: after an exit code the other workers get the stop signal (T7)") {
     auto group = co_await cohort::spawn(cohort::function<exit_in_first>(123), 2);
     const auto error = co_await failure<cohort::process_exited_exception>(group);
     CHECK(std::string(error.what()) == "process 0 terminated with exit code 123");
@@ -170,7 +170,7 @@ GROUP_TEST("torch T7: after an exit code the other workers get the stop signal")
     CHECK(group.alive() == 0);
 }
 
-GROUP_TEST("torch T7: in the notice period nobody is signalled and the others end by themselves") {
+GROUP_TEST("torch: in the notice period no signal is sent and the others end by themselves (T7)") {
     ready waits(executor);
     auto group = co_await cohort::spawn(
         cohort::function<exit_in_first_others_wait>(123),
@@ -186,7 +186,7 @@ GROUP_TEST("torch T7: in the notice period nobody is signalled and the others en
     CHECK(group.alive() == 0);
 }
 
-GROUP_TEST("torch T8: an exception after another worker's success is thrown") {
+GROUP_TEST("torch: an exception after another worker's success is thrown (T8)") {
     ready waits(executor);
     auto group = co_await cohort::spawn(cohort::function<raise_in_second_at_go>(),
                                         cohort::options(2).fd(waits.child_end(), ready::number));
@@ -199,7 +199,7 @@ GROUP_TEST("torch T8: an exception after another worker's success is thrown") {
     CHECK(ends_with(error, "std::runtime_error: legitimate exception from process 1"));
 }
 
-GROUP_TEST("torch T10: the exception of an only worker is a process_raised_exception") {
+GROUP_TEST("torch: the exception of a single worker is a process_raised_exception (T10)") {
     auto group = co_await cohort::spawn(cohort::function<raise_in_all>(), 1);
     try {
         co_await group.join();
@@ -211,7 +211,7 @@ GROUP_TEST("torch T10: the exception of an only worker is a process_raised_excep
     }
 }
 
-GROUP_TEST("torch T11: a worker that is killed by a signal from outside has failed") {
+GROUP_TEST("torch: a worker that is killed by a signal from outside has failed (T11)") {
     auto group = co_await cohort::spawn(cohort::function<sleeper>(), 1);
     ::kill(group.pids()[0], SIGTERM);
     const auto error = co_await failure<cohort::process_exited_exception>(group);
@@ -219,7 +219,7 @@ GROUP_TEST("torch T11: a worker that is killed by a signal from outside has fail
     CHECK(error.outcomes()[0].cause == cohort::cause::signaled);
 }
 
-GROUP_TEST("torch T12: an exit code comes with index, pid and no signal name") {
+GROUP_TEST("torch: an exit code comes with index, pid and no signal name (T12)") {
     auto group = co_await cohort::spawn(cohort::function<exit_in_first>(12), 1);
     const auto error = co_await failure<cohort::process_exited_exception>(group);
     CHECK(error.exit_code() == 12);
@@ -265,7 +265,7 @@ void check_copies(std::exception_ptr thrown, const E& original) {
 
 }  // namespace
 
-GROUP_TEST("torch T14: the exceptions are values: copies on another thread keep every field") {
+GROUP_TEST("torch: the exceptions are values: copies on another thread keep every field (T14)") {
     auto raising = co_await cohort::spawn(cohort::function<raise_in_all>(), 2);
     const auto raised = co_await failure<cohort::process_raised_exception>(raising);
     check_copies(std::make_exception_ptr(raised), raised);

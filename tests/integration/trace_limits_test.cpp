@@ -113,7 +113,8 @@ void exit_while_unwound(int) {
 
 }  // namespace
 
-TEST_CASE("trace: an exception that was made without a throw has no stack of an earlier one") {
+TEST_CASE(
+    "trace limits: an exception that was made without a throw has no stack of an earlier one") {
     const leak_guard guard;
     const auto error = error_of(cohort::function<rethrow_made_one>());
     CHECK(error.message == "made");
@@ -121,14 +122,14 @@ TEST_CASE("trace: an exception that was made without a throw has no stack of an 
     CHECK(error.trace == "std::runtime_error: made");
 }
 
-TEST_CASE("trace: more exceptions alive than are noted do no harm") {
+TEST_CASE("trace limits: more live exceptions than stacks are kept do no harm") {
     const leak_guard guard;
     const auto error = error_of(cohort::function<fail_among_many>());
     CHECK(error.type == "std::out_of_range");
     CHECK(error.message == "value 7 is too large");
 }
 
-TEST_CASE("trace: what is noted of an exception goes with it") {
+TEST_CASE("trace limits: the stack of an exception is forgotten with it") {
     const leak_guard guard;
     const auto frames = error_of(cohort::function<fail_after_many>()).frames;
     CHECK(frames.size() == 2);
@@ -136,7 +137,7 @@ TEST_CASE("trace: what is noted of an exception goes with it") {
         CHECK(frames.back().line == line_of_throw);
 }
 
-TEST_CASE("trace: of a deep stack the newest calls are told") {
+TEST_CASE("trace limits: of a deep stack the newest calls are kept") {
     const leak_guard guard;
     const auto error = error_of(cohort::function<fail_deep_down>());
     CHECK(error.frames.size() == 128);
@@ -148,7 +149,7 @@ TEST_CASE("trace: of a deep stack the newest calls are told") {
     CHECK(lines_of(error.trace).size() < 12);
 }
 
-TEST_CASE("trace: a copy that a worker has forked tells nothing in its name") {
+TEST_CASE("trace limits: a forked child of a worker writes nothing to the worker's record") {
     const leak_guard guard;
     const auto by_exit = W_EXITCODE(1, 0), by_abort = W_EXITCODE(0, SIGABRT);
     for (const auto& worker :
@@ -162,7 +163,7 @@ TEST_CASE("trace: a copy that a worker has forked tells nothing in its name") {
     }
 }
 
-TEST_CASE("trace: a worker that exits while its exception is put into words has exited") {
+TEST_CASE("trace limits: a worker that exits while its exception is being recorded has exited") {
     const leak_guard guard;
     const auto worker = end_of(cohort::function<exit_while_told>());
     CHECK(worker.cause == cohort::cause::exited);
@@ -170,7 +171,7 @@ TEST_CASE("trace: a worker that exits while its exception is put into words has 
     CHECK_FALSE(worker.error.has_value());
 }
 
-TEST_CASE("trace: a worker that exits while it handles an exception has exited") {
+TEST_CASE("trace limits: a worker that exits while it handles an exception has exited") {
     const leak_guard guard;
     const auto worker = end_of(cohort::function<exit_while_handled>(8));
     CHECK(worker.cause == cohort::cause::exited);
@@ -179,7 +180,7 @@ TEST_CASE("trace: a worker that exits while it handles an exception has exited")
     CHECK(end_of(cohort::function<exit_while_handled>(0)).success());
 }
 
-TEST_CASE("trace: a worker that exits while its stack is unwound has exited") {
+TEST_CASE("trace limits: a worker that exits while its stack is unwound has exited") {
     const leak_guard guard;
     const auto worker = end_of(cohort::function<exit_while_unwound>());
     CHECK(worker.cause == cohort::cause::exited);

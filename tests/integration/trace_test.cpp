@@ -134,7 +134,7 @@ TEST_CASE("trace: the text is a traceback that ends with type and message") {
     CHECK(lines[4] == "std::out_of_range: value 7 is too large");
 }
 
-TEST_CASE("trace: without names the frames say at least where in which module they are") {
+TEST_CASE("trace: frames without names have their module and the place in it") {
     const leak_guard guard;
     const auto error = error_of(cohort::function<trace_test::fail>(7));
     REQUIRE(error.frames.size() >= 3);
@@ -157,7 +157,7 @@ TEST_CASE("trace: whatever is thrown comes with the stack of its throw") {
     }
 }
 
-TEST_CASE("trace: the code and the category of a std::system_error are told") {
+TEST_CASE("trace: the code and the category of a std::system_error are reported") {
     const leak_guard guard;
     const auto report = ended(cohort::function<throw_one_of_all>(),
                               cohort::options(5).on_failure(cohort::on_failure::keep_going));
@@ -185,7 +185,7 @@ TEST_CASE("trace: without a stack the last line is the same") {
     CHECK(error.trace == "std::system_error [generic:2]: train.conf: No such file or directory");
 }
 
-TEST_CASE("trace: of an exception that a library throws the library's calls are the newest") {
+TEST_CASE("trace: the newest calls of an exception thrown by a library are the library's") {
     const leak_guard guard;
     const auto frames = error_of(cohort::function<fail_in_library>()).frames;
     INFO(all_of(frames));
@@ -217,7 +217,7 @@ TEST_CASE("trace: an exception that another thread rethrows keeps the stack of i
     CHECK(place_of(frames, "carry_between_threads(int)::") >= 0);
 }
 
-TEST_CASE("trace: a nested exception has the stack of its own throw, and is told first") {
+TEST_CASE("trace: a nested exception has the stack of its own throw, and stands first") {
     const leak_guard guard;
     const auto error = error_of(cohort::function<wrap_cause>());
     CHECK(error.type == "std::runtime_error");
@@ -251,7 +251,7 @@ TEST_CASE("trace: a coroutine that was resumed stands on the stack between its c
     CHECK(place_of(frames, "resume_failing") == 0);
 }
 
-TEST_CASE("trace: of a closure the oldest call is its body") {
+TEST_CASE("trace: the oldest call of a closure is its body") {
     if (!names_are_read)
         return skip(no_names);
     const leak_guard guard;

@@ -88,7 +88,7 @@ void check_coroutine(const told& all) {
 
 }  // namespace
 
-TEST_CASE("traced: in an optimised program inlined calls are told as calls") {
+TEST_CASE("traced: inlined calls of an optimised program are listed as calls") {
     if (!names_are_read)
         return skip(no_names);
     const leak_guard guard;
@@ -102,7 +102,7 @@ TEST_CASE("traced: in an optimised program a coroutine that was resumed stands o
     check_coroutine(told_by(optimised, "coroutine"));
 }
 
-TEST_CASE("traced: in an optimised program the line of a crash is told") {
+TEST_CASE("traced: a crash of an optimised program is reported with its line") {
     if (crashes_are_sanitized)
         return skip(sanitizer_tells);
     if (!names_are_read)
@@ -111,7 +111,7 @@ TEST_CASE("traced: in an optimised program the line of a crash is told") {
     check_crash(told_by(optimised, "crash"));
 }
 
-TEST_CASE("traced: a program with a fixed address is told as well") {
+TEST_CASE("traced: a program with a fixed address has names and lines") {
     if (!names_are_read)
         return skip(no_names);
     const leak_guard guard;
@@ -122,7 +122,7 @@ TEST_CASE("traced: a program with a fixed address is told as well") {
 
 #ifdef COHORT_PROGRAM_TRACED_WITHOUT_DEBUG
 
-TEST_CASE("traced: without debug information functions are told, without their lines") {
+TEST_CASE("traced: without debug information functions have names and no lines") {
     if (!names_are_read)
         return skip(no_names);
     const leak_guard guard;
@@ -137,7 +137,7 @@ TEST_CASE("traced: without debug information functions are told, without their l
     }
 }
 
-TEST_CASE("traced: a stripped program tells type and message, and where in it the calls are") {
+TEST_CASE("traced: a stripped program gives type, message and the addresses of the calls") {
     const leak_guard guard;
     const std::string program = COHORT_PROGRAM_TRACED_STRIPPED;
     const auto all = told_by(program, "call");
@@ -152,7 +152,7 @@ TEST_CASE("traced: a stripped program tells type and message, and where in it th
 #endif
 #ifdef COHORT_PROGRAM_TRACED_STATIC
 
-TEST_CASE("traced: a program with libstdc++ and the library in it is told as well") {
+TEST_CASE("traced: a statically linked program has names and lines") {
     if (!names_are_read)
         return skip(no_names);
     const leak_guard guard;

@@ -134,7 +134,7 @@ GROUP_TEST("tree: the child of a worker that was killed from outside ends with i
     CHECK(one.child->ends());
 }
 
-GROUP_TEST("tree: what ignores the stop signal ends when the worker has obeyed it") {
+GROUP_TEST("tree: a child that ignores the stop signal ends when its worker has obeyed it") {
     family one;
     co_await start(one, cohort::options().grace_period(1h));
     const auto told = co_await one.group.stop();

@@ -44,7 +44,7 @@ struct sides {
 
 }  // namespace
 
-TEST_CASE("background_thread: the thread that stays does all work, in order") {
+TEST_CASE("aside: the permanent thread does all work, in order") {
     CHECK(in_fork([] {
               sides s;
               std::thread::id first;
@@ -67,7 +67,7 @@ TEST_CASE("background_thread: the thread that stays does all work, in order") {
           }) == 0);
 }
 
-TEST_CASE("background_thread: what the work holds is let go before the engine goes on") {
+TEST_CASE("aside: what the work owns is destroyed before the engine goes on") {
     CHECK(in_fork([] {
               sides s;
               bool alone = false;
@@ -84,8 +84,7 @@ TEST_CASE("background_thread: what the work holds is let go before the engine go
           }) == 0);
 }
 
-TEST_CASE("background_thread: where no thread can be had the work is left out, but one that stays "
-          "is there") {
+TEST_CASE("aside: without a new thread the work is left out unless the permanent thread exists") {
     CHECK(in_fork([] {
               sides s;
               if (!s.stays.start() || s.comes.is_late(std::chrono::steady_clock::now()))
@@ -106,7 +105,7 @@ TEST_CASE("background_thread: where no thread can be had the work is left out, b
           }) == 0);
 }
 
-TEST_CASE("background_thread: the end of a leaf takes nothing of the engine's thread") {
+TEST_CASE("aside: removing a group's cgroup does not occupy the engine's thread") {
     const no_leftovers guard;
     const scratch_cgroup place;
     if (!place)
@@ -133,7 +132,7 @@ TEST_CASE("background_thread: the end of a leaf takes nothing of the engine's th
     CHECK(place.cgroups().empty());
 }
 
-TEST_CASE("background_thread: the end of a leaf is told in time also when the leaf stays") {
+TEST_CASE("aside: the end of a cgroup is reported in time even if the cgroup stays") {
     const no_leftovers guard;
     const scratch_cgroup place;
     if (!place)
@@ -161,7 +160,7 @@ TEST_CASE("background_thread: the end of a leaf is told in time also when the le
     cgroups::end_left_cgroups(place.path());
 }
 
-TEST_CASE("background_thread: a leaf whose end hangs does not keep the group") {
+TEST_CASE("aside: a cgroup whose removal hangs does not hold up the group") {
     CHECK(in_fork([] {
               sides s;
               cohort::test::scratch_directory scratch;
@@ -179,7 +178,7 @@ TEST_CASE("background_thread: a leaf whose end hangs does not keep the group") {
           }) == 0);
 }
 
-TEST_CASE("background_thread: what a worker's cgroup tells takes nothing of the engine's thread") {
+TEST_CASE("aside: reading a worker's cgroup does not occupy the engine's thread") {
     const no_leftovers guard;
     CHECK(in_fork([] {
               sides s;

@@ -29,7 +29,7 @@ sys::unique_fd owner_of(const std::string& path) {
 
 }  // namespace
 
-TEST_CASE("cgroup: leaves whose owners are gone are ended, all others stay") {
+TEST_CASE("cgroup: cgroups whose owners are gone are removed, all others stay") {
     const no_leftovers guard;
     const scratch_cgroup place;
     if (!place)
@@ -71,7 +71,8 @@ TEST_CASE("cgroup: without cgroup.kill what is listed is killed, below it too") 
     CHECK(second.is_killed());
 }
 
-TEST_CASE("cgroup: a leaf is made, holds its children, and goes when they are killed") {
+TEST_CASE(
+    "cgroup: a group's cgroup is made, holds its children, and is removed when they are killed") {
     const no_leftovers guard;
     const scratch_cgroup place;
     if (!place)
@@ -92,7 +93,7 @@ TEST_CASE("cgroup: a leaf is made, holds its children, and goes when they are ki
     CHECK(made.owned->end());  // again
 }
 
-TEST_CASE("cgroup: a forked copy of its owner does not end a leaf") {
+TEST_CASE("cgroup: a forked copy of its owner does not remove a cgroup") {
     const no_leftovers guard;
     const scratch_cgroup place;
     if (!place)
@@ -111,7 +112,7 @@ TEST_CASE("cgroup: a forked copy of its owner does not end a leaf") {
     CHECK_FALSE(exists(path));
 }
 
-TEST_CASE("cgroup: another file system is not one") {
+TEST_CASE("cgroup: a directory of another file system is refused") {
     std::error_code error;
     CHECK_FALSE(cgroups::open_cgroup("/proc", error));
     CHECK(error == std::errc::not_supported);
@@ -119,7 +120,7 @@ TEST_CASE("cgroup: another file system is not one") {
     CHECK(error == std::errc::no_such_file_or_directory);
 }
 
-TEST_CASE("cgroup: where a leaf can't be had automatic means none, and the probe says why") {
+TEST_CASE("cgroup: where no cgroup can be made automatic means none, and the probe says why") {
     const auto here = cgroups::probe_cgroups().found;
     if (!here.best)
         return cohort::test::skip(here.reason);
@@ -150,7 +151,7 @@ TEST_CASE("cgroup: where a leaf can't be had automatic means none, and the probe
     }
 }
 
-TEST_CASE("cgroup: by every way to start a child it is in its leaf before its program runs") {
+TEST_CASE("cgroup: by every start method a child is in its cgroup before its program runs") {
     const no_leftovers guard;
     const scratch_cgroup place;
     if (!place)
@@ -171,7 +172,7 @@ TEST_CASE("cgroup: by every way to start a child it is in its leaf before its pr
         }
 }
 
-TEST_CASE("cgroup: workers are born in leaves of their own, which end with their group's") {
+TEST_CASE("cgroup: workers are born in cgroups of their own, which end with their group's") {
     const no_leftovers guard;
     const scratch_cgroup place;
     if (!place)
@@ -210,7 +211,7 @@ TEST_CASE("cgroup: workers are born in leaves of their own, which end with their
     CHECK_FALSE(exists(path));
 }
 
-TEST_CASE("cgroup: a leaf that can't be entered fails a start that needs it, and no other") {
+TEST_CASE("cgroup: a cgroup that cannot be entered fails a start that needs it, and no other") {
     const no_leftovers guard;
     const sys::unique_fd no_leaf(::open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     for (const bool clone3 : {true, false})

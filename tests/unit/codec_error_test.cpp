@@ -57,7 +57,7 @@ bool contains(const std::string& text, const std::string& part) {
 
 }  // namespace
 
-TEST_CASE("codec: an integer that does not fit is an error that names both") {
+TEST_CASE("codec error: an integer that does not fit is an error that names both") {
     CHECK(contains(complaint<std::int8_t>(128), "128 does not fit into signed char"));
     CHECK(complaint<std::int8_t>(127).empty());
     CHECK(contains(complaint<std::int8_t>(-129), "does not fit"));
@@ -66,7 +66,7 @@ TEST_CASE("codec: an integer that does not fit is an error that names both") {
     CHECK(contains(complaint<std::uint32_t>(std::int64_t{1} << 32), "does not fit"));
 }
 
-TEST_CASE("codec: a value of another kind is an error that names both") {
+TEST_CASE("codec error: a value of another kind is an error that names both") {
     CHECK(contains(complaint<int>(std::string("x")), "an integer is expected, string was found"));
     CHECK(contains(complaint<int>(1.5), "an integer is expected"));
     CHECK(contains(complaint<bool>(1), "a boolean is expected"));
@@ -86,7 +86,7 @@ TEST_CASE("codec: a value of another kind is an error that names both") {
     CHECK(contains(complaint<shop::article>(1), "type_error"));
 }
 
-TEST_CASE("codec: an error names the argument, counted after the worker's index") {
+TEST_CASE("codec error: an error names the argument, counted after the worker's index") {
     const auto cbor = detail::encode_arguments(std::tuple(1, std::string("x"), 3));
     using wanted = std::tuple<int, std::vector<int>, int>;
     CHECK_THROWS_WITH_AS(
@@ -102,7 +102,7 @@ TEST_CASE("codec: an error names the argument, counted after the worker's index"
           "argument 1 of 1 (shop::picky) could not be decoded: picky refuses");
 }
 
-TEST_CASE("codec: a variant without a value cannot be encoded") {
+TEST_CASE("codec error: a variant without a value cannot be encoded") {
     std::variant<int, std::deque<int>> v(1);
     CHECK_THROWS(v.emplace<1>(std::numeric_limits<std::size_t>::max()));
     REQUIRE(v.valueless_by_exception());
@@ -113,12 +113,12 @@ TEST_CASE("codec: a variant without a value cannot be encoded") {
         codec_error);
 }
 
-TEST_CASE("codec: no bytes at all stand for no arguments") {
+TEST_CASE("codec error: no bytes at all stand for no arguments") {
     CHECK_NOTHROW(detail::decode_arguments<std::tuple<>>({}));
     CHECK_THROWS_AS(detail::decode_arguments<std::tuple<int>>({}), codec_error);
 }
 
-TEST_CASE("codec: torn bytes give a codec_error, whatever their length") {
+TEST_CASE("codec error: torn bytes give a codec_error, whatever their length") {
     using wanted =
         std::tuple<int, std::vector<std::string>, std::map<std::string, double>, shop::article>;
     const auto cbor = detail::encode_arguments(wanted(1, {"a", "bcd"}, {{"k", 0.5}}, {"pen", 3}));
@@ -132,7 +132,7 @@ TEST_CASE("codec: torn bytes give a codec_error, whatever their length") {
     CHECK_THROWS_AS(detail::decode_arguments<wanted>(longer), codec_error);
 }
 
-TEST_CASE("codec: random bytes give a value or a codec_error") {
+TEST_CASE("codec error: random bytes give a value or a codec_error") {
     using wanted = std::tuple<std::vector<std::optional<int>>, std::variant<int, std::string>>;
     std::mt19937 random(20'240'101);
     const auto good = detail::encode_arguments(wanted({1, std::nullopt}, "abc"));
@@ -150,7 +150,7 @@ TEST_CASE("codec: random bytes give a value or a codec_error") {
     }
 }
 
-TEST_CASE("codec: bytes that promise huge or endless nesting give a codec_error") {
+TEST_CASE("codec error: bytes that promise huge or endless nesting give a codec_error") {
     CHECK_THROWS_AS(detail::parse_cbor(bytes(4 << 20, std::byte{0x81})), codec_error);  // [[[[...
     CHECK_THROWS_AS(detail::parse_cbor(bytes(4 << 20, std::byte{0xA1})), codec_error);
     bytes huge(9, std::byte{0xFF});

@@ -48,7 +48,7 @@ control_progress progress_of(payload_kind kind, std::uint32_t type_length,
 
 }  // namespace
 
-TEST_CASE("control file: an order keeps the key and all that is given") {
+TEST_CASE("control file: an order keeps the key and all arguments") {
     function_key key;
     key.offset = 0x1234'5678'9abc;
     key.module_length = 20;
@@ -85,7 +85,7 @@ TEST_CASE("control file: an error is its bytes") {
     CHECK(contents.result_type.empty());
 }
 
-TEST_CASE("control file: when more bytes are needed it says how many") {
+TEST_CASE("control file: a file that is too short reports how many bytes are missing") {
     const std::string file =
         control_file(progress_of(payload_kind::returned, 0, 1000), std::string(1000, 'x'));
     const auto first = read_control(bytes_of(file).first(600), file.size());
@@ -104,7 +104,7 @@ TEST_CASE("control file: an order alone says that nothing was reached") {
     CHECK(!contents.torn);
 }
 
-TEST_CASE("control file: lengths beyond the file's end and unknown kinds are torn") {
+TEST_CASE("control file: lengths beyond the file's end and unknown kinds make it invalid") {
     for (const auto& progress :
          {progress_of(payload_kind::returned, 2, 6), progress_of(payload_kind::returned, 6, 5),
           progress_of(payload_kind::raised, 0, std::uint64_t(-1)),

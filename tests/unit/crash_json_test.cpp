@@ -41,7 +41,7 @@ std::size_t whole_frames(std::string_view text) {
 
 }  // namespace
 
-TEST_CASE("crash: what the handler writes is read, newest call last") {
+TEST_CASE("crash json: what the handler writes is read, newest call last") {
     const auto read = crash(written);
     REQUIRE(read);
     CHECK(read->signal == SIGSEGV);
@@ -56,7 +56,7 @@ TEST_CASE("crash: what the handler writes is read, newest call last") {
     CHECK(read->trace.ends_with("SIGSEGV at address 0xffffffffffffffff (address not mapped)"));
 }
 
-TEST_CASE("crash: torn at any byte, the frames that are whole are there") {
+TEST_CASE("crash json: cut at any byte, the whole frames are read") {
     const std::size_t first_comma = written.find(',');
     for (std::size_t length = 0; length <= written.size(); ++length) {
         const auto text = std::string_view(written).substr(0, length);
@@ -74,13 +74,13 @@ TEST_CASE("crash: torn at any byte, the frames that are whole are there") {
     }
 }
 
-TEST_CASE("crash: a torn number is not taken for a shorter one") {
+TEST_CASE("crash json: a cut number is not taken for a shorter one") {
     CHECK(crash(R"({"signal":11,"code":1,"address":12)")->address == 0);
     CHECK(crash(R"({"signal":11,"code":1,"address":12,)")->address == 12);
     CHECK_FALSE(crash(R"({"signal":1)"));
 }
 
-TEST_CASE("crash: only the signals of a fault of one's own") {
+TEST_CASE("crash json: only the signals of a program's own faults are accepted") {
     for (int signal = -1; signal < 70; ++signal) {
         const bool fault = signal == SIGSEGV || signal == SIGBUS || signal == SIGILL ||
                            signal == SIGFPE || signal == SIGABRT;
@@ -91,7 +91,7 @@ TEST_CASE("crash: only the signals of a fault of one's own") {
     CHECK_FALSE(crash(R"({"code":1})"));
 }
 
-TEST_CASE("crash: what is no such text is none") {
+TEST_CASE("crash json: any other text is no crash") {
     for (const std::string text :
          {"", "null", "[]", "[{\"signal\":11}]", "11", "words, and more", "{", "}", "{]", "{{",
           "{\"signal\":11,\x01,", "\"", "{\"signal\":11 \"code\":1,"}) {
@@ -107,7 +107,7 @@ TEST_CASE("crash: what is no such text is none") {
     CHECK_FALSE(crash(bomb));
 }
 
-TEST_CASE("crash: of a text without an end the beginning counts, to the limit of frames") {
+TEST_CASE("crash json: of an endless text the beginning is read, up to the limit of frames") {
     std::string endless = R"({"signal":6,"frames":[{"o":1})";
     while (endless.size() < 3 * crash_limit)
         endless += R"(,{"o":2})";
@@ -117,7 +117,7 @@ TEST_CASE("crash: of a text without an end the beginning counts, to the limit of
     CHECK(read->frames.back().offset == 1);
 }
 
-TEST_CASE("activities: each thread with its name, state and calls") {
+TEST_CASE("crash json: activities list each thread with its name, state and calls") {
     const auto read = activities(threads);
     REQUIRE(read.size() == 2);
     CHECK(read[0].id == 7);
@@ -132,7 +132,7 @@ TEST_CASE("activities: each thread with its name, state and calls") {
     CHECK(read[1].frames.size() == 1);
 }
 
-TEST_CASE("activities: torn at any byte, the threads and frames before it are there") {
+TEST_CASE("crash json: activities cut at any byte keep the threads and frames before it") {
     std::size_t seen = 0;
     for (std::size_t length = 0; length <= threads.size(); ++length) {
         const auto text = std::string_view(threads).substr(0, length);
@@ -150,7 +150,7 @@ TEST_CASE("activities: torn at any byte, the threads and frames before it are th
     CHECK(seen == 2);
 }
 
-TEST_CASE("activities: odd members are ignored") {
+TEST_CASE("crash json: unknown members of activities are ignored") {
     const auto read = activities(
         R"({"threads":[7,{"id":-3,"name":5,"state":"SS","wait":[],"frames":{}},{"state":"\u00e9"}]})");
     CHECK(read.empty());

@@ -106,7 +106,7 @@ void in_a_fork_with_children(Function holds) {
 
 }  // namespace
 
-TEST_CASE("engine: a ring lost while no descriptor is free is done without until one is") {
+TEST_CASE("engine: a lost ring is replaced as soon as a descriptor is free") {
     if (cohort::test::under_asan) {
         MESSAGE("skipped: " << cohort::test::asan_needs_it);
         return;
@@ -130,7 +130,7 @@ TEST_CASE("engine: a ring lost while no descriptor is free is done without until
     });
 }
 
-TEST_CASE("engine: a broken epoll is done without") {
+TEST_CASE("engine: the engine goes on without a broken epoll") {
     in_a_fork_with_children([](watched& one, watched& two) {
         deny(SYS_io_uring_setup, ENOSYS);
         running_engine engine;

@@ -145,7 +145,7 @@ std::string refusal_of(std::string_view text) {
 
 }  // namespace
 
-TEST_CASE("json: every exception of a group is read back with its type and every field") {
+TEST_CASE("exception json: every exception of a group is read back with its type and every field") {
     again(process_exception("worker 2 failed\n\u00e9", 2, 1002, workers()));
     again(group_stopped(workers()));
     const process_raised_exception raised("\n\n-- Process 2 ...", 2, 1002, workers(),
@@ -159,7 +159,8 @@ TEST_CASE("json: every exception of a group is read back with its type and every
     }
 }
 
-TEST_CASE("json: the exception of a worker function can be thrown again as its own type") {
+TEST_CASE(
+    "exception json: the exception of a worker function can be thrown again as its own type") {
     const auto cause_of = [](const process_exception& e) -> std::string {
         try {
             std::rethrow_exception(exception_from_json(to_json(e)));
@@ -189,7 +190,7 @@ TEST_CASE("json: the exception of a worker function can be thrown again as its o
     CHECK(cause_of(thrown_by(failed)) == "none");
 }
 
-TEST_CASE("json: every cause has a name that is read") {
+TEST_CASE("exception json: every cause has a name that is read") {
     for (int i = 0; i <= static_cast<int>(cause::unkillable); ++i) {
         outcome one;
         one.cause = static_cast<cause>(i);
@@ -197,13 +198,13 @@ TEST_CASE("json: every cause has a name that is read") {
     }
 }
 
-TEST_CASE("json: a group without workers, and a text without words") {
+TEST_CASE("exception json: a group without workers, and a text without words") {
     again(process_exception("", -1, 0, nullptr));
     CHECK(to_json(process_exception("x", -1, 0, nullptr)) ==
           R"({"exception":"process_exception","outcomes":[],"what":"x"})");
 }
 
-TEST_CASE("json: bytes that are not UTF-8 are replaced") {
+TEST_CASE("exception json: bytes that are not UTF-8 are replaced") {
     const process_exception e("a\xFF", 0, 1, nullptr);
     try {
         std::rethrow_exception(exception_from_json(to_json(e)));
@@ -212,7 +213,7 @@ TEST_CASE("json: bytes that are not UTF-8 are replaced") {
     }
 }
 
-TEST_CASE("json: what is none of them is refused with a reason") {
+TEST_CASE("exception json: any other JSON is refused with a reason") {
     const std::string start = "exception_from_json: ";
     for (const std::string text : {"", "{", "words", R"({"exception":"process_exception",)"})
         CHECK(refusal_of(text) == start + "it is not JSON, or nested too deeply");
@@ -237,7 +238,7 @@ TEST_CASE("json: what is none of them is refused with a reason") {
     CHECK(refusal_of(many + "]}") == start + "it has more than 65,536 outcomes");
 }
 
-TEST_CASE("json: odd members have the default value") {
+TEST_CASE("exception json: members of an unexpected type have the default value") {
     try {
         std::rethrow_exception(exception_from_json(
             R"({"exception":"process_exited_exception","what":7,"error_index":-5,"error_pid":1e99,)"
@@ -255,7 +256,7 @@ TEST_CASE("json: odd members have the default value") {
     }
 }
 
-TEST_CASE("json: what is too long goes without results, then without stacks") {
+TEST_CASE("exception json: what is too long goes without results, then without stacks") {
     std::vector<outcome> all(3, worker(0, exit_status::from_code(0), cause::raised));
     const auto read_of = [&] {
         const std::string text = to_json(
@@ -281,7 +282,7 @@ TEST_CASE("json: what is too long goes without results, then without stacks") {
     CHECK_THROWS_AS(read_of(), std::length_error);
 }
 
-TEST_CASE("json: an error that escapes make too long is told in brief") {
+TEST_CASE("exception json: an error that is too long with its escapes is shortened") {
     error_record error;
     error.type = "command";
     error.message = error.trace = std::string(1 << 20, '\1');
@@ -294,7 +295,8 @@ TEST_CASE("json: an error that escapes make too long is told in brief") {
     CHECK_THROWS_AS(std::rethrow_exception(exception_from_json(text)), process_raised_exception);
 }
 
-TEST_CASE("json: whom it names can be asked for, and no time is before its clock's") {
+TEST_CASE(
+    "exception json: the named worker can be asked for, and no time is before its clock's epoch") {
     const auto read = [](const char* index) -> process_exception {
         try {
             std::rethrow_exception(exception_from_json(

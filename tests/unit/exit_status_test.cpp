@@ -9,7 +9,7 @@ namespace exit_status_test {
 
 using cohort::exit_status;
 
-TEST_CASE("exit_status: nobody knows a default one") {
+TEST_CASE("exit status: a default one is unknown") {
     const exit_status status;
     CHECK_FALSE(status.known());
     CHECK_FALSE(status.success());
@@ -21,7 +21,7 @@ TEST_CASE("exit_status: nobody knows a default one") {
     CHECK(to_string(status) == "unknown");
 }
 
-TEST_CASE("exit_status: a code is a code, also one that looks like a signal") {
+TEST_CASE("exit status: a code stays a code even if it looks like a signal") {
     const auto status = exit_status::from_code(9);
     CHECK(status.known());
     CHECK(status.exited());
@@ -35,7 +35,7 @@ TEST_CASE("exit_status: a code is a code, also one that looks like a signal") {
     CHECK(status != exit_status::from_signal(9, false));
 }
 
-TEST_CASE("exit_status: a signal has a negative exit code and a name") {
+TEST_CASE("exit status: a signal has a negative exit code and a name") {
     const auto status = exit_status::from_signal(SIGSEGV, true);
     CHECK(status.known());
     CHECK(status.signaled());
@@ -46,7 +46,7 @@ TEST_CASE("exit_status: a signal has a negative exit code and a name") {
     CHECK(to_string(exit_status::from_signal(SIGKILL, false)) == "signal SIGKILL");
 }
 
-TEST_CASE("exit_status: signal names are those of Python's signal.Signals") {
+TEST_CASE("exit status: signal names are those of Python's signal.Signals") {
     const auto name = [](int signo) {
         return exit_status::from_signal(signo, false).signal_name();
     };

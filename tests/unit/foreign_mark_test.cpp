@@ -145,7 +145,7 @@ void check_taken(const copied_program& copy, const attempt& how) {
 
 }  // namespace
 
-TEST_CASE("worker_main: a set-user-ID program runs no function for those who execute it") {
+TEST_CASE("foreign mark: a set-user-ID program runs no function for its caller") {
     if (!copied_program::can_have_rights())
         return;
     for (const auto what : {given::control_file, given::connection}) {
@@ -154,7 +154,7 @@ TEST_CASE("worker_main: a set-user-ID program runs no function for those who exe
     }
 }
 
-TEST_CASE("worker_main: a set-group-ID program runs no function for those who execute it") {
+TEST_CASE("foreign mark: a set-group-ID program runs no function for its caller") {
     if (!copied_program::can_have_rights())
         return;
     for (const auto what : {given::control_file, given::connection}) {
@@ -163,7 +163,7 @@ TEST_CASE("worker_main: a set-group-ID program runs no function for those who ex
     }
 }
 
-TEST_CASE("worker_main: a program with capabilities runs no function for those who execute it") {
+TEST_CASE("foreign mark: a program with capabilities runs no function for its caller") {
     if (!copied_program::can_have_rights())
         return;
     const auto copy = copy_of_worker(0755);
@@ -173,7 +173,7 @@ TEST_CASE("worker_main: a program with capabilities runs no function for those w
         check_refused(copy, {stranger, stranger, {}, what});
 }
 
-TEST_CASE("worker_main: a program takes no orders that another user has made") {
+TEST_CASE("foreign mark: a program takes no orders that another user has made") {
     if (!copied_program::can_have_rights())
         return;
     const auto copy = copy_of_worker(0755);
@@ -185,7 +185,7 @@ TEST_CASE("worker_main: a program takes no orders that another user has made") {
     }
 }
 
-TEST_CASE("worker_main: a host of root's may be another user for a while") {
+TEST_CASE("foreign mark: an application of root may be another user for a while") {
     if (!copied_program::can_have_rights())
         return;
     if (cohort::test::under_asan)
@@ -198,7 +198,8 @@ TEST_CASE("worker_main: a host of root's may be another user for a while") {
     }
 }
 
-TEST_CASE("worker_main: what executes without new privileges gains none, so its orders hold") {
+TEST_CASE(
+    "foreign mark: orders are accepted where no_new_privs keeps the program from gaining rights") {
     if (!copied_program::can_have_rights())
         return;
     for (const mode_t mode : {04755U, 02755U})
@@ -209,7 +210,7 @@ TEST_CASE("worker_main: what executes without new privileges gains none, so its 
         check_taken(copy, {stranger, stranger, {}, given::control_file, control_number, true});
 }
 
-TEST_CASE("worker_main: a connection that somebody has made to a name is refused") {
+TEST_CASE("foreign mark: a connection to a named socket is refused") {
     const auto made = accepted_connection();
     std::error_code error;
     const auto mark = registry::to_string(
@@ -217,7 +218,7 @@ TEST_CASE("worker_main: a connection that somebody has made to a name is refused
     CHECK(run_program({mark}, made.get()).exited_with(127));
 }
 
-TEST_CASE("worker_main: a standard stream is no control file") {
+TEST_CASE("foreign mark: a standard stream is no control file") {
     const auto control = control_of(key_named("nothing"), -1);
     std::error_code error;
     const auto inode = sys::inode(control.get(), error);

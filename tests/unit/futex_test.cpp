@@ -10,13 +10,13 @@ namespace futex_test {
 using namespace cohort;
 using namespace std::chrono_literals;
 
-TEST_CASE("futex: a word that is another one already is not waited on") {
+TEST_CASE("futex: a wait on a word that has changed already returns at once") {
     const sys::futex word = 2;
     sys::wait_on(word, 1);
     CHECK(sys::wait_on(word, 1, sys::deadline_in(10min)));
 }
 
-TEST_CASE("futex: who waits for a change sees it") {
+TEST_CASE("futex: a waiter sees the change") {
     sys::futex word = 0;
     std::jthread other([&] {
         while (word == 0)

@@ -71,7 +71,7 @@ int tell_of_many() {
 
 }  // namespace
 
-TEST_CASE("guardian: when it can hold no more, all that it was told of end with the host") {
+TEST_CASE("guardian: a full guardian still ends all that it holds when its application dies") {
     if (!has_guardian())
         return;
     const no_leftovers guard;

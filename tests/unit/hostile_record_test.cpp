@@ -53,7 +53,7 @@ std::chrono::nanoseconds shortest_time(Work work) {
 
 }  // namespace
 
-TEST_CASE("hostile record: a cause's trace is looked for in the message in linear time") {
+TEST_CASE("hostile record: searching a cause's trace in the message takes linear time") {
     // std::string::find compares a million times 32 KiB here: 0.4 s.
     const auto error =
         read(R"({"message":")" + std::string(text::text_limit - 1, 'a') +
@@ -78,7 +78,7 @@ TEST_CASE("hostile record: JSON of more values than an error has is taken for te
     CHECK(read(R"({"message":")" + commas + R"("})").value().message == commas);
 }
 
-TEST_CASE("hostile record: what a million bytes cost is milliseconds, whatever they are") {
+TEST_CASE("hostile record: reading a million bytes takes milliseconds whatever they are") {
     constexpr std::size_t size = std::size_t{1} << 20;
     // Of the CPU's time; a sanitizer multiplies it.
     constexpr auto bound = cohort::test::under_asan || cohort::test::under_tsan ? 4s : 400ms;

@@ -38,7 +38,7 @@ int end_where_removal_fails(const scratch_cgroup& place, int error) {
 
 }  // namespace
 
-TEST_CASE("leaf: where it can't be locked or found it is an error, and nothing is left") {
+TEST_CASE("leaf: a cgroup that cannot be locked or found is an error, and nothing is left") {
     const no_leftovers guard;
     const scratch_cgroup place;
     if (!place)
@@ -60,7 +60,7 @@ TEST_CASE("leaf: where it can't be locked or found it is an error, and nothing i
         }
 }
 
-TEST_CASE("leaf: where every name is taken it is an error") {
+TEST_CASE("leaf: it is an error if every name is taken") {
     const scratch_cgroup place;
     if (!place)
         return;
@@ -71,7 +71,7 @@ TEST_CASE("leaf: where every name is taken it is an error") {
           }) == EEXIST);
 }
 
-TEST_CASE("leaf: one that can't be removed now is not given up") {
+TEST_CASE("leaf: a cgroup that cannot be removed now is tried again") {
     const no_leftovers guard;
     const scratch_cgroup place;
     if (!place)
@@ -83,7 +83,7 @@ TEST_CASE("leaf: one that can't be removed now is not given up") {
     cgroups::end_left_cgroups(place.path());
 }
 
-TEST_CASE("leaf: one that this process may not remove is left to others") {
+TEST_CASE("leaf: a cgroup that this process may not remove is left alone") {
     const no_leftovers guard;
     const scratch_cgroup place;
     if (!place)
@@ -97,7 +97,7 @@ TEST_CASE("leaf: one that this process may not remove is left to others") {
     }
 }
 
-TEST_CASE("leaf: what has got its path meanwhile is neither killed nor removed") {
+TEST_CASE("leaf: another cgroup at the same path is neither killed nor removed") {
     const no_leftovers guard;
     const scratch_cgroup place;
     if (!place)
@@ -118,7 +118,7 @@ TEST_CASE("leaf: what has got its path meanwhile is neither killed nor removed")
     }
 }
 
-TEST_CASE("leaf: cgroups in it are removed with it, a process there is killed first") {
+TEST_CASE("leaf: nested cgroups are removed with it, after their processes are killed") {
     const no_leftovers guard;
     const scratch_cgroup place;
     if (!place)
@@ -138,7 +138,7 @@ TEST_CASE("leaf: cgroups in it are removed with it, a process there is killed fi
     CHECK_FALSE(exists(path));
 }
 
-TEST_CASE("leaf: a probe that hangs keeps its own start alone") {
+TEST_CASE("leaf: a probe that hangs holds up its own start only") {
     std::promise<void> begun;
     std::promise<void> let_go;
     cgroups::group_cgroups leaves([&] {

@@ -65,7 +65,7 @@ void check(const worker_facts& facts, cause why, const std::string& note) {
 
 }  // namespace
 
-TEST_CASE("lifecycle: a SIGKILL that the group did not send is told as that") {
+TEST_CASE("lifecycle kill: a SIGKILL that the group did not send is reported as that") {
     auto f = killed_by();
     check(f, cause::signaled, not_ours);
     f.stop_sent = at(60);  // after its end
@@ -75,7 +75,7 @@ TEST_CASE("lifecycle: a SIGKILL that the group did not send is told as that") {
     check(f, cause::signaled, not_ours);
 }
 
-TEST_CASE("lifecycle: a worker that the out-of-memory killer took is oom_killed") {
+TEST_CASE("lifecycle kill: a worker that the out-of-memory killer ended is oom_killed") {
     auto f = killed_by();
     f.oom_kill = out_of_memory;
     check(f, cause::oom_killed, out_of_memory);
@@ -84,7 +84,7 @@ TEST_CASE("lifecycle: a worker that the out-of-memory killer took is oom_killed"
     CHECK(first_failure(std::vector{judge(f, {0})}) == 0);
 }
 
-TEST_CASE("lifecycle: a victim stays a victim, whatever its cgroup tells") {
+TEST_CASE("lifecycle kill: a victim stays a victim whatever its cgroup reports") {
     for (const char* told : {"", out_of_memory}) {
         auto f = killed_by();
         f.oom_kill = told;
@@ -96,8 +96,8 @@ TEST_CASE("lifecycle: a victim stays a victim, whatever its cgroup tells") {
     }
 }
 
-TEST_CASE(
-    "lifecycle: a SIGKILL that the group sent is not explained, even if its target is no victim") {
+TEST_CASE("lifecycle kill: a SIGKILL that the group sent is not explained, even if its target is "
+          "no victim") {
     for (const char* told : {"", out_of_memory}) {
         auto f = killed_by();
         f.oom_kill = told;
@@ -110,7 +110,7 @@ TEST_CASE(
     }
 }
 
-TEST_CASE("lifecycle: no other end is explained by the out-of-memory killer") {
+TEST_CASE("lifecycle kill: no other end is explained by the out-of-memory killer") {
     auto f = killed_by(SIGSEGV);
     f.oom_kill = out_of_memory;
     check(f, cause::signaled, "");
@@ -130,7 +130,7 @@ TEST_CASE("lifecycle: no other end is explained by the out-of-memory killer") {
     CHECK(judge(f, {0}).note.empty());
 }
 
-TEST_CASE("lifecycle: a SIGKILL after returning says both") {
+TEST_CASE("lifecycle kill: a SIGKILL after returning says both") {
     auto f = killed_by();
     f.function = returned();
     check(f, cause::signaled, std::string("after returning; ") + not_ours);
@@ -139,7 +139,7 @@ TEST_CASE("lifecycle: a SIGKILL after returning says both") {
 }
 
 TEST_CASE(
-    "lifecycle: a status that the kernel refuses to tell is lost, and nobody is blamed for it") {
+    "lifecycle kill: a status that the kernel refuses to give is lost, and no SIGKILL is assumed") {
     auto facts = killed_by();
     facts.status = exit_status();
     facts.wait_error = EPERM;

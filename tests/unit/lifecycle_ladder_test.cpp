@@ -33,7 +33,7 @@ void follow(machine m, const std::vector<moment>& line) {
 
 }  // namespace
 
-TEST_CASE("lifecycle: after a failure the whole ladder is climbed") {
+TEST_CASE("lifecycle ladder: a failure runs the whole ladder") {
     follow(after(usual, {worker_started, worker_started, start_finished}),
            {{1s, worker_failed, "-> noticing until 6, 1 live"},
             {6s, deadline, "send_stop_signal -> stopping until 36, 1 live"},
@@ -42,14 +42,14 @@ TEST_CASE("lifecycle: after a failure the whole ladder is climbed") {
             {47s, worker_failed, "-> ended, 0 live"}});
 }
 
-TEST_CASE("lifecycle: a stop begins with the stop signal") {
+TEST_CASE("lifecycle ladder: a stop begins with the stop signal") {
     follow(after(usual, {worker_started, start_finished}),
            {{1s, stop_asked, "send_stop_signal -> stopping until 31, 1 live"},
             {31s, deadline, "send_kill -> killing until 41, 1 live"},
             {32s, worker_failed, "report_end -> ended, 0 live"}});
 }
 
-TEST_CASE("lifecycle: a failed start begins with SIGKILL") {
+TEST_CASE("lifecycle ladder: a failed start begins with SIGKILL") {
     follow(after(usual, {worker_started, worker_started}),
            {{1s, start_failed, "send_kill -> killing until 11, 2 live"},
             {2s, worker_failed, "-> killing until 11, 1 live"},
@@ -57,7 +57,7 @@ TEST_CASE("lifecycle: a failed start begins with SIGKILL") {
             {4s, worker_failed, "report_end -> ended, 0 live"}});
 }
 
-TEST_CASE("lifecycle: each step ends early when all have ended") {
+TEST_CASE("lifecycle ladder: each step ends early when all have ended") {
     follow(after(usual, {worker_started, worker_started, start_finished}),
            {{1s, worker_failed, "-> noticing until 6, 1 live"},
             {2s, worker_ended_well, "report_end -> ended, 0 live"}});
@@ -65,7 +65,7 @@ TEST_CASE("lifecycle: each step ends early when all have ended") {
            {{1s, worker_ended_well, "report_end -> ended, 0 live"}});
 }
 
-TEST_CASE("lifecycle: a second stop keeps the first deadline") {
+TEST_CASE("lifecycle ladder: a second stop keeps the first deadline") {
     follow(after(usual, {worker_started, start_finished}),
            {{1s, stop_asked, "send_stop_signal -> stopping until 31, 1 live"},
             {20s, stop_asked, "-> stopping until 31, 1 live"},
@@ -73,32 +73,32 @@ TEST_CASE("lifecycle: a second stop keeps the first deadline") {
             {32s, stop_asked, "-> killing until 41, 1 live"}});
 }
 
-TEST_CASE("lifecycle: a second failure keeps the first notice") {
+TEST_CASE("lifecycle ladder: a second failure keeps the first notice") {
     follow(after(usual, {worker_started, worker_started, worker_started, start_finished}),
            {{1s, worker_failed, "-> noticing until 6, 2 live"},
             {5s, worker_failed, "-> noticing until 6, 1 live"}});
 }
 
-TEST_CASE("lifecycle: a stop cuts the notice short") {
+TEST_CASE("lifecycle ladder: a stop cuts the notice short") {
     follow(after(usual, {worker_started, worker_started, start_finished}),
            {{1s, worker_failed, "-> noticing until 6, 1 live"},
             {2s, stop_asked, "send_stop_signal -> stopping until 32, 1 live"}});
 }
 
-TEST_CASE("lifecycle: a late signal does not shorten the step that it begins") {
+TEST_CASE("lifecycle ladder: a late signal does not shorten the step that it begins") {
     follow(after(usual, {worker_started, start_finished}),
            {{1s, stop_asked, "send_stop_signal -> stopping until 31, 1 live"},
             {100s, deadline, "send_kill -> killing until 110, 1 live"}});
 }
 
-TEST_CASE("lifecycle: a failure during the start waits for the rest of the start") {
+TEST_CASE("lifecycle ladder: a failure during the start waits for the rest of the start") {
     follow(machine(usual), {{0s, worker_started, "-> starting, 1 live"},
                             {1s, worker_failed, "-> starting, 0 live"},
                             {2s, worker_started, "-> starting, 1 live"},
                             {3s, start_finished, "-> noticing until 8, 1 live"}});
 }
 
-TEST_CASE("lifecycle: the start in flight gets the signal of the step in which it arrives") {
+TEST_CASE("lifecycle ladder: the start in flight gets the signal of the step in which it arrives") {
     follow(machine(usual),
            {{0s, worker_started, "-> starting, 1 live"},
             {1s, stop_asked, "hold_start send_stop_signal -> stopping until 31, 1 live"},
@@ -109,15 +109,15 @@ TEST_CASE("lifecycle: the start in flight gets the signal of the step in which i
             {41s, deadline, "give_up report_end -> ended, 0 live"}});
 }
 
-TEST_CASE(
-    "lifecycle: a start that hangs is killed, then abandoned, and its answer ends the group") {
+TEST_CASE("lifecycle ladder: a start that hangs is killed, then abandoned, and its answer ends the "
+          "group") {
     follow(machine(usual), {{1s, stop_asked, "hold_start -> stopping until 31, 0 live"},
                             {31s, deadline, "send_kill -> killing until 41, 0 live"},
                             {41s, deadline, "give_up -> killing, 0 live"},
                             {41s, start_failed, "report_end -> ended, 0 live"}});
 }
 
-TEST_CASE("lifecycle: a worker from an abandoned start gets the last step anew") {
+TEST_CASE("lifecycle ladder: a worker from an abandoned start gets the last step anew") {
     follow(machine(usual), {{1s, stop_asked, "hold_start -> stopping until 31, 0 live"},
                             {31s, deadline, "send_kill -> killing until 41, 0 live"},
                             {41s, deadline, "give_up -> killing, 0 live"},
@@ -126,31 +126,32 @@ TEST_CASE("lifecycle: a worker from an abandoned start gets the last step anew")
                             {52s, deadline, "give_up report_end -> ended, 0 live"}});
 }
 
-TEST_CASE("lifecycle: a start that fails after a stop leaves the workers their grace period") {
+TEST_CASE(
+    "lifecycle ladder: a start that fails after a stop leaves the workers their grace period") {
     machine m = after(usual, {worker_started, stop_asked});
     CHECK(take(m, start_failed, 1s) == "-> stopping until 30, 1 live");
     CHECK(m.start_has_failed());
     CHECK(m.stop_was_asked());
 }
 
-TEST_CASE("lifecycle: a start that is over can't fail any more") {
+TEST_CASE("lifecycle ladder: a start that is over can't fail any more") {
     machine m = after(usual, {worker_started, start_finished});
     CHECK(take(m, start_failed, 1s) == "-> running, 1 live");
     CHECK_FALSE(m.start_has_failed());
 }
 
-TEST_CASE("lifecycle: an empty group ends when its start does") {
+TEST_CASE("lifecycle ladder: an empty group ends when its start does") {
     follow(machine(usual), {{0s, start_finished, "report_end -> ended, 0 live"},
                             {0s, stop_asked, "-> ended, 0 live"}});
 }
 
-TEST_CASE("lifecycle: keep_going lets the last failure end the group") {
+TEST_CASE("lifecycle ladder: keep_going lets the last failure end the group") {
     follow(after(keep, {worker_started, worker_started, start_finished}),
            {{1s, worker_failed, "-> running, 1 live"},
             {2s, worker_failed, "report_end -> ended, 0 live"}});
 }
 
-TEST_CASE("lifecycle: a stop after the end is not remembered") {
+TEST_CASE("lifecycle ladder: a stop after the end is not remembered") {
     machine m = after(usual, {start_finished, stop_asked});
     CHECK_FALSE(m.stop_was_asked());
     CHECK(m.start_is_over());
@@ -159,7 +160,7 @@ TEST_CASE("lifecycle: a stop after the end is not remembered") {
 
 // --- lengths at their limits ---
 
-TEST_CASE("lifecycle: steps of length zero are passed in the same call") {
+TEST_CASE("lifecycle ladder: steps of length zero are passed in the same call") {
     const std::vector<event> two{worker_started, worker_started, start_finished};
     follow(after({0s, 30s, 10s}, two),
            {{1s, worker_failed, "send_stop_signal -> stopping until 31, 1 live"}});
@@ -172,7 +173,7 @@ TEST_CASE("lifecycle: steps of length zero are passed in the same call") {
            {{1s, stop_asked, "send_stop_signal send_kill give_up report_end -> ended, 0 live"}});
 }
 
-TEST_CASE("lifecycle: with lengths of zero a start in flight is still waited for") {
+TEST_CASE("lifecycle ladder: with lengths of zero a start in flight is still waited for") {
     const rules none{0s, 0s, 0s};
     follow(machine(none), {{1s, stop_asked, "hold_start send_kill give_up -> killing, 0 live"},
                            {2s, worker_started, "send_kill give_up -> killing, 0 live"},
@@ -182,12 +183,13 @@ TEST_CASE("lifecycle: with lengths of zero a start in flight is still waited for
             {1s, start_failed, "report_end -> ended, 0 live"}});
 }
 
-TEST_CASE("lifecycle: negative lengths count as zero") {
+TEST_CASE("lifecycle ladder: negative lengths count as zero") {
     follow(after({-5s, duration::min(), -1ns}, {worker_started, worker_started, start_finished}),
            {{1s, worker_failed, "send_stop_signal send_kill give_up report_end -> ended, 0 live"}});
 }
 
-TEST_CASE("lifecycle: a length too great to add never passes, and a stop goes on from it") {
+TEST_CASE(
+    "lifecycle ladder: a step too long for the clock never ends, and a stop goes on from it") {
     const rules longest{duration::max(), duration::max(), duration::max()};
     follow(after(longest, {worker_started, worker_started, start_finished}),
            {{1s, worker_failed, "-> noticing until ever, 1 live"},
@@ -196,7 +198,8 @@ TEST_CASE("lifecycle: a length too great to add never passes, and a stop goes on
             {24h * 365 * 200, worker_failed, "report_end -> ended, 0 live"}});
 }
 
-TEST_CASE("lifecycle: deadlines are added without overflow on both sides of the clock's epoch") {
+TEST_CASE(
+    "lifecycle ladder: deadlines are added without overflow on both sides of the clock's epoch") {
     const rules longest{duration::max(), duration::max(), duration::max()};
     for (const time_point now : {time_point::min(), time_point{} - 1ns, time_point{},
                                  time_point{} + 1ns, time_point::max()}) {
@@ -209,14 +212,15 @@ TEST_CASE("lifecycle: deadlines are added without overflow on both sides of the 
     }
 }
 
-TEST_CASE("lifecycle: shortened before it begins, the ladder has shorter steps") {
+TEST_CASE("lifecycle ladder: shortened before it begins, the ladder has shorter steps") {
     machine m = after(usual, {worker_started, start_finished});
     m.shorten(8s, at(1s));
     follow(m, {{1s, stop_asked, "send_stop_signal -> stopping until 9, 1 live"},
                {9s, deadline, "send_kill -> killing until 17, 1 live"}});
 }
 
-TEST_CASE("lifecycle: without grace SIGKILL follows the stop signal at once, also on that step") {
+TEST_CASE(
+    "lifecycle ladder: without grace SIGKILL follows the stop signal at once, also on that step") {
     machine m = after(usual, {worker_started, start_finished});
     m.drop_grace(at(1s));
     follow(m, {{1s, stop_asked, "send_stop_signal send_kill -> killing until 11, 1 live"}});
@@ -226,7 +230,7 @@ TEST_CASE("lifecycle: without grace SIGKILL follows the stop signal at once, als
     CHECK(take(late, deadline, 2s) == "send_kill -> killing until 12, 1 live");
 }
 
-TEST_CASE("lifecycle: shortened on a step, that step ends no later than that from now on") {
+TEST_CASE("lifecycle ladder: shortened on a step, that step ends no later than that from now on") {
     machine m = after(usual, {worker_started, start_finished});
     CHECK(take(m, stop_asked, 1s) == "send_stop_signal -> stopping until 31, 1 live");
     m.shorten(8s, at(2s));

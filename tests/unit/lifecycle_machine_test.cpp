@@ -212,7 +212,7 @@ duration reached_at(const row& r) {
 
 }  // namespace
 
-TEST_CASE("lifecycle: every event in every situation does what the table says") {
+TEST_CASE("lifecycle machine: every event in every situation does what the table says") {
     for (const row& r : table) {
         for (std::size_t i = 0; i < std::size(all_events); ++i) {
             CAPTURE(r.name);
@@ -225,7 +225,7 @@ TEST_CASE("lifecycle: every event in every situation does what the table says") 
     }
 }
 
-TEST_CASE("lifecycle: before its deadline a step does not change") {
+TEST_CASE("lifecycle machine: before its deadline a step does not change") {
     for (const row& r : table) {
         machine m = after(r.policy == stop_all ? usual : keep, r.script);
         if (!m.deadline())
@@ -238,14 +238,14 @@ TEST_CASE("lifecycle: before its deadline a step does not change") {
     }
 }
 
-TEST_CASE("lifecycle: only event::deadline acts on a deadline that has passed") {
+TEST_CASE("lifecycle machine: only event::deadline acts on a deadline that has passed") {
     machine m = after(usual, {worker_started, worker_started, start_finished, stop_asked});
     CHECK(take(m, worker_ended_well, 31s) == "-> stopping until 30, 1 live");
     CHECK(take(m, stop_asked, 31s) == "-> stopping until 30, 1 live");
     CHECK(take(m, deadline, 31s) == "send_kill -> killing until 41, 1 live");
 }
 
-TEST_CASE("lifecycle: an exit seen together with the deadline is in time") {
+TEST_CASE("lifecycle machine: an exit seen together with the deadline is in time") {
     machine m = after(usual, {worker_started, worker_started, start_finished, stop_asked});
     CHECK(take(m, worker_ended_well, 30s) == "-> stopping until 30, 1 live");
     CHECK(take(m, worker_failed, 30s) == "report_end -> ended, 0 live");

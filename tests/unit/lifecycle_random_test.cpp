@@ -257,7 +257,7 @@ std::string live_against_the_contract(unsigned seed) {
 
 }  // namespace
 
-TEST_CASE("lifecycle: in any life a group is told all it must do, ends once and in bounded time") {
+TEST_CASE("lifecycle random: any sequence of events ends the group once and in bounded time") {
     for (unsigned seed = 1; seed <= lives; ++seed) {
         const std::string broken = simulated_group(seed).live();
         if (!broken.empty()) {
@@ -267,7 +267,7 @@ TEST_CASE("lifecycle: in any life a group is told all it must do, ends once and 
     }
 }
 
-TEST_CASE("lifecycle: events that can't be break nothing") {
+TEST_CASE("lifecycle random: events that can't be break nothing") {
     for (unsigned seed = 1; seed <= lives; ++seed) {
         const std::string broken = live_against_the_contract(seed);
         if (!broken.empty()) {

@@ -211,7 +211,8 @@ verdict success_at(int second) { return {cause::returned, true, false, at(second
 
 int first_of(std::vector<verdict> verdicts) { return first_failure(verdicts); }
 
-TEST_CASE("verdict: one that fell silent failed when its exception left it, whatever its status") {
+TEST_CASE("lifecycle verdict: a worker without a record failed when its exception left it, "
+          "whatever its status") {
     worker_facts facts;
     facts.function = function_progress{true, {}, {}, false, {}, at(30)};
     facts.started = at(10);
@@ -230,7 +231,7 @@ TEST_CASE("verdict: one that fell silent failed when its exception left it, what
     }
 }
 
-TEST_CASE("lifecycle: every kind of worker, ending and signal is judged by the table") {
+TEST_CASE("lifecycle verdict: every kind of worker, ending and signal is judged by the table") {
     for (const row& r : table) {
         for (std::size_t i = 0; i < std::size(statuses); ++i) {
             for (const sent& signal : signals) {
@@ -243,31 +244,32 @@ TEST_CASE("lifecycle: every kind of worker, ending and signal is judged by the t
     }
 }
 
-TEST_CASE("lifecycle: a function that returned succeeds with exit 0 whatever codes are accepted") {
+TEST_CASE("lifecycle verdict: a function that returned succeeds with exit 0 whatever codes are "
+          "accepted") {
     const verdict v = judge(function_facts(returned(30), exit_status::from_code(0)), {3});
     CHECK(v.success);
     CHECK(v.cause == cause::returned);
 }
 
-TEST_CASE("lifecycle: where 0 is not an accepted code it is a failure to exit with it") {
+TEST_CASE("lifecycle verdict: where 0 is not an accepted code it is a failure to exit with it") {
     CHECK_FALSE(judge(command_facts(exit_status::from_code(0)), {3}).success);
     CHECK_FALSE(judge(function_facts(entered(), exit_status::from_code(0)), {3}).success);
     CHECK_FALSE(judge(command_facts(exit_status::from_code(0)), {}).success);
 }
 
-TEST_CASE("lifecycle: a program that never reached worker_main fails with every code") {
+TEST_CASE("lifecycle verdict: a program that never reached worker_main fails with every code") {
     const verdict zero = judge(function_facts({}, exit_status::from_code(0)), {0});
     CHECK_FALSE(zero.success);
     CHECK(zero.note == "worker_main was not reached (exit code 0): call it first in main");
     CHECK_FALSE(judge(function_facts({}, exit_status::from_code(3)), {3}).success);
 }
 
-TEST_CASE("lifecycle: a signal number is not an exit code") {
+TEST_CASE("lifecycle verdict: a signal number is not an exit code") {
     CHECK_FALSE(judge(command_facts(exit_status::from_signal(3, false)), {3, -3}).success);
     CHECK_FALSE(judge(command_facts(exit_status()), {0, -1}).success);
 }
 
-TEST_CASE("lifecycle: a record that says returned counts as entered") {
+TEST_CASE("lifecycle verdict: a record that says returned counts as entered") {
     function_progress torn = returned(30);
     torn.entered = false;
     CHECK(judge(function_facts(torn, exit_status::from_code(0)), {0}).success);
@@ -276,7 +278,8 @@ TEST_CASE("lifecycle: a record that says returned counts as entered") {
     CHECK(judge(function_facts(torn, exit_status::from_code(1)), {0}).cause == cause::raised);
 }
 
-TEST_CASE("lifecycle: a worker that raised before the stop signal is no victim, seen late or not") {
+TEST_CASE("lifecycle verdict: a worker that raised before the stop signal is no victim, seen late "
+          "or not") {
     worker_facts f = function_facts(raised(30), exit_status::from_code(1));
     f.stop_sent = at(31);
     f.kill_sent = at(49);
@@ -286,7 +289,7 @@ TEST_CASE("lifecycle: a worker that raised before the stop signal is no victim, 
     CHECK(v.event_time == at(30));
 }
 
-TEST_CASE("lifecycle: a failure after returning counts from its exit, not from the return") {
+TEST_CASE("lifecycle verdict: a failure after returning counts from its exit") {
     worker_facts f = function_facts(returned(15), exit_status::from_signal(SIGTERM, false));
     f.stop_sent = at(20);
     const verdict v = judge(f, {0});
@@ -295,7 +298,7 @@ TEST_CASE("lifecycle: a failure after returning counts from its exit, not from t
     CHECK(v.note == "after returning");
 }
 
-TEST_CASE("lifecycle: a worker that obeys the stop signal and exits with 0 is no victim") {
+TEST_CASE("lifecycle verdict: a worker that obeys the stop signal and exits with 0 is no victim") {
     worker_facts f = function_facts(entered(), exit_status::from_code(0));
     f.stop_sent = at(20);
     const verdict v = judge(f, {0});
@@ -304,13 +307,13 @@ TEST_CASE("lifecycle: a worker that obeys the stop signal and exits with 0 is no
     CHECK(v.cause == cause::exited);
 }
 
-TEST_CASE("lifecycle: an exit seen before the start leaves the event time at the exit") {
+TEST_CASE("lifecycle verdict: an exit seen before the start leaves the event time at the exit") {
     worker_facts f = function_facts(raised(30), exit_status::from_code(1));
     f.exit_seen = at(started - 5);
     CHECK(judge(f, {0}).event_time == at(started - 5));
 }
 
-TEST_CASE("lifecycle: one nanosecond after the signal makes a victim") {
+TEST_CASE("lifecycle verdict: one nanosecond after the signal makes a victim") {
     worker_facts f = command_facts(exit_status::from_code(1));
     f.stop_sent = f.exit_seen;
     CHECK_FALSE(judge(f, {0}).victim);
@@ -318,7 +321,7 @@ TEST_CASE("lifecycle: one nanosecond after the signal makes a victim") {
     CHECK(judge(f, {0}).victim);
 }
 
-TEST_CASE("lifecycle: a worker given up at the instant of its SIGKILL is still a victim") {
+TEST_CASE("lifecycle verdict: a worker given up at the instant of its SIGKILL is still a victim") {
     worker_facts f = command_facts(exit_status());
     f.unkillable = true;
     f.stop_sent = f.kill_sent = f.exit_seen;
@@ -328,17 +331,17 @@ TEST_CASE("lifecycle: a worker given up at the instant of its SIGKILL is still a
     CHECK(first_of({v}) == -1);
 }
 
-TEST_CASE("lifecycle: the first failure is the earliest in time, not in index") {
+TEST_CASE("lifecycle verdict: the first failure is the earliest in time, not in index") {
     CHECK(first_of({failure_at(30), failure_at(20), failure_at(25)}) == 1);
     CHECK(first_of({failure_at(30), failure_at(40), failure_at(29)}) == 2);
 }
 
-TEST_CASE("lifecycle: of failures at the same instant the lower index is the first") {
+TEST_CASE("lifecycle verdict: of failures at the same instant the lower index is the first") {
     CHECK(first_of({success_at(1), failure_at(30), failure_at(30)}) == 1);
     CHECK(first_of({failure_at(40), failure_at(30), failure_at(30)}) == 1);
 }
 
-TEST_CASE("lifecycle: victims and successes are never the first failure") {
+TEST_CASE("lifecycle verdict: victims and successes are never the first failure") {
     CHECK(first_of({victim_at(1), success_at(2), failure_at(30)}) == 2);
     CHECK(first_of({victim_at(1), success_at(2)}) == -1);
     CHECK(first_of({}) == -1);

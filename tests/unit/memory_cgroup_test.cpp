@@ -59,7 +59,7 @@ private:
 
 }  // namespace
 
-TEST_CASE("memory cgroup: a kill is told with the worker's limit and peak") {
+TEST_CASE("memory cgroup: a kill is reported with the worker's limit and peak") {
     const no_leftovers guard;
     fake_cgroups fake;
     fake.write(fake.worker, "memory.events", one_kill);
@@ -71,7 +71,7 @@ TEST_CASE("memory cgroup: a kill is told with the worker's limit and peak") {
           "killed by the kernel's out-of-memory killer: limit 64.0 MiB, peak 63.9 MiB");
 }
 
-TEST_CASE("memory cgroup: without a kill nothing is told") {
+TEST_CASE("memory cgroup: without a kill nothing is reported") {
     fake_cgroups fake;
     CHECK_FALSE(fake.find_oom_kill());
     fake.write(fake.worker, "memory.events", no_kill);
@@ -79,7 +79,7 @@ TEST_CASE("memory cgroup: without a kill nothing is told") {
     CHECK_FALSE(fake.find_oom_kill());
 }
 
-TEST_CASE("memory cgroup: events that are torn, too long or not numbers tell nothing") {
+TEST_CASE("memory cgroup: events that are cut, too long or no numbers report nothing") {
     fake_cgroups fake;
     const std::string long_text = one_kill + std::string(5000, '\n');
     for (const std::string text :
@@ -95,7 +95,7 @@ TEST_CASE("memory cgroup: events that are torn, too long or not numbers tell not
     CHECK(fake.find_oom_kill());
 }
 
-TEST_CASE("memory cgroup: what is no file at all tells nothing, and nobody waits for it") {
+TEST_CASE("memory cgroup: a FIFO in place of a file reports nothing and blocks nothing") {
     const no_leftovers guard;
     fake_cgroups fake;
     const auto events = fake.path(fake.worker) + "/memory.events";
@@ -122,7 +122,7 @@ TEST_CASE("memory cgroup: the limit is that of the nearest cgroup that has one")
     CHECK_FALSE(fake.find_oom_kill()->limit);
 }
 
-TEST_CASE("memory cgroup: a limit or a peak that is torn is left out") {
+TEST_CASE("memory cgroup: a limit or a peak that is cut is left out") {
     fake_cgroups fake;
     fake.write(fake.worker, "memory.events", one_kill);
     for (const std::string text : {"", "10", "10 20\n", "max", "-1\n", "18446744073709551616\n"}) {
@@ -140,7 +140,7 @@ TEST_CASE("memory cgroup: the text leaves out what is not known") {
     CHECK(to_string(cgroups::oom_kill{{}, 3 << 19}) == text + ": peak 1.5 MiB");
 }
 
-TEST_CASE("memory cgroup: a leaf counts memory where the controller is there for it") {
+TEST_CASE("memory cgroup: a cgroup counts memory where the controller is available") {
     const no_leftovers guard;
     const std::pair<const char*, bool> lists[] = {{"cpuset cpu io memory hugetlb pids\n", true},
                                                   {"memory\n", true},
@@ -162,7 +162,7 @@ TEST_CASE("memory cgroup: a leaf counts memory where the controller is there for
     }
 }
 
-TEST_CASE("memory cgroup: a controller that can't be had in the leaf is an error") {
+TEST_CASE("memory cgroup: a controller that cannot be enabled is an error") {
     fake_cgroups fake;
     fake.write(fake.leaf, "cgroup.controllers", "memory\n");
     const auto leaf = fake.group_leaf();
@@ -170,7 +170,7 @@ TEST_CASE("memory cgroup: a controller that can't be had in the leaf is an error
     CHECK_FALSE(leaf->counts_memory());
 }
 
-TEST_CASE("memory cgroup: each worker has a leaf of its own, and one that comes again another") {
+TEST_CASE("memory cgroup: each worker has its own cgroup, and a restarted one another") {
     const no_leftovers guard;
     fake_cgroups fake;
     fs::remove(fake.path(fake.worker));
@@ -208,7 +208,7 @@ TEST_CASE("memory cgroup: each worker has a leaf of its own, and one that comes 
     CHECK_FALSE(first->find_oom_kill());
 }
 
-TEST_CASE("memory cgroup: a worker's leaf that can't be made is an error") {
+TEST_CASE("memory cgroup: a worker's cgroup that cannot be made is an error") {
     fake_cgroups fake;
     std::error_code error;
     sys::unique_fd directory;

@@ -114,7 +114,7 @@ TEST_CASE("options: a negative count or duration is refused") {
     CHECK_THROWS_AS(options().grace_period(nan), std::invalid_argument);
 }
 
-TEST_CASE("options: a place for the cgroup is an absolute path, and the last word counts") {
+TEST_CASE("options: the cgroup's directory is an absolute path, and the last one given counts") {
     const auto placed = options().cgroup(cohort::cgroup::off).cgroup("/sys/fs/cgroup/mine");
     CHECK(of(placed).cgroup_directory == "/sys/fs/cgroup/mine");
     CHECK(placed == options().cgroup(std::filesystem::path("/sys/fs/cgroup/mine")));
@@ -214,7 +214,7 @@ TEST_CASE("options: a descriptor that is not open, or has no place in the worker
                          std::invalid_argument);
 }
 
-TEST_CASE("options: the last word on a standard stream counts") {
+TEST_CASE("options: the last setting of a standard stream counts") {
     const auto file_last = options().fd(0, 0).stdin_from("in");
     CHECK(of(file_last).where.descriptors.at(0).path == "in");
     CHECK(of(file_last).where.descriptors.at(0).fd == nullptr);
@@ -223,7 +223,7 @@ TEST_CASE("options: the last word on a standard stream counts") {
     CHECK(of(fd_last).where.descriptors.at(0).fd != nullptr);
 }
 
-TEST_CASE("placement: a command's settings stand over those of the options") {
+TEST_CASE("options: a command's settings override those of the options") {
     const auto o = options().env("A", 1).env("B", 2).working_directory("/o").stdout_to("o");
     const auto& base = of(o).where;
     const command c = command("x").env("B", 3).unset_env("C").stderr_to("c");
@@ -241,7 +241,7 @@ TEST_CASE("placement: a command's settings stand over those of the options") {
     CHECK(fresh.working_directory == "/c");
 }
 
-TEST_CASE("command: takes text, paths and what fmt can format") {
+TEST_CASE("options: a command takes text, paths and whatever fmt formats") {
     const std::string_view view = "view";
     command c("python3", "train.py", std::string("text"), view, 0.1, 7, true, 'c', handle{5});
     c.arg(std::filesystem::path("/a b")).args(std::vector<int>{1, 2}).args(std::set<std::string>{});
@@ -253,7 +253,7 @@ TEST_CASE("command: takes text, paths and what fmt can format") {
     CHECK(argv_of(command("x", ""))[1].empty());
 }
 
-TEST_CASE("command: copies are copies, of constants and of variables") {
+TEST_CASE("options: copies of a command are independent, of constants and of variables") {
     command c("a", 1);
     command of_variable(c);
     const command of_constant(static_cast<const command&>(c));
@@ -265,7 +265,7 @@ TEST_CASE("command: copies are copies, of constants and of variables") {
     static_assert(!std::is_convertible_v<const char*, command>);
 }
 
-TEST_CASE("command: an empty program name and a NUL are refused") {
+TEST_CASE("options: an empty program name and a NUL are refused") {
     CHECK_THROWS_AS(command(""), std::invalid_argument);
     CHECK_THROWS_AS(command("a\0b"s), std::invalid_argument);
     CHECK_THROWS_WITH_AS(command("a", "x\0y"s),
@@ -276,7 +276,7 @@ TEST_CASE("command: an empty program name and a NUL are refused") {
     CHECK_THROWS_AS(command{null}, std::invalid_argument);
 }
 
-TEST_CASE("plan: one command serves all workers, command_for makes one for each, in order") {
+TEST_CASE("options: one command serves all workers, command_for makes one for each, in order") {
     const auto one = cohort::detail::make_plan(command("a", "b"), 4);
     CHECK(one.settings.nprocs == 4);
     REQUIRE(one.programs.size() == 1);
@@ -295,7 +295,8 @@ TEST_CASE("plan: one command serves all workers, command_for makes one for each,
     CHECK(cohort::detail::make_plan(cohort::command_for(make), 0).programs.empty());
 }
 
-TEST_CASE("plan: a callable may hold state and change it, and its exception leaves the call") {
+TEST_CASE("options: the callable of command_for may change its state, and its exception leaves the "
+          "call") {
     auto counting = [n = 0](int) mutable {
         if (++n == 3)
             throw std::out_of_range("three");
@@ -306,7 +307,7 @@ TEST_CASE("plan: a callable may hold state and change it, and its exception leav
     CHECK_THROWS_AS(cohort::detail::make_plan(work, 3), std::out_of_range);
 }
 
-TEST_CASE("plan: a closure needs start_method::fork") {
+TEST_CASE("options: a closure needs start_method::fork") {
     using cohort::start_method;
     const auto closure = cohort::closure([](int index) { return index; });
     for (const auto method : {start_method::spawn, start_method::forkserver}) {

@@ -100,7 +100,7 @@ TEST_CASE("outcome: a type's name that a worker has told is quoted, not demangle
           "worker 2 returned std::vector<long>, not int");
 }
 
-TEST_CASE("report: succeeds when every worker did, also when there are none") {
+TEST_CASE("outcome: a report is a success when every worker's end is, or without workers") {
     cohort::report r;
     CHECK(r.success());
     r.outcomes = {with_result(""), with_result("")};
@@ -121,7 +121,7 @@ TEST_CASE("outcome: prints as one line, with the first line of its error") {
     CHECK(fmt::format("{:>9}|{}", o.cause, o.status) == "   raised|exit code 1");
 }
 
-TEST_CASE("report: prints as a table whose columns are aligned") {
+TEST_CASE("outcome: a report prints as a table whose columns are aligned") {
     cohort::report r;
     r.outcomes = {ended(0, cohort::cause::returned, cohort::exit_status::from_code(0)),
                   ended(10, cohort::cause::killed, cohort::exit_status::from_signal(9, false))};
@@ -133,7 +133,7 @@ TEST_CASE("report: prints as a table whose columns are aligned") {
           "   10  1010  killed    signal SIGKILL  1.500 s        -  after returning");
 }
 
-TEST_CASE("error_record: prints as type and message, or what there is of them") {
+TEST_CASE("outcome: an error_record prints as type and message, or as what it has") {
     cohort::error_record e;
     CHECK(fmt::format("{}", e).empty());
     e.message = "m";
@@ -144,7 +144,7 @@ TEST_CASE("error_record: prints as type and message, or what there is of them") 
     CHECK(fmt::format("{}", e) == "T");
 }
 
-TEST_CASE("errors: copying never throws") {
+TEST_CASE("outcome: copying an error never throws") {
     copies_quietly<cohort::process_exception>();
     copies_quietly<cohort::process_raised_exception>();
     copies_quietly<cohort::process_exited_exception>();
@@ -153,7 +153,7 @@ TEST_CASE("errors: copying never throws") {
     copies_quietly<cohort::result_error>();
 }
 
-TEST_CASE("errors: each keeps what it was given, and is caught as its bases") {
+TEST_CASE("outcome: each error keeps its values, and is caught as its bases") {
     const auto outcomes = std::make_shared<const std::vector<outcome>>(
         1, ended(0, cohort::cause::raised, cohort::exit_status::from_code(1)));
     cohort::error_record record;
@@ -177,7 +177,7 @@ TEST_CASE("errors: each keeps what it was given, and is caught as its bases") {
     CHECK(stopped.error_pid() == 0);
 }
 
-TEST_CASE("spawn_error: says what, on whom and why") {
+TEST_CASE("outcome: a spawn_error says what failed, in which worker and why") {
     const auto code = std::make_error_code(std::errc::no_such_file_or_directory);
     const cohort::spawn_error error(code, "exec(\"trian.py\")", 3, "exec");
     CHECK(std::string(error.what()) == "exec(\"trian.py\"): No such file or directory (worker 3)");

@@ -42,7 +42,7 @@ reap_result try_reap(int pidfd) {
 
 }  // namespace
 
-TEST_CASE("open_pidfd: a pid that cannot be is an error") {
+TEST_CASE("pidfd: opening an impossible pid is an error") {
     std::error_code error;
     CHECK_FALSE(sys::open_pidfd(-1, error));
     CHECK(error.value() == EINVAL);
@@ -52,7 +52,7 @@ TEST_CASE("open_pidfd: a pid that cannot be is an error") {
     CHECK(error.value() == ESRCH);
 }
 
-TEST_CASE("reap: a running child is not yet there, an ended one gives its code and its usage") {
+TEST_CASE("pidfd: a running child is not reaped, an ended one gives its code and usage") {
     const no_leftovers guard;
     pipe_ends gate = make_pipe();
     const auto child = start([&] {
@@ -75,14 +75,14 @@ TEST_CASE("reap: a running child is not yet there, an ended one gives its code a
     CHECK(sys::state_of_child(child.get()) == child_state::not_ours);
 }
 
-TEST_CASE("reap: a child that a signal ended gives that signal") {
+TEST_CASE("pidfd: a child that a signal ended is reaped with that signal") {
     const no_leftovers guard;
     const auto child = start(wait_for_ever);
     CHECK_FALSE(sys::send_signal(child.get(), SIGUSR1));
     CHECK(await_exit(child.get()) == exit_status::from_signal(SIGUSR1, false));
 }
 
-TEST_CASE("reap: what somebody else has reaped is lost, and no descriptor is an error") {
+TEST_CASE("pidfd: a child reaped by other code is lost, and a wrong descriptor is an error") {
     const no_leftovers guard;
     const auto child = start([] { return 0; });
     REQUIRE(::waitpid(-1, nullptr, 0) > 0);
@@ -92,14 +92,14 @@ TEST_CASE("reap: what somebody else has reaped is lost, and no descriptor is an 
     CHECK(sys::state_of_child(-1) == child_state::not_ours);
 }
 
-TEST_CASE("state_of_child: somebody else's process is not ours") {
+TEST_CASE("pidfd: the process of another parent is no child") {
     std::error_code error;
     const auto parent = sys::open_pidfd(::getppid(), error);
     REQUIRE_FALSE(error);
     CHECK(sys::state_of_child(parent.get()) == child_state::not_ours);
 }
 
-TEST_CASE("send_signal: it reports a wrong descriptor, a wrong signal and a reaped process") {
+TEST_CASE("pidfd: sending reports a wrong descriptor, a wrong signal and a reaped process") {
     const no_leftovers guard;
     const auto child = start(wait_for_ever);
     CHECK(sys::send_signal(-1, SIGTERM).value() == EBADF);
@@ -109,7 +109,7 @@ TEST_CASE("send_signal: it reports a wrong descriptor, a wrong signal and a reap
     CHECK(sys::send_signal(child.get(), SIGKILL).value() == ESRCH);
 }
 
-TEST_CASE("send_signal_to_group: it reaches the group also when its leader is a zombie") {
+TEST_CASE("pidfd: a signal to a process group reaches it even if its leader is a zombie") {
     if (!sys::current_tiers().pidfd_group.best) {
         MESSAGE("skipped: " << sys::current_tiers().pidfd_group.reason);
         return;
@@ -130,7 +130,7 @@ TEST_CASE("send_signal_to_group: it reaches the group also when its leader is a 
     await_exit(leader.get());
 }
 
-TEST_CASE("send_signal_to_group: a process that leads no group is ESRCH, never its group") {
+TEST_CASE("pidfd: a signal to the group of a process that leads none is ESRCH") {
     if (!sys::current_tiers().pidfd_group.best) {
         MESSAGE("skipped: " << sys::current_tiers().pidfd_group.reason);
         return;
@@ -142,7 +142,7 @@ TEST_CASE("send_signal_to_group: a process that leads no group is ESRCH, never i
     await_exit(child.get());
 }
 
-TEST_CASE("stolen_status: it is empty until somebody has reaped, then what that one saw") {
+TEST_CASE("pidfd: a stolen status is empty until other code has reaped, then what that code saw") {
     if (!sys::current_tiers().pidfd_info.best) {
         MESSAGE("skipped: " << sys::current_tiers().pidfd_info.reason);
         return;
@@ -162,7 +162,7 @@ TEST_CASE("stolen_status: it is empty until somebody has reaped, then what that 
     CHECK_FALSE(sys::stolen_status(-1));
 }
 
-TEST_CASE("stolen_status: it finds the status that an ignored SIGCHLD throws away") {
+TEST_CASE("pidfd: a status that an ignored SIGCHLD discards is found") {
     if (!sys::current_tiers().pidfd_info.best) {
         MESSAGE("skipped: " << sys::current_tiers().pidfd_info.reason);
         return;
@@ -184,12 +184,12 @@ TEST_CASE("stolen_status: it finds the status that an ignored SIGCHLD throws awa
           }) == 0);
 }
 
-TEST_CASE("knows_pidfd_info: no pidfd is an error") {
+TEST_CASE("pidfd: asking a wrong descriptor for its pidfd info is an error") {
     CHECK_FALSE(sys::knows_pidfd_info(-1));
     CHECK(errno == EBADF);
 }
 
-TEST_CASE("reap: a wait that is interrupted goes on") {
+TEST_CASE("pidfd: an interrupted wait goes on") {
     const no_leftovers guard;
     const auto child = start([] { return 7; });
     REQUIRE(await_event(child.get()));

@@ -39,7 +39,7 @@ bool same(const std::string& text, const std::string& expected) {
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("reactor: without descriptors making one throws and leaks none", TestType,
+TEST_CASE_TEMPLATE("reactor denied: without descriptors making one throws and leaks none", TestType,
                    BODIES) {
     const cohort::test::no_leftovers guard;
     if (!TestType::make())
@@ -70,7 +70,7 @@ TEST_CASE_TEMPLATE("reactor: without descriptors making one throws and leaks non
     });
 }
 
-TEST_CASE("reactor: the probe names the denied call and why") {
+TEST_CASE("reactor denied: the probe names the denied call and why") {
     if (!io_uring_body::make())
         return;
     using cohort::reactor::probe_io_uring;
@@ -92,7 +92,7 @@ TEST_CASE("reactor: the probe names the denied call and why") {
     });
 }
 
-TEST_CASE("reactor: io_uring_register denied alone does not matter") {
+TEST_CASE("reactor denied: io_uring_register denied alone does not matter") {
     if (!io_uring_body::make())
         return;
     for (const int error : {EPERM, ENOSYS})
@@ -102,7 +102,7 @@ TEST_CASE("reactor: io_uring_register denied alone does not matter") {
         });
 }
 
-TEST_CASE("reactor: too little lockable memory is a reason, not a crash") {
+TEST_CASE("reactor denied: too little lockable memory is a reason, not a crash") {
     if (!io_uring_body::make())
         return;
     in_a_fork([] {
@@ -116,7 +116,7 @@ TEST_CASE("reactor: too little lockable memory is a reason, not a crash") {
     });
 }
 
-TEST_CASE("reactor: a ring denied later ends wait with the reason") {
+TEST_CASE("reactor denied: a ring denied later ends wait with the reason") {
     if (!io_uring_body::make())
         return;
     in_a_fork([] {
@@ -127,7 +127,8 @@ TEST_CASE("reactor: a ring denied later ends wait with the reason") {
     });
 }
 
-TEST_CASE("reactor: without epoll_pwait2 deadlines are kept, and not waited for by spinning") {
+TEST_CASE(
+    "reactor denied: without epoll_pwait2 deadlines are kept, and not waited for by spinning") {
     in_a_fork([] {
         deny(SYS_epoll_pwait2, EPERM);
         const auto r = cohort::reactor::make_epoll();
@@ -167,7 +168,7 @@ void interrupt_first_write(int, siginfo_t*, void* context) {
 
 }  // namespace
 
-TEST_CASE("reactor: a wake-up whose write is interrupted is written again") {
+TEST_CASE("reactor denied: a wake-up whose write is interrupted is written again") {
     if (cohort::test::under_tsan) {
         MESSAGE("skipped: " << cohort::test::no_threads_in_copies);
         return;
@@ -196,7 +197,7 @@ TEST_CASE("reactor: a wake-up whose write is interrupted is written again") {
 }
 #endif
 
-TEST_CASE("reactor: what the kernel cancelled unasked is made again") {
+TEST_CASE("reactor denied: an operation that the kernel cancelled by itself is started again") {
     const cohort::test::no_leftovers guard;
     const auto r = io_uring_body::make();
     if (!r)
@@ -232,7 +233,7 @@ TEST_CASE("reactor: what the kernel cancelled unasked is made again") {
     CHECK(wait_for(*r, 1)[0].result == 0);
 }
 
-TEST_CASE("reactor: destroying one with reads under way waits for their cancellation") {
+TEST_CASE("reactor denied: destroying one with reads under way waits for their cancellation") {
     const cohort::test::no_leftovers guard;
     int ends[2];
     REQUIRE(::pipe(ends) == 0);

@@ -25,7 +25,7 @@ TEST_CASE_TEMPLATE("reactor: wait does not return before the deadline", TestType
     }
 }
 
-TEST_CASE_TEMPLATE("reactor: the farthest and the nearest deadline are points like others",
+TEST_CASE_TEMPLATE("reactor: the farthest and the nearest deadline of the clock work like others",
                    TestType, BODIES) {
     MAKE(r);
     events found;

@@ -63,7 +63,7 @@ error_record full() {
 
 }  // namespace
 
-TEST_CASE("record: every field is read back") {
+TEST_CASE("record fields: every field is read back") {
     const auto error = read(write_error(full()));
     REQUIRE(error);
     CHECK(error->nested == full().nested);
@@ -71,7 +71,8 @@ TEST_CASE("record: every field is read back") {
     CHECK(*error == full());
 }
 
-TEST_CASE("record: a frame has short names, the newest comes first, and defaults are left out") {
+TEST_CASE(
+    "record fields: a frame has short names, the newest comes first, and defaults are left out") {
     error_record error;
     error.message = "m";
     error.frames = {frame(7), named_frame()};
@@ -80,7 +81,7 @@ TEST_CASE("record: a frame has short names, the newest comes first, and defaults
           R"-("s":"/src/train.cpp"},{"b":"f00dcafe","m":"/bin/x","o":7}],"message":"m"})-");
 }
 
-TEST_CASE("record: the newest 256 frames and the next 16 causes are kept") {
+TEST_CASE("record fields: the newest 256 frames and the next 16 causes are kept") {
     error_record error;
     error.message = "m";
     for (std::uint64_t i = 0; i < 300; ++i)
@@ -110,7 +111,7 @@ TEST_CASE("record: the newest 256 frames and the next 16 causes are kept") {
     CHECK(foreign->nested.back().trace == "15");
 }
 
-TEST_CASE("record: a nested entry has no nested entries of its own") {
+TEST_CASE("record fields: a nested entry has no nested entries of its own") {
     error_record error = full();
     error.nested[0].nested = {error_with_all("deeper")};
     CHECK(read(write_error(error)) == full());
@@ -119,7 +120,7 @@ TEST_CASE("record: a nested entry has no nested entries of its own") {
     CHECK(foreign->nested.at(0).nested.empty());
 }
 
-TEST_CASE("record: members of another type or out of range are ignored") {
+TEST_CASE("record fields: members of another type or out of range are ignored") {
     const auto odd = read(
         R"({"message":"m","frames":[7,null,{"m":5,"b":"xyz","o":-1,"l":-4,"i":1,"f":["f"]},)"
         R"({"o":1.5,"l":99999999999,"b":"abc"}],"code":"2","category":7,"worker":-7,"pid":4294967296,)"
@@ -134,7 +135,7 @@ TEST_CASE("record: members of another type or out of range are ignored") {
     }
 }
 
-TEST_CASE("record: a time is a number of seconds or a text of it, from 1970 to 2106") {
+TEST_CASE("record fields: a time is a number of seconds or a text of it, from 1970 to 2106") {
     const auto time_of = [](const std::string& value) {
         return read(R"({"message":"m","timestamp":)" + value + "}")->timestamp;
     };
@@ -151,7 +152,7 @@ TEST_CASE("record: a time is a number of seconds or a text of it, from 1970 to 2
     }
 }
 
-TEST_CASE("record: a time is the same after any number of round trips") {
+TEST_CASE("record fields: a time is the same after any number of round trips") {
     for (std::int64_t microseconds = 1; microseconds < 4'294'967'295'000'000;
          microseconds = microseconds * 3 + 1) {
         error_record error;
@@ -161,7 +162,7 @@ TEST_CASE("record: a time is the same after any number of round trips") {
     }
 }
 
-TEST_CASE("record: torch's time stamp is understood in both shapes") {
+TEST_CASE("record fields: torch's time stamp is understood in both shapes") {
     const std::string inner =
         R"({"message":{"message":"E: m","errorCode":3,"extraInfo":{"py_callstack":"E: m",)";
     CHECK(read(inner + R"("timestamp":"1700000000"}}})")->timestamp == at(1'700'000'000'000'000));
@@ -170,7 +171,7 @@ TEST_CASE("record: torch's time stamp is understood in both shapes") {
     CHECK(read(R"({"message":"m","timestamp":"12"})")->timestamp == at(12'000'000));
 }
 
-TEST_CASE("record: a value beyond 64 KiB is left out") {
+TEST_CASE("record fields: a value beyond 64 KiB is left out") {
     error_record error;
     error.message = error.trace = "m";
     detail::error_record_access::value(error) = std::string(value_limit, '\x7F');
@@ -182,7 +183,7 @@ TEST_CASE("record: a value beyond 64 KiB is left out") {
     CHECK(detail::error_record_access::value(*foreign).empty());
 }
 
-TEST_CASE("record: names and paths are cut at 4096 bytes, between characters") {
+TEST_CASE("record fields: names and paths are cut at 4096 bytes, between characters") {
     error_record error;
     error.message = "m";
     std::string name = "x";
@@ -198,7 +199,8 @@ TEST_CASE("record: names and paths are cut at 4096 bytes, between characters") {
     CHECK(text::valid_utf8(module) == module);
 }
 
-TEST_CASE("record: what must be short loses value, frames of causes, causes, frames, then text") {
+TEST_CASE(
+    "record fields: what must be short loses value, frames of causes, causes, frames, then text") {
     const auto kept_within = [](const error_record& error, std::size_t limit) {
         const std::string json = write_error(error, limit);
         CHECK(json.size() <= limit);

@@ -147,7 +147,7 @@ TEST_CASE("record: a JSON text with bytes that are not UTF-8 is still understood
     CHECK(read("{\"message\": \"a\xFF\"}")->message == "a\xEF\xBF\xBD");
 }
 
-TEST_CASE("record: depth bombs are plain text") {
+TEST_CASE("record: deeply nested JSON is plain text") {
     for (const std::string open : {"[", "{\"message\":", "[{\"a\":"}) {
         std::string bomb;
         while (bomb.size() < (4 << 20) - open.size())
@@ -229,7 +229,7 @@ TEST_CASE("record: ten thousand random and damaged files give a sound record or 
     }
 }
 
-TEST_CASE("text: UTF-8 is told from what only looks like it") {
+TEST_CASE("record: valid UTF-8 is distinguished from what only looks like it") {
     for (const std::string good :
          {"", "ascii", "\u00e9", "\u20ac", "\U0001F600", "\xEE\x80\x80", "\xF4\x8F\xBF\xBF"}) {
         CHECK(text::valid_utf8(good) == good);
@@ -245,7 +245,7 @@ TEST_CASE("text: UTF-8 is told from what only looks like it") {
     }
 }
 
-TEST_CASE("text: of a text that is cleaned and cut the bytes left out are counted") {
+TEST_CASE("record: a text that is cleaned and cut counts the bytes left out") {
     const std::string bad(3'000'000, '\xFF');
     const auto text = text::clean_and_bounded(bad, 1000);
     CHECK(text.size() <= 1000);
@@ -254,7 +254,7 @@ TEST_CASE("text: of a text that is cleaned and cut the bytes left out are counte
     CHECK(std::stoi(text.substr(at + 5)) > 2'990'000);
 }
 
-TEST_CASE("text: a bounded text holds whole characters only") {
+TEST_CASE("record: a bounded text holds whole characters only") {
     std::string euros;
     while (euros.size() < 3000)
         euros += "\u20ac";

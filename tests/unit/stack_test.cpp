@@ -46,7 +46,7 @@ std::vector<std::byte> contents(int fd) {
 
 }  // namespace
 
-TEST_CASE("modules: code and data of this program are in the same one, and it is known by its id") {
+TEST_CASE("stack: code and data of this program are in one module, known by its id") {
     static int datum = 0;
     trace::module code;
     trace::module data;
@@ -60,7 +60,7 @@ TEST_CASE("modules: code and data of this program are in the same one, and it is
     CHECK(again.base == code.base);
 }
 
-TEST_CASE("modules: a library has a path and another id") {
+TEST_CASE("stack: a library is a module with a path and another id") {
     trace::module program;
     trace::module library;
     REQUIRE(trace::find_module(address_of(reinterpret_cast<const void*>(&capture_here)), program));
@@ -69,7 +69,7 @@ TEST_CASE("modules: a library has a path and another id") {
     CHECK(library.base != program.base);
 }
 
-TEST_CASE("modules: what is on the stack, or nowhere, is in none") {
+TEST_CASE("stack: addresses of the stack, and unmapped ones, are in no module") {
     int local = 0;
     trace::module found;
     CHECK_FALSE(trace::find_module(address_of(&local), found));
@@ -98,8 +98,8 @@ TEST_CASE("stack: it begins where it is asked to, and keeps the newest calls") {
     CHECK(frames.size() == trace::raw_stack::limit);
 }
 
-TEST_CASE(
-    "names: frames of other modules, beyond a module's end, or with a name are left as they are") {
+TEST_CASE("stack: naming leaves frames of other modules, beyond a module's end, or with a name as "
+          "they are") {
     trace::raw_stack stack;
     capture_here(stack);
     auto own = trace::locate(stack).back();
@@ -113,7 +113,7 @@ TEST_CASE(
     CHECK(frames == before);
 }
 
-TEST_CASE("raw json: what a handler writes is read back, with odd bytes in a path") {
+TEST_CASE("stack: what a handler writes as raw JSON is read back, with odd bytes in a path") {
     std::error_code error;
     const auto file = sys::make_memfd("cohort-test", error);
     REQUIRE_FALSE(error);
@@ -134,7 +134,7 @@ TEST_CASE("raw json: what a handler writes is read back, with odd bytes in a pat
     CHECK(crash->frames == trace::locate(stack));
 }
 
-TEST_CASE("raw json: of a file that can't be written it says that nothing is there") {
+TEST_CASE("stack: raw JSON reports that a file cannot be written") {
     trace::raw_json::memory memory{};
     trace::raw_json json(memory, -1, 0);
     for (int i = 0; i < 1000; ++i)

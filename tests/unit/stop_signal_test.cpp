@@ -9,23 +9,23 @@ namespace stop_signal_test {
 using namespace cohort;
 using namespace bare_worker;
 
-TEST_CASE("stop token: it fires on the stop signal, and the worker ends by itself") {
+TEST_CASE("stop signal: the stop token fires on the stop signal, and the worker ends by itself") {
     const end e = run_worker("until_stopped");
     CHECK(e.exited_with(0));
     CHECK(e.result<std::string>() == "stopped");
 }
 
-TEST_CASE("stop token: until it is asked for, the stop signal ends the worker") {
+TEST_CASE("stop signal: the stop signal ends the worker unless it has asked for its token") {
     const end e = run_worker("die_of_signal");
     CHECK(e.ended_by(SIGTERM));
     CHECK(e.contents().kind == record::payload_kind::none);
 }
 
-TEST_CASE("stop token: a handler of the program's own is left alone") {
+TEST_CASE("stop signal: the program's own handler is left alone") {
     CHECK(run_worker("own_handler").result<std::string>() == "left alone");
 }
 
-TEST_CASE("stop token: a forked copy of the worker still dies of the signal") {
+TEST_CASE("stop signal: a forked copy of the worker still dies of the signal") {
 #ifdef __SANITIZE_THREAD__
     return cohort::test::skip("ThreadSanitizer ends a forked copy of a process with threads");
 #endif

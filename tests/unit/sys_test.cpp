@@ -32,7 +32,7 @@ std::vector<std::byte> bytes_of(std::size_t count) { return {count, std::byte{'x
 
 }  // namespace
 
-TEST_CASE("unique_fd: the last owner closes, and errno stays") {
+TEST_CASE("sys: the last unique_fd closes, and errno stays") {
     const no_leftovers guard;
     unique_fd first = open_null();
     const int number = first.get();
@@ -47,7 +47,8 @@ TEST_CASE("unique_fd: the last owner closes, and errno stays") {
     CHECK_FALSE(second);
 }
 
-TEST_CASE("unique_fd: release gives the number away open, and assignment closes the old one") {
+TEST_CASE(
+    "sys: unique_fd::release gives the descriptor away open, and assignment closes the old one") {
     const no_leftovers guard;
     unique_fd owner = open_null();
     const int old = owner.get();
@@ -60,7 +61,7 @@ TEST_CASE("unique_fd: release gives the number away open, and assignment closes 
     owner.reset(kept);
 }
 
-TEST_CASE("memfd: it is close-on-exec and holds what is written at its offset") {
+TEST_CASE("sys: a memfd is close-on-exec and holds what is written at its offset") {
     const no_leftovers guard;
     std::error_code error;
     const unique_fd file = sys::make_memfd("cohort-test", error);
@@ -76,7 +77,7 @@ TEST_CASE("memfd: it is close-on-exec and holds what is written at its offset") 
     CHECK_FALSE(error);
 }
 
-TEST_CASE("memfd: it is not executable where the kernel can refuse that") {
+TEST_CASE("sys: a memfd is not executable where the kernel can refuse that") {
     const no_leftovers guard;
     const unique_fd probe(::memfd_create("probe", MFD_CLOEXEC | 8U));
     if (!probe) {
@@ -89,7 +90,7 @@ TEST_CASE("memfd: it is not executable where the kernel can refuse that") {
     CHECK(errno == EPERM);
 }
 
-TEST_CASE("memfd: an unknown MFD_NOEXEC_SEAL is left out") {
+TEST_CASE("sys: MFD_NOEXEC_SEAL is left out where the kernel does not know it") {
     CHECK(in_fork([] {
               // Answer EINVAL when the flag is set, as a kernel before 6.3 does.
               sock_filter program[] = {
@@ -113,7 +114,7 @@ TEST_CASE("memfd: an unknown MFD_NOEXEC_SEAL is left out") {
           }) == 0);
 }
 
-TEST_CASE("memfd: it can be sealed") {
+TEST_CASE("sys: a memfd can be sealed") {
     const no_leftovers guard;
     std::error_code error;
     const unique_fd file = sys::make_memfd("cohort-test", error);
@@ -121,14 +122,14 @@ TEST_CASE("memfd: it can be sealed") {
     CHECK(sys::write_at(file.get(), bytes_of(1), 0).value() == EPERM);
 }
 
-TEST_CASE("memfd: a name that is too long is EINVAL and leaves nothing open") {
+TEST_CASE("sys: a memfd name that is too long is EINVAL and leaves nothing open") {
     const no_leftovers guard;
     std::error_code error;
     CHECK_FALSE(sys::make_memfd(std::string(300, 'n').c_str(), error));
     CHECK(error.value() == EINVAL);
 }
 
-TEST_CASE("memfd: without stdio it still gets a number of 3 or higher") {
+TEST_CASE("sys: a memfd gets a number of 3 or higher even without standard streams") {
     CHECK(in_fork([] {
               for (const int fd : {0, 1, 2})
                   ::close(fd);
@@ -138,7 +139,7 @@ TEST_CASE("memfd: without stdio it still gets a number of 3 or higher") {
           }) == 0);
 }
 
-TEST_CASE("memfd: at the limit of descriptors it is EMFILE") {
+TEST_CASE("sys: a memfd at the limit of descriptors is EMFILE") {
     CHECK(in_fork([] {
               const rlimit none{3, 3};
               ::setrlimit(RLIMIT_NOFILE, &none);
@@ -148,7 +149,7 @@ TEST_CASE("memfd: at the limit of descriptors it is EMFILE") {
           }) == 0);
 }
 
-TEST_CASE("write_at: it goes on after a short write and reports what stops it") {
+TEST_CASE("sys: write_at goes on after a short write and reports what stops it") {
     CHECK(in_fork([] {
               ::signal(SIGXFSZ, SIG_IGN);
               const rlimit small{10, 10};
@@ -162,7 +163,7 @@ TEST_CASE("write_at: it goes on after a short write and reports what stops it") 
           }) == 0);
 }
 
-TEST_CASE("memfd: its helpers report a descriptor that is not open") {
+TEST_CASE("sys: the functions for memfds report a closed descriptor") {
     std::error_code error;
     CHECK(sys::inode(-1, error) == 0);
     CHECK(error.value() == EBADF);
@@ -170,7 +171,7 @@ TEST_CASE("memfd: its helpers report a descriptor that is not open") {
     CHECK(sys::add_seals(-1, F_SEAL_WRITE).value() == EBADF);
 }
 
-TEST_CASE("descriptors: the count follows what is opened, by both ways") {
+TEST_CASE("sys: the count of descriptors follows what is opened, by both ways") {
     const no_leftovers guard;
     const auto before = sys::open_descriptors();
     REQUIRE(before);
@@ -185,7 +186,7 @@ TEST_CASE("descriptors: the count follows what is opened, by both ways") {
     CHECK(sys::open_descriptors() == before);
 }
 
-TEST_CASE("descriptors: the count is unknown without /proc") {
+TEST_CASE("sys: the count of descriptors is unknown without /proc") {
     if (::geteuid() != 0) {
         MESSAGE("skipped: chroot needs root");
         return;
@@ -197,7 +198,7 @@ TEST_CASE("descriptors: the count is unknown without /proc") {
           }) == 0);
 }
 
-TEST_CASE("descriptors: the limit is the soft one") {
+TEST_CASE("sys: the limit on descriptors is the soft one") {
     CHECK(in_fork([] {
               rlimit limit;
               ::getrlimit(RLIMIT_NOFILE, &limit);
@@ -207,7 +208,7 @@ TEST_CASE("descriptors: the limit is the soft one") {
           }) == 0);
 }
 
-TEST_CASE("duplicate: the copy is close-on-exec and above stdio") {
+TEST_CASE("sys: a duplicate is close-on-exec and above the standard streams") {
     const no_leftovers guard;
     std::error_code error;
     const unique_fd copy = sys::duplicate(0, error);
@@ -218,14 +219,14 @@ TEST_CASE("duplicate: the copy is close-on-exec and above stdio") {
     CHECK(error.value() == EBADF);
 }
 
-TEST_CASE("fork_mark: a forked copy is another process") {
+TEST_CASE("sys: fork_mark knows a forked copy for another process") {
     const sys::fork_mark mark;
     CHECK(mark.same_process());
     CHECK(in_fork([&] { return mark.same_process() ? 1 : 0; }) == 0);
     CHECK(mark.same_process());
 }
 
-TEST_CASE("fork_mark: without the page, or MADV_WIPEONFORK, it compares pids") {
+TEST_CASE("sys: fork_mark compares pids without the page or MADV_WIPEONFORK") {
     for (const long denied : {SYS_mmap, SYS_madvise}) {
         CAPTURE(denied);
         CHECK(in_fork([&] {

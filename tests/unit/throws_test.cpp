@@ -75,7 +75,7 @@ int value_of(const std::exception_ptr& exception) {
 
 }  // namespace
 
-TEST_CASE("throws: where nobody asked for it nothing is noted") {
+TEST_CASE("throws: nothing is noted unless it is asked for") {
     CHECK(trace::throw_of(thrown()) == nullptr);
     CHECK(trace::last_thrown_here() == nullptr);
     CHECK(trace::throw_of(nullptr) == nullptr);
@@ -102,7 +102,7 @@ TEST_CASE("throws: an exception that was made without a throw is not noted") {
     CHECK(holds_where_noted([] { return calls_of(std::make_exception_ptr(1)) == 0; }));
 }
 
-TEST_CASE("throws: of more than are noted the rest has no stack, and later ones have again") {
+TEST_CASE("throws: exceptions beyond the limit have no stack, and later ones have one again") {
     CHECK(holds_where_noted([] {
         std::vector<std::exception_ptr> kept;
         for (int i = 0; i < 200; ++i)
@@ -116,7 +116,7 @@ TEST_CASE("throws: of more than are noted the rest has no stack, and later ones 
     }));
 }
 
-TEST_CASE("throws: the last that was thrown here is told while the stack is unwound") {
+TEST_CASE("throws: the last exception of a thread is known while the stack is unwound") {
     CHECK(holds_where_noted([] {
         const auto before = thrown(1);
         return value_of(last_while_unwound(2)) == 2;

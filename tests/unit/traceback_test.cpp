@@ -62,7 +62,7 @@ TEST_CASE("traceback: without calls and causes it is the last line") {
     CHECK(traceback_of(untyped) == "m");
 }
 
-TEST_CASE("traceback: the code of a system_error is told") {
+TEST_CASE("traceback: the code of a system_error is shown") {
     error_record error = error_of("std::system_error", "open: No such file or directory");
     error.category = "generic";
     error.code = 2;
@@ -123,7 +123,7 @@ TEST_CASE("traceback: the first cause comes first") {
     CHECK(traceback_of(error) == text);
 }
 
-TEST_CASE("traceback: a command's own words stay, as an error and as a cause") {
+TEST_CASE("traceback: a command's text is kept, as an error and as a cause") {
     error_record python = error_of("ValueError", "bad");
     python.trace = "Traceback (most recent call last):\n  File \"t.py\", line 3\nValueError: bad";
     CHECK(traceback_of(python) == python.trace);
@@ -161,7 +161,7 @@ TEST_CASE("traceback: a name that is not UTF-8 is made so") {
     CHECK(text::valid_utf8(traceback_of(error)) == traceback_of(error));
 }
 
-TEST_CASE("traceback: a crash says the signal, the address and why") {
+TEST_CASE("traceback: a crash shows the signal, the address and the reason") {
     CHECK(traceback_of(crash_of(SIGSEGV, SEGV_MAPERR, 0x10)) ==
           "SIGSEGV at address 0x10 (address not mapped)");
     CHECK(traceback_of(crash_of(SIGSEGV, SEGV_ACCERR)) ==

@@ -150,14 +150,14 @@ TEST_CASE("worker: a second worker_main returns at once") {
     CHECK(run_worker("again").exited_with(0));
 }
 
-TEST_CASE("worker_main: returns at once in a process that is no worker") {
+TEST_CASE("worker: worker_main returns at once in a process that is no worker") {
     CHECK(run_program({}).output == "main goes on: 0 0\n");
     CHECK(run_program({"--help"}).output == "main goes on: 0 0\n");
     CHECK(run_program({"--cohort"}).output == "main goes on: 0 0\n");
     CHECK(run_program({"x", "--cohort-worker=60:1"}).output == "main goes on: 0 0\n");
 }
 
-TEST_CASE("worker_main: a mark given by hand is refused with one clear line") {
+TEST_CASE("worker: a mark given by hand is refused with one clear line") {
     for (const std::string argument :
          {"--cohort-worker=60:1", "--cohort-worker=", "--cohort-worker=1:1", "--cohort-worker=-1:1",
           "--cohort-worker=x"}) {
@@ -171,7 +171,7 @@ TEST_CASE("worker_main: a mark given by hand is refused with one clear line") {
     }
 }
 
-TEST_CASE("worker_main: another inode, another magic or another kind of file is refused") {
+TEST_CASE("worker: a mark with another inode, another magic or another kind of file is refused") {
     const auto control = control_of(key_named("nothing"), -1);
     std::error_code error;
     const ino_t inode = sys::inode(control.get(), error);
@@ -185,7 +185,7 @@ TEST_CASE("worker_main: another inode, another magic or another kind of file is 
     CHECK(run_program({mark_of(device.get())}, device.get()).exited_with(127));
 }
 
-TEST_CASE("mark: a worker whose main skips worker_main knows that it is one") {
+TEST_CASE("worker: a worker whose main skips worker_main knows that it is a worker") {
     const auto control = control_of(key_named("nothing"), -1);
     ::setenv("BARE_WORKER_SKIPS_WORKER_MAIN", "1", 1);
     const end worker = run_program({mark_of(control.get())}, control.get());
@@ -198,7 +198,7 @@ TEST_CASE("mark: a worker whose main skips worker_main knows that it is one") {
     CHECK(!worker.contents().entered_at);
 }
 
-TEST_CASE("mark: it is found behind a name of any length") {
+TEST_CASE("worker: the mark is found behind a program name of any length") {
     const auto control = control_of(key_named("nothing"), -1);
     const auto mark = mark_of(control.get());
     ::setenv("BARE_WORKER_SKIPS_WORKER_MAIN", "1", 1);
@@ -218,7 +218,7 @@ TEST_CASE("mark: it is found behind a name of any length") {
     ::unsetenv("BARE_WORKER_SKIPS_WORKER_MAIN");
 }
 
-TEST_CASE("mark: it is written and read back, and nothing else is one") {
+TEST_CASE("worker: the mark is written and read back, and no other text is a mark") {
     CHECK(registry::to_string({60, 123456}) == "--cohort-worker=60:123456");
     CHECK(registry::parse_mark("--cohort-worker=60:18446744073709551615") ==
           registry::mark{60, 18446744073709551615U});
@@ -231,7 +231,7 @@ TEST_CASE("mark: it is written and read back, and nothing else is one") {
     }
 }
 
-TEST_CASE("this_worker: outside a worker it says so") {
+TEST_CASE("worker: this_worker outside a worker says so") {
     CHECK(!this_worker::active());
     CHECK(this_worker::index() == -1);
     CHECK(this_worker::size() == 0);
@@ -246,7 +246,7 @@ void first(int) {}
 int second(int index, int) { return index; }
 }  // namespace
 
-TEST_CASE("registry: a function is found by its key, and only by its own") {
+TEST_CASE("worker: a function is found by its own key only") {
     const auto* one = function<first>().plan().function;
     const auto* two = function<second>(1).plan().function;
     CHECK(registry::find(registry::key_of(*one)) == one);
@@ -262,7 +262,7 @@ TEST_CASE("registry: a function is found by its key, and only by its own") {
     CHECK(registry::find({}) == nullptr);
 }
 
-TEST_CASE("registry: the key is the same in another run of the program") {
+TEST_CASE("worker: a function's key is the same in another run of the program") {
     CHECK(key_named("greet") == key_named("greet"));
     CHECK(!(key_named("greet") == key_named("nothing")));
 }
