@@ -73,23 +73,23 @@ TEST_CASE("environment: find gives the first value, or none") {
     CHECK_FALSE(find(some, "HOME"));
 }
 
-TEST_CASE("candidates: a program with a slash is itself") {
+TEST_CASE("environment: a program with a slash is not searched for") {
     CHECK(candidates("./a", "/bin") == strings{"./a"});
     CHECK(candidates("/opt/a", std::nullopt) == strings{"/opt/a"});
     CHECK(candidates("a/", "/bin") == strings{"a/"});
 }
 
-TEST_CASE("candidates: one without is looked for in each element of PATH") {
+TEST_CASE("environment: a program without a slash is searched in each element of PATH") {
     CHECK(candidates("a", "/bin:/opt/x") == strings{"/bin/a", "/opt/x/a"});
     CHECK(candidates("a", std::nullopt) == strings{"/bin/a", "/usr/bin/a"});
 }
 
-TEST_CASE("candidates: an empty element is the working directory") {
+TEST_CASE("environment: an empty element of PATH is the working directory") {
     CHECK(candidates("a", "") == strings{"./a"});
     CHECK(candidates("a", ":/bin:") == strings{"./a", "/bin/a", "./a"});
 }
 
-TEST_CASE("candidates: an empty program has none") {
+TEST_CASE("environment: an empty program name has no candidates") {
     CHECK(candidates("", "/bin").empty());
     CHECK(candidates("", std::nullopt).empty());
 }

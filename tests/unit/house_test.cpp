@@ -184,7 +184,7 @@ TEST_CASE("house: headers have at most 300 lines, sources 350, and each names it
         }
 }
 
-TEST_CASE("house: files are opened close-on-exec, for other threads of the host execute programs") {
+TEST_CASE("house: files are opened close-on-exec because other threads may execute programs") {
     const std::regex opens(R"re(\W::open(at)?\(|\bSYS_openat\b)re");
     const std::regex leaks(R"re(std::(i|o)?fstream\b|\b(fopen|creat|dup|pipe)\s*\()re");
     for (const std::string folder : {"include", "src"})
@@ -212,9 +212,8 @@ TEST_CASE("house: nothing waits for a process in a call that blocks") {
             }
 }
 
-TEST_CASE(
-    "house: the inner namespace of the headers carries the version, so that two versions in one "
-    "process share no inline function") {
+TEST_CASE("house: the inner namespace of the headers carries the version, so that two versions in "
+          "one process share no inline function") {
     const std::regex version(R"re(version:\s*'(\d+)\.(\d+)\.)re");
     std::string wanted;
     std::ifstream build(root / "meson.build");
@@ -242,6 +241,29 @@ TEST_CASE("house: every name on the page of the rooms exists where the page says
             CHECK(std::regex_search(text, std::regex("\\b" + (*at)[3].str() + "\\b")));
         }
     CHECK(found >= 15);
+}
+
+TEST_CASE("house: a test file's cases have its stem as prefix and stand in its namespace") {
+    const std::regex opens(R"re(^(TEST_CASE\w*|GROUP_TEST)\()re");
+    const std::regex prefix(R"re(^\w+\(\s*"([^:"]+): )re");
+    for (const auto& file : files_in("tests")) {
+        if (!file.path.ends_with("_test.cpp"))
+            continue;
+        auto stem = fs::path(file.path).stem().string();
+        const auto inside = place(file.lines, "namespace " + stem + " {");
+        stem.resize(stem.size() - std::string("_test").size());
+        std::replace(stem.begin(), stem.end(), '_', ' ');
+        for (std::size_t i = 0; i < file.lines.size(); ++i) {
+            if (!std::regex_search(file.lines[i], opens))
+                continue;
+            INFO(file.path << ':' << i + 1);
+            const auto title = file.lines[i] + (i + 1 < file.lines.size() ? file.lines[i + 1] : "");
+            std::smatch found;
+            REQUIRE(std::regex_search(title, found, prefix));
+            CHECK(found[1] == stem);
+            CHECK((inside < i || file.path.find("tests/chaos/") == 0));  // compiled one by one
+        }
+    }
 }
 
 TEST_CASE("house: the README has at most 1300 words, 180 lines and 100 columns") {

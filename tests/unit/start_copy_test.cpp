@@ -108,14 +108,14 @@ void check_is_well_when_interrupted(long number, int times) {
 
 }  // namespace
 
-TEST_CASE("copy: one that is started runs its function") {
+TEST_CASE("start copy: a started copy runs its function") {
     const no_leftovers guard;
     copy_launch copy;
     copy.run();
     check_is_well(copy);
 }
 
-TEST_CASE("copy: a start that lacked memory does not spoil the next one of its thread") {
+TEST_CASE("start copy: a start that lacked memory does not spoil the next one of its thread") {
     const no_leftovers guard;
     copy_launch copy;
     copy.before_start = [&] {
@@ -131,15 +131,16 @@ TEST_CASE("copy: a start that lacked memory does not spoil the next one of its t
     check_is_well(copy);
 }
 
-TEST_CASE("copy: an interrupted write of the note is done again") {
+TEST_CASE("start copy: an interrupted write of the note is done again") {
     check_is_well_when_interrupted(SYS_pwrite64, 1);
 }
 
-TEST_CASE("copy: an interrupted reading of the note is done again") {
+TEST_CASE("start copy: an interrupted reading of the note is done again") {
     check_is_well_when_interrupted(SYS_pread64, 2);
 }
 
-TEST_CASE("copy: one that can't note its start runs no function, and its start has failed") {
+TEST_CASE(
+    "start copy: a copy that cannot note its start runs no function, and its start has failed") {
     const no_leftovers guard;
     copy_launch copy;
     REQUIRE_FALSE(sys::add_seals(copy.record.get(), F_SEAL_WRITE));
@@ -150,8 +151,8 @@ TEST_CASE("copy: one that can't note its start runs no function, and its start h
     CHECK(copy.status == exit_status::from_code(127));
 }
 
-TEST_CASE(
-    "copy: one that can't ring the started_event runs no function, and its start has failed") {
+TEST_CASE("start copy: a copy that cannot signal the started_event runs no function, and its start "
+          "has failed") {
     const no_leftovers guard;
     copy_launch copy;
     const pipe_ends deaf = make_pipe();
@@ -163,7 +164,7 @@ TEST_CASE(
     CHECK(copy.status == exit_status::from_code(127));
 }
 
-TEST_CASE("copy: a started_event that is rung as often as it can be is no failure") {
+TEST_CASE("start copy: a started_event at its highest count is no failure") {
     const no_leftovers guard;
     copy_launch copy;
     const std::uint64_t most = UINT64_MAX - 1;
@@ -175,7 +176,7 @@ TEST_CASE("copy: a started_event that is rung as often as it can be is no failur
     check_is_well(copy);
 }
 
-TEST_CASE("copy: a note that can't be read is a failed start, and the copy is killed") {
+TEST_CASE("start copy: a note that cannot be read is a failed start, and the copy is killed") {
     const no_leftovers guard;
     copy_launch copy;
     bool works = false;
@@ -191,7 +192,7 @@ TEST_CASE("copy: a note that can't be read is a failed start, and the copy is ki
     CHECK(copy.status.signal() == SIGKILL);
 }
 
-TEST_CASE("copy: one that finds no room in the guardian's queue says so, and runs") {
+TEST_CASE("start copy: a copy that finds no room in the guardian's queue reports it, and runs") {
     const no_leftovers guard;
     sys::unique_fd ours, theirs;
     REQUIRE_FALSE(sys::make_socket_pair(ours, theirs));

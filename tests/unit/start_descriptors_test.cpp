@@ -45,7 +45,7 @@ launch printer(const std::vector<int>& numbers) {
 
 }  // namespace
 
-TEST_CASE("start: stdio is inherited, nothing else") {
+TEST_CASE("start descriptors: stdio is inherited, nothing else") {
     const no_leftovers guard;
     const sys::unique_fd leaky(::open("/dev/null", O_RDONLY));
     for (const auto& way : all_tiers) {
@@ -57,7 +57,7 @@ TEST_CASE("start: stdio is inherited, nothing else") {
     }
 }
 
-TEST_CASE("start: none of 2000 open descriptors leaks, and they stay open here") {
+TEST_CASE("start descriptors: none of 2000 open descriptors leaks, and they stay open here") {
     for (const auto& way : all_tiers) {
         CAPTURE(way.name);
         const exec::start_tier tier = way.tier;
@@ -82,7 +82,8 @@ TEST_CASE("start: none of 2000 open descriptors leaks, and they stay open here")
     }
 }
 
-TEST_CASE("start: behind many numbers, memory files are opened anew if that gives the same files") {
+TEST_CASE("start descriptors: behind many numbers, memory files are opened anew if that gives the "
+          "same files") {
     const no_leftovers guard;
     const auto file = file_at(1000, "ab");
     const sys::unique_fd root(
@@ -112,7 +113,8 @@ TEST_CASE("start: behind many numbers, memory files are opened anew if that give
     CHECK(read_by_child(other.pid()) == "d/\n0\n1\n2\n3\n9\n");
 }
 
-TEST_CASE("start: behind many numbers, what can be seen but not opened anew is copied") {
+TEST_CASE(
+    "start descriptors: behind many numbers, what can be seen but not opened anew is copied") {
     const no_leftovers guard;
     // Nobody may open a directory for writing.
     REQUIRE(::dup3(sys::unique_fd(::open("/", O_RDONLY | O_CLOEXEC)).get(), 1000, O_CLOEXEC) ==
@@ -127,7 +129,7 @@ TEST_CASE("start: behind many numbers, what can be seen but not opened anew is c
     CHECK(text_of(out.get()) == "copied\n");
 }
 
-TEST_CASE("start: swapped descriptors arrive where they are asked") {
+TEST_CASE("start descriptors: swapped descriptors arrive where they are asked") {
     const no_leftovers guard;
     const auto a = file_at(20, "a");
     const auto b = file_at(21, "b");
@@ -141,7 +143,7 @@ TEST_CASE("start: swapped descriptors arrive where they are asked") {
     }
 }
 
-TEST_CASE("start: a rotation, a copy to two places and one that stays all arrive") {
+TEST_CASE("start descriptors: a rotation, a copy to two places and one that stays all arrive") {
     const no_leftovers guard;
     const auto a = file_at(20, "a");
     const auto b = file_at(21, "b");
@@ -157,7 +159,7 @@ TEST_CASE("start: a rotation, a copy to two places and one that stays all arrive
     }
 }
 
-TEST_CASE("start: only the targets are open in the child, not their sources") {
+TEST_CASE("start descriptors: only the targets are open in the child, not their sources") {
     const no_leftovers guard;
     const auto a = file_at(20, "a");
     const auto b = file_at(21, "b");
@@ -171,7 +173,7 @@ TEST_CASE("start: only the targets are open in the child, not their sources") {
     }
 }
 
-TEST_CASE("start: stdio can be swapped, and be the source of others") {
+TEST_CASE("start descriptors: stdio can be swapped, and be the source of others") {
     const no_leftovers guard;
     const auto in = file_with("in");
     for (const auto& way : all_tiers) {
@@ -191,7 +193,7 @@ TEST_CASE("start: stdio can be swapped, and be the source of others") {
     }
 }
 
-TEST_CASE("start: paths are opened in the working directory") {
+TEST_CASE("start descriptors: paths are opened in the working directory") {
     const no_leftovers guard;
     const cohort::test::scratch_directory directory;
     const std::string out = directory.file("out");
@@ -214,7 +216,7 @@ TEST_CASE("start: paths are opened in the working directory") {
     }
 }
 
-TEST_CASE("start: a path may stand where another move has its source") {
+TEST_CASE("start descriptors: a path may stand where another move has its source") {
     const no_leftovers guard;
     const auto a = file_at(20, "a");
     for (const auto& way : all_tiers) {
@@ -229,7 +231,7 @@ TEST_CASE("start: a path may stand where another move has its source") {
     }
 }
 
-TEST_CASE("start: a host at its limit of descriptors can still start") {
+TEST_CASE("start descriptors: a host at its limit of descriptors can still start") {
     for (const auto& way : all_tiers) {
         CAPTURE(way.name);
         const exec::start_tier tier = way.tier;
@@ -257,7 +259,7 @@ TEST_CASE("start: a host at its limit of descriptors can still start") {
     }
 }
 
-TEST_CASE("start: without room for the pidfd no child comes to be") {
+TEST_CASE("start descriptors: without room for the pidfd no child comes to be") {
     for (const auto& way : all_tiers) {
         CAPTURE(way.name);
         const exec::start_tier tier = way.tier;
@@ -278,7 +280,8 @@ TEST_CASE("start: without room for the pidfd no child comes to be") {
     }
 }
 
-TEST_CASE("start: a host without stdio gets a pidfd above it and a child without stdio") {
+TEST_CASE(
+    "start descriptors: a host without stdio gets a pidfd above it and a child without stdio") {
     for (const auto& way : all_tiers) {
         CAPTURE(way.name);
         const exec::start_tier tier = way.tier;

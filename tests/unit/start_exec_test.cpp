@@ -30,7 +30,7 @@ constexpr auto no_signals = "0000000000000000";
 
 }  // namespace
 
-TEST_CASE("start: the program gets its arguments and exactly its environment") {
+TEST_CASE("start exec: the program gets its arguments and exactly its environment") {
     const no_leftovers guard;
     for (const auto& way : all_tiers) {
         CAPTURE(way.name);
@@ -49,7 +49,7 @@ TEST_CASE("start: the program gets its arguments and exactly its environment") {
     }
 }
 
-TEST_CASE("start: a megabyte of arguments arrives") {
+TEST_CASE("start exec: a megabyte of arguments arrives") {
     const no_leftovers guard;
     launch big({"/bin/sh", "-c", "echo $#", "sh"});
     for (int i = 0; i < 10; ++i)
@@ -58,7 +58,7 @@ TEST_CASE("start: a megabyte of arguments arrives") {
     CHECK(big.output == "10\n");
 }
 
-TEST_CASE("start: the slot and the result hold the same close-on-exec pidfd") {
+TEST_CASE("start exec: the slot and the result hold the same close-on-exec pidfd") {
     const no_leftovers guard;
     for (const auto& way : all_tiers) {
         CAPTURE(way.name);
@@ -79,7 +79,7 @@ TEST_CASE("start: the slot and the result hold the same close-on-exec pidfd") {
     }
 }
 
-TEST_CASE("start: the tier of this process serves when none is given") {
+TEST_CASE("start exec: the tier of this process serves when none is given") {
     const no_leftovers guard;
     on_starter([] {
         std::atomic<int> slot{-1};
@@ -94,7 +94,7 @@ TEST_CASE("start: the tier of this process serves when none is given") {
     });
 }
 
-TEST_CASE("start: the working directory is relative to the caller's directory") {
+TEST_CASE("start exec: the working directory is relative to the caller's directory") {
     const no_leftovers guard;
     const sys::unique_fd root(::open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
     for (const auto& way : all_tiers) {
@@ -110,7 +110,7 @@ TEST_CASE("start: the working directory is relative to the caller's directory") 
     }
 }
 
-TEST_CASE("start: a program with a slash is relative to the working directory") {
+TEST_CASE("start exec: a program with a slash is relative to the working directory") {
     const no_leftovers guard;
     launch relative({"./echo", "here"});
     relative.order.working_directory = "/bin";
@@ -118,7 +118,7 @@ TEST_CASE("start: a program with a slash is relative to the working directory") 
     CHECK(relative.output == "here\n");
 }
 
-TEST_CASE("start: the child blocks, ignores and catches no signal") {
+TEST_CASE("start exec: the child blocks, ignores and catches no signal") {
     for (const auto& way : all_tiers) {
         CAPTURE(way.name);
         const exec::start_tier tier = way.tier;
@@ -140,7 +140,7 @@ TEST_CASE("start: the child blocks, ignores and catches no signal") {
     }
 }
 
-TEST_CASE("start: the child leads a process group of its own, or stays in the parent's") {
+TEST_CASE("start exec: the child leads a process group of its own, or stays in the parent's") {
     const no_leftovers guard;
     for (const auto& way : all_tiers) {
         CAPTURE(way.name);
@@ -155,7 +155,7 @@ TEST_CASE("start: the child leads a process group of its own, or stays in the pa
     }
 }
 
-TEST_CASE("start: the child dies with its parent") {
+TEST_CASE("start exec: the child dies with its parent") {
     const no_leftovers guard;
     for (const auto& way : all_tiers) {
         CAPTURE(way.name);
@@ -182,7 +182,7 @@ TEST_CASE("start: the child dies with its parent") {
     }
 }
 
-TEST_CASE("start: a child whose parent is another one than expected does not execute") {
+TEST_CASE("start exec: a child whose parent is another one than expected does not execute") {
     const no_leftovers guard;
     for (const auto& way : all_tiers) {
         CAPTURE(way.name);
@@ -198,7 +198,7 @@ TEST_CASE("start: a child whose parent is another one than expected does not exe
     }
 }
 
-TEST_CASE("start: the child runs on the CPUs that it is given") {
+TEST_CASE("start exec: the child runs on the CPUs that it is given") {
     const no_leftovers guard;
     const std::size_t size = sizeof(cpu_set_t);
     cpu_set_t ours;
@@ -220,7 +220,7 @@ TEST_CASE("start: the child runs on the CPUs that it is given") {
     }
 }
 
-TEST_CASE("start: CPUs that do not exist do not fail a start") {
+TEST_CASE("start exec: CPUs that do not exist do not fail a start") {
     const no_leftovers guard;
     cpu_set_t none_here;
     CPU_ZERO(&none_here);
@@ -232,7 +232,7 @@ TEST_CASE("start: CPUs that do not exist do not fail a start") {
     CHECK(program.executed);
 }
 
-TEST_CASE("start: the child's own pid stands in its environment") {
+TEST_CASE("start exec: the child's own pid stands in its environment") {
     const no_leftovers guard;
     for (const auto& way : all_tiers) {
         CAPTURE(way.name);
@@ -245,7 +245,7 @@ TEST_CASE("start: the child's own pid stands in its environment") {
     }
 }
 
-TEST_CASE("start: a child that has ended has executed, also when the host ignores SIGCHLD") {
+TEST_CASE("start exec: a child that has ended has executed, also when the host ignores SIGCHLD") {
     CHECK(in_fork([] {
               ::signal(SIGCHLD, SIG_IGN);
               for (int i = 0; i < 50; ++i) {
@@ -267,7 +267,7 @@ TEST_CASE("start: a child that has ended has executed, also when the host ignore
           }) == 0);
 }
 
-TEST_CASE("start: many threads start at once while descriptors come and go") {
+TEST_CASE("start exec: many threads start at once while descriptors come and go") {
     const no_leftovers guard;
     std::atomic<bool> done{false};
     std::thread churn([&] {
@@ -291,7 +291,7 @@ TEST_CASE("start: many threads start at once while descriptors come and go") {
     CHECK(right == 50);
 }
 
-TEST_CASE("start: a start that lacked memory does not spoil the next one of its thread") {
+TEST_CASE("start exec: a start that lacked memory does not spoil the next one of its thread") {
     const no_leftovers guard;
     launch program = launch::shell("exit 3");
     program.before_start = [] {
@@ -306,7 +306,7 @@ TEST_CASE("start: a start that lacked memory does not spoil the next one of its 
     CHECK(program.status == exit_status::from_code(3));
 }
 
-TEST_CASE("start: a host without stdio has no pidfd there while a start hangs") {
+TEST_CASE("start exec: a host without stdio has no pidfd there while a start hangs") {
     const no_leftovers guard;
     const cohort::test::scratch_directory directory;
     const auto fifo = directory.file("fifo");

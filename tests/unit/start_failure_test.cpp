@@ -55,7 +55,7 @@ void hang(launch& program, const std::string& fifo, exec::start_tier tier, Meddl
 
 }  // namespace
 
-TEST_CASE("start: a program that cannot be executed is an error of the start") {
+TEST_CASE("start failure: a program that cannot be executed is an error of the start") {
     const no_leftovers guard;
     const cohort::test::scratch_directory directory;
     const std::string plain = directory.file("plain");
@@ -83,7 +83,7 @@ TEST_CASE("start: a program that cannot be executed is an error of the start") {
     }
 }
 
-TEST_CASE("start: candidates are tried in turn, and a denied one is remembered") {
+TEST_CASE("start failure: candidates are tried in turn, and a denied one is remembered") {
     const no_leftovers guard;
     launch found({"echo", "found"});
     found.order.candidates = {"/nonexistent/echo", "/etc/passwd/echo", "/etc", "/bin/echo"};
@@ -101,7 +101,7 @@ TEST_CASE("start: candidates are tried in turn, and a denied one is remembered")
     CHECK(long_name.output == "found\n");
 }
 
-TEST_CASE("start: no candidate at all is ENOENT") {
+TEST_CASE("start failure: no candidate at all is ENOENT") {
     const no_leftovers guard;
     on_starter([] {
         std::atomic<int> slot{-1};
@@ -115,7 +115,7 @@ TEST_CASE("start: no candidate at all is ENOENT") {
     });
 }
 
-TEST_CASE("start: a directory that is not there is reported as chdir") {
+TEST_CASE("start failure: a directory that is not there is reported as chdir") {
     const no_leftovers guard;
     const sys::unique_fd file(::open("/dev/null", O_RDONLY | O_CLOEXEC));
     for (const auto& way : all_tiers) {
@@ -130,7 +130,7 @@ TEST_CASE("start: a directory that is not there is reported as chdir") {
     }
 }
 
-TEST_CASE("start: a file that cannot be opened is reported with its place") {
+TEST_CASE("start failure: a file that cannot be opened is reported with its place") {
     const no_leftovers guard;
     const struct {
         int target;
@@ -151,7 +151,7 @@ TEST_CASE("start: a file that cannot be opened is reported with its place") {
     }
 }
 
-TEST_CASE("start: a source that is not open is reported with its place") {
+TEST_CASE("start failure: a source that is not open is reported with its place") {
     const no_leftovers guard;
     for (const auto& way : all_tiers) {
         CAPTURE(way.name);
@@ -165,7 +165,7 @@ TEST_CASE("start: a source that is not open is reported with its place") {
     }
 }
 
-TEST_CASE("start: each step that the host denies is reported as that step") {
+TEST_CASE("start failure: each step that the host denies is reported as that step") {
     const struct {
         long denied;
         int error;
@@ -194,7 +194,7 @@ TEST_CASE("start: each step that the host denies is reported as that step") {
     }
 }
 
-TEST_CASE("start: a clone3 that is denied after the probe falls back to clone") {
+TEST_CASE("start failure: a clone3 that is denied after the probe falls back to clone") {
     for (const int error : {ENOSYS, EPERM, EINVAL}) {
         CAPTURE(error);
         CHECK(in_fork([&] {
@@ -206,7 +206,7 @@ TEST_CASE("start: a clone3 that is denied after the probe falls back to clone") 
     }
 }
 
-TEST_CASE("start: a clone that fails leaves no child and an empty slot") {
+TEST_CASE("start failure: a clone that fails leaves no child and an empty slot") {
     CHECK(in_fork([] {
               wanted_order order;
               order.argv = {nullptr};
@@ -221,7 +221,7 @@ TEST_CASE("start: a clone that fails leaves no child and an empty slot") {
           }) == 0);
 }
 
-TEST_CASE("start: without memory for the child's stack it fails as clone") {
+TEST_CASE("start failure: without memory for the child's stack it fails as clone") {
     CHECK(in_fork([] {
               wanted_order order;
               std::atomic<int> slot{-1};
@@ -232,7 +232,8 @@ TEST_CASE("start: without memory for the child's stack it fails as clone") {
           }) == 0);
 }
 
-TEST_CASE("start: a failed one raises no SIGCHLD and hides from waitpid(-1), others do not") {
+TEST_CASE(
+    "start failure: a failed child raises no SIGCHLD and hides from waitpid(-1), others do not") {
     static std::atomic<int> raised;
     raised = 0;
     const auto before = ::signal(SIGCHLD, [](int) { ++raised; });
@@ -260,7 +261,7 @@ TEST_CASE("start: a failed one raises no SIGCHLD and hides from waitpid(-1), oth
     ::signal(SIGCHLD, before);
 }
 
-TEST_CASE("start: one that hangs can be killed through its slot, and was no worker") {
+TEST_CASE("start failure: a start that hangs can be killed through its slot, and is no worker") {
     const no_leftovers guard;
     const cohort::test::scratch_directory directory;
     const std::string fifo = directory.file("fifo");
@@ -276,7 +277,7 @@ TEST_CASE("start: one that hangs can be killed through its slot, and was no work
     }
 }
 
-TEST_CASE("start: a kill while stdin is opened is reported as stdin") {
+TEST_CASE("start failure: a kill while stdin is opened is reported as stdin") {
     const no_leftovers guard;
     const cohort::test::scratch_directory directory;
     const std::string fifo = directory.file("fifo");
@@ -306,7 +307,7 @@ TEST_CASE("start: a kill while stdin is opened is reported as stdin") {
     CHECK(program.result.item == 0);
 }
 
-TEST_CASE("start: a signal that waits for the empty mask ends the child without an error") {
+TEST_CASE("start failure: a signal that waits for the empty mask ends the child without an error") {
     const no_leftovers guard;
     const cohort::test::scratch_directory directory;
     const std::string fifo = directory.file("fifo");
@@ -324,7 +325,7 @@ TEST_CASE("start: a signal that waits for the empty mask ends the child without 
     }
 }
 
-TEST_CASE("start: every stage has a name") {
+TEST_CASE("start failure: every stage has a name") {
     CHECK(std::string(to_string(stage::standard_input)) == "stdin");
     CHECK(std::string(to_string(stage::exec)) == "exec");
     for (int s = 0; s <= static_cast<int>(stage::exec); ++s)
