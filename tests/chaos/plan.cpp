@@ -36,7 +36,7 @@ group_plan group_of(dice& thrown, std::uint64_t seed, int levels, limits allowed
     group.leaf = !allowed.leafless || thrown.percent(70);
     if (levels > 1 && thrown.percent(75)) {
         group.what = kind::nested;
-        if (cohort::test::under_tsan && group.method == cohort::start_method::fork)
+        if (!cohort::test::groups_in_copies && group.method == cohort::start_method::fork)
             group.method = cohort::start_method::spawn;
         group.width = 1 + thrown.below(2);
         return group;

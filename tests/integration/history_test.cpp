@@ -85,7 +85,7 @@ void nest_long_texts(int) {
 }
 
 bool can_have_groups() {
-    return !(under_tsan && cohort::test::default_method() == cohort::start_method::fork);
+    return groups_in_copies || cohort::test::default_method() != cohort::start_method::fork;
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ namespace kept_cgroup_test {
 
 namespace {
 
-using namespace cohort_test;
+using namespace cohort::test;
 
 bool has_cgroups() {
     const auto tree = cohort::capabilities().tree;

@@ -7,7 +7,7 @@
 
 namespace umask_test {
 
-using namespace cohort_test;
+using namespace cohort::test;
 namespace fs = std::filesystem;
 
 namespace {

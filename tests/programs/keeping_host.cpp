@@ -41,7 +41,7 @@ names run_one_group() {
             std::terminate();
     });
     context.run();
-    return cohort_test::leaves_of(::getpid());
+    return cohort::test::leaves_of(::getpid());
 }
 
 /// Two groups, one after the other, in the same cgroup.
@@ -57,12 +57,12 @@ void run_in_copy(const names& of_parent) {
     const pid_t copy = ::fork();
     if (copy == 0) {
         run_two_groups();
-        check(cohort_test::leaves_of(parent) == of_parent, "the copy leaves its parent's cgroup");
+        check(cohort::test::leaves_of(parent) == of_parent, "the copy leaves its parent's cgroup");
         std::exit(0);
     }
     int status = 0;
     check(::waitpid(copy, &status, 0) == copy && status == 0, "the copy ends with 0");
-    check(cohort_test::leaves_of(copy).empty(), "the copy has removed its cgroup");
+    check(cohort::test::leaves_of(copy).empty(), "the copy has removed its cgroup");
     check(run_one_group() == of_parent, "the parent has kept its cgroup");
 }
 

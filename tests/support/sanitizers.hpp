@@ -18,6 +18,10 @@ inline constexpr bool under_asan = true;
 #else
 inline constexpr bool under_asan = false;
 #endif
+/// Whether a worker that is a forked copy can have groups of its own. Their threads would need what
+/// the sanitizers of GCC 12 do not give a copy: ThreadSanitizer refuses new threads, and
+/// AddressSanitizer leaves its own allocator locked if another thread held the lock at the fork.
+inline constexpr bool groups_in_copies = !under_tsan && !under_asan;
 inline constexpr auto asan_needs_it = "AddressSanitizer needs it itself";
 inline constexpr auto allocator_is_locked =
     "GCC 12's sanitizers leave their own allocator locked in a copy";

@@ -32,7 +32,7 @@ inline constexpr int arguments_number = 61;
 
 inline sys::unique_fd memory_file(std::span<const std::byte> bytes) {
     std::error_code error;
-    sys::unique_fd file = sys::make_memfd("cohort_test", error);
+    sys::unique_fd file = sys::make_memfd("cohort-test", error);
     REQUIRE(!error);
     REQUIRE(!sys::write_at(file.get(), bytes, 0));
     return file;
