@@ -277,7 +277,7 @@ TEST_CASE("cgroup: a group can be put below a given one, with any process group"
             CHECK(cgroups.find(fs::path(place.path()).filename().string() + "/cohort-") !=
                   cgroups.npos);
             CHECK(report.outcomes[1].result<std::string>() == cgroups);
-            CHECK(place.leaves().empty());
+            CHECK(place.group_cgroups().empty());
         }
 }
 
@@ -314,7 +314,7 @@ TEST_CASE("cgroup: a leaf that takes no worker is an error, and leaves nothing")
         CHECK(error.stage() == "cgroup");
         CHECK(error.error_index() == 0);
         CHECK(error.code() == std::errc::operation_not_supported);
-        CHECK(place.leaves().empty());
+        CHECK(place.group_cgroups().empty());
     }
 }
 
@@ -339,10 +339,10 @@ TEST_CASE(
         (void)co_await host.wait();
     }(scratch, place, daemon));
     CHECK(daemon->lives());
-    CHECK(place.leaves().size() == 1);
+    CHECK(place.group_cgroups().size() == 1);
     CHECK(ended(cohort::command("true"), cohort::options(1).cgroup(place.path())).success());
     CHECK(daemon->ends());
-    CHECK(place.leaves().empty());
+    CHECK(place.group_cgroups().empty());
 }
 
 }  // namespace cgroup_test

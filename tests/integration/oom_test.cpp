@@ -161,12 +161,12 @@ TEST_CASE("oom: where memory is counted each worker has a cgroup of its own") {
             CHECK(own.parent_path().filename().string().rfind("cohort-", 0) == 0);
             CHECK(own.parent_path().parent_path().filename() == fs::path(place.path()).filename());
         }
-        CHECK(place.leaves().empty());
+        CHECK(place.group_cgroups().empty());
     }
     const auto printed = printed_by_each(cohort::command("cat", "/proc/self/cgroup"),
                                          cohort::options(1).cgroup(place.path()), 2);
     CHECK(printed[1].find("/worker-1\n") != std::string::npos);
-    CHECK(place.leaves().empty());
+    CHECK(place.group_cgroups().empty());
 }
 
 TEST_CASE("oom: a function that the out-of-memory killer ends is oom_killed, with limit and peak") {
@@ -200,7 +200,7 @@ TEST_CASE("oom: a function that the out-of-memory killer ends is oom_killed, wit
                            "(, peak [0-9]+\\.[0-9] MiB)?")));
             CHECK(error.what() == "process 0 terminated with signal SIGKILL\n" + killed.note());
         }(place, method));
-        CHECK(place.leaves().empty());
+        CHECK(place.group_cgroups().empty());
     }
 }
 
@@ -217,7 +217,7 @@ TEST_CASE("oom: a command that the out-of-memory killer ends is oom_killed too")
     CHECK(std::string(error.what())
               .find("SIGKILL\nkilled by the kernel's out-of-memory killer: "
                     "limit 64.0 MiB") != std::string::npos);
-    CHECK(place.leaves().empty());
+    CHECK(place.group_cgroups().empty());
 }
 
 TEST_CASE("oom: where memory is counted, any other SIGKILL is not oom_killed") {
@@ -241,7 +241,7 @@ TEST_CASE("oom: where memory is counted, any other SIGKILL is not oom_killed") {
             CHECK(error.outcomes()[0].cause == cause::signaled);
             CHECK(error.outcomes()[0].note() == "SIGKILL, not sent by this group");
         }(place, method));
-        CHECK(place.leaves().empty());
+        CHECK(place.group_cgroups().empty());
     }
 }
 
@@ -257,7 +257,7 @@ TEST_CASE("oom: daemons in the cgroups of workers end with the group") {
             cohort::options(2).cgroup(place.path()).fd(up.child_end(), ready::number));
         co_await up.wait(2);
         (void)co_await group.stop();
-        CHECK(place.leaves().empty());
+        CHECK(place.group_cgroups().empty());
     }(place));
 }
 
@@ -274,7 +274,7 @@ TEST_CASE("oom: the cgroups of workers are removed after their application was k
                 cohort::function<hosts>(place.path()),
                 cohort::options(1).cgroup(cohort::cgroup::off).fd(up.child_end(), ready::number));
             co_await up.wait(2);
-            const auto leaves = place.leaves();
+            const auto leaves = place.group_cgroups();
             REQUIRE(leaves.size() == 1);
             CHECK(fs::exists(place.path() + "/" + *leaves.begin() + "/worker-1"));
             std::optional<held_process> guardian;
@@ -288,11 +288,11 @@ TEST_CASE("oom: the cgroups of workers are removed after their application was k
             (void)co_await host.wait();
             if (guardian && is_guarded) {
                 CHECK(guardian->ends());
-                CHECK(place.leaves().empty());
+                CHECK(place.group_cgroups().empty());
             }
         }(place, is_guarded));
         CHECK(ended(cohort::command("true"), cohort::options(1).cgroup(place.path())).success());
-        CHECK(place.leaves().empty());
+        CHECK(place.group_cgroups().empty());
     }
 }
 
