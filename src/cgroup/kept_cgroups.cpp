@@ -60,10 +60,7 @@ std::shared_ptr<group_cgroup> kept_cgroups::take(const cgroup_guard& guard) {
 }
 
 void kept_cgroups::end_all() noexcept {
-    // A start that the kernel holds up in take() must not hold up the end of the process.
-    const std::unique_lock lock(mutex_, std::try_to_lock);
-    if (!lock)
-        return;
+    const std::lock_guard lock(mutex_);
     is_closed_ = true;
     std::ranges::move(kept_, std::back_inserter(unfit_));
     kept_.clear();

@@ -37,8 +37,7 @@ public:
     std::shared_ptr<group_cgroup> keep(std::shared_ptr<group_cgroup> emptied);
     /// One that is as it was when it was new. @return null: none
     std::shared_ptr<group_cgroup> take(const cgroup_guard& guard);
-    /// Removes all that are kept, for the end of the process. No further one is kept. While another
-    /// thread takes one it does nothing: they are left to the guardian then.
+    /// Removes all that are kept. No further one is kept.
     void end_all() noexcept;
 
 private:
