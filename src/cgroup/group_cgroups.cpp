@@ -208,13 +208,7 @@ std::error_code group_cgroup::count_memory() noexcept {
     return error;
 }
 
-void group_cgroup::allow_reuse(const cgroup_guard& guard) {
-    if (reuse_check check(directory()); check)
-        reusable_.emplace(reuse{guard, std::move(check)});
-}
-
-group_cgroups::made group_cgroups::make(const detail::group_settings& settings,
-                                        const cgroup_guard& guard) {
+group_cgroups::made group_cgroups::make(const detail::group_settings& settings) {
     const bool asked = !settings.cgroup_directory.empty();
     made result;
     std::string directory;
@@ -230,15 +224,11 @@ group_cgroups::made group_cgroups::make(const detail::group_settings& settings,
     if (asked && !cgroups::open_cgroup(directory, result.error))
         return result;
     end_left_cgroups_now_and_then(directory);
-    const bool may_outlive = settings.parent_death_signal == 0;
-    if (!asked && !may_outlive)
-        result.owned = kept_.take(guard);
-    if (result.owned)
-        return result;
-    result.owned = make_group_cgroup(directory,
-                                     may_outlive ? group_cgroup::workers::may_outlive
-                                                 : group_cgroup::workers::end_with_owner,
-                                     result.error);
+    result.owned =
+        make_group_cgroup(directory,
+                          settings.parent_death_signal == 0 ? group_cgroup::workers::may_outlive
+                                                            : group_cgroup::workers::end_with_owner,
+                          result.error);
     if (!asked)
         result.error = {};
     else if (result.owned)

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include "cgroup/kept_cgroups.hpp"
-#include "cgroup/reuse_check.hpp"
 #include "sys/tiers.hpp"
 #include "sys/unique_fd.hpp"
 
@@ -58,22 +56,11 @@ public:
     /// the guardian, or to the next start. If neither: call again a little later.
     bool end() noexcept;
 
-    /// How it can be kept for another group when its own is over.
-    struct reuse {
-        cgroup_guard guard;
-        reuse_check check;
-    };
-    /// Lets it be kept, if that can be. Before anything lives in it.
-    void allow_reuse(const cgroup_guard& guard);
-    /// Empty: it is not to be kept.
-    const std::optional<reuse>& reusable() const noexcept { return reusable_; }
-
 private:
     std::string path_;
     sys::unique_fd directory_;
     pid_t owner_;  // a forked copy of the process must not end it
     bool counts_memory_ = false;
-    std::optional<reuse> reusable_;
 };
 
 /// Whether children of this process can be put into a cgroup below its own cgroup.
@@ -98,10 +85,7 @@ public:
     /// As the settings of a group say; in a given place memory is counted, where it can be. The
     /// first time in a place, and then once in a while, it also ends what is left there by owners
     /// that are gone.
-    /// @param guard  what the guardian is to know of it. Of one that is reusable() it does, because an
-    /// earlier group has had it
-    made make(const detail::group_settings& settings, const cgroup_guard& guard = {});
-    kept_cgroups& kept() noexcept { return kept_; }
+    made make(const detail::group_settings& settings);
 
 private:
     /// Where cgroups can be had without being asked for; else empty. A probe that hangs keeps only
@@ -114,7 +98,6 @@ private:
     std::condition_variable probed_;
     std::optional<std::chrono::steady_clock::time_point> probing_since_;
     std::map<std::string, std::chrono::steady_clock::time_point> looked_at_;
-    kept_cgroups kept_;
     std::optional<std::string> own_directory_;  // empty text: it can't be had here
 };
 

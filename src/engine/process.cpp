@@ -162,8 +162,6 @@ void process::stop_all_and_wait(std::chrono::steady_clock::duration limit) {
         tell_when_empty();
     });
     ended->get_future().wait_until(until);
-    if (exiting())
-        group_cgroups_.kept().end_all();
 }
 
 void process::at_exit() noexcept {

@@ -270,22 +270,15 @@ void group_state::give_up() {
     abandon_start();
 }
 
-/// Keeps the group's cgroup for the next group, or ends it. Does not wait for what it kills if a
-/// kill has already taken too long.
+/// Ends the group's cgroup. Does not wait for what it kills if a kill has already taken too long.
 void group_state::end_cgroup() {
-    const auto is_over = [self = shared_from_this()] {
-        self->ending_.release(lifecycle::reason::cgroup);
-        self->go_on_ending();
-    };
-    // A start that went wrong may have left a child that has yet to enter the cgroup.
-    if (!ending_.gave_up() && !start_is_held() && !start_failure_)
-        cgroup_ = process_.group_cgroups().kept().keep(std::move(cgroup_));
-    if (!cgroup_)
-        return is_over();
     const auto now = std::chrono::steady_clock::now();
     const auto until = ending_.gave_up() ? now : saturating_add(now, settings_->kill_timeout);
     supervisor::end_cgroup(process_.loop(), process_.cgroups(), std::exchange(cgroup_, nullptr),
-                           until, is_over);
+                           until, [self = shared_from_this()] {
+                               self->ending_.release(lifecycle::reason::cgroup);
+                               self->go_on_ending();
+                           });
 }
 
 void group_state::go_on_ending() {

@@ -20,8 +20,6 @@ struct guard_message {
     guarded what = guarded::worker;
     std::int32_t stop_signal = 0;
     std::int32_t grace_ms = 0;  // from the parent's death to SIGKILL; 0: SIGKILL at once
-
-    friend bool operator==(const guard_message&, const guard_message&) = default;
 };
 
 /// The numbers of the guardian's descriptors when it begins.

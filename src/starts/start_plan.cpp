@@ -64,7 +64,6 @@ void start_plan::see_to_guardian() {
     if (s.parent_death_signal == 0 || (!has_groups && s.cgroup_directory.empty()))
         return;
     const auto guardian = with_.guardian.ensure();
-    guardian_number_ = guardian.number;
     guard_of_cgroup_ = guardian.order(guard_message(s, orders::guarded::cgroup));
     if (has_groups)
         guard_ = guardian.order(guard_message(s, orders::guarded::worker));
@@ -100,8 +99,7 @@ std::optional<start_failure> start_plan::check_limit() const {
 }
 
 std::optional<start_failure> start_plan::make_group_cgroup() {
-    const cgroups::cgroup_guard guard{guardian_number_, guard_of_cgroup_.message};
-    auto made = with_.group_cgroups.make(plan_.settings, guard);
+    auto made = with_.group_cgroups.make(plan_.settings);
     // If the thread that is to end the cgroup can't be started, the cgroup ends now.
     if (made.owned && !with_.cgroups.start()) {
         made.owned.reset();
@@ -109,12 +107,8 @@ std::optional<start_failure> start_plan::make_group_cgroup() {
             made.error = std::make_error_code(std::errc::resource_unavailable_try_again);
     }
     cgroup_ = std::move(made.owned);
-    if (cgroup_ && !cgroup_->reusable()) {
-        if (!orders::tell_guardian(guard_of_cgroup_, cgroup_->directory()))
-            with_.guardian.tell_late(guard_of_cgroup_, cgroup_->directory());
-        else if (plan_.settings.cgroup_directory.empty() && guardian_number_ != 0)
-            cgroup_->allow_reuse(guard);
-    }
+    if (cgroup_ && !orders::tell_guardian(guard_of_cgroup_, cgroup_->directory()))
+        with_.guardian.tell_late(guard_of_cgroup_, cgroup_->directory());
     return made.error ? std::optional(cgroup_failure(made.error, -1)) : std::nullopt;
 }
 

@@ -14,7 +14,6 @@
 
 #include <cohort/detail/plan.hpp>
 
-#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -108,7 +107,6 @@ private:
     const helpers with_;
     orders::order_builder builder_;
     std::shared_ptr<cgroups::group_cgroup> cgroup_;
-    std::uint64_t guardian_number_ = 0;
     orders::guard_order guard_of_cgroup_;
     orders::guard_order guard_;  // of each worker
     std::vector<sys::unique_fd> records_;

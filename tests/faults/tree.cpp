@@ -156,7 +156,7 @@ std::string tree::leftovers(const std::map<std::string, int>& usual, const std::
             left += fmt::format("{} descriptors, usually {}: {}; ", count, usually, kind);
     }
     const auto leaves =
-        cgroup.empty() ? cohort::test::leaves_in_use(host_) : cohort::test::leaves_in(cgroup);
+        cgroup.empty() ? cohort::test::leaves_of(host_) : cohort::test::leaves_in(cgroup);
     for (const auto& leaf : leaves)
         left += "cgroup " + leaf + "; ";
     return left;

@@ -176,7 +176,7 @@ TEST_CASE("cgroup: a daemon of a worker that succeeded ends with the group") {
         auto group = co_await start(scratch.path(), then::returns, 2);
         const auto told = co_await group.wait();
         CHECK_MESSAGE(told.success(), fmt::format("{}", told));
-        CHECK(leaves_in_use(::getpid()).empty());
+        CHECK(leaves_of(::getpid()).empty());
     });
 }
 
@@ -188,7 +188,7 @@ TEST_CASE("cgroup: a daemon of a worker that failed ends with the group") {
         auto group = co_await start(scratch.path(), then::fails, 2);
         const auto error = co_await failure<cohort::process_exception>(group);
         CHECK(error.outcomes().size() == 2);
-        CHECK(leaves_in_use(::getpid()).empty());
+        CHECK(leaves_of(::getpid()).empty());
     });
 }
 
@@ -207,12 +207,12 @@ TEST_CASE("cgroup: a daemon ends with a group that is stopped, by SIGTERM or by 
             const held_process first(file_of(scratch.path(), 0));
             const held_process second(file_of(scratch.path(), 1));
             CHECK(first.lives());
-            CHECK(leaves_in_use(::getpid()).size() == 1);
+            CHECK(leaves_of(::getpid()).size() == 1);
             const auto told = co_await group.stop();
             CHECK(told.outcomes[0].status.signal() == (next == then::ignores ? SIGKILL : SIGTERM));
             CHECK_FALSE(first.lives());
             CHECK_FALSE(second.lives());
-            CHECK(leaves_in_use(::getpid()).empty());
+            CHECK(leaves_of(::getpid()).empty());
         });
 }
 
@@ -244,7 +244,7 @@ GROUP_TEST("cgroup: with cgroup::off a daemon outlives its group") {
     auto group = co_await cohort::spawn(
         work, cohort::options(1).cgroup(cohort::cgroup::off).fd(up.child_end(), ready::number));
     co_await up.wait();
-    CHECK(leaves_in_use(::getpid()).empty());
+    CHECK(leaves_of(::getpid()).empty());
     const held_process daemon(file_of(scratch.path(), 0));
     (void)co_await group.stop();
     CHECK(daemon.lives());

@@ -51,18 +51,6 @@ bool counts(const std::string& directory, const std::string& name) {
            name.find("pymp") != std::string::npos;
 }
 
-/// Without those of the cgroups that are kept for the next groups, two each and not more than four
-/// cgroups: they come and go.
-std::map<int, std::string> descriptors_but_kept() {
-    constexpr int most_kept = 2 * 4;
-    auto descriptors = open_descriptors();
-    int kept = 0;
-    std::erase_if(descriptors, [&](const auto& open) {
-        return is_of_own_leaf(open.second) && ++kept <= most_kept;
-    });
-    return descriptors;
-}
-
 std::map<std::string, std::set<std::string>> watched_files() {
     std::map<std::string, std::set<std::string>> files;
     for (const std::string directory : {"/tmp", "/dev/shm"})
@@ -109,8 +97,8 @@ leak_guard::leak_guard() : mark_(std::string(mark_name) + "=") {
     for (const auto& process : descendants_of(::getpid(), all_processes()))
         processes_.emplace(process.pid, process.started);
     files_ = watched_files();
-    group_cgroups_ = leaves_in_use(::getpid());
-    descriptors_ = descriptors_but_kept();
+    group_cgroups_ = leaves_of(::getpid());
+    descriptors_ = open_descriptors();
 }
 
 leak_guard::~leak_guard() {
@@ -158,7 +146,7 @@ std::string leak_guard::look(std::vector<pid_t>& alive) const {
     if (const pid_t pid = unreaped_child(); pid != 0 && found.empty())
         left << "unreaped child: " << pid << '\n';
 
-    const auto descriptors = descriptors_but_kept();
+    const auto descriptors = open_descriptors();
     for (const auto& [fd, target] : descriptors)
         if (const auto before = descriptors_.find(fd); before == descriptors_.end())
             left << "open descriptor: " << fd << " -> " << target << '\n';
@@ -169,7 +157,7 @@ std::string leak_guard::look(std::vector<pid_t>& alive) const {
         if (descriptors.count(fd) == 0)
             left << "closed descriptor: " << fd << " -> " << target << '\n';
 
-    for (const auto& name : leaves_in_use(::getpid()))
+    for (const auto& name : leaves_of(::getpid()))
         if (group_cgroups_.count(name) == 0)
             left << "cgroup: " << name << '\n';
 

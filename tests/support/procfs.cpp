@@ -162,24 +162,6 @@ std::set<std::string> leaves_of(pid_t owner) {
     return leaves;
 }
 
-std::set<std::string> leaves_in_use(pid_t owner) {
-    constexpr int most_kept = 4;
-    auto leaves = leaves_of(owner);
-    int kept = 0;
-    std::erase_if(leaves, [&](const auto& name) {
-        const auto events = contents(own_cgroup() + "/" + name + "/cgroup.events");
-        return events.find("populated 0") != events.npos && ++kept <= most_kept;
-    });
-    return leaves;
-}
-
-bool is_of_own_leaf(const std::string& target) {
-    static const auto directory = own_cgroup();
-    const auto leaf = directory + "/cohort-" + std::to_string(::getpid()) + "-";
-    const bool is_deleted = target.find(" (deleted)") != target.npos;
-    return !directory.empty() && !is_deleted && target.rfind(leaf, 0) == 0;
-}
-
 std::string describe(const process_info& process) {
     const std::string folder = "/proc/" + std::to_string(process.pid);
     std::string command = contents(folder + "/cmdline");

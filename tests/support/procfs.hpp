@@ -42,10 +42,6 @@ pid_t guardian_of(pid_t host);
 
 /// Those that a process has made below this one's own cgroup.
 std::set<std::string> leaves_of(pid_t owner);
-/// The same without those that it keeps, empty, for its next groups: as many as it may keep.
-std::set<std::string> leaves_in_use(pid_t owner);
-/// Whether a descriptor of this process refers to a cgroup that it has made, or to its events.
-bool is_of_own_leaf(const std::string& target);
 
 /// "12345 (sleep) S, child of 77: /bin/sleep 1000 [do_wait]": for a person.
 std::string describe(const process_info& process);
