@@ -21,6 +21,7 @@
 
 using namespace cohort;
 using namespace cohort::record;
+using namespace cohort::text;
 
 extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t limit);
 
