@@ -2,6 +2,7 @@
 // A fork server that dies after it has made a worker and before it has told of it.
 #include "forkserver_support.hpp"
 #include "live_support.hpp"
+#include "procfs.hpp"
 #include "thieves.hpp"
 
 #include <chrono>
@@ -26,14 +27,13 @@ namespace {
 void count_the_run(int) { (void)!::write(9, "x", 1); }
 
 char state_of(pid_t pid) {
-    const auto stat = read_file("/proc/" + std::to_string(pid) + "/stat");
+    const auto stat = read_proc(pid, "stat");
     const auto name_end = stat.rfind(')');
     return name_end == std::string::npos || name_end + 2 >= stat.size() ? 'X' : stat[name_end + 2];
 }
 
 bool waits_for_a_word(pid_t pid) {
-    return read_file("/proc/" + std::to_string(pid) + "/syscall")
-        .starts_with(std::to_string(SYS_futex) + " ");
+    return read_proc(pid, "syscall").starts_with(std::to_string(SYS_futex) + " ");
 }
 
 /// A worker has done all that it does before its release. One that does not wait for that ends.

@@ -31,8 +31,7 @@ inline std::vector<pid_t> servers() {
     std::set<std::pair<unsigned long long, pid_t>> found;
     for (const auto& [pid, process] : all_processes())
         if (process.parent == ::getpid() && process.state != 'Z' && ::getpgid(pid) == pid &&
-            read_file("/proc/" + std::to_string(pid) + "/cmdline").find("--cohort-server=") !=
-                std::string::npos)
+            read_proc(pid, "cmdline").find("--cohort-server=") != std::string::npos)
             found.emplace(process.started, pid);
     std::vector<pid_t> pids;
     for (const auto& [started, pid] : found)

@@ -27,8 +27,7 @@ namespace fs = std::filesystem;
 
 pid_t server_of(pid_t host) {
     for (const auto& process : descendants_of(host, all_processes()))
-        if (read_file("/proc/" + std::to_string(process.pid) + "/cmdline")
-                .find("--cohort-server=") != std::string::npos)
+        if (read_proc(process.pid, "cmdline").find("--cohort-server=") != std::string::npos)
             return process.pid;
     return 0;
 }

@@ -4,6 +4,7 @@
 #include "forkserver_support.hpp"
 #include "held_process.hpp"
 #include "live_support.hpp"
+#include "procfs.hpp"
 #include "slow_executor.hpp"
 #include "start_support.hpp"
 #include "worker_support.hpp"
@@ -93,8 +94,7 @@ std::vector<process_info> served_workers(pid_t server) {
     std::vector<process_info> found;
     for (const auto& [pid, process] : all_processes())
         if (process.parent == ::getpid() && pid != server &&
-            read_file("/proc/" + std::to_string(pid) + "/cmdline").find("--cohort-server=") !=
-                std::string::npos)
+            read_proc(pid, "cmdline").find("--cohort-server=") != std::string::npos)
             found.push_back(process);
     std::ranges::sort(found, {}, [](const auto& p) { return std::pair(p.started, p.pid); });
     return found;

@@ -37,11 +37,10 @@ bool has_guardian() { return cohort::capabilities().parent_death.best(); }
 std::multiset<std::string> users_of_guardians(pid_t of) {
     std::multiset<std::string> users;
     for (const auto& [pid, process] : all_processes()) {
-        const auto folder = "/proc/" + std::to_string(pid);
-        if (read_file(folder + "/cmdline").c_str() != std::string("cohort-guardian") ||
-            field(read_file(folder + "/fdinfo/3"), "Pid") != std::to_string(of))
+        if (read_proc(pid, "cmdline").c_str() != std::string("cohort-guardian") ||
+            field(read_proc(pid, "fdinfo/3"), "Pid") != std::to_string(of))
             continue;
-        const auto user = field(read_file(folder + "/status"), "Uid");
+        const auto user = field(read_proc(pid, "status"), "Uid");
         users.insert(user.substr(0, user.find('\t')));
     }
     return users;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // options::stack_on_stop: what workers were doing when they were about to be stopped.
 #include "live_support.hpp"
+#include "procfs.hpp"
 #include "trace_support.hpp"
 #include "worker_support.hpp"
 
@@ -179,7 +180,7 @@ GROUP_TEST("stack on stop: a process that waits in the kernel is listed with the
     siginfo_t stopped{};
     const auto pid = group.pids()[0];
     REQUIRE(::waitid(P_PID, static_cast<id_t>(pid), &stopped, WSTOPPED | WNOWAIT | __WALL) == 0);
-    const auto channel = read_file("/proc/" + std::to_string(pid) + "/wchan");
+    const auto channel = read_proc(pid, "wchan");
     const auto report = co_await group.stop();
     const auto& at_stop = report.outcomes[0].at_stop;
     REQUIRE(at_stop.size() == 1);

@@ -68,6 +68,10 @@ std::map<pid_t, process_info> all_processes() {
     return all;
 }
 
+std::string read_proc(pid_t pid, const std::string& name) {
+    return contents("/proc/" + std::to_string(pid) + "/" + name);
+}
+
 std::vector<process_info> descendants_of(pid_t ancestor, const std::map<pid_t, process_info>& all) {
     std::set<pid_t> family{ancestor};
     std::vector<process_info> found;
@@ -143,8 +147,7 @@ std::set<std::string> leaves_in(const std::string& directory) {
 pid_t guardian_of(pid_t host) {
     for (const auto& [pid, process] : all_processes()) {
         // Not by the name that it gives itself, a little after its start.
-        if (contents("/proc/" + std::to_string(pid) + "/cmdline").c_str() !=
-            std::string("cohort-guardian"))
+        if (read_proc(pid, "cmdline").c_str() != std::string("cohort-guardian"))
             continue;
         std::ifstream info("/proc/" + std::to_string(pid) + "/fdinfo/3");
         for (std::string line; std::getline(info, line);)

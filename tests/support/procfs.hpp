@@ -26,6 +26,9 @@ public:
 std::map<pid_t, process_info> all_processes();
 /// All that descend from `ancestor` now; zombies are among them.
 std::vector<process_info> descendants_of(pid_t ancestor, const std::map<pid_t, process_info>& all);
+/// A file in the process's folder in /proc: what can be read of it, because the process may end at
+/// any moment.
+std::string read_proc(pid_t pid, const std::string& name);
 /// True when the process was executed with `variable` ("K=v") in its environment.
 bool has_in_environment(pid_t pid, const std::string& variable);
 /// This process's descriptors: the number and what it refers to.
