@@ -2,6 +2,7 @@
 // The engine's thread while the kernel takes away what it works with.
 #include "engine/reaper.hpp"
 #include "reactor_support.hpp"
+#include "reporter.hpp"
 #include "sanitizers.hpp"
 
 #include <array>
@@ -95,7 +96,7 @@ void deny_epoll_wait() {
 template <class Function>
 void in_a_fork_with_children(Function holds) {
     if (cohort::test::under_tsan) {
-        MESSAGE("skipped: " << cohort::test::no_threads_in_copies);
+        cohort::test::skip(cohort::test::no_threads_in_copies);
         return;
     }
     in_a_fork([&] {
@@ -108,7 +109,7 @@ void in_a_fork_with_children(Function holds) {
 
 TEST_CASE("engine: a lost ring is replaced as soon as a descriptor is free") {
     if (cohort::test::under_asan) {
-        MESSAGE("skipped: " << cohort::test::asan_needs_it);
+        cohort::test::skip(cohort::test::asan_needs_it);
         return;
     }
     if (!io_uring_body::make())
@@ -165,7 +166,7 @@ TEST_CASE("engine: the end of a process is seen although epoll refuses to watch 
 
 TEST_CASE("engine: an exit status that waitid refuses to tell is not taken for a stolen one") {
     if (cohort::test::under_tsan) {
-        MESSAGE("skipped: " << cohort::test::no_threads_in_copies);
+        cohort::test::skip(cohort::test::no_threads_in_copies);
         return;
     }
     in_a_fork([] {

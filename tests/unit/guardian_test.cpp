@@ -2,6 +2,7 @@
 // The application's side of its guardian, and what the guardian does when it can hold no more.
 #include "guardian/guardian_client.hpp"
 #include "procfs.hpp"
+#include "reporter.hpp"
 #include "start_support.hpp"
 
 #include <chrono>
@@ -22,7 +23,7 @@ namespace {
 bool has_guardian() {
     if (sys::current_tiers().guardian.best)
         return true;
-    MESSAGE("skipped: " << sys::current_tiers().guardian.reason);
+    skip(sys::current_tiers().guardian.reason);
     return false;
 }
 

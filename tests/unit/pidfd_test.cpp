@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "injected_failure.hpp"
+#include "reporter.hpp"
 #include "sys/pidfd.hpp"
 #include "sys/tiers.hpp"
 #include "sys_support.hpp"
@@ -111,7 +112,7 @@ TEST_CASE("pidfd: sending reports a wrong descriptor, a wrong signal and a reape
 
 TEST_CASE("pidfd: a signal to a process group reaches it even if its leader is a zombie") {
     if (!sys::current_tiers().pidfd_group.best) {
-        MESSAGE("skipped: " << sys::current_tiers().pidfd_group.reason);
+        skip(sys::current_tiers().pidfd_group.reason);
         return;
     }
     const no_leftovers guard;
@@ -132,7 +133,7 @@ TEST_CASE("pidfd: a signal to a process group reaches it even if its leader is a
 
 TEST_CASE("pidfd: a signal to the group of a process that leads none is ESRCH") {
     if (!sys::current_tiers().pidfd_group.best) {
-        MESSAGE("skipped: " << sys::current_tiers().pidfd_group.reason);
+        skip(sys::current_tiers().pidfd_group.reason);
         return;
     }
     const no_leftovers guard;
@@ -144,7 +145,7 @@ TEST_CASE("pidfd: a signal to the group of a process that leads none is ESRCH") 
 
 TEST_CASE("pidfd: a stolen status is empty until other code has reaped, then what that code saw") {
     if (!sys::current_tiers().pidfd_info.best) {
-        MESSAGE("skipped: " << sys::current_tiers().pidfd_info.reason);
+        skip(sys::current_tiers().pidfd_info.reason);
         return;
     }
     const no_leftovers guard;
@@ -164,7 +165,7 @@ TEST_CASE("pidfd: a stolen status is empty until other code has reaped, then wha
 
 TEST_CASE("pidfd: a status that an ignored SIGCHLD discards is found") {
     if (!sys::current_tiers().pidfd_info.best) {
-        MESSAGE("skipped: " << sys::current_tiers().pidfd_info.reason);
+        skip(sys::current_tiers().pidfd_info.reason);
         return;
     }
     CHECK(in_fork([] {

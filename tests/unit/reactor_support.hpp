@@ -2,6 +2,7 @@
 #pragma once
 
 #include "reactor/reactor.hpp"
+#include "reporter.hpp"
 #include "sys_support.hpp"
 
 #include <doctest/doctest.h>
@@ -36,7 +37,7 @@ constexpr auto bound = 30s;  // for what must happen; generous, reached only by 
 struct io_uring_body {
     static std::unique_ptr<reactor> make() {
         if (const std::string why = cohort::reactor::probe_io_uring(); !why.empty()) {
-            MESSAGE("skipped: " << why);
+            cohort::test::skip(why);
             return nullptr;
         }
         return cohort::reactor::make_io_uring();
@@ -122,7 +123,7 @@ void in_a_fork(Function holds) {
     int status = 0;
     REQUIRE(::waitpid(pid, &status, 0) == pid);
     if (WIFEXITED(status) && WEXITSTATUS(status) == cannot_filter)
-        MESSAGE("skipped: no seccomp filter can be installed here");
+        cohort::test::skip("no seccomp filter can be installed here");
     else
         CHECK(status == 0);
 }

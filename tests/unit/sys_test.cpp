@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
+#include "reporter.hpp"
 #include "sys/descriptors.hpp"
 #include "sys/fork_mark.hpp"
 #include "sys/memfd.hpp"
@@ -81,7 +82,7 @@ TEST_CASE("sys: a memfd is not executable where the kernel can refuse that") {
     const no_leftovers guard;
     const unique_fd probe(::memfd_create("probe", MFD_CLOEXEC | 8U));
     if (!probe) {
-        MESSAGE("skipped: no MFD_NOEXEC_SEAL here");
+        skip("no MFD_NOEXEC_SEAL here");
         return;
     }
     std::error_code error;
@@ -188,7 +189,7 @@ TEST_CASE("sys: the count of descriptors follows what is opened, by both ways") 
 
 TEST_CASE("sys: the count of descriptors is unknown without /proc") {
     if (::geteuid() != 0) {
-        MESSAGE("skipped: chroot needs root");
+        skip("chroot needs root");
         return;
     }
     CHECK(in_fork([] {
