@@ -2,9 +2,9 @@
 #pragma once
 
 #include <cohort/detail/border.hpp>
-#include <cohort/detail/deliver.hpp>
 #include <cohort/detail/duration.hpp>
 #include <cohort/detail/group_handle.hpp>
+#include <cohort/detail/group_operations.hpp>
 #include <cohort/detail/operation.hpp>
 #include <cohort/detail/result.hpp>
 #include <cohort/errors.hpp>
@@ -12,7 +12,6 @@
 
 #include <asio/any_io_executor.hpp>
 #include <asio/awaitable.hpp>
-#include <asio/use_awaitable.hpp>
 
 #include <chrono>
 #include <exception>
@@ -21,6 +20,10 @@
 #include <vector>
 
 namespace cohort {
+
+namespace detail::inline v0_1 {
+class group_access;
+}
 
 /// A group of worker processes: started by spawn, awaited as one thing. Move-only.
 ///
@@ -37,6 +40,9 @@ namespace cohort {
 /// An executor must queue what is posted to it: completions are posted by the library's one thread.
 /// A post() that blocks there holds up the deadlines of all groups; one that calls the handler
 /// there ends the program by std::terminate.
+///
+/// join, wait, next and stop are templates so that a program pays the compiler for those that it
+/// calls; their parameter is always the default.
 /// @par Thread safety  distinct calls are safe from any thread; moving and destroying are not.
 /// @par Source  torch.multiprocessing.ProcessContext, formerly SpawnContext.
 class group {
@@ -77,7 +83,10 @@ public:
     /// before.
     /// @par Thread safety  safe; any number of joins at once.
     /// @par Source  ProcessContext.join; differs: throws the same failure every time.
-    [[nodiscard]] asio::awaitable<bool> join() { return await_join(operand("join"), std::nullopt); }
+    template <class Result = detail::join_result>
+    [[nodiscard]] asio::awaitable<bool> join() {
+        return detail::await_result<Result>(ask(kind::end, "join"));
+    }
 
     /// Waits until every worker has ended or `timeout` has passed.
     /// @param timeout  longest wait, on steady_clock, from the moment it is awaited; zero or less
@@ -92,25 +101,24 @@ public:
     /// @par Source  ProcessContext.join(timeout); differs: false has one meaning.
     template <class Rep, class Period>
     [[nodiscard]] asio::awaitable<bool> join(std::chrono::duration<Rep, Period> timeout) {
-        return await_join(operand("join"), detail::to_steady(timeout));
+        return detail::await_result<detail::join_result>(
+            ask(kind::end, "join", detail::to_steady(timeout)));
     }
 
     /// join() with a completion token: void(std::exception_ptr, bool). What join throws is the
     /// exception_ptr; cancellation and thread safety as there.
     template <class Token>
     auto async_join(Token&& token) {
-        return start<void(std::exception_ptr, bool)>(
-            operand("async_join"), std::forward<Token>(token), detail::deliver_join(),
-            start_end(std::nullopt));
+        return detail::async_result_of<detail::join_result>(ask(kind::end, "async_join"),
+                                                            std::forward<Token>(token));
     }
 
     /// join(timeout) with a completion token: void(std::exception_ptr, bool). The timeout begins
     /// with the initiation; errors, cancellation and thread safety as there.
     template <class Rep, class Period, class Token>
     auto async_join(std::chrono::duration<Rep, Period> timeout, Token&& token) {
-        return start<void(std::exception_ptr, bool)>(
-            operand("async_join"), std::forward<Token>(token), detail::deliver_join(),
-            start_end(detail::to_steady(timeout)));
+        return detail::async_result_of<detail::join_result>(
+            ask(kind::end, "async_join", detail::to_steady(timeout)), std::forward<Token>(token));
     }
 
     /// Waits until every worker has ended, and tells how as data: a worker's failure is not thrown.
@@ -118,16 +126,16 @@ public:
     /// @throws std::system_error  operation_aborted: this call was cancelled.
     /// @par Cancellation  as join().
     /// @par Thread safety  safe; any number of waits at once.
+    template <class Result = detail::report_result>
     [[nodiscard]] asio::awaitable<report> wait() {
-        return await_report(operand("wait"), ask::nothing);
+        return detail::await_result<Result>(ask(kind::end, "wait"));
     }
     /// wait() with a completion token: void(std::exception_ptr, report). Errors, cancellation and
     /// thread safety as there.
     template <class Token>
     auto async_wait(Token&& token) {
-        return start<void(std::exception_ptr, report)>(
-            operand("async_wait"), std::forward<Token>(token), detail::deliver_report(),
-            start_end(std::nullopt));
+        return detail::async_result_of<detail::report_result>(ask(kind::end, "async_wait"),
+                                                              std::forward<Token>(token));
     }
 
     /// Waits for the next worker that ends, in that order; empty when all ends have been told.
@@ -136,16 +144,16 @@ public:
     /// @throws std::system_error  operation_aborted: this call was cancelled.
     /// @par Cancellation  as join(); the ends go to the other calls.
     /// @par Thread safety  safe; of several calls the one that has waited longest is told first.
+    template <class Result = detail::next_result>
     [[nodiscard]] asio::awaitable<std::optional<outcome>> next() {
-        return await_next(operand("next"));
+        return detail::await_result<Result>(ask(kind::next, "next"));
     }
     /// next() with a completion token: void(std::exception_ptr, std::optional<outcome>). Errors,
     /// cancellation and thread safety as there.
     template <class Token>
     auto async_next(Token&& token) {
-        return start<void(std::exception_ptr, std::optional<outcome>)>(
-            operand("async_next"), std::forward<Token>(token), detail::deliver_next(),
-            start_next());
+        return detail::async_result_of<detail::next_result>(ask(kind::next, "async_next"),
+                                                            std::forward<Token>(token));
     }
 
     /// The stop ladder, awaited: the stop signal and SIGCONT to every worker and its process group,
@@ -155,16 +163,16 @@ public:
     /// @throws std::system_error  operation_aborted: this call was cancelled.
     /// @par Cancellation  total: stops waiting; the ladder goes on. partial, terminal: as join().
     /// @par Thread safety  safe; a second stop keeps the first deadline.
+    template <class Result = detail::report_result>
     [[nodiscard]] asio::awaitable<report> stop() {
-        return await_report(operand("stop"), ask::stop);
+        return detail::await_result<Result>(ask(kind::stop, "stop"));
     }
     /// stop() with a completion token: void(std::exception_ptr, report). Errors, cancellation and
     /// thread safety as there.
     template <class Token>
     auto async_stop(Token&& token) {
-        return start<void(std::exception_ptr, report)>(operand("async_stop"),
-                                                       std::forward<Token>(token),
-                                                       detail::deliver_report(), start_stop());
+        return detail::async_result_of<detail::report_result>(ask(kind::stop, "async_stop"),
+                                                              std::forward<Token>(token));
     }
     /// Begins the stop ladder and does not wait. Works after any cancellation, and on an ended
     /// group (no effect).
@@ -177,88 +185,22 @@ public:
 
 private:
     friend class detail::group_access;
-    enum class ask { nothing, stop };
-    using span = std::optional<std::chrono::steady_clock::duration>;
+    using kind = detail::request::kind;
 
     group(detail::group_handle handle, detail::group_executor where) noexcept
         : handle_(std::move(handle)), group_executor_(std::move(where)) {}
 
-    const detail::group_ref& state(const char* call) const { return handle_.get_or_throw(call); }
-
-    /// What an operation needs of this object, taken when it is called: the group may be gone when
-    /// it is awaited.
-    struct target {
-        target(detail::group_ref g, detail::group_executor w, const char* c) noexcept
-            : group(std::move(g)), where(std::move(w)), call(c) {}
-        detail::group_ref group;
-        detail::group_executor where;
-        const char* call;
-    };
-    target operand(const char* call) const {
-        return target(handle_.get(), handle_ ? group_executor_ : detail::group_executor(), call);
+    const detail::group_ref& state(const char* call) const {
+        if (!handle_)
+            detail::throw_empty_group(call);
+        return handle_.get();
     }
-
-    class start_end {
-    public:
-        explicit start_end(span timeout) noexcept : timeout_(timeout) {}
-        void operator()(const detail::group_ref& group, detail::receiver to) const {
-            std::optional<detail::time_point> until;
-            if (timeout_)
-                until = detail::saturating_add(std::chrono::steady_clock::now(), *timeout_);
-            detail::await_end(group, until, std::move(to));
-        }
-
-    private:
-        span timeout_;
-    };
-    struct start_next {
-        void operator()(const detail::group_ref& group, detail::receiver to) const {
-            detail::await_next(group, std::move(to));
-        }
-    };
-    struct start_stop {
-        void operator()(const detail::group_ref& group, detail::receiver to) const {
-            detail::request_stop(group);
-            detail::await_end(group, std::nullopt, std::move(to));
-        }
-    };
-    /// Refuses an empty group, inside the operation so that the error arrives as its completion.
-    template <class Start>
-    class checked {
-    public:
-        checked(Start start, const char* call) : start_(std::move(start)), call_(call) {}
-        void operator()(const detail::group_ref& group, detail::receiver to) const {
-            if (!group)
-                detail::throw_empty_group(call_);
-            start_(group, std::move(to));
-        }
-
-    private:
-        Start start_;
-        const char* call_;
-    };
-
-    template <class Signature, class Token, class Deliver, class Start>
-    static auto start(target on, Token&& token, Deliver deliver, Start begin) {
-        return detail::start_operation<Signature>(std::forward<Token>(token), std::move(on.group),
-                                                  std::move(on.where), std::move(deliver),
-                                                  checked<Start>(std::move(begin), on.call));
-    }
-
-    static asio::awaitable<bool> await_join(target on, span timeout) {
-        co_return co_await start<void(std::exception_ptr, bool)>(
-            std::move(on), asio::use_awaitable, detail::deliver_join(), start_end(timeout));
-    }
-    static asio::awaitable<report> await_report(target on, ask what) {
-        if (what == ask::stop)
-            co_return co_await start<void(std::exception_ptr, report)>(
-                std::move(on), asio::use_awaitable, detail::deliver_report(), start_stop());
-        co_return co_await start<void(std::exception_ptr, report)>(
-            std::move(on), asio::use_awaitable, detail::deliver_report(), start_end(std::nullopt));
-    }
-    static asio::awaitable<std::optional<outcome>> await_next(target on) {
-        co_return co_await start<void(std::exception_ptr, std::optional<outcome>)>(
-            std::move(on), asio::use_awaitable, detail::deliver_next(), start_next());
+    /// Does not throw for an empty group: the error is the operation's completion.
+    template <class... Timeout>
+    detail::group_request ask(kind what, const char* call, Timeout... timeout) const {
+        return detail::group_request(handle_.get(),
+                                     handle_ ? group_executor_ : detail::group_executor(),
+                                     detail::request(what, call, timeout...));
     }
 
     detail::group_handle handle_;

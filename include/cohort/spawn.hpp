@@ -1,112 +1,20 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <cohort/detail/border.hpp>
+#include <cohort/detail/spawn_operation.hpp>
 #include <cohort/detail/work.hpp>
 #include <cohort/group.hpp>
 #include <cohort/options.hpp>
 
 #include <asio/any_io_executor.hpp>
 #include <asio/awaitable.hpp>
-#include <asio/cancellation_type.hpp>
 #include <asio/execution_context.hpp>
-#include <asio/this_coro.hpp>
-#include <asio/use_awaitable.hpp>
 
 #include <exception>
-#include <system_error>
 #include <type_traits>
 #include <utility>
 
 namespace cohort {
-
-namespace detail::inline v0_1 {
-
-class group_access {
-public:
-    static group make(group_handle handle, group_executor where) noexcept {
-        return group(std::move(handle), std::move(where));
-    }
-    template <class Deliver>
-    static auto finish(group& g, Deliver deliver) {
-        return group::start<void(std::exception_ptr, report)>(g.operand("run"), asio::use_awaitable,
-                                                              std::move(deliver),
-                                                              group::start_end(std::nullopt));
-    }
-};
-
-/// Owns the group from its initiation on: an operation that is destroyed unfinished stops it.
-class deliver_group {
-public:
-    deliver_group(group_handle handle, group_executor where, forked_call call) noexcept
-        : handle_(std::move(handle)), group_executor_(std::move(where)), call_(std::move(call)) {}
-
-    template <class Handler>
-    void operator()(Handler&& handler, completion result) && {
-        if (auto error = error_of(result)) {
-            handle_ = group_handle();
-            std::forward<Handler>(handler)(std::move(error), group());
-        } else {
-            std::forward<Handler>(handler)(
-                std::exception_ptr(),
-                group_access::make(std::move(handle_), std::move(group_executor_)));
-        }
-    }
-
-private:
-    group_handle handle_;
-    group_executor group_executor_;
-    forked_call call_;  // kept so that its last owner is on this side of the border
-};
-
-/// Begins the start; a plan that could not be made is delivered like any other failure.
-class start_of_group {
-public:
-    explicit start_of_group(std::exception_ptr error) noexcept : error_(std::move(error)) {}
-    void operator()(const group_ref& group, receiver to) const {
-        if (error_)
-            std::rethrow_exception(error_);
-        start_group(group, std::move(to));
-    }
-
-private:
-    std::exception_ptr error_;
-};
-
-template <class Token>
-auto start_spawn(Token&& token, asio::any_io_executor executor, group_ref group, forked_call call,
-                 std::exception_ptr error) {
-    group_handle handle(group);
-    group_executor where(std::move(executor));
-    return start_operation<void(std::exception_ptr, cohort::group)>(
-        std::forward<Token>(token), std::move(group), where,
-        deliver_group(std::move(handle), where, std::move(call)), start_of_group(std::move(error)));
-}
-
-inline asio::awaitable<group> await_spawn(group_ref state, forked_call call) {
-    auto executor = co_await asio::this_coro::executor;
-    co_return co_await start_spawn(asio::use_awaitable, executor, std::move(state), std::move(call),
-                                   nullptr);
-}
-
-inline asio::awaitable<report> await_run(group_ref state, forked_call call) {
-    auto workers = co_await await_spawn(std::move(state), std::move(call));
-    // A cancel that came when the start was over, and this coroutine not yet resumed, has reached
-    // no operation, and the next await would throw while the workers live: stop them first.
-    const auto cancelled = (co_await asio::this_coro::cancellation_state).cancelled();
-    if (cancelled != asio::cancellation_type::none &&
-        co_await asio::this_coro::throw_if_cancelled()) {
-        co_await asio::this_coro::throw_if_cancelled(false);
-        try {
-            (void)co_await workers.stop();
-        } catch (const std::system_error&) {  // cancelled once more
-        }
-        co_await asio::this_coro::throw_if_cancelled(true);
-    }
-    co_return co_await group_access::finish(workers, deliver_success());
-}
-
-}  // namespace detail::inline v0_1
 
 /// Starts a group of workers; all or nothing, index 0 first.
 ///
@@ -125,9 +33,8 @@ inline asio::awaitable<report> await_run(group_ref state, forked_call call) {
 /// nothing, nothing is left of a group that could not be started.
 template <class Work>
 [[nodiscard]] asio::awaitable<group> spawn(Work work, options how = options()) {
-    auto plan = detail::make_plan(std::move(work), std::move(how));
-    auto call = plan.call;
-    return detail::await_spawn(detail::create_group(std::move(plan)), std::move(call));
+    return detail::await_start(
+        detail::unstarted_group(detail::make_plan(std::move(work), std::move(how))));
 }
 
 /// Starts a group and waits until every worker has ended: spawn, then group::join.
@@ -142,9 +49,8 @@ template <class Work>
 /// @par Source  torch.multiprocessing.spawn(join=True)
 template <class Work>
 [[nodiscard]] asio::awaitable<report> run(Work work, options how = options()) {
-    auto plan = detail::make_plan(std::move(work), std::move(how));
-    auto call = plan.call;
-    return detail::await_run(detail::create_group(std::move(plan)), std::move(call));
+    return detail::await_run(
+        detail::unstarted_group(detail::make_plan(std::move(work), std::move(how))));
 }
 
 /// Starts a group with a completion token: void(std::exception_ptr, group). What spawn throws
@@ -158,18 +64,14 @@ template <class Work>
 template <class Executor, class Work, class Token>
 requires(!std::is_base_of_v<asio::execution_context, Executor>) auto async_spawn(
     const Executor& executor, Work work, options how, Token&& token) {
-    detail::group_ref state;
-    detail::forked_call call;
-    std::exception_ptr error;
-    try {
-        auto plan = detail::make_plan(std::move(work), std::move(how));
-        call = plan.call;
-        state = detail::create_group(std::move(plan));
-    } catch (...) {
-        error = std::current_exception();
-    }
-    return detail::start_spawn(std::forward<Token>(token), asio::any_io_executor(executor),
-                               std::move(state), std::move(call), std::move(error));
+    const auto make = [&] {
+        try {
+            return detail::unstarted_group(detail::make_plan(std::move(work), std::move(how)));
+        } catch (...) {
+            return detail::unstarted_group(std::current_exception());
+        }
+    };
+    return detail::async_start(make(), std::forward<Token>(token), asio::any_io_executor(executor));
 }
 
 /// Starts a group with a completion token, on the executor of an execution context such as an

@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <functional>
 #include <stdexcept>
+#include <string>
 #include <system_error>
 #include <utility>
 
@@ -159,6 +160,11 @@ void send_signal(const group_ref& group, int signo) {
         throw std::invalid_argument("cohort::group::signal: not a signal number: " +
                                     std::to_string(signo));
     post_if_own(group, [signo](group_state& g) { g.signal(signo); });
+}
+
+void throw_empty_group(const char* call) {
+    throw std::logic_error(std::string("cohort::group::") + call +
+                           ": the group is empty (default-constructed or moved from)");
 }
 
 int group_size(const group_state& group) noexcept { return group.snapshot().size(); }

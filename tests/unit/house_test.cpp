@@ -32,12 +32,14 @@ const std::vector<std::string> rooms{"group",   "supervisor", "starts",    "engi
 const std::vector<std::string> headers{
     "cohort.hpp",
     "spawn.hpp",
+    "detail/spawn_operation.hpp",
     "detail/work.hpp",
     "group.hpp",
-    "detail/deliver.hpp",
+    "detail/group_operations.hpp",
     "detail/operation.hpp",
     "detail/executors.hpp",
     "detail/completion_service.hpp",
+    "detail/operation_registry.hpp",
     "detail/group_handle.hpp",
     "forkserver.hpp",
     "error_type.hpp",
@@ -75,9 +77,10 @@ const std::vector<std::string> headers{
 const std::set<std::string> user_side{
     "cohort.hpp",
     "spawn.hpp",
+    "detail/spawn_operation.hpp",
     "group.hpp",
     "detail/work.hpp",
-    "detail/deliver.hpp",
+    "detail/group_operations.hpp",
     "detail/operation.hpp",
     "detail/executors.hpp",
     "detail/completion_service.hpp",
@@ -88,17 +91,22 @@ struct source_file {
     std::vector<std::string> lines;
 };
 
+source_file read_source(const fs::path& path) {
+    source_file file{fs::relative(path, root).string(), {}};
+    std::ifstream in(path);
+    for (std::string line; std::getline(in, line);)
+        file.lines.push_back(line);
+    REQUIRE_FALSE(file.lines.empty());
+    return file;
+}
+
 std::vector<source_file> files_in(const std::string& folder) {
     std::vector<source_file> found;
     for (const auto& entry : fs::recursive_directory_iterator(root / folder)) {
         const auto extension = entry.path().extension();
         if (extension != ".hpp" && extension != ".cpp")
             continue;
-        source_file file{fs::relative(entry.path(), root).string(), {}};
-        std::ifstream in(entry.path());
-        for (std::string line; std::getline(in, line);)
-            file.lines.push_back(line);
-        found.push_back(std::move(file));
+        found.push_back(read_source(entry.path()));
     }
     REQUIRE_FALSE(found.empty());
     return found;
@@ -191,7 +199,7 @@ TEST_CASE("house: files are opened close-on-exec because other threads may execu
         for (const auto& file : files_in(folder))
             for (std::size_t i = 0; i < file.lines.size(); ++i) {
                 const auto code = without_comment(file.lines[i]);
-                INFO(file.path << ':' << i + 1 << ": " << code);
+                INFO(file.path << ":" << i + 1 << ": " << code);
                 CHECK_FALSE(std::regex_search(code, leaks));
                 if (std::regex_search(code, opens))
                     CHECK(call_at(file, i).find("O_CLOEXEC") != std::string::npos);
@@ -204,7 +212,7 @@ TEST_CASE("house: nothing waits for a process in a call that blocks") {
         for (const auto& file : files_in(folder))
             for (std::size_t i = 0; i < file.lines.size(); ++i) {
                 const auto code = without_comment(file.lines[i]);
-                INFO(file.path << ':' << i + 1 << ": " << code);
+                INFO(file.path << ":" << i + 1 << ": " << code);
                 CHECK_FALSE(
                     std::regex_search(code, std::regex(R"re(\b(waitpid|wait[34])\s*\()re")));
                 if (std::regex_search(code, waitid))
@@ -256,7 +264,7 @@ TEST_CASE("house: a test file's cases have its stem as prefix and stand in its n
         for (std::size_t i = 0; i < file.lines.size(); ++i) {
             if (!std::regex_search(file.lines[i], opens))
                 continue;
-            INFO(file.path << ':' << i + 1);
+            INFO(file.path << ":" << i + 1);
             const auto title = file.lines[i] + (i + 1 < file.lines.size() ? file.lines[i + 1] : "");
             std::smatch found;
             REQUIRE(std::regex_search(title, found, prefix));

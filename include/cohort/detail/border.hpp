@@ -45,6 +45,7 @@ struct start_failure {
 /// What an operation ends with. One of the fields that follow `what` is set, if any.
 struct completion {
     enum class kind { done, time_up, aborted, failed };
+    completion() = default;  // no aggregate: GCC 12 destroys one twice inside co_await
     kind what = kind::done;
     std::shared_ptr<const group_end> end;  // await_end: done
     std::optional<outcome> next;           // await_next: done; empty at the end of the group
@@ -105,6 +106,9 @@ COHORT_API void cancel_operation(const std::weak_ptr<group_state>& group, operat
                                  cancel_mode mode) noexcept;
 COHORT_API void request_stop(const group_ref& group) noexcept;
 COHORT_API void send_signal(const group_ref& group, int signo);
+
+/// For a call on an empty group. @throws std::logic_error  always
+[[noreturn]] COHORT_API void throw_empty_group(const char* call);
 
 COHORT_API int group_size(const group_state& group) noexcept;
 COHORT_API int group_alive(const group_state& group) noexcept;

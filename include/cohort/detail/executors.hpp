@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cohort/detail/completion_service.hpp>
-#include <cohort/detail/group_handle.hpp>
 
 #include <asio/any_io_executor.hpp>
 #include <asio/associated_allocator.hpp>
@@ -16,6 +15,7 @@
 #include <asio/query.hpp>
 #include <asio/strand.hpp>
 
+#include <concepts>
 #include <exception>
 #include <memory>
 #include <utility>
@@ -31,6 +31,19 @@ constexpr bool tells_context = asio::can_query<const Executor&, context_property
                                requires(const Executor& executor) {
     executor.context();
 };
+
+/// True for handlers that name their executor themselves, as those of coroutines do.
+template <class Handler>
+concept has_executor = requires(const Handler& handler) {
+    { handler.get_executor() } -> std::same_as<typename Handler::executor_type>;
+};
+
+/// An executor of this type, erased. A template, because a compiler takes long for it: it does so
+/// where it is needed.
+template <class Executor>
+asio::any_io_executor erased() {
+    return asio::any_io_executor(Executor());
+}
 
 /// The execution context behind an executor of either of Asio's executor models.
 template <class Executor>
@@ -57,25 +70,33 @@ std::shared_ptr<operation_registry> registry_of(const Executor& executor) {
 class group_executor {
 public:
     group_executor() noexcept = default;  // of the empty group
-    explicit group_executor(asio::any_io_executor executor)
-        : executor_(std::move(executor)), registry_(registry_of(executor_)) {}
+    /// A template, as all that is made of an executor here: else it would be compiled in every file
+    /// that includes this one.
+    template <std::same_as<asio::any_io_executor> Executor>
+    explicit group_executor(Executor executor)
+        : executor_(std::move(executor)), registry_(registry_of<Executor>(executor_)) {}
 
+    /// Empty when the group is.
     const asio::any_io_executor& executor() const noexcept { return executor_; }
     const std::shared_ptr<operation_registry>& registry() const noexcept { return registry_; }
 
 private:
-    asio::any_io_executor executor_ = no_executor();
+    asio::any_io_executor executor_;
     std::shared_ptr<operation_registry> registry_;
 };
 
 /// Outstanding work for the group's executor, while an operation completes in another context.
+template <class Executor>
 class group_work {
 public:
-    group_work(const group_executor& where, const std::shared_ptr<operation_registry>& elsewhere,
+    group_work(const Executor& executor, std::shared_ptr<operation_registry> registry,
                operation_id id)
-        : registry_(where.registry() == elsewhere ? nullptr : where.registry()), id_(id) {
-        if (registry_)
-            registry_->keep_work(id_, where.executor());
+        : registry_(std::move(registry)), id_(id) {
+        if (!registry_)
+            return;
+        if (const operation_registry::use here(*registry_); here)
+            registry_->keep_work(id_, std::make_shared<Executor>(asio::prefer(
+                                          executor, asio::execution::outstanding_work.tracked)));
     }
     group_work(const group_work&) = delete;
     group_work& operator=(const group_work&) = delete;

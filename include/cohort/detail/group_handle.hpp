@@ -3,24 +3,9 @@
 
 #include <cohort/detail/border.hpp>
 
-#include <asio/any_io_executor.hpp>
-#include <asio/system_executor.hpp>
-
-#include <stdexcept>
-#include <string>
 #include <utility>
 
 namespace cohort::detail::inline v0_1 {
-
-[[noreturn]] inline void throw_empty_group(const char* call) {
-    throw std::logic_error(std::string("cohort::group::") + call +
-                           ": the group is empty (default-constructed or moved from)");
-}
-
-/// Where a completion runs when neither the handler nor the group has an executor.
-inline asio::any_io_executor no_executor() {
-    return asio::any_io_executor(asio::system_executor());
-}
 
 /// Owns a group: the last thing it does for it is to ask for its stop. Does nothing for an ended
 /// group.
@@ -40,11 +25,6 @@ public:
 
     explicit operator bool() const noexcept { return group_ != nullptr; }
     const group_ref& get() const noexcept { return group_; }
-    const group_ref& get_or_throw(const char* call) const {
-        if (!group_)
-            throw_empty_group(call);
-        return group_;
-    }
 
 private:
     void drop() noexcept {
@@ -55,8 +35,5 @@ private:
 
     group_ref group_;
 };
-
-/// Makes a public group from its parts.
-class group_access;
 
 }  // namespace cohort::detail::inline v0_1

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include <cohort/detail/border.hpp>
+#include <cohort/detail/duration.hpp>
 #include <cohort/detail/executors.hpp>
 
 #include <asio/any_io_executor.hpp>
@@ -10,12 +12,32 @@
 #include <asio/async_result.hpp>
 #include <asio/cancellation_type.hpp>
 #include <asio/post.hpp>
+#include <asio/system_executor.hpp>
 
+#include <chrono>
+#include <exception>
 #include <memory>
+#include <optional>
 #include <type_traits>
 #include <utility>
 
 namespace cohort::detail::inline v0_1 {
+
+/// What runs on the handler's executor. Without the handler's allocator: that may be the user's own,
+/// for his threads only, and this is posted by the engine's thread.
+class posted_operation {
+public:
+    explicit posted_operation(std::shared_ptr<operation_base> operation) noexcept
+        : operation_(std::move(operation)) {}
+    void operator()() {
+        check_handler_thread();
+        auto& operation = *operation_;
+        operation.run(std::move(operation_));
+    }
+
+private:
+    std::shared_ptr<operation_base> operation_;
+};
 
 /// An operation with its handler. `Deliver` turns the completion into the handler's arguments and
 /// calls it.
@@ -25,48 +47,35 @@ public:
     operation(Handler handler, const group_executor& where, const Executor& executor,
               Deliver deliver, std::shared_ptr<operation_registry> registry, operation_id id)
         : handler_(std::move(handler)), executor_(executor), work_(track_work(executor)),
-          group_work_(where, registry, id), deliver_(std::move(deliver)),
-          registry_(std::move(registry)), id_(id) {}
+          group_work_(where.executor(), where.registry() == registry ? nullptr : where.registry(),
+                      id),
+          deliver_(std::move(deliver)), registry_(std::move(registry)), id_(id) {}
 
     void post(std::shared_ptr<operation_base> self, const completion& result) override {
         result_ = result;
         const Executor executor = executor_;  // this may be destroyed before post returns
-        asio::post(executor, posted(std::static_pointer_cast<operation>(std::move(self))));
+        asio::post(executor, posted_operation(std::move(self)));
     }
 
-private:
-    /// What runs on the handler's executor. Without the handler's allocator: that may be the user's
-    /// own, for his threads only, and this is posted by the engine's thread.
-    class posted {
-    public:
-        explicit posted(std::shared_ptr<operation> op) noexcept : operation_(std::move(op)) {}
-        void operator()() {
-            check_handler_thread();
-            operation::run(std::move(operation_));
-        }
-
-    private:
-        std::shared_ptr<operation> operation_;
-    };
-
     /// Frees the operation's memory before the handler is called, as Asio promises its users.
-    static void run(std::shared_ptr<operation> self) {
-        self->registry_->release(self->id_);
-        auto slot = asio::get_associated_cancellation_slot(self->handler_);
+    void run(std::shared_ptr<operation_base> self) override {
+        registry_->release(id_);
+        auto slot = asio::get_associated_cancellation_slot(handler_);
         if (slot.is_connected())
             slot.clear();
-        [[maybe_unused]] auto work = std::move(self->work_);
-        auto handler = std::move(self->handler_);
-        auto deliver = std::move(self->deliver_);
-        auto result = std::move(self->result_);
+        [[maybe_unused]] auto work = std::move(work_);
+        auto handler = std::move(handler_);
+        auto deliver = std::move(deliver_);
+        auto result = std::move(result_);
         self.reset();
         std::move(deliver)(std::move(handler), std::move(result));
     }
 
+private:
     Handler handler_;
     Executor executor_;
     decltype(track_work(std::declval<const Executor&>())) work_;
-    group_work group_work_;
+    group_work<asio::any_io_executor> group_work_;
     Deliver deliver_;
     completion result_;
     std::shared_ptr<operation_registry> registry_;
@@ -89,30 +98,95 @@ private:
     operation_id id_;
 };
 
+/// What an operation asks of its group once its handler is in place.
+class request {
+public:
+    enum class kind { start, end, next, stop };
+
+    /// @param call  of the user, for the error about an empty group
+    request(kind what, const char* call, std::optional<steady_duration> timeout = std::nullopt)
+        : what_(what), call_(call), timeout_(timeout) {}
+    /// The start of a group that could not be made.
+    explicit request(std::exception_ptr why) noexcept
+        : what_(kind::start), error_(std::move(why)) {}
+
+    /// @throws what the library throws, which is the operation's completion then
+    void send(const group_ref& group, receiver to) const {
+        if (error_)
+            std::rethrow_exception(error_);
+        if (!group)
+            throw_empty_group(call_);
+        switch (what_) {
+        case kind::start:
+            return start_group(group, std::move(to));
+        case kind::next:
+            return await_next(group, std::move(to));
+        case kind::stop:
+            request_stop(group);
+            break;
+        case kind::end:
+            break;
+        }
+        std::optional<time_point> until;
+        if (timeout_)  // from now on, when the operation is awaited
+            until = saturating_add(std::chrono::steady_clock::now(), *timeout_);
+        await_end(group, until, std::move(to));
+    }
+
+private:
+    kind what_;
+    const char* call_ = "";
+    std::optional<steady_duration> timeout_;
+    std::exception_ptr error_;
+};
+
+/// All that an operation needs of its group, taken when it is made: the group object may be gone when
+/// it is awaited.
+class group_request {
+public:
+    group_request(group_ref g, group_executor w, request r) noexcept
+        : group(std::move(g)), where(std::move(w)), wanted(std::move(r)) {}
+
+    group_ref group;
+    group_executor where;
+    request wanted;
+};
+
 /// The initiation of every operation. A class, not a lambda: GCC 12 destroys capturing lambda
-/// temporaries twice inside co_await. `Start` is called with the receiver once the handler is in
-/// place.
-template <class Deliver, class Start>
+/// temporaries twice inside co_await.
+template <class Deliver>
 class initiation {
 public:
-    initiation(group_ref group, group_executor where, Deliver deliver, Start start)
-        : group_(std::move(group)), group_executor_(std::move(where)), deliver_(std::move(deliver)),
-          start_(std::move(start)) {}
+    initiation(group_request on, Deliver deliver)
+        : on_(std::move(on)), deliver_(std::move(deliver)) {}
 
     using executor_type = asio::any_io_executor;
-    executor_type get_executor() const noexcept { return group_executor_.executor(); }
+    /// Where the completion runs when the handler has no executor.
+    executor_type get_executor() const noexcept {
+        return on_.where.registry() ? on_.where.executor() : erased<asio::system_executor>();
+    }
 
     template <class Handler>
     void operator()(Handler&& given) {
         std::decay_t<Handler> handler(std::forward<Handler>(given));
-        auto executor = asio::get_associated_executor(handler, group_executor_.executor());
+        auto executor = executor_of(handler);
         if constexpr (tells_context<decltype(executor)>)
             begin(std::move(handler), executor);
         else
-            begin(relayed(std::move(handler), executor), group_executor_.executor());
+            begin(relayed(std::move(handler), executor), get_executor());
     }
 
 private:
+    /// The handler's own, else the group's. Asked of the handler where that can be done, because
+    /// the other way needs a system_executor for the empty group, which takes a compiler long.
+    template <class Handler>
+    auto executor_of(const Handler& handler) const {
+        if constexpr (has_executor<Handler>)
+            return handler.get_executor();
+        else
+            return asio::get_associated_executor(handler, get_executor());
+    }
+
     template <class Handler, class Executor>
     void begin(Handler handler, const Executor& executor) {
         auto allocator = asio::get_associated_allocator(handler);
@@ -120,18 +194,17 @@ private:
         auto registry = registry_of(executor);
         using operation_type = operation<Handler, Executor, Deliver>;
         const operation_id id = next_operation_id();
-        auto op =
-            std::allocate_shared<operation_type>(allocator, std::move(handler), group_executor_,
-                                                 executor, std::move(deliver_), registry, id);
+        auto op = std::allocate_shared<operation_type>(allocator, std::move(handler), on_.where,
+                                                       executor, std::move(deliver_), registry, id);
         if (slot.is_connected())
-            slot.template emplace<canceller>(group_, id);
+            slot.template emplace<canceller>(on_.group, id);
         if (!registry->add(id, std::move(op)))
             return;
         // Copies: once it is started, a handler on another thread may destroy what holds this.
-        const auto group = group_;
-        const auto start = start_;
+        const auto group = on_.group;
+        const auto wanted = on_.wanted;
         try {
-            start(group, receiver{registry, id});
+            wanted.send(group, receiver{registry, id});
         } catch (...) {
             completion failed;
             failed.what = completion::kind::failed;
@@ -140,19 +213,15 @@ private:
         }
     }
 
-    group_ref group_;
-    group_executor group_executor_;
+    group_request on_;
     Deliver deliver_;
-    Start start_;
 };
 
-/// Starts an operation with a completion token, as asio::async_initiate does.
-template <class Signature, class Token, class Deliver, class Start>
-auto start_operation(Token&& token, group_ref group, group_executor where, Deliver deliver,
-                     Start start) {
+/// Begins an operation with a completion token, as asio::async_initiate does.
+template <class Signature, class Token, class Deliver>
+auto initiate(Token&& token, group_request on, Deliver deliver) {
     return asio::async_initiate<Token, Signature>(
-        initiation<Deliver, Start>(std::move(group), std::move(where), std::move(deliver),
-                                   std::move(start)),
+        initiation<Deliver>(std::move(on), std::move(deliver)),
         token);  // by its name: async_initiate moves from it unless Token is a reference
 }
 

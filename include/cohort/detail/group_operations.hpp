@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <cohort/detail/border.hpp>
+#include <cohort/detail/operation.hpp>
+#include <cohort/outcome.hpp>
+
+#include <asio/awaitable.hpp>
+#include <asio/error.hpp>
+#include <asio/use_awaitable.hpp>
+
+#include <exception>
+#include <optional>
+#include <system_error>
+#include <utility>
+
+// How the completion of each operation becomes the value or the exception that the user gets. Runs
+// on the handler's executor.
+namespace cohort::detail::inline v0_1 {
+
+/// The exception of a completion that carries no result: aborted or failed. Null for done and
+/// time_up.
+inline std::exception_ptr error_of(const completion& done) {
+    if (done.what == completion::kind::failed)
+        return done.not_started ? failure_of(*done.not_started) : done.error;
+    if (done.what == completion::kind::aborted)
+        return std::make_exception_ptr(std::system_error(asio::error::operation_aborted));
+    return nullptr;
+}
+
+/// The same, or the group's own failure when it has ended with one.
+inline std::exception_ptr error_or_failure_of(const completion& done) {
+    if (auto error = error_of(done))
+        return error;
+    return done.end ? failure_of(done.end) : nullptr;
+}
+
+/// Of join: true when every worker has ended, false when the time is up.
+struct join_result {
+    using type = bool;
+    std::exception_ptr error(const completion& done) { return error_or_failure_of(done); }
+    bool value(completion& done) { return done.what == completion::kind::done; }
+};
+
+/// Of wait and stop: the report, of a group that failed too.
+struct report_result {
+    using type = report;
+    std::exception_ptr error(const completion& done) { return error_of(done); }
+    report value(completion& done) { return done.end ? done.end->report : report(); }
+};
+
+/// Of run: the report of a group that did not fail.
+struct success_result : report_result {
+    std::exception_ptr error(const completion& done) { return error_or_failure_of(done); }
+};
+
+/// Of next: the next worker that ended.
+struct next_result {
+    using type = std::optional<outcome>;
+    std::exception_ptr error(const completion& done) { return error_of(done); }
+    type value(completion& done) { return std::move(done.next); }
+};
+
+/// Calls a handler of the signature void(std::exception_ptr, Result::type).
+template <class Result>
+class deliver_result {
+public:
+    explicit deliver_result(Result result) : result_(std::move(result)) {}
+
+    template <class Handler>
+    void operator()(Handler&& handler, completion done) && {
+        auto error = result_.error(done);
+        auto value = error ? typename Result::type() : result_.value(done);
+        std::forward<Handler>(handler)(std::move(error), std::move(value));
+    }
+
+private:
+    Result result_;
+};
+
+struct deliver_completion {
+    template <class Handler>
+    void operator()(Handler&& handler, completion done) && {
+        std::forward<Handler>(handler)(std::move(done));
+    }
+};
+
+/// Begins an operation that ends with a Result, with a completion token.
+template <class Result, class Token>
+auto async_result_of(group_request on, Token&& token, Result result = Result()) {
+    return initiate<void(std::exception_ptr, typename Result::type)>(
+        std::forward<Token>(token), std::move(on), deliver_result<Result>(std::move(result)));
+}
+
+// The awaitable operations. All of them await the same type of completion, because the machinery
+// behind an awaitable takes a compiler long: it is compiled once, and only the few lines of
+// await_result for each Result. All are templates, because a coroutine that is none is compiled in
+// every file that includes it.
+
+template <class Completion = completion>
+asio::awaitable<Completion> await_completion(group_request on) {
+    return initiate<void(Completion)>(asio::use_awaitable, std::move(on), deliver_completion());
+}
+
+template <class Result>
+asio::awaitable<typename Result::type> await_result(group_request on, Result result = Result()) {
+    completion done = co_await await_completion(std::move(on));
+    if (auto error = result.error(done))
+        std::rethrow_exception(std::move(error));
+    co_return result.value(done);
+}
+
+}  // namespace cohort::detail::inline v0_1

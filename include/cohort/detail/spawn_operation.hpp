@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <cohort/detail/border.hpp>
+#include <cohort/detail/group_operations.hpp>
+#include <cohort/detail/work.hpp>
+#include <cohort/group.hpp>
+
+#include <asio/any_io_executor.hpp>
+#include <asio/awaitable.hpp>
+#include <asio/cancellation_state.hpp>
+#include <asio/cancellation_type.hpp>
+#include <asio/this_coro.hpp>
+
+#include <exception>
+#include <system_error>
+#include <utility>
+
+// What stands between `spawn` and the border: the operation that starts a group.
+namespace cohort::detail::inline v0_1 {
+
+/// A group of which no worker has been started yet.
+class unstarted_group {
+public:
+    /// Reads the caller's environ, working directory and affinity. @throws what spawn throws
+    explicit unstarted_group(spawn_plan plan)
+        : call_(plan.call), state_(create_group(std::move(plan))) {}
+    /// One that could not be made: its start fails with this.
+    explicit unstarted_group(std::exception_ptr why) noexcept : error_(std::move(why)) {}
+
+    const group_ref& state() const noexcept { return state_; }
+    request start() const {
+        return error_ ? request(error_) : request(request::kind::start, "spawn");
+    }
+
+private:
+    forked_call call_;  // kept so that its last owner is on this side of the border
+    group_ref state_;
+    std::exception_ptr error_;
+};
+
+/// Makes a public group from its parts.
+class group_access {
+public:
+    static group make(group_handle handle, group_executor where) noexcept {
+        return group(std::move(handle), std::move(where));
+    }
+    static group_request request_end(const group& g) { return g.ask(request::kind::end, "run"); }
+};
+
+/// Of spawn: the group. Owns it from the initiation on: an operation that is destroyed unfinished
+/// stops it.
+class started_group {
+public:
+    using type = group;
+
+    started_group(unstarted_group from, group_executor where) noexcept
+        : from_(std::move(from)), handle_(from_.state()), where_(std::move(where)) {}
+
+    std::exception_ptr error(const completion& done) {
+        auto error = error_of(done);
+        if (error)
+            handle_ = group_handle();
+        return error;
+    }
+    group value(completion&) { return group_access::make(std::move(handle_), std::move(where_)); }
+
+private:
+    unstarted_group from_;
+    group_handle handle_;
+    group_executor where_;
+};
+
+template <class Token, class Executor>
+auto async_start(unstarted_group from, Token&& token, Executor executor) {
+    const group_executor where(std::move(executor));
+    group_request on(from.state(), where, from.start());
+    return async_result_of(std::move(on), std::forward<Token>(token),
+                           started_group(std::move(from), where));
+}
+
+// Templates, as those in group_operations.hpp.
+
+template <class Result = started_group>
+asio::awaitable<group> await_start(unstarted_group from) {
+    const group_executor where(asio::any_io_executor(co_await asio::this_coro::executor));
+    group_request on(from.state(), where, from.start());
+    Result result(std::move(from), where);
+    completion done = co_await await_completion(std::move(on));
+    if (auto error = result.error(done))
+        std::rethrow_exception(std::move(error));
+    co_return result.value(done);
+}
+
+template <class Result = success_result>
+asio::awaitable<report> await_run(unstarted_group from) {
+    auto workers = co_await await_start(std::move(from));
+    // A cancel that came when the start was over, and this coroutine not yet resumed, has reached
+    // no operation, and the next await would throw while the workers live: stop them first.
+    const asio::cancellation_state state = co_await asio::this_coro::cancellation_state;
+    const bool throws = co_await asio::this_coro::throw_if_cancelled();
+    if (throws && state.cancelled() != asio::cancellation_type::none) {
+        co_await asio::this_coro::throw_if_cancelled(false);
+        try {
+            (void)co_await workers.stop();
+        } catch (const std::system_error&) {  // cancelled once more
+        }
+        co_await asio::this_coro::throw_if_cancelled(true);
+    }
+    co_return co_await await_result(group_access::request_end(workers), Result());
+}
+
+}  // namespace cohort::detail::inline v0_1
