@@ -41,12 +41,12 @@ public:
                       "cohort: the second lambda of error_type makes an Error of what the first "
                       "one gives");
         save_ = [](const Error& error) {
-            const auto cbor = detail::to_cbor(detail::codec<value>::to_json(Save()(error)));
+            const auto cbor = detail::encode_value<value>(Save()(error)).cbor;
             return std::string(reinterpret_cast<const char*>(cbor.data()), cbor.size());
         };
         load_ = [](const std::string& saved) -> Error {
             const auto cbor = std::as_bytes(std::span(saved));
-            return Load()(detail::codec<value>::from_json(detail::parse_cbor(cbor)));
+            return Load()(detail::decode_value<value>(cbor));
         };
         detail::teach(*this);
     }

@@ -71,7 +71,9 @@ public:
     spawn_plan plan() const {
         spawn_plan made;
         made.function = node_;
-        made.arguments = encode_arguments(arguments_);
+        encoded_value encoded = encode_arguments(arguments_);
+        made.arguments = std::move(encoded.cbor);
+        made.attachments = std::move(encoded.attachments);
         return made;
     }
 

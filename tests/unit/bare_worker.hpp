@@ -70,7 +70,7 @@ struct end {
     template <class T>
     T result() const {
         CHECK(contents().result_type == typeid(T).name());
-        return detail::codec<T>::from_json(detail::parse_cbor(contents().result_cbor));
+        return detail::decode_value<T>(contents().result_cbor);
     }
     bool exited_with(int code) const { return WIFEXITED(status) && WEXITSTATUS(status) == code; }
     bool ended_by(int signo) const { return WIFSIGNALED(status) && WTERMSIG(status) == signo; }

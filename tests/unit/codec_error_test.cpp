@@ -42,7 +42,7 @@ using bytes = std::vector<std::byte>;
 /// What decoding `sent` as a T says.
 template <class T, class Sent>
 std::string complaint(const Sent& sent) {
-    const auto cbor = detail::encode_arguments(std::tuple<Sent>(sent));
+    const auto cbor = detail::encode_arguments(std::tuple<Sent>(sent)).cbor;
     try {
         (void)detail::decode_arguments<std::tuple<T>>(cbor);
     } catch (const codec_error& e) {
@@ -87,7 +87,7 @@ TEST_CASE("codec error: a value of another kind is an error that names both") {
 }
 
 TEST_CASE("codec error: an error names the argument, counted after the worker's index") {
-    const auto cbor = detail::encode_arguments(std::tuple(1, std::string("x"), 3));
+    const auto cbor = detail::encode_arguments(std::tuple(1, std::string("x"), 3)).cbor;
     using wanted = std::tuple<int, std::vector<int>, int>;
     CHECK_THROWS_WITH_AS(
         detail::decode_arguments<wanted>(cbor),
@@ -121,7 +121,8 @@ TEST_CASE("codec error: no bytes at all stand for no arguments") {
 TEST_CASE("codec error: torn bytes give a codec_error, whatever their length") {
     using wanted =
         std::tuple<int, std::vector<std::string>, std::map<std::string, double>, shop::article>;
-    const auto cbor = detail::encode_arguments(wanted(1, {"a", "bcd"}, {{"k", 0.5}}, {"pen", 3}));
+    const auto cbor =
+        detail::encode_arguments(wanted(1, {"a", "bcd"}, {{"k", 0.5}}, {"pen", 3})).cbor;
     for (std::size_t length = 1; length < cbor.size(); ++length) {
         CAPTURE(length);
         CHECK_THROWS_AS(detail::decode_arguments<wanted>(std::span(cbor).first(length)),
@@ -135,7 +136,7 @@ TEST_CASE("codec error: torn bytes give a codec_error, whatever their length") {
 TEST_CASE("codec error: random bytes give a value or a codec_error") {
     using wanted = std::tuple<std::vector<std::optional<int>>, std::variant<int, std::string>>;
     std::mt19937 random(20'240'101);
-    const auto good = detail::encode_arguments(wanted({1, std::nullopt}, "abc"));
+    const auto good = detail::encode_arguments(wanted({1, std::nullopt}, "abc")).cbor;
     for (int round = 0; round < 20'000; ++round) {
         bytes cbor = good;
         if (round % 2 == 0)

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
+#include <cohort/detail/border.hpp>
 #include <cohort/function.hpp>
 
 #include <doctest/doctest.h>
@@ -12,6 +13,7 @@
 #include <limits>
 #include <list>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -62,6 +64,18 @@ struct nlohmann::adl_serializer<std::optional<T>> {
     static void from_json(const json& j, std::optional<T>& o) { o = j.get<T>(); }
 };
 
+/// A value that is a descriptor: it travels as its place among the attachments.
+struct carried_descriptor {
+    std::shared_ptr<const int> descriptor;
+};
+
+template <>
+struct cohort::detail::codec<carried_descriptor> {
+    static void write(encoder& to, const carried_descriptor& value) {
+        to.unsigned_integer(to.attach(value.descriptor));
+    }
+};
+
 namespace codec_test {
 
 namespace {
@@ -71,8 +85,8 @@ using namespace std::chrono_literals;
 
 template <class T>
 T there_and_back(const T& value) {
-    return std::get<0>(
-        detail::decode_arguments<std::tuple<T>>(detail::encode_arguments(std::tuple<T>(value))));
+    return std::get<0>(detail::decode_arguments<std::tuple<T>>(
+        detail::encode_arguments(std::tuple<T>(value)).cbor));
 }
 
 template <class T>
@@ -188,7 +202,8 @@ TEST_CASE("codec: byte ranges survive and travel as CBOR binary") {
     check_same(std::array<unsigned char, 4>{1, 2, 3, 4});
     check_same(std::array<std::byte, 0>{});
     check_same(std::vector<std::vector<unsigned char>>{{1}, {}, {2, 3}});
-    const auto cbor = detail::encode_arguments(std::tuple(std::vector<unsigned char>(1000, 200)));
+    const auto cbor =
+        detail::encode_arguments(std::tuple(std::vector<unsigned char>(1000, 200))).cbor;
     CHECK(cbor.size() == 1 + 3 + 1000);
 }
 
@@ -221,10 +236,32 @@ TEST_CASE("codec: the user's own types survive, alone and inside containers") {
 
 TEST_CASE("codec: nesting up to the limit survives") {
     nlohmann::json deep = 1;
-    for (std::size_t level = 1; level < detail::bounded_builder::depth_limit; ++level) {
+    for (std::size_t level = 1; level < detail::cbor_depth_limit; ++level) {
         deep = nlohmann::json::array({std::move(deep)});
     }
     check_same(deep);
+}
+
+TEST_CASE("codec: descriptors of arguments travel beside them, in the order of their places") {
+    const carried_descriptor first{std::make_shared<const int>(7)};
+    const carried_descriptor second{std::make_shared<const int>(8)};
+    const auto made = detail::encode_arguments(std::tuple(std::vector{first, second}, 1, second));
+    REQUIRE(made.attachments.size() == 3);
+    CHECK(made.attachments[0] == first.descriptor);
+    CHECK(made.attachments[1] == second.descriptor);
+    CHECK(made.attachments[2] == second.descriptor);
+    CHECK(detail::parse_cbor(made.cbor) == nlohmann::json::parse("[[0, 1], 1, 2]"));
+}
+
+TEST_CASE("codec: a result that holds a descriptor cannot be encoded") {
+    CHECK_THROWS_AS(detail::encode_result(carried_descriptor{std::make_shared<const int>(7)}),
+                    codec_error);
+}
+
+TEST_CASE("codec: arguments that hold a descriptor are refused before a group is made") {
+    detail::spawn_plan plan;
+    plan.attachments.push_back(std::make_shared<const int>(7));
+    CHECK_THROWS_AS(detail::create_group(std::move(plan)), spawn_error);
 }
 
 TEST_CASE("codec: type names are for people") {

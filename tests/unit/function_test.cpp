@@ -36,7 +36,7 @@ template <class T>
 T result_of(const detail::spawn_plan& plan, int index) {
     const auto made = plan.function->invoke(index, plan.arguments);
     CHECK(made.type == typeid(T).name());
-    return detail::codec<T>::from_json(detail::parse_cbor(made.cbor));
+    return detail::decode_value<T>(made.cbor);
 }
 
 }  // namespace

@@ -50,6 +50,8 @@ const std::vector<std::string> headers{
     "detail/codec_containers.hpp",
     "detail/codec_scalars.hpp",
     "detail/codec_core.hpp",
+    "detail/cbor_events.hpp",
+    "detail/cbor.hpp",
     "detail/border.hpp",
     "command.hpp",
     "options.hpp",

@@ -28,7 +28,7 @@ void check_raised(const end& e, const std::string& type, const std::string& mess
 }  // namespace
 
 TEST_CASE("worker: a function gets its arguments and its result is recorded") {
-    const auto arguments = detail::encode_arguments(std::tuple(std::string("hello"), 5));
+    const auto arguments = detail::encode_arguments(std::tuple(std::string("hello"), 5)).cbor;
     const end e = run_worker(key_named("greet"), &arguments);
     CHECK(e.exited_with(0));
     CHECK(e.contents().kind == record::payload_kind::returned);
@@ -39,7 +39,7 @@ TEST_CASE("worker: a function gets its arguments and its result is recorded") {
 }
 
 TEST_CASE("worker: arguments of many megabytes arrive") {
-    const auto arguments = detail::encode_arguments(std::tuple(std::string(5 << 20, 'x'), 5));
+    const auto arguments = detail::encode_arguments(std::tuple(std::string(5 << 20, 'x'), 5)).cbor;
     CHECK(run_worker(key_named("greet"), &arguments).result<std::string>().size() > (5 << 20));
 }
 
@@ -130,12 +130,13 @@ TEST_CASE("worker: a function that is not in the program is a recorded error") {
 }
 
 TEST_CASE("worker: torn arguments are a recorded error that says so") {
-    auto arguments = detail::encode_arguments(std::tuple(std::string("hello"), 5));
+    auto arguments = detail::encode_arguments(std::tuple(std::string("hello"), 5)).cbor;
     arguments.resize(4);
     const end e = run_worker(key_named("greet"), &arguments);
     check_raised(e, "cohort::codec_error", e.error().message);
     CHECK(contains(e.error().message, "the arguments could not be decoded: not valid CBOR"));
-    const auto wrong = detail::encode_arguments(std::tuple(std::string("hello"), std::string("5")));
+    const auto wrong =
+        detail::encode_arguments(std::tuple(std::string("hello"), std::string("5"))).cbor;
     CHECK(run_worker(key_named("greet"), &wrong).error().message ==
           "argument 2 of 2 (int) could not be decoded: an integer is expected, string was found");
 }

@@ -17,6 +17,21 @@
 
 namespace cohort::detail::inline v0_1 {
 
+template <class T>
+encoded_value encode_value(const T& value) {
+    encoder to;
+    codec<T>::write(to, value);
+    return to.finish();
+}
+
+template <class T>
+T decode_value(std::span<const std::byte> cbor) {
+    cbor_reader from(cbor);
+    T value = codec<T>::read(from);
+    from.end();
+    return value;
+}
+
 [[noreturn]] inline void rethrow_for_argument(std::size_t position, std::size_t count,
                                               const std::type_info& type, const char* done,
                                               const char* why) {
@@ -25,39 +40,58 @@ namespace cohort::detail::inline v0_1 {
 }
 
 template <class T>
-json encode_argument(const T& value, std::size_t position, std::size_t count) {
+void encode_argument(encoder& to, const T& value, std::size_t position, std::size_t count) {
     try {
-        return codec<T>::to_json(value);
+        codec<T>::write(to, value);
     } catch (const std::exception& e) {
         rethrow_for_argument(position, count, typeid(T), "encoded", e.what());
     }
 }
 
 template <class T>
-T decode_argument(const json& j, std::size_t position, std::size_t count) {
+T decode_argument(cbor_reader& from, std::size_t position, std::size_t count) {
     try {
-        return codec<T>::from_json(j);
+        return codec<T>::read(from);
     } catch (const std::exception& e) {
         rethrow_for_argument(position, count, typeid(T), "decoded", e.what());
     }
 }
 
-/// The arguments of a function as one CBOR array. @throws codec_error  names the argument
+/// The arguments of a function as one CBOR array, and the descriptors that travel with them.
+/// @throws codec_error  names the argument
 template <class... Ts>
-std::vector<std::byte> encode_arguments(const std::tuple<Ts...>& arguments) {
-    json all = json::array();
+encoded_value encode_arguments(const std::tuple<Ts...>& arguments) {
+    encoder to;
+    to.array(sizeof...(Ts));
     std::apply(
-        [&](const Ts&... each) {
+        [&to](const Ts&... each) {
             [[maybe_unused]] std::size_t position = 0;
-            (all.push_back(encode_argument(each, ++position, sizeof...(Ts))), ...);
+            (encode_argument(to, each, ++position, sizeof...(Ts)), ...);
         },
         arguments);
-    return to_cbor(all);
+    return to.finish();
+}
+
+/// What reads the first argument next. All of them are known to be whole.
+inline cbor_reader arguments_in(std::span<const std::byte> bytes, std::size_t count) {
+    static constexpr std::byte none[] = {std::byte{0x80}};  // an array of 0
+    if (bytes.empty())
+        bytes = none;
+    try {
+        cbor_reader whole(bytes);
+        whole.value();
+        whole.end();
+        cbor_reader from(bytes);
+        from.array(count);
+        return from;
+    } catch (const codec_error& e) {
+        throw codec_error(std::string("the arguments could not be decoded: ") + e.what());
+    }
 }
 
 template <class Tuple, std::size_t... I>
-Tuple decode_each([[maybe_unused]] const json::array_t& all, std::index_sequence<I...>) {
-    return Tuple{decode_argument<std::tuple_element_t<I, Tuple>>(all[I], I + 1, sizeof...(I))...};
+Tuple decode_each([[maybe_unused]] cbor_reader& from, std::index_sequence<I...>) {
+    return Tuple{decode_argument<std::tuple_element_t<I, Tuple>>(from, I + 1, sizeof...(I))...};
 }
 
 /// @param bytes  what encode_arguments made; none at all stands for no arguments
@@ -65,21 +99,17 @@ Tuple decode_each([[maybe_unused]] const json::array_t& all, std::index_sequence
 template <class Tuple>
 Tuple decode_arguments(std::span<const std::byte> bytes) {
     constexpr std::size_t count = std::tuple_size_v<Tuple>;
-    json all = json::array();
-    try {
-        if (!bytes.empty())
-            all = parse_cbor(bytes);
-        array_of(all, count);
-    } catch (const codec_error& e) {
-        throw codec_error(std::string("the arguments could not be decoded: ") + e.what());
-    }
-    return decode_each<Tuple>(array_of(all), std::make_index_sequence<count>());
+    cbor_reader from = arguments_in(bytes, count);
+    return decode_each<Tuple>(from, std::make_index_sequence<count>());
 }
 
 template <class T>
 function_result encode_result(const T& value) {
     try {
-        return {typeid(T).name(), to_cbor(codec<T>::to_json(value))};
+        encoded_value encoded = encode_value(value);
+        if (!encoded.attachments.empty())
+            throw codec_error("a result can't hold a descriptor");
+        return {typeid(T).name(), std::move(encoded.cbor)};
     } catch (const std::exception& e) {
         throw codec_error("the result (" + type_name(typeid(T)) +
                           ") could not be encoded: " + e.what());

@@ -23,26 +23,13 @@ template <class T>
 concept byte_like = std::is_same_v<T, std::byte> || std::is_same_v<T, unsigned char> ||
     std::is_same_v<T, signed char> || std::is_same_v<T, char>;
 
-inline json binary_json(const void* data, std::size_t size) {
-    json::binary_t::container_type bytes(size);
-    if (size != 0)
-        std::memcpy(bytes.data(), data, size);
-    return json::binary(std::move(bytes));
-}
-
-inline const json::binary_t& binary_of(const json& j) {
-    if (!j.is_binary())
-        refuse("bytes", j);
-    return j.get_binary();
-}
-
 template <byte_like T, class Allocator>
 struct codec<std::vector<T, Allocator>> {
-    static json to_json(const std::vector<T, Allocator>& value) {
-        return binary_json(value.data(), value.size());
+    static void write(encoder& to, const std::vector<T, Allocator>& value) {
+        to.binary(std::as_bytes(std::span(value)));
     }
-    static std::vector<T, Allocator> from_json(const json& j) {
-        const auto& bytes = binary_of(j);
+    static std::vector<T, Allocator> read(cbor_reader& from) {
+        const auto bytes = from.binary("bytes");
         std::vector<T, Allocator> value(bytes.size());
         if (!bytes.empty())
             std::memcpy(value.data(), bytes.data(), bytes.size());
@@ -52,105 +39,92 @@ struct codec<std::vector<T, Allocator>> {
 
 template <byte_like T, std::size_t N>
 struct codec<std::array<T, N>> {
-    static json to_json(const std::array<T, N>& value) { return binary_json(value.data(), N); }
-    static std::array<T, N> from_json(const json& j) {
-        const auto& bytes = binary_of(j);
-        if (bytes.size() != N) {
-            throw codec_error(std::to_string(N) + " bytes are expected, " +
-                              std::to_string(bytes.size()) + " were found");
-        }
+    static void write(encoder& to, const std::array<T, N>& value) {
+        to.binary(std::as_bytes(std::span(value)));
+    }
+    static std::array<T, N> read(cbor_reader& from) {
         std::array<T, N> value{};
-        if constexpr (N != 0)
-            std::memcpy(value.data(), bytes.data(), N);
+        from.binary_into(std::as_writable_bytes(std::span(value)), "bytes");
         return value;
     }
 };
 
 template <class T, std::size_t N>
 struct codec<std::array<T, N>> {
-    static json to_json(const std::array<T, N>& value) {
-        json all = json::array();
+    static void write(encoder& to, const std::array<T, N>& value) {
+        to.array(N);
         for (const auto& element : value)
-            all.push_back(codec<T>::to_json(element));
-        return all;
+            codec<T>::write(to, element);
     }
-    static std::array<T, N> from_json(const json& j) {
-        return make(array_of(j, N), std::make_index_sequence<N>());
+    static std::array<T, N> read(cbor_reader& from) {
+        from.array(N);
+        return make(from, std::make_index_sequence<N>());
     }
 
 private:
     template <std::size_t... I>
-    static std::array<T, N> make([[maybe_unused]] const json::array_t& all,
-                                 std::index_sequence<I...>) {
+    static std::array<T, N> make([[maybe_unused]] cbor_reader& from, std::index_sequence<I...>) {
         if constexpr (std::is_default_constructible_v<T> && std::is_move_assignable_v<T>) {
             std::array<T, N> value{};
-            for (std::size_t i = 0; i < N; ++i)
-                value[i] = codec<T>::from_json(all[i]);
+            for (auto& element : value)
+                element = codec<T>::read(from);
             return value;
         } else {
-            return {{codec<T>::from_json(all[I])...}};
+            return {{(static_cast<void>(I), codec<T>::read(from))...}};
         }
     }
 };
 
+// Braces, which are evaluated from left to right: the values stand one after the other.
 template <class... Ts>
 struct codec<std::tuple<Ts...>> {
-    static json to_json(const std::tuple<Ts...>& value) {
-        json all = json::array();
-        std::apply([&](const auto&... each) { (all.push_back(codec<Ts>::to_json(each)), ...); },
-                   value);
-        return all;
+    static void write(encoder& to, const std::tuple<Ts...>& value) {
+        to.array(sizeof...(Ts));
+        std::apply([&to](const auto&... each) { (codec<Ts>::write(to, each), ...); }, value);
     }
-    static std::tuple<Ts...> from_json(const json& j) {
-        return make(array_of(j, sizeof...(Ts)), std::index_sequence_for<Ts...>());
-    }
-
-private:
-    template <std::size_t... I>
-    static std::tuple<Ts...> make([[maybe_unused]] const json::array_t& all,
-                                  std::index_sequence<I...>) {
-        return std::tuple<Ts...>{codec<Ts>::from_json(all[I])...};
+    static std::tuple<Ts...> read(cbor_reader& from) {
+        from.array(sizeof...(Ts));
+        return std::tuple<Ts...>{codec<Ts>::read(from)...};
     }
 };
 
 template <class First, class Second>
 struct codec<std::pair<First, Second>> {
-    static json to_json(const std::pair<First, Second>& value) {
-        json both = json::array();
-        both.push_back(codec<First>::to_json(value.first));
-        both.push_back(codec<Second>::to_json(value.second));
-        return both;
+    static void write(encoder& to, const std::pair<First, Second>& value) {
+        to.array(2);
+        codec<First>::write(to, value.first);
+        codec<Second>::write(to, value.second);
     }
-    static std::pair<First, Second> from_json(const json& j) {
-        const auto& both = array_of(j, 2);
-        return {codec<First>::from_json(both[0]), codec<Second>::from_json(both[1])};
+    static std::pair<First, Second> read(cbor_reader& from) {
+        from.array(2);
+        return {codec<First>::read(from), codec<Second>::read(from)};
     }
 };
 
-/// Containers as arrays of their elements; `add` puts a decoded one in.
+/// Containers as arrays of their elements.
 template <class Container, class Element>
 struct range_codec {
-    static json to_json(const Container& value) {
-        json all = json::array();
+    static void write(encoder& to, const Container& value) {
+        to.array(value.size());
         for (const auto& element : value) {
             if constexpr (requires { typename Container::mapped_type; }) {
-                json both = json::array();  // not by way of Element, which would copy key and value
-                both.push_back(codec<typename Container::key_type>::to_json(element.first));
-                both.push_back(codec<typename Container::mapped_type>::to_json(element.second));
-                all.push_back(std::move(both));
+                to.array(2);  // not by way of Element, which would copy key and value
+                codec<typename Container::key_type>::write(to, element.first);
+                codec<typename Container::mapped_type>::write(to, element.second);
             } else {
-                all.push_back(codec<Element>::to_json(element));
+                codec<Element>::write(to, element);
             }
         }
-        return all;
     }
-    static Container from_json(const json& j) {
+    static Container read(cbor_reader& from) {
         Container value;
-        for (const auto& element : array_of(j)) {
-            if constexpr (requires { value.emplace_back(codec<Element>::from_json(element)); }) {
-                value.emplace_back(codec<Element>::from_json(element));
+        for (std::size_t left = from.array(); left != 0; --left) {
+            if constexpr (requires { value.emplace_back(codec<Element>::read(from)); }) {
+                value.emplace_back(codec<Element>::read(from));
+            } else if constexpr (requires { value.emplace(codec<Element>::read(from)); }) {
+                value.emplace(codec<Element>::read(from));
             } else {
-                value.emplace(codec<Element>::from_json(element));
+                value.push_back(codec<Element>::read(from));
             }
         }
         return value;
@@ -173,15 +147,7 @@ template <class T, class H, class E, class A>
 struct codec<std::unordered_multiset<T, H, E, A>>
     : range_codec<std::unordered_multiset<T, H, E, A>, T> {};
 template <class C, class Tr, class A>
-struct codec<std::basic_string<C, Tr, A>> : range_codec<std::basic_string<C, Tr, A>, C> {
-    using base = range_codec<std::basic_string<C, Tr, A>, C>;
-    static std::basic_string<C, Tr, A> from_json(const json& j) {
-        std::basic_string<C, Tr, A> value;
-        for (const auto& element : array_of(j))
-            value.push_back(codec<C>::from_json(element));
-        return value;
-    }
-};
+struct codec<std::basic_string<C, Tr, A>> : range_codec<std::basic_string<C, Tr, A>, C> {};
 
 /// Maps as arrays of pairs, whatever the key is.
 template <class K, class V, class C, class A>

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include <cohort/detail/cbor.hpp>
+#include <cohort/detail/cbor_events.hpp>
+#include <cohort/detail/registration.hpp>
 #include <cohort/detail/type_name.hpp>
 #include <cohort/errors.hpp>
 
@@ -8,7 +11,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
+#include <memory>
 #include <ranges>
 #include <span>
 #include <string>
@@ -40,9 +43,74 @@ concept json_readable = requires(const json& j, T& value) {
 template <class T>
 inline constexpr bool is_json = std::is_same_v<T, json>;
 
-/// To and from JSON values, which travel as CBOR. This is the case of the user's own types; the
-/// standard's are specialised in codec_scalars.hpp and codec_containers.hpp. from_json throws for
-/// values that are no T.
+/// A value on its way to another process.
+struct encoded_value {
+    std::vector<std::byte> cbor;
+    std::vector<attachment> attachments;  // the value names them by their places here
+};
+
+/// Where a codec writes its value.
+class encoder : public cbor_writer {
+public:
+    /// Lets a descriptor travel with the value. @return its place, to be written into the value
+    std::size_t attach(attachment descriptor) {
+        attachments_.push_back(std::move(descriptor));
+        return attachments_.size() - 1;
+    }
+    encoded_value finish() { return {take(), std::move(attachments_)}; }
+
+private:
+    std::vector<attachment> attachments_;
+};
+
+/// Builds a JSON value from what is found in CBOR.
+template <class Json>
+class json_builder final : public cbor_events {
+public:
+    void null() override { place(Json(nullptr)); }
+    void boolean(bool value) override { place(Json(value)); }
+    void integer(std::int64_t value) override { place(Json(value)); }
+    void unsigned_integer(std::uint64_t value) override { place(Json(value)); }
+    void floating(double value) override { place(Json(value)); }
+    void string(std::string&& value) override { place(Json(std::move(value))); }
+    void binary(std::vector<std::uint8_t>&& value) override {
+        place(Json::binary(std::move(value)));
+    }
+    void start_object() override { open_.push_back(place(Json::object())); }
+    void start_array() override { open_.push_back(place(Json::array())); }
+    void key(std::string&& name) override { key_ = std::move(name); }
+    void end() override { open_.pop_back(); }
+
+    Json take_root() { return std::move(root_); }
+
+private:
+    Json* place(Json&& value) {
+        if (open_.empty())
+            return &(root_ = std::move(value));
+        Json& parent = *open_.back();
+        if (parent.is_array())
+            return &parent.emplace_back(std::move(value));
+        return &(parent[key_] = std::move(value));
+    }
+
+    Json root_;
+    std::vector<Json*> open_;  // a parent does not move while one of its children is open
+    std::string key_;
+};
+
+/// A template, so that nlohmann-json is compiled only where a type needs it.
+/// @throws codec_error  for anything that is not one whole CBOR value, and nothing else but
+/// bad_alloc
+template <class Json = json>
+Json parse_cbor(std::span<const std::byte> bytes) {
+    json_builder<Json> builder;
+    read_cbor(bytes, builder);
+    return builder.take_root();
+}
+
+/// To and from CBOR. This is the case of the user's own types, by way of JSON; the standard's are
+/// specialised in codec_scalars.hpp and codec_containers.hpp. `read` throws for values that are no
+/// T.
 template <class T>
 struct codec {
     static_assert(!is_pointer<T>,
@@ -55,118 +123,11 @@ struct codec {
         "cohort: this type cannot cross to another process: give it to_json and from_json "
         "(nlohmann-json, for example NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE).");
 
-    static json to_json(const T& value) { return json(value); }
-    static T from_json(const json& j) { return j.get<T>(); }
+    static void write(encoder& to, const T& value) {
+        const std::vector<std::uint8_t> cbor = json::to_cbor(json(value));
+        to.value(std::as_bytes(std::span(cbor)));
+    }
+    static T read(cbor_reader& from) { return parse_cbor(from.value()).template get<T>(); }
 };
-
-[[noreturn]] inline void refuse(const char* wanted, const json& found) {
-    throw codec_error(std::string(wanted) + " is expected, " + found.type_name() + " was found");
-}
-
-/// The elements of an array of this size.
-inline const json::array_t& array_of(const json& j, std::size_t size) {
-    if (!j.is_array())
-        refuse("an array", j);
-    const auto& elements = j.get_ref<const json::array_t&>();
-    if (elements.size() != size) {
-        throw codec_error("an array of " + std::to_string(size) + " is expected, one of " +
-                          std::to_string(elements.size()) + " was found");
-    }
-    return elements;
-}
-
-inline const json::array_t& array_of(const json& j) {
-    if (!j.is_array())
-        refuse("an array", j);
-    return j.get_ref<const json::array_t&>();
-}
-
-/// Builds a JSON value from the events of a parser, no deeper than a stack can take.
-class bounded_builder final : public nlohmann::json_sax<json> {
-public:
-    static constexpr std::size_t depth_limit = 500;
-
-    bool null() override { return add(nullptr); }
-    bool boolean(bool value) override { return add(value); }
-    bool number_integer(number_integer_t value) override { return add(value); }
-    bool number_unsigned(number_unsigned_t value) override { return add(value); }
-    bool number_float(number_float_t value, const string_t&) override { return add(value); }
-    bool string(string_t& value) override { return add(std::move(value)); }
-    bool binary(binary_t& value) override { return add(std::move(value)); }
-    bool start_object(std::size_t) override { return open(json::object()); }
-    bool start_array(std::size_t) override { return open(json::array()); }
-    bool end_object() override { return close(); }
-    bool end_array() override { return close(); }
-    bool key(string_t& name) override {
-        key_ = std::move(name);
-        return true;
-    }
-    bool parse_error(std::size_t, const std::string&,
-                     const nlohmann::detail::exception& e) override {
-        problem_ = e.what();
-        return false;
-    }
-
-    json take_root() { return std::move(root_); }
-    const std::string& problem() const noexcept { return problem_; }
-
-private:
-    template <class Value>
-    bool add(Value&& value) {
-        place(json(std::forward<Value>(value)));
-        return true;
-    }
-    bool open(json&& container) {
-        if (open_.size() == depth_limit) {
-            problem_ = "nested more than " + std::to_string(depth_limit) + " deep";
-            return false;
-        }
-        open_.push_back(place(std::move(container)));
-        return true;
-    }
-    bool close() {
-        open_.pop_back();
-        return true;
-    }
-    json* place(json&& value) {
-        if (open_.empty())
-            return &(root_ = std::move(value));
-        json& parent = *open_.back();
-        if (parent.is_array())
-            return &parent.emplace_back(std::move(value));
-        return &(parent[key_] = std::move(value));
-    }
-
-    json root_;
-    std::vector<json*> open_;  // a parent does not move while one of its children is open
-    std::string key_;
-    std::string problem_;
-};
-
-/// @throws codec_error  for anything that is not one whole CBOR value, and nothing else but
-/// bad_alloc
-inline json parse_cbor(std::span<const std::byte> bytes) {
-    bounded_builder builder;
-    const auto* first = reinterpret_cast<const char*>(bytes.data());
-    bool whole = false;
-    std::string thrown;
-    try {
-        whole = json::sax_parse(first, first + bytes.size(), &builder, json::input_format_t::cbor,
-                                true);
-    } catch (const nlohmann::json::exception& e) {
-        thrown = e.what();
-    }
-    if (!whole)
-        throw codec_error("not valid CBOR: " + (thrown.empty() ? builder.problem() : thrown));
-    return builder.take_root();
-}
-
-inline std::vector<std::byte> to_cbor(const json& value) {
-    const std::vector<std::uint8_t> cbor = json::to_cbor(value);
-    std::vector<std::byte> bytes(cbor.size());
-    if (!cbor.empty())
-        std::memcpy(bytes.data(), cbor.data(), cbor.size());
-    return bytes;
-}
 
 }  // namespace cohort::detail::inline v0_1

@@ -64,6 +64,7 @@ struct spawn_plan {
     // Either a function with its encoded arguments ...
     const function_node* function = nullptr;
     std::vector<std::byte> arguments;
+    std::vector<attachment> attachments;  // descriptors that travel with the arguments
     // ... or what a copy of this process calls ...
     forked_call call;
     // ... or programs: one for all workers, or one for each.

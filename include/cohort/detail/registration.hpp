@@ -4,6 +4,7 @@
 #include <cohort/detail/config.hpp>
 
 #include <cstddef>
+#include <memory>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -16,6 +17,9 @@ struct function_result {
     std::string type;             // typeid(R).name(); empty for void
     std::vector<std::byte> cbor;  // empty for void
 };
+
+/// A descriptor that travels beside an encoded value; closes with the last owner.
+using attachment = std::shared_ptr<const int>;
 
 /// Decodes the arguments, calls the function with the index in front, encodes what it returns.
 /// Lets every exception out.

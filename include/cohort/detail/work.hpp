@@ -44,6 +44,7 @@ void fill_plan(spawn_plan& plan, function_work<Fn> work) {
     spawn_plan made = work.plan();
     plan.function = made.function;
     plan.arguments = std::move(made.arguments);
+    plan.attachments = std::move(made.attachments);
 }
 
 template <class Work>
