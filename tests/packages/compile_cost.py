@@ -1,0 +1,64 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSL-1.0
+"""What the headers cost a user's compiler: compile_cost.py source compiler [argument...]
+
+Compares CPU time of the compiler, not time on the clock, and only with that of another program compiled in turn, so
+that a slow or busy machine changes both sides. The least of several runs counts. A ratio that is too high is measured
+again before it is a failure."""
+
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+source = Path(sys.argv[1])
+compiler = sys.argv[2:]
+ROUNDS = 3
+ATTEMPTS = 4
+
+# name: (what is measured, by what, the highest ratio)
+# Of <cohort/cohort.hpp>'s 1.7, Asio's executors and awaitables are 0.6, nlohmann-json, which user types need, is 0.6.
+LIMITS = {
+    "<cohort/cohort.hpp> to <asio.hpp>": ("cohort", "asio", 1.8),
+    "examples/first.cpp to a coroutine of Asio": ("first", "coroutine", 2.0),
+}
+
+
+def cpu_time(file):
+    """Seconds in user and system mode."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run([*compiler, "-std=c++20", "-O0", f"-I{source}/include", "-c", file, "-o", os.devnull], check=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def ratios(least):
+    return {name: least[what] / least[by] for name, (what, by, _) in LIMITS.items()}
+
+
+with tempfile.TemporaryDirectory(prefix="cohort-test-compile-") as folder:
+    files = {
+        "asio": Path(folder) / "asio.cpp",
+        "cohort": Path(folder) / "cohort.cpp",
+        "coroutine": source / "tests/packages/plain_coroutine.cpp",
+        "first": source / "examples/first.cpp",
+    }
+    files["asio"].write_text("#include <asio.hpp>\n")
+    files["cohort"].write_text("#include <cohort/cohort.hpp>\n")
+    least = dict.fromkeys(files, float("inf"))
+    for attempt in range(ATTEMPTS):
+        for _ in range(ROUNDS):
+            for name, file in files.items():
+                least[name] = min(least[name], cpu_time(file))
+        too_high = [name for name, ratio in ratios(least).items() if ratio > LIMITS[name][2]]
+        if not too_high:
+            break
+
+for name, seconds in least.items():
+    print(f"{name}: {seconds:.2f} s of CPU")
+for name, ratio in ratios(least).items():
+    print(f"{name}: {ratio:.2f}, at most {LIMITS[name][2]}{' FAILED' if name in too_high else ''}")
+print(f"[cases] {len(LIMITS) - len(too_high)} passed, {len(too_high)} failed, 0 skipped")
+sys.exit(1 if too_high else 0)
