@@ -253,6 +253,20 @@ TEST_CASE("house: every name on the page of the rooms exists where the page says
     CHECK(found >= 15);
 }
 
+TEST_CASE("house: the way down has at most 7 stops, the way up at most 8") {
+    std::map<std::string, int> stops;
+    std::string heading;
+    for (const auto& line : read_source(root / "src/README.md").lines) {
+        if (line.starts_with("## "))
+            heading = line.substr(3);
+        else if (std::regex_search(line, std::regex(R"(^\d+\. )")))
+            ++stops[heading];
+    }
+    CHECK(stops.size() == 2);
+    CHECK(stops["From the example to the system call"] <= 7);
+    CHECK(stops["From a worker's end to the exception"] <= 8);
+}
+
 TEST_CASE("house: a test file's cases have its stem as prefix and stand in its namespace") {
     const std::regex opens(R"re(^(TEST_CASE\w*|GROUP_TEST)\()re");
     const std::regex prefix(R"re(^\w+\(\s*"([^:"]+): )re");
