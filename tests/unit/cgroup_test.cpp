@@ -3,7 +3,7 @@
 #include "cgroup/group_cgroups.hpp"
 #include "cgroup/worker_cgroup.hpp"
 #include "cgroup_support.hpp"
-#include "start_support.hpp"
+#include "one_start.hpp"
 
 #include <string>
 #include <vector>

@@ -2,7 +2,7 @@
 // Starts by fork: what a copy notes in its record, and what its parent makes of that.
 #include "copies/fork.hpp"
 #include "injected_failure.hpp"
-#include "start_support.hpp"
+#include "one_start.hpp"
 #include "sys/socket.hpp"
 
 #include <cstdint>
@@ -44,7 +44,7 @@ struct copy_launch {
                              {ran_number, ran.writer.get()},
                              {gate_number, gate.reader.get()}};
         on_starter([&] {
-            const watchdog dog(slot);
+            const hang_killer killer(slot);
             if (before_start)
                 before_start();
             start(order);

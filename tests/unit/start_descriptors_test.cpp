@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // Which descriptors a child that was started by exec has, and where.
+#include "one_start.hpp"
 #include "scratch.hpp"
-#include "start_support.hpp"
 
 #include <sys/resource.h>
 
@@ -247,7 +247,7 @@ TEST_CASE("start descriptors: a host at its limit of descriptors can still start
                   std::vector<sys::unique_fd> hoard;
                   const sys::unique_fd out = file_with("");
                   cat.order.descriptors.push_back({1, out.get()});
-                  // Leaves room for the test's own file, its watchdog and the pidfd, all four at
+                  // Leaves room for the test's file, hang_killer's pipe and the pidfd, all four at
                   // the limit.
                   while (*sys::open_descriptors() < 60)
                       hoard.emplace_back(::open("/dev/null", O_RDONLY));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // What a child finds that was started by exec.
+#include "one_start.hpp"
 #include "scratch.hpp"
-#include "start_support.hpp"
 
 #include <algorithm>
 #include <cstring>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // Starts by exec that fail, or are made to.
+#include "one_start.hpp"
 #include "scratch.hpp"
-#include "start_support.hpp"
 
 #include <fstream>
 

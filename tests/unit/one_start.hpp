@@ -66,16 +66,16 @@ inline std::string text_of(int fd) {
 
 /// Kills what the slot holds when it is not told in time that the start is over: a start that hangs
 /// fails its test, it does not stop all tests.
-class watchdog {
+class hang_killer {
 public:
-    explicit watchdog(const std::atomic<int>& slot)
+    explicit hang_killer(const std::atomic<int>& slot)
         : thread_([this, &slot] {
               if (await_event(over_.reader.get(), 0))
                   return;
               MESSAGE("a start hung and was killed");
               (void)sys::send_signal(slot.load(), SIGKILL);
           }) {}
-    ~watchdog() {
+    ~hang_killer() {
         over_.writer.reset();  // the other end sees POLLHUP
         thread_.join();
     }
@@ -98,7 +98,7 @@ struct launch {
         sys::unique_fd stdout_file = file_with("");
         wanted_order prepared = prepare(stdout_file.get());
         on_starter([&] {
-            const watchdog dog(slot);
+            const hang_killer killer(slot);
             if (before_start)
                 before_start();
             result = start_by_exec(prepared, slot, tier);
