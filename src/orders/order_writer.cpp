@@ -1,35 +1,15 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "orders/order_writer.hpp"
 
+#include "orders/layout.hpp"
+
 #include <algorithm>
+#include <cerrno>
+#include <cstdint>
 #include <cstring>
+#include <system_error>
 
 namespace cohort::orders {
-namespace {
-
-/// Assigns places in a block, one after the other.
-class layout {
-public:
-    template <class T>
-    list_ref<T> list(std::size_t count) {
-        constexpr std::size_t alignment = alignof(T);
-        end_ = (end_ + alignment - 1) / alignment * alignment;
-        const list_ref<T> place{static_cast<std::uint32_t>(end_),
-                                static_cast<std::uint32_t>(count)};
-        end_ += count * sizeof(T);
-        return place;
-    }
-    text_table table(std::size_t count) {
-        const auto place = list<std::uint64_t>(count + 1);
-        return {place.offset, static_cast<std::uint32_t>(count)};
-    }
-    std::size_t end() const noexcept { return end_; }
-
-private:
-    std::size_t end_ = sizeof(worker_order);
-};
-
-}  // namespace
 
 slot order_writer::add_descriptor(int fd) {
     if (fd < 0)
@@ -79,23 +59,19 @@ text_ref order_writer::text(std::string_view content) {
 }
 
 order_block order_writer::finish() const {
-    layout place;
+    constexpr std::size_t most = 256 << 20;  // the kernel takes 6 MiB; offsets have 32 bits
+    if (texts_.size() > most)
+        throw std::system_error(E2BIG, std::system_category(), "arguments and environment");
     worker_order order = head;
-    order.candidates = place.table(candidates_.size());
-    order.argv = place.table(argv_.size());
-    order.envp = place.table(envp_.size());
-    order.pid_fields = place.list<pid_field>(pid_fields_.size());
-    order.slots = place.list<std::int32_t>(slots_.size());
-    order.moves = place.list<descriptor_move>(moves_.size());
-    order.sources = place.list<std::int32_t>(moves_.size());
-    order.kept = place.list<std::int32_t>(moves_.size() + 1);  // 1 for the directory
-    order.affinity = place.list<std::byte>(affinity_.size_bytes());
-    const auto texts = place.list<std::byte>(texts_.size());
-    order.size = static_cast<std::uint32_t>(place.end());
+    const auto count = [](const auto& list) { return static_cast<std::uint32_t>(list.size()); };
+    const auto texts = static_cast<std::uint32_t>(lay_out(
+        order, {count(candidates_), count(argv_), count(envp_), count(pid_fields_), count(slots_),
+                count(moves_), static_cast<std::uint32_t>(affinity_.size_bytes())}));
+    order.size = texts + count(texts_);
 
     const auto moved = [&](text_ref ref) {
         if (ref.offset != 0)
-            ref.offset += texts.offset - 1;
+            ref.offset += texts - 1;
         return ref;
     };
     order.working_directory = moved(order.working_directory);
@@ -112,7 +88,7 @@ order_block order_writer::finish() const {
     fill_table(order.envp, envp_);
     auto* field = block->begin(order.pid_fields);
     for (const pid_field& each : pid_fields_)
-        *field++ = {each.offset + texts.offset - 1, moved(each.suffix)};
+        *field++ = {each.offset + texts - 1, moved(each.suffix)};
     std::ranges::copy(slots_, block->begin(order.slots));
     auto* move = block->begin(order.moves);
     for (descriptor_move each : moves_) {
@@ -120,7 +96,7 @@ order_block order_writer::finish() const {
         *move++ = each;
     }
     std::ranges::copy(std::as_bytes(affinity_), block->begin(order.affinity));
-    std::ranges::copy(std::as_bytes(std::span(texts_)), block->begin(texts));
+    std::ranges::copy(std::as_bytes(std::span(texts_)), bytes.begin() + texts);
     block.rebase();
     return block;
 }

@@ -37,6 +37,7 @@ public:
     void set_affinity(std::span<const cpu_set_t> mask);
     void set_guard(const guard_order& guard);
 
+    /// @throws std::system_error  E2BIG: more text than any program could be given
     order_block finish() const;
 
 private:

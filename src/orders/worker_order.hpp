@@ -171,7 +171,8 @@ private:
 };
 
 /// Completes a block that was read from a file: puts `descriptors` into its slots and rebases it.
-/// @throws std::runtime_error  the block is shorter than its head says, or descriptors are missing
+/// @throws std::runtime_error  the block is shorter than its head says, the order names a place that
+///                             is not inside the block, or descriptors are missing
 void take_over(order_block& arrived, std::span<const int> descriptors);
 
 }  // namespace cohort::orders

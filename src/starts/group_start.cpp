@@ -23,6 +23,8 @@ bool group_start::step() noexcept {
             report.failure = prepare();
         if (!report.failure && !held_)
             report = start_next();
+    } catch (const std::system_error& e) {
+        report.failure = {e.code(), "writing the order of a worker", next_, "exec"};
     } catch (const std::exception& e) {  // no memory
         report.failure = {std::make_error_code(std::errc::not_enough_memory), e.what(), next_,
                           "memory"};

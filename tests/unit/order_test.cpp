@@ -6,10 +6,12 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
 #include <map>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include <fcntl.h>
@@ -40,6 +42,7 @@ order_block example() {
     order.add_candidate("/bin/true");
     order.add_argument("true");
     order.add_variable("A=b");
+    order.add_variable_with_pid("P=/proc/", "/fd/60");
     order.head.directory = order.add_descriptor(11);
     order.set_working_directory("/tmp");
     order.open(0, "/dev/null", O_RDONLY);
@@ -91,7 +94,8 @@ TEST_CASE("order: a block that was copied holds the same, at its own addresses")
     copy.rebase();
     CHECK(texts_of(*copy, copy->candidates) == std::vector<std::string>{"/bin/true"});
     CHECK(texts_of(*copy, copy->argv) == std::vector<std::string>{"true"});
-    CHECK(texts_of(*copy, copy->envp) == std::vector<std::string>{"A=b"});
+    CHECK(texts_of(*copy, copy->envp) ==
+          std::vector<std::string>{"A=b", "P=/proc/0000000000/fd/60"});
     CHECK(copy->table(copy->argv)[0] != original->table(original->argv)[0]);
     CHECK(texts_of(*original, original->argv) == std::vector<std::string>{"true"});
     CHECK(std::string(copy->text(copy->working_directory)) == "/tmp");
@@ -120,7 +124,8 @@ TEST_CASE("order: one that comes by a file gets the numbers of the descriptors t
     CHECK(arrived->descriptor(arrived->directory) == 21);
     CHECK(numbers(*arrived, arrived->sources) == std::vector<int>{-1, 22, 23, -1});
     CHECK(arrived->descriptor(arrived->cgroup) == 25);
-    CHECK(texts_of(*arrived, arrived->envp) == std::vector<std::string>{"A=b"});
+    CHECK(texts_of(*arrived, arrived->envp) ==
+          std::vector<std::string>{"A=b", "P=/proc/0000000000/fd/60"});
     CHECK(order_builder::move_of(*arrived, 0) == "open(\"/dev/null\")");
     CHECK(order_builder::move_of(*arrived, 1) == "descriptor 7");
 }
@@ -150,6 +155,68 @@ TEST_CASE("order: a list that points out of the block is refused") {
     refused([](worker_order& o) { o.kept.offset = o.size - 4; });
     refused([](worker_order& o) { o.affinity.count = ~0U; });
     refused([](worker_order& o) { o.slots.offset = ~0U; });
+    refused([](worker_order& o) { o.slots.offset = 0; });  // there is the head
+    refused([](worker_order& o) { o.pid_fields.count = 1 << 20; });
+}
+
+TEST_CASE("order: a text or a slot that is not in the block is refused") {
+    const int descriptors[] = {21, 22, 23, 25};
+    const auto refused = [&](auto spoil) {
+        order_block arrived = example();
+        spoil(*arrived);
+        CHECK_THROWS_AS(take_over(arrived, descriptors), std::runtime_error);
+    };
+    refused([](worker_order& o) { o.working_directory.offset = o.size; });
+    refused([](worker_order& o) { o.working_directory.length -= 1; });  // no NUL behind it
+    refused([](worker_order& o) { o.begin(o.moves)[0].path.length = ~0U; });
+    refused([](worker_order& o) { o.begin(o.moves)[1].source = 4; });
+    refused([](worker_order& o) { o.begin(o.moves)[1].target = -1; });
+    refused([](worker_order& o) { o.directory = 4; });
+    refused([](worker_order& o) { o.cgroup = -2; });
+    refused([](worker_order& o) { o.begin(o.pid_fields)[0].offset = o.size - 10; });
+    refused([](worker_order& o) { o.begin(o.pid_fields)[0].suffix.offset = o.size; });
+    refused([](worker_order& o) { const_cast<char**>(o.table(o.argv))[0] += o.size; });
+    refused([](worker_order& o) { const_cast<char**>(o.table(o.envp))[2] += 1; });  // its last
+}
+
+TEST_CASE("order: whichever word is damaged, all that is left can be read, or it is refused") {
+    const int descriptors[] = {21, 22, 23, 25};
+    const auto sent = example();
+    int refusals = 0;
+    for (std::size_t at = 0; at + 4 <= sent.bytes().size(); at += 4)
+        for (const std::uint32_t value : {0U, 1U, sent->size - 1, sent->size, ~0U}) {
+            order_block arrived = sent;
+            std::memcpy(arrived.bytes().data() + at, &value, sizeof value);
+            try {
+                take_over(arrived, descriptors);
+            } catch (const std::runtime_error&) {
+                ++refusals;
+                continue;
+            }
+            std::size_t read = 0;  // AddressSanitizer looks at each of these
+            for (const auto table : {arrived->candidates, arrived->argv, arrived->envp})
+                for (const auto& text : texts_of(*arrived, table))
+                    read += text.size();
+            if (const char* directory = arrived->text(arrived->working_directory))
+                read += std::strlen(directory);
+            for (const auto& move : arrived->all_moves())
+                if (const char* path = arrived->text(move.path))
+                    read += std::strlen(path);
+            CHECK(read < sent.bytes().size() * 16);
+            CHECK(numbers(*arrived, arrived->sources).size() == arrived->moves.count);
+        }
+    CHECK(refusals > 100);
+}
+
+TEST_CASE("order: more text than any program could be given is refused as the kernel does") {
+    order_writer order;
+    order.add_argument(std::string(257 << 20, 'x'));
+    try {
+        (void)order.finish();
+        FAIL("it was written");
+    } catch (const std::system_error& e) {
+        CHECK(e.code() == std::errc::argument_list_too_long);
+    }
 }
 
 TEST_CASE("order: a worker is told its own place, not its caller's") {
