@@ -25,7 +25,7 @@ namespace {
 
 constexpr long cgroup2_magic = 0x63677270;  // CGROUP2_SUPER_MAGIC
 
-/// mountinfo writes blanks and backslashes as three octal digits.
+/// Undoes the escapes of mountinfo: a backslash and three octal digits.
 std::string unescaped(std::string_view text) {
     std::string plain;
     for (std::size_t i = 0; i < text.size(); ++i)
@@ -39,8 +39,8 @@ std::string unescaped(std::string_view text) {
     return plain;
 }
 
-/// The path in the hierarchy of version 2; empty: in none. (Not /proc/self: the main thread may have
-/// ended.)
+/// The path of this process' cgroup in the version 2 hierarchy; empty if it has none. Not read from
+/// /proc/self, because the main thread may have ended.
 std::string membership() {
     std::istringstream in(sys::read_text("/proc/thread-self/cgroup"));
     for (std::string line; std::getline(in, line);)
@@ -49,7 +49,7 @@ std::string membership() {
     return {};
 }
 
-/// Where a line of mountinfo shows a cgroup; empty: not there.
+/// The path at which a line of mountinfo shows the cgroup; empty if it does not show it.
 std::string shown_at(const std::string& line, const std::string& cgroup) {
     const auto dash = line.find(" - cgroup2 ");
     if (dash == line.npos)
@@ -70,7 +70,8 @@ sys::unique_fd open_events(int directory) noexcept {
     return sys::unique_fd(::openat(directory, "cgroup.events", O_RDONLY | O_CLOEXEC));
 }
 
-/// Whether anything lives in it or below it, as its events say.
+/// Whether a process lives in the cgroup or below it.
+/// @param events  the cgroup's open cgroup.events
 bool is_populated(const sys::unique_fd& events) {
     char text[128] = {};
     return events && ::pread(events.get(), text, sizeof text - 1, 0) > 0 &&
@@ -81,7 +82,7 @@ std::vector<pid_t> listed(int directory) {
     std::istringstream in(sys::read_text("cgroup.procs", directory));
     std::vector<pid_t> pids;
     for (pid_t pid; in >> pid;)
-        if (pid > 0)  // 0: of a pid namespace that is not ours
+        if (pid > 0)  // 0: the process has no pid in our pid namespace
             pids.push_back(pid);
     return pids;
 }
@@ -91,13 +92,13 @@ sys::unique_fd open_inner(int directory, const std::string& name) noexcept {
         ::openat(directory, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
 }
 
-/// Of what is gone already there is nothing to do.
+/// No error if the cgroup was removed before.
 std::error_code remove_at(int directory, const std::string& name) noexcept {
     const bool gone = ::unlinkat(directory, name.c_str(), AT_REMOVEDIR) == 0 || errno == ENOENT;
     return gone ? std::error_code() : sys::last_error();
 }
 
-/// Whether the path leads to the very directory that is open.
+/// Whether `path` still leads to the open directory, and not to another one with its name.
 bool leads_to(int directory, const std::string& path, std::error_code& error) noexcept {
     struct stat held {};
     struct stat found {};
@@ -110,10 +111,11 @@ bool leads_to(int directory, const std::string& path, std::error_code& error) no
     return false;
 }
 
-/// What lies deeper stays: each level takes a descriptor, and workers decide on the depth.
+/// Cgroups that are nested more deeply stay, because each level takes a descriptor, and workers
+/// decide how many levels there are.
 constexpr int deepest = 64;
 
-/// Removes the cgroups in it, the inmost first.
+/// Removes the cgroups in this one, the innermost first.
 std::error_code remove_inner(int directory, int depth = 0) {
     for (const auto& name : cgroups_in(directory)) {
         const auto inner = depth < deepest ? open_inner(directory, name) : sys::unique_fd();
@@ -131,8 +133,8 @@ std::error_code kill_listed(int directory, int depth) {
     for (const pid_t pid : listed(directory)) {
         std::error_code error;
         const auto pidfd = sys::open_pidfd(pid, error);
-        // The number may have been given to another process since it was listed; if the one that
-        // we hold now is listed, it is the right one, or another one of this cgroup.
+        // The pid may have been reused before the pidfd was opened. If the pid is listed now too,
+        // the pidfd's process is in this cgroup.
         if (pidfd && std::ranges::count(listed(directory), pid) != 0)
             error = sys::send_signal(pidfd.get(), SIGKILL);
         if (error && error != std::errc::no_such_process)
@@ -212,8 +214,8 @@ std::error_code remove_cgroup(int directory, const std::string& name) {
     error = remove_at(directory, path);
     if (error != std::errc::device_or_resource_busy)
         return error;
-    // What lives in it makes it busy, and so does any cgroup in it. Those stay while anything lives
-    // in or beside them: who made one may be about to use it.
+    // A live process makes it busy, and so does a cgroup in it. The cgroups in it stay while any
+    // process lives here, because the one that made them may be about to use them.
     if (is_populated(open_events(directory)))
         return error;
     error = remove_inner(directory);
@@ -235,7 +237,7 @@ void await_empty_cgroup(int directory, std::chrono::milliseconds longest) {
 
 std::vector<std::string> cgroups_in(int directory) {
     std::vector<std::string> names;
-    // A stream of its own: a duplicate would share the position with whoever else reads it.
+    // Opened anew, because a duplicate would share its read position with `directory`.
     sys::unique_fd own(::openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     const std::unique_ptr<DIR, int (*)(DIR*)> stream(own ? ::fdopendir(own.get()) : nullptr,
                                                      ::closedir);

@@ -12,36 +12,39 @@ namespace cohort::cgroups {
 
 // Control groups, version 2: directories of a file system. See cgroups(7).
 
-/// The directory of this process' own cgroup; empty when it is not in a cgroup file system that is
-/// mounted here.
+/// The path of the directory of this process' cgroup. Empty if no mounted file system shows that
+/// cgroup; then `why_not` says why.
 [[nodiscard]] std::string own_cgroup(std::string& why_not);
 
-/// A cgroup's directory, close-on-exec and numbered 3 or higher, as clone3 wants it.
-/// ENOTSUP: a directory of another file system.
+/// Opens the directory of a cgroup. The descriptor is close-on-exec, numbered 3 or higher, and fit
+/// for clone3. ENOTSUP: the directory is in another file system.
 [[nodiscard]] sys::unique_fd open_cgroup(const std::string& path, std::error_code& error) noexcept;
 
-/// Makes a cgroup in that of `directory`, and opens it as above. EEXIST: there is one.
+/// Makes a cgroup in the one whose directory is given, and opens it like open_cgroup(). EEXIST: the
+/// name is taken.
 [[nodiscard]] sys::unique_fd make_cgroup_in(int directory, const std::string& name,
                                             std::error_code& error) noexcept;
 
-// The rest acts by the open directory of a cgroup: at its path there may be another one by now.
-// All of it may block for milliseconds, while the kernel's lock on cgroups is held.
+// The functions below take the open directory of a cgroup and not its path, because another cgroup
+// may have that path by now. They may block for milliseconds, until the kernel's lock on cgroups is
+// free.
 
-/// SIGKILL to all that is in it and below it, at once by cgroup.kill, else to what is listed: then
-/// it may take more than one call.
+/// Sends SIGKILL to all processes in the cgroup and below it. cgroup.kill does that at once; where
+/// it does not exist this is kill_listed().
 [[nodiscard]] std::error_code kill_cgroup(int directory);
-/// The second way alone.
+/// Sends SIGKILL to each process that cgroup.procs lists, in the cgroup and below it. It may take
+/// more than one call, because processes may fork meanwhile.
 [[nodiscard]] std::error_code kill_listed(int directory);
 
-/// Removes it with all cgroups in it. No error: it is gone, perhaps since long, and what has got
-/// its name meanwhile stays. EBUSY: something lives in it; zombies do not count.
-/// @param name  in the cgroup above
+/// Removes the cgroup and all cgroups in it. No error if it was removed before; another cgroup that
+/// has got its name since then stays. EBUSY: a process lives in it; zombies do not count.
+/// @param name  the cgroup's name in its parent cgroup
 [[nodiscard]] std::error_code remove_cgroup(int directory, const std::string& name);
 
-/// Blocks until nothing lives in it or below it, not longer than that.
+/// Blocks until no process lives in the cgroup or below it, or `longest` has passed.
 void await_empty_cgroup(int directory, std::chrono::milliseconds longest);
 
-/// The names of the cgroups in it.
+/// The names of the cgroups directly in this one.
 [[nodiscard]] std::vector<std::string> cgroups_in(int directory);
 
 }  // namespace cohort::cgroups

@@ -33,11 +33,12 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// A process with thousands of groups need not read all their cgroups for each start.
+/// The shortest time between two searches of a directory for cgroups without an owner, because a
+/// process with thousands of groups must not read all their cgroups at each start.
 constexpr auto interval = 1s;
-/// For what is left in the cgroup of an owner that is gone.
+/// How long to wait for processes that were killed in a cgroup without an owner.
 constexpr auto orphan_wait = 100ms;
-/// For a probe that another start has begun.
+/// How long to wait for a probe that another start has begun.
 constexpr auto longest_probe = 1s;
 
 std::string name_of(pid_t owner, unsigned number, group_cgroup::workers fate) {
@@ -50,7 +51,7 @@ std::optional<group_cgroup::workers> fate_of(const std::string& name) {
     unsigned number = 0;
     if (std::sscanf(name.c_str(), "cohort-%d-%u", &owner, &number) != 2)
         return std::nullopt;
-    // Whoever writes it otherwise has not made it.
+    // A name in another spelling, for example with leading zeros, was not made by this library.
     for (const auto fate :
          {group_cgroup::workers::end_with_owner, group_cgroup::workers::may_outlive})
         if (name == name_of(owner, number, fate))
@@ -58,25 +59,25 @@ std::optional<group_cgroup::workers> fate_of(const std::string& name) {
     return std::nullopt;
 }
 
-/// Held until the last copy of the descriptor is closed, in whatever process.
+/// Locks the cgroup, until the last copy of the descriptor is closed in any process.
 std::error_code lock(int directory) noexcept {
     return ::flock(directory, LOCK_EX | LOCK_NB) == 0 ? std::error_code() : sys::last_error();
 }
 
-/// ENOENT: it has been removed.
+/// Checks whether the cgroup still exists. ENOENT: it was removed.
 std::error_code find(int directory) noexcept {
     return ::faccessat(directory, "cgroup.procs", F_OK, 0) == 0 ? std::error_code()
                                                                 : sys::last_error();
 }
 
-/// Until it is locked, another process may take a new cgroup for one that was left: then it locks it,
-/// and removes it.
+/// Whether the error means that another process has locked or removed the new cgroup, which looks
+/// like one without an owner until this process has locked it.
 bool was_taken_for_left(std::error_code error) noexcept {
     return error == std::errc::resource_unavailable_try_again ||
            error == std::errc::no_such_file_or_directory;
 }
 
-/// Opens and locks a directory that was just made. Removes it if it can't be a cgroup.
+/// Opens and locks the cgroup that was just made. Removes it if that fails.
 std::shared_ptr<group_cgroup> own(std::string path, const std::string& name,
                                   std::error_code& error) {
     auto opened = sys::out_of_stdio(
@@ -95,7 +96,7 @@ std::shared_ptr<group_cgroup> own(std::string path, const std::string& name,
     return nullptr;
 }
 
-/// @param directory  of a cgroup
+/// @param directory  the path of the parent cgroup
 std::shared_ptr<group_cgroup> make_group_cgroup(const std::string& directory,
                                                 group_cgroup::workers fate,
                                                 std::error_code& error) {
@@ -113,7 +114,8 @@ std::shared_ptr<group_cgroup> make_group_cgroup(const std::string& directory,
                 return made;
         } else {
             error = sys::last_error();
-            // EEXIST: of another pid namespace, or of this process' former program.
+            // EEXIST: a process of another pid namespace has the same pid, or this process made it
+            // before it executed its present program.
             if (error != std::errc::file_exists)
                 return nullptr;
         }
@@ -124,7 +126,7 @@ std::shared_ptr<group_cgroup> make_group_cgroup(const std::string& directory,
 // --- the probe ---
 
 struct visit {
-    int procs;  // -1: it was born in the cgroup
+    int procs;  // the cgroup's open cgroup.procs; -1: the child is born in the cgroup
     long result;
 };
 
@@ -135,7 +137,7 @@ COHORT_BEFORE_EXEC int visit_cgroup(void* argument) noexcept {
     exec::leave();
 }
 
-/// A child that does nothing else. @return 0 or the errno
+/// Makes a child that enters the cgroup and exits. @return 0 or the errno
 int send_visitor(const group_cgroup& where) {
     const exec::child_stack stack;
     if (!stack)
@@ -149,7 +151,7 @@ int send_visitor(const group_cgroup& where) {
         return error.value();
     visit task{procs.get(), 0};
     int pidfd = -1;
-    // It runs in this memory: without the handlers of this process.
+    // The child shares this memory, so no signal handler of this process may run in it.
     sigset_t all;
     sigset_t before;
     ::sigfillset(&all);
@@ -166,8 +168,8 @@ int send_visitor(const group_cgroup& where) {
     return task.result < 0 ? static_cast<int>(-task.result) : 0;
 }
 
-/// What fails by it here fails for ever: after setuid, in a file system that has become read-only,
-/// under a filter of system calls. The guardian or the next start may have the right.
+/// Whether the error will last in this process: after setuid, in a file system that has become
+/// read-only, or under a seccomp filter. The guardian or a later program may still have the right.
 bool is_forbidden(std::error_code error) noexcept {
     return error == std::errc::permission_denied || error == std::errc::operation_not_permitted ||
            error == std::errc::read_only_file_system || error == std::errc::function_not_supported;
@@ -185,7 +187,7 @@ group_cgroup::~group_cgroup() {
 
 bool group_cgroup::end() noexcept {
     try {
-        // Mostly there is nothing left to kill.
+        // Removing is tried first, because mostly no process is left to be killed.
         const auto error =
             directory_ ? cgroups::remove_cgroup(directory(), name()) : std::error_code();
         if (error)
@@ -193,7 +195,7 @@ bool group_cgroup::end() noexcept {
         if (error && !is_forbidden(error))
             return false;
     } catch (const std::exception&) {
-        return false;  // no memory; later, perhaps
+        return false;  // no memory now: try again later
     }
     path_.clear();
     directory_.reset();
@@ -220,7 +222,7 @@ group_cgroups::made group_cgroups::make(const detail::group_settings& settings) 
         directory = own_directory();
     if (directory.empty())
         return result;
-    // Before anything is made: mkdir works in any file system.
+    // Checked before anything is made, because mkdir works in any file system.
     if (asked && !cgroups::open_cgroup(directory, result.error))
         return result;
     end_left_cgroups_now_and_then(directory);
@@ -269,7 +271,7 @@ std::string group_cgroups::own_directory() {
     probing_since_.reset();
     probed_.notify_all();
     if (sys::is_shortage(found.error))
-        return {};  // later, perhaps
+        return {};  // the next call probes again
     own_directory_ = found.found.best ? std::move(found.directory) : std::string();
     return *own_directory_;
 }
@@ -313,7 +315,7 @@ void end_left_cgroups(const std::string& directory) {
             continue;
         (void)!!cgroups::kill_cgroup(left.get());
         cgroups::await_empty_cgroup(left.get(), orphan_wait);
-        (void)!!cgroups::remove_cgroup(left.get(), name);  // else the next start does it
+        (void)!!cgroups::remove_cgroup(left.get(), name);  // if it fails, a later start does it
     }
 }
 

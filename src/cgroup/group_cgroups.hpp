@@ -21,13 +21,13 @@
 
 namespace cohort::cgroups {
 
-/// A cgroup for the workers of one group, in which all that they start stays: the end of the group
-/// ends it. It is killed and removed by end(), else by the destructor as far as that goes at once.
-/// Belongs to one thread at a time.
+/// The cgroup of one group. All processes that its workers start stay in it, so that they end with
+/// the group. end() kills them and removes the cgroup; the destructor calls it once, and does not
+/// wait. Belongs to one thread at a time.
 ///
-/// It is locked, by flock(2), for as long as its directory is open here or in the guardian: that it
-/// has an owner is told by nothing else. So a number that is given away anew deceives nobody, and
-/// processes of several pid namespaces may share a place.
+/// The cgroup is locked by flock(2) while its directory is open here or in the guardian. Only this
+/// lock shows that the cgroup has an owner. The pid in its name does not: pids are reused, and
+/// processes of several pid namespaces may make cgroups in the same directory.
 class group_cgroup {
 public:
     enum class workers { end_with_owner, may_outlive };
@@ -37,39 +37,39 @@ public:
     group_cgroup& operator=(const group_cgroup&) = delete;
     ~group_cgroup();
 
-    /// For worker_order::cgroup.
+    /// The open directory, for worker_order::cgroup.
     int directory() const noexcept { return directory_.get(); }
     const std::string& path() const noexcept { return path_; }
-    /// In the cgroup above.
+    /// The cgroup's name in its parent cgroup.
     std::string name() const { return path_.substr(path_.rfind('/') + 1); }
 
-    /// Has the kernel count memory in it, for each worker by itself, if the kernel counts it where
-    /// the cgroup is. From then on workers live in cgroups of their own in it: see worker_cgroup.
-    /// Before anything lives in it.
+    /// Lets the kernel count the memory of each worker, if the memory controller is available here.
+    /// Then each worker must live in a worker_cgroup of its own. Call it before a process lives in
+    /// this cgroup.
     std::error_code count_memory() noexcept;
     bool counts_memory() const noexcept { return counts_memory_; }
 
-    /// SIGKILL to what is in it, if anything; removes it if nothing is. Touches nothing else that
-    /// has got its path meanwhile. Does not wait for what it kills, but the kernel may take
-    /// milliseconds.
-    /// @return whether it is gone, or this process is not allowed to remove it: then it is left to
-    /// the guardian, or to the next start. If neither: call again a little later.
+    /// Kills the processes in the cgroup, or removes it if there are none. Never touches another
+    /// cgroup that has got its path. Does not wait for the killed processes, but the kernel may
+    /// take milliseconds.
+    /// @return true: the cgroup is gone, or this process is not allowed to remove it; then the
+    ///         guardian or a later start does. false: call again a little later.
     bool end() noexcept;
 
 private:
     std::string path_;
     sys::unique_fd directory_;
-    pid_t owner_;  // a forked copy of the process must not end it
+    pid_t owner_;  // the process that made it; a forked copy of that one must not end it
     bool counts_memory_ = false;
 };
 
 /// Whether children of this process can be put into a cgroup below its own cgroup.
 struct cgroup_probe {
     sys::tier_choice found;
-    std::string directory;  // the own cgroup's
+    std::string directory;  // the path of this process' cgroup
     std::error_code error;
 };
-/// Tries it by doing it.
+/// Finds that out by putting a child into such a cgroup.
 cgroup_probe probe_cgroups();
 
 /// Makes the cgroups of the groups of one process. Safe from any thread.
@@ -82,14 +82,15 @@ public:
         std::shared_ptr<group_cgroup> owned;  // null without an error: the group has none
         std::error_code error;
     };
-    /// As the settings of a group say; in a given place memory is counted, where it can be. The
-    /// first time in a place, and then once in a while, it also ends what is left there by owners
-    /// that are gone.
+    /// Makes the cgroup that a group's settings ask for. If they name a directory, memory is
+    /// counted where that is possible. The first call for a directory, and then a call once in a
+    /// while, also ends the cgroups there whose owner is gone.
     made make(const detail::group_settings& settings);
 
 private:
-    /// Where cgroups can be had without being asked for; else empty. A probe that hangs keeps only
-    /// the start that has begun it; others wait for a moment, then do without a cgroup.
+    /// Where cgroups are made if the settings name no directory; empty if that is not possible. A
+    /// probe that hangs holds up only the start that began it. Other starts wait a moment for it,
+    /// then do without a cgroup.
     std::string own_directory();
     void end_left_cgroups_now_and_then(const std::string& directory);
 
@@ -98,12 +99,12 @@ private:
     std::condition_variable probed_;
     std::optional<std::chrono::steady_clock::time_point> probing_since_;
     std::map<std::string, std::chrono::steady_clock::time_point> looked_at_;
-    std::optional<std::string> own_directory_;  // empty text: it can't be had here
+    std::optional<std::string> own_directory_;  // empty text: not possible here
 };
 
-/// Ends the cgroups in this directory whose owners are gone: nobody holds their lock, neither the
-/// process that made them nor its guardian. If workers may have outlived their owner, only when
-/// nothing lives there. May wait for the end of what it kills, for a moment.
+/// Ends the cgroups in this directory whose owner is gone: neither the process that made the cgroup
+/// nor its guardian holds the lock. A cgroup whose workers may outlive their owner is not killed,
+/// and is removed only if no process lives in it. May wait a moment for the killed processes.
 void end_left_cgroups(const std::string& directory);
 
 }  // namespace cohort::cgroups

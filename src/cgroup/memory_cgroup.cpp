@@ -19,14 +19,14 @@
 namespace cohort::cgroups {
 namespace {
 
-/// Of these files none is longer than some lines; whatever is, is not one of them.
+/// A file of a cgroup. Such files have a few lines, so a longer file is ignored.
 class small_file {
 public:
     small_file(int directory, const char* name) noexcept
         : text_(sys::read_start(name, room_, directory)) {}
     small_file(const small_file&) = delete;
     small_file& operator=(const small_file&) = delete;
-    /// Empty: it can't be read, or not to its end.
+    /// Empty if the file can't be read or is too long.
     std::string_view text() const noexcept {
         return text_.size() < room_.size() ? text_ : std::string_view();
     }
@@ -36,7 +36,8 @@ private:
     std::string_view text_;
 };
 
-/// Takes the first line, without its end; empty when no line is whole.
+/// Removes the first line from `text` and returns it without its newline; empty if no line is
+/// complete.
 std::string_view take_line(std::string_view& text) noexcept {
     const auto end = text.find('\n');
     const auto line = end == text.npos ? std::string_view() : text.substr(0, end);
@@ -51,7 +52,7 @@ std::optional<std::uint64_t> number_in(std::string_view word) noexcept {
     return error == std::errc() && read_to == end ? std::optional(value) : std::nullopt;
 }
 
-/// Of a file of lines like "oom_kill 1".
+/// The value of a key in a text with lines such as "oom_kill 1".
 std::optional<std::uint64_t> value_of(std::string_view key, std::string_view text) noexcept {
     while (!text.empty()) {
         const auto line = take_line(text);
@@ -61,8 +62,9 @@ std::optional<std::uint64_t> value_of(std::string_view key, std::string_view tex
     return std::nullopt;
 }
 
-/// A limit above holds as well, and where the root is reached, or the file system left, there is no
-/// such file.
+/// The limit of this cgroup or, if it has none, of the nearest one above that has one, which holds
+/// here too. The search ends where memory.max does not exist: at the root, or outside of the cgroup
+/// file system.
 std::optional<std::uint64_t> nearest_limit(int directory) noexcept {
     constexpr int deepest = 64;
     sys::unique_fd above;

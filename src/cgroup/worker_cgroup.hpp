@@ -12,13 +12,13 @@
 
 namespace cohort::cgroups {
 
-/// The cgroup of one worker, in the cgroup of its group: what happens to the worker's memory is told
-/// there. It ends with that cgroup, and so does what the worker leaves in it.
+/// The cgroup of one worker, inside the cgroup of its group. Its files tell what happens to the
+/// worker's memory. The end of the group's cgroup ends it, and what the worker left in it.
 class worker_cgroup {
 public:
     /// @param parent     a cgroup that counts memory
-    /// @param directory  becomes that of the new cgroup, for worker_order::cgroup
-    /// @return null: see `error`
+    /// @param directory  is set to the new cgroup's open directory, for worker_order::cgroup
+    /// @return null: `error` says why
     static std::shared_ptr<const worker_cgroup> make(std::shared_ptr<const group_cgroup> parent,
                                                      int index, sys::unique_fd& directory,
                                                      std::error_code& error);
@@ -27,8 +27,8 @@ public:
 
     const std::string& name() const noexcept { return name_; }
 
-    /// Whether the kernel's out-of-memory killer took a process in it. As long as the group's cgroup
-    /// has not ended. Safe from any thread.
+    /// Whether the kernel's out-of-memory killer killed a process in it. Works only until the
+    /// group's cgroup has ended. Safe from any thread.
     std::optional<cgroups::oom_kill> find_oom_kill() const noexcept;
 
 private:
