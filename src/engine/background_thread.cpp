@@ -64,7 +64,7 @@ void background_thread::await_job() {
     came_.wait(lock, [this] { return !jobs_.empty(); });
 }
 
-/// @return empty: there is none, and the thread is taken for gone
+/// @return empty: there is no job, and the thread, which must end now, counts as gone
 std::optional<background_thread::job> background_thread::take_job() {
     const std::lock_guard lock(mutex_);
     begun_.reset();

@@ -11,26 +11,26 @@
 
 namespace cohort::engine {
 
-/// Work that takes too long for the engine's thread, on a thread of its own.
+/// A thread for work that takes too long for the engine's thread.
 class background_thread {
 public:
-    /// When its thread is there: while there is work, or from the first work on.
+    /// How long the thread lives: while there is work, or for ever once it was started.
     enum class thread { comes_and_goes, stays };
 
     explicit background_thread(engine& loop, thread kind = thread::comes_and_goes) noexcept
         : loop_(loop), kind_(kind) {}
 
-    /// Starts the thread unless it is there: one that stays is there for all later work. Safe from
-    /// any thread. @return false: none can be had
+    /// Starts the thread if it does not run. A thread that stays then serves all later work. Safe
+    /// from any thread. @return false: no thread can be started
     bool start() noexcept;
-    /// Runs `work`, one at a time and in order, then `then` on the engine's thread. Where no thread
-    /// can be had, `then` alone. `work` is destroyed before `then` runs. From the engine's thread.
-    /// Neither may throw.
+    /// Runs `work` on the thread, then `then` on the engine's thread. One `work` runs at a time, in
+    /// the order of the calls. If no thread can be started, only `then` runs. `work` is destroyed
+    /// before `then` runs. Neither may throw. Call it on the engine's thread.
     void run(task work, task then);
-    /// Held by the thread whenever it does anything but wait for work, as the engine's turn is, and
-    /// for the same reason. A fork of the host takes that of bounded work.
+    /// Locked by the thread whenever it does not wait for work, for the reason that engine::turn()
+    /// gives. See also process::turns().
     std::mutex& turn() noexcept { return turn_; }
-    /// What it does has lasted for seconds, and may never end.
+    /// Whether the present work has lasted for seconds, and so may never end.
     bool is_late(time_point now) noexcept;
 
 private:
@@ -50,7 +50,7 @@ private:
     std::condition_variable came_;
     std::deque<job> jobs_;
     bool has_thread_ = false;
-    std::optional<time_point> begun_;  // the work that is being done
+    std::optional<time_point> begun_;  // when the present work began; empty: there is none
 };
 
 }  // namespace cohort::engine

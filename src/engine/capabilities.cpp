@@ -17,7 +17,7 @@ namespace cohort {
 
 namespace {
 
-/// Two tiers of one need: which one serves, and what it is worth.
+/// The capability of a need with two tiers. @param best, other  a tier's name and its guarantee
 capability choose(std::string need, const sys::tier_choice& choice,
                   std::pair<const char*, const char*> best,
                   std::pair<const char*, const char*> other) {
@@ -33,7 +33,8 @@ sys::tier_choice ring_choice(const sys::tiers& tiers) {
     return {works, std::move(reason)};
 }
 
-/// A worker's process group ends with the worker in any case; with a cgroup, the rest with the group.
+/// With either tier a worker's process group ends with the worker. With a cgroup, all other
+/// processes that the workers started end with the group.
 capability tree_of(const sys::tiers& tiers) {
     const auto cgroup = cgroups::probe_cgroups().found;
     auto tree = choose(

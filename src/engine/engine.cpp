@@ -24,8 +24,8 @@ constexpr std::chrono::milliseconds longest_back_off = 100ms;
 
 thread_local constinit bool on_engine_thread = false;
 
-/// The best reactor that can be had now: a ring that the probe could make may still be denied for
-/// lack of memory.
+/// The best reactor that can be made now. Even if the probe could make a ring, memory may be short
+/// now.
 std::unique_ptr<reactor::reactor> make_reactor() {
     if (sys::current_tiers().io_uring_wanted.best) {
         try {
@@ -54,10 +54,10 @@ int read_now(int fd, std::span<std::byte> buffer, std::uint64_t offset) noexcept
 bool engine::is_this_thread() noexcept { return on_engine_thread; }
 
 void engine::start() {
-    // The reactor is made by the thread that uses it: a ring belongs to its submitter.
+    // The engine's thread makes the reactor, because a ring belongs to the thread that submits.
     std::promise<void> tried;
     auto result = tried.get_future();
-    std::exception_ptr failure;  // this thread's alone once it was tried
+    std::exception_ptr failure;  // after result.get() only this thread uses it
     start_thread([this, &tried, &failure] {
         thread_ = std::this_thread::get_id();
         on_engine_thread = true;
@@ -80,7 +80,7 @@ void engine::start() {
 
 void engine::post(task t) {
     post_quietly(std::move(t));
-    // The engine's own thread looks into the inbox before it waits.
+    // The engine's own thread needs no wake-up: it looks into the inbox before it waits.
     if (std::this_thread::get_id() != thread_)
         wake();
 }
@@ -112,7 +112,7 @@ void engine::submit(request r) {
     const auto id = ++last_ticket_;
     const auto error = hand_over(id, r);
     pending_.emplace(id, std::move(r));
-    // Not taken, so no event will come: answer for it.
+    // The reactor did not take the request, so no event will come: finish it here.
     if (error)
         post([this, id, result = -error.value()] { finish(id, result); });
 }
@@ -127,7 +127,7 @@ void engine::loop() {
     std::unique_lock turn(turn_);
     for (;;) {
         now_ = std::chrono::steady_clock::now();
-        // Exits before deadlines: a worker that ended in time has ended in time.
+        // Exits are handled before deadlines, so that an exit seen with the deadline was in time.
         for (const auto& e : events)
             finish(e.id, e.result);
         events.clear();
@@ -164,9 +164,9 @@ void engine::wait(std::vector<reactor::event>& events) {
     }
 }
 
-/// The host has taken the reactor away, by a filter that came later: goes on with epoll after a ring,
-/// and without either after epoll. The old one is leaked: the kernel may still hold it, and other
-/// threads may be in its wake().
+/// For a reactor that the kernel denies since a seccomp filter was installed. After a ring comes
+/// epoll, after epoll the last resort. The old reactor is leaked, because the kernel may still use
+/// it and other threads may be in its wake().
 void engine::replace_reactor() {
     std::lock_guard turn(turn_);
     if (!had_epoll_)
@@ -175,7 +175,8 @@ void engine::replace_reactor() {
     ask_anew();
 }
 
-/// Takes epoll, or the last resort for as long as no descriptor can be had.
+/// Changes to epoll. While that can't be made, for example for lack of descriptors, the last resort
+/// serves and epoll is tried again and again.
 void engine::try_epoll() {
     try {
         reactor_ = reactor::make_epoll().release();
@@ -193,8 +194,8 @@ void engine::ask_anew() {
             post([this, id = id, result = -error.value()] { finish(id, result); });
 }
 
-/// A request that the reactor refuses (epoll has a limit on watches, a kernel may lack memory) is
-/// answered without it: a read at once, and a watch by looking now and then.
+/// Answers a request. If the reactor refused it (epoll has a limit of watches, the kernel may lack
+/// memory), a read is done here, and a descriptor is polled here, now and then.
 void engine::finish(reactor::ticket id, int result) {
     auto found = pending_.extract(id);
     if (found.empty())

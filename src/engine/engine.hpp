@@ -21,41 +21,46 @@ namespace cohort::engine {
 
 using task = std::function<void()>;
 
-/// The engine's thread: what belongs to groups happens here, one thing at a time, so groups need no
-/// locks. Immortal: made at the first spawn, never joined; its state is leaked.
+/// The engine's thread. Everything that concerns groups happens on it, one thing at a time, so
+/// groups need no locks. Made at the first spawn and never joined; its state is leaked.
 class engine {
 public:
-    /// Makes the thread with all signals blocked. @throws std::system_error  no thread, no reactor
+    /// Makes the thread, with all signals blocked.
+    /// @throws std::system_error  the thread or a reactor can't be made
     void start();
 
-    /// Runs `t` on the engine's thread, after what was posted before. Safe from any thread.
+    /// Runs `t` on the engine's thread, after the tasks that were posted before. Safe from any
+    /// thread.
     void post(task t);
-    /// The same without a wake-up: for what the engine need not know before its next event. The
-    /// caller sees to it that there is one.
+    /// Like post(), but does not wake the engine: `t` runs with its next event. The caller must
+    /// make sure that there will be one.
     void post_quietly(task t);
     void wake();
 
-    // The rest belongs to the engine's thread.
+    // On the engine's thread only:
 
-    /// When the events that are being handled were seen: the time at which an exit "was seen".
+    /// When the events that are being handled were seen. An exit is dated with this time.
     time_point now() const noexcept { return now_; }
-    /// Calls `then` once, when `fd` is readable: the process of a pidfd has ended then, and may be
-    /// reapable. `fd` must stay open until then.
+    /// Calls `then` once, when `fd` is readable. A pidfd is readable when its process has ended,
+    /// but the process may not be reapable yet. `fd` must stay open until `then` is called.
     void watch_readable(int fd, task then);
-    /// Calls `then` with the bytes read or -errno; the buffer must live until then.
+    /// Reads once. Calls `then` with the number of bytes, or with -errno. The buffer must live
+    /// until `then` is called.
     void read(int fd, std::span<std::byte> buffer, std::uint64_t offset,
               std::function<void(int)> then);
     timers& timer() noexcept { return timers_; }
 
-    /// Whether the calling thread is an engine's.
+    // On any thread:
+
+    /// Whether the calling thread is the thread of an engine.
     static bool is_this_thread() noexcept;
 
-    /// Held by the engine whenever it does anything but wait. A fork of the host takes it, so that
-    /// the copy never inherits a lock, or a half-made change, of the engine's.
+    /// Locked by the engine whenever it does not wait. A fork of this process locks it too, so that
+    /// the copy inherits no locked mutex and no half-made change from the engine.
     std::mutex& turn() noexcept { return turn_; }
 
 private:
-    /// A request that the reactor has: enough to make it once more of another reactor.
+    /// A request to the reactor, with all that is needed to repeat it to another reactor.
     struct request {
         int fd;
         bool is_read;
@@ -79,7 +84,7 @@ private:
     std::mutex turn_;
     std::mutex inbox_mutex_;
     std::vector<task> inbox_;
-    bool woken_ = false;  // since it last looked into the inbox
+    bool woken_ = false;  // by wake(), since the engine last looked into the inbox
     std::atomic<reactor::reactor*> reactor_ = nullptr;
     const std::unique_ptr<reactor::reactor> last_resort_ = reactor::make_sleeper();
     bool had_epoll_ = false;

@@ -22,17 +22,16 @@ using namespace std::chrono_literals;
 
 std::atomic<process*> own_process{nullptr};
 
-/// A start that takes longer than this while others wait gets a fresh starter beside it.
+/// If a start takes longer than this while others wait, another starter takes over.
 constexpr auto hung_starter_after = 1s;
 constexpr auto retry_delay = 10ms;
 
-// fork() waits for the end of the engine's turn, and of the bounded work beside it: the copy finds
-// no lock taken and no change half made.
+// fork() locks the turns first, so that the copy inherits no locked mutex and no half-made change.
 thread_local process* forking = nullptr;
 void before_fork() {
     process* const own = process::own();
     if (own == forking)
-        return;  // registered twice: see below
+        return;  // registered twice: see start()
     forking = own;
     if (own)
         for (auto* turn : own->turns())
@@ -52,9 +51,10 @@ process::process()
       }),
       guardian_([this](sys::unique_fd pidfd) { adopt(std::move(pidfd), 0); }) {}
 
-/// Gives to the reaper, from any thread, what nobody else waits for. @param leader  0: of no group
+/// Hands a child that nobody else waits for to the reaper. Safe from any thread.
+/// @param leader  the child's pid if it leads a process group; 0: it leads none
 void process::adopt(sys::unique_fd pidfd, pid_t leader) {
-    // A task is copyable.
+    // Shared, because a task must be copyable.
     auto shared = std::make_shared<sys::unique_fd>(std::move(pidfd));
     engine_.post([this, shared, leader] {
         if (leader == 0)
@@ -72,7 +72,8 @@ process* process::own() noexcept {
 process& process::for_spawn() {
     auto* seen = own_process.load(std::memory_order_acquire);
     while (!seen || !seen->is_own()) {
-        // A forked copy leaks what its parent has here: its threads are not here, its locks may be.
+        // A forked copy leaks its parent's object: the threads do not exist in the copy, and the
+        // mutexes may be locked.
         std::unique_ptr<process> fresh(new process);
         if (own_process.compare_exchange_strong(seen, fresh.get()))
             seen = fresh.release();
@@ -92,15 +93,16 @@ void process::start() {
         starters_started_ = true;
         if (this_worker::active())
             signals::on_stop_signal([this](signals::afterwards then) {
-                // As at exit: a handler that sees its group stopped would spoil the end by the
-                // signal.
+                // No handler runs any more, as at exit, because one that sees its group stopped
+                // could end this worker before the signal does.
                 if (then == signals::afterwards::ends_by_signal)
                     exiting_ = true;
                 stop_all_and_wait(registry::grace_period() / 2);
             });
-        // In a forked copy both run a second time what the first process registered; both ask
-        // own(). The hook is registered anew there: a worker that is a copy runs only its own.
-        // (No guard: it could be copied while it is taken. So the copy may have the first twice.)
+        // A forked copy inherits both registrations, so the handlers ask for own(). It registers
+        // at_exit again, because a worker that is a copy runs only exit handlers of its own. It may
+        // register the fork handlers twice, if the fork came before `registered` was set. A guard
+        // (std::call_once) would prevent that, but could be copied in its locked state.
         static constinit std::atomic<bool> registered{false};
         if (!registered) {
             pthread_atfork(before_fork, after_fork_in_parent, nullptr);
@@ -149,13 +151,13 @@ bool process::deliver(const detail::receiver& to, detail::completion result) {
 }
 
 void process::stop_all_and_wait(std::chrono::steady_clock::duration limit) {
-    // Two steps of a ladder, the second of a second at least.
+    // The ladder has two steps; the second takes at least a second.
     const auto longest = limit < 12h ? 2 * limit + 1s : 24h;
     const auto until = std::chrono::steady_clock::now() +
                        std::min<std::chrono::steady_clock::duration>(spans_.longest(), longest);
     auto ended = std::make_shared<std::promise<void>>();
     engine_.post([this, limit, ended] {
-        const auto groups = groups_;  // one that ends at once leaves the set
+        const auto groups = groups_;  // a copy, because a group that ends at once leaves the set
         for (auto* group : groups)
             group->stop_within(limit);
         when_empty_.push_back([ended] { ended->set_value(); });

@@ -26,7 +26,7 @@
 
 namespace cohort::engine {
 
-/// A group as the host knows it: something that lives and must be stopped in the end.
+/// A group as class process knows it: it lives, and must be stopped before the program ends.
 class live_group {
 public:
     virtual ~live_group() = default;
@@ -34,25 +34,27 @@ public:
     virtual void stop_within(std::chrono::steady_clock::duration limit) = 0;
 };
 
-/// All that the library has in one process: the engine, the starters, the live groups. Made at the
-/// first spawn and leaked on purpose, so that nothing depends on the order in which statics are
+/// All that the library keeps for one process: the engine, the starters, the live groups. Made at
+/// the first spawn and leaked on purpose, so that nothing depends on the order in which statics are
 /// destroyed.
 ///
-/// A forked copy of the process finds a host that is not its own: every entry asks for own() or
-/// for_spawn(), so that the copy neither signals nor waits nor touches a lock, and its first spawn
-/// makes a host of its own.
+/// A forked copy of the process inherits this object but must not use it. Every call comes in by
+/// own() or for_spawn(), so the copy neither signals nor waits nor touches a lock. The first spawn
+/// in the copy makes an object for the copy.
 class process {
 public:
-    /// This process' host; null before the first spawn and in a forked copy.
+    /// The object of this process; null if this process, which may be a forked copy, has not
+    /// spawned yet.
     static process* own() noexcept;
-    /// The same, made and started if need be. @throws std::system_error  no thread or no reactor to
-    /// be had
+    /// The object of this process, made and started if need be.
+    /// @throws std::system_error  a thread or a reactor can't be made
     static process& for_spawn();
 
+    /// False in a forked copy of the process that made this object.
     bool is_own() const noexcept { return mark_.same_process(); }
     pid_t pid() const noexcept { return pid_; }
-    /// exit() has begun, or this is a worker that its stop signal ends: no handler is called any
-    /// more.
+    /// Whether no handler is called any more, because exit() has begun or because this process is a
+    /// worker that ends by its stop signal.
     bool exiting() const noexcept { return exiting_.load(); }
 
     engine& loop() noexcept { return engine_; }
@@ -60,39 +62,43 @@ public:
     forkserver::forkserver_manager& forks() noexcept { return forkserver_manager_; }
     cgroups::group_cgroups& group_cgroups() noexcept { return group_cgroups_; }
     guardian::guardian& guard() noexcept { return guardian_; }
-    /// Reads what workers wrote: bounded work, which never waits for a disk.
+    /// Parses what workers wrote. Its work is bounded and never waits for a disk.
     background_thread& parsing() noexcept { return parsing_; }
+    /// Finds the names of stack frames. May wait for a disk.
     background_thread& naming() noexcept { return naming_; }
-    stop_spans& spans() noexcept { return spans_; }             // of the groups that live
-    trace::names& names() noexcept { return names_; }           // for naming() alone
-    background_thread& looking() noexcept { return looking_; }  // at /proc
-    background_thread& cgroups() noexcept {
-        return cgroups_;
-    }  // where the kernel may take milliseconds
+    stop_spans& spans() noexcept { return spans_; }
+    /// Only for work that runs on naming().
+    trace::names& names() noexcept { return names_; }
+    /// Reads about workers in /proc. May wait for a process.
+    background_thread& looking() noexcept { return looking_; }
+    /// Works on cgroups, for which the kernel may take milliseconds.
+    background_thread& cgroups() noexcept { return cgroups_; }
 
-    /// What a fork of the process waits for. Not for naming(), which may wait for a disk, nor for
-    /// looking(), which may wait for a process.
+    /// The mutexes that a fork of this process locks first. Those of naming() and looking() are not
+    /// among them, because these threads may wait for a disk or a process.
     std::array<std::mutex*, 3> turns() noexcept {
         return {&engine_.turn(), &parsing_.turn(), &cgroups_.turn()};
     }
 
-    /// Hands a start to the starter threads, and watches that none hangs them. Wakes the engine
-    /// only if the start has to wait: its report will.
+    /// Hands a start to the starter threads. If the start has to wait, also wakes the engine, which
+    /// then watches for a start that hangs; otherwise the report of the start wakes the engine.
     void submit(std::shared_ptr<start_job> job);
 
-    // The rest belongs to the engine's thread.
+    // On the engine's thread only:
 
     void add(live_group& group) { groups_.insert(&group); }
     void remove(live_group& group);
-    /// The job hangs and is given up: the next start must not wait for it.
+    /// Gives up a job that hangs, so that the next start does not wait for it.
     void give_up(const start_job& job) { starters_.take_over_from(&job); }
-    /// Completes an operation; tries again later when its executor refuses. @return false: the
-    /// operation is gone
+    /// Completes an operation. If its executor refuses now, tries again later.
+    /// @return false: the operation is gone
     bool deliver(const detail::receiver& to, detail::completion result);
 
-    /// Stops every group, no step of a ladder longer than `limit`, and waits until all have ended,
-    /// but no longer than the longest of their ladders, whatever holds the engine's thread up: the
-    /// one place where the library blocks its caller.
+    // On any other thread:
+
+    /// Stops every group, with no step of a stop ladder longer than `limit`, and blocks until all
+    /// have ended. Blocks no longer than the longest ladder takes, even if something holds up the
+    /// engine's thread. Nowhere else does the library block its caller for a group.
     void stop_all_and_wait(std::chrono::steady_clock::duration limit);
 
 private:

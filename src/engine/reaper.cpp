@@ -19,7 +19,7 @@ struct reaper::watched_child {
     int pidfd;
     task seen;
     std::function<void(const reaped&)> then;
-    sys::reap_result why = sys::reap_result::not_yet;  // it is looked at again
+    sys::reap_result why = sys::reap_result::not_yet;  // why it is looked at again
     std::chrono::milliseconds back_off = first_back_off;
 };
 
@@ -50,7 +50,7 @@ void reaper::look(const std::shared_ptr<watched_child>& v) {
     case sys::reap_result::reaped:
         break;
     case sys::reap_result::not_yet:
-        // Readable was only a hint: a tracer (or LeakSanitizer) holds the zombie. The pidfd stays
+        // A tracer (or LeakSanitizer) holds the zombie, so it can't be reaped yet. The pidfd stays
         // readable, so watching it again would spin: 632,279 empty waits in 340 ms were seen.
         return look_later(v, found);
     case sys::reap_result::lost:
@@ -59,14 +59,14 @@ void reaper::look(const std::shared_ptr<watched_child>& v) {
         if (const auto status = sys::stolen_status(v->pidfd))
             end.status = *status;
         else if (is_patient)
-            // ECHILD comes a little before the thief has released the child, and only that notes
-            // the status: 1 of 3,200 was missed.
+            // ECHILD comes a little before the other waiter releases the child, and the kernel
+            // notes the status only then: without a second look 1 of 3,200 was missed.
             return look_later(v, found);
         break;
     case sys::reap_result::error:
         end.error = errno;
         if (is_patient)
-            return look_later(v, found);  // a filter of system calls may let the next one through
+            return look_later(v, found);  // a seccomp filter may let the next call through
         break;
     }
     v->then(end);
@@ -96,7 +96,7 @@ void sweep(int pidfd, pid_t leader) noexcept {
     if (sys::current_tiers().pidfd_group.best)
         (void)sys::send_signal_to_group(pidfd, SIGKILL);
     else if (sys::holds_zombie(pidfd))
-        ::kill(-leader, SIGKILL);  // the zombie keeps the group's number from being given away
+        ::kill(-leader, SIGKILL);  // the group's number is not reused while the zombie exists
 }
 
 }  // namespace cohort::engine

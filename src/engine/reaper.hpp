@@ -16,31 +16,32 @@
 
 namespace cohort::engine {
 
-/// How a process ended, as its one reaper saw it.
+/// How a child ended.
 struct reaped {
-    exit_status status;  // unknown: somebody else took it, and the kernel can't tell it again
+    exit_status status;  // unknown: another waiter took it, and the kernel can't read it back
     rusage usage{};
-    int error = 0;  // errno of the wait: nobody took the status, but it can't be had
+    int error = 0;  // the errno of a wait that failed: the status is unknown, but nobody took it
 };
 
-/// SIGKILL to what is left of the process group of a leader that is dead and not reaped.
+/// Sends SIGKILL to the rest of a process group whose leader has ended and is not reaped.
 void sweep(int pidfd, pid_t leader) noexcept;
 
-/// The only code that reaps. One watch per child: everybody else sends signals at most.
+/// Reaps the children of this process. Each child has one watch here; no other code may reap it.
 class reaper {
 public:
     explicit reaper(engine& e) noexcept : engine_(e) {}
 
-    /// Waits for the end of a process.
-    /// @param pidfd  borrowed: must stay open until `then`
-    /// @param seen   called once, when the process is dead but unreaped: the moment to sweep its
-    /// process group
-    /// @param then   called once, after it was reaped or lost
+    /// Waits for the end of a child and reaps it.
+    /// @param pidfd  borrowed; must stay open until `then` is called
+    /// @param seen   called once, when the child has ended and is not reaped yet, so that its
+    ///               process group can be swept; may be empty
+    /// @param then   called once, after the child was reaped or its status was lost
     void watch(int pidfd, task seen, std::function<void(const reaped&)> then);
 
-    /// Reaps, some day, a process that nobody else waits for any more.
+    /// Reaps a child that nobody else waits for, whenever it ends; then calls `then`.
     void adopt(sys::unique_fd pidfd, task then = {});
-    /// The same of the leader of a process group, which ends with it.
+    /// Like adopt(), for the leader of a process group. The rest of the group is killed when the
+    /// leader ends.
     void adopt_group(sys::unique_fd pidfd, pid_t leader, task then = {});
 
 private:

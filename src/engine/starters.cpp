@@ -60,7 +60,7 @@ void starters::add_starter() {
     all_.push_back(std::move(fresh));
 }
 
-/// After each change of what await_work() looks at.
+/// Call it after each change of what await_work() looks at.
 void starters::call_starters() noexcept {
     ++calls_;
     if (asleep_ > 0)
@@ -69,8 +69,8 @@ void starters::call_starters() noexcept {
 
 void starters::await_work(starter& self, std::unique_lock<std::mutex>& lock) {
     while (active_ != &self || queue_.empty()) {
-        // A call after this is not missed: it changes the number before it looks who is asleep, and
-        // the kernel looks at the number before it lets a thread sleep.
+        // A call that comes after this line is not missed: call_starters() changes calls_ before it
+        // reads asleep_, and the kernel compares calls_ with `seen` before this thread sleeps.
         const auto seen = calls_.load();
         lock.unlock();
         ++asleep_;
@@ -96,7 +96,7 @@ void starters::run(starter& self) {
             queue_.push_back(std::move(job));
         if (active_ != &self && !queue_.empty())
             call_starters();
-        // A job that is done is released outside the lock: its last owner may be this thread.
+        // A finished job is released without the lock, because this may run its destructor.
         lock.unlock();
         job.reset();
         lock.lock();

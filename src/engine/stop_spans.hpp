@@ -8,13 +8,13 @@
 
 namespace cohort::engine {
 
-/// How long the stop of each live group can take. exit() reads this without the engine's thread,
-/// which an executor of the user's may hold up. Safe from any thread.
+/// How long the stop of each live group can take. exit() reads that on its own thread, because a
+/// user's executor may hold up the engine's thread. Safe from any thread.
 class stop_spans {
 public:
     using duration = std::chrono::steady_clock::duration;
 
-    /// Counts a span while it lives.
+    /// A span counts while its entry lives.
     using entry = std::shared_ptr<void>;
     entry add(duration span) {
         std::unique_lock lock(mutex_);

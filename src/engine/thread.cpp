@@ -10,8 +10,8 @@ namespace cohort::engine {
 
 namespace {
 
-/// Blocks all signals of this thread while it lives. By pthread_sigmask, never by the raw call:
-/// glibc needs two real-time signals for setuid and cancellation, and leaves them out.
+/// Blocks all signals of this thread during its lifetime. By pthread_sigmask, because the system
+/// call would also block the two real-time signals that glibc needs for setuid and cancellation.
 class signals_blocked {
 public:
     signals_blocked() noexcept {
@@ -30,7 +30,7 @@ private:
 }  // namespace
 
 void start_thread(std::function<void()> body) {
-    signals_blocked blocked;  // a thread starts with its maker's mask
+    signals_blocked blocked;  // the new thread inherits this thread's mask
     std::thread(std::move(body)).detach();
 }
 

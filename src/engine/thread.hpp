@@ -6,7 +6,7 @@
 namespace cohort::engine {
 
 /// Starts a thread that is never joined, with every signal blocked from its first instruction on.
-/// @throws std::system_error  as std::thread
+/// @throws std::system_error  the thread can't be started
 void start_thread(std::function<void()> body);
 
 }  // namespace cohort::engine

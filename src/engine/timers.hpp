@@ -12,7 +12,7 @@ namespace cohort::engine {
 
 using time_point = std::chrono::steady_clock::time_point;
 
-/// Names a timer: its deadline and a number, so that equal deadlines keep the order of the calls.
+/// Names a timer by its deadline and a number, so that equal deadlines keep the order of the calls.
 using timer_id = std::pair<time_point, std::uint64_t>;
 
 /// The deadlines of all groups in one order. No clock: `now` is a parameter.
@@ -23,7 +23,7 @@ public:
         queue_.emplace(id, std::move(then));
         return id;
     }
-    /// No effect on a timer that has run.
+    /// Has no effect on a timer that has run.
     void cancel(const timer_id& id) { queue_.erase(id); }
 
     std::optional<time_point> next() const {
@@ -32,7 +32,7 @@ public:
         return queue_.begin()->first.first;
     }
 
-    /// Runs what is due at `now`; a timer that is set meanwhile waits for the next call.
+    /// Runs the timers that are due at `now`; one that is set meanwhile waits for the next call.
     void run(time_point now) {
         const std::uint64_t known = last_;
         auto due = queue_.begin();
