@@ -32,8 +32,9 @@ constexpr unsigned char program[] = {
 #endif
 };
 
-/// These take in orphans: it would be their child, for which they would wait. (What was PID 1 is
-/// asked again: this may be a copy in a new pid namespace.)
+/// Whether this process adopts orphans, as PID 1 or as a subreaper. The guardian would become its
+/// child, and a wait of the application would find it. The pid is read each time, because this may
+/// be a forked copy in a new pid namespace.
 bool takes_in_orphans() noexcept {
     int subreaper = 0;
     return ::getpid() == 1 || (::prctl(PR_GET_CHILD_SUBREAPER, &subreaper) == 0 && subreaper != 0);
@@ -56,8 +57,10 @@ std::error_code execute(int parent, int connection, int file, sys::unique_fd& be
     return exec::start_detached(block, {tiers.clone3.best, tiers.close_range.best}, between);
 }
 
-/// Starts one. @param ours  this process' end of its connection: without one it ends at once
-/// @param between  see start_detached
+/// Starts a guardian.
+/// @param ours     is set to this process' end of the connection. When that is closed, a guardian
+///                 without workers ends at once
+/// @param between  see start_detached()
 std::error_code launch(sys::unique_fd& ours, sys::unique_fd& between) {
     if (takes_in_orphans() || !sys::credentials::now().uniform())
         return std::make_error_code(std::errc::operation_not_permitted);
@@ -73,7 +76,7 @@ std::error_code launch(sys::unique_fd& ours, sys::unique_fd& between) {
     sys::unique_fd theirs;
     if ((error = sys::make_socket_pair(ours, theirs)))
         return error;
-    const int on = 1;  // each word says whose it is
+    const int on = 1;  // each message carries its sender's user
     if (::setsockopt(theirs.get(), SOL_SOCKET, SO_PASSCRED, &on, sizeof on) != 0)
         return sys::last_error();
     return execute(self.get(), theirs.get(), file.get(), between);
@@ -91,8 +94,8 @@ guardian::serving guardian::ensure(time_point now) {
 void guardian::start_if_due(one& own, time_point now) {
     if (now < own.not_before || !sys::current_tiers().guardian.best || own.serves())
         return;
-    // Workers are started without one rather than not at all; the next start tries again where it
-    // may succeed, also after one that was killed on its way.
+    // Workers are started without a guardian rather than not at all. If the next attempt may
+    // succeed, also because this guardian was killed during its start, the next start tries again.
     const auto error = start(own);
     const bool may_succeed_now = sys::is_shortage(error) ||
                                  error == std::errc::operation_not_permitted ||
@@ -100,7 +103,7 @@ void guardian::start_if_due(one& own, time_point now) {
     if (!error) {
         own.pause = first_pause;
     } else if (!may_succeed_now) {
-        // The host may never be able to; its starts must not pay for that each time.
+        // A guardian may never be possible here, so not every start must pay for an attempt.
         own.not_before = now + own.pause;
         own.pause = std::min(2 * own.pause, longest_pause);
     }
@@ -117,7 +120,7 @@ guardian::one& guardian::of_this_user() {
 
 bool guardian::one::serves() const {
     pollfd polled{connection.get(), 0, 0};
-    return connection && ::poll(&polled, 1, 0) <= 0;  // less: setuid in another thread interrupts
+    return connection && ::poll(&polled, 1, 0) <= 0;  // -1: a setuid in another thread interrupted
 }
 
 std::error_code guardian::start(one& fresh) {
@@ -147,7 +150,7 @@ void guardian::tell_late(const orders::guard_order& order, int pidfd) noexcept {
     is_stuck_ = !orders::tell_guardian(order, pidfd);
     if (!is_stuck_)
         return;
-    // Another one has the same connection's number, see connect().
+    // If another guardian is started, its connection has the same number, see connect().
     try {
         ensure();
         is_stuck_ = !orders::tell_guardian(order, pidfd);

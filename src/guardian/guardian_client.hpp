@@ -18,36 +18,38 @@
 
 namespace cohort::guardian {
 
-/// The application's side of its guardian: a small process that ends, after the application's
-/// death, what its workers have left in their process groups. Parent-death signals reach the
-/// workers only.
+/// The application's side of the guardian. The guardian is a small process that waits for the
+/// application's death and then ends what the application's workers left in their process groups.
+/// Parent-death signals are not enough, because they reach only the workers themselves.
 ///
-/// It is no child of the application's, in a session of its own, and holds nothing of it but a
-/// pidfd. It is told of each worker in one system call and tells nothing back; whether it lives
-/// makes no difference until the application dies. One that was ended, or that can hold no more, is
-/// replaced when next a worker or a group is started, for the workers from then on. An application
-/// that changes its user gets another one: the first keeps the workers that it has, which only
-/// their own user may signal. There is none for a set-user-ID program: who drops rights must not
-/// use the guardian's.
+/// The guardian is not a child of the application. It has a session of its own, and holds nothing
+/// of the application but a pidfd. One system call tells it about a worker; it never answers.
+/// Whether it lives makes no difference until the application dies. If it was killed, or can hold
+/// no more workers, the next start of a worker or group replaces it; the new guardian gets the
+/// workers from then on.
+///
+/// If the application changes its user, it gets another guardian. The first one keeps its workers,
+/// because only their own user may signal them. A set-user-ID program has no guardian, because code
+/// that has dropped rights must not use the guardian's rights.
 class guardian {
 public:
     using time_point = std::chrono::steady_clock::time_point;
 
-    /// @param reap  takes over the pidfd of a child that ends at once. Any thread.
+    /// @param reap  takes over the pidfd of a child that ends at once. Called on any thread.
     explicit guardian(std::function<void(sys::unique_fd pidfd)> reap) : reap_(std::move(reap)) {}
 
-    /// The guardian of this user, as ensure() has found or started it.
+    /// The guardian of the present user, as ensure() found or started it.
     struct serving {
-        int connection = -1;       // -1: there is none
-        std::uint64_t number = 0;  // another guardian, or another user, has another number
+        int connection = -1;       // -1: there is no guardian
+        std::uint64_t number = 0;  // each guardian, and each user, has another number
 
         orders::guard_order order(orders::guard_message word) const { return {connection, word}; }
     };
-    /// Sees to it that one runs, if that can be. For starter threads. Where it failed it is tried
-    /// again after a while, and after a longer one each time.
+    /// Makes sure that a guardian runs, if possible. For starter threads. After a failure that will
+    /// probably last, calls do not try again for a while, which grows with each such failure.
     serving ensure(time_point now = std::chrono::steady_clock::now());
-    /// Once more, of a worker that could not tell by itself. Waits for a slow guardian, for a
-    /// moment; tells another one where the first is gone or can hold no more.
+    /// Tells the guardian about a worker or a cgroup when the first attempt has failed. Waits a
+    /// moment for a slow guardian. If the guardian is gone or can hold no more, tells another one.
     void tell_late(const orders::guard_order& order, int pidfd) noexcept;
 
 private:
@@ -56,8 +58,8 @@ private:
 
     struct one {
         sys::credentials user;
-        sys::unique_fd connection;  // keeps its number: another start may be about to write to it
-        time_point not_before{};    // after one that could not be started
+        sys::unique_fd connection;  // its number stays: another start may be about to write to it
+        time_point not_before{};    // no attempt to start one before this time
         std::chrono::seconds pause = first_pause;
         std::uint64_t number = 0;
 
@@ -73,10 +75,10 @@ private:
     std::mutex mutex_;
     std::list<one> of_users_;
     std::uint64_t last_number_ = 0;
-    std::atomic<bool> is_stuck_ = false;  // nobody waits for it any more
+    std::atomic<bool> is_stuck_ = false;  // it was too slow once, so no call waits for it again
 };
 
-/// Whether there can be one: tried by starting one that has nothing to do.
+/// Whether a guardian can be started. Finds out by starting one that has nothing to do.
 sys::tier_choice probe_guardian();
 
 }  // namespace cohort::guardian

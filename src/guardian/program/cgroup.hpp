@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-// The guardian's room has no C library: see main.cpp.
+// For the guardian's program, which has no C library: see main.cpp.
 #pragma once
 
 #include "sys/raw_call.hpp"
@@ -12,12 +12,13 @@
 
 namespace cohort::guardian {
 
-/// Whether a cgroup is there no more, by its directory.
+/// Whether the cgroup was removed.
+/// @param directory  the cgroup's open directory, here and below
 inline bool is_removed(int directory) {
     return sys::raw_call(SYS_faccessat, directory, sys::address("cgroup.procs"), 0) < 0;
 }
 
-/// SIGKILL to all that is in it and below it (Linux 5.14).
+/// Sends SIGKILL to all processes in the cgroup and below it (Linux 5.14; before, does nothing).
 inline void kill_cgroup(int directory) {
     const auto kill = static_cast<int>(
         sys::raw_call(SYS_openat, directory, sys::address("cgroup.kill"), O_WRONLY | O_CLOEXEC));
@@ -27,21 +28,21 @@ inline void kill_cgroup(int directory) {
     sys::raw_call(SYS_close, kill);
 }
 
-/// What getdents64 gives.
+/// An entry as getdents64(2) writes it.
 struct directory_entry {
     unsigned long inode;
     long next;
     unsigned short length;
     unsigned char type;
-    char name[1];  // as long as it is
+    char name[1];  // goes on up to a NUL
 };
 
-/// "." or "..": any other name that begins with a dot is a cgroup's.
+/// Whether the name is "." or "..". Other names with a dot at the beginning are cgroups.
 inline bool is_own_or_above(const char* name) {
     return name[0] == '.' && (name[1] == 0 || (name[1] == '.' && name[2] == 0));
 }
 
-/// Whether anything lives in it or below it.
+/// Whether a process lives in the cgroup or below it.
 inline bool is_populated(int directory) {
     const auto events = static_cast<int>(
         sys::raw_call(SYS_openat, directory, sys::address("cgroup.events"), O_RDONLY | O_CLOEXEC));
@@ -61,7 +62,7 @@ inline bool is_populated(int directory) {
     return false;
 }
 
-/// Removes the cgroups in it, the inmost first.
+/// Removes the cgroups in this one, the innermost first.
 inline void remove_inner_cgroups(int directory, int depth = 0) {
     constexpr int deepest = 16;
     const auto own = static_cast<int>(sys::raw_call(SYS_openat, directory, sys::address("."),
@@ -86,7 +87,7 @@ inline void remove_inner_cgroups(int directory, int depth = 0) {
     sys::raw_call(SYS_close, own);
 }
 
-/// Removes it with all cgroups in it, if nothing lives there.
+/// Removes the cgroup and all cgroups in it, if no process lives there.
 inline void remove_cgroup(int directory) {
     if (is_populated(directory))
         return;

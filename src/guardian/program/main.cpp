@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
-// The guardian: waits until its parent in spirit is dead, then ends what that one's workers have
-// left in their process groups, by the ladder, then what is left in their cgroups, and ends itself.
-// It has no C library: system calls only.
+// The guardian waits until the application is dead. Then it ends what the application's workers
+// left in their process groups, by the stop ladder, and after that what is left in their cgroups.
+// Then it exits. It uses no C library, only system calls. "The parent" is the application here,
+// although the guardian is not its child.
 //
-// It holds a pidfd of each worker, and signals process groups through these alone
-// (PIDFD_SIGNAL_PROCESS_GROUP), so it never reaches anybody else, however late it is and whatever
-// numbers have been given away anew. Of workers that have ended it learns by looking, now and then.
+// The guardian holds a pidfd of each worker and signals process groups only through these
+// (PIDFD_SIGNAL_PROCESS_GROUP). So it never reaches another process, even when it acts late and
+// pids have been reused. Which workers have ended, it finds out by looking now and then.
 #include "guardian/program/cgroup.hpp"
 #include "orders/guard.hpp"
 
@@ -29,28 +30,30 @@ using cohort::sys::raw_call;
 constexpr int parent = cohort::orders::guardian_parent;
 constexpr unsigned to_process_group = 1U << 2;  // PIDFD_SIGNAL_PROCESS_GROUP, Linux 6.9
 
-/// How long it lets messages pile up after the first: a burst of starts wakes it once. 200 fit.
+/// How long messages may pile up after the first one, so that a burst of starts wakes the guardian
+/// once. The connection holds 200.
 constexpr int gathering_ms = 5;
-/// Longer than that after SIGKILL it does not wait for what the kernel holds.
+/// How long the guardian waits after SIGKILL for processes that the kernel does not let end.
 constexpr long after_kill_ms = 10'000;
 constexpr long longest_pause_ms = 100;
-/// How often it looks whether there is room again, or nothing left, where no event tells that.
+/// How often the guardian looks whether there is room again, or nothing left to guard, while no
+/// event tells it.
 constexpr long look_interval_ms = 10'000;
 
 struct guarded_process {
     bool held = false;
-    bool told = false;  // that it is to stop
+    bool told = false;  // it got the stop signal
     guard_message message;
 };
 constexpr int room = 1 << 16;
-guarded_process guarded_processes
-    [room];  // by the number of the descriptor; pages that are not used are not there
+/// By descriptor number. Pages of the array that are not used take no memory.
+guarded_process guarded_processes[room];
 int end_of_guarded = 0;
 int held_count = 0;
-int look_at = 64;                                      // when so many are held, some have ended
-int connection = cohort::orders::guardian_connection;  // -1: nothing more comes from there
-bool is_full = false;                                  // messages wait in there until there is room
-bool was_full = false;                                 // it has ended the connection itself
+int look_at = 64;  // the value of held_count at which to look for processes that have ended
+int connection = cohort::orders::guardian_connection;  // -1: closed, no more messages come
+bool is_full = false;                                  // messages must wait in the connection
+bool was_full = false;                                 // the guardian has shut the connection down
 unsigned own_user = 0;
 
 long signal_group(int pidfd, int signo) {
@@ -62,8 +65,8 @@ long signal_one(int pidfd, int signo) {
 
 bool is_worker(int fd) { return guarded_processes[fd].message.what == guarded::worker; }
 
-/// A worker is reaped, and its process group is empty; one that is not reaped may have yet to make
-/// its group. A cgroup is removed.
+/// Whether a worker was reaped and its process group is empty, or a cgroup was removed. An empty
+/// group is not enough, because a worker that is not reaped may not have made its group yet.
 bool is_gone(int fd) {
     return is_worker(fd) ? signal_one(fd, 0) == -ESRCH && signal_group(fd, 0) == -ESRCH
                          : cohort::guardian::is_removed(fd);
@@ -95,7 +98,8 @@ void hold(int fd, const guard_message& message) {
     if (fd >= end_of_guarded)
         end_of_guarded = fd + 1;
     if (++held_count >= look_at) {
-        // Twice as many as there are: each look costs each start at most a constant.
+        // The next look comes at twice the present number, so that looking costs a constant time
+        // for each start.
         release_ended();
         look_at = held_count < 32 ? 64 : 2 * held_count;
     }
@@ -107,7 +111,7 @@ struct attachment {
     bool from_own_user = false;
 };
 
-/// One message comes with one descriptor; any more are closed.
+/// The descriptor that comes with a message. If there are more, closes them.
 int first_of(const int* descriptors, unsigned long length) {
     const unsigned long count =
         length < sizeof(cmsghdr) ? 0 : (length - sizeof(cmsghdr)) / sizeof(int);
@@ -150,7 +154,7 @@ word_result take_word() {
     message.msg_flags = 0;
     const long length =
         raw_call(SYS_recvmsg, connection, address(&message), MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-    // A shortage is not the end, at which workers are killed: it is tried again a little later.
+    // A shortage is tried again later. It must not count as the end, at which workers are killed.
     if (length == -EAGAIN || length == -EINTR || length == -ENOMEM || length == -ENOBUFS)
         return word_result::none_now;
     if (length <= 0)
@@ -164,18 +168,19 @@ word_result take_word() {
     return with.from_own_user ? word_result::taken : word_result::of_another_user;
 }
 
-/// Whether one more can be held, and a file of a cgroup be opened after that.
+/// Whether one more descriptor can be held, and after that a cgroup's file can be opened.
 bool has_room() {
     rlimit limit{};
     raw_call(SYS_prlimit64, 0, RLIMIT_NOFILE, 0, address(&limit));
-    constexpr int own = guardian_program;  // stdio, the parent, the connection
+    constexpr int own = guardian_program;  // that many: stdio, the parent, the connection
     const auto needed = static_cast<unsigned long>(own + held_count + 2);
     return needed <= limit.rlim_cur && needed <= room;
 }
 
-/// Without room for more it lets no further messages come: the parent sees that the connection has
-/// ended, and starts another guardian for its further workers. Those messages that have come already
-/// stay in the connection until there is room for them.
+/// Makes room for one more message, if possible. If not, shuts the connection down: the parent sees
+/// that and starts another guardian for its further workers. Messages that have come already stay
+/// in the connection until there is room for them.
+/// @return whether there is room
 bool makes_room() {
     if (!has_room())
         release_ended();
@@ -186,7 +191,9 @@ bool makes_room() {
     return !is_full;
 }
 
-/// @return whether there is nothing to wait for any more: the parent has executed another program.
+/// Takes the messages that have come, as far as there is room.
+/// @return whether the parent has closed the connection, because it executed another program or
+///         died
 bool take_words() {
     while (connection >= 0 && makes_room())
         switch (take_word()) {
@@ -201,16 +208,16 @@ bool take_words() {
             connection = -1;
             break;
         case word_result::of_another_user:
-            // The parent has become somebody else, who must not borrow the rights of before: it
-            // gets to see that the connection has ended, and starts another guardian. Those that
-            // this one has it keeps.
+            // The parent has changed its user, and the new user must not use the rights of the old
+            // one. The parent sees the end of the connection and starts another guardian. This one
+            // keeps the workers that it has.
             raw_call(SYS_close, connection);
             connection = -1;
         }
     return false;
 }
 
-/// @return whether the parent is dead
+/// Waits for the parent's death or an event of the connection. @return whether the parent is dead
 bool wait(short connection_events, long timeout_ms) {
     pollfd polled[] = {{parent, POLLIN, 0}, {is_full ? -1 : connection, connection_events, 0}};
     const timespec timeout{timeout_ms / 1000, timeout_ms % 1000 * 1'000'000};
@@ -218,7 +225,7 @@ bool wait(short connection_events, long timeout_ms) {
     return polled[0].revents != 0;
 }
 
-/// Its parent has another guardian, and nothing that this one holds is left.
+/// Whether the parent uses another guardian, and all that this one held has ended.
 bool has_retired() {
     if (connection < 0)
         release_ended();
@@ -240,13 +247,15 @@ long now_ms() {
     return now.tv_sec * 1000 + now.tv_nsec / 1'000'000;
 }
 
-/// To one of them, what the time demands. @return when it is to be gone at last
+/// Takes the step of the stop ladder that is due for one worker or cgroup.
+/// @param elapsed  milliseconds since the guardian noticed the parent's death
+/// @return the value of `elapsed` after which the guardian does not wait for this one any more
 long stop_further(int fd, long elapsed) {
     const guard_message& message = guarded_processes[fd].message;
     const bool too_late = elapsed >= message.grace_ms;
     if (is_worker(fd) && !too_late && !guarded_processes[fd].told) {
         signal_group(fd, message.stop_signal);
-        signal_group(fd, SIGCONT);  // what is stopped would not notice before
+        signal_group(fd, SIGCONT);  // because a stopped process would not notice before
         guarded_processes[fd].told = true;
     }
     if (is_worker(fd) && too_late) {
@@ -260,13 +269,14 @@ long stop_further(int fd, long elapsed) {
     return message.grace_ms + after_kill_ms;
 }
 
-/// Looks again and again: the end of a process group is no event of the kernel's.
+/// Ends all that is held. Looks again and again, because the kernel reports no event when a process
+/// group ends.
 void end_all() {
     const long start = now_ms();
     for (long pause = 1;; pause = pause * 2 < longest_pause_ms ? pause * 2 : longest_pause_ms) {
         const long elapsed = now_ms() - start;
         release_ended();
-        take_words();  // those for which there was no room before
+        take_words();  // there may be messages for which there was no room before
         long last = 0;
         for (int fd = 0; fd < end_of_guarded; ++fd)
             if (guarded_processes[fd].held)
@@ -279,7 +289,8 @@ void end_all() {
     }
 }
 
-/// As many descriptors as are allowed: its parent may hold more workers than the soft limit by now.
+/// Raises the soft limit of descriptors to the hard limit, because the parent may have more workers
+/// than the present soft limit.
 void raise_limit() {
     rlimit limit{};
     raw_call(SYS_prlimit64, 0, RLIMIT_NOFILE, 0, address(&limit));
@@ -290,7 +301,7 @@ void raise_limit() {
 }  // namespace
 
 extern "C" [[noreturn]] void guardian_main() {
-    // Nothing but SIGKILL ends it before its time: it ends with its parent anyway.
+    // Only SIGKILL may end the guardian early. It ends soon after its parent anyway.
     const unsigned long all = ~0UL;
     raw_call(SYS_rt_sigprocmask, SIG_SETMASK, address(&all), 0, sizeof all);
     raw_call(SYS_prctl, PR_SET_NAME, address("cohort-guardian"));
