@@ -32,7 +32,7 @@ public:
         slots_.server.hold();
     }
 
-    // The engine's thread:
+    // On the engine's thread only:
 
     /// SIGKILL to a child that exists but has not executed yet.
     void kill_in_flight() noexcept;
@@ -45,7 +45,7 @@ private:
     start_report start_next();
 
     engine::engine& loop_;
-    std::unique_ptr<start_plan> plan_;  // until the last start: it holds the descriptors to pass
+    std::unique_ptr<start_plan> plan_;  // null after the last start, so that descriptors are closed
     std::unique_ptr<start_way> way_;
     listener report_;
     int next_ = 0;

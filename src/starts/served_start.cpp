@@ -33,7 +33,7 @@ public:
     std::vector<unwanted_child> withdraw(start_slots& slots) override;
 
 private:
-    /// A worker for which a server was asked.
+    /// A worker that a server was asked to start.
     struct asked_worker {
         std::shared_ptr<forkserver::forkserver_client> of;
         std::uint64_t number = 0;
@@ -48,7 +48,7 @@ private:
                 start_slots& slots);
 
     start_plan& plan_;
-    const orders::environment environment_;  // for a server that has to be started
+    const orders::environment environment_;  // for a new server
     sys::unique_fd order_file_;              // holds the orders of all requests
     std::uint64_t order_file_length_ = 0;
     std::shared_ptr<forkserver::forkserver_client> serving_;  // the server as of the last ensure()
@@ -69,7 +69,7 @@ std::optional<start_failure> served::prepare() {
 start_report served::start(int index, start_slots& slots) {
     start_report report;
     report.index = index;
-    // If the server dies meanwhile, ask another one; not a third, as this request may kill them.
+    // If the server dies meanwhile, ask another one, but no third, as this request may kill them.
     for (int attempt = 0; attempt < 2; ++attempt) {
         report.failure = ask_ahead(index, slots);
         if (!asked_.contains(index)) {
@@ -85,7 +85,7 @@ start_report served::start(int index, start_slots& slots) {
         report.own_cgroup = asked.worker.cgroup;
         report.failure.reset();
         finish(report, std::move(*made), *asked.worker.order, slots);
-        // Until a worker leads its own process group it is in the server's, and ends with that.
+        // A worker is in the server's process group at first, and ends when that group is killed.
         const bool ended_with_server = report.failure &&
                                        report.failure->code == std::errc::interrupted &&
                                        !asked.of->is_usable();
@@ -99,8 +99,8 @@ start_report served::start(int index, start_slots& slots) {
     return report;
 }
 
-/// Asks for worker `index` and some that follow it, so that the server need not wait for this
-/// thread. @return why it could not ask for one of them
+/// Asks the server for worker `index` and for some that follow it, so that the server need not wait
+/// for this thread. @return the failure of one of these requests, if any
 std::optional<start_failure> served::ask_ahead(int index, start_slots& slots) {
     const int end = std::min(plan_.size(), index + forkserver::forkserver_client::most_under_way);
     for (int i = index; i < end; ++i) {

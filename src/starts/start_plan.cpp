@@ -81,7 +81,7 @@ orders::guard_message start_plan::guard_message(const detail::group_settings& s,
 
 std::optional<start_failure> start_plan::check_limit() const {
     if (size() == 1)
-        return std::nullopt;  // the only worker's start notices a lack before the worker exists
+        return std::nullopt;  // without descriptors its start fails before the worker exists
     // For each worker a record and a pidfd, and both ends of the pipe for its stacks. For the group
     // the arguments, the started event, the order file, and the cgroup of the worker being started.
     const bool asks = asks_for_stacks();

@@ -22,8 +22,8 @@
 
 namespace cohort::starts {
 
-/// The signal by which a worker function is asked for its stacks: the highest that has no other
-/// meaning for the worker, because programs that choose a signal choose that one last.
+/// The signal by which a worker function is asked for its stacks. It is the highest signal that has
+/// no other meaning for the worker, because that is the one that programs use least.
 int asking_signal(const detail::group_settings& settings) noexcept;
 
 /// What all groups of this process share.
@@ -52,7 +52,8 @@ public:
         std::shared_ptr<const cgroups::worker_cgroup> cgroup;  // null: it has none of its own
         sys::unique_fd cgroup_directory;
     };
-    /// Writes the worker's control file and makes its cgroup, if it has one of its own.
+    /// Writes the worker's control file, makes its cgroup if it has one of its own, and builds its
+    /// order.
     std::optional<start_failure> prepare_worker(int index, prepared_worker& into);
     /// Hands out the record of a worker, for its report.
     sys::unique_fd take_record(int index) { return std::move(record_of(index)); }
@@ -62,7 +63,7 @@ public:
     /// Closes the worker's end of the pipe for its stacks.
     /// @return this process' end, for the report
     sys::unique_fd take_stacks(int index);
-    /// Tells the guardian about a worker that could not tell by itself.
+    /// Tells the guardian about a worker that could not do that itself.
     void tell_guardian(int pidfd) { with_.guardian.tell_late(guard_, pidfd); }
 
     static start_failure failure(int error, std::string text, int index, exec::stage at);
@@ -108,11 +109,11 @@ private:
     orders::order_builder builder_;
     std::shared_ptr<cgroups::group_cgroup> cgroup_;
     orders::guard_order guard_of_cgroup_;
-    orders::guard_order guard_;  // of each worker
-    std::vector<sys::unique_fd> records_;
-    std::vector<sys::pipe_ends> stacks_;  // of each worker, if they are asked for
+    orders::guard_order guard_;            // the same for each worker
+    std::vector<sys::unique_fd> records_;  // by index
+    std::vector<sys::pipe_ends> stacks_;   // by index; empty if workers are not asked for stacks
     sys::unique_fd arguments_;
-    sys::unique_fd started_event_;  // of workers that are copies
+    sys::unique_fd started_event_;  // only if the workers are copies
 };
 
 }  // namespace cohort::starts

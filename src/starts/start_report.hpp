@@ -22,7 +22,7 @@ using detail::start_failure;
 /// A child that never became a worker, or is no longer wanted as one. It may have run for a while.
 struct unwanted_child {
     sys::unique_fd pidfd;
-    pid_t pid = 0;  // 0: it failed before it could have children
+    pid_t pid = 0;  // 0: the child failed before it could make children
 };
 
 /// The result of one start. After a failure `pidfd` may be set: then its child has exited and must
@@ -42,7 +42,7 @@ struct start_report {
 
 /// What a start waits for now, so that another thread can end the wait.
 struct start_slots {
-    std::atomic<int> child = -1;  // a pidfd, see start_by_exec
+    std::atomic<int> child = -1;  // the pidfd of a child that is being started, see start_by_exec()
     forkserver::forkserver_wait server;
 };
 

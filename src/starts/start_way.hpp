@@ -23,7 +23,7 @@ public:
     virtual std::vector<unwanted_child> withdraw(start_slots&) { return {}; }
 };
 
-/// Each worker executes a program: a command, or this one again.
+/// Each worker executes a program: a command, or this program again.
 std::unique_ptr<start_way> executed_start(start_plan& plan);
 /// Each worker is a copy of this process, made by fork(3).
 std::unique_ptr<start_way> forked_start(start_plan& plan);
