@@ -77,8 +77,8 @@ void refuse_at_exit(const engine::process& process) {
                           "exit");
 }
 
-/// Called before memory for the workers is taken: a wrong number must not take all there is. Each
-/// worker needs a record and a pidfd at least; the start counts exactly.
+/// Called before memory is allocated for the workers, because a wrong number could use up all
+/// memory. Each worker needs a record and a pidfd at least; the start counts exactly.
 /// @throws spawn_error
 void refuse_more_than_can_be(int nprocs) {
     constexpr int cheap = 10'000;
@@ -92,8 +92,8 @@ void refuse_more_than_can_be(int nprocs) {
                           -1, "limit");
 }
 
-/// A worker that lives for a moment only may have ended before anybody waits for it: then the engine
-/// need not be asked. @return false: it must be
+/// Completes the operation here if the group has already ended, which happens when its workers live
+/// for a moment only. @return false: the engine must complete the operation
 bool complete_if_ended(const group_state& group, const receiver& to) {
     auto end = group.snapshot().end();
     if (!end || group.process().exiting())

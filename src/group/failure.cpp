@@ -15,12 +15,12 @@
 #include <string>
 #include <string_view>
 
-// The one place where the end of a group becomes an exception. The thread that throws it makes it;
-// the engine's thread keeps none. The first lines of the texts are torch's, to the letter. An
-// exception that was written as JSON becomes the same exception again.
+// Only here does the end of a group become an exception. The thread that throws the exception makes
+// it; the engine's thread keeps none. The texts begin with exactly the lines that torch writes. An
+// exception that was written as JSON becomes an exception again here, too.
 namespace cohort::detail::inline v0_1 {
 
-/// For std::rethrow_if_nested, which throws the worker's exception in its own type.
+/// Also holds the worker's exception, so that std::rethrow_if_nested throws it in its own type.
 class raised_with_cause final : public process_raised_exception, public std::nested_exception {
 public:
     /// Must be called while the worker's exception is handled: std::nested_exception captures that.

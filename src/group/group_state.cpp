@@ -70,7 +70,8 @@ void group_state::start(receiver to) {
             self->start_reported(std::move(report), p);
         });
     start_ = job;
-    process_.loop().post_quietly(begins);  // before any report; from now on start_ is the engine's
+    // Posted before any report can be. From here on only the engine's thread uses start_.
+    process_.loop().post_quietly(begins);
     // exit() may have posted its stop before `begins`, and that stop does not know this group.
     if (process_.exiting())
         job->hold();

@@ -34,7 +34,7 @@ public:
     /// Hands the start over to the starter thread. Once, by the initiating call, on any thread.
     void start(receiver to);
 
-    // The engine's thread:
+    // On the engine's thread only:
 
     void await_end(receiver to, std::optional<time_point> until);
     void await_next(receiver to);
@@ -119,7 +119,7 @@ private:
     std::deque<std::shared_ptr<unpublished_end>> unpublished_;  // in the order of the ends
     std::vector<lifecycle::verdict> verdicts_;                  // by index
     std::vector<std::shared_ptr<const outcome>> ended_;         // in the order of the ends
-    std::size_t told_ = 0;  // how many of ended_ next() has returned
+    std::size_t told_ = 0;  // how many elements of ended_ next() has returned
     groups::waiters end_waiters_;
     groups::waiters next_waiters_;
 };
