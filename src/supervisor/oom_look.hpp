@@ -11,8 +11,8 @@
 
 namespace cohort::supervisor {
 
-/// Finds out whether the kernel's out-of-memory killer took a process in a worker's cgroup. Called
-/// on the engine's thread, which does not wait for it.
+/// Finds out whether the kernel's out-of-memory killer killed a process in a worker's cgroup.
+/// Called on the engine's thread, which does not wait for the answer.
 /// @param side  the thread that reads the cgroup's files, because the kernel may take milliseconds
 /// @param then  called once, on the engine's thread; with nothing if no answer comes in time
 void find_oom_kill(engine::engine& loop, engine::background_thread& side,

@@ -106,7 +106,8 @@ private:
             });
     }
 
-    /// For a function that returned. Its result may be large, so it is read to where it stays.
+    /// For a function that returned. Its result may be large, so it is read right into its final
+    /// buffer.
     void result(const record::control_contents& contents) {
         known_.progress = progress_of(contents);
         known_.progress->returned = contents.finished_at;

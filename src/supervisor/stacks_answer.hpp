@@ -21,7 +21,8 @@ class stacks_answer : public std::enable_shared_from_this<stacks_answer> {
 public:
     stacks_answer(engine::engine& loop, engine::background_thread& parsing, sys::unique_fd pipe);
 
-    /// Whether the function can't answer any more: its end is closed, for example by exec(3).
+    /// Whether the function can't answer, because its end of the pipe is closed, for example by
+    /// exec(3).
     bool is_hung_up() const noexcept;
     /// Calls `then` once, with the whole answer or with what has come of it by `deadline`. If no
     /// thread can be had to parse it, calls `then` with nothing.

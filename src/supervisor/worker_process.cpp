@@ -178,8 +178,8 @@ void worker_process::ended(const engine::reaped& end) {
     }
     if (!cgroup_ || end.status.signal() != SIGKILL)
         return read_what_is_left();
-    // The cgroup can tell now: the kernel counts the kill before it sends the signal, and the
-    // group's end, which removes the cgroup, is still to come.
+    // The cgroup's files already count the kill, because the kernel counts it before it sends the
+    // signal. The cgroup still exists, because only the end of the group removes it.
     find_oom_kill(process_.loop(), process_.cgroups(), cgroup_,
                   [self = shared_from_this()](std::optional<cgroups::oom_kill> kill) {
                       self->oom_kill_ = kill;

@@ -57,7 +57,7 @@ public:
     void send_stop_signal(int signo);
     void send_kill() noexcept;
 
-    /// Whether it was reaped; its record is being read then.
+    /// Whether the worker was reaped. Its record may still be being read.
     bool has_ended() const noexcept { return end_.has_value(); }
     /// Gives the worker up as unkillable. A later end is only reaped.
     worker_end abandon();
