@@ -8,43 +8,48 @@
 
 namespace cohort {
 
-/// Which tier serves one need on this host.
+/// How this host serves one need of the library. A need is served by one of its tiers: the best
+/// one, or a lower one where the kernel denies the best.
 class capability {
 public:
-    std::string
-        need;  ///< "reactor", "start", "descriptors", "stolen status", "tree", "parent death"
-    std::string tier;       ///< what serves it: "io_uring"
-    std::string reason;     ///< why not a better one: "io_uring_setup: Operation not permitted";
-                            ///< empty: it is the best
-    std::string guarantee;  ///< what holds with this tier
+    /// "reactor", "start", "descriptors", "stolen status", "tree" or "parent death".
+    std::string need;
+    std::string tier;  ///< the tier that serves the need, such as "io_uring"
+    /// Why no better tier serves, such as "io_uring_setup: Operation not permitted"; empty if
+    /// `tier` is the best.
+    std::string reason;
+    std::string guarantee;  ///< what this tier guarantees
 
-    /// The best tier serves it.
+    /// Whether the best tier serves the need.
     bool best() const noexcept { return reason.empty(); }
 };
 
-/// What this host allows, found by trying.
+/// How this host serves each need of the library. See capabilities().
 class COHORT_API host_capabilities {
 public:
-    capability reactor;        ///< how exits, deadlines and wake-ups are awaited
-    capability start;          ///< how a child is made
+    capability reactor;        ///< how the library waits for exits, deadlines and wake-ups
+    capability start;          ///< how a child process is made
     capability descriptors;    ///< how a child is kept from inheriting descriptors
-    capability stolen_status;  ///< whether a status that somebody else took can be read back
-    capability tree;           ///< how what workers have started is ended
-    capability parent_death;   ///< how workers, and what they started, end when this process dies
-    std::string warning;       ///< words of COHORT_FORCE that mean nothing; empty: none
+    capability stolen_status;  ///< whether an exit status that another waiter took can be read back
+    capability tree;           ///< how the processes that workers started are ended
+    capability parent_death;   ///< how workers and their processes end when this process dies
+    std::string warning;       ///< words in COHORT_FORCE without a meaning; empty: there are none
 
-    /// The needs in the order of the members above. @par Thread safety  as a const vector.
+    /// All needs, in the order of the members above.
+    /// @par Thread safety  safe as long as no thread changes the object.
     std::vector<capability> all() const;
 };
 
-/// Probes at the first call, by trying: it starts a process or two, makes a cgroup, and removes
-/// them; its caller is blocked until that is done. COHORT_FORCE, a comma list of epoll,
-/// legacy_clone, no_close_range, no_cgroup, pgid, no_pidfd_info and no_guardian, forces lower
-/// tiers; fork or forkserver in it is how function workers start.
+/// Finds out what this host allows, by trying. The first call starts one or two processes, makes a
+/// cgroup, removes them all, and blocks until that is done. Later calls return the same result.
+///
+/// The environment variable COHORT_FORCE forces lower tiers. It is a comma-separated list of epoll,
+/// legacy_clone, no_close_range, no_cgroup, pgid, no_pidfd_info and no_guardian. The words fork and
+/// forkserver in that list replace start_method::spawn for function workers.
 /// @par Thread safety  safe.
 COHORT_API host_capabilities capabilities();
 
-/// A table, one line a need.
+/// A table with one line for each need, and the warning if there is one.
 COHORT_API std::string to_string(const host_capabilities& host);
 
 }  // namespace cohort

@@ -4,9 +4,9 @@
 /// Groups of worker processes that can be awaited.
 ///
 /// A program calls worker_main first, starts a group with spawn, run or async_spawn, and awaits it
-/// with group::join, group::wait or group::next. What a group is made of are values: function or
-/// command, options, outcome and report. Those that have a to_string print with fmt too, and take
-/// the format of a string: `fmt::print("{:>20}", outcome.status)`.
+/// with group::join, group::wait or group::next. Its work (function or command), options, outcomes
+/// and report are values. A type with a to_string can also be printed with fmt, in the format of a
+/// string: `fmt::print("{:>20}", outcome.status)`.
 namespace cohort {}
 
 // The whole library, in the order in which a program meets it.
@@ -22,7 +22,7 @@ namespace cohort {}
 // Settings
 #include <cohort/options.hpp>        // options: how many, how they stop, what is kept of them
 #include <cohort/policies.hpp>       // start_method, on_failure, process_group, cgroup
-#include <cohort/where_it_runs.hpp>  // env, working_directory, fd, ...: of options and of a command
+#include <cohort/where_it_runs.hpp>  // env, working_directory, fd, ...: for options and command
 
 // What comes back
 #include <cohort/error_record.hpp>  // error_record, crash_record, activity, stack_frame

@@ -17,14 +17,17 @@ namespace detail::inline v0_1 {
 struct command_access;
 }
 
-/// A program to run: `command("python3", "train.py", "--lr", 0.1).env("LEVEL", 3)`. Arguments are
-/// text, paths, or anything that fmt can format; no shell sees them. A program with a slash is
-/// relative to the working directory; one without is looked up on the worker's PATH. A value:
-/// copies and compares.
-/// @par Thread safety  as an int.
+/// A program that a worker executes: `command("python3", "train.py", "--lr", 0.1).env("LEVEL", 3)`.
+/// Arguments are text, paths, or anything that fmt can format; no shell interprets them. A program
+/// name with a slash is a path, relative to the worker's working directory; one without a slash is
+/// looked up in the worker's PATH. A value: copies and compares.
+/// @par Thread safety  distinct objects: safe. One object: unsafe if a thread changes it.
 class COHORT_API command : public where_it_runs<command> {
 public:
-    /// @throws std::invalid_argument  an empty program name; a NUL in a text
+    /// A command with its first arguments.
+    /// @param program  the name or path of the program: text or a path
+    /// @param args     the arguments that follow the program, see arg()
+    /// @throws std::invalid_argument  the program name is empty, or a text contains a NUL
     template <class Program, class... Args>
     requires(!std::derived_from<Program, command>) explicit command(const Program& program,
                                                                     const Args&... args) {
@@ -34,14 +37,16 @@ public:
         (this->arg(args), ...);
     }
 
-    /// Appends one argument. @throws std::invalid_argument  a NUL in it
+    /// Appends one argument: text, a path, or anything that fmt can format.
+    /// @throws std::invalid_argument  the argument contains a NUL
     template <class T>
     command& arg(const T& value) {
         add(detail::argument_text(value));
         return *this;
     }
 
-    /// Appends each element of a range. @throws std::invalid_argument  a NUL in one
+    /// Appends each element of a range, see arg().
+    /// @throws std::invalid_argument  an element contains a NUL
     template <class Range>
     command& args(const Range& range) {
         static_assert(!detail::text_like<Range>,
@@ -51,7 +56,7 @@ public:
         return *this;
     }
 
-    /// The same program, arguments and place. @par Thread safety  as an int.
+    /// Whether program, arguments and settings are equal.
     friend bool operator==(const command&, const command&) = default;
 
 private:
@@ -72,8 +77,8 @@ struct command_access {
     static detail::program&& program(command&& c) noexcept { return std::move(c.program_); }
 };
 
-// GCC before 13 destroys a lambda that captures by value twice when it is a temporary in a co_await
-// expression.
+// In a co_await expression, GCC before 13 destroys a temporary twice if it is a lambda that
+// captures by value.
 template <class Callable>
 inline constexpr bool safe_as_temporary =
 #if defined(__GNUC__) && !defined(__clang__) && __GNUC__ < 13
@@ -83,7 +88,7 @@ inline constexpr bool safe_as_temporary =
     true;
 #endif
 
-/// What command_for makes.
+/// The result of command_for().
 template <class Make>
 class command_for_work {
 public:
@@ -92,10 +97,10 @@ public:
     command operator()(int index) const { return make_(index); }
 
 private:
-    mutable Make make_;  // a callable may change what it holds
+    mutable Make make_;  // mutable, because a callable may change its own state
 };
 
-/// What closure makes.
+/// The result of closure().
 template <class Callable>
 class closure_work {
 public:
@@ -109,9 +114,12 @@ private:
 
 }  // namespace detail::inline v0_1
 
-/// A command of its own for each worker.
-/// @param make  `command make(int index)`; called for 0, 1, ... in the initiating call of spawn, on
-///              its thread. What it throws leaves that call; of async_spawn it is the completion.
+/// Work for a group in which each worker executes another command. Pass the result to spawn, run or
+/// async_spawn.
+/// @param make  a callable `command make(int index)`. spawn, run and async_spawn call it on the
+///              calling thread, for index 0, 1, ... An exception from it leaves spawn or run;
+///              async_spawn gives it to the completion handler.
+/// @par Thread safety  safe.
 template <class Make>
 auto command_for(Make&& make) {
     using callable = std::decay_t<Make>;
@@ -121,14 +129,18 @@ auto command_for(Make&& make) {
     return detail::command_for_work<callable>(std::forward<Make>(make));
 }
 
-/// Any callable, for start_method::fork only: worker i calls `callable(i)` on its copy of the
-/// memory. What it returns is in `outcome::result<T>()`, what it throws in the join. It runs on a
-/// copy of one thread of the library's, the only one in the worker: a lock that another thread
-/// holds stays locked, thread_locals are fresh; start_method says more. Where that is too
-/// dangerous, use function<Fn> with start_method::forkserver.
-/// @param call  `T call(int index)`; kept until the group has started. One that throws when it is
-///              copied throws here.
-/// @throws spawn_error  from spawn: another start_method
+/// Work for a group with start_method::fork: worker i calls `call(i)` in a forked copy of this
+/// process. Pass the result to spawn, run or async_spawn. The value that a call returned is in
+/// `outcome::result<T>()`; an exception that left a call is thrown by group::join, as
+/// process_raised_exception.
+///
+/// The worker has only one thread, a copy of a thread of the library. A lock that another thread
+/// held at the fork stays locked, and thread_local variables are fresh; start_method::fork says
+/// more. Where that is too dangerous, use function<Fn> with start_method::forkserver.
+/// @param call  a callable `T call(int index)`, kept until the group has started. If its copy
+///              constructor throws, that exception leaves closure.
+/// @throws spawn_error  thrown by spawn, not here: options::start_method is not fork
+/// @par Thread safety  safe.
 /// @par Source  start_processes(fn, start_method="fork")
 template <class Callable>
 auto closure(Callable&& call) {

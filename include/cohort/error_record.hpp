@@ -18,75 +18,80 @@ namespace detail::inline v0_1 {
 struct error_record_access;
 }
 
-/// One call of a stack: captured in the worker, named in the parent.
+/// One call on a stack. The worker captures the addresses, the parent looks up the names.
 class stack_frame {
 public:
-    std::string function;      ///< demangled; empty: the module says no name
-    std::string file;          ///< of the source; empty: the module has no debug information
-    int line = 0;              ///< in that file, from 1; 0: not known
-    bool inlined = false;      ///< into the frame that stands before it
-    std::string module;        ///< path of the program or library that the call is in
-    std::uint64_t offset = 0;  ///< of the call in it: what `addr2line -e module` takes
-    std::string build_id;      ///< of the module, in hexadecimal; empty: it has none
+    std::string function;      ///< demangled name; empty: the module has no name for it
+    std::string file;          ///< source file; empty: the module has no debug information
+    int line = 0;              ///< line in that file, from 1; 0: not known
+    bool inlined = false;      ///< true: inlined into the function of the frame before
+    std::string module;        ///< path of the program or library that contains the call
+    std::uint64_t offset = 0;  ///< the call's offset in the module, for `addr2line -e module`
+    std::string build_id;      ///< build ID of the module in hexadecimal; empty: it has none
 
-    /// The same in every field.
+    /// Whether all fields are equal.
     friend bool operator==(const stack_frame&, const stack_frame&) = default;
 };
 
-/// A worker's own account of its failure, or a command's error file.
+/// What a worker wrote about its failure: the exception that left a worker function, or the content
+/// of a command's error file (options::error_file).
 class error_record {
 public:
     std::string type;     ///< demangled type of the exception; may be empty for commands
     std::string message;  ///< what() of the exception
-    std::string trace;    ///< the text a person reads; ends with the message
-    /// The stack of the throw, newest call last, from the worker's function on. Empty when it is
-    /// not known: of a command, and of an exception that was made without a throw.
+    std::string trace;    ///< the failure as text for people; ends with the message
+    /// The stack at the throw: begins with the worker function, ends with the newest call. Empty if
+    /// it is not known: for commands, and for an exception that was made without a throw.
     std::vector<stack_frame> frames;
-    /// Of a std::system_error (and of what is derived from it): the value of its code ...
+    /// The value of code() if the exception is a std::system_error or derived from it; else 0.
     int code = 0;
-    std::string category;  ///< ... and its category's name; empty: it is none
-    /// What it was thrown on account of, from the next to the first cause: the exceptions nested in
-    /// it (std::nested_exception), and the failures of groups that the worker had itself.
+    std::string category;  ///< the name of the category of that code; empty: there is no code
+    /// The causes of the exception, the most direct one first: the exceptions nested in it
+    /// (std::nested_exception), and the failures of groups that the worker itself started.
     std::vector<error_record> nested;
-    /// In `nested`, the failure of a worker of the failed worker's own group: its index; else -1.
+    /// In an element of `nested` that is the failure of a worker of such a group: the index of that
+    /// worker. Else -1.
     int worker = -1;
-    pid_t pid = 0;  ///< of that worker: for logs, never for kill()
-    /// The time of day at which it was written, as the worker says.
+    pid_t pid = 0;  ///< the process ID of that worker, else 0; for logs, never for kill()
+    /// When the record was written, by the worker's clock; empty if the worker did not say.
     std::optional<std::chrono::system_clock::time_point> timestamp;
 
-    /// The same in every field.
+    /// Whether all fields are equal.
     friend bool operator==(const error_record&, const error_record&) = default;
 
 private:
     friend struct detail::error_record_access;
-    std::string value_;  // of the exception, as its error_type has saved it
+    std::string value_;  // what the error_type of the exception saved
 };
 
-/// Where a signal ended a worker's function.
+/// Where a signal ended a worker function. See options::crash_record.
 class crash_record {
 public:
     int signal = 0;             ///< SIGSEGV, SIGBUS, SIGILL, SIGFPE or SIGABRT
-    int code = 0;               ///< si_code (sigaction(2)): why it was sent
-    std::uint64_t address = 0;  ///< si_addr: of the fault; 0 of SIGABRT
-    /// The text a person reads: the calls, then "SIGSEGV at address 0x10 (address not mapped)".
+    int code = 0;               ///< si_code: why the signal was sent, see sigaction(2)
+    std::uint64_t address = 0;  ///< si_addr: the address of the fault; 0 for SIGABRT
+    /// The crash as text for people: the calls, then, for example, "SIGSEGV at address 0x10
+    /// (address not mapped)".
     std::string trace;
-    std::vector<stack_frame> frames;  ///< newest call last
+    std::vector<stack_frame> frames;  ///< the stack, newest call last
 
-    /// The same in every field.
+    /// Whether all fields are equal.
     friend bool operator==(const crash_record&, const crash_record&) = default;
 };
 
 /// What a thread of a worker function, or a process of a command, was doing when the group was
-/// about to stop it. (options::stack_on_stop)
+/// about to stop it. See options::stack_on_stop.
 class activity {
 public:
-    pid_t id = 0;              ///< of the thread or process: for logs, never for kill()
-    std::string name;          ///< of the thread; of a process its command line
-    char state = '?';          ///< as ps(1) has it: 'R' running, 'S' asleep, 'T' stopped ...
-    std::string wait_channel;  ///< where it sleeps in the kernel; empty: it does not, or not told
-    std::vector<stack_frame> frames;  ///< of a worker function's thread: newest call last
+    pid_t id = 0;      ///< ID of the thread or process; for logs, never for kill()
+    std::string name;  ///< name of the thread, or command line of the process
+    char state = '?';  ///< as in ps(1): 'R' running, 'S' asleep, 'T' stopped ...
+    /// The kernel function in which it sleeps; empty if it does not sleep or the kernel hides it.
+    std::string wait_channel;
+    /// The stack of a thread of a worker function, newest call last; empty if it is not known.
+    std::vector<stack_frame> frames;
 
-    /// The same in every field.
+    /// Whether all fields are equal.
     friend bool operator==(const activity&, const activity&) = default;
 };
 
@@ -98,8 +103,8 @@ struct error_record_access {
 }  // namespace detail::inline v0_1
 
 COHORT_API std::string to_string(const error_record& e);  ///< "type: message"
-/// `File "train.cpp", line 12, in load(int)`, or what there is of it.
+/// `File "train.cpp", line 12, in load(int)`, with those parts that are known.
 COHORT_API std::string to_string(const stack_frame& f);
-COHORT_API std::string to_string(const activity& a);  ///< a line, and one for each frame
+COHORT_API std::string to_string(const activity& a);  ///< one line, then one for each frame
 
 }  // namespace cohort

@@ -11,24 +11,25 @@
 
 namespace cohort {
 
-/// A worker failed; the others are stopped and reaped. (torch: ProcessException)
-/// A value: copying never throws.
+/// A worker failed, or the group was stopped (group_stopped). The other workers have been stopped
+/// and reaped. A value: copying never throws.
+/// @par Source  torch's ProcessException
 class COHORT_API process_exception : public std::runtime_error {
 public:
-    /// The outcomes as exceptions hold them: all copies share one list.
+    /// The outcomes in an exception: all copies of the exception share one list.
     using outcome_list = std::shared_ptr<const std::vector<outcome>>;
-    /// The library makes it; a test of a program may.
-    /// @param text         what() of it
-    /// @param error_index  of the worker that failed first
-    /// @param error_pid    of that worker: for logs, never for kill()
+    /// For the library, and for tests of programs that catch this exception.
+    /// @param text         the text of what()
+    /// @param error_index  the index of the worker that failed first
+    /// @param error_pid    the process ID of that worker
     /// @param outcomes     how each worker ended, by index
     process_exception(const std::string& text, int error_index, pid_t error_pid,
                       outcome_list outcomes);
     ~process_exception() override;
 
-    /// The worker that failed first in time; -1 when none did (group_stopped).
+    /// The index of the worker that failed first in time; -1 if none failed (group_stopped).
     int error_index() const noexcept { return index_; }
-    /// Its process id: for logs, never for kill(). 0 when none did.
+    /// The process ID of that worker, 0 if none failed; for logs, never for kill().
     pid_t error_pid() const noexcept { return pid_; }
     /// How each worker ended, by index.
     const std::vector<outcome>& outcomes() const noexcept;
@@ -39,83 +40,92 @@ private:
     outcome_list outcomes_;
 };
 
-/// The worker's own exception, or the error file of a command. (torch: ProcessRaisedException)
-/// `std::rethrow_if_nested(e)` throws the exception of a worker function again as its own type, for
-/// the exceptions of the standard library and for those that error_type has taught; for others, and
-/// for commands, it does nothing. A std::string that was thrown comes back as a std::string, which
-/// no `catch (const std::exception&)` takes.
+/// An exception left a worker function, or a command failed and wrote an error file.
+///
+/// `std::rethrow_if_nested(e)` throws the exception of a worker function again in its own type, if
+/// that is a type of the standard library or has an error_type. For other types, and for commands,
+/// it does nothing. A std::string that a worker threw is thrown as a std::string, which a
+/// `catch (const std::exception&)` does not catch.
+/// @par Source  torch's ProcessRaisedException
 class COHORT_API process_raised_exception : public process_exception {
 public:
-    /// As process_exception.
-    /// @param text         what() of it
-    /// @param error_index  of the worker that failed first
-    /// @param error_pid    of that worker: for logs, never for kill()
+    /// For the library, and for tests of programs that catch this exception.
+    /// @param text         the text of what()
+    /// @param error_index  the index of the worker that failed first
+    /// @param error_pid    the process ID of that worker
     /// @param outcomes     how each worker ended, by index
-    /// @param error        what that worker wrote
+    /// @param error        what that worker wrote about its failure
     process_raised_exception(const std::string& text, int error_index, pid_t error_pid,
                              outcome_list outcomes, error_record error);
     ~process_raised_exception() override;
-    /// What the worker said of it, its calls with the names that are known here.
+    /// What the worker wrote about its failure. This process has added the names of the calls, as
+    /// far as it knows them.
     const error_record& error() const noexcept { return *error_; }
 
 private:
     std::shared_ptr<const error_record> error_;
 };
 
-/// The worker ended by an exit code or a signal, without a word but for the crash_record of a
-/// function: what() has it, and `outcomes()[error_index()].crash`. (torch: ProcessExitedException)
+/// A worker failed by its exit code or by a signal, and wrote no error_record. If it wrote a
+/// crash_record, the text of that is in what(), and the record itself is
+/// `outcomes()[error_index()].crash`.
+/// @par Source  torch's ProcessExitedException
 class COHORT_API process_exited_exception : public process_exception {
 public:
-    /// As process_exception.
-    /// @param text         what() of it
-    /// @param error_index  of the worker that failed first
-    /// @param error_pid    of that worker: for logs, never for kill()
+    /// For the library, and for tests of programs that catch this exception.
+    /// @param text         the text of what()
+    /// @param error_index  the index of the worker that failed first
+    /// @param error_pid    the process ID of that worker
     /// @param outcomes     how each worker ended, by index
     /// @param status       how that worker ended
     process_exited_exception(const std::string& text, int error_index, pid_t error_pid,
                              outcome_list outcomes, exit_status status);
     ~process_exited_exception() override;
-    /// The exit code, `-signo` for a signal.
+    /// The exit code; `-signo` if a signal ended the worker; -1 if its status is unknown.
     int exit_code() const noexcept { return status_.exit_code(); }
-    /// "SIGKILL"; empty when no signal ended it.
+    /// The name of the signal that ended the worker, such as "SIGKILL"; empty if none did.
     std::string signal_name() const { return status_.signal_name(); }
-    /// Both in one value, and whether a core was dumped.
+    /// The exit status: exit code or signal, and whether a core was dumped.
     const exit_status& status() const noexcept { return status_; }
 
 private:
     exit_status status_;
 };
 
-/// join on a group that was stopped without a failure. Index -1, pid 0.
+/// The group was stopped and no worker had failed. group::join throws this. error_index() is -1,
+/// error_pid() is 0.
 class COHORT_API group_stopped : public process_exception {
 public:
+    /// For the library, and for tests of programs that catch this exception.
     /// @param outcomes  how each worker ended, by index
     explicit group_stopped(outcome_list outcomes);
     ~group_stopped() override;
 };
 
-/// The group could not be started; nothing of it is left.
-/// what(): `exec("trian.py"): No such file or directory (worker 3)`
+/// The group could not be started. Workers that had been started are killed and reaped.
 class COHORT_API spawn_error : public std::system_error {
 public:
+    /// For the library, and for tests of programs that catch this exception.
     /// @param code         the errno of the call that failed
-    /// @param text         what was tried on whom, such as `exec("trian.py")`
-    /// @param error_index  the worker that could not be started, or -1
-    /// @param stage        where it went wrong
+    /// @param text         the step that failed, with its object, such as `exec("trian.py")`
+    /// @param error_index  the index of the worker that could not be started, or -1
+    /// @param stage        the name of the step that failed, see stage()
     spawn_error(std::error_code code, const std::string& text, int error_index, std::string stage);
     ~spawn_error() override;
-    /// The worker that could not be started; -1 when it was not about one of them.
+    /// The index of the worker that could not be started; -1 if the failure concerns the group.
     int error_index() const noexcept { return index_; }
-    /// Where it went wrong, one of these:
-    ///  - for a worker: "memory file", "clone", "parent death signal", "process group", "cgroup",
+    /// The name of the step that failed:
+    ///  - for one worker: "memory file", "clone", "parent death signal", "process group", "cgroup",
     ///    "descriptors", "stdin", "stdout", "stderr", "redirect" (any other descriptor), "chdir",
     ///    "affinity", "exec";
-    ///  - for the group: "limit" (of descriptors), "memory" (there is none), "memory file",
-    ///    "cgroup", "forkserver", "start_method" (a closure by another one than fork);
-    ///  - this process may start no group: "worker_main" (was not reached in this worker), "daemon"
-    ///    (it is a daemonic worker), "threads" (the library's can't be started), "exit" (it exits).
+    ///  - for the group: "limit" (too few descriptors), "memory" (no memory), "memory file",
+    ///    "cgroup", "forkserver", "start_method" (closure needs start_method::fork);
+    ///  - because this process must not start groups: "worker_main" (not reached in this worker),
+    ///    "daemon" (this is a daemonic worker), "threads" (the library's threads can't be started),
+    ///    "exit" (the program is exiting).
     const std::string& stage() const noexcept { return *stage_; }
-    /// What was tried, on whom, why it failed and for which worker.
+    /// The failed step, its object, the reason, and the worker if it concerns one:
+    /// `exec("trian.py"): No such file or directory (worker 3)`.
     const char* what() const noexcept override;
 
 private:
@@ -124,17 +134,17 @@ private:
     std::shared_ptr<const std::string> text_;
 };
 
-/// An argument or a result that could not be encoded, or decoded on the other side.
-/// what(): `argument 2 of 3 (std::vector<int>) could not be decoded: ...`; the worker's index is
-/// not counted.
+/// An argument or a result could not be encoded, or could not be decoded on the other side.
+/// what(): `argument 2 of 3 (std::vector<int>) could not be decoded: ...`. The first parameter of a
+/// worker function, its index, is not counted.
 class COHORT_API codec_error : public std::runtime_error {
 public:
     using std::runtime_error::runtime_error;
     ~codec_error() override;
 };
 
-/// Thrown by outcome::result<T>() when there is no result, or none of that type; and in a worker
-/// function, in place of a result that is larger than options::result_limit.
+/// Thrown by outcome::result<T>() if there is no result, or none of type `T`. Also the exception of
+/// a worker function whose result is larger than options::result_limit.
 class COHORT_API result_error : public std::runtime_error {
 public:
     using std::runtime_error::runtime_error;

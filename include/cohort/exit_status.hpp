@@ -7,35 +7,37 @@
 
 namespace cohort {
 
-/// How a process ended: by an exit code or by a signal, never both in one number.
-/// A value: copies and compares. Default-constructed it is *unknown*: the status was lost.
+/// How a process ended: by an exit code or by a signal, which are never folded into one number. A
+/// value: copies and compares. A default-constructed one is *unknown*: the status was lost.
 /// @par Source  waitid(2), `si_code` and `si_status`.
 class COHORT_API exit_status {
 public:
     exit_status() = default;
-    /// Of a process that exited.
+    /// The status of a process that exited with `code`.
     static exit_status from_code(int code) noexcept;
-    /// Of a process that a signal ended.
+    /// The status of a process that the signal `signo` ended.
     static exit_status from_signal(int signo, bool core_dumped) noexcept;
 
-    /// False when nobody knows: the status was taken by another waiter (`cause::lost`).
+    /// False if the status is unknown, because another waiter took it (`cause::lost`) or the worker
+    /// was given up (`cause::unkillable`).
     bool known() const noexcept { return kind_ != kind::unknown; }
-    /// Exited with code 0.
+    /// Whether the process exited with code 0.
     bool success() const noexcept { return kind_ == kind::exited && value_ == 0; }
-    /// Ended by an exit code, whichever.
+    /// Whether the process exited, with any code.
     bool exited() const noexcept { return kind_ == kind::exited; }
-    /// Ended by a signal.
+    /// Whether a signal ended the process.
     bool signaled() const noexcept { return kind_ == kind::signaled; }
-    /// The exit code; `-signo` when a signal ended it (as torch's exit_code); -1 when unknown.
+    /// The exit code; `-signo` if a signal ended the process (as in torch); -1 if unknown.
     int exit_code() const noexcept;
-    /// The signal that ended it, 0 when none did.
+    /// The number of the signal that ended the process; 0 if none did.
     int signal() const noexcept { return kind_ == kind::signaled ? value_ : 0; }
-    /// "SIGKILL"; "<Unknown signal 37>" for a number without a name; empty when no signal ended it.
+    /// The name of the signal that ended the process: "SIGKILL", or "<Unknown signal 37>" for a
+    /// number without a name; empty if no signal ended it.
     std::string signal_name() const;
-    /// The signal that ended it left a core.
+    /// Whether a signal ended the process and a core was dumped.
     bool core_dumped() const noexcept { return core_dumped_; }
 
-    /// The same kind of end with the same number; unknown ones are equal.
+    /// Whether kind of end, number and core_dumped() are equal. Unknown ones are equal.
     friend bool operator==(const exit_status&, const exit_status&) = default;
 
 private:

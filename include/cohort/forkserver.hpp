@@ -12,7 +12,7 @@ namespace cohort {
 
 namespace detail::inline v0_1 {
 
-/// Its place in the list of functions of this program, called without anything.
+/// Puts Fn, which takes no arguments, into the list of this program's functions.
 template <auto Fn>
 struct registered_preload {
     static function_result invoke(int, std::span<const std::byte>) {
@@ -26,17 +26,18 @@ COHORT_API void add_preload(const function_node& node);
 
 }  // namespace detail::inline v0_1
 
-/// Lets the fork server call `Fn()` once, before it makes its first worker: to load a model or warm
-/// a cache that all workers then have, at no cost but that of the pages they change.
+/// Lets the fork server call `Fn()` once, before it makes its first worker. `Fn` may, for example,
+/// load a model or warm a cache. All workers then have it, and share its memory as long as they do
+/// not change it.
 ///
-/// The server is started by the first group with start_method::forkserver; call this before that. A
-/// later call takes effect when the server has died and is started anew. What `Fn` throws, or a
-/// thread that it leaves running, is a spawn_error of the groups that needed the server, stage
-/// "forkserver". Processes that it starts end with the server. Exit hooks and static destructors
-/// that it registers run in each worker that leaves by exit, never in the server.
+/// The first group with start_method::forkserver starts the server, so call this before that. A
+/// later call takes effect only when the server has died and another one is started. If `Fn` throws
+/// or leaves a thread running, the groups that need the server get a spawn_error, stage
+/// "forkserver". Processes that `Fn` starts end with the server. Exit handlers and static
+/// destructors that `Fn` registers run in each worker that ends by exit, never in the server.
 /// @tparam Fn  a function without parameters, or a lambda without captures
 /// @par Thread safety  safe.
-/// @par Source  multiprocessing.set_forkserver_preload; differs: a function, checked at
+/// @par Source  multiprocessing.set_forkserver_preload; differs: takes a function, checked at
 /// compile time.
 template <auto Fn>
 void forkserver_preload() {

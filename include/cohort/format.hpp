@@ -7,14 +7,14 @@
 #include <cohort/exit_status.hpp>
 #include <cohort/outcome.hpp>
 
-#include <fmt/format.h>  // core.h has not the bodies of formatters
+#include <fmt/format.h>  // core.h lacks the bodies of formatters
 
 #include <string>
 
-// Results print with fmt: fmt::print("{}\n", report). Each takes the format of a string: "{:>20}".
+// Lets fmt print results: fmt::print("{}\n", report). The format is that of a string: "{:>20}".
 namespace cohort::detail::inline v0_1 {
 
-/// Formats what cohort::to_string knows.
+/// Formats a value as the text of cohort::to_string.
 template <class T>
 struct text_formatter : fmt::formatter<fmt::string_view> {
     template <class Context>

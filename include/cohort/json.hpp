@@ -10,25 +10,26 @@
 
 namespace cohort {
 
-/// A failure as one line of JSON, to keep it, to send it, or to throw it in another process: with
-/// its type, its text and all that it holds. What `exception_from_json` makes of it is equal in
-/// every field, within these bounds: texts to 1 MiB (of nested errors 32 KiB), stacks to 256 calls,
-/// times of day to the microsecond; what is not valid UTF-8 in a text is replaced. Times of
-/// steady_clock are its nanoseconds: they mean something on this machine until it is started anew.
-/// @return at most 16 MiB: where that does not suffice without the results of workers, and then
-/// without the stacks and the length of their errors.
-/// @throws std::length_error  it is longer even so: beyond 65,536 workers it is.
+/// Writes a failure as one line of JSON, to keep it, to send it, or to throw it in another process.
+/// The line contains the exception's type, its text and all that it holds. The exception that
+/// exception_from_json() makes from it is equal in every field, within these bounds. A text keeps
+/// 1 MiB, in nested errors 32 KiB; bytes that are not valid UTF-8 are replaced. A stack keeps 256
+/// calls. Times of day keep microseconds. Times of steady_clock are written as its nanoseconds, so
+/// they mean something only on this machine and until its next boot.
+/// @return at most 16 MiB. If a failure is longer, first the results of workers are left out, then
+///         also their stacks, and the texts of their errors are shortened.
+/// @throws std::length_error  the failure is longer even then, or has more than 65,536 outcomes
 /// @par Thread safety  safe.
 /// @par Source  pickle of torch's ProcessException
 COHORT_API std::string to_json(const process_exception& e);
 
-/// The failure that `to_json` has written: a process_exception, process_raised_exception,
-/// process_exited_exception or group_stopped, for std::rethrow_exception; of a worker function's
-/// exception std::rethrow_if_nested throws that, as it did before. Members that are missing,
-/// out of range or of another type have the default value, so that a text of another version can
-/// be read.
-/// @param json  from anywhere: it is bounded before it is parsed, and checked
-/// @throws std::invalid_argument  it is no such text; the message says why.
+/// Reads a failure that to_json() wrote, for std::rethrow_exception: a process_exception,
+/// process_raised_exception, process_exited_exception or group_stopped. std::rethrow_if_nested on a
+/// process_raised_exception throws the worker function's exception, as it did before. Members that
+/// are missing, out of range or of another type get their default value, so that the text of
+/// another version can be read.
+/// @param json  a text from any source; it is checked
+/// @throws std::invalid_argument  `json` is no such text, or longer than 16 MiB; what() says why
 /// @par Thread safety  safe.
 COHORT_API std::exception_ptr exception_from_json(std::string_view json);
 

@@ -20,72 +20,76 @@ namespace detail::inline v0_1 {
 struct options_access;
 }
 
-/// How a group is run: `options(4).grace_period(5s).env("LEVEL", 3)`. A value: copies and compares
-/// (copies share the descriptors given with fd()). Each setter checks what it is given and returns
-/// the object itself. Any chrono duration is taken, also `0.5s`: rounded up, held at the clock's
-/// range.
-/// @par Thread safety  as an int.
+/// The settings of a group: `options(4).grace_period(5s).env("LEVEL", 3)`. A value: copies and
+/// compares; copies share the descriptors given with fd(). Each setter checks its argument and
+/// returns the object itself. A setter of a duration takes any chrono duration, also `0.5s`. It
+/// rounds up to the unit of steady_clock, and limits the duration to that clock's range.
+/// @par Thread safety  distinct objects: safe. One object: unsafe if a thread changes it.
 /// @par Source  the arguments of torch's start_processes; differs: stopping is configured
 /// here.
 class COHORT_API options : public where_it_runs<options> {
 public:
-    /// @param nprocs  how many workers; 0 makes an empty group. Implicit: `spawn(work, 4)`.
-    /// @throws std::invalid_argument  negative
+    /// The default settings, for this number of workers. Implicit, so that `spawn(work, 4)` works.
+    /// @param nprocs  see nprocs()
+    /// @throws std::invalid_argument  `nprocs` is negative
     options(int nprocs = 1) { this->nprocs(nprocs); }
 
-    /// How many workers; 0 makes an empty group. Default 1.
-    /// @throws std::invalid_argument  negative
+    /// How many workers the group has. With 0 it ends at once, with success. Default 1.
+    /// @throws std::invalid_argument  `n` is negative
     options& nprocs(int n);
 
-    /// How a function worker comes to be. Default start_method::spawn: the program is executed
-    /// again. Commands are executed whatever this says.
+    /// How function workers are started. Default start_method::spawn: this program is executed
+    /// again. Has no effect on commands, which are always executed.
     options& start_method(cohort::start_method method);
 
-    /// Daemonic workers have no grace period when the program ends, and a daemonic function
-    /// worker can't start groups of its own: a spawn_error says so. Default false.
-    /// @par Source  daemon=
+    /// Whether the workers are daemonic. When the program exits, a daemonic worker has no grace
+    /// period: SIGKILL follows the stop signal at once. A daemonic function worker can't start
+    /// groups of its own: that throws spawn_error, stage "daemon". Default false.
+    /// @par Source  daemon= of torch's start_processes
     options& daemon(bool on);
 
-    /// How long the others may go on after the first failure before the stop signal. Default 0.
-    /// @throws std::invalid_argument  negative, or not a number
+    /// How long the other workers may go on after the first failure, before they get the stop
+    /// signal. Default 0.
+    /// @throws std::invalid_argument  `d` is negative or not a number
     template <class Rep, class Period>
     options& notice_period(std::chrono::duration<Rep, Period> d) {
         settings_.notice_period = detail::to_option_duration("notice_period", d);
         return *this;
     }
 
-    /// The signal that asks a worker to stop. Default SIGTERM. SIGCONT follows it, so that a
-    /// stopped process sees it.
-    /// @throws std::invalid_argument  not in 1..64
+    /// The signal that asks a worker to stop. SIGCONT follows it, because a stopped process would
+    /// not notice it otherwise. Default SIGTERM.
+    /// @throws std::invalid_argument  `signo` is not in 1..64
     options& stop_signal(int signo);
 
-    /// How long a worker may live on after the stop signal before SIGKILL. Default 30 s.
-    /// @throws std::invalid_argument  negative, or not a number
+    /// How long a worker may live on after the stop signal before it gets SIGKILL. Default 30 s.
+    /// @throws std::invalid_argument  `d` is negative or not a number
     template <class Rep, class Period>
     options& grace_period(std::chrono::duration<Rep, Period> d) {
         settings_.grace_period = detail::to_option_duration("grace_period", d);
         return *this;
     }
 
-    /// How long a worker that got SIGKILL is waited for before it is given up as cause::unkillable.
-    /// Default 10 s.
-    /// @throws std::invalid_argument  negative, or not a number
+    /// How long the group waits for a worker after SIGKILL before it gives the worker up as
+    /// cause::unkillable. Default 10 s.
+    /// @throws std::invalid_argument  `d` is negative or not a number
     template <class Rep, class Period>
     options& kill_timeout(std::chrono::duration<Rep, Period> d) {
         settings_.kill_timeout = detail::to_option_duration("kill_timeout", d);
         return *this;
     }
 
-    /// The signal that a worker gets from the kernel when this process dies. Default SIGKILL; 0 =
-    /// none.
-    /// @throws std::invalid_argument  not in 0..64
+    /// The signal that a worker gets from the kernel when this process dies; 0: none, so that the
+    /// worker may outlive this process. Default SIGKILL.
+    /// @throws std::invalid_argument  `signo` is not in 0..64
     options& parent_death_signal(int signo);
 
     /// What the group does when a worker fails. Default on_failure::stop_all.
     options& on_failure(cohort::on_failure policy);
 
-    /// The exit codes of a command that count as success, in place of those set before. Default 0.
-    /// @throws std::invalid_argument  a code that is not in 0..255
+    /// The exit codes that count as success, in place of those set before. They apply to commands,
+    /// and to a function that ends its process itself. Default 0.
+    /// @throws std::invalid_argument  a code is not in 0..255
     template <std::convertible_to<int>... Codes>
     options& success_codes(int first, Codes... more) {
         std::set<int> codes{first};
@@ -93,52 +97,57 @@ public:
         return set_success_codes(std::move(codes));
     }
 
-    /// Whether each worker leads a process group of its own (then what it started ends with it, and
-    /// the terminal's Ctrl-C does not reach it) or stays in the caller's. Default
-    /// process_group::own.
+    /// Whether each worker leads a process group of its own or stays in the caller's. In its own
+    /// group, the processes that it started end with it, and the terminal's Ctrl-C does not reach
+    /// it. Default process_group::own.
     options& process_group(cohort::process_group group);
 
-    /// Whether the group gets a cgroup (version 2) of its own. What its workers start, and what
-    /// that starts, is killed at the end of the group then, also what made a session of its own
-    /// (setsid, double fork). No controller is needed or used. Default cgroup::automatic: below
-    /// the cgroup of this process where that can be had, else silently none; none either with
-    /// process_group::inherit, which leaves alone what workers start. capabilities() says whether.
+    /// Whether the group gets a cgroup (version 2) of its own. Then all processes that its workers
+    /// started are killed at the end of the group, even those in a session of their own (setsid,
+    /// double fork). No controller is needed or used.
+    ///
+    /// Default cgroup::automatic: the group gets a cgroup below the cgroup of this process where
+    /// that is possible, which capabilities() tells, and silently none elsewhere. It gets none with
+    /// process_group::inherit either, because that leaves alone what workers start.
     options& cgroup(cohort::cgroup choice);
-    /// The same below this directory of a cgroup file system, with any process_group. A start that
-    /// can't have it fails: spawn_error, stage "cgroup". Where the kernel counts memory below this
-    /// directory (its `cgroup.subtree_control` has `memory`), each worker gets a cgroup of its own
-    /// in the group's one, and a worker that the kernel's out-of-memory killer took is known as
-    /// such: cause::oom_killed. The limit is yours: `memory.max` of the directory, or above.
-    /// @throws std::invalid_argument  the path is not absolute, or has a NUL
+    /// Gives the group a cgroup in this directory of a cgroup file system, with any process_group.
+    /// Where that is not possible the start fails: spawn_error, stage "cgroup".
+    ///
+    /// If the kernel counts memory in this directory (its `cgroup.subtree_control` has `memory`),
+    /// each worker gets a cgroup of its own inside the group's. A worker that the kernel's
+    /// out-of-memory killer ended then has cause::oom_killed. The limit is for you to set, in
+    /// `memory.max` of the directory or of one above.
+    /// @throws std::invalid_argument  the path is not absolute, or contains a NUL
     /// @par Source  cgroups(7), and Documentation/admin-guide/cgroup-v2.rst of the kernel
     options& cgroup(std::string directory);
 
-    /// Whether a worker function tells where SIGSEGV, SIGBUS, SIGILL, SIGFPE or SIGABRT ended it:
-    /// `outcome::crash`, and in the text of the process_exited_exception. A handler on a stack of
-    /// its own writes it, only where the signal's action is the default (a sanitizer's or your own
-    /// handler stays), and then lets the signal end the worker; a core file is as without it.
-    /// Default true. Never in commands.
-    /// @par Source  faulthandler.enable (torch's record); differs: told to the parent
+    /// Whether a worker function records where SIGSEGV, SIGBUS, SIGILL, SIGFPE or SIGABRT ended it.
+    /// The record is in outcome::crash, and in the text of the process_exited_exception. A signal
+    /// handler on its own stack writes it and then lets the signal end the worker, with the usual
+    /// core file. The handler is installed only where the signal's action is the default, so a
+    /// sanitizer's handler or your own stays. Default true. Has no effect on commands.
+    /// @par Source  faulthandler.enable (torch's record); differs: the parent gets the record
     options& crash_record(bool on);
 
-    /// Whether workers are asked where they are before the stop signal, after a stop, a deadline or
-    /// the failure of another worker: `outcome::at_stop`. Of a worker function the stacks of
-    /// its threads, which a handler of the signal SIGRTMAX captures (so system calls are
-    /// interrupted); of a command, and of a function that does not answer within half a second, the
-    /// state, wait channel and name of what runs. The stop signal waits that long, but no longer
-    /// than half of the grace period, of which this is a part. Default false.
+    /// Whether workers are asked what they are doing before they get the stop signal, after a stop,
+    /// a deadline or the failure of another worker. The answer is in outcome::at_stop. For a worker
+    /// function it is the stacks of its threads. A handler of the signal SIGRTMAX captures them, so
+    /// system calls are interrupted. For a command, and for a function that does not answer within
+    /// half a second, it is the name, state and wait channel of each process or thread. The stop
+    /// signal waits for the answer, at most half of the grace period, which includes this wait.
+    /// Default false.
     ///
-    /// Where SIGRTMAX is the stop signal or the parent-death signal, the next one below that is
-    /// neither asks. A worker that has an action of its own for it is asked all the same: a handler
-    /// that its function has installed is called by the question, and answers nothing.
+    /// If SIGRTMAX is the stop signal or the parent-death signal, the next lower signal that is
+    /// neither is used. If a worker function has installed a handler of its own for this signal,
+    /// that handler is called and there is no answer.
     /// @par Source  faulthandler.dump_traceback(all_threads=True) (Python), proc(5)
     options& stack_on_stop(bool on);
 
-    /// The largest result that a worker function may return, in bytes as it is encoded (CBOR).
-    /// Default 1 GiB. A worker whose result is larger fails: its exception, a
-    /// process_raised_exception, is a result_error that names both numbers. The parent reads no more
-    /// than this from a worker, whatever that has written.
-    /// @throws std::invalid_argument  negative
+    /// The largest result that a worker function may return, in bytes of its encoding (CBOR). A
+    /// worker with a larger result fails: group::join throws a process_raised_exception whose cause
+    /// is a result_error with both sizes. The parent reads no more than this as a result, whatever
+    /// the worker wrote. Default 1 GiB.
+    /// @throws std::invalid_argument  `bytes` is negative
     template <std::integral Bytes>
     options& result_limit(Bytes bytes) {
         if (std::cmp_less(bytes, 0))
@@ -146,15 +155,15 @@ public:
         return set_result_limit(static_cast<std::uint64_t>(bytes));
     }
 
-    /// Whether a command finds a file for its error in COHORT_ERROR_FILE and
-    /// TORCHELASTIC_ERROR_FILE. Default true. The file costs one more descriptor in the command, at
-    /// 60 or above, which its own children inherit unless they close it; false leaves out the
-    /// descriptor and both variables, and a variable of that name in the caller's environment is
-    /// not passed on. Functions are not concerned.
+    /// Whether a command gets a file into which it may write its error. The environment variables
+    /// COHORT_ERROR_FILE and TORCHELASTIC_ERROR_FILE name it. It costs one more descriptor in the
+    /// command, numbered 60 or above, which the command's own children inherit unless they close
+    /// it. With false there is neither the descriptor nor a variable; variables of these names in
+    /// the caller's environment are not passed on. Default true. Has no effect on functions.
     /// @par Source  error files of torch elastic
     options& error_file(bool on);
 
-    /// The same in every setting. @par Thread safety  as an int.
+    /// Whether all settings are equal.
     friend bool operator==(const options&, const options&) = default;
 
 private:

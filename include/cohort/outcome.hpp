@@ -19,46 +19,49 @@ namespace cohort {
 
 /// Why a worker ended.
 ///
-/// A worker that the kernel's out-of-memory killer took is `oom_killed` where options::cgroup(path)
-/// was given and the kernel counts memory there: it died of a SIGKILL that this group did not send,
-/// and `memory.events` of its own cgroup tells of such a kill. outcome::note() has the limit and
-/// the peak. Elsewhere it is `signaled`, like whatever else somebody killed.
+/// `oom_killed` needs options::cgroup(directory), with a directory in which the kernel counts
+/// memory. It means that the worker died of a SIGKILL that this group did not send, and that
+/// `memory.events` of the worker's cgroup counts a kill by the out-of-memory killer.
+/// outcome::note() then has the limit and the peak. Elsewhere such a worker is `signaled`, like any
+/// other that somebody else killed.
 /// @par Source  Documentation/admin-guide/cgroup-v2.rst of the kernel
 enum class cause {
     returned,    ///< its function returned, and the process then exited with 0 or an accepted code
-    exited,      ///< by an exit code (a command; or a function that called exit itself)
+    exited,      ///< it exited with a code: a command, or a function that called exit itself
     raised,      ///< an exception left its function, or a command wrote an error file and failed
-    signaled,    ///< by a signal that this group did not send to stop it
-    stopped,     ///< a victim: it ended after this group's stop signal
-    killed,      ///< a victim: it ended after this group's SIGKILL
-    oom_killed,  ///< by the kernel's out-of-memory killer, as far as that is known: see above
-    lost,        ///< somebody else took its exit status
-    unkillable,  ///< still there `kill_timeout` after SIGKILL; reaped later, in the background
+    signaled,    ///< a signal ended it that this group did not send to stop it
+    stopped,     ///< a victim: it failed after this group's stop signal; never the first failure
+    killed,      ///< a victim: it failed after this group's SIGKILL; never the first failure
+    oom_killed,  ///< the kernel's out-of-memory killer ended it, as far as that is known: see above
+    lost,        ///< another waiter took its exit status
+    unkillable,  ///< it lived on for `kill_timeout` after SIGKILL; reaped later, in the background
 };
 /// "returned", "exited", ...: the name of the enumerator.
 COHORT_API const char* to_string(cause c) noexcept;
 
-/// What a worker used, as the kernel counted it. @par Source  getrusage(2)
+/// The resources that a worker used, as the kernel counted them.
+/// @par Source  getrusage(2)
 class resource_usage {
 public:
-    std::chrono::microseconds user_time{};    ///< of processor, in its own code
-    std::chrono::microseconds system_time{};  ///< of processor, in the kernel
-    /// Largest resident set, in bytes. The kernel counts on from the memory that the worker began
-    /// in: by start_method::spawn and of a command this is at least the most that this process had
-    /// resident until then (they share it until exec), by fork about what it had at that moment. A
+    std::chrono::microseconds user_time{};    ///< processor time in its own code
+    std::chrono::microseconds system_time{};  ///< processor time in the kernel
+    /// The largest resident set, in bytes. The kernel counts on from the memory in which the worker
+    /// began. With start_method::spawn, and for commands, that is the memory of this process, which
+    /// the worker shares until exec: max_rss is at least the largest resident set that this process
+    /// had until then. With start_method::fork it is about what this process had at the fork. A
     /// worker of the fork server begins small.
     long max_rss = 0;
     long minor_faults = 0;          ///< page faults served without I/O
     long major_faults = 0;          ///< page faults that needed I/O
-    long voluntary_switches = 0;    ///< of context: it waited
-    long involuntary_switches = 0;  ///< of context: its time slice was over
+    long voluntary_switches = 0;    ///< context switches because it waited
+    long involuntary_switches = 0;  ///< context switches because its time slice was over
 
-    /// The same in every count.
+    /// Whether all counts are equal.
     friend bool operator==(const resource_usage&, const resource_usage&) = default;
 };
 
 namespace detail::inline v0_1 {
-/// What a function worker returned: the name of the C++ type and its CBOR. Empty type: void.
+/// The result of a function worker: the name of its C++ type, and its CBOR. Empty type: void.
 struct result_bytes {
     std::string type;
     std::vector<std::byte> cbor;
@@ -69,32 +72,35 @@ struct outcome_access;
 /// How one worker ended. A value: copies share the result.
 class COHORT_API outcome {
 public:
-    int index = -1;                             ///< of the worker in its group, from 0
-    pid_t pid = 0;                              ///< for logs, never for kill()
-    exit_status status;                         ///< code or signal
+    int index = -1;                             ///< index of the worker in its group, from 0
+    pid_t pid = 0;                              ///< process ID; for logs, never for kill()
+    exit_status status;                         ///< exit code or signal
     cohort::cause cause = cohort::cause::lost;  ///< why it ended
-    bool first_failure = false;  ///< set when the last worker has ended: the failure that is thrown
+    /// Whether this is the failure that group::join throws. Set when the last worker has ended.
+    bool first_failure = false;
     std::chrono::steady_clock::time_point started;  ///< just before it was cloned
     std::chrono::steady_clock::time_point ended;    ///< when its exit was seen
-    resource_usage usage;                           ///< its own and of children that it waited for
-    std::optional<error_record> error;  ///< its exception or error file; empty when it left none
-    std::optional<crash_record> crash;  ///< where a signal ended its function, if that could tell
-    std::vector<activity> at_stop;      ///< what it was doing then: options::stack_on_stop
+    resource_usage usage;                           ///< by it and the children that it waited for
+    std::optional<error_record> error;  ///< its exception or error file; empty if it left none
+    std::optional<crash_record> crash;  ///< where a signal ended its function; empty: not known
+    /// What it was doing just before it got the stop signal. Empty without options::stack_on_stop.
+    std::vector<activity> at_stop;
 
-    /// True when the worker did what it was asked to (its function returned, or an accepted exit
-    /// code).
+    /// Whether the worker did its work: its function returned, or its exit code is an accepted one.
     bool success() const noexcept { return success_; }
     /// One more line about the failure, such as "after returning", "SIGKILL, not sent by this
-    /// group" or "killed by the kernel's out-of-memory killer: limit 64.0 MiB, peak 63.9 MiB";
-    /// also why its result, or what else it left, is not here; empty when there is none.
+    /// group" or "killed by the kernel's out-of-memory killer: limit 64.0 MiB, peak 63.9 MiB". Also
+    /// says why its result, or something else that it left, is missing here. Empty if there is
+    /// nothing to say.
     const std::string& note() const noexcept { return note_; }
 
-    /// True when the function of this worker returned a value (not void).
+    /// Whether the worker's function returned a value, and not void.
     bool has_result() const noexcept;
     /// The value that the worker's function returned.
-    /// @throws result_error  no result (it did not return, returned void, was a command, or left
-    /// one that is larger than options::result_limit or not written whole), or it is not a `T`. The
-    /// message says which; a type that is not a common one is quoted as the worker told it.
+    /// @throws result_error  the result is not a `T`, can't be decoded, or does not exist: the
+    ///         worker did not return, returned void, was a command, or left a result that is larger
+    ///         than options::result_limit or incomplete. The message says which; it quotes an
+    ///         uncommon type as the worker wrote it.
     template <class T>
     T result() const;
 
@@ -112,10 +118,10 @@ private:
 /// How a whole group ended.
 class COHORT_API report {
 public:
-    std::vector<outcome> outcomes;  ///< by index
-    std::chrono::steady_clock::duration
-        elapsed{};  ///< from the start of worker 0 to the end of the last
-    /// Every worker ended with success.
+    std::vector<outcome> outcomes;  ///< the outcomes of all workers, by index
+    /// From the start of the first worker to the end of the last.
+    std::chrono::steady_clock::duration elapsed{};
+    /// Whether every worker ended with success.
     bool success() const noexcept;
 };
 
@@ -131,6 +137,6 @@ struct outcome_access {
 }  // namespace detail::inline v0_1
 
 COHORT_API std::string to_string(const outcome& o);  ///< one line
-COHORT_API std::string to_string(const report& r);   ///< a table, one line a worker
+COHORT_API std::string to_string(const report& r);   ///< a table with one line for each worker
 
 }  // namespace cohort

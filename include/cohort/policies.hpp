@@ -3,54 +3,59 @@
 
 namespace cohort {
 
-/// How a function worker comes to be. (Commands are always executed.)
+/// How a function worker is started. (Commands are always executed.)
 enum class start_method {
-    /// This program is executed again; worker_main takes over.
+    /// This program is executed again; worker_main runs the worker in it.
     spawn,
-    /// A copy of this process, made by fork(3): nothing is encoded but the result, and the memory
-    /// is there as it was. Of the threads only one is copied, and that is a thread of the
-    /// library's:
-    ///  - a lock that any other thread held at that moment stays locked in the worker for ever. The
-    ///    C library's own (malloc, stdio) are seen to; those of other libraries may not be;
-    ///  - what other threads did they do no more: an io_context that ran elsewhere stands still. So
-    ///    does Asio's system_context, on which futures (asio::use_future) complete: a worker that
-    ///    starts groups of its own awaits them otherwise, say on an io_context that it runs;
-    ///  - thread_local variables are fresh, none has the value that the caller's thread gave it;
-    ///  - descriptors are closed as for every worker, so files and sockets of the copied objects
-    ///    are not there;
-    ///  - pthread_exit on its first thread ends it by std::terminate and SIGABRT, quick_exit runs
-    ///    the handlers of its parent.
-    /// A worker leaves without the exit hooks and static destructors of its parent; of what is
-    /// written but not flushed, that to stdout, stderr and the standard streams goes out. It costs
-    /// as much as the parent has memory. Where other threads run, forkserver is the safer choice.
+    /// The worker is a copy of this process, made by fork(3). Only its result is encoded; arguments
+    /// and memory are there as they were. The worker has one thread, a copy of a library thread:
+    ///  - A lock that another thread held at the fork stays locked in the worker for ever. Those of
+    ///    the C library (malloc, stdio) are taken care of; those of other libraries may not be.
+    ///  - The work of the other threads stops. An io_context that another thread ran makes no
+    ///    progress. Neither does Asio's system_context, on which futures (asio::use_future)
+    ///    complete: a worker that starts groups of its own must await them in another way, for
+    ///    example on an io_context that it runs.
+    ///  - thread_local variables are fresh; none has its value from the caller's thread.
+    ///  - Descriptors are closed as in every worker, so files and sockets that the copied objects
+    ///    refer to are not open.
+    ///  - pthread_exit on the worker's first thread ends the worker by std::terminate and SIGABRT.
+    ///    quick_exit runs the handlers of the parent.
+    ///
+    /// The worker ends without its parent's exit handlers and static destructors. Of output that
+    /// was not flushed, only that to stdout, stderr and the standard streams is written. The cost
+    /// of a start grows with the parent's memory. If other threads run, forkserver is safer.
     fork,
-    /// A copy of a small server process with one thread: this program, executed once at the first
-    /// use. Soon there, without the dangers of fork. User, groups and session are the application's
-    /// (after a change another server is started); umask, limits, capabilities, namespaces, the
-    /// root directory (chroot) and the like are those that the server was started with, and
-    /// handlers of pthread_atfork do not run. As by fork, pthread_exit on a worker's first thread
-    /// ends it by std::terminate and SIGABRT. The server is a child of this process like any other:
-    /// a wait for all children, until there is none, does not end before it. See
-    /// forkserver_preload.
+    /// The worker is a copy of a small server process with one thread. The server is this program,
+    /// executed once at the first use. The start is fast and has none of the dangers of fork.
+    ///  - User, groups and session are the application's; if they change, another server is
+    ///    started. Umask, limits, capabilities, namespaces, the root directory (chroot) and the
+    ///    like are those with which the server was started.
+    ///  - Handlers of pthread_atfork do not run.
+    ///  - pthread_exit on the worker's first thread ends the worker by std::terminate and SIGABRT.
+    ///  - The server is a child of this process. A wait for all children, until there are none,
+    ///    does not end before the server does.
+    ///
+    /// See forkserver_preload.
     forkserver,
 };
 
 /// What a group does when one of its workers fails.
 enum class on_failure {
-    stop_all,    ///< notice period, stop signal, grace period, SIGKILL
-    keep_going,  ///< the others run on; the failure is thrown at the end
+    stop_all,    ///< stops the others: notice period, stop signal, grace period, SIGKILL
+    keep_going,  ///< lets the others run on; the failure is thrown at the end
 };
 
-/// Where a worker stands.
+/// The process group of a worker.
 enum class process_group {
-    own,      ///< it leads a process group of its own
-    inherit,  ///< it stays in the caller's
+    own,      ///< the worker leads a process group of its own
+    inherit,  ///< the worker stays in the caller's process group
 };
 
-/// Whether a group gets a cgroup of its own, by which all that its workers start ends with it.
+/// Whether a group gets a cgroup of its own, so that all processes that its workers started end
+/// with the group.
 enum class cgroup {
-    automatic,  ///< where this process can make one below its own
-    off,        ///< none
+    automatic,  ///< it gets one where this process can make one below its own cgroup
+    off,        ///< it gets none
 };
 
 }  // namespace cohort

@@ -9,22 +9,24 @@
 
 namespace cohort {
 
-/// Runs the worker when this process is one; returns at once when it is not. Call it first in main.
-/// In a worker it runs the function and leaves by `exit(0)` when that has returned, by `exit(1)`
-/// when an exception left it (it is in the record that the parent reads). A second call returns at
-/// once. In the process that start_method::forkserver makes it serves, and never returns either.
-/// @param argc  of main
-/// @param argv  of main. argv[1] names the control file in a worker; given by hand, a line on
-/// stderr says so and the program ends with 127.
-/// @par Thread safety  call it from the main thread, before there is another.
+/// Runs the worker if this process is one; otherwise returns at once. Call it first in main.
+///
+/// In a worker it runs the function and then exits: by `exit(0)` if the function returned, by
+/// `exit(1)` if an exception left it, which the parent gets. In the server process of
+/// start_method::forkserver it serves, and does not return either. A second call returns at once.
+/// @param argc  the argc of main
+/// @param argv  the argv of main. In a worker argv[1] names the control file. If such an argument
+///              is given by hand, a line on stderr says so and the program exits with 127.
+/// @par Thread safety  call it on the main thread, before there is another thread.
 /// @par Source  multiprocessing.spawn.spawn_main, _wrap; differs: main is the program's
 /// own.
 COHORT_API void worker_main(int argc, char** argv);
 
-/// What a worker knows of itself. Outside a worker: false, -1, 0, 0 and a token that never fires.
+/// What a worker knows about itself. Outside of a worker active() returns false, index() -1, size()
+/// and parent() 0, and a stop is never requested on stop_token().
 namespace this_worker {
 
-/// True in a worker process, from worker_main on.
+/// Whether this process is a worker. True only from worker_main on.
 /// @par Thread safety  safe.
 COHORT_API bool active() noexcept;
 
@@ -34,21 +36,24 @@ COHORT_API int index() noexcept;
 /// How many workers the group has (LOCAL_WORLD_SIZE). @par Thread safety  safe.
 COHORT_API int size() noexcept;
 
-/// The process that started this worker: for logs, never for kill(). @par Thread safety  safe.
+/// The process ID of the process that started this worker; for logs, never for kill().
+/// @par Thread safety  safe.
 COHORT_API pid_t parent() noexcept;
 
-/// A token that fires when the group asks this worker to stop.
-/// Until the first call the stop signal has its default action: it ends the worker. The first call
-/// installs a handler for it, unless the program has changed its action; from then on the worker
-/// has to end by itself, within the grace period. Callbacks on the token run on a thread of the
+/// A token on which a stop is requested when the group asks this worker to stop.
+///
+/// Until the first call the stop signal has its default action and ends the worker. The first call
+/// installs a handler for the signal, unless the program has changed its action. From then on the
+/// worker must end by itself within the grace period. Callbacks of the token run on a thread of the
 /// library.
 ///
-/// The first spawn inside the worker installs that handler as well. The stop signal then stops the
-/// worker's own groups, no step of their ladders longer than half of the worker's grace period, and
-/// ends the worker when they are gone; meanwhile no operation on them completes, and no other group
-/// can be started. In a worker that had asked for the token this fires first; its groups are
-/// stopped in the same way, and the worker has to end by itself.
-/// @throws std::system_error  the thread that waits for the signal could not be started.
+/// The first spawn inside a worker installs the handler, too. The stop signal then stops the
+/// worker's own groups, with no step of their stop longer than half of the worker's grace period.
+/// When these groups have ended, the signal ends the worker. Meanwhile no operation on the groups
+/// completes, and no other group can be started. If the worker has called stop_token() before, a
+/// stop is requested on the token first, the groups are stopped in the same way, and the worker
+/// must end by itself.
+/// @throws std::system_error  the thread that waits for the signal can't be started
 /// @par Thread safety  safe.
 COHORT_API std::stop_token stop_token();
 
