@@ -154,7 +154,7 @@ std::error_code kill_listed(int directory, int depth) {
 std::string own_cgroup(std::string& why_not) {
     const auto cgroup = membership();
     if (cgroup.empty()) {
-        why_not = "no cgroup v2 in /proc/self/cgroup";
+        why_not = "no cgroup v2 in /proc/thread-self/cgroup";
         return {};
     }
     if (cgroup.starts_with("/..")) {

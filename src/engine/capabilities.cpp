@@ -58,14 +58,14 @@ host_capabilities probe() {
     host.reactor =
         choose("reactor", ring_choice(tiers), {"io_uring", "one system call submits and waits"},
                {"epoll", "the same semantics with more system calls"});
-    host.start =
-        choose("start", tiers.clone3, {"clone3", "no handler of the host runs in the child"},
-               {"legacy clone", "the same; handlers are reset by the child itself"});
-    host.descriptors =
-        choose("descriptors", tiers.close_range,
-               {"shared table, close_range", "nothing leaks; a large one is copied only for fd()"},
-               {"copied table, walk over /proc/self/fd",
-                "nothing leaks; cost grows with open descriptors"});
+    host.start = choose("start", tiers.clone3,
+                        {"clone3", "no signal handler of this process runs in the child"},
+                        {"legacy clone", "the same; the child resets the handlers itself"});
+    host.descriptors = choose("descriptors", tiers.close_range,
+                              {"shared table, close_range",
+                               "nothing leaks; a large descriptor table is copied only for fd()"},
+                              {"copied table, walk over /proc/self/fd",
+                               "nothing leaks; cost grows with open descriptors"});
     host.stolen_status =
         choose("stolen status", tiers.pidfd_info, {"PIDFD_GET_INFO", "read back from the kernel"},
                {"lost", "a status that another waiter took is reported as lost"});
@@ -76,7 +76,7 @@ host_capabilities probe() {
          "workers end with this process, and what is left in their process groups after them"},
         {"parent-death signal", "workers end with this process, however it dies"});
     if (!tiers.unknown_forced.empty())
-        host.warning = "COHORT_FORCE has words without a meaning: " + tiers.unknown_forced;
+        host.warning = "COHORT_FORCE has unknown words: " + tiers.unknown_forced;
     return host;
 }
 

@@ -32,7 +32,7 @@ std::atomic<operation_id> last_operation_id{0};
 engine::engine& own_loop(const group_ref& group) {
     if (!group->process().is_own())
         throw std::system_error(std::make_error_code(std::errc::no_child_process),
-                                "cohort: this group belongs to the process that was forked");
+                                "cohort: this group belongs to the parent of this forked process");
     return group->process().loop();
 }
 
@@ -73,8 +73,8 @@ engine::process& process_for_spawn() {
 /// @throws spawn_error
 void refuse_at_exit(const engine::process& process) {
     if (process.exiting())
-        throw spawn_error({ESHUTDOWN, std::system_category()}, "spawn while the program exits", -1,
-                          "exit");
+        throw spawn_error({ESHUTDOWN, std::system_category()},
+                          "spawn was called while the program exits", -1, "exit");
 }
 
 /// Called before memory is allocated for the workers, because a wrong number could use up all

@@ -94,7 +94,7 @@ void group_state::reap_failed_start(starts::unwanted_child child) {
 
 /// The failure of the worker whose start hangs. All workers before it have started.
 start_failure group_state::hanging_start() const {
-    return {std::make_error_code(std::errc::timed_out), "a start that hangs in the kernel",
+    return {std::make_error_code(std::errc::timed_out), "the start of a worker hangs in the kernel",
             snapshot_.alive() + static_cast<int>(ended_.size()), "exec"};
 }
 

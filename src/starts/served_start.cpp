@@ -139,7 +139,7 @@ std::optional<start_failure> served::ask_for(int index, start_slots& slots) {
                           {0, plan_.from().pid, order->cgroup, order_file_length_, bytes.size()},
                           order.descriptors(), asked.number, slots.server);
     if (error)
-        return start_failure{error, "a request to the fork server", index, "forkserver"};
+        return start_failure{error, "sending a request to the fork server", index, "forkserver"};
     order_file_length_ += bytes.size();
     asked.worker.cgroup_directory.reset();  // the request holds a copy
     asked_.emplace(index, std::move(asked));

@@ -140,7 +140,8 @@ std::optional<start_failure> start_plan::make_arguments() {
     plan_.arguments = {};
     if (!error)
         return std::nullopt;
-    return failure(error.value(), "memfd_create for the arguments", -1, exec::stage::memory_file);
+    return failure(error.value(), "memfd_create for the group's arguments", -1,
+                   exec::stage::memory_file);
 }
 
 std::optional<start_failure> start_plan::make_record(int index) {
@@ -150,12 +151,13 @@ std::optional<start_failure> start_plan::make_record(int index) {
     if (!error && plan_.calls_function())
         error = sys::add_seals(records_.back().get(), F_SEAL_SHRINK | F_SEAL_SEAL);
     if (error)
-        return failure(error.value(), "memfd_create for the record", index,
+        return failure(error.value(), "memfd_create for the worker's record", index,
                        exec::stage::memory_file);
     if (asks_for_stacks())
         stacks_.push_back(sys::make_pipe(error));
     if (error)
-        return failure(error.value(), "pipe2 for the stacks", index, exec::stage::memory_file);
+        return failure(error.value(), "pipe2 for the worker's stacks", index,
+                       exec::stage::memory_file);
     return std::nullopt;
 }
 
@@ -184,7 +186,8 @@ std::optional<start_failure> start_plan::prepare_worker(int index, prepared_work
         if (!error)
             error = sys::write_at(with.record, std::as_bytes(std::span(&control, 1)), 0);
         if (error)
-            return failure(error.value(), "write of the order", index, exec::stage::memory_file);
+            return failure(error.value(), "writing the worker's control file", index,
+                           exec::stage::memory_file);
     }
     if (plan_.function != nullptr && !is_copy())
         with.itself = exec::executing_itself(builder_.channel_of(index).record, with.record);

@@ -197,7 +197,7 @@ private:
             Work work;
         };
         auto parsing = std::make_shared<job>(job{std::move(known_), std::move(work)});
-        parsing->contents.note = "what it said could not be read: no thread could be started";
+        parsing->contents.note = "its record could not be read: no thread could be started";
         by_.parsing.run(
             [parsing] {
                 parsing->contents.note.clear();

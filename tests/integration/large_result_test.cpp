@@ -193,7 +193,7 @@ TEST_CASE("large result: without a thread to read it the record is missing, and 
         CHECK(worker.status.exit_code() == 1);
         CHECK_FALSE(worker.error.has_value());
         CHECK(
-            worker.note().ends_with("what it said could not be read: no thread could be started"));
+            worker.note().ends_with("its record could not be read: no thread could be started"));
     }());
 }
 
