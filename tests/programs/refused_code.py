@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "refused_code.cpp")
-NEIGHBOUR = "other_host.cpp"
+NEIGHBOUR = "traced.cpp"  # one without a precompiled header
 
 
 def compiler(build):

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
+#include <cohort/cohort.hpp>
+
 #include <asio.hpp>
 #include <asio/experimental/as_tuple.hpp>
 #include <asio/experimental/awaitable_operators.hpp>
