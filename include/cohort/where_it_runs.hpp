@@ -59,7 +59,7 @@ public:
     /// the files that stdout_to and stderr_to create. By default the caller's; with
     /// start_method::forkserver, that with which the fork server was started.
     /// @param mask  permission bits, such as 077
-    /// @throws std::invalid_argument  `mask` has other bits than the nine permission bits
+    /// @throws std::invalid_argument  `mask` has bits outside 0777
     Derived& umask(mode_t mask) {
         where().set_umask(mask);
         return self();

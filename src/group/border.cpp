@@ -66,7 +66,7 @@ engine::process& process_for_spawn() {
     try {
         return engine::process::for_spawn();
     } catch (const std::system_error& e) {
-        throw spawn_error(e.code(), e.what(), -1, "threads");
+        throw spawn_error(e.code(), "starting the library's threads", -1, "threads");
     }
 }
 

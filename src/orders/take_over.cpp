@@ -73,11 +73,12 @@ private:
 void take_over(order_block& arrived, std::span<const int> descriptors) {
     const auto bytes = arrived.bytes();
     if (bytes.size() < sizeof(worker_order) || bytes.size() < arrived->size)
-        throw std::runtime_error("cohort: an order is too short");
+        throw std::runtime_error("cohort: an order of the fork server is cut short");
     if (!checked_order(*arrived).is_whole())
-        throw std::runtime_error("cohort: an order names a place outside itself");
+        throw std::runtime_error(
+            "cohort: an order of the fork server names a place outside itself");
     if (descriptors.size() != arrived->slots.count)
-        throw std::runtime_error("cohort: an order lacks descriptors");
+        throw std::runtime_error("cohort: an order of the fork server lacks descriptors");
     std::ranges::copy(descriptors, arrived->begin(arrived->slots));
     arrived.rebase();
 }

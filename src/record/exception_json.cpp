@@ -133,7 +133,9 @@ std::string to_json(const process_exception& e) {
                 return text;
         }
     }
-    throw std::length_error("to_json: the exception is longer than 16 MiB");
+    throw std::length_error(e.outcomes().size() > record::outcome_limit
+                                ? "to_json: the exception has more than 65536 outcomes"
+                                : "to_json: the exception is longer than 16 MiB");
 }
 
 }  // namespace cohort

@@ -24,10 +24,10 @@ bool group_start::step() noexcept {
         if (!report.failure && !held_)
             report = start_next();
     } catch (const std::system_error& e) {
-        report.failure = {e.code(), "writing the order of a worker", next_, "exec"};
-    } catch (const std::exception& e) {  // no memory
-        report.failure = {std::make_error_code(std::errc::not_enough_memory), e.what(), next_,
-                          "memory"};
+        report.failure = {e.code(), "writing the arguments and the environment", next_, "exec"};
+    } catch (const std::exception&) {  // no memory
+        report.failure = {std::make_error_code(std::errc::not_enough_memory),
+                          "preparing the worker", next_, "memory"};
     }
     const bool more = report.index >= 0 && !report.failure && next_ < plan_->size() && !held_;
     report.cgroup = plan_->cgroup();

@@ -94,8 +94,8 @@ start_report served::start(int index, start_slots& slots) {
         report.unwanted.push_back({std::move(report.pidfd), report.pid});
         plan_.give_record_back(index, std::move(report.record));
     }
-    report.failure = server_failure(
-        {std::make_error_code(std::errc::connection_reset), "the fork server died twice"});
+    report.failure = server_failure({std::make_error_code(std::errc::connection_reset),
+                                     "the fork server ended twice during this start"});
     return report;
 }
 

@@ -228,6 +228,8 @@ start_failure start_plan::failure_of(const exec::exec_result& result,
         text = fmt::format("cgroup(\"{}\")", plan_.settings.cgroup_directory);
     else if (result.item >= 0 && static_cast<std::uint32_t>(result.item) < order.moves.count)
         text = orders::order_builder::move_of(order, result.item);
+    if (result.error == EINTR)
+        text += ", during which the child was killed";
     return failure(result.error, std::move(text), index, result.failed);
 }
 

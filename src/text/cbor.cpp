@@ -129,7 +129,7 @@ cbor_reader::head_value cbor_reader::head() {
     if (found.short_argument < 24)
         return found;
     if (found.short_argument > 27)
-        refuse_bytes("a value has no length");
+        refuse_bytes("the length of a value is missing");
     found.argument = 0;
     for (const auto byte : take(1U << (found.short_argument - 24)))
         found.argument = found.argument << 8 | std::to_integer<std::uint64_t>(byte);

@@ -101,7 +101,7 @@ void placement::set_working_directory(std::string path) {
 void placement::set_umask(mode_t mask) {
     if ((mask & ~mode_t{0777}) != 0)
         throw std::invalid_argument(
-            fmt::format("cohort: umask: {:#o} has other bits than the nine permissions", mask));
+            fmt::format("cohort: umask: {:#o} has bits outside 0777", mask));
     umask = mask;
 }
 

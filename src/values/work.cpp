@@ -15,7 +15,8 @@ start_method method_for_functions(const group_settings& settings) {
 void require_fork(const group_settings& settings) {
     if (settings.method != start_method::fork)
         throw spawn_error(std::make_error_code(std::errc::not_supported),
-                          "closure, which needs start_method::fork", -1, "start_method");
+                          "a closure can be started only with start_method::fork", -1,
+                          "start_method");
 }
 
 }  // namespace cohort::detail::inline v0_1

@@ -157,7 +157,7 @@ bool server::is_one_thread(const char* when) {
     if (!alone)
         return fail(std::make_error_code(std::errc::operation_canceled),
                     std::string("fork server: a thread ") + when +
-                        ", of which workers would have no copy");
+                        ": fork(2) copies only the thread that calls it");
     return true;
 }
 
@@ -166,7 +166,7 @@ bool server::preload(std::span<const record::function_key> keys) {
         for (const auto& key : keys) {
             const auto* function = registry::find(key);
             if (function == nullptr)
-                throw std::runtime_error("the function is not in the program");
+                throw std::runtime_error("a function to preload is not registered in this program");
             function->invoke(0, {});
         }
         return true;

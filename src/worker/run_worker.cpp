@@ -67,7 +67,7 @@ std::vector<std::byte> read_arguments(int fd) {
         if (count < 0)
             throw std::system_error(errno, std::generic_category(), "reading the arguments");
         if (count == 0)
-            throw std::runtime_error("the arguments' file has become shorter");
+            throw std::runtime_error("the memory file with the arguments has become shorter");
         done += static_cast<std::size_t>(count);
     }
     return bytes;

@@ -26,7 +26,8 @@ std::string argument_text(const T& value) {
     if constexpr (text_like<T>) {
         if constexpr (std::is_pointer_v<T>) {
             if (value == nullptr)
-                throw std::invalid_argument("cohort: an argument or a variable is a null pointer");
+                throw std::invalid_argument("cohort: an argument of a command or the value of a "
+                                            "variable is a null pointer");
         }
         return std::string(std::string_view(value));
     } else if constexpr (path_like<T>) {

@@ -82,7 +82,9 @@ inline cbor_reader arguments_in(std::span<const std::byte> bytes, std::size_t co
         whole.value();
         whole.end();
         cbor_reader from(bytes);
-        from.array(count);
+        if (const auto found = from.array(); found != count)
+            throw codec_error(std::to_string(count) + " are expected, " + std::to_string(found) +
+                              " were sent");
         return from;
     } catch (const codec_error& e) {
         throw codec_error(std::string("the arguments could not be decoded: ") + e.what());
