@@ -13,20 +13,19 @@
 
 namespace cohort {
 
-/// How exceptions of type `Error` cross from a worker function to the parent, where
-/// `std::rethrow_if_nested(e)` on the process_raised_exception throws them again. Made once, as the
-/// specialisation of taught_error.
-/// @tparam Error  copyable; exactly this type, not what is derived from it
+/// Carries exceptions of type `Error` from a worker function to the parent, where
+/// `std::rethrow_if_nested(e)` on the process_raised_exception throws them again. Make one object,
+/// as the specialisation of taught_error.
+/// @tparam Error  copyable; exactly this type, not types derived from it
 template <class Error>
 class error_type final : public detail::error_node {
 public:
     /// @param save  `Value save(const Error&)`; runs in the worker. A Value is what a worker
-    ///              function can return: numbers, strings, containers, your types with to_json.
-    ///              One that takes more than 64 KiB when encoded is dropped: the process exception
-    ///              then comes alone.
-    /// @param load  `Error load(Value)`; runs where the exception is made, on the executor of the
-    ///              handler that gets it. What it throws is dropped: the process exception then
-    ///              comes alone.
+    ///              function can return: numbers, strings, containers, your types with to_json. A
+    ///              Value of more than 64 KiB when encoded is dropped: the process_raised_exception
+    ///              then has nothing nested in it.
+    /// @param load  `Error load(Value)`; runs on the executor of the handler that gets the
+    ///              exception. An exception from it is dropped, and again nothing is nested.
     /// Both are lambdas without captures.
     template <class Save, class Load>
     error_type([[maybe_unused]] Save save, [[maybe_unused]] Load load) noexcept
@@ -68,7 +67,7 @@ private:
     Error (*load_)(const std::string&);
 };
 
-/// Teaches cohort an exception type of your own. The standard ones it knows.
+/// Registers an exception type of your own with cohort. The standard ones are known already.
 /// @code
 ///     template <>
 ///     inline const cohort::error_type<overdrawn> cohort::taught_error<overdrawn>{

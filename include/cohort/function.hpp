@@ -20,7 +20,7 @@
 namespace cohort {
 namespace detail::inline v0_1 {
 
-/// Makes the call and encodes what it gives.
+/// Makes the call and encodes its result.
 template <class Result, class Call>
 function_result encoded_result(Call call) {
     if constexpr (std::is_void_v<Result>) {
@@ -31,7 +31,7 @@ function_result encoded_result(Call call) {
     }
 }
 
-/// The thunk that workers call for Fn, and its place in the list of functions of this program.
+/// The function that workers call for Fn, and the node that registers it in this program.
 template <auto Fn>
 struct registered_function {
     using traits = function_traits<decltype(Fn)>;
@@ -54,9 +54,8 @@ struct registered_function {
     inline static function_node node{&invoke};
 };
 
-/// What function<Fn>(args...) gives: the arguments as values of Fn's parameter types, ready to be
-/// encoded. Has constructors of its own: an aggregate would be destroyed twice inside co_await (GCC
-/// 12).
+/// The result of function<Fn>(args...): the arguments as values of Fn's parameter types, ready to
+/// be encoded. It has constructors, because GCC 12 destroys an aggregate twice inside co_await.
 template <auto Fn>
 class function_work {
 public:
@@ -77,15 +76,14 @@ public:
         return made;
     }
 
-    /// The call itself, for a copy of this process: nothing is encoded but the result.
+    /// The call itself, for a copy of this process: only the result is encoded.
     forked_call call() && {
         auto kept = std::make_shared<stored>(std::move(arguments_));
         return [kept](int index) { return registered_function<Fn>::call(index, *kept); };
     }
 
 private:
-    const function_node*
-        node_;  // set in the constructor, so that whoever names function<Fn> registers it
+    const function_node* node_;  // set in the constructor: every use of function<Fn> registers it
     stored arguments_;
 };
 
@@ -93,7 +91,7 @@ private:
 
 /// Work for a group: worker i calls `Fn(i, args...)`, in a process of its own.
 /// @tparam Fn   a function, a static member function or a lambda without captures; its first
-/// parameter is the worker's index, an int. What it returns is in `outcome::result<T>()`.
+/// parameter is the worker's index, an int. `outcome::result<T>()` gives what it returns.
 /// @param args  converted here to the types of Fn's parameters and kept as values ("mnist" becomes
 /// a std::string); encoded when the group is started (not for start_method::fork).
 /// @par Thread safety  safe.
@@ -101,7 +99,7 @@ private:
 template <auto Fn, class... Args>
 [[nodiscard]] detail::function_work<Fn> function(Args&&... args) {
     detail::check_call<decltype(Fn), Args...>();
-    // When they do not fit, the sentences above are the only errors worth reading.
+    // If the arguments do not fit, compile no more: only check_call()'s errors help the user.
     if constexpr (std::is_constructible_v<typename detail::function_work<Fn>::stored, Args&&...>)
         return detail::function_work<Fn>(std::in_place, std::forward<Args>(args)...);
     else

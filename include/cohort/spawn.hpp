@@ -18,19 +18,18 @@ namespace cohort {
 
 /// Starts a group of workers; all or nothing, index 0 first.
 ///
-/// environ, working directory and affinity are read in this call, on the caller's thread.
+/// The call reads environ, working directory and affinity, on the caller's thread.
 /// @param work  function<Fn>(args...), command(...), command_for(callable),
 ///              closure(callable)
 /// @param how   options, or just the number of workers
-/// @return the group, when every worker has been executed
+/// @return the group, once the start of every worker has succeeded
 /// @throws spawn_error  a worker could not be started; those started before are killed and reaped
-/// @throws std::invalid_argument  a value that no group can have
+/// @throws std::invalid_argument  an option has a value that no group can have
 /// @throws codec_error  an argument of the function could not be encoded
-/// @par Cancellation  any type: what has been started is stopped and reaped, then
-/// operation_aborted.
+/// @par Cancellation  any type: started workers are stopped and reaped, then operation_aborted.
 /// @par Thread safety  safe.
-/// @par Source  torch.multiprocessing.spawn, start_processes(join=False); differs: all or
-/// nothing, nothing is left of a group that could not be started.
+/// @par Source  torch.multiprocessing.spawn, start_processes(join=False); differs: all or nothing,
+/// a failed start leaves nothing behind.
 template <class Work>
 [[nodiscard]] asio::awaitable<group> spawn(Work work, options how = options()) {
     return detail::await_start(
@@ -53,12 +52,12 @@ template <class Work>
         detail::unstarted_group(detail::make_plan(std::move(work), std::move(how))));
 }
 
-/// Starts a group with a completion token: void(std::exception_ptr, group). What spawn throws
-/// arrives as the exception_ptr.
+/// Starts a group with a completion token: void(std::exception_ptr, group). The exception_ptr is
+/// what spawn throws.
 /// @param executor  the group's executor: the default of the handlers of all its operations
 /// @param work      what spawn takes
 /// @param how       options, or just the number of workers
-/// @param token     what to do with the group; destroying its handler uncalled stops the group
+/// @param token     the completion token; destroying its handler uncalled stops the group
 /// @par Cancellation  that of spawn.
 /// @par Thread safety  safe.
 template <class Executor, class Work, class Token>
@@ -75,11 +74,11 @@ requires(!std::is_base_of_v<asio::execution_context, Executor>) auto async_spawn
 }
 
 /// Starts a group with a completion token, on the executor of an execution context such as an
-/// io_context. Errors arrive as they do when an executor is given.
-/// @param context  has the executor that becomes the group's
+/// io_context. Errors arrive as in the overload for an executor.
+/// @param context  its executor becomes the group's
 /// @param work     what spawn takes
 /// @param how      options, or just the number of workers
-/// @param token    what to do with the group; destroying its handler uncalled stops the group
+/// @param token    the completion token; destroying its handler uncalled stops the group
 /// @par Cancellation  that of spawn.
 /// @par Thread safety  safe.
 template <class Context, class Work, class Token>

@@ -14,7 +14,7 @@ namespace cohort::detail::inline v0_1 {
 template <class T>
 concept text_like = std::convertible_to<const T&, std::string_view>;
 
-/// std::filesystem::path, without its header.
+/// Matches std::filesystem::path without its header.
 template <class T>
 concept path_like = requires(const T& path) {
     { path.native() } -> std::convertible_to<std::string_view>;

@@ -27,30 +27,30 @@ using operation_id = std::uint64_t;
 class group_state;
 using group_ref = std::shared_ptr<group_state>;
 
-/// What an ended group leaves behind: immutable, shared by all who ask.
+/// The result of an ended group: immutable, shared by all that ask for it.
 struct group_end {
     cohort::report report;
-    bool stopped = false;    // it was asked to stop
+    bool stopped = false;    // a stop was requested
     int first_failure = -1;  // index into report.outcomes
 };
 
-/// Why a worker could not be started, ready to become a spawn_error.
+/// The error of a worker that could not be started, as the parts of a spawn_error.
 struct start_failure {
     std::error_code code;
-    std::string text;  // what was tried: `exec("trian.py")`
+    std::string text;  // the call that failed: `exec("trian.py")`
     int index = -1;
     std::string stage;  // "exec"
 };
 
-/// What an operation ends with. One of the fields that follow `what` is set, if any.
+/// The end of an operation. At most one of the fields after `what` is set.
 struct completion {
     enum class kind { done, time_up, aborted, failed };
-    completion() = default;  // no aggregate: GCC 12 destroys one twice inside co_await
+    completion() = default;  // no aggregate, because GCC 12 destroys those twice inside co_await
     kind what = kind::done;
-    std::shared_ptr<const group_end> end;  // await_end: done
-    std::optional<outcome> next;           // await_next: done; empty at the end of the group
-    std::shared_ptr<const start_failure> not_started;  // start_group: failed
-    std::exception_ptr error;                          // failed in the initiating call
+    std::shared_ptr<const group_end> end;  // set by await_end when done
+    std::optional<outcome> next;           // set by await_next when done; empty: the group is over
+    std::shared_ptr<const start_failure> not_started;  // set by start_group when failed
+    std::exception_ptr error;                          // set if the initiating call threw
 };
 
 inline completion completion_of(completion::kind what) {
@@ -59,14 +59,14 @@ inline completion completion_of(completion::kind what) {
     return result;
 }
 
-/// What became of a completion.
+/// Whether a completion was delivered.
 enum class delivery {
     posted,   // the handler will run
-    refused,  // its executor would not take it now: try again
-    nobody,   // the operation is gone, with its context
+    refused,  // posting the handler failed: try again
+    nobody,   // the operation or its context is gone
 };
 
-/// Where completions go: implemented by the service of an execution context.
+/// Receives completions. Implemented by the operation_registry of each execution context.
 class COHORT_API completion_sink {
 public:
     virtual ~completion_sink();
@@ -74,7 +74,7 @@ public:
     virtual delivery complete(operation_id id, const completion& result) noexcept = 0;
 };
 
-/// Who waits. The engine keeps nothing of the user's alive.
+/// The operation that a completion goes to. Weak, so that the engine keeps no user object alive.
 struct receiver {
     std::weak_ptr<completion_sink> sink;
     operation_id id = 0;
@@ -87,9 +87,9 @@ enum class cancel_mode {
 
 COHORT_API operation_id next_operation_id() noexcept;
 
-/// Called before each handler. Ends the program by std::terminate, with the reason, on the engine's
-/// thread: the executor has run what it should have queued, and a handler that takes its time there
-/// would hold up the deadlines of all groups.
+/// Called before each handler. Ends the program by std::terminate, with the reason, if this is the
+/// engine's thread. There the executor has run a handler instead of queueing it, and a slow handler
+/// would delay the deadlines of all groups.
 COHORT_API void check_handler_thread() noexcept;
 
 /// Makes the state and reads the caller's environ, working directory and affinity. Starts nothing.
@@ -98,7 +98,7 @@ COHORT_API void check_handler_thread() noexcept;
 COHORT_API group_ref create_group(spawn_plan plan);
 /// Starts the workers. Completes with done, failed or aborted.
 COHORT_API void start_group(const group_ref& group, receiver to);
-/// Completes with done when the last worker has ended, or with time_up.
+/// Completes with done when the last worker has ended, or with time_up at `until`.
 COHORT_API void await_end(const group_ref& group, std::optional<time_point> until, receiver to);
 /// Completes with the next worker that ends.
 COHORT_API void await_next(const group_ref& group, receiver to);
@@ -117,10 +117,10 @@ COHORT_API std::vector<outcome> group_outcomes(const group_state& group);
 
 // src/group/failure.cpp:
 
-/// A fresh exception for the end of a group: process_raised_exception, process_exited_exception,
+/// A new exception for the end of a group: process_raised_exception, process_exited_exception,
 /// group_stopped; null when every worker ended with success.
 COHORT_API std::exception_ptr failure_of(const std::shared_ptr<const group_end>& end);
-/// A fresh spawn_error.
+/// A new spawn_error.
 COHORT_API std::exception_ptr failure_of(const start_failure& start);
 
 }  // namespace cohort::detail::inline v0_1

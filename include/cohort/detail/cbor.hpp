@@ -10,10 +10,10 @@
 #include <typeinfo>
 #include <vector>
 
-// CBOR (RFC 8949) as worker and parent write it for each other: every length is known in advance.
+// CBOR (RFC 8949) as worker and parent exchange it: every length is definite.
 namespace cohort::detail::inline v0_1 {
 
-/// Appends values to a text of CBOR.
+/// Encodes values as CBOR, one after the other.
 class COHORT_API cbor_writer {
 public:
     void null();
@@ -23,9 +23,9 @@ public:
     void floating(double value);
     void text(std::string_view value);
     void binary(std::span<const std::byte> value);
-    /// So many values follow, which are its elements.
+    /// Begins an array. The next `size` values are its elements.
     void array(std::size_t size);
-    /// A whole value that is CBOR already.
+    /// Appends a whole value that is already encoded.
     void value(std::span<const std::byte> cbor);
 
     const std::vector<std::byte>& bytes() const noexcept { return bytes_; }
@@ -37,11 +37,11 @@ private:
     std::vector<std::byte> bytes_;
 };
 
-/// Takes values out of a text of CBOR, one after the other. Each call throws codec_error when the
-/// next value is of another kind, or no CBOR: "a string is expected, array was found".
+/// Reads values from CBOR, one after the other. Each call throws codec_error when the next value
+/// has another type or is not CBOR: "a string is expected, array was found".
 class COHORT_API cbor_reader {
 public:
-    /// An integer of either sign: its magnitude, or -1 minus that.
+    /// As CBOR stores an integer: `magnitude`, or -1 - `magnitude` if it is negative.
     struct integer_value {
         bool negative = false;
         std::uint64_t magnitude = 0;
@@ -50,28 +50,28 @@ public:
         [[noreturn]] COHORT_API void refuse(const std::type_info& type) const;
     };
 
-    /// @param bytes  must live as long as this
+    /// @param bytes  must outlive the reader
     explicit cbor_reader(std::span<const std::byte> bytes) noexcept : rest_(bytes) {}
 
-    /// Takes a null; false, and nothing is taken, when something else is next.
+    /// Reads a null. @return false: the next value is something else, and nothing was read
     bool take_null();
     void null();
     bool boolean();
     integer_value integer();
-    /// An integer is a number too.
+    /// Reads a floating-point number or an integer.
     double number();
     std::string_view text();
-    /// @param wanted  for the error: "bytes"
+    /// @param wanted  the expected value in the error's text: "bytes"
     std::span<const std::byte> binary(const char* wanted);
-    /// The same, of the size of `target`.
+    /// Fills `target`. A value of another size is an error as well.
     void binary_into(std::span<std::byte> target, const char* wanted);
-    /// How many elements follow: never more than there are bytes.
+    /// Begins an array. @return the number of its elements, at most the number of bytes left
     std::size_t array();
-    /// The same for an array of this size.
+    /// Begins an array of exactly `size` elements.
     void array(std::size_t size);
-    /// The bytes of a whole value, whatever it is.
+    /// Reads one whole value of any type. @return its bytes
     std::span<const std::byte> value();
-    /// @throws codec_error  something is left
+    /// @throws codec_error  bytes are left
     void end() const;
 
 private:

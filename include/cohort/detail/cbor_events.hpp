@@ -9,11 +9,11 @@
 #include <string>
 #include <vector>
 
-// Any CBOR, read by the library: a program that did it by itself would compile nlohmann-json's
-// readers of all binary formats.
+// Any CBOR is parsed inside the library, because a parser in a header would make every program
+// compile nlohmann-json's readers of all binary formats.
 namespace cohort::detail::inline v0_1 {
 
-/// What is found in CBOR, in its order.
+/// Receives the parts of a CBOR value in their order, like a SAX handler.
 class COHORT_API cbor_events {
 public:
     virtual ~cbor_events();
@@ -27,14 +27,14 @@ public:
     virtual void start_array() = 0;
     virtual void start_object() = 0;
     virtual void key(std::string&& name) = 0;
-    virtual void end() = 0;  // of the array or object that was started last
+    virtual void end() = 0;  // ends the array or object that was started last
 };
 
-/// How many arrays and objects may be open at once: no more than a stack can take.
+/// How many arrays and objects may be open at once: few enough for any stack.
 inline constexpr std::size_t cbor_depth_limit = 500;
 
-/// Reads any value by nlohmann-json. It comes back as calls, so that the program makes a value of
-/// its own nlohmann-json from it, whatever the version is.
+/// Parses any value by nlohmann-json and passes it on as calls, so that the program can build a
+/// value of its own nlohmann-json, whatever its version is.
 /// @throws codec_error  for anything that is not one whole CBOR value
 COHORT_API void read_cbor(std::span<const std::byte> bytes, cbor_events& to);
 

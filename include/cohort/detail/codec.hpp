@@ -72,7 +72,7 @@ encoded_value encode_arguments(const std::tuple<Ts...>& arguments) {
     return to.finish();
 }
 
-/// What reads the first argument next. All of them are known to be whole.
+/// A reader at the first argument. Checks that `bytes` is one whole array of `count` arguments.
 inline cbor_reader arguments_in(std::span<const std::byte> bytes, std::size_t count) {
     static constexpr std::byte none[] = {std::byte{0x80}};  // an array of 0
     if (bytes.empty())
@@ -96,7 +96,7 @@ Tuple decode_each([[maybe_unused]] cbor_reader& from, std::index_sequence<I...>)
     return Tuple{decode_argument<std::tuple_element_t<I, Tuple>>(from, I + 1, sizeof...(I))...};
 }
 
-/// @param bytes  what encode_arguments made; none at all stands for no arguments
+/// @param bytes  the result of encode_arguments; empty: there are no arguments
 /// @throws codec_error  names the argument
 template <class Tuple>
 Tuple decode_arguments(std::span<const std::byte> bytes) {

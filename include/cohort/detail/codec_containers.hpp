@@ -75,7 +75,7 @@ private:
     }
 };
 
-// Braces, which are evaluated from left to right: the values stand one after the other.
+// read() uses braces, because their elements are evaluated from left to right.
 template <class... Ts>
 struct codec<std::tuple<Ts...>> {
     static void write(encoder& to, const std::tuple<Ts...>& value) {
@@ -108,7 +108,7 @@ struct range_codec {
         to.array(value.size());
         for (const auto& element : value) {
             if constexpr (requires { typename Container::mapped_type; }) {
-                to.array(2);  // not by way of Element, which would copy key and value
+                to.array(2);  // not through Element, which would copy key and value
                 codec<typename Container::key_type>::write(to, element.first);
                 codec<typename Container::mapped_type>::write(to, element.second);
             } else {
@@ -149,7 +149,7 @@ struct codec<std::unordered_multiset<T, H, E, A>>
 template <class C, class Tr, class A>
 struct codec<std::basic_string<C, Tr, A>> : range_codec<std::basic_string<C, Tr, A>, C> {};
 
-/// Maps as arrays of pairs, whatever the key is.
+/// Maps as arrays of pairs, for any type of key.
 template <class K, class V, class C, class A>
 struct codec<std::map<K, V, C, A>> : range_codec<std::map<K, V, C, A>, std::pair<K, V>> {};
 template <class K, class V, class C, class A>

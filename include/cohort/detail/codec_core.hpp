@@ -29,7 +29,7 @@ inline constexpr bool is_pointer =
 template <class T>
 inline constexpr bool is_view = std::ranges::enable_view<T>;
 
-/// Types that nlohmann-json knows, by itself or by the user's to_json and from_json (or
+/// Types that nlohmann-json converts, by itself or by the user's to_json and from_json (or
 /// adl_serializer).
 template <class T>
 concept json_writable = requires(json& j, const T& value) {
@@ -46,13 +46,13 @@ inline constexpr bool is_json = std::is_same_v<T, json>;
 /// A value on its way to another process.
 struct encoded_value {
     std::vector<std::byte> cbor;
-    std::vector<attachment> attachments;  // the value names them by their places here
+    std::vector<attachment> attachments;  // the CBOR names them by their index here
 };
 
-/// Where a codec writes its value.
+/// The output of a codec: CBOR, and the descriptors that travel with it.
 class encoder : public cbor_writer {
 public:
-    /// Lets a descriptor travel with the value. @return its place, to be written into the value
+    /// Sends a descriptor with the value. @return its index, to be written into the value
     std::size_t attach(attachment descriptor) {
         attachments_.push_back(std::move(descriptor));
         return attachments_.size() - 1;
@@ -63,7 +63,7 @@ private:
     std::vector<attachment> attachments_;
 };
 
-/// Builds a JSON value from what is found in CBOR.
+/// Builds a JSON value from the calls of read_cbor().
 template <class Json>
 class json_builder final : public cbor_events {
 public:
@@ -99,8 +99,7 @@ private:
 };
 
 /// A template, so that nlohmann-json is compiled only where a type needs it.
-/// @throws codec_error  for anything that is not one whole CBOR value, and nothing else but
-/// bad_alloc
+/// @throws codec_error  `bytes` is not one whole CBOR value. Nothing else is thrown but bad_alloc.
 template <class Json = json>
 Json parse_cbor(std::span<const std::byte> bytes) {
     json_builder<Json> builder;
@@ -108,9 +107,9 @@ Json parse_cbor(std::span<const std::byte> bytes) {
     return builder.take_root();
 }
 
-/// To and from CBOR. This is the case of the user's own types, by way of JSON; the standard's are
-/// specialised in codec_scalars.hpp and codec_containers.hpp. `read` throws for values that are no
-/// T.
+/// Writes and reads values of T as CBOR. This primary template converts the user's own types by way
+/// of JSON. codec_scalars.hpp and codec_containers.hpp specialise it for the standard's types.
+/// `read` throws for a value that is not a T.
 template <class T>
 struct codec {
     static_assert(!is_pointer<T>,

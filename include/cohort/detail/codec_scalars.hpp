@@ -44,7 +44,7 @@ requires(std::is_floating_point_v<T> && sizeof(T) <= sizeof(double)) struct code
     static T read(cbor_reader& from) { return static_cast<T>(from.number()); }
 };
 
-/// As its bytes: both sides are the same program.
+/// As its bytes, because both sides are the same program.
 template <>
 struct codec<long double> {
     static void write(encoder& to, long double value) {
@@ -67,7 +67,7 @@ struct codec<T> {
     static T read(cbor_reader& from) { return static_cast<T>(codec<number>::read(from)); }
 };
 
-/// Any bytes, also those that are not UTF-8.
+/// As a CBOR text whose bytes need not be UTF-8.
 template <class Traits, class Allocator>
 struct codec<std::basic_string<char, Traits, Allocator>> {
     using text = std::basic_string<char, Traits, Allocator>;
@@ -111,7 +111,7 @@ struct codec<std::monostate> {
     }
 };
 
-/// null, or an array of one: so an optional of an optional keeps its meaning.
+/// Null, or an array of one, so that an optional of an optional keeps its meaning.
 template <class T>
 struct codec<std::optional<T>> {
     static void write(encoder& to, const std::optional<T>& value) {
@@ -128,7 +128,7 @@ struct codec<std::optional<T>> {
     }
 };
 
-/// The index of the alternative, and its value.
+/// As an array of two: the index of the alternative, and its value.
 template <class... Ts>
 struct codec<std::variant<Ts...>> {
     using variant = std::variant<Ts...>;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-// What the shared library exports. Everything else in it is hidden.
+// Marks the symbols that the shared library exports. All others are hidden.
 #define COHORT_API __attribute__((visibility("default")))
 
 #if !defined(__GXX_RTTI) && !defined(__cpp_rtti)

@@ -20,14 +20,14 @@ static_assert(std::is_same_v<steady_duration::period, std::nano> &&
 
 __extension__ typedef __int128 wide_int;  // holds every product of two 64-bit numbers
 
-/// `d` on steady_clock: rounded up to nanoseconds, held at the ends of the clock's range
-/// (hours::max, 1e300s and infinity all mean "for ever"). Negative durations are allowed here.
-/// @throws std::invalid_argument  not a number
+/// `d` as a duration of steady_clock: rounded up to nanoseconds and clamped to the clock's range,
+/// so that hours::max, 1e300s and infinity all mean "for ever". Negative durations are allowed.
+/// @throws std::invalid_argument  `d` is not a number
 template <class Rep, class Period>
 steady_duration to_steady(const std::chrono::duration<Rep, Period>& d) {
     using factor = std::ratio_divide<Period, std::nano>;
     if constexpr (std::chrono::treat_as_floating_point_v<Rep>) {
-        // In the precision of the caller: 0.1s is then 100000000 ns and not one more.
+        // Computed in the caller's precision, so that 0.1s becomes 100000000 ns and not one more.
         using real = std::common_type_t<Rep, double>;
         const real ns = std::ceil(static_cast<real>(d.count()) * static_cast<real>(factor::num) /
                                   static_cast<real>(factor::den));
@@ -49,7 +49,7 @@ steady_duration to_steady(const std::chrono::duration<Rep, Period>& d) {
     }
 }
 
-/// `t + d`, held at the ends of the clock's range.
+/// `t + d`, clamped to the clock's range.
 constexpr steady_time_point saturating_add(steady_time_point t, steady_duration d) noexcept {
     const auto a = t.time_since_epoch().count();
     const auto b = d.count();
@@ -60,8 +60,8 @@ constexpr steady_time_point saturating_add(steady_time_point t, steady_duration 
     return steady_time_point(steady_duration(a + b));
 }
 
-/// As to_steady, for an option that cannot be negative.
-/// @param name  of the setter, for the message
+/// Like to_steady(), for an option that cannot be negative.
+/// @param name  the setter's name, for the message
 template <class Rep, class Period>
 steady_duration to_option_duration(const char* name, const std::chrono::duration<Rep, Period>& d) {
     if (d < std::chrono::duration<Rep, Period>::zero())

@@ -12,7 +12,7 @@
 
 namespace cohort::detail::inline v0_1 {
 
-/// How the exceptions of one type cross from a worker to its parent. Lives in static storage.
+/// Carries the exceptions of one type from a worker to its parent. Lives in static storage.
 class COHORT_API error_node {
 public:
     explicit error_node(const std::type_info& type) noexcept : type_(type) {}
@@ -20,11 +20,11 @@ public:
     error_node& operator=(const error_node&) = delete;
 
     const std::type_info& type() const noexcept { return type_; }
-    /// In the worker, where such an exception is being handled: what the record does not say of it.
+    /// Called in the worker, in a handler of such an exception. @return its data beyond the record
     virtual std::string save() const = 0;
-    /// In the parent: throws it.
-    /// @param saved  what save() gave
-    /// @param cause  what is nested in it; null: nothing
+    /// Called in the parent: throws the exception.
+    /// @param saved  the result of save()
+    /// @param cause  the exception to nest in it; null: none
     [[noreturn]] virtual void raise(const error_record& error, const std::string& saved,
                                     const std::exception_ptr& cause) const = 0;
 
@@ -37,7 +37,7 @@ private:
     const std::type_info& type_;
 };
 
-/// Adds a type to those that this program knows. For error_type's constructor.
+/// Adds a type to those that this program knows. Called by error_type's constructor.
 COHORT_API void teach(error_node& type) noexcept;
 
 /// Throws `error` with `cause` nested in it, if there is one and the type allows it.

@@ -20,7 +20,7 @@
 #include <memory>
 #include <utility>
 
-// What operations need of executors, of either of Asio's executor models.
+// Functions that operations need for executors, of either of Asio's executor models.
 namespace cohort::detail::inline v0_1 {
 
 using context_property = asio::execution::context_as_t<asio::execution_context&>;
@@ -32,14 +32,14 @@ constexpr bool tells_context = asio::can_query<const Executor&, context_property
     executor.context();
 };
 
-/// True for handlers that name their executor themselves, as those of coroutines do.
+/// Handlers that have an executor of their own, as those of coroutines do.
 template <class Handler>
 concept has_executor = requires(const Handler& handler) {
     { handler.get_executor() } -> std::same_as<typename Handler::executor_type>;
 };
 
-/// An executor of this type, erased. A template, because a compiler takes long for it: it does so
-/// where it is needed.
+/// A default-constructed Executor as any_io_executor. A template, because it is slow to compile:
+/// only the files that call it pay for it.
 template <class Executor>
 asio::any_io_executor erased() {
     return asio::any_io_executor(Executor());
@@ -58,20 +58,20 @@ asio::execution_context& context_of(const Executor& executor) {
 template <class Executor>
 std::shared_ptr<operation_registry> registry_of(const Executor& executor) {
     auto& context = context_of(executor);
-    // A context shuts down its youngest service first. Ours must go before that of strands, which
-    // does not bear posts from the engine's thread while it shuts down: so a strand is made first.
+    // A context shuts down its youngest service first. The service of strands does not bear posts
+    // from the engine's thread while it shuts down. So ours must go first, and a strand is made
+    // before it.
     if (!asio::has_service<completion_service>(context))
         (void)asio::strand<Executor>(executor);
     return asio::use_service<completion_service>(context).registry();
 }
 
-/// Where a group lives: its executor, the default of all handlers, and the registry of the context
-/// behind, which knows whether the context is still there.
+/// A group's executor, the default of all its handlers, and the registry of that executor's
+/// context, which knows whether the context still exists.
 class group_executor {
 public:
     group_executor() noexcept = default;  // of the empty group
-    /// A template, as all that is made of an executor here: else it would be compiled in every file
-    /// that includes this one.
+    /// A template, because otherwise it would be compiled in every file that includes this one.
     template <std::same_as<asio::any_io_executor> Executor>
     explicit group_executor(Executor executor)
         : executor_(std::move(executor)), registry_(registry_of<Executor>(executor_)) {}
@@ -85,7 +85,7 @@ private:
     std::shared_ptr<operation_registry> registry_;
 };
 
-/// Outstanding work for the group's executor, while an operation completes in another context.
+/// Outstanding work of the group's executor, kept while an operation completes in another context.
 template <class Executor>
 class group_work {
 public:
@@ -110,8 +110,8 @@ private:
     operation_id id_;
 };
 
-/// An object that is outstanding work for an executor of either model. Not always an
-/// executor_work_guard: Asio 1.22 takes a strand of any_io_executor for one of the old model.
+/// An object that counts as outstanding work of an executor of either model. Not always an
+/// executor_work_guard, because Asio 1.22 mistakes a strand of any_io_executor for the old model.
 template <class Executor>
 auto track_work(const Executor& executor) {
     if constexpr (asio::execution::is_executor<Executor>::value)
@@ -120,8 +120,9 @@ auto track_work(const Executor& executor) {
         return asio::executor_work_guard<Executor>(executor);
 }
 
-/// A handler whose executor hides its context: no registry can keep it. So it is called on the
-/// group's executor, and goes on to its own; that its context is still there is up to its owner.
+/// A handler whose executor hides its context, so that no registry can keep the handler. It is
+/// called on the group's executor and goes on to its own. The owner of that executor's context must
+/// keep the context alive.
 template <class Handler, class Executor>
 class relayed {
 public:

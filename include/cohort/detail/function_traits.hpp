@@ -40,7 +40,7 @@ concept has_signature = requires {
     typename signature_of<F>::params;
 };
 
-/// The parameter types behind the worker's index, as values; without the first, whatever it is.
+/// The parameter types as values, without the first: that one is the worker's index.
 template <class Params>
 struct stored_tuple {
     using type = std::tuple<>;
@@ -130,7 +130,7 @@ private:
     }
 };
 
-/// Says in a sentence why function<Fn>(args...) cannot be.
+/// Fails to compile, with a sentence that says why, if function<Fn>(args...) is not possible.
 template <class F, class... Args>
 constexpr void check_call() {
     static_assert(

@@ -7,8 +7,7 @@
 
 namespace cohort::detail::inline v0_1 {
 
-/// Owns a group: the last thing it does for it is to ask for its stop. Does nothing for an ended
-/// group.
+/// Owns a group: requests its stop before letting it go. An ended group is not affected.
 class group_handle {
 public:
     group_handle() noexcept = default;

@@ -14,12 +14,11 @@
 #include <system_error>
 #include <utility>
 
-// How the completion of each operation becomes the value or the exception that the user gets. Runs
+// Turns the completion of each operation into the value or the exception that the user gets. Runs
 // on the handler's executor.
 namespace cohort::detail::inline v0_1 {
 
-/// The exception of a completion that carries no result: aborted or failed. Null for done and
-/// time_up.
+/// The exception of a completion that is aborted or failed. Null for done and time_up.
 inline std::exception_ptr error_of(const completion& done) {
     if (done.what == completion::kind::failed)
         return done.not_started ? failure_of(*done.not_started) : done.error;
@@ -28,33 +27,33 @@ inline std::exception_ptr error_of(const completion& done) {
     return nullptr;
 }
 
-/// The same, or the group's own failure when it has ended with one.
+/// Like error_of(), but also gives the failure of a group that has ended with one.
 inline std::exception_ptr error_or_failure_of(const completion& done) {
     if (auto error = error_of(done))
         return error;
     return done.end ? failure_of(done.end) : nullptr;
 }
 
-/// Of join: true when every worker has ended, false when the time is up.
+/// The result of join: true when every worker has ended, false when the time is up.
 struct join_result {
     using type = bool;
     std::exception_ptr error(const completion& done) { return error_or_failure_of(done); }
     bool value(completion& done) { return done.what == completion::kind::done; }
 };
 
-/// Of wait and stop: the report, of a group that failed too.
+/// The result of wait and stop: the report, even of a group that failed.
 struct report_result {
     using type = report;
     std::exception_ptr error(const completion& done) { return error_of(done); }
     report value(completion& done) { return done.end ? done.end->report : report(); }
 };
 
-/// Of run: the report of a group that did not fail.
+/// The result of run: the report of a group that did not fail.
 struct success_result : report_result {
     std::exception_ptr error(const completion& done) { return error_or_failure_of(done); }
 };
 
-/// Of next: the next worker that ended.
+/// The result of next: the next worker that ended.
 struct next_result {
     using type = std::optional<outcome>;
     std::exception_ptr error(const completion& done) { return error_of(done); }
@@ -85,17 +84,17 @@ struct deliver_completion {
     }
 };
 
-/// Begins an operation that ends with a Result, with a completion token.
+/// Begins an operation with a completion token. `Result` makes its value.
 template <class Result, class Token>
 auto async_result_of(group_request on, Token&& token, Result result = Result()) {
     return initiate<void(std::exception_ptr, typename Result::type)>(
         std::forward<Token>(token), std::move(on), deliver_result<Result>(std::move(result)));
 }
 
-// The awaitable operations. All of them await the same type of completion, because the machinery
-// behind an awaitable takes a compiler long: it is compiled once, and only the few lines of
-// await_result for each Result. All are templates, because a coroutine that is none is compiled in
-// every file that includes it.
+// The awaitable operations. All of them await the same type of completion, because Asio's code
+// behind an awaitable is slow to compile. So that code is compiled once, and only the few lines of
+// await_result for each Result. All are templates, because any other coroutine is compiled in every
+// file that includes it.
 
 template <class Completion = completion>
 asio::awaitable<Completion> await_completion(group_request on) {

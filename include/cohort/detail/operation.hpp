@@ -23,8 +23,8 @@
 
 namespace cohort::detail::inline v0_1 {
 
-/// What runs on the handler's executor. Without the handler's allocator: that may be the user's own,
-/// for his threads only, and this is posted by the engine's thread.
+/// The function object posted to the handler's executor. It does not use the handler's allocator,
+/// because that may be for the user's threads only, and the engine's thread posts.
 class posted_operation {
 public:
     explicit posted_operation(std::shared_ptr<operation_base> operation) noexcept
@@ -53,7 +53,7 @@ public:
 
     void post(std::shared_ptr<operation_base> self, const completion& result) override {
         result_ = result;
-        const Executor executor = executor_;  // this may be destroyed before post returns
+        const Executor executor = executor_;  // *this may be destroyed before post returns
         asio::post(executor, posted_operation(std::move(self)));
     }
 
@@ -82,7 +82,7 @@ private:
     operation_id id_;
 };
 
-/// What a cancellation slot holds: a weak name of the operation. Emitting only enqueues.
+/// The handler in a cancellation slot. Holds its operation only by id. Emitting only enqueues.
 class canceller {
 public:
     canceller(const group_ref& group, operation_id id) noexcept : group_(group), id_(id) {}
@@ -103,14 +103,14 @@ class request {
 public:
     enum class kind { start, end, next, stop };
 
-    /// @param call  of the user, for the error about an empty group
+    /// @param call  the name of the user's call, for the error about an empty group
     request(kind what, const char* call, std::optional<steady_duration> timeout = std::nullopt)
         : what_(what), call_(call), timeout_(timeout) {}
-    /// The start of a group that could not be made.
+    /// A start that fails with `why`, because the group could not be made.
     explicit request(std::exception_ptr why) noexcept
         : what_(kind::start), error_(std::move(why)) {}
 
-    /// @throws what the library throws, which is the operation's completion then
+    /// @throws what the library throws; the caller completes the operation with that
     void send(const group_ref& group, receiver to) const {
         if (error_)
             std::rethrow_exception(error_);
@@ -128,7 +128,7 @@ public:
             break;
         }
         std::optional<time_point> until;
-        if (timeout_)  // from now on, when the operation is awaited
+        if (timeout_)  // counted from the initiation, which is when the operation is awaited
             until = saturating_add(std::chrono::steady_clock::now(), *timeout_);
         await_end(group, until, std::move(to));
     }
@@ -140,8 +140,8 @@ private:
     std::exception_ptr error_;
 };
 
-/// All that an operation needs of its group, taken when it is made: the group object may be gone when
-/// it is awaited.
+/// All that an operation needs of its group, copied when the operation is made, because the group
+/// object may be gone when the operation is awaited.
 class group_request {
 public:
     group_request(group_ref g, group_executor w, request r) noexcept
@@ -152,8 +152,8 @@ public:
     request wanted;
 };
 
-/// The initiation of every operation. A class, not a lambda: GCC 12 destroys capturing lambda
-/// temporaries twice inside co_await.
+/// The initiation of every operation. A class, not a lambda, because GCC 12 destroys capturing
+/// lambda temporaries twice inside co_await.
 template <class Deliver>
 class initiation {
 public:
@@ -177,8 +177,8 @@ public:
     }
 
 private:
-    /// The handler's own, else the group's. Asked of the handler where that can be done, because
-    /// the other way needs a system_executor for the empty group, which takes a compiler long.
+    /// The handler's executor, else the group's. The handler is asked directly if possible, because
+    /// the other way needs a system_executor for the empty group, which is slow to compile.
     template <class Handler>
     auto executor_of(const Handler& handler) const {
         if constexpr (has_executor<Handler>)
@@ -200,7 +200,7 @@ private:
             slot.template emplace<canceller>(on_.group, id);
         if (!registry->add(id, std::move(op)))
             return;
-        // Copies: once it is started, a handler on another thread may destroy what holds this.
+        // Copies: once the operation is started, a handler on another thread may destroy *this.
         const auto group = on_.group;
         const auto wanted = on_.wanted;
         try {
@@ -222,7 +222,7 @@ template <class Signature, class Token, class Deliver>
 auto initiate(Token&& token, group_request on, Deliver deliver) {
     return asio::async_initiate<Token, Signature>(
         initiation<Deliver>(std::move(on), std::move(deliver)),
-        token);  // by its name: async_initiate moves from it unless Token is a reference
+        token);  // an lvalue: async_initiate moves from it unless Token is a reference
 }
 
 }  // namespace cohort::detail::inline v0_1

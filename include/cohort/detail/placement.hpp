@@ -22,23 +22,23 @@ struct env_change {
     friend bool operator==(const env_change&, const env_change&) = default;
 };
 
-/// What a worker finds at a descriptor number: a file that it opens itself (after it has changed
-/// its working directory), or a duplicate that options hold.
+/// The source of one of a worker's descriptors: a file that the worker opens itself after it has
+/// changed its working directory, or a duplicate that the options hold.
 struct descriptor_source {
     std::string path;               // used when fd is empty
-    std::shared_ptr<const int> fd;  // closes with the last owner
+    std::shared_ptr<const int> fd;  // closed by the last owner
 
     friend bool operator==(const descriptor_source&, const descriptor_source&) = default;
 };
 
 /// Where a worker runs: the data behind where_it_runs<Derived>.
-/// The setters check what they are given and throw std::invalid_argument with a sentence.
+/// The setters check their arguments and throw std::invalid_argument with a sentence.
 struct placement {
     bool clear_env = false;
     std::vector<env_change> env;  // in the order of the calls
     std::optional<std::string> working_directory;
     std::optional<mode_t> umask;
-    std::map<int, descriptor_source> descriptors;  // by the number in the worker
+    std::map<int, descriptor_source> descriptors;  // key: the number in the worker
 
     COHORT_API void set_variable(std::string name, std::string value);
     COHORT_API void unset_variable(std::string name);
@@ -47,10 +47,10 @@ struct placement {
     COHORT_API void clear_variables();
     COHORT_API void set_working_directory(std::string path);
     COHORT_API void set_umask(mode_t mask);
-    /// @param setter  its name, for the message
+    /// @param setter  the setter's name, for the message
     COHORT_API void set_file(const char* setter, int theirs, std::string path);
-    /// Duplicates `ours` at once. @throws std::system_error  it is not an open descriptor, or no
-    /// more can be opened
+    /// Duplicates `ours` at once. @throws std::system_error  `ours` is not an open descriptor, or
+    /// no more can be opened
     COHORT_API void set_descriptor(int ours, int theirs);
 
     /// These settings with those of `over` on top (a command's over the options').

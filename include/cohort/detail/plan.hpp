@@ -26,7 +26,7 @@ struct group_settings {
     bool daemon = false;
     bool crash_record = true;
     bool stack_on_stop = false;
-    bool error_file = true;                               // of commands
+    bool error_file = true;                               // for commands only
     std::uint64_t result_limit = std::uint64_t{1} << 30;  // in bytes
     std::chrono::steady_clock::duration notice_period{0};
     int stop_signal = SIGTERM;
@@ -37,7 +37,7 @@ struct group_settings {
     std::set<int> success_codes{0};
     cohort::process_group process_group = process_group::own;
     cohort::cgroup cgroup = cgroup::automatic;
-    std::string cgroup_directory;  // below which it is wanted; empty: as `cgroup` says
+    std::string cgroup_directory;  // the cgroup is made below it; empty: see `cgroup`
     placement where;
 
     friend bool operator==(const group_settings&, const group_settings&) = default;
@@ -54,11 +54,11 @@ struct program {
     friend bool operator==(const program&, const program&) = default;
 };
 
-/// User code that a copy of this process runs as worker `index`. Copies share what they call.
+/// User code that a copy of this process runs as worker `index`. Its copies share one callable.
 using forked_call = std::function<function_result(int index)>;
 
-/// What a group is made from: made by the initiating call on the caller's thread, then moved into
-/// the library.
+/// The description of a group. The initiating call makes it on the caller's thread and moves it
+/// into the library.
 struct spawn_plan {
     group_settings settings;
     // Either a function with its encoded arguments ...
@@ -73,10 +73,10 @@ struct spawn_plan {
     bool calls_function() const noexcept { return function || call; }
 };
 
-/// How function workers of a group with these settings are started: as they say, unless
-/// COHORT_FORCE names another way for those that say spawn.
+/// How function workers of a group with these settings are started. COHORT_FORCE can replace
+/// start_method::spawn; the other methods stay.
 COHORT_API start_method method_for_functions(const group_settings& settings);
-/// @throws spawn_error  a closure with another method than fork: stage "start_method"
+/// @throws spawn_error  the method is not fork, which a closure needs: stage "start_method"
 COHORT_API void require_fork(const group_settings& settings);
 
 }  // namespace cohort::detail::inline v0_1

@@ -12,25 +12,25 @@
 
 namespace cohort::detail::inline v0_1 {
 
-/// What a worker's function gave back, before it is written to the record.
+/// The result of a worker's function, before it is written to the record.
 struct function_result {
     std::string type;             // typeid(R).name(); empty for void
     std::vector<std::byte> cbor;  // empty for void
 };
 
-/// A descriptor that travels beside an encoded value; closes with the last owner.
+/// A descriptor that travels beside an encoded value; closed by the last owner.
 using attachment = std::shared_ptr<const int>;
 
-/// Decodes the arguments, calls the function with the index in front, encodes what it returns.
-/// Lets every exception out.
+/// Decodes the arguments, calls the function with the index as first argument, and encodes its
+/// result. Catches no exception.
 using invoke_function = function_result (*)(int index, std::span<const std::byte> arguments);
 
-/// Where a worker's own code begins on its thread: for its traces, what lies beyond the caller of the
-/// constructor is the library and main.
+/// Marks where user code begins on a worker's stack. Traces leave out all frames beyond the caller
+/// of the constructor, because they belong to the library and main.
 class outermost_frame {
 public:
     COHORT_API outermost_frame() noexcept;
-    COHORT_API ~outermost_frame();  // after the call, which so is no tail call
+    COHORT_API ~outermost_frame();  // non-trivial, so that the call before it is no tail call
     outermost_frame(const outermost_frame&) = delete;
     outermost_frame& operator=(const outermost_frame&) = delete;
 };
@@ -40,8 +40,8 @@ decltype(auto) run_callable(Callable& call, Args&... args) {
     return call(args...);
 }
 
-/// The outermost call of a worker's own code. By way of a variable, so that the function is not
-/// merged with this one, which its traces leave out.
+/// The outermost call of user code. Calls through a volatile pointer, because a function that is
+/// inlined here would be missing in traces, which leave out this frame.
 template <class Function, class... Args>
 [[gnu::noinline]] decltype(auto) outermost_call(Function& fn, Args&... args) {
     const outermost_frame here;
@@ -54,8 +54,9 @@ template <class Function, class... Args>
     }
 }
 
-/// One function that workers of this program can run. Lives in static storage of the module that
-/// names it; its place there (module, offset) is the function's key, the same in parent and worker.
+/// One function that workers of this program can run. It lives in static storage of the module that
+/// uses the function. Its place there (module, offset) is the function's key, the same in parent
+/// and worker.
 struct function_node {
     explicit COHORT_API function_node(invoke_function f) noexcept;  // registers itself
     function_node(const function_node&) = delete;

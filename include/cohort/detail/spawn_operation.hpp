@@ -16,16 +16,16 @@
 #include <system_error>
 #include <utility>
 
-// What stands between `spawn` and the border: the operation that starts a group.
+// The operation that starts a group. It stands between `spawn` and the border.
 namespace cohort::detail::inline v0_1 {
 
-/// A group of which no worker has been started yet.
+/// A group before the start of its workers.
 class unstarted_group {
 public:
     /// Reads the caller's environ, working directory and affinity. @throws what spawn throws
     explicit unstarted_group(spawn_plan plan)
         : call_(plan.call), state_(create_group(std::move(plan))) {}
-    /// One that could not be made: its start fails with this.
+    /// A group that could not be made: its start fails with `why`.
     explicit unstarted_group(std::exception_ptr why) noexcept : error_(std::move(why)) {}
 
     const group_ref& state() const noexcept { return state_; }
@@ -34,7 +34,7 @@ public:
     }
 
 private:
-    forked_call call_;  // kept so that its last owner is on this side of the border
+    forked_call call_;  // kept, so that its last owner is on this side of the border
     group_ref state_;
     std::exception_ptr error_;
 };
@@ -48,8 +48,8 @@ public:
     static group_request request_end(const group& g) { return g.ask(request::kind::end, "run"); }
 };
 
-/// Of spawn: the group. Owns it from the initiation on: an operation that is destroyed unfinished
-/// stops it.
+/// The result of spawn: the group. Owns the group from the initiation on, so that destroying an
+/// unfinished operation stops the group.
 class started_group {
 public:
     using type = group;
@@ -79,7 +79,7 @@ auto async_start(unstarted_group from, Token&& token, Executor executor) {
                            started_group(std::move(from), where));
 }
 
-// Templates, as those in group_operations.hpp.
+// Templates, for the reason given in group_operations.hpp.
 
 template <class Result = started_group>
 asio::awaitable<group> await_start(unstarted_group from) {
@@ -95,8 +95,8 @@ asio::awaitable<group> await_start(unstarted_group from) {
 template <class Result = success_result>
 asio::awaitable<report> await_run(unstarted_group from) {
     auto workers = co_await await_start(std::move(from));
-    // A cancel that came when the start was over, and this coroutine not yet resumed, has reached
-    // no operation, and the next await would throw while the workers live: stop them first.
+    // A cancellation that comes after the end of the start, but before this coroutine resumes,
+    // reaches no operation. The next await would throw while the workers live, so stop them first.
     const asio::cancellation_state state = co_await asio::this_coro::cancellation_state;
     const bool throws = co_await asio::this_coro::throw_if_cancelled();
     if (throws && state.cancelled() != asio::cancellation_type::none) {

@@ -8,7 +8,7 @@
 
 namespace cohort::detail::inline v0_1 {
 
-/// The name of a C++ type for people: "std::vector<int>".
+/// The name of a C++ type in readable form: "std::vector<int>".
 COHORT_API std::string type_name(const std::type_info& type);
 
 }  // namespace cohort::detail::inline v0_1

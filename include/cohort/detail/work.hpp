@@ -10,7 +10,7 @@
 #include <type_traits>
 #include <utility>
 
-// From what users write (a work and its options) to the one plan that the library takes.
+// Turns a work and its options into the plan that the library takes.
 namespace cohort::detail::inline v0_1 {
 
 inline void fill_plan(spawn_plan& plan, const command& work) {
@@ -52,8 +52,9 @@ concept startable = requires(spawn_plan& plan, Work work) {
     fill_plan(plan, std::move(work));
 };
 
-/// The plan for `work` run by `how`. Runs on the caller's thread, in the initiating call.
-/// @throws spawn_error  not supported
+/// The plan that runs `work` with the options `how`. Made on the caller's thread, in the initiating
+/// call.
+/// @throws spawn_error  a closure with another start method than fork
 /// @throws codec_error, and whatever the caller's own code throws (command_for, to_json)
 template <class Work>
 spawn_plan make_plan(Work work, options how) {
