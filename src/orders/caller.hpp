@@ -12,12 +12,12 @@
 
 namespace cohort::orders {
 
-/// What workers inherit from the thread that asked for them, read in the initiating call: the start
-/// itself happens on another thread and later.
+/// The state that workers inherit from the thread that starts a group. Read in the initiating call,
+/// because the start itself happens later and on another thread.
 struct caller {
     pid_t pid = 0;
     orders::environment environment;
-    /// By O_PATH. Empty if it could not be opened: the directory of the process is used then.
+    /// By O_PATH. Empty if it could not be opened; the directory of the process is used then.
     sys::unique_fd directory;
     /// One mask, as long as this kernel's. Empty if it could not be read.
     std::vector<cpu_set_t> affinity;

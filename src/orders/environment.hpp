@@ -28,7 +28,7 @@ private:
     std::string block_;
 };
 
-/// The environment that `where` makes out of `base`: cleared if it says so, then its changes in
+/// The environment of a worker: `base`, cleared if `where` says so, then the changes of `where` in
 /// order. A changed name keeps its place and occurs once; a new one goes to the end.
 environment apply(const environment& base, const detail::placement& where);
 
@@ -38,9 +38,9 @@ environment without(const environment& all, std::span<const std::string_view> na
 /// The value of the first entry with this name, as in getenv(3).
 std::optional<std::string_view> find(const environment& in, std::string_view name);
 
-/// The paths to try in turn for a program: itself if it has a slash, else one for each element of
-/// PATH ("/bin:/usr/bin" if unset). An empty element is the working directory; an empty program has
-/// none.
+/// The paths to try in turn for a program: `program` itself if it has a slash, else one for each
+/// element of PATH ("/bin:/usr/bin" if unset). An empty element is the working directory; an empty
+/// program has no paths.
 std::vector<std::string> candidates(std::string_view program,
                                     std::optional<std::string_view> path_variable);
 

@@ -13,9 +13,9 @@ namespace cohort::orders {
 
 enum class guarded : std::int32_t { worker, cgroup };
 
-/// What the guardian is told about one worker, or about a group's cgroup. A descriptor comes with
-/// the message: the worker's pidfd, or the cgroup's directory. A pid would not do, because it may
-/// mean another process when the guardian acts; a pidfd never does.
+/// A message to the guardian about one worker or about a group's cgroup. A descriptor comes with
+/// it: the worker's pidfd, or the cgroup's directory. A pid would not do, because it may mean
+/// another process when the guardian acts; a pidfd never does.
 struct guard_message {
     guarded what = guarded::worker;
     std::int32_t stop_signal = 0;
@@ -33,8 +33,8 @@ struct guard_order {
     guard_message message;
 };
 
-/// Sends the message by one system call, which never blocks, because a guardian that was stopped
-/// must not stop its senders.
+/// Sends the message by one system call, which never blocks, because a guardian that is stopped
+/// must not block the senders.
 /// @param with_it  the descriptor that goes with the message
 /// @return false: the socket was full, or the guardian takes no more messages
 COHORT_BEFORE_EXEC inline bool tell_guardian(const guard_order& order, int with_it) noexcept {

@@ -16,7 +16,7 @@
 namespace cohort::orders {
 namespace {
 
-// The number of the record in the worker. Scripts use single digits, so they do not meet it.
+// The record's descriptor number in the worker: above the single digits that scripts use.
 constexpr int record_base = 60;
 
 constexpr std::string_view error_file_variables[] = {"COHORT_ERROR_FILE",
@@ -154,7 +154,7 @@ void order_builder::write_moves(order_writer& into, const start_template& from,
         into.place(from.started_event_number, with.started_event);
     if (from.stacks_number >= 0)
         into.place(from.stacks_number, with.stacks);
-    // An executed worker inherits this process' present output; the fork server's copy does not.
+    // An executed worker inherits this process's present output; the fork server's copy does not.
     if (with.is_served && !descriptors.contains(STDOUT_FILENO))
         into.place(STDOUT_FILENO, with.standard_output);
     if (with.is_served && !descriptors.contains(STDERR_FILENO))

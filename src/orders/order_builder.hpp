@@ -23,10 +23,10 @@ namespace cohort::orders {
 struct host_facts {
     std::uint64_t descriptor_limit = 1024;  // RLIMIT_NOFILE
     std::string program_name;               // argv[0] of function workers
-    int stacks_signal = 0;                  // by it the parent asks for stacks; 0: it never asks
+    int stacks_signal = 0;                  // the signal that asks for stacks; 0: never sent
 };
 
-/// What one worker needs of this process. Descriptors: -1: none.
+/// The resources of this process that one worker needs. A descriptor of -1: none.
 struct worker_resources {
     int record = -1;
     ino_t record_inode = 0;

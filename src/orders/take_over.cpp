@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-// An order that was read from a file: checked whole before anything in it is used.
+// Checks a whole order that was read from a file before anything in it is used.
 #include "orders/layout.hpp"
 #include "orders/worker_order.hpp"
 
@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t pid_digits = 10;
 
-/// Whether each place that an order names lies inside its block.
+/// Checks whether each place that an order names lies inside its block.
 class checked_order {
 public:
     explicit checked_order(const worker_order& order) noexcept : order_(order) {}
@@ -38,7 +38,7 @@ private:
         return ref.offset == 0 || (is_in_texts(ref.offset, std::uint64_t{ref.length} + 1) &&
                                    at(ref.offset)[ref.length] == 0);
     }
-    /// A table holds addresses in the block that was sent.
+    /// A table holds addresses inside the block of the sender.
     bool is_table(text_table table) const noexcept {
         const auto* const texts = reinterpret_cast<const std::uint64_t*>(at(table.offset));
         return texts[table.count] == 0 &&

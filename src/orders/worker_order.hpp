@@ -106,8 +106,8 @@ struct worker_order {
     std::uint64_t record_inode = 0;  // function workers only
 
     std::int32_t parent_death_signal = 0;  // 0: none
-    std::int32_t parent = 0;               // it must still be the parent after the signal was armed
-    std::int32_t process_group = 0;        // to enter; 0: see own_process_group
+    std::int32_t parent = 0;               // the parent's pid, checked after the signal was armed
+    std::int32_t process_group = 0;        // the group to enter; 0: see own_process_group
     std::int32_t own_process_group = 1;
     std::int32_t own_session = 0;       // a session leader leads a process group as well
     std::int32_t cgroup_is_needed = 0;  // 0: a child that can't enter it runs on outside
