@@ -34,7 +34,7 @@ constexpr unsigned simple_double = 27;
     throw codec_error(std::string("not valid CBOR: ") + why);
 }
 
-/// As nlohmann-json names kinds.
+/// The kind of a value, with the name that nlohmann-json gives it.
 const char* kind_of(unsigned major, unsigned argument) {
     switch (major) {
     case unsigned_major:
@@ -231,7 +231,7 @@ void cbor_reader::array(std::size_t size) {
 
 std::span<const std::byte> cbor_reader::value() {
     const auto whole = rest_;
-    // Each of those that are missing has a byte at least, so this ends with the bytes.
+    // Each missing value takes at least one byte, so the loop ends with the bytes.
     for (std::uint64_t missing = 1; missing != 0; --missing) {
         const auto found = head();
         switch (found.major) {

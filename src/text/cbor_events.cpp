@@ -15,7 +15,7 @@ namespace {
 
 using json = nlohmann::json;
 
-/// Passes on what nlohmann-json finds, and ends where it is nested too deep.
+/// Passes the events of nlohmann-json on, and ends the parse when the nesting is too deep.
 class bounded_events final : public nlohmann::json_sax<json> {
 public:
     explicit bounded_events(cbor_events& to) noexcept : to_(to) {}

@@ -13,9 +13,9 @@ constexpr std::size_t depth_limit = 64;
 constexpr double first_second_after =
     4294967296.0;  // in 2106; until then a double holds microseconds
 
-/// Whether a text is worth parsing: not too deep, and no more than `most` values. A parser would
-/// build every level of "[[[[..." before it sees that they do not end, and every value of
-/// "[1,1,1,..." before one of them is used.
+/// Whether a text is cheap to parse: not too deep, and no more than `most` values. A parser would
+/// build every level of "[[[[..." before it finds no end, and every value of "[1,1,1,..." before
+/// one of them is used.
 bool is_modest(std::string_view text, std::size_t most) noexcept {
     std::size_t depth = 0;
     std::size_t values = 1;

@@ -17,7 +17,7 @@ namespace cohort::text {
 // The members of a JSON object, written and read one by one. A member of a foreign object is taken
 // if its type is right and its value in range; otherwise it is treated as missing.
 
-/// The longest path, or name in a frame; a longer one loses its end.
+/// The longest path, or function name in a stack frame; a longer one loses its end.
 inline constexpr std::size_t name_limit = 4096;
 
 /// More values than any of our error records has.
@@ -59,7 +59,7 @@ double seconds_of(std::chrono::system_clock::time_point time) noexcept;
 
 /// Two digits a byte.
 std::string hex_of(std::string_view bytes);
-/// The bytes that hex_of() wrote; empty when `digits` is no such text.
+/// The bytes that hex_of() wrote; empty when `digits` is not such a text.
 std::optional<std::string> bytes_of_hex(std::string_view digits);
 
 /// Adds a member, unless it has its default value.

@@ -6,8 +6,8 @@
 
 namespace cohort::text {
 
-/// Walks over the characters of a JSON text that are outside of strings. The text may be torn, or
-/// no JSON at all.
+/// Walks over the characters of a JSON text that are outside of strings. The text may be cut off,
+/// or not JSON at all.
 class outline {
 public:
     explicit outline(std::string_view text) noexcept : text_(text) {}

@@ -14,7 +14,7 @@ inline constexpr std::size_t text_limit = std::size_t{1} << 20;
 /// `text` within `limit` bytes: head and tail with a line in between that says how much is left
 /// out.
 std::string bounded(std::string_view text, std::size_t limit);
-/// bounded() for a text whose head and tail alone are at hand; `left_out` bytes lie between them.
+/// bounded() for a text known by its head and its tail, with `left_out` bytes between them.
 std::string bounded(std::string_view head, std::string_view tail, std::uint64_t left_out,
                     std::size_t limit);
 /// `text` with every byte that is not UTF-8 replaced by U+FFFD.
