@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: BSL-1.0
-# For tests/run, tests/bench/run and examples/run: what is needed is there, and a build directory is configured.
+# Functions for tests/run, tests/bench/run and examples/run: install what a build needs, and
+# configure a build directory.
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 
 has_compiler() { command -v "${CXX:-c++}" >/dev/null && echo '#include <vector>' | "${CXX:-c++}" -x c++ -E - >/dev/null 2>&1; }
-# Asks the compiler; before there is one, looks where Debian puts headers.
+# Asks the compiler; without a compiler, looks where Debian puts headers.
 has_header() {
     if has_compiler; then
         echo "#include <$1>" | "${CXX:-c++}" -std=c++20 -x c++ -E - >/dev/null 2>&1
@@ -13,7 +14,7 @@ has_header() {
     fi
 }
 
-# A header, or a tool when it has no dot.
+# has name: whether a header is there, or a tool if the name has no dot.
 has() {
     case $1 in
     *.*) has_header "$1" ;;
@@ -21,7 +22,7 @@ has() {
     esac
 }
 
-# Prints "what package" for each thing that is needed and not there.
+# Prints "what package" for each thing that is needed and missing.
 list_missing() {
     local tool thing
     for tool in meson:meson ninja:ninja-build; do
@@ -34,7 +35,7 @@ list_missing() {
     done
 }
 
-# install_packages package...: on Debian as root or by sudo; elsewhere nothing.
+# install_packages package...: installs on Debian, as root or by sudo; does nothing elsewhere.
 install_packages() {
     local as_root=()
     [ "$(id -u)" = 0 ] || as_root=(sudo)
@@ -45,7 +46,7 @@ install_packages() {
             apt-get -q -y install --no-install-recommends "$@"; } >&2 || true
 }
 
-# need [header-or-tool:package...]: installs what is missing, or says what it is and ends.
+# need [header-or-tool:package...]: installs what is missing, or prints it and exits.
 need() {
     local missing packages
     missing=$(list_missing "$@")
@@ -61,7 +62,8 @@ need() {
     exit 1
 }
 
-# want tool-or-path:package...: installs what is missing, if that can be done: what uses it is skipped without.
+# want tool-or-path:package...: installs what is missing, if possible; tests that need it are
+# skipped otherwise.
 want() {
     local tool packages=()
     for tool; do

@@ -62,7 +62,7 @@ def main():
     run = subprocess.run([program, *extra], capture_output=True, text=True, timeout=240)
     if run.returncode != 0 or run.stderr:
         fail(f"exit code {run.returncode}\n{run.stdout}{run.stderr}")
-    # Where the compiler was called from is no matter.
+    # Cut paths down to examples/..., because they depend on where the compiler was called.
     shown = re.sub(r'File "[^"]*?(?=examples/)', 'File "', run.stdout)
     output = [line.rstrip() for line in shown.splitlines()]
     compare(expected_lines(source), output)

@@ -17,13 +17,13 @@
 
 namespace cohort::test {
 
-/// A copy of a program that everybody may execute, and that can give them rights.
+/// A copy of a program that every user may execute. It can have set-ID bits or a capability.
 class copied_program {
 public:
-    /// A user and a group without rights.
+    /// The id of a user and a group without rights.
     static constexpr unsigned nobody = 65'534;
 
-    /// @return false: not here; the case is skipped and says why
+    /// @return false: not possible here; the case is marked as skipped, with the reason
     static bool can_have_rights() {
         if (::geteuid() != 0) {
             skip("needs root, to make a set-user-ID program and to become another user");
@@ -55,7 +55,7 @@ public:
 
     std::string path() const { return directory_.file("copy"); }
 
-    /// As `setcap cap_net_raw+ep` does. @return false: the file system holds none
+    /// Like `setcap cap_net_raw+ep`. @return false: the file system cannot store capabilities
     bool give_capability() const {
         vfs_cap_data data{};
         data.magic_etc = VFS_CAP_REVISION_2 | VFS_CAP_FLAGS_EFFECTIVE;

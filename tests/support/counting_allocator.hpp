@@ -8,11 +8,11 @@
 
 namespace cohort::test {
 
-/// What an allocator has given out, and not taken back.
+/// Counts allocations: all of them (`given`), and those that are not taken back yet (`out`).
 struct allocations {
     std::atomic<int> given{0};
     std::atomic<int> out{0};
-    std::atomic<int> elsewhere{0};  // on another thread than the case's own
+    std::atomic<int> elsewhere{0};  // calls on another thread than the case's own
     std::thread::id home = std::this_thread::get_id();
 
     void note(int change) {

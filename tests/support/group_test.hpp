@@ -17,8 +17,8 @@
 ///         auto group = co_await cohort::spawn(...);
 ///     }
 ///
-/// `executor` is that of the case: an io_context of its own, which runs on one thread. The case
-/// ends when nothing is pending there.
+/// `executor` belongs to an io_context of the case's own, which runs on one thread. The case ends
+/// when that context has no more work.
 #define GROUP_TEST(title) COHORT_GROUP_TEST(title, DOCTEST_ANONYMOUS(group_test_body_))
 #define COHORT_GROUP_TEST(title, body)                                                             \
     static asio::awaitable<void> body(asio::any_io_executor executor);                             \
@@ -28,14 +28,13 @@
 namespace cohort::test {
 
 /// Runs a coroutine to its end, on an io_context of its own and this thread, under a watchdog;
-/// rethrows what leaves it. Then runs what is still pending in the context.
+/// rethrows its exception. Then runs the context until it has no more work.
 void run_coroutine(asio::awaitable<void> body);
-/// The same on a given context: until the coroutine has ended, or the context has no more work.
-/// @throws std::logic_error  the context ran out of work before the coroutine's end: it waits for
-/// nothing
+/// Runs a coroutine on a given context until the coroutine has ended.
+/// @throws std::logic_error  the context had no more work before the coroutine's end
 void run_coroutine(asio::io_context& context, asio::awaitable<void> body);
 
-/// What GROUP_TEST does.
+/// The body of GROUP_TEST.
 void run_group_test(asio::awaitable<void> (*body)(asio::any_io_executor));
 
 }  // namespace cohort::test

@@ -38,8 +38,9 @@ std::string new_mark() {
     return std::to_string(::getpid()) + "-" + std::to_string(++counter);
 }
 
-/// Other programs use /tmp too: only names that this library or torch would give count there.
-/// Test programs have a temporary directory of their own (TMPDIR), where every name counts.
+/// Whether a new file counts as left over. In /tmp only names that this library or torch would give
+/// count, because other programs use /tmp too. Test programs have a temporary directory of their
+/// own (TMPDIR), where every name counts.
 bool counts(const std::string& directory, const std::string& name) {
     if (name.rfind("cohort-test-", 0) == 0 && directory == "/tmp")
         return false;
@@ -60,7 +61,7 @@ std::map<std::string, std::set<std::string>> watched_files() {
     return files;
 }
 
-/// A child that has ended and that nobody has waited for; 0 when there is none. Takes nothing away.
+/// A child that has ended and is not reaped; 0 when there is none. Does not reap it.
 pid_t unreaped_child() {
     siginfo_t info{};
     if (::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0)
@@ -68,8 +69,8 @@ pid_t unreaped_child() {
     return info.si_pid;
 }
 
-/// Returns when one of the processes has ended, or after `longest`. What has no event (a reap, a
-/// close) is looked at again after that time.
+/// Returns when one of the processes has ended, or after `longest`, because other changes (a reap,
+/// a close) have no event and must be looked for again.
 void wait_for_change(const std::vector<pid_t>& alive, std::chrono::milliseconds longest) {
     std::vector<pollfd> polled;
     for (const pid_t pid : alive)

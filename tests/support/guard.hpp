@@ -12,12 +12,12 @@
 
 namespace cohort::test {
 
-/// Stands first in each test case that starts processes. When the case ends, all must be as it was
+/// The first object in each test case that starts processes. When the case ends, all must be as
 /// before: the descriptors of this process, its children (none unreaped), every process that the
 /// case started (grandchildren too, by a variable that all of them inherit), the files in the
-/// temporary directories, and the cgroups below its own. What is only on its way out is waited for;
-/// the rest fails the case with a listing. Processes that lose the variable and their parent are
-/// not seen.
+/// temporary directories, and the cgroups below this process's own. The guard waits for what is
+/// about to go; anything else fails the case with a listing. Processes that lose the variable and
+/// their parent are not seen.
 class leak_guard {
 public:
     leak_guard();
@@ -25,8 +25,7 @@ public:
     leak_guard& operator=(const leak_guard&) = delete;
     ~leak_guard();
 
-    /// What is left over now, a line each; empty when all is as before. Waits up to `patience` for
-    /// that.
+    /// The leftovers, one a line; empty when all is as before. Waits up to `patience` for that.
     std::string leftovers(std::chrono::milliseconds patience);
     /// Ends the guard without a check: for the tests of the guard itself.
     void dismiss() noexcept { dismissed_ = true; }
@@ -47,8 +46,8 @@ private:
     bool dismissed_ = false;
 };
 
-/// Called once, before the first guard looks: makes what the library keeps for ever (threads,
-/// ring). Returns true, for use in an initialiser.
+/// Sets the function that is called once, before the first guard looks. It makes what the library
+/// keeps for ever (threads, ring). Returns true, for use in an initialiser.
 bool set_warm_up(void (*warm_up)());
 
 }  // namespace cohort::test

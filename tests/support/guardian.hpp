@@ -11,8 +11,8 @@
 
 namespace cohort::test {
 
-/// The guardian of a process that has started a group; it is executed meanwhile, which takes its
-/// time. 0: this host has none.
+/// Waits for the guardian of `host`, a process that has started a group. The guardian's start takes
+/// a while, because it is executed. @return its pid; 0: there is none
 inline pid_t await_guardian(pid_t host) {
     const auto deadline = std::chrono::steady_clock::now() + generous_bound() / 2;
     const bool is_expected = cohort::capabilities().parent_death.best();

@@ -3,10 +3,10 @@
 
 #include <coroutine>
 
-// The least that a coroutine needs to be resumed by hand: nothing of a library is on the stack.
+// The smallest coroutine that can be resumed by hand. No frames of a library are on its stack.
 namespace cohort::test {
 
-/// Runs at once, up to its end.
+/// A coroutine that starts at once and destroys itself at its end.
 struct eager {
     struct promise_type {
         eager get_return_object() noexcept { return {}; }
@@ -17,7 +17,7 @@ struct eager {
     };
 };
 
-/// Hands over to whoever resumes it.
+/// Suspends a coroutine and stores its handle in `to`, for the code that resumes it.
 struct handed {
     std::coroutine_handle<>& to;
     bool await_ready() const noexcept { return false; }

@@ -15,20 +15,20 @@
 
 namespace cohort::test {
 
-/// A process, held so that its number is not given to another one. Must be alive.
+/// A process, held by a pidfd because pids are reused. It must be alive at construction.
 class held_process {
 public:
     explicit held_process(pid_t pid) : pidfd_(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))) {
         if (pidfd_ < 0)
             throw std::runtime_error("no process " + std::to_string(pid));
     }
-    /// @param file  has its number
+    /// @param file  contains its pid
     explicit held_process(const std::string& file) : held_process(std::stoi(read_file(file))) {}
     held_process(const held_process&) = delete;
     held_process& operator=(const held_process&) = delete;
     ~held_process() { ::close(pidfd_); }
 
-    /// Waits for its end, for as long as a slow machine may need.
+    /// Waits for the end of the process, for as long as a slow machine may need.
     bool ends() const { return polled(generous_bound() / 2); }
     bool lives() const { return !polled(std::chrono::milliseconds(0)); }
     void signal(int signo) const { ::syscall(SYS_pidfd_send_signal, pidfd_, signo, nullptr, 0); }
@@ -43,7 +43,7 @@ private:
     int pidfd_;
 };
 
-/// Waits for the end of a process, if it is there, for as long as a slow machine may need.
+/// Like held_process::ends(), but the process may have ended already.
 inline bool ends_or_has_ended(pid_t pid) {
     try {
         return held_process(pid).ends();

@@ -10,7 +10,7 @@
 
 int main(int argc, char** argv) {
     cohort::worker_main(argc, argv);
-    // Every file that a case or the library leaves in the temporary directory is then one of ours.
+    // With a TMPDIR of our own, each file left there comes from a case or from the library.
     const cohort::test::scratch_directory temporary;
     ::setenv("TMPDIR", temporary.path().c_str(), 1);
     doctest::Context context(argc, argv);

@@ -7,10 +7,10 @@
 #include <sstream>
 #include <string>
 
-// How this run of the suite starts function workers, and how to have it otherwise in a program.
+// The start method of function workers in this test run, and the forced tiers without it.
 namespace cohort::test {
 
-/// What COHORT_FORCE says of tiers, without what it says of start methods.
+/// The tiers that COHORT_FORCE names, without the start methods.
 inline std::string forced_tiers() {
     const char* forced = std::getenv("COHORT_FORCE");
     std::istringstream words(forced != nullptr ? forced : "");
@@ -21,7 +21,7 @@ inline std::string forced_tiers() {
     return tiers;
 }
 
-/// How functions start whose options do not say.
+/// The start method of functions if their options do not name one.
 inline cohort::start_method default_method() {
     return cohort::detail::method_for_functions(cohort::detail::group_settings());
 }

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSL-1.0
 # Unpacks the newest Asio that Debian has into a folder, without installing it: newer_asio.sh folder
-# Prints the folder of its headers; says on stderr why there is none.
+# Prints the folder of its headers, or the reason for a failure on stderr.
 set -u
 folder=$1
 headers=$folder/usr/include
 
-# A list of packages of its own, so that the system's stays as it is.
+# Uses package lists of its own, so that the system's stay as they are.
 fetch() {
     mkdir -p "$folder/lists/partial" "$folder/cache/archives/partial" && cd "$folder" || return
     local signed=signed-by=/usr/share/keyrings/debian-archive-keyring.gpg

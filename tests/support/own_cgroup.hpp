@@ -12,7 +12,7 @@
 
 namespace cohort::test {
 
-/// A cgroup for the calling process, in which nobody else makes one; empty where that can't be.
+/// Moves the calling process into a new cgroup of its own. path() is empty if that failed.
 class own_cgroup_of_test {
 public:
     explicit own_cgroup_of_test(std::string_view name) : before_(own_cgroup()) {

@@ -10,7 +10,7 @@
 // The pipes by which a case and its workers wait for each other.
 namespace cohort::test {
 
-/// A pipe, close-on-exec; each end is closed at most once, at the latest with this object.
+/// A pipe, close-on-exec. Each end is closed at most once, at the latest by the destructor.
 class pipe_pair {
 public:
     pipe_pair();
@@ -22,7 +22,7 @@ public:
     int writes() const noexcept { return ends_[1]; }
     void close_reads() noexcept { close(0); }
     void close_writes() noexcept { close(1); }
-    /// Gives the reading end away, open.
+    /// Gives up the reading end without closing it.
     int release_reads() noexcept;
 
 private:
@@ -31,18 +31,18 @@ private:
     std::array<int, 2> ends_{-1, -1};
 };
 
-/// How children say that they are ready: a pipe. Give `child_end()` to them by options::fd as
+/// A pipe on which children say that they are ready. Give `child_end()` to them by options::fd as
 /// ready::number; each writes one byte there (a command: `echo >&9`; a function: say_ready()).
 class ready {
 public:
-    static constexpr int number = 9;  // one digit: dash knows no other
+    static constexpr int number = 9;  // one digit, because dash accepts no more
 
     explicit ready(asio::any_io_executor executor);
 
     int child_end() const noexcept { return pipe_.writes(); }
     /// Waits until `count` more bytes have come.
-    /// @throws std::runtime_error  all who could write have ended; seen once close_child_end() was
-    ///                             called and no options hold a copy any more
+    /// @throws std::runtime_error  every writer has closed its end; noticed only after
+    ///                             close_child_end() was called, when no options hold a copy
     asio::awaitable<void> wait(int count = 1);
     void close_child_end() noexcept { pipe_.close_writes(); }
 
@@ -51,10 +51,10 @@ private:
     asio::posix::stream_descriptor ours_;
 };
 
-/// In the child: writes its byte.
+/// Called in the child: writes its byte.
 void say_ready(int fd = ready::number);
 
-/// Holds workers until it is opened: they read from `number`, and go on when that comes to its end.
+/// Holds workers until open() is called: they read from `number` until end of file.
 class gate {
 public:
     static constexpr int number = 8;

@@ -17,7 +17,7 @@ namespace cohort::test {
 
 namespace {
 
-/// As much as can be read: a process may end meanwhile, and reading its files fails then (ESRCH).
+/// As much as can be read: a process may end meanwhile, and then reading its files fails (ESRCH).
 std::string contents(const fs::path& path) {
     std::ifstream file(path, std::ios::binary);
     std::ostringstream text;
@@ -87,7 +87,7 @@ std::vector<process_info> descendants_of(pid_t ancestor, const std::map<pid_t, p
 }
 
 bool has_in_environment(pid_t pid, const std::string& variable) {
-    // Each variable then has a NUL before and after it.
+    // With this NUL in front, each variable has a NUL before and after it.
     std::string environment(1, '\0');
     environment += contents("/proc/" + std::to_string(pid) + "/environ");
     std::string wanted(1, '\0');
@@ -99,7 +99,7 @@ bool has_in_environment(pid_t pid, const std::string& variable) {
 std::map<int, std::string> open_descriptors() {
     std::map<int, std::string> open;
     for (const auto& name : names_in("/proc/self/fd")) {
-        std::error_code gone;  // the descriptor that read the directory
+        std::error_code gone;  // set for the descriptor that reads the directory
         const auto target = fs::read_symlink("/proc/self/fd/" + name, gone);
         if (!gone)
             open.emplace(number_of(name).value_or(-1), target.string());
@@ -126,7 +126,7 @@ std::string own_cgroup() {
         std::istringstream fields(line);
         std::string field, point;
         for (int i = 0; i < 4; ++i)
-            fields >> field;  // the last one: what of the hierarchy is mounted
+            fields >> field;  // the last one: the part of the hierarchy that is mounted
         fields >> point;
         if (line.find(" - cgroup2 ") != line.npos && field == "/")
             return cgroup == "/" ? point : point + cgroup;
@@ -146,7 +146,7 @@ std::set<std::string> leaves_in(const std::string& directory) {
 
 pid_t guardian_of(pid_t host) {
     for (const auto& [pid, process] : all_processes()) {
-        // Not by the name that it gives itself, a little after its start.
+        // By argv, because a guardian sets its process name only a little after its start.
         if (read_proc(pid, "cmdline").c_str() != std::string("cohort-guardian"))
             continue;
         std::ifstream info("/proc/" + std::to_string(pid) + "/fdinfo/3");

@@ -8,11 +8,11 @@
 
 #include <sys/types.h>
 
-// What /proc tells, read as a whole each time. For tests only: slow and simple.
+// Reads /proc, all of it each time. For tests only: slow and simple.
 namespace cohort::test {
 
-/// One process as /proc/<pid>/stat has it. The start time tells a process from a later one of the
-/// same number.
+/// One process, from /proc/<pid>/stat. The start time tells a process from a later one with the
+/// same pid.
 class process_info {
 public:
     pid_t pid = 0;
@@ -22,28 +22,28 @@ public:
     std::string name;
 };
 
-/// Every process that this one may look at.
+/// Every process that this one may see.
 std::map<pid_t, process_info> all_processes();
-/// All that descend from `ancestor` now; zombies are among them.
+/// All present descendants of `ancestor`, zombies included.
 std::vector<process_info> descendants_of(pid_t ancestor, const std::map<pid_t, process_info>& all);
-/// A file in the process's folder in /proc: what can be read of it, because the process may end at
-/// any moment.
+/// The content of /proc/<pid>/<name>, as much as can be read, because the process may end at any
+/// moment.
 std::string read_proc(pid_t pid, const std::string& name);
 /// True when the process was executed with `variable` ("K=v") in its environment.
 bool has_in_environment(pid_t pid, const std::string& variable);
-/// This process's descriptors: the number and what it refers to.
+/// This process's descriptors: each number with the target of its link in /proc.
 std::map<int, std::string> open_descriptors();
 /// The names in a directory.
 std::set<std::string> names_in(const std::string& directory);
 
-/// The directory of this process' cgroup of version 2; empty where that is not to be seen.
+/// The directory of this process's cgroup of version 2; empty if it is not visible.
 std::string own_cgroup();
-/// The cgroups in `directory` that the library has made, by their names; all that are there.
+/// The names of all cgroups in `directory` that the library has made, in any process.
 std::set<std::string> leaves_in(const std::string& directory);
-/// The guardian of a process: the pidfd that it has at 3 says whose it is. 0: there is none.
+/// The guardian of a process, found by its descriptor 3: a pidfd of that process. 0: there is none.
 pid_t guardian_of(pid_t host);
 
-/// Those that a process has made below this one's own cgroup.
+/// The names of the cgroups that process `owner` has made below this process's own cgroup.
 std::set<std::string> leaves_of(pid_t owner);
 
 /// "12345 (sleep) S, child of 77: /bin/sleep 1000 [do_wait]": for a person.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// One line for each test case that is skipped or fails and one at the end, for tests/run: doctest itself
-// cannot skip a case that has begun, and does not count those.
+// Prints one line for each test case that is skipped or fails and one at the end, for tests/run,
+// because doctest can neither skip a case that has begun nor count such cases.
 #include "reporter.hpp"
 
 #include <doctest/doctest.h>

@@ -3,23 +3,22 @@
 
 namespace cohort::test {
 
-/// ThreadSanitizer supports no new threads after a fork of a program with threads: what is a copy
-/// of such a one can't have groups of its own.
+/// ThreadSanitizer supports no new threads after a fork of a program with threads, so a forked copy
+/// of such a program can't have groups of its own.
 #if defined(__SANITIZE_THREAD__)
 inline constexpr bool under_tsan = true;
 #else
 inline constexpr bool under_tsan = false;
 #endif
-/// What a case can't ask of a program under AddressSanitizer and UndefinedBehaviorSanitizer: to do
-/// without /proc, which the look for leaks reads, or without descriptors, by which they look at
-/// objects.
+/// AddressSanitizer and UndefinedBehaviorSanitizer need /proc, because the leak check reads it, and
+/// free descriptors, because they probe objects by them. A case can't take these from a program.
 #if defined(__SANITIZE_ADDRESS__)
 inline constexpr bool under_asan = true;
 #else
 inline constexpr bool under_asan = false;
 #endif
-/// Whether a worker that is a forked copy can have groups of its own. Their threads would need what
-/// the sanitizers of GCC 12 do not give a copy: ThreadSanitizer refuses new threads, and
+/// Whether a worker that is a forked copy can have groups of its own. Under the sanitizers of GCC
+/// 12 it can't, because a group needs threads: ThreadSanitizer refuses new threads, and
 /// AddressSanitizer leaves its own allocator locked if another thread held the lock at the fork.
 inline constexpr bool groups_in_copies = !under_tsan && !under_asan;
 inline constexpr auto asan_needs_it = "AddressSanitizer needs it itself";

@@ -22,7 +22,7 @@ scratch_directory::scratch_directory()
 }
 
 scratch_directory::~scratch_directory() {
-    std::error_code ignored;  // what stays is seen by the leak guard
+    std::error_code ignored;  // the leak guard sees files that stay
     fs::remove_all(path_, ignored);
 }
 

@@ -6,7 +6,7 @@
 
 namespace cohort::test {
 
-/// A directory of its own for a test case, removed with all that is in it.
+/// A temporary directory for one test case, removed with its content.
 class scratch_directory {
 public:
     scratch_directory();
@@ -17,7 +17,7 @@ public:
     const std::string& path() const noexcept { return path_; }
     /// The path of a file in it.
     std::string file(std::string_view name) const { return path_ + "/" + std::string(name); }
-    /// Writes a file and gives its path; `mode` as for chmod.
+    /// Writes a file and returns its path; `mode` as for chmod.
     std::string write(std::string_view name, std::string_view text, unsigned mode = 0644) const;
 
 private:

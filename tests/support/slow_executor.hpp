@@ -10,7 +10,7 @@
 
 namespace cohort::test {
 
-/// An executor whose posts do not return before they are let go: it holds the library's thread.
+/// An executor whose posts block until `go` is set, and with them the library's thread.
 class slow_executor {
 public:
     struct state {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-// Part of every program that is built under ThreadSanitizer: the things that it gets wrong.
+// Part of every program that is built under ThreadSanitizer: corrects its mistakes.
 #include <cstring>
 #include <exception>
 
@@ -7,9 +7,9 @@
 #include <sanitizer/tsan_interface.h>
 #include <unistd.h>
 
-// The owners of an exception are counted inside libstdc++.so, where ThreadSanitizer does not look:
-// it takes the last release, on another thread than an earlier look at the exception, for a race.
-// So it is told here: an owner that lets go has finished, and the memory is freed after all have.
+// libstdc++.so counts the owners of an exception, and ThreadSanitizer does not look inside it. So
+// it reports a race between the last release and an earlier access on another thread. The functions
+// below tell it the true order: each owner lets go before the memory is freed.
 
 namespace {
 
@@ -18,7 +18,7 @@ Function* next_of(const char* name) {
     return reinterpret_cast<Function*>(::dlsym(RTLD_NEXT, name));
 }
 
-/// An exception_ptr is the address of the exception.
+/// An exception_ptr consists of the address of the exception.
 void* address_of(const std::exception_ptr& exception) {
     void* address = nullptr;
     std::memcpy(&address, &exception, sizeof address);
@@ -30,8 +30,8 @@ void note_release(const std::exception_ptr& exception) {
         __tsan_release(address);
 }
 
-// A signal that arrives while a thread is in its first blocking call is lost: GCC 12's
-// ThreadSanitizer is then making the list on which it notes what came. So the first is made here.
+// GCC 12's ThreadSanitizer loses a signal that arrives during a thread's first blocking call,
+// because it is then making the list of arrived signals. So the first such call is made here.
 [[maybe_unused]] const int first_blocking_call = ::usleep(1);
 
 }  // namespace
@@ -57,7 +57,7 @@ void __cxa_free_exception(void* address) noexcept {
     next(address);
 }
 
-// The destructor of a standard exception runs in libstdc++.so before its memory is freed.
+// Standard exceptions are destroyed inside libstdc++.so, before their memory is freed.
 const char* __tsan_default_suppressions() {
     return "race:std::__exception_ptr::exception_ptr::_M_release\n"
            "race:std::logic_error::~logic_error\n"

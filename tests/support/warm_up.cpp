@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// The first group of a process starts the library's threads and its reactor, which stay for ever;
-// the first of functions may start a fork server.
+// The first group of a process starts the library's threads and its reactor, which stay for ever.
+// The first group of functions may start a fork server.
 #include "group_test.hpp"
 
 #include <cohort/function.hpp>

@@ -8,11 +8,11 @@
 
 namespace cohort::test {
 
-/// The longest that a case may take: far more than any needs, four times that under a sanitizer.
+/// The longest time for a case: far more than any needs, and four times that under a sanitizer.
 std::chrono::seconds generous_bound() noexcept;
 
-/// While it lives, a case that hangs ends the test program after `bound`: with the case's name, its
-/// threads and their stacks (where gdb is there), and what its children do.
+/// Ends the test program if a case hangs: if this object still lives after `bound`. Prints the
+/// case's name, the threads and their stacks (if gdb is there), and what the children do.
 class watchdog {
 public:
     explicit watchdog(std::chrono::seconds bound = generous_bound());
