@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-// Starts tests/programs/bare_worker.cpp by hand, with a control file made here: no engine is
-// needed.
+// Starts tests/programs/bare_worker.cpp directly, with a control file made here, so that no engine
+// is needed.
 
 #include "record/control_file.hpp"
 #include "record/error_json.hpp"
@@ -54,7 +54,7 @@ inline std::span<const std::byte> bytes_of(const std::string& text) {
     return std::as_bytes(std::span(text));
 }
 
-/// How the program ended, and what it said.
+/// The exit status of the program, its output, and its control file.
 struct end {
     int status = 0;
     std::string output;  // stdout and stderr
@@ -78,7 +78,7 @@ struct end {
 
 inline int duplicated_high(int fd) { return fd < 0 ? -1 : ::fcntl(fd, F_DUPFD_CLOEXEC, 100); }
 
-/// In the child: the two files at their numbers, everything said into `output`, then the program.
+/// Runs in the child: places both files, redirects its output, and executes the program.
 [[noreturn]] inline void execute(int output, int control, int arguments, char* const* argv) {
     ::dup2(output, STDOUT_FILENO);
     ::dup2(output, STDERR_FILENO);
@@ -86,7 +86,7 @@ inline int duplicated_high(int fd) { return fd < 0 ? -1 : ::fcntl(fd, F_DUPFD_CL
         ::dup2(control, control_number);
     if (arguments >= 0)
         ::dup2(arguments, arguments_number);
-    ::alarm(60);  // a worker that hangs fails its test
+    ::alarm(60);  // so that a worker that hangs fails its test
     ::execv(program, argv);
     ::_exit(126);
 }

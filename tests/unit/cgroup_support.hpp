@@ -24,7 +24,7 @@ inline sys::unique_fd opened(const std::string& directory) {
     return fd;
 }
 
-/// A cgroup of the case, removed with all that is in it.
+/// A cgroup for one case, removed with all that is in it.
 class scratch_cgroup {
 public:
     scratch_cgroup() {
@@ -57,7 +57,7 @@ private:
     std::string path_;
 };
 
-/// A child that has moved into a cgroup, and stays there.
+/// A child process that has moved into a cgroup, and stays there.
 class inhabitant {
 public:
     explicit inhabitant(const std::string& cgroup) {

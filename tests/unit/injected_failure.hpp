@@ -15,9 +15,9 @@
 
 namespace cohort::test {
 
-/// Lets the first calls of one system call fail, and all later ones through. The calls are those of
-/// the thread that asks for it, and of its children. A thread of the test's own answers the kernel
-/// (seccomp_unotify(2)). Must outlive those whose calls fail.
+/// Makes the first `times` calls of one system call fail; later calls are let through. This applies
+/// to the thread that calls begin(), and to its children. A thread of this object answers the
+/// kernel (seccomp_unotify(2)), so the object must outlive all callers.
 class injected_failure {
 public:
     injected_failure(long number, int error, int times)
@@ -30,14 +30,14 @@ public:
         answering_.join();
     }
 
-    /// From now on, in the calling thread. @return false: this host does not allow it
+    /// Begins, for the calling thread. @return false: this host does not allow it
     bool begin() {
         listener_.reset(
             filter_calls(number_, SECCOMP_RET_USER_NOTIF, SECCOMP_FILTER_FLAG_NEW_LISTENER));
         const char byte = 0;
         return listener_ && ::write(begun_.writer.get(), &byte, 1) == 1;
     }
-    /// How many calls failed.
+    /// How many calls have failed.
     int count() const { return count_; }
 
 private:
@@ -63,7 +63,7 @@ private:
             }
             ::ioctl(listener_.get(), SECCOMP_IOCTL_NOTIF_SEND, &reply);
             if ((either[0].revents & POLLHUP) != 0)
-                return;  // nobody is left
+                return;  // no caller is left
         }
     }
 

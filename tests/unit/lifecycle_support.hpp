@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-/// The lifecycle's machine, driven by events at moments of a test's own clock.
+/// Drives the lifecycle's machine by events at times of a test clock.
 namespace lifecycle_test {
 
 using namespace cohort::lifecycle;
@@ -20,7 +20,7 @@ inline std::string seconds(time_point t) {
     return std::to_string(std::chrono::duration_cast<std::chrono::seconds>(t - at(0s)).count());
 }
 
-/// "send_stop_signal -> stopping until 30, 2 live"
+/// Feeds an event. @return the result: "send_stop_signal -> stopping until 30, 2 live"
 inline std::string take(machine& m, event e, duration when) {
     std::string text;
     for (const action a : m.on(e, at(when)))

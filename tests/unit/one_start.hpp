@@ -29,7 +29,7 @@ inline constexpr named_tier all_tiers[] = {
     {"legacy clone, walk", {false, false}},
 };
 
-/// Runs `body` on a thread that is as the starter's: all signals blocked.
+/// Runs `body` on a thread with all signals blocked, as starters have them.
 template <class Body>
 void on_starter(Body body) {
     sigset_t all;
@@ -50,7 +50,7 @@ inline sys::unique_fd file_with(std::string_view text) {
     return file;
 }
 
-/// The same at a number that the test chooses.
+/// Like file_with(), but at descriptor `number`.
 inline sys::unique_fd file_at(int number, std::string_view text) {
     REQUIRE(::dup3(file_with(text).get(), number, O_CLOEXEC) == number);
     return sys::unique_fd(number);
@@ -64,8 +64,8 @@ inline std::string text_of(int fd) {
     return text;
 }
 
-/// Kills what the slot holds when it is not told in time that the start is over: a start that hangs
-/// fails its test, it does not stop all tests.
+/// Kills the child whose pidfd is in the slot if this object lives too long, so that a start that
+/// hangs fails its own test and does not block the others.
 class hang_killer {
 public:
     explicit hang_killer(const std::atomic<int>& slot)
@@ -85,7 +85,7 @@ private:
     std::thread thread_;
 };
 
-/// One start with what the child wrote to its stdout and how it ended.
+/// One start, with the child's stdout and exit status.
 struct launch {
     explicit launch(std::vector<std::string> words) : argv(std::move(words)) {
         order.parent = ::getpid();
@@ -93,7 +93,7 @@ struct launch {
     /// A shell that runs `script`.
     static launch shell(const char* script) { return launch({"/bin/sh", "-c", script}); }
 
-    /// Starts it on a thread of its own, waits for its end there and reaps it.
+    /// Starts the child on a new thread, waits there for its end and reaps it.
     const exec::exec_result& run(exec::start_tier tier) {
         sys::unique_fd stdout_file = file_with("");
         wanted_order prepared = prepare(stdout_file.get());

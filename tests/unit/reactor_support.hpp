@@ -22,7 +22,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/// What the tests of the reactor share. Each case runs over both bodies.
+/// Helpers for the tests of the reactor. Each case runs with both bodies (io_uring, epoll).
 namespace reactor_test {
 
 using namespace std::chrono_literals;
@@ -32,7 +32,7 @@ using cohort::reactor::ticket;
 using clock_type = std::chrono::steady_clock;
 using events = std::vector<event>;
 
-constexpr auto bound = 30s;  // for what must happen; generous, reached only by a fault
+constexpr auto bound = 30s;  // for events that must come; reached only by a fault
 
 struct io_uring_body {
     static std::unique_ptr<reactor> make() {
@@ -50,7 +50,7 @@ struct sleeper_body {
     static std::unique_ptr<reactor> make() { return cohort::reactor::make_sleeper(); }
 };
 
-/// Lives until it is killed.
+/// A child process that lives until it is killed.
 struct child {
     pid_t pid;
     int pidfd;
@@ -103,20 +103,20 @@ inline void wait_until_asleep(pid_t thread) {
 
 inline constexpr int cannot_filter = 77;
 
-/// From now on system call `number` is answered so in this thread, and in all that it starts.
+/// Applies `how` to system call `number` from now on, in this thread and in all that it starts.
 inline void answer(long number, unsigned how) {
     if (cohort::test::filter_calls(number, how) != 0)
         ::_exit(cannot_filter);
 }
-/// It fails with `error`.
+/// From now on system call `number` fails with `error`.
 inline void deny(long number, int error) {
     answer(number, SECCOMP_RET_ERRNO | static_cast<unsigned>(error));
 }
 
-/// In a process of its own, for what cannot be undone.
+/// Checks that `holds` returns true. Runs it in a forked process, for what cannot be undone.
 template <class Function>
 void in_a_fork(Function holds) {
-    std::fflush(nullptr);  // not twice
+    std::fflush(nullptr);  // or the copy prints it again
     const pid_t pid = ::fork();
     if (pid == 0)
         ::_exit(holds() ? 0 : 1);
@@ -131,7 +131,7 @@ void in_a_fork(Function holds) {
 }  // namespace reactor_test
 
 #define BODIES io_uring_body, epoll_body
-#define SLEEPERS BODIES, sleeper_body  // what knows time and wake-ups
+#define SLEEPERS BODIES, sleeper_body  // reactors with timers and wake-ups
 #define MAKE(r)                                                                                    \
     const cohort::test::no_leftovers guard;                                                        \
     const auto made = TestType::make();                                                            \

@@ -22,7 +22,7 @@
 
 namespace cohort::test {
 
-/// Long enough for any machine; a test that needs it has failed.
+/// Long enough for any machine; a test that waits so long has failed.
 inline constexpr int bound_ms = 30'000;
 
 /// Checks that a test leaves no descriptor open and no child unreaped.
@@ -39,8 +39,8 @@ private:
     std::uint64_t open_;
 };
 
-/// A forked copy of the test program that runs `body` and exits with what it returns; 98 for a
-/// throw.
+/// Forks a copy of the test program that runs `body` and exits with its return value, or with 98 if
+/// it throws.
 template <class Body>
 pid_t fork_child(Body body) {
     std::fflush(nullptr);  // or the copy prints it again, where a sanitizer's _exit flushes
@@ -54,7 +54,7 @@ pid_t fork_child(Body body) {
     }
 }
 
-/// Runs `body` in a forked copy and returns what it returned, or -1 for a signal.
+/// Runs `body` in a forked copy. @return its return value; -1: a signal ended the copy
 template <class Body>
 int in_fork(Body body) {
     const pid_t pid = fork_child(body);
@@ -63,7 +63,7 @@ int in_fork(Body body) {
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-/// True when the descriptor became readable, or hung up, in time.
+/// Whether the descriptor becomes readable, or hangs up, within bound_ms.
 inline bool await_event(int fd, short events = POLLIN) {
     pollfd wanted{fd, events, 0};
     return ::poll(&wanted, 1, bound_ms) == 1;
@@ -88,7 +88,7 @@ inline exit_status await_exit(int pidfd) {
     return status;
 }
 
-/// While it lives, this process gets no more memory from the kernel.
+/// While such an object lives, this process gets no more memory from the kernel.
 class without_memory {
 public:
     without_memory() {

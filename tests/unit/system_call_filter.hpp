@@ -13,8 +13,8 @@
 namespace cohort::test {
 
 /// From now on the kernel answers system call `number` by `action` (SECCOMP_RET_...), in this
-/// thread and in all that it starts. Nothing takes that back.
-/// @return what seccomp(2) returns: with SECCOMP_FILTER_FLAG_NEW_LISTENER a descriptor; -1: this
+/// thread and in all that it starts. This cannot be undone.
+/// @return the result of seccomp(2): a descriptor with SECCOMP_FILTER_FLAG_NEW_LISTENER; -1: this
 ///         machine does not allow it
 inline int filter_calls(long number, unsigned action, unsigned flags = 0) {
     sock_filter code[] = {
@@ -29,7 +29,7 @@ inline int filter_calls(long number, unsigned action, unsigned flags = 0) {
     return static_cast<int>(::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &program));
 }
 
-/// It fails with `error`. @return false: this machine does not allow it
+/// Makes system call `number` fail with `error`. @return false: this machine does not allow it
 inline bool deny(long number, int error) {
     return filter_calls(number, SECCOMP_RET_ERRNO | static_cast<unsigned>(error)) == 0;
 }

@@ -12,7 +12,7 @@
 
 namespace cohort::test {
 
-/// What the child is to have at descriptor `target`: a copy of `fd`, or the file `path`.
+/// A descriptor that the child must have at `target`: a copy of `fd`, or the file `path`.
 struct wanted_descriptor {
     int target;
     int fd = -1;
@@ -21,12 +21,12 @@ struct wanted_descriptor {
     bool memory_file = false;
 };
 
-/// An order as a test says it, field by field. The strings are borrowed; a null ends argv and envp.
+/// The fields of an order, set by a test. The strings are borrowed; a null ends argv and envp.
 struct wanted_order {
     std::vector<const char*> candidates;
     std::vector<const char*> argv;
     std::vector<const char*> envp;
-    std::vector<std::pair<std::string, std::string>> pid_variables;  // before the pid, and after it
+    std::vector<std::pair<std::string, std::string>> pid_variables;  // before and after the pid
     int directory_fd = -1;
     const char* working_directory = nullptr;
     std::vector<wanted_descriptor> descriptors;
@@ -75,7 +75,7 @@ struct wanted_order {
     }
 };
 
-/// As exec::start_by_exec.
+/// Like exec::start_by_exec.
 template <class... Tier>
 exec::exec_result start_by_exec(const wanted_order& order, std::atomic<int>& pidfd_slot,
                                 Tier... tier) {
