@@ -19,14 +19,14 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-// The fork server of this process, as the tests look for it.
+// Helpers that start and find the fork server of this process.
 namespace cohort::test {
 
 inline cohort::options served(int count = 1) {
     return cohort::options(count).start_method(cohort::start_method::forkserver);
 }
 
-/// The fork servers of this process that are there now, the newest last.
+/// The present fork servers of this process, the newest last.
 inline std::vector<pid_t> servers() {
     std::set<std::pair<unsigned long long, pid_t>> found;
     for (const auto& [pid, process] : all_processes())
@@ -39,7 +39,7 @@ inline std::vector<pid_t> servers() {
     return pids;
 }
 
-/// Returns when a child has ended, of which there is an event, and is reaped, of which there is none.
+/// Waits until a child has ended and is reaped. Polls for the reap, because no event tells of it.
 inline void await_reap(pid_t pid) {
     CHECK(ends_or_has_ended(pid));
     const auto deadline = std::chrono::steady_clock::now() + generous_bound();
@@ -49,19 +49,19 @@ inline void await_reap(pid_t pid) {
     REQUIRE(::kill(pid, 0) != 0);
 }
 
-/// A server is there, and nothing of those before it: neither what its start opens nor what their
-/// end closes is a change by a case.
+/// Returns when one fork server runs and all earlier ones are gone, so that a leak guard does not
+/// see the descriptors that its start opens or their ends close. @return its pid
 inline pid_t server() {
     CHECK(ended(cohort::function<do_nothing>(), served()).success());
-    const auto all = servers();  // one that has been killed may be among them
+    const auto all = servers();  // a server that was killed may be among them
     REQUIRE_FALSE(all.empty());
     const auto newest = all.back();
     for (const auto& [pid, process] : all_processes())
         if (process.parent == ::getpid() && pid != newest)
             await_reap(pid);
     REQUIRE(servers() == std::vector<pid_t>{newest});
-    // The descriptor goes after the process, in the same turn of the engine's: this takes another.
-    (void)ended(cohort::command("true"));  // whose status may be stolen
+    // The engine closes a reaped server's descriptor in the same turn. This takes another turn.
+    (void)ended(cohort::command("true"));  // not checked, because its exit status may be stolen
     return newest;
 }
 

@@ -22,15 +22,15 @@
 #include <system_error>
 #include <utility>
 
-// What the tests of live groups share: workers that wait for a word, and completions that can be
-// looked at.
+// Helpers for the tests of live groups: workers that wait for a signal or a gate, and completions
+// that a test can look at.
 namespace cohort::test {
 
 /// Says that it is ready, then lives until a signal ends it.
 inline cohort::command sleeper() {
     return cohort::command("sh", "-c", "echo >&9; exec sleep 1000");
 }
-/// The same, and SIGTERM does not end it.
+/// Like sleeper(), but SIGTERM does not end it.
 inline cohort::command stubborn() {
     return cohort::command("sh", "-c", "trap '' TERM; echo >&9; exec sleep 1000");
 }
@@ -39,7 +39,7 @@ inline cohort::command gated(int code = 0) {
     return cohort::command("sh", "-c", "echo >&9; read line <&8; exit " + std::to_string(code));
 }
 
-/// How an operation completed, for a look afterwards.
+/// Records how an operation completes.
 template <class T>
 class completed {
 public:
@@ -56,7 +56,7 @@ public:
 
     int calls() const noexcept { return calls_; }
     bool done() const noexcept { return calls_ > 0; }
-    /// Once, without an error.
+    /// Completed once, without an error.
     bool well() const noexcept { return calls_ == 1 && !error_; }
     bool aborted() const { return calls_ == 1 && code() == asio::error::operation_aborted; }
     template <class Error>
@@ -93,15 +93,15 @@ private:
     std::optional<T> value_;
 };
 
-/// Runs the context until nothing is pending, under a watchdog.
+/// Runs the context until it has no more work, under a watchdog.
 inline void run_out(asio::io_context& context) {
     const watchdog guarded;
-    context.restart();  // work that another context has dropped meanwhile has stopped this one
+    context.restart();  // another context may have dropped the last work, which stops this one
     context.run();
     context.restart();
 }
 
-/// Starts workers with `ready` at 9, and returns when each of them has written there.
+/// Starts workers with `ready` at 9, and returns when each of them is ready.
 template <class Work>
 cohort::group start_ready(asio::io_context& context, Work work, int count,
                           cohort::options how = 1) {
@@ -120,8 +120,8 @@ inline cohort::group start_gated(asio::io_context& io, const gate& hold, int cou
     return start_ready(io, gated(), count, cohort::options(1).fd(hold.child_end(), gate::number));
 }
 
-/// The processes of this case that are there now, a line each; no descriptors, which may be closed
-/// later.
+/// The processes of this case that are there now, one a line. Leaves out descriptors and files,
+/// which may be closed later.
 inline std::string processes_left(leak_guard& guard) {
     std::string left;
     std::istringstream all(guard.leftovers(std::chrono::milliseconds(0)));

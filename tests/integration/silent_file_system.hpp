@@ -24,11 +24,11 @@
 
 namespace cohort::test {
 
-/// Mounts a FUSE file system, answers its first request, and takes all others without a word: a
-/// process that asks it for anything cannot even be killed, fuse(4).
+/// Mounts a FUSE file system that answers only its first request. A process that asks it for
+/// anything hangs and cannot even be killed, see fuse(4).
 class silent_file_system {
 public:
-    /// Whom it does not answer. Of two processes the older one gets EIO when both hang.
+    /// The processes without an answer. If two hang, all_but_the_oldest gives the older one EIO.
     enum class to { all, all_but_the_oldest };
 
     silent_file_system(const std::string& path, to whom) : whom_(whom), path_(path) {
@@ -44,7 +44,7 @@ public:
         device_.close();  // ends all requests
         ::umount2(path_.c_str(), MNT_DETACH);
     }
-    /// Gets a byte for each request that hangs.
+    /// A pipe that gets a byte for each request that hangs.
     int taken() const noexcept { return taken_.reads(); }
 
 private:
@@ -109,7 +109,7 @@ private:
     std::thread server_;
 };
 
-/// Null, and the case marked as skipped, where such a thing cannot be mounted.
+/// @return null: a FUSE file system cannot be mounted here; the case is marked as skipped
 inline std::unique_ptr<silent_file_system> mount_or_skip(
     const std::string& path, silent_file_system::to whom = silent_file_system::to::all) {
     try {

@@ -23,7 +23,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-// What the tests of the start share: whole groups in one call, files and pipes of a case.
+// Helpers for the tests of starts: whole groups in one call, files and pipes of a case.
 namespace cohort::test {
 
 template <class Work>
@@ -37,7 +37,7 @@ asio::awaitable<void> run_whole(Work work, cohort::options how) {
     (void)co_await cohort::run(std::move(work), std::move(how));
 }
 
-/// Starts a group and waits for its end; a worker's failure is data.
+/// Starts a group and waits for its end. A worker's failure is not thrown.
 template <class Work>
 cohort::report ended(Work work, cohort::options how = 1) {
     cohort::report result;
@@ -47,15 +47,15 @@ cohort::report ended(Work work, cohort::options how = 1) {
 
 inline void do_nothing(int) {}
 
-/// Stands before the guard: the fork server, if there was none, stays.
+/// Call this before the guard is made, because a fork server that it starts stays.
 inline void have_server() {
-    { const leak_guard first_of_all; }  // what any group leaves for ever
+    { const leak_guard first_of_all; }  // makes what any group leaves for ever
     const auto how = cohort::options(1).start_method(cohort::start_method::forkserver);
     CHECK(ended(cohort::function<do_nothing>(), how).success());
-    CHECK(ended(cohort::command("true")).success());  // by then the engine has closed the rest
+    CHECK(ended(cohort::command("true")).success());  // by its end the engine has closed the rest
 }
 
-/// What a start, or the failure of a worker, throws.
+/// The exception of a start, or of a worker's failure.
 template <class Error, class Work>
 Error thrown_by(Work work, cohort::options how = 1) {
     try {
@@ -74,7 +74,7 @@ inline std::vector<std::string> lines_of(const std::string& text) {
     return lines;
 }
 
-/// What a command of one worker prints.
+/// The output of a command that runs as the only worker.
 inline std::string printed_by(cohort::command work, cohort::options how = 1) {
     const scratch_directory directory;
     how.stdout_to(directory.file("printed"));
@@ -83,7 +83,7 @@ inline std::string printed_by(cohort::command work, cohort::options how = 1) {
     return read_file(directory.file("printed"));
 }
 
-/// The same for a command of several workers, each with an output of its own; by index.
+/// The outputs of a command that runs as several workers, by index.
 inline std::vector<std::string> printed_by_each(const cohort::command& work, cohort::options how,
                                                 int size) {
     const scratch_directory directory;
@@ -98,7 +98,7 @@ inline std::vector<std::string> printed_by_each(const cohort::command& work, coh
     return texts;
 }
 
-/// The value of a line of /proc/PID/status.
+/// The value of the line `name` in a /proc/PID/status.
 inline std::string field(const std::string& status, const std::string& name) {
     for (const auto& line : lines_of(status))
         if (line.rfind(name + ":\t", 0) == 0)

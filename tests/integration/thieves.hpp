@@ -7,10 +7,10 @@
 #include <csignal>
 #include <sys/wait.h>
 
-// Hosts that take the statuses of their workers.
+// Hosts that reap the library's workers, and so steal their exit statuses.
 namespace cohort::test {
 
-/// Reaps every child of this process that it can find, again and again.
+/// Reaps every child of this process, again and again.
 class hostile_waiter {
 public:
     hostile_waiter()
@@ -34,7 +34,7 @@ private:
     std::thread thread_;
 };
 
-/// Sets the action for SIGCHLD while it lives.
+/// Sets the action for SIGCHLD during its lifetime.
 class sigchld_action {
 public:
     sigchld_action(void (*handler)(int), int flags) {

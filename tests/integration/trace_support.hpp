@@ -16,10 +16,10 @@
 #include <csignal>
 #include <sys/resource.h>
 
-// What the tests of traces share: how a stack is looked through, and how a worker crashes.
+// Helpers for the tests of traces: they search stacks and crash workers.
 namespace cohort::test {
 
-/// Files and lines, and the names of functions that no other module sees.
+/// Whether traces have files, lines, and the names of functions with internal linkage.
 #ifdef COHORT_HAS_BACKTRACE
 inline constexpr bool names_are_read = true;
 #else
@@ -27,7 +27,7 @@ inline constexpr bool names_are_read = false;
 #endif
 inline constexpr auto no_names = "the library was built without libbacktrace";
 
-/// A sanitizer's handlers stay: they tell of the crash in a way of their own.
+/// Whether a sanitizer's signal handlers stay and report a crash in their own way.
 inline constexpr bool crashes_are_sanitized = under_asan || under_tsan;
 inline constexpr auto sanitizer_tells = "the sanitizer has handlers of its own";
 
@@ -35,7 +35,7 @@ inline bool contains(std::string_view text, std::string_view part) {
     return text.find(part) != text.npos;
 }
 
-/// What throws in most tests, and the line of this file where it does.
+/// The function that throws in most tests, and the line of its throw.
 inline constexpr int line_of_throw = __LINE__ + 3;
 [[gnu::noinline]] inline int load(int value) {
     if (value > 5)
@@ -43,7 +43,7 @@ inline constexpr int line_of_throw = __LINE__ + 3;
     return value;
 }
 
-/// The place of the newest call of a function with this in its name; -1: there is none.
+/// The index of the newest call of a function with `name` in its name; -1: there is none.
 inline int place_of(const std::vector<cohort::stack_frame>& frames, std::string_view name) {
     for (int i = static_cast<int>(frames.size()) - 1; i >= 0; --i)
         if (contains(frames[static_cast<std::size_t>(i)].function, name))
@@ -51,7 +51,7 @@ inline int place_of(const std::vector<cohort::stack_frame>& frames, std::string_
     return -1;
 }
 
-/// All of them, a line each: for the message of a check that fails.
+/// All frames, one a line, for the message of a check that fails.
 inline std::string all_of(const std::vector<cohort::stack_frame>& frames) {
     std::string text;
     for (const auto& frame : frames)
@@ -59,19 +59,19 @@ inline std::string all_of(const std::vector<cohort::stack_frame>& frames) {
     return text;
 }
 
-/// That of an only worker.
+/// Runs a group of one worker. @return its outcome
 template <class Work>
 cohort::outcome end_of(Work work, cohort::options how = 1) {
     return ended(std::move(work), std::move(how)).outcomes.at(0);
 }
 
-/// What an only worker raised.
+/// Runs a group of one worker. @return the error that it raised
 template <class Work>
 cohort::error_record error_of(Work work, cohort::options how = 1) {
     return end_of(std::move(work), std::move(how)).error.value();
 }
 
-/// To be called in a worker that dies of a signal.
+/// Prevents a core file. Call this in a worker that dies of a signal.
 inline void leave_no_core() {
     const rlimit none{0, 0};
     ::setrlimit(RLIMIT_CORE, &none);

@@ -17,7 +17,7 @@
 
 #include <unistd.h>
 
-// What the worker functions of several tests do, and how their failure is caught.
+// Steps of worker functions, and a way to catch a group's failure.
 namespace cohort::test {
 
 [[noreturn]] inline void sleep_until_killed() {
@@ -25,7 +25,7 @@ namespace cohort::test {
         ::pause();
 }
 
-/// Says that it is ready and waits until the group is sent this signal.
+/// Says that it is ready and waits until the group gets the signal `signo`.
 inline void wait_for_go(int signo = SIGUSR1) {
     sigset_t go;
     ::sigemptyset(&go);
@@ -50,7 +50,7 @@ inline void wait_for_stop() {
     wait_on_token(token);
 }
 
-/// Says that it is ready and takes no stop signal.
+/// Says that it is ready and ignores the stop signal.
 [[noreturn]] inline void ignore_stop() {
     std::signal(SIGTERM, SIG_IGN);
     say_ready();
