@@ -9,7 +9,7 @@
 
 namespace bench {
 
-/// Runs `work` on an Asio loop of its own, beside the ticker if there is one, to its end.
+/// Runs `work` to its end on an Asio loop of its own, which also serves the ticker if there is one.
 inline void run_beside(ticker* clock, asio::awaitable<void> work) {
     asio::io_context io(1);
     asio::posix::stream_descriptor ticks(io);
@@ -31,7 +31,7 @@ inline void run_beside(ticker* clock, asio::awaitable<void> work) {
         if (error)
             std::rethrow_exception(error);
         if (clock != nullptr)
-            ticks.release();  // the ticker's own; also cancels the wait
+            ticks.release();  // the ticker owns it; this also cancels the wait
     });
     io.run();
 }

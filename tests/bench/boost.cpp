@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 // Boost.Process v2 with its default launcher: fork, every descriptor above stdio closed in the
-// child, stdio inherited, a pipe that tells of a failed exec, then a pidfd on the loop.
+// child, stdio inherited, a pipe that reports a failed exec, then a pidfd on the loop.
 #include "peer.hpp"
 
-// Boost 1.81 forgets two of its own headers when it takes the standard's file system.
+// Boost 1.81 does not include two of its own headers when it uses std::filesystem.
 #define BOOST_PROCESS_USE_STD_FS
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// A child that shares memory until it executes, with a copy of the descriptors, and a pidfd. It
-// blocks no signal and resets none, so no program should start its children in this way.
+// Starts a child that shares memory until it executes, with a copy of the descriptors, and a pidfd.
+// No signal is blocked or reset, so no real program should start its children in this way.
 #include "raw.hpp"
 
 #include <cerrno>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-// cohort as its users have it: a group of `at_once` workers, started and joined. By default stdin
+// cohort as its users call it: a group of `at_once` workers, started and joined. By default stdin
 // comes from /dev/null, each worker leads a process group, dies with this process, and has a
 // record.
 #include "peer.hpp"

@@ -5,8 +5,8 @@
 
 namespace bench {
 
-/// Time on a CPU until now, in microseconds, of RUSAGE_SELF (all threads) or of the children that
-/// were reaped.
+/// The CPU time used so far, in microseconds, by RUSAGE_SELF (all threads) or RUSAGE_CHILDREN
+/// (reaped children).
 inline double cpu_us(int who) {
     rusage used{};
     ::getrusage(who, &used);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// How long after a worker's exit this program goes on, and after a failure its siblings have
-// SIGTERM.
+// Measures the time from a worker's exit to the next line of this program, and from a worker's
+// failure to SIGTERM in its siblings.
 #include "asio_ticker.hpp"
 #include "programs/stamps.hpp"
 #include "raw.hpp"
@@ -55,11 +55,12 @@ private:
     stamps* stamps_ = nullptr;
 };
 
-/// In microseconds, one value a run.
+/// Times in microseconds, one value a run.
 struct results {
-    std::vector<double>
-        first;                 // failure to the first sibling's handler; exit to the next line here
-    std::vector<double> last;  // failure to the last sibling's handler
+    /// With one worker: from its exit to the next line here. With more: from the failure to the
+    /// first sibling's handler.
+    std::vector<double> first;
+    std::vector<double> last;  // from the failure to the last sibling's handler
 
     void add(const stamps& seen, int size, std::int64_t resumed) {
         const auto since = [&](std::int64_t time) { return double(time - seen.ended) / 1000; };
@@ -97,8 +98,8 @@ raw_child start(const std::string& program, int fd, int index, int size) {
     return start_by_clone(argv);
 }
 
-/// The least that a program can do: an epoll loop that reaps who has ended and, when it was the
-/// first, signals the others.
+/// The minimum that a program must do: an epoll loop that reaps each child that ends and, after the
+/// first one, signals the others.
 void with_epoll(const std::string& program, int runs, int size, results& to) {
     shared_stamps shared;
     for (int i = 0; i < runs; ++i) {

@@ -5,7 +5,7 @@ import statistics
 
 import measure
 
-RUNS = 50  # of each round
+RUNS = 50  # in each round
 PEERS = ["epoll", "cohort"]
 SIZES = [1, 2, 8, 64]
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// libuv: stdin from /dev/null, stdout and stderr inherited (as cohort does by default); it learns
-// of ends by SIGCHLD. Handles are closed, as they must be, before the next wave.
+// libuv with stdin from /dev/null, stdout and stderr inherited (as cohort does by default). It
+// detects ends by SIGCHLD. Handles must be closed before the next wave.
 #include "peer.hpp"
 
 #include <stdexcept>

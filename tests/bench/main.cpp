@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-// One measurement in a process of its own: bench <section> name=value...  See tables.py for the
+// Runs one measurement in its own process: bench <section> name=value...  See tables.py for the
 // plan.
 #include "sections.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-// From the request of a group to the inside of its functions, by start method.
+// Measures the time from the request for a group to the inside of its functions, by start method.
 #include "parent.hpp"
 #include "sections.hpp"
 
@@ -35,7 +35,7 @@ cohort::start_method method_of(const std::string& name) {
     throw std::invalid_argument("no such method: " + name);
 }
 
-/// Starts a group and waits for its end. @return until the last worker was inside, in microseconds
+/// Starts a group and waits for its end. @return microseconds until the last worker was inside
 asio::awaitable<double> start_group(cohort::options how) {
     const auto asked = now_ns();
     const auto report = co_await cohort::run(cohort::function<when_inside>(), std::move(how));
@@ -46,7 +46,7 @@ asio::awaitable<double> start_group(cohort::options how) {
 }
 
 asio::awaitable<void> start_groups(cohort::options how, int runs, std::vector<double>& us) {
-    (void)co_await start_group(how);  // threads, the server: what is made only once
+    (void)co_await start_group(how);  // makes what is made only once: threads, the server
     for (int i = 0; i < runs; ++i)
         us.push_back(co_await start_group(how));
 }

@@ -5,12 +5,12 @@
 
 namespace bench {
 
-/// Makes this process as large as the one whose starts are measured.
-/// Touches each page of so much memory, in pages of 4 KiB as a heap that grew bit by bit has them.
+/// Makes this process as large as a parent whose starts are measured: touches each page of `bytes`
+/// of memory, in pages of 4 KiB, as in a heap that grew bit by bit.
 void touch_memory(std::size_t bytes);
-/// Opens so many descriptors, all close-on-exec.
+/// Opens `count` descriptors, all close-on-exec.
 void open_descriptors(int count);
-/// As many descriptors as the system lets this process have.
+/// Raises the limit on descriptors to the highest that the system allows this process.
 void raise_descriptor_limit();
 
 }  // namespace bench

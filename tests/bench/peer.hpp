@@ -11,13 +11,14 @@ namespace bench {
 
 using duration = std::chrono::steady_clock::duration;
 
-/// What every peer is given: `waves` times, start `at_once` children of `program` and see all of
-/// them end. The children's standard streams are those of this program, whose stdin is /dev/null.
+/// The task of every peer: `waves` times, start `at_once` children of `program` and wait for the
+/// end of all of them. The children inherit the standard streams of this program, whose stdin is
+/// /dev/null.
 struct job {
     std::string program;
     int waves = 1;
     int at_once = 1;
-    ticker* beside = nullptr;  // null: nothing else runs. Else it ticks on the peer's own loop
+    ticker* beside = nullptr;  // null: nothing else runs; else it ticks on the peer's own loop
 };
 
 /// @return how long each wave took, from the first start to the last child reaped
@@ -29,8 +30,8 @@ std::vector<duration> run_boost(const job&);
 std::vector<duration> run_libuv(const job&);
 std::vector<duration> run_cohort(const job&);
 
-/// No children at all: a loop that ticks for `waves` milliseconds, to tell the machine's noise from
-/// the starts.
+/// Starts no children: a loop that only ticks for `waves` milliseconds, to measure the machine's
+/// own noise.
 std::vector<duration> run_nothing(const job&);
 
 }  // namespace bench

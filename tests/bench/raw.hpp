@@ -7,7 +7,7 @@
 
 namespace bench {
 
-/// A child that nobody looks after. pidfd is -1 where the call that made it gives none.
+/// A child without any bookkeeping. pidfd is -1 if the call that made the child gives none.
 struct raw_child {
     pid_t pid = -1;
     int pidfd = -1;
@@ -22,8 +22,8 @@ raw_child start_by_clone(char* const* argv);
 void reap(raw_child child);
 
 /// Runs a job with nothing but `start` and waitid. Without a ticker it blocks in both, as a plain
-/// program does. With one it starts from a handler of an Asio loop, which then waits for pidfds: so
-/// only the start itself keeps the loop.
+/// program does. With a ticker it starts from a handler of an Asio loop, which then waits for
+/// pidfds, so that only the start itself blocks the loop.
 std::vector<duration> run_raw(const job&, raw_start start);
 
 }  // namespace bench

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-// Many live workers: what each costs this process, and how long it takes to end them all.
+// Measures many live workers: the cost of each in this process, and the time to end them all.
 #include "asio_ticker.hpp"
 #include "cpu.hpp"
 #include "parent.hpp"
@@ -26,9 +26,9 @@ namespace {
 
 using std::chrono::steady_clock;
 
-/// What this process has at a moment.
+/// The resources that this process uses at one moment.
 struct usage {
-    double resident = 0;   // bytes in memory, not of files: others may map those
+    double resident = 0;   // bytes of anonymous memory; others may map the files
     double allocated = 0;  // bytes that malloc has given out
     double descriptors = 0;
 
@@ -70,7 +70,7 @@ struct results {
 asio::awaitable<void> with_cohort(std::string program, int workers, int idle_ms, results& to) {
     {
         auto one = co_await cohort::spawn(cohort::command(program), 1);
-        co_await one.stop();  // what is there once for all groups is there now
+        co_await one.stop();  // makes what all groups share
     }
     to.before = usage::now();
     auto before = steady_clock::now();
@@ -91,7 +91,7 @@ asio::awaitable<void> with_cohort(std::string program, int workers, int idle_ms,
         throw std::runtime_error("workers were lost");
 }
 
-/// The least that a program can do: SIGTERM to each child, then reap each.
+/// The minimum that a program must do: SIGTERM to each child, then reap each.
 void raw(const std::string& program, int workers, int idle_ms, results& to) {
     char* const argv[] = {const_cast<char*>(program.c_str()), nullptr};
     to.before = usage::now();

@@ -5,7 +5,7 @@
 
 namespace bench {
 
-// Each measures one thing in this process and prints one line of JSON.
+// Each section measures one thing in this process and prints one line of JSON. Its arguments:
 
 /// peer= program= waves= at_once= ticker=0|1 memory=<MiB> descriptors=
 void short_lived(const arguments&);
@@ -13,10 +13,10 @@ void short_lived(const arguments&);
 /// peer=cohort|raw program= workers= idle_ms=
 void scale(const arguments&);
 
-/// peer=cohort|epoll program= workers= runs=   with one worker: its exit; with more: a failure
+/// peer=cohort|epoll program= workers= runs=   one worker: after its exit; more: after a failure
 void latency(const arguments&);
 
-/// peer=spawn|fork|forkserver workers= runs= memory=<MiB>   request to inside of the function
+/// peer=spawn|fork|forkserver workers= runs= memory=<MiB>   from request to inside the function
 void methods(const arguments&);
 
 /// peer=host|worker throws= depth=   a throw that is caught

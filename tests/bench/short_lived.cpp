@@ -11,7 +11,7 @@
 namespace bench {
 namespace {
 
-constexpr double ticking_us = 200'000;  // the same for all: of more ticks the worst is later
+constexpr double ticking_us = 200'000;  // equal for all, because the worst of more ticks is later
 
 double median_of(std::vector<duration> all) {
     if (all.empty())
@@ -46,7 +46,7 @@ void short_lived(const arguments& words) {
     open_descriptors(words.number("descriptors", 0));
 
     job todo{words.text("program"), words.number("waves"), words.number("at_once"), nullptr};
-    run({todo.program, 1, todo.at_once, nullptr});  // threads, caches: what is made only once
+    run({todo.program, 1, todo.at_once, nullptr});  // makes what is made only once: threads, caches
     const double cpu = cpu_of_all();
     const double wall = median_of(run(todo)) / todo.at_once;
     fmt::print("{{\"wall_us\": {}, \"cpu_us\": {}", wall,

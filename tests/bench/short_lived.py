@@ -70,7 +70,7 @@ def quiet_loop(bench, words):
 
 
 def system_calls(bench, facts, parent, words):
-    waves = {1: 16, 64: 1} if "memory" in words else {1: 64, 64: 2}  # a fork of much memory takes its time
+    waves = {1: 16, 64: 1} if "memory" in words else {1: 64, 64: 2}  # forking much memory is slow
     counted = {at_once: {peer: bench.calls_per_child(waves[at_once], at_once, peer=peer, **words) for peer in PEERS}
                for at_once in (1, 64)}
     rows = [[peer] + [sum(counted[at_once][peer].values()) for at_once in (1, 64)] for peer in PEERS]

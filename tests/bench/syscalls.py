@@ -15,7 +15,8 @@ def count(path):
         lines = [line.rstrip("\n") for line in log]
     ours = threads(lines)
     calls = collections.Counter()
-    # Under strace a signal interrupts even where it is ignored: what is called again for that is not the program's.
+    # Under strace even an ignored signal interrupts a call. The repetition of that
+    # call is not the program's own.
     handles_sigchld = any(re.search(r"rt_sigaction\(SIGCHLD, {sa_handler=0x", line) for line in lines
                           if line.split(None, 1)[0] in ours)
     for line in lines:

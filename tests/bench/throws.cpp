@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-// What a caught throw costs in a worker, which notes its stack, and in the host, which does not.
+// Measures a caught throw in a worker, which notes its stack, and in the host, which does not.
 #include "sections.hpp"
 
 #include <cohort/cohort.hpp>
@@ -22,7 +22,7 @@ namespace {
     asm volatile("");  // no tail call
 }
 
-/// @return nanoseconds for each
+/// @return nanoseconds for each throw
 double throw_and_catch(int, int throws, int depth) {
     const auto begun = std::chrono::steady_clock::now();
     for (int i = 0; i < throws; ++i) {

@@ -6,9 +6,9 @@
 
 namespace bench {
 
-/// A timer descriptor that ticks every millisecond, and how late each tick was served. Every loop
-/// watches the same kind of descriptor, so that no loop's own timers (libuv's count in whole
-/// milliseconds) are part of the result.
+/// A timer descriptor that ticks every millisecond. Records how late each tick is served. Every
+/// loop watches the same kind of descriptor, so that no loop's own timers (libuv's count in whole
+/// milliseconds) affect the result.
 class ticker {
 public:
     ticker();
@@ -17,13 +17,13 @@ public:
     ticker& operator=(const ticker&) = delete;
 
     int fd() const { return fd_; }
-    /// The first tick is due a millisecond from now.
+    /// Starts the timer. The first tick is due a millisecond from now.
     void arm();
-    /// To be called when fd() is readable: notes each tick that is due, also those of a loop that
-    /// slept through them.
+    /// Call this when fd() is readable. Records each tick that is due, also ticks that a loop slept
+    /// through.
     void served();
 
-    /// In microseconds; `part` is between 0 (the earliest) and 1 (the latest).
+    /// The lateness in microseconds at quantile `part`, from 0 (the earliest) to 1 (the latest).
     double lateness(double part) const;
 
 private:

@@ -3,7 +3,7 @@
 
 import measure
 
-OTHERS_US = 100  # the loop's own work, for the ends of its children
+OTHERS_US = 100  # for the loop's own work when its children end
 PARENTS = ["small", "1 GiB touched", "10,000 descriptors"]
 
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
-// The cheapest program that there is, so that what is measured is the start: no C library, whose
-// own start asks the processor for its features, and in a virtual machine each of those questions
-// is a trap.
+// The cheapest possible program, so that only the start is measured. It has no C library, because
+// that asks the processor for its features when it starts, and in a virtual machine each of those
+// questions is a trap.
 #include <sys/syscall.h>
 
 extern "C" [[noreturn]] void _start() {

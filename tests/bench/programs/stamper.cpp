@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
-// A worker that tells when: stamper <descriptor of the stamps> <index> <size>
-// Worker 0 waits until all others stand by and a moment more, notes the time and exits: with 1 when
-// there are others, with 0 when it is alone. The others note when SIGTERM comes, and exit.
+// A worker that records times: stamper <descriptor of the stamps> <index> <size>
+// Worker 0 waits until all others stand by, and a little longer, records the time and exits: with 1
+// if there are others, with 0 if it is alone. The others record when SIGTERM comes, and exit.
 #include "stamps.hpp"
 
 #include <csignal>
@@ -44,7 +44,7 @@ int main(int argc, char** argv) {
             ::pause();
     }
     do
-        rest();  // the one that started this is waiting again by then
+        rest();  // by then the parent is waiting again
     while (shared->standing_by.load() < others);
     rest();
     shared->ended = bench::now();

@@ -7,7 +7,7 @@
 
 namespace bench {
 
-/// What workers tell of themselves, in a memory file that they share with the program that started
+/// The times that workers record, in a memory file that they share with the program that started
 /// them. Times are nanoseconds of CLOCK_MONOTONIC.
 struct stamps {
     static constexpr int most = 64;
