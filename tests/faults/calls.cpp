@@ -8,8 +8,8 @@
 
 namespace faults {
 
-// Not there: calls that can't fail or whose failure nobody could answer (close, munmap, fstat,
-// prlimit64, waitid with WNOHANG), and those which the C library takes to succeed (futex).
+// Left out: calls that can't fail, calls whose failure no caller could handle (close, munmap,
+// fstat, prlimit64, waitid with WNOHANG), and calls that the C library expects to succeed (futex).
 const std::vector<call>& calls() {
     // clang-format off
     static const std::vector<call> all{

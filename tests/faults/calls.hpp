@@ -6,16 +6,16 @@
 
 namespace faults {
 
-/// A system call that is made to fail, and with what.
+/// A system call that is made to fail, and the errors with which it fails.
 struct call {
     std::string_view name;
     long number;
-    std::vector<int> errors;  ///< those that are likely; the first one is tried without --long
+    std::vector<int> errors;  ///< the likely ones; without --long only the first is tried
 };
 
-/// All that are watched.
+/// All calls that are watched.
 const std::vector<call>& calls();
-/// Null: it is not watched.
+/// @return null: the call is not watched
 const call* find_call(long number);
 const call* find_call(std::string_view name);
 

@@ -34,7 +34,7 @@ std::vector<sock_filter> watch_calls() {
     return filter;
 }
 
-/// For all threads: with a flag that keeps signals from repeating calls, where the kernel has it.
+/// Filters all threads. If the kernel knows wait_killable, signals do not make calls repeat.
 int listen(sock_fprog& program) {
     constexpr unsigned long flags = SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_TSYNC |
                                     SECCOMP_FILTER_FLAG_TSYNC_ESRCH;

@@ -23,11 +23,11 @@ namespace faults {
 
 namespace {
 
-/// Each worker writes a byte there, so that a success which is none is seen.
+/// Each worker writes a byte there, so that a false success is detected.
 constexpr int proof_number = 7;
 
 int prove(int index) {
-    // The fault of the trial may be in here.
+    // Twice, because the fault of the trial may hit the first write.
     for (int i = 0; i < 2; ++i)
         if (::write(proof_number, "x", 1) == 1)
             return 40 + index;
@@ -54,10 +54,10 @@ public:
         ::close(pipe_[1]);
     }
 
-    /// Runs a group. @return how it went
+    /// Runs a group. @return its result, in the words of host.hpp
     std::string run() { return asio::co_spawn(pool_, start_and_join(), asio::use_future).get(); }
 
-    /// The same, unless a success is none.
+    /// @return `told`, or what is wrong if `told` is a false success
     std::string check(std::string told) const try {
         if (told != "ok")
             return told;
@@ -93,7 +93,7 @@ private:
     }
 
     const std::string what_;
-    // Not an io_context: that one has descriptors of its own, whose faults are not the library's.
+    // Not an io_context, because that has descriptors whose faults are not the library's.
     asio::thread_pool pool_{1};
     std::array<int, 2> pipe_{-1, -1};
     cohort::options options_;
@@ -128,7 +128,7 @@ int host_main(std::string_view what, bool is_warm) {
     if (!await_go())
         return 1;
     tell(groups.check(told));
-    prover others(what);  // it has proofs of its own
+    prover others(what);  // with a pipe of its own for the proofs
     tell(others.check(others.run()));
     return await_go() ? 0 : 1;
 }

@@ -20,7 +20,7 @@ namespace faults {
 
 namespace {
 
-/// What a process that tries hosts needs.
+/// The directory, the cgroup and the conditions that a process needs to try hosts.
 class workplace {
 public:
     explicit workplace(std::chrono::milliseconds bound)
@@ -65,7 +65,7 @@ tally work_through_share(const std::vector<row>& rows,
     return result;
 }
 
-/// A process that works through a share.
+/// A process that works through its share of the rows.
 class lane {
 public:
     template <class Work>
@@ -80,7 +80,7 @@ public:
         ::close(pipe[1]);
         result_ = pipe[0];
     }
-    /// To be called once.
+    /// Waits for the result. Call this once.
     tally finish() {
         tally result;
         if (::read(result_, &result, sizeof result) != sizeof result) {

@@ -7,28 +7,28 @@
 
 namespace faults {
 
-/// What came of many trials.
+/// The results of many trials.
 struct tally {
     int passed = 0;
     int failed = 0;
     int unreached = 0;  ///< the call was made less often this time
 };
 
-/// What a start of some kind does if nothing fails.
+/// The calls and descriptors of a start of some kind if nothing fails.
 struct usual_course {
     std::map<start_template, int> counts;
     std::map<std::string, int> descriptors;
 };
 
-/// Works through its rows in processes of this one, side by side, each with a share of them. Says
-/// on the standard output which fail.
+/// Works through the rows in `lanes` child processes at once, each with a share of the rows. Prints
+/// the rows that fail.
 /// @param usual  by the name of the form
 tally work_through(const std::vector<row>& rows, const std::map<std::string, usual_course>& usual,
                    std::chrono::milliseconds bound, int lanes);
 
-/// Runs hosts in which nothing fails, in a process of its own.
+/// Runs a host of each kind without a fault.
 /// @param refused  why no system call can be watched here; empty: they can be
-/// @throws std::runtime_error  such a host fails
+/// @throws std::runtime_error  a host fails
 std::map<std::string, usual_course> usual_courses(const std::vector<form>& kinds,
                                                   std::chrono::milliseconds bound,
                                                   std::string& refused);

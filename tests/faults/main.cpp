@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: BSL-1.0
 // A table of faults: each system call of a start fails once, at its first, its second and its last
 // occurrence. The group then starts as without the fault, or a typed error says what failed;
-// nothing is left, and the next group of the same process starts.
+// nothing is left, and the next group of the same process starts. This process, the judge, runs
+// each row in a new process, a host.
 //   faults                     the table; COHORT_TEST_LONG=1: every occurrence, with every error
 //   faults --list              its rows
-//   faults --only=ROW          those rows alone whose names begin so
-//                              COHORT_FAULTS_VERBOSE=1: how each of the groups went
-//   faults --bound=SECONDS     how long a host may take: 60
-//   faults host KIND WARMTH    a host
+//   faults --only=ROW          only the rows whose names begin so
+//                              COHORT_FAULTS_VERBOSE=1: prints the result of each group
+//   faults --bound=SECONDS     the longest time for a host; default: 60
+//   faults host KIND WARMTH    a host, as the judge starts it
 #include "filter.hpp"
 #include "host.hpp"
 #include "lanes.hpp"
@@ -60,7 +61,7 @@ std::vector<form> forms_of(const wish& asked) {
     return kinds;
 }
 
-/// A row that is asked for by its whole name need not be in the table.
+/// A row that is given by its whole name need not be in the table.
 std::vector<row> rows_of(const std::vector<form>& kinds,
                          const std::map<std::string, usual_course>& usual, const wish& asked) {
     const auto how_many = std::getenv("COHORT_TEST_LONG") ? extent::all : extent::some;

@@ -9,7 +9,7 @@
 
 namespace faults {
 
-/// One row of the table.
+/// One row of the table: a kind of start, and the fault in it.
 struct row {
     form kind;
     fault what;
@@ -25,10 +25,10 @@ enum class extent {
 
 /// All kinds of starts.
 std::vector<form> all_forms();
-/// What can fail in a start of this kind, from how often each call was made when nothing failed.
+/// The rows for starts of this kind. `counts` is how often each call was made when nothing failed.
 std::vector<row> rows_for(const form& kind, const std::map<start_template, int>& counts,
                           extent how_many);
-/// @throws std::invalid_argument  it is no name of a row
+/// @throws std::invalid_argument  `name` is not the name of a row
 row row_named(std::string_view name);
 
 }  // namespace faults

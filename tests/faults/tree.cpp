@@ -43,12 +43,12 @@ std::string command_line(pid_t pid) {
     return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
 }
 
-/// By how it was executed: it may have failed to give itself its name.
+/// By argv, because a guardian may have failed to set its process name.
 bool is_guardian(const process_info& process) {
     return command_line(process.pid).starts_with("cohort-guardian");
 }
 
-/// They stay as long as the host does.
+/// Whether a process is a guardian or a fork server, which stay as long as the host does.
 bool is_helper(const process_info& process) {
     return process.state != 'Z' &&
            (is_guardian(process) ||
@@ -59,13 +59,13 @@ std::vector<process_info> all_of_it() {
     return cohort::test::descendants_of(::getpid(), cohort::test::all_processes());
 }
 
-/// Without numbers, which are other ones in each run.
+/// The target without its numbers, because they differ from run to run.
 std::string kind_of(std::string target) {
     std::erase_if(target, [](char c) { return c >= '0' && c <= '9'; });
     return target;
 }
 
-/// Linux has these in place of a ring.
+/// The host may have more epoll descriptors than usual, because they replace a failed io_uring.
 bool may_be_more(const std::string& kind) { return kind == "anon_inode:[eventpoll]"; }
 
 }  // namespace
@@ -104,7 +104,7 @@ tree::~tree() {
     for (const int fd : {channel_, listener_})
         if (fd >= 0)
             ::close(fd);
-    // What is killed may have had a child just before: again, until there is nobody.
+    // Repeated until no process is left, because one may have forked just before it was killed.
     while (!is_gone()) {
         for (const auto& process : all_of_it())
             ::kill(process.pid, SIGKILL);

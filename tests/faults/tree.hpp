@@ -9,43 +9,43 @@
 
 namespace faults {
 
-/// A host and all that comes from it, which the calling process takes in as a subreaper.
+/// A host and all its descendants. The calling process adopts them as a subreaper.
 class tree {
 public:
-    /// @param arguments  of this program, executed as the host
-    /// @param output     what it prints goes there
+    /// @param arguments  of this program, which is executed as the host
+    /// @param output     the file for what the host prints
     tree(const std::vector<std::string>& arguments, const std::string& output);
     tree(const tree&) = delete;
     tree& operator=(const tree&) = delete;
-    /// Ends by force what is left.
+    /// Kills all processes that are left.
     ~tree();
 
     pid_t pid() const { return host_; }
     int channel() const { return channel_; }
-    /// Of the host's filter; -1: not yet there.
+    /// The seccomp listener of the host's filter; -1: not received yet.
     int listener() const { return listener_; }
     void forget_listener();
 
-    /// Takes in what the host says.
+    /// Receives one message of the host.
     void hear();
     const std::vector<std::string>& words() const { return words_; }
-    /// True once: the faulted group has ended, and the host waits to be let go on.
+    /// True once after the faulted group has ended. The host then waits for let_go().
     bool take_finished();
     bool has_hung_up() const { return channel_ < 0; }
 
-    /// What is there that should have gone with the groups; empty: nothing is.
+    /// The processes, descriptors and cgroups that should have gone with the groups; empty: none.
     std::string leftovers(const std::map<std::string, int>& usual, const std::string& cgroup);
-    /// Kinds of the host's descriptors, and how many there are.
+    /// The kinds of the host's open descriptors, each with its count.
     std::map<std::string, int> descriptors() const;
-    /// So that what one host has left is not held against the next one.
+    /// Removes cgroups that one host has left, so that they are not blamed on the next one.
     static void remove_leaves(const std::string& cgroup);
     /// Lets the host go on, or end.
     void let_go() const;
-    /// Nobody is left, no zombie either.
+    /// Reaps. @return true: no process is left, not even a zombie
     bool is_gone();
-    /// "exit code 0" or "signal 11", once it has ended.
+    /// Waits for the host's end. @return "exit code 0" or "signal 11"
     std::string await_status();
-    /// All that are there.
+    /// All processes of the tree.
     std::string listing() const;
 
 private:

@@ -19,7 +19,7 @@ namespace {
 using clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-/// One host from its start to the end of the last process that comes from it.
+/// One host, from its start to the end of its last descendant.
 class trial {
 public:
     trial(const form& kind, const std::optional<fault>& wanted,
@@ -37,7 +37,7 @@ public:
     }
 
 private:
-    /// Serves the host until something is so. @return false: the time is up
+    /// Serves the host until is_done() is true. @return false: time is up
     template <class Done>
     bool serve_until(Done is_done) {
         while (!is_done()) {
@@ -68,7 +68,7 @@ private:
         }
     }
 
-    /// How both groups went.
+    /// Waits for the results of both groups.
     bool await_words() {
         const bool in_time =
             serve_until([&] { return host_.words().size() == 2 || host_.has_hung_up(); });
@@ -92,7 +92,7 @@ private:
         return found_.wrong.empty() && found_.refused.empty();
     }
 
-    /// What may end a little later than the groups has some time for it.
+    /// Checks what is left after a while, because some things end a little later than the groups.
     void judge_rest() {
         std::string wrong;
         until_ = clock::now() + where_.bound;

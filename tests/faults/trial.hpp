@@ -18,26 +18,26 @@ struct form {
     std::string name() const { return what + (is_warm ? "/warm" : "/cold"); }
 };
 
-/// What became of one host.
+/// The result of one trial.
 struct finding {
-    std::string wrong;     ///< empty: nothing is
-    std::string refused;   ///< why nothing can be watched here
-    bool happened = true;  ///< the fault did
-    std::string first;     ///< how the faulted group went
+    std::string wrong;     ///< what is wrong; empty: nothing
+    std::string refused;   ///< why no call can be watched here
+    bool happened = true;  ///< the fault has happened
+    std::string first;     ///< the result of the faulted group
     std::map<start_template, int> counts;
-    std::map<std::string, int> descriptors;  ///< kinds of those that the host has at the end
+    std::map<std::string, int> descriptors;  ///< by kind, those of the host at its end
 };
 
-/// Where and how hosts are tried.
+/// The conditions under which hosts are tried.
 struct conditions {
-    std::string cgroup;                       ///< nobody else is in there; empty: there is none
-    std::string output;                       ///< what hosts print goes there
-    std::chrono::milliseconds bound{60'000};  ///< what takes longer hangs
+    std::string cgroup;                       ///< no other process is in it; empty: there is none
+    std::string output;                       ///< the file for what hosts print
+    std::chrono::milliseconds bound{60'000};  ///< a host that takes longer hangs
 };
 
 /// Runs a host in which one call fails, or none. The calling process must be a subreaper without
 /// other children.
-/// @param usual  what a host has at the end if nothing fails
+/// @param usual  the descriptors that a host has at the end if nothing fails
 finding try_host(const form& kind, const std::optional<fault>& wanted,
                  const std::map<std::string, int>& usual, const conditions& where);
 

@@ -12,7 +12,7 @@ namespace faults {
 
 namespace {
 
-/// As spawn_error::stage() has them: the stages of a worker, and those of the group.
+/// The values of spawn_error::stage(): for a worker, for either, and for the group.
 const std::set<std::string> of_worker{"clone",         "parent death signal",
                                       "process group", "descriptors",
                                       "stdin",         "stdout",
@@ -35,7 +35,7 @@ std::string wrong_with_spawn_error(const std::vector<std::string>& words) {
         return "a stage that is not documented";
     if (words[3] == "0" || words[4].empty())
         return "an error without a reason";
-    // The host reaches worker_main first of all, and preloads nothing.
+    // The program is never at fault: it calls worker_main first and preloads nothing.
     for (const auto* const fault_of_program : {"worker_main", "forkserver_preload"})
         if (words[4].find(fault_of_program) != std::string::npos)
             return "an error that blames the program, which is not at fault";

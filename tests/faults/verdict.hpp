@@ -5,10 +5,11 @@
 
 namespace faults {
 
-/// What is wrong with how the faulted group went: all went well, or a typed error says what did not
-/// and where. Empty: nothing is.
-/// @param told   by the host
-/// @param actor  whose call failed; only a worker that is itself hindered may end as a failed one
+/// Checks the result of the faulted group: success, or a typed error that says what failed and
+/// where.
+/// @return what is wrong with it; empty: nothing
+/// @param told   the host's words
+/// @param actor  the one whose call failed; only if it is a child may a worker have failed
 std::string wrong_with_first(const std::string& told, const std::string& actor);
 
 }  // namespace faults

@@ -32,7 +32,7 @@ pid_t process_of(pid_t tid) {
     return 0;
 }
 
-/// The place of a thread among those of its process, by age.
+/// The rank of a thread among those of its process, by age.
 std::ptrdiff_t rank_of(pid_t tid, pid_t process) {
     std::vector<pid_t> all;
     std::error_code error;
@@ -44,7 +44,7 @@ std::ptrdiff_t rank_of(pid_t tid, pid_t process) {
     return std::ranges::find(all, tid) - all.begin();
 }
 
-/// @return whether something could be read; less than asked for at the end of the memory
+/// @return whether anything could be read: less than `length` at the end of the memory
 bool read_memory(pid_t tid, unsigned long long address, void* into, std::size_t length) {
     iovec here{into, length};
     iovec there{reinterpret_cast<void*>(address), length};
@@ -56,14 +56,14 @@ std::string text_at(pid_t tid, unsigned long long address) {
     return read_memory(tid, address, text.data(), text.size() - 1) ? text.data() : "";
 }
 
-/// The first argument that execve is to give, after the name.
+/// The first argument after the name in the argv of an execve.
 std::string argument_at(pid_t tid, unsigned long long argv) {
     unsigned long long argument = 0;
     read_memory(tid, argv + sizeof argument, &argument, sizeof argument);
     return text_at(tid, argument);
 }
 
-/// These can't fail.
+/// fstat as newfstatat, which can't fail.
 bool is_stat_of_open_file(const seccomp_data& made) {
     return made.nr == SYS_newfstatat && (made.args[3] & AT_EMPTY_PATH) != 0;
 }
@@ -77,7 +77,7 @@ std::string watch::actor_of(pid_t tid) {
     const pid_t process = process_of(tid);
     if (process != host_)
         return "child " + std::to_string(++children_);
-    // The second one is of the host's pool; the library's two are never replaced by younger ones.
+    // The second thread is the host's pool. The library's two are never replaced by younger ones.
     static constexpr std::array names{"caller", "caller", "engine", "starter"};
     const auto rank = static_cast<std::size_t>(rank_of(tid, process));
     return rank < names.size() ? names[rank] : "thread " + std::to_string(rank + 1);
@@ -90,7 +90,7 @@ watch::thread& watch::thread_of(pid_t tid) {
     return found->second;
 }
 
-/// What a program does while it is loaded is not the library's; what other programs do never is.
+/// Ignores what a program does while it is loaded, and all that other programs do.
 void watch::follow(thread& who, pid_t tid, const seccomp_data& made) {
     if (made.nr == SYS_prctl && made.args[0] == is_loaded)
         who.state = progress::counts;
@@ -123,7 +123,7 @@ void watch::answer() {
     seccomp_notif heard;
     std::memset(&heard, 0, sizeof heard);
     if (::ioctl(listener_, SECCOMP_IOCTL_NOTIF_RECV, &heard) != 0)
-        return;  // who made it was killed
+        return;  // the caller was killed
     seccomp_notif_resp told;
     std::memset(&told, 0, sizeof told);
     told.id = heard.id;

@@ -13,7 +13,7 @@
 
 namespace faults {
 
-/// A watched call of a thread, by what that thread does: "caller", "engine", "starter", "guardian",
+/// A watched call and its actor, named by its role: "caller", "engine", "starter", "guardian",
 /// "server", "child 1".
 struct start_template {
     std::string actor;
@@ -21,25 +21,25 @@ struct start_template {
     auto operator<=>(const start_template&) const = default;
 };
 
-/// What is to fail: the so-manieth time that a call is made at a start_template, from 1 on.
+/// The call to fail, by its actor, name and number (from 1 on), and its error.
 struct fault {
     start_template at;
     int occurrence = 1;
     int error = 0;
 };
 
-/// Answers the watched calls of a host and all that descends from it.
+/// Answers the watched calls of a host and all its descendants.
 class watch {
 public:
-    /// @param listener  of the host's filter; it is the caller's
+    /// @param listener  of the host's filter; borrowed
     watch(int listener, pid_t host, std::optional<fault> wanted);
 
-    /// Answers the next call, which there is, or was.
+    /// Answers the next call. Does nothing if its caller has been killed.
     void answer();
     /// From now on all calls succeed and none is counted.
     void end_phase() { is_over_ = true; }
 
-    /// How often each was called, up to the end of the phase.
+    /// How often each call was made up to end_phase().
     const std::map<start_template, int>& counts() const { return counts_; }
     bool has_failed_one() const { return has_failed_one_; }
 
@@ -53,7 +53,7 @@ private:
     thread& thread_of(pid_t tid);
     std::string actor_of(pid_t tid);
     void follow(thread& who, pid_t tid, const seccomp_data& made);
-    /// @return the errno with which it is to fail; 0: it is to be made
+    /// @return the errno with which the call must fail; 0: it is made
     int judge(const thread& who, const call& made);
 
     const int listener_;
