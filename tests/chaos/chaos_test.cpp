@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
-// Nested groups, of which any process is killed at any moment, the host included: nobody is left,
-// no zombie, descriptor, file or cgroup.
+// Kills any process of nested groups at any moment, the host included. No process, zombie,
+// descriptor, file or cgroup may be left.
 //
-// COHORT_CHAOS_SEED=SEED plays the same rounds again (the scheduler does not), SEED:ROUND from that
-// one on; COHORT_CHAOS_ROUNDS so many.
+// COHORT_CHAOS_SEED=SEED plays the same rounds again (scheduling may differ), SEED:ROUND begins
+// with that round. COHORT_CHAOS_ROUNDS sets how many are played.
 #include "own_cgroup.hpp"
 #include "plan.hpp"
 #include "round.hpp"

@@ -55,7 +55,7 @@ void perform(second_act act, const family& tree) {
 void await_moment(family& tree, const round_plan& plan) {
     if (plan.after_lines)
         tree.await_lines(static_cast<std::size_t>(plan.moment), milliseconds(500));
-    else  // not for anything: the moment is what is thrown
+    else  // a random moment, for which there is no event
         std::this_thread::sleep_for(std::chrono::microseconds(plan.moment));
 }
 
@@ -72,7 +72,7 @@ course::course(family& tree, const round_plan& plan) : who_(plan.who) {
         return;
     tree.await_host(milliseconds(thrown.below(200)));
     perform(act_, tree);
-    // In the middle of what it was asked for.
+    // SIGKILL may interrupt the second act.
     killed_at_last_ = !plan.spares_host && thrown.percent(30);
     if (killed_at_last_ && !tree.await_host(milliseconds(thrown.below(150))))
         tree.signal_host(SIGKILL);
@@ -90,7 +90,7 @@ bool course::was(std::initializer_list<second_act> acts_asked) const {
 }
 
 bool course::expects(int status) const {
-    // Of what was killed before it was there.
+    // A start fails if one of its processes was killed too early.
     const bool start_may_fail = who_ == victim::anybody || who_ == victim::server || !more_.empty();
     const int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
     if (code == a_start_failed)

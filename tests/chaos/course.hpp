@@ -11,19 +11,19 @@
 
 namespace chaos {
 
-/// What the judge does when the blow need not have ended the host.
+/// What the judge does to the host if the first blow need not have ended it.
 enum class second_act { none, kill, terminate, abort, stop, exit, drop };
 
-/// What is done to the tree of one round.
+/// All that the judge does to the tree of one round.
 class course {
 public:
-    /// Does it; returns when nobody will be signalled any more.
+    /// Does all of it. Afterwards no process is signalled any more.
     course(family& tree, const round_plan& plan);
 
-    /// Whether the host may have ended so, after that.
+    /// Whether all of it explains this wait status of the host.
     bool expects(int status) const;
     bool found_victim() const { return first_.pid != 0; }
-    /// For a person.
+    /// A description for people.
     std::string text() const;
 
 private:
@@ -32,7 +32,7 @@ private:
 
     victim who_;
     blow first_;
-    std::vector<blow> more_;  // by anybody
+    std::vector<blow> more_;  // against victim::anybody
     second_act act_ = second_act::none;
     bool killed_at_last_ = false;
 };

@@ -23,7 +23,7 @@ namespace {
 using std::chrono::milliseconds;
 using clock = std::chrono::steady_clock;
 
-/// @return what the call gave, if that is no error
+/// @return `result`, if that is no error
 int checked(int result, const char* what) {
     if (result < 0)
         throw std::system_error(errno, std::generic_category(), what);
@@ -65,7 +65,7 @@ void family::become_host(std::vector<std::string>& arguments, const std::string&
                          int gate) const {
     const auto set = only_sigchld();
     ::sigprocmask(SIG_UNBLOCK, &set, nullptr);
-    ::setpgid(0, 0);  // workers may inherit it
+    ::setpgid(0, 0);  // workers may inherit its process group
     const rlimit no_core{};
     ::setrlimit(RLIMIT_CORE, &no_core);
     const int out = ::open(output.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
@@ -89,7 +89,7 @@ void family::become_host(std::vector<std::string>& arguments, const std::string&
 }
 
 family::~family() {
-    // What is killed may have had a child just before: again, until there is nobody.
+    // Repeated until no process is left, because one may have forked just before it was killed.
     for (int i = 0; i < 1000 && !await_end(milliseconds(10)); ++i)
         for (const auto& process : members())
             ::kill(process.pid, SIGKILL);
@@ -103,7 +103,7 @@ void family::signal_host(int signo) const {
 }
 
 void family::ask_host(wish asked) const {
-    std::signal(SIGPIPE, SIG_IGN);  // it may have ended
+    std::signal(SIGPIPE, SIG_IGN);  // the host may have ended
     (void)!::write(gate_, &asked, 1);
     std::signal(SIGPIPE, SIG_DFL);
 }

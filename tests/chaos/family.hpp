@@ -14,40 +14,40 @@
 
 namespace chaos {
 
-/// A host and all that comes from it. The calling process takes in its orphans, so that it has no
-/// child left when, and only when, none of them lives or is a zombie. One at a time, of a process
+/// A host and all its descendants. The calling process adopts them as a subreaper, so that it has
+/// no child left exactly when none of them lives or is a zombie. Only one at a time, in a process
 /// with one thread and no other children.
 class family {
 public:
-    /// @param arguments  of this program, executed as the host
-    /// @param directory  its working and temporary directory
-    /// @param output     what it prints goes there
+    /// @param arguments  of this program, which is executed as the host
+    /// @param directory  the host's working and temporary directory
+    /// @param output     the file for what the host prints
     /// @param mark       "K=v" for the environment of all
     family(std::vector<std::string> arguments, const std::string& directory,
            const std::string& output, const std::string& mark);
     family(const family&) = delete;
     family& operator=(const family&) = delete;
-    /// Ends by force what is left.
+    /// Kills all processes that are left.
     ~family();
 
     void signal_host(int signo) const;
     void ask_host(wish asked) const;
-    /// Waits for so many lines on the roster. @return false: they do not come
+    /// Waits for `count` lines on the roster. @return false: time is up
     bool await_lines(std::size_t count, std::chrono::milliseconds longest);
     bool await_host(std::chrono::milliseconds longest);
-    /// Waits until nobody is left. @return false: time is up
+    /// Waits until no process is left. @return false: time is up
     bool await_end(std::chrono::milliseconds longest);
 
     pid_t host() const { return host_; }
-    /// As waitpid has it; empty: not reaped.
+    /// The host's wait status, as from waitpid(2); empty: not reaped.
     std::optional<int> host_status() const { return status_; }
-    /// Who has signed: what each said it was.
+    /// The processes that have signed the roster, each with its role.
     const std::map<pid_t, std::string>& roster() const { return roster_; }
-    /// Nobody has the roster open any more.
+    /// Whether no process has the roster open any more.
     bool roster_is_closed() const { return roster_fd_ < 0; }
-    /// Those that live now; no zombies.
+    /// The processes that live now; no zombies.
     static std::vector<cohort::test::process_info> members();
-    /// All that are there, a line each.
+    /// All processes and zombies, one a line.
     std::string listing() const;
 
 private:

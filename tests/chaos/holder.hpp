@@ -12,7 +12,7 @@
 
 namespace chaos {
 
-/// The groups of one process, held until all have ended; one that fails stops the others.
+/// The groups of one process, held until all have ended. A group that fails stops the others.
 class holder {
 public:
     asio::awaitable<void> hold(std::uint64_t seed, int levels, limits allowed);
@@ -26,7 +26,7 @@ private:
     bool failed_ = false;
 };
 
-/// Runs the context until all groups have ended; rethrows what starting them threw.
+/// Runs the context until all groups have ended; rethrows an exception of their starts.
 void hold_all(asio::io_context& context, holder& groups, std::uint64_t seed, int levels,
               limits allowed);
 

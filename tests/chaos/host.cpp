@@ -18,7 +18,7 @@ namespace chaos {
 
 namespace {
 
-/// Does what the judge asks for; without a judge, what it would ask for.
+/// Does what the judge asks for. If there is no judge any more, stops all groups.
 asio::awaitable<void> obey(asio::posix::stream_descriptor gate, holder& groups) {
     char asked = static_cast<char>(wish::stop);
     asio::error_code error;

@@ -6,18 +6,18 @@
 // The host of a round, and what runs in its workers.
 namespace chaos {
 
-/// Held by every process of the tree but guardians and fork servers. Each worker writes a line
-/// there: its pid, and what it is.
+/// The roster: a pipe, held by every process of the tree but guardians and fork servers. Each
+/// worker writes a line there: its pid and its role.
 inline constexpr int roster_number = 9;
-/// The host's: what the judge asks of it.
+/// The gate: the pipe by which the judge sends a wish to the host.
 inline constexpr int gate_number = 8;
 
-/// "nested", "function" or "command" on the roster: never ends by itself, so that its death fails
-/// its group. Others write "brief", or "child".
+/// The roles on the roster. "nested", "function" and "command" never end by themselves, so that the
+/// death of such a worker fails its group. Others write "brief", or "child".
 inline constexpr const char* brief = "brief";
 inline constexpr const char* child = "child";
 
-/// What a byte through the gate asks for.
+/// A wish of the judge, sent as one byte through the gate.
 enum class wish : char {
     stop = 's',   ///< stop all groups, then end
     exit = 'x',   ///< exit() with live groups
@@ -25,7 +25,7 @@ enum class wish : char {
     abort = 'a',  ///< _exit() with live groups: nothing of the library runs
 };
 
-/// How a host ends that is not killed.
+/// The exit codes of a host that is not killed.
 enum ending : int {
     all_well = 0,
     a_group_failed = 3,
@@ -34,7 +34,7 @@ enum ending : int {
 };
 
 int host_main(std::uint64_t seed, int levels, limits allowed);
-/// Starts one group: that ends what others have left below the same cgroup.
+/// Starts one group, which removes what others have left below the same cgroup.
 int sweeper_main();
 
 }  // namespace chaos

@@ -81,7 +81,7 @@ std::vector<group_plan> groups_of(std::uint64_t seed, int levels, limits allowed
     std::vector<group_plan> groups;
     const int count = 1 + thrown.below(2);
     for (int i = 0; i < count; ++i)
-        // One of them goes deeper at most: the tree is not to be larger than the machine.
+        // At most one group goes deeper, so that the tree does not overload the machine.
         groups.push_back(group_of(thrown, part_of(seed, i), i == 0 ? levels : 1, allowed));
     return groups;
 }

@@ -7,17 +7,17 @@
 #include <string>
 #include <vector>
 
-// What a tree of processes looks like follows from a number: the judge, the host and each worker
-// work it out by themselves.
+// A seed decides what a tree of processes looks like: the judge, the host and each worker compute
+// it by themselves.
 namespace chaos {
 
-/// A row of numbers that follows from the first one (splitmix64).
+/// A sequence of pseudo-random numbers that follows from a seed (splitmix64).
 class dice {
 public:
     explicit dice(std::uint64_t seed) : state_(seed) {}
 
     std::uint64_t next();
-    /// One of 0..count-1.
+    /// A number from 0 to count - 1.
     int below(int count);
     bool percent(int likely) { return below(100) < likely; }
 
@@ -25,10 +25,10 @@ private:
     std::uint64_t state_;
 };
 
-/// A number for a part of what another number stands for.
+/// The seed of a part, made from the seed of the whole.
 std::uint64_t part_of(std::uint64_t seed, int part);
 
-/// What the tree of a round may have, so that all of it must be gone at the end.
+/// What the tree of a round may contain. All of it must be gone at the end.
 struct limits {
     bool children = false;  ///< of workers, in their process groups
     bool daemons = false;   ///< of workers, in sessions of their own
@@ -40,9 +40,9 @@ struct limits {
 
 enum class kind { nested, function, command };
 
-/// What a worker does once it is there.
+/// What a worker does once it runs.
 enum class behaviour { obeys, ignores, is_stopped, is_busy, returns, fails };
-/// What it has started before: nobody, a child in its process group, or a daemon.
+/// The process that a worker starts first: none, a child in its process group, or a daemon.
 enum class company { none, obeys, ignores, is_stopped, is_busy, daemon };
 
 struct group_plan {
@@ -53,22 +53,22 @@ struct group_plan {
     int grace_ms = 100;
     bool daemonic = false;
     bool leaf = true;
-    bool inherits = false;   ///< process_group::inherit; its workers are alone then
-    std::uint64_t seed = 0;  ///< of its workers
+    bool inherits = false;   ///< process_group::inherit; its workers start nothing then
+    std::uint64_t seed = 0;  ///< for its workers
 };
 
 struct worker_plan {
     behaviour does = behaviour::obeys;
     company with = company::none;
-    std::uint64_t seed = 0;  ///< of a nested one's groups
+    std::uint64_t seed = 0;  ///< for the groups of a nested worker
 };
 
-/// The groups of a host, or of a nested worker; `levels` deep, itself not counted.
+/// The groups of a host, or of a nested worker; `levels` deep, without that process itself.
 std::vector<group_plan> groups_of(std::uint64_t seed, int levels, limits allowed);
 worker_plan worker_of(const group_plan& group, int index, limits allowed);
-/// False: all of them return soon, with success.
+/// @return false: all of them return soon, with success
 bool groups_last(std::uint64_t seed, int levels, limits allowed);
-/// The whole tree, for a person.
+/// The whole tree as text, for people.
 std::string describe(std::uint64_t seed, int levels, limits allowed, int indent = 4);
 
 }  // namespace chaos

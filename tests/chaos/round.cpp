@@ -30,7 +30,7 @@ namespace {
 using std::chrono::milliseconds;
 using clock = std::chrono::steady_clock;
 
-/// Far more than any round needs: a hang.
+/// Far more than any round needs: a longer one hangs.
 constexpr milliseconds bound{60'000};
 
 constexpr const char* victims[] = {"host", "worker", "anybody", "fork server", "guardian"};
@@ -52,7 +52,7 @@ std::string told(const std::optional<int>& status) {
                                 : fmt::format("exit code {}", WEXITSTATUS(*status));
 }
 
-/// All processes that have the mark, wherever they are.
+/// All living processes with the mark, in the tree or not.
 std::string marked(const std::string& mark) {
     std::string found;
     for (const auto& [pid, process] : cohort::test::all_processes())
@@ -70,7 +70,7 @@ std::string new_names(const std::string& directory, const std::set<std::string>&
     return text;
 }
 
-/// In /dev/shm other programs make files too.
+/// Only names of the library count, because other programs make files in /dev/shm too.
 std::set<std::string> shared_memory() {
     auto names = cohort::test::names_in("/dev/shm");
     std::erase_if(names, [](const auto& name) { return name.find("cohort") == name.npos; });
@@ -95,8 +95,8 @@ round_plan::round_plan(std::uint64_t seed, const promises& promised) {
     tree = thrown.next();
     levels = 1 + thrown.below(3);
     who = victim_of(thrown.below(100));
-    // With its guardian a host may lose anybody; without one, only where the host itself sees to
-    // the end of what is in its groups' cgroups.
+    // With a guardian any process may be killed. Without a guardian only the host itself can end
+    // what is in its groups' cgroups, so half of these rounds spare the host.
     const bool guarded = promised.guardian && who != victim::guardian;
     if (!guarded && promised.leaves && who != victim::host)
         spares_host = thrown.percent(50);

@@ -13,14 +13,14 @@ namespace chaos {
 
 /// What this machine lets the library promise.
 struct promises {
-    bool guardian = false;  ///< what workers started ends with a host that is killed
+    bool guardian = false;  ///< what workers started ends when the host is killed
     bool leaves = false;    ///< groups have cgroups, in `cgroup`
-    std::string cgroup;     ///< the judge's own, in which nobody else is; empty: it has none
+    std::string cgroup;     ///< the judge's own, without other processes; empty: none
 };
 
 promises promises_here(std::string cgroup);
 
-/// All that is thrown for a round; the rest is up to the scheduler.
+/// All random choices for a round; the scheduler decides the rest.
 struct round_plan {
     round_plan(std::uint64_t seed, const promises& promised);
 
@@ -28,23 +28,23 @@ struct round_plan {
     int levels = 1;
     limits allowed;
     victim who = victim::host;
-    /// Nothing of the tree is promised to end after a killed host but workers: so it is not killed.
+    /// The host is not killed, because after its death only workers are promised to end.
     bool spares_host = false;
-    bool after_lines = false;  ///< kills after so many lines on the roster, else microseconds
+    bool after_lines = false;  ///< `moment` counts lines on the roster, else microseconds
     int moment = 0;
-    std::uint64_t rest = 0;  ///< seed of what is thrown while it runs
+    std::uint64_t rest = 0;  ///< seed of the choices while the round runs
 
     std::string text() const;
 };
 
-/// Plays rounds, one after the other, and counts what happened in them.
+/// Plays rounds, one after the other, and counts what happens in them.
 class arena {
 public:
     explicit arena(promises promised) : promised_(std::move(promised)) {}
 
-    /// @return what is wrong; empty: nothing is
+    /// @return what is wrong; empty: nothing
     std::string play(std::uint64_t seed);
-    /// What happened how often.
+    /// How often each thing happened.
     std::string statistics() const;
 
 private:

@@ -28,8 +28,8 @@ bool is_lasting(const std::string& role) {
     return role == "nested" || role == "function" || role == "command";
 }
 
-/// Not a guardian on its way to be one, nor the process in between that makes it: only of a worker
-/// is promised what holds after its death.
+/// Excludes guardians, also one that is just being started, and the process in between that starts
+/// it, because the library promises something only for the death of a worker.
 bool is_anybody(const process_info& process, const family& tree) {
     if (process.pid == tree.host() || process.name == "cohort-guardian")
         return false;
@@ -56,7 +56,7 @@ bool is_one(victim who, const process_info& process, const family& tree) {
     return false;
 }
 
-/// Mostly SIGKILL; others the host is spared.
+/// Mostly SIGKILL. The host and guardians get nothing but SIGSTOP besides.
 std::vector<int> signals_of(dice& thrown, victim who) {
     const int percent = thrown.below(100);
     if (percent < 70)
@@ -66,7 +66,7 @@ std::vector<int> signals_of(dice& thrown, victim who) {
     return {percent < 93 ? SIGTERM : SIGSEGV};
 }
 
-/// The same process still, and alive.
+/// Whether the process still lives and its pid was not reused.
 bool is_there(const process_info& process) {
     const auto all = cohort::test::all_processes();
     const auto found = all.find(process.pid);
@@ -92,7 +92,7 @@ blow hit(const process_info& process, const std::vector<int>& signals, const std
     return done;
 }
 
-/// Waits for the first one, a little.
+/// The processes of this kind. Waits a little for the first one.
 std::vector<process_info> those(family& tree, victim who) {
     std::vector<process_info> found;
     for (int looks = 0; looks < 20 && found.empty(); ++looks) {
@@ -109,7 +109,7 @@ std::vector<process_info> those(family& tree, victim who) {
 
 blow strike(family& tree, victim who, dice& thrown) {
     const auto signals = signals_of(thrown, who);
-    if (who == victim::host) {  // at once: who looks first comes too late for its first moments
+    if (who == victim::host) {  // at once, because a look at the tree would take its first moments
         for (const int signo : signals)
             tree.signal_host(signo);
         return {tree.host(), "the host was killed", false};

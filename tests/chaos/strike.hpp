@@ -12,14 +12,14 @@ namespace chaos {
 
 enum class victim { host, worker, anybody, server, guardian };
 
-/// What was done to whom.
+/// The process that was signalled, and how.
 struct blow {
-    pid_t pid = 0;          ///< 0: there was nobody of that kind
-    std::string text;       ///< for a person
-    bool is_fatal = false;  ///< a worker of a group has died of it that would not have ended
+    pid_t pid = 0;          ///< 0: there was no process of that kind
+    std::string text;       ///< for people
+    bool is_fatal = false;  ///< it killed a worker that would not have ended by itself
 };
 
-/// Kills one of the kind.
+/// Signals one process of the kind.
 blow strike(family& tree, victim who, dice& thrown);
 
 }  // namespace chaos

@@ -34,7 +34,7 @@ void ignore_signals() {
         std::signal(signo, SIG_IGN);
 }
 
-/// Of a function worker. In the child: async-signal-safe calls only.
+/// Starts a function worker's company. The forked child makes async-signal-safe calls only.
 void start_company(company with) {
     if (with == company::none || ::fork() != 0)
         return;
@@ -84,7 +84,7 @@ void run_function(int index, std::vector<int> does, std::vector<int> with) {
     behave(what);
 }
 
-/// A host itself.
+/// A worker that is a host itself.
 void run_nested(int index, std::vector<std::uint64_t> seeds, int levels, int allowed) {
     const auto seed = seeds[static_cast<std::size_t>(index)];
     const auto limited = limits::from(allowed);

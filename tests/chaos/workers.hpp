@@ -9,7 +9,7 @@
 
 namespace chaos {
 
-/// Starts one group of a tree; `levels` counts those from here on.
+/// Starts one group of a tree. `levels` counts the levels from this one on.
 asio::awaitable<cohort::group> start_group(group_plan plan, int levels, limits allowed);
 
 }  // namespace chaos
