@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
-// A program with functions and worker_main, for tests that start it by hand with a control file of
+// A program with functions and worker_main, for tests that start it directly with a control file of
 // their own.
-//   bare_worker key NAME     prints the key of a function: the offset, then the module's bytes in
-//   hex
+//   bare_worker key NAME     prints a function's key: the offset, then the module's bytes in hex
 #include "registry/mark.hpp"
 #include "registry/registry.hpp"
 #include "signals/stop_signal.hpp"
@@ -54,7 +53,7 @@ void drop_control(int) {
         ::close(fd);
     throw std::runtime_error("nobody hears this");
 }
-/// A result that a file size limit keeps from being written.
+/// A result that cannot be written because of a file size limit.
 std::vector<unsigned char> too_large(int) {
     const rlimit limit{8192, 8192};
     ::setrlimit(RLIMIT_FSIZE, &limit);
@@ -93,7 +92,7 @@ void again(int index) {
         throw std::logic_error("another worker");
 }
 
-/// Ends when it is asked to.
+/// Ends when a stop is requested.
 std::string until_stopped(int) {
     const auto token = stop_token();
     const bool before = token.stop_requested();
@@ -137,7 +136,7 @@ std::string own_handler(int) {
     ::sigaction(SIGTERM, nullptr, &action);
     return action.sa_handler == SIG_IGN ? "left alone" : "taken";
 }
-/// A forked copy of a worker with a token dies of the signal as any process does.
+/// A forked copy of a worker with a token dies of the signal like any process.
 int forked_copy(int) {
     (void)stop_token();
     const pid_t child = ::fork();
@@ -153,7 +152,7 @@ int forked_copy(int) {
 }
 void end_thread(int) { ::pthread_exit(nullptr); }
 
-/// Named in a branch that is never taken: registered all the same.
+/// Registers a function in a branch that need not be taken.
 const cohort::detail::function_node* deep_in_a_branch(bool taken) {
     if (!taken)
         return nullptr;
@@ -193,7 +192,7 @@ const cohort::detail::function_node* node_named(const std::string& name) {
     return nodes.at(name);
 }
 
-/// Before main, as a static initialiser of the user's would see it.
+/// The value before main, as a user's static initialiser would see it.
 const bool marked_before_main = cohort::registry::is_worker_process();
 
 }  // namespace

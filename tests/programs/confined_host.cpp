@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: BSL-1.0
-// A host that lacks something that others have, or loses it while it has groups.
+// A host that lacks something, or loses it while it has groups.
 //   confined_host LOSS...       loses each, then prints a line for commands and for each start
-//   method: "well", or the error
-//   confined_host LOSS... late LOSS...  has groups of all kinds before it loses the latter, and
-//   ends them afterwards
-// A LOSS is: proc, empty_proc (nothing is in it), tmp (full), writing (all is read-only),
+//                               method: "well", or the error
+//   confined_host LOSS... late LOSS...  starts groups of all kinds before it loses the latter, and
+//                                       ends them afterwards
+// A LOSS is: proc, empty_proc (/proc is empty), tmp (full), writing (all is read-only),
 // lockable_memory, user (becomes nobody), main_thread (it ends), init (becomes PID 1 of a pid
-// namespace; prints also how many children are left but the server). Prints "skip: why" where it
-// can't be lost.
-//   confined_host files         for each limit on open files from the present one up, until all
-//   works: as above, as one word each
-//   confined_host processes METHOD LIMIT N  as a user who may have LIMIT processes, starts N
-//   workers that sleep: prints the error, and how many children are left but a server
+// namespace; prints also how many children are left but the server). Prints "skip: why" if it can't
+// be lost here.
+//   confined_host files         for each kind: raises the limit on open files from the present
+//                               number until all works, then prints "well"
+//   confined_host processes METHOD LIMIT N  as a user with at most LIMIT processes, starts N
+//                                           workers that sleep: prints the error, and how many
+//                                           children are left but a server
 #include "confinement.hpp"
 
 #include <cohort/cohort.hpp>
@@ -85,7 +86,7 @@ cohort::options how(const kind& k, int count) {
     return cohort::options(count).start_method(k.method).kill_timeout(60s);
 }
 
-/// To the end, and the results are there.
+/// Runs a group to its end and checks a result.
 asio::awaitable<void> come_to_the_end(kind k) {
     if (k.command) {
         (void)co_await cohort::run(cohort::command("sh", "-c", "exit 0"), how(k, 3));
@@ -101,7 +102,7 @@ asio::awaitable<cohort::group> start_sleeping(kind k) {
     co_return co_await cohort::spawn(cohort::function<sleeps>(), how(k, 2));
 }
 
-/// By the stop signal.
+/// Stops a group and checks that its workers ended by that.
 asio::awaitable<void> be_stopped(cohort::group group) {
     const auto stopped = co_await group.stop();
     for (const auto& o : stopped.outcomes)
@@ -126,7 +127,7 @@ std::string told_of(asio::io_context& context, const kind& k) {
 
 // --- what is lost while groups live
 
-/// Groups of all kinds that end when they are told to, and others.
+/// Groups of all kinds: some end when the gate opens, others sleep.
 class early_groups {
 public:
     explicit early_groups(asio::io_context& context) : context_(context) {
@@ -134,7 +135,7 @@ public:
         for (const auto& k : kinds)
             run(context_, start(k));
     }
-    /// Half of them are stopped, the others end.
+    /// Opens the gate, and stops those that sleep.
     void end() {
         ::close(ends_[1]);
         for (auto& group : ending_)
@@ -164,7 +165,7 @@ private:
 
 // --- what is left
 
-/// One stands in for this process: it has a pidfd of it at 3.
+/// Whether a guardian of this process lives: it has a pidfd of this process at descriptor 3.
 bool has_guardian() {
     for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
         std::string name, line;
@@ -177,7 +178,7 @@ bool has_guardian() {
     return false;
 }
 
-/// What was started for all groups is reaped when the library comes to it.
+/// Waits, because the library reaps its own helpers a little later.
 bool has_no_zombie_soon() {
     const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(10);
     for (;;) {
@@ -191,7 +192,7 @@ bool has_no_zombie_soon() {
     }
 }
 
-/// The children of this process, zombies among them.
+/// The number of this process's children, zombies included.
 int children() {
     int count = 0;
     for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
@@ -203,7 +204,7 @@ int children() {
     return count;
 }
 
-/// @return why they can't be had; empty: they are there, or not needed
+/// @return why the namespace can't be made; empty: it is made, or not needed
 std::string own_mounts_for(const std::vector<std::string_view>& losses) {
     try {
         if (std::ranges::any_of(losses, confinement::own_mounts::are_changed_by))
@@ -251,7 +252,7 @@ rlim_t next_descriptor() {
     return static_cast<rlim_t>(fd);
 }
 
-/// One attempt; what it lacks is said as EMFILE. @return whether it had all
+/// One attempt. It may fail only with EMFILE. @return whether it succeeded
 bool has_enough_files(asio::io_context& context, const kind& k) {
     try {
         run(context, both(k));
@@ -294,7 +295,7 @@ int with_few_processes(int method, rlim_t limit, int workers) {
     const kind k{"", false, static_cast<cohort::start_method>(method)};
     rlimit before{};
     ::getrlimit(RLIMIT_NPROC, &before);
-    fmt::print("before: {}\n", told_of(context, kinds[0]));  // the library has its threads
+    fmt::print("before: {}\n", told_of(context, kinds[0]));  // makes the library start its threads
     const rlimit few{limit, before.rlim_max};
     ::setrlimit(RLIMIT_NPROC, &few);
     try {

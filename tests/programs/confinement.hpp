@@ -27,7 +27,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-// What a process can lose. What concerns files happens in a mount namespace of its own.
+// Takes something from this process. Changes of mounts need a mount namespace of its own.
 namespace confinement {
 
 constexpr unsigned nobody = 65'534;
@@ -37,8 +37,8 @@ inline void require(bool works, const char* what) {
         throw std::system_error(errno, std::system_category(), what);
 }
 
-/// A mount namespace of this process' own. What changes mounts asks for it, so that it can never
-/// happen to everybody. To be made before there are threads.
+/// A mount namespace of this process's own. Functions that change mounts demand it, so that they
+/// can never change the mounts of all processes. Call make() before there are threads.
 class own_mounts {
 public:
     static void make() {
@@ -65,7 +65,7 @@ private:
 
 inline void lose_proc() {
     require(::umount2("/proc", MNT_DETACH) == 0, "umount of /proc");
-    // One that was mounted below.
+    // Another one may have been mounted below.
     while (::access("/proc/self", F_OK) == 0)
         require(::umount2("/proc", MNT_DETACH) == 0, "umount of /proc");
 }
@@ -74,7 +74,7 @@ inline void empty_proc() {
     require(::mount("none", "/proc", "tmpfs", 0, nullptr) == 0, "tmpfs on /proc");
 }
 
-/// A file in which as much is written as fits.
+/// Makes a file and fills the file system with it.
 inline void fill(const std::string& path) {
     const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
     require(file >= 0, "open");
@@ -85,7 +85,7 @@ inline void fill(const std::string& path) {
     ::close(file);
 }
 
-/// What is executed must stay where it is, should it be in there.
+/// Programs of this build stay executable at their paths, even if the build is inside /tmp.
 inline void fill_tmp() {
     auto build = std::filesystem::read_symlink("/proc/self/exe");
     for (int i = 0; i < 3; ++i)
@@ -121,7 +121,7 @@ inline void lose_lockable_memory() {
     require(::setrlimit(RLIMIT_MEMLOCK, &none) == 0, "setrlimit");
 }
 
-/// A user whom nobody else is, most likely: all processes of a user count for its limit.
+/// Most likely a user without processes, because RLIMIT_NPROC counts all processes of a user.
 inline unsigned own_user() { return 30'000 + static_cast<unsigned>(::getpid()) % 30'000; }
 
 inline void become(unsigned user) {
@@ -130,8 +130,8 @@ inline void become(unsigned user) {
     require(::setresuid(user, user, user) == 0, "setresuid");
 }
 
-/// Goes on as PID 1 of a pid namespace of its own, with a /proc that shows this one. What it was
-/// before waits for its end, and has the same exit code.
+/// Continues as PID 1 of a pid namespace of its own, with a /proc of that namespace. The original
+/// process waits for the new one and exits with its exit code.
 inline void become_init() {
     require(::unshare(CLONE_NEWPID) == 0, "unshare of the pid namespace");
     const pid_t init = ::fork();
@@ -145,17 +145,17 @@ inline void become_init() {
     require(::mount("proc", "/proc", "proc", 0, nullptr) == 0, "mount of /proc");
 }
 
-/// The thread that main runs in, of a program that goes on in another one.
+/// The thread that runs main, in a program that continues in another thread.
 class main_thread {
 public:
-    /// Runs `rest`, which must not return, in another thread. This one ends when it is lost.
+    /// Runs `rest`, which must not return, in another thread. This thread ends in lose().
     template <class Rest>
     [[noreturn]] static void leave_to(Rest rest) {
         std::thread(std::move(rest)).detach();
         may_end().acquire();
         ::pthread_exit(nullptr);
     }
-    /// Returns when it has ended.
+    /// Ends the main thread and waits for its end.
     static void lose() {
         may_end().release();
         const auto stat = fmt::format("/proc/self/task/{}/stat", ::getpid());
@@ -173,7 +173,7 @@ private:
     }
 };
 
-/// @return why it can't be lost; empty: it is
+/// @return why it can't be lost; empty: it is lost
 inline std::string lose(std::string_view what) {
     try {
         if (own_mounts::are_changed_by(what))

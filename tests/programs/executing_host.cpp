@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // A host whose other threads start programs by themselves while groups start, live and end.
 //   executing_host METHOD     a start_method, or 3: commands
-// Ends with 0 when all was as it must be, else says what was not.
+// Exits with 0 if all is as it must be, else prints what is not.
 #include <cohort/cohort.hpp>
 
 #include <asio.hpp>
@@ -94,7 +94,7 @@ std::string printed_by_popen() {
     return text;
 }
 
-/// What each descriptor of a listing is.
+/// The target of each descriptor in a listing.
 std::map<int, std::string> descriptors_in(const std::string& text) {
     std::istringstream in(text);
     std::map<int, std::string> found;
@@ -108,16 +108,16 @@ std::map<int, std::string> descriptors_in(const std::string& text) {
     return found;
 }
 
-/// What a program has that this host starts now, without a group.
+/// The descriptors of a program that this host starts while it has no group.
 std::map<int, std::string> usual_descriptors;
 
-/// UndefinedBehaviorSanitizer asks by a pipe whether memory is there, and leaves it to all that is
-/// executed at that moment.
+/// UndefinedBehaviorSanitizer tests by a pipe whether memory is mapped. A program that is executed
+/// at that moment inherits the pipe.
 bool is_of_sanitizer(const std::string& file) {
     return cohort::test::under_asan && file.starts_with("pipe:");
 }
 
-/// No descriptor of the library's, nor of a worker's start.
+/// Checks that the program has no descriptor of the library or of a worker's start.
 void check_descriptors(const std::string& text) {
     const auto found = descriptors_in(text);
     check(!found.empty(), "the program lists its descriptors");
@@ -128,7 +128,7 @@ void check_descriptors(const std::string& text) {
         }
 }
 
-/// Nobody but this thread has the pipe for longer than a moment.
+/// Checks that no other process keeps a pipe of this thread open.
 void check_end_of_pipe() {
     std::array<int, 2> pipe{};
     check(::pipe2(pipe.data(), O_CLOEXEC) == 0, "pipe2");
@@ -191,7 +191,7 @@ asio::awaitable<void> live(const std::atomic<int>& busy, std::vector<pid_t>& pro
     check(::pipe2(pipe.data(), O_CLOEXEC) == 0, "pipe2");
     auto early = co_await start_waiting(pipe[0]);
     auto killed = co_await start_waiting(pipe[0]);
-    // These live on when both have ended, and have all that they could get.
+    // These programs outlive both groups, and hold all descriptors that they could inherit.
     for (int i = 0; i < 4; ++i)
         programs.push_back((i % 2 == 0 ? by_posix_spawn : by_fork)(sleep_long, STDOUT_FILENO));
     killed.signal(SIGKILL);
@@ -210,7 +210,7 @@ int main(int argc, char** argv) {
     method = argc > 1 ? std::atoi(argv[1]) : 0;
     usual_descriptors = descriptors_in(printed_by(by_posix_spawn));
     std::vector<pid_t> programs;
-    run(run_one());  // the library's threads are there
+    run(run_one());  // makes the library start its threads
     std::atomic<int> busy = 3;
     std::vector<std::thread> threads;
     for (int kind = 0; kind < 3; ++kind)

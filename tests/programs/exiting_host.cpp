@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// A host that ends with live groups. Descriptor 9 goes to all its workers: it reads as ended when
-// all are gone.
+// A host that ends with live groups. All its workers hold descriptor 9, so that its reader sees end
+// of file when all are gone.
 //   exiting_host HOW [GRACE [METHOD]]    prints a line for each handler that is called
 // GRACE is in milliseconds. Its workers are commands, or functions that start by METHOD.
 #include <cohort/cohort.hpp>
@@ -35,7 +35,7 @@ std::chrono::milliseconds kill_timeout = 10s;
 bool daemonic = false;
 std::string_view method;
 
-// Statics that are constructed before the first spawn are destroyed after the library's hook.
+// Statics that are constructed before the first spawn are destroyed after the library's hook runs.
 asio::io_context early_context;
 cohort::group early_group;
 
@@ -44,7 +44,7 @@ void print(const char* line) {
     std::fflush(stdout);
 }
 
-/// A worker that says that it runs, and sleeps.
+/// A worker that says that it runs, then sleeps.
 void sleep_in_worker(int, bool ignores_stop) {
     if (ignores_stop)
         std::signal(SIGTERM, SIG_IGN);
@@ -86,7 +86,7 @@ cohort::group start(asio::io_context& io, int count, bool ignores_stop = false) 
                             options.start_method(method_of_functions()), take);
     io.run();
     io.restart();
-    options = cohort::options();  // it holds the pipe, too
+    options = cohort::options();  // the options hold the pipe, too
     ::close(pipe[1]);
     char byte;
     for (int i = 0; i < count; ++i)
@@ -100,14 +100,14 @@ void tell_join(cohort::group& group) {
     group.async_join([](std::exception_ptr, bool) { print("join was told"); });
 }
 
-/// Says to the test that all is set up, and lives until it is killed.
+/// Tells the test that all is set up, and lives until it is killed.
 [[noreturn]] void wait_to_be_killed() {
     (void)!::write(held, "\n", 1);
     for (;;)
         ::pause();
 }
 
-/// An executor that does not queue, as each must: it calls its handlers at once, or never returns.
+/// An executor that does not queue, although it must: it calls handlers at once, or never returns.
 class bad_executor {
 public:
     enum class habit { calls, blocks };
@@ -169,7 +169,7 @@ void spawn_while_exiting() {
 
 int live_and_return(std::string_view how) {
     if (how == "spawn") {
-        std::atexit(spawn_while_exiting);  // before the hook is registered: runs after it
+        std::atexit(spawn_while_exiting);  // registered before the library's hook: runs after it
         prepared = cohort::spawn(cohort::command("sleep", 1000), cohort::options().fd(held, held));
     }
     daemonic = how == "daemon";
@@ -211,7 +211,7 @@ int die(std::string_view how) {
     wait_to_be_killed();
 }
 
-/// The threads that spawned, and their contexts, have ended long before.
+/// The threads that started the groups, and their contexts, have ended long before.
 int outlived_threads() {
     cohort::group of_thread, of_pool;
     std::thread([&] {

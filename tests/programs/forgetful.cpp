@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
-// A host that starts two workers of itself and prints how they ended. The variable FORGETFUL says
-// what is wrong:
-//   main     its workers come to a main that does not call worker_main; it prints a line and ends
-//   with 0 spawns   the same, and that main starts a group itself, without end if nobody stops it
+// A host that starts two workers of itself and prints how they ended. The variable FORGETFUL names
+// the mistake:
+//   main     the workers' main does not call worker_main; it prints a line and ends with 0
+//   spawns   the same, and that main starts a group itself, without end if nothing stops it
 //   static   a static initialiser starts a group, in the workers too; worker_main is called
 #include <cohort/cohort.hpp>
 
@@ -36,7 +36,7 @@ asio::awaitable<void> run_group() {
     co_await group.join();
 }
 
-/// Starts the group. What is thrown is the answer.
+/// Starts the group. @return the text of the exception
 std::string start_group() {
     std::string error = "nothing was thrown";
     asio::io_context context;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// A host that forks itself while it has groups. Ends with 0 when all was as it must be, else says
-// what was not.
+// A host that forks itself while it has groups. Exits with 0 if all is as it must be, else prints
+// what is not.
 //   forking_host inert | operations | spawn | first | storm
 #include <cohort/cohort.hpp>
 
@@ -23,7 +23,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-// A copy of a program with threads lacks their stacks: what only they knew looks like a leak there.
+// A forked copy lacks the other threads' stacks, so memory that only they refer to looks leaked.
 extern "C" const char* __asan_default_options() { return "detect_leaks=0"; }
 extern "C" const char* __tsan_default_options() { return "die_after_fork=0"; }
 
@@ -36,7 +36,7 @@ void check(bool is_so, const char* fact) {
     ::_exit(1);
 }
 
-/// The exit code of a forked copy; -1 when it did not end by itself.
+/// The exit code of a forked copy; -1: a signal ended it.
 int wait_for(pid_t child) {
     int status = 0;
     check(::waitpid(child, &status, 0) == child, "the copy is the parent's child");
@@ -71,7 +71,7 @@ public:
     void forget_group() { group_ = cohort::group(); }
     void close_input() { ::close(input_); }
 
-    /// The workers have not been touched: they end when they are told to.
+    /// Checks that the workers have not been touched: they live, and end when they are told to.
     void go_on() {
         check(group_.alive() == 3, "the parent's workers live");
         close_input();
@@ -86,7 +86,7 @@ private:
     bool joined_ = false;
 };
 
-/// The copy asks for everything that could touch the workers, and destroys all it has.
+/// The copy makes every call that could touch the workers, and destroys all it has.
 int inert() {
     host h;
     for (const bool context_first : {true, false}) {
@@ -155,7 +155,7 @@ int spawn() {
             asio::io_context io;
             run_one(io, 2);
         }
-        static auto* const live = new host;  // never destroyed: exit() must see to it
+        static auto* const live = new host;  // never destroyed: exit() must end its group
         check(live->group().alive() == 3, "the copy's own workers live");
         const pid_t grandchild = ::fork();
         if (grandchild == 0) {
@@ -174,7 +174,7 @@ int spawn() {
     return 0;
 }
 
-/// Forks while another thread uses the library for the first time, at any moment of that.
+/// Forks at many moments while another thread uses the library for the first time.
 int first() {
     for (int microseconds = 0; microseconds < 3000; microseconds += 100) {
         const pid_t fresh = ::fork();

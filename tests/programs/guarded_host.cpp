@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: BSL-1.0
 // A host that is killed while its workers have children of their own.
-//   guarded_host METHOD LEVELS GRACE     two workers, each with two of its own, and so on; the last
-//   level's are one function and three commands, each with a child of its own in its process group
-// Every process at the bottom writes a byte to descriptor 9, which all of them hold. GRACE in
-// milliseconds. A child that is asked to end by SIGTERM, and does, writes its pid into "cleaned".
-//   guarded_host plain                   one worker without children
-//   guarded_host forked                  the same with a child, and a copy of the host that lives
-//   until descriptor 8 comes to its end
-//   guarded_host served                  starts a fork server, and writes a byte to descriptor 9;
-//   when descriptor 8 comes to its end, starts a stubborn worker with a child by that server, and
-//   writes another byte
-//   guarded_host daemon METHOD          one function worker, a group of its own with one command,
-//   and that one's daemon: a session of its own, its number in "daemon" guarded_host unseen prints
-//   what wait() finds while its worker is reaped
+//   guarded_host METHOD LEVELS GRACE  two workers, each with two of its own, and so on; the last
+//                                     level's are one function and three commands, each with a
+//                                     child of its own in its process group
+// Every process of the last level writes a byte to descriptor 9, which all processes hold. GRACE is
+// in milliseconds. A child that ends because of SIGTERM writes its pid into "cleaned".
+//   guarded_host plain            one worker without children
+//   guarded_host forked           one worker with a child, and a copy of the host that lives until
+//                                 descriptor 8 comes to its end
+//   guarded_host served           starts a fork server, and writes a byte to descriptor 9; when
+//                                 descriptor 8 comes to its end, starts a stubborn worker with a
+//                                 child by that server, and writes another byte
+//   guarded_host daemon METHOD    one function worker, which has a group with one command, which
+//                                 has a daemon: in a session of its own, its pid in "daemon"
+//   guarded_host unseen           prints what waitid() finds when its worker has been reaped
 #include <cohort/cohort.hpp>
 
 #include <asio.hpp>
@@ -44,7 +45,7 @@ cohort::options with_descriptor(int count, int method, int grace) {
         .fd(held, held);
 }
 
-/// Runs a coroutine for as long as it likes.
+/// Runs a coroutine to its end.
 void run(asio::awaitable<void> body) {
     asio::io_context context;
     asio::co_spawn(context, std::move(body), [](std::exception_ptr error) {
@@ -54,7 +55,7 @@ void run(asio::awaitable<void> body) {
     context.run();
 }
 
-/// A worker and its child: both ignore what they can.
+/// A worker and its child. Both ignore SIGINT, SIGTERM and SIGHUP.
 void stubborn(int) {
     for (const int signo : {SIGINT, SIGTERM, SIGHUP})
         std::signal(signo, SIG_IGN);
@@ -117,7 +118,7 @@ asio::awaitable<void> fork_and_hold() {
         cohort::command("sh", "-c", "sleep 1000 & echo >&9; exec sleep 1000"),
         with_descriptor(1, 0, 200));
     if (::fork() == 0) {
-        ::setsid();  // not to end with the host's process group
+        ::setsid();  // so that it does not end with the host's process group
         ::close(held);
         char byte;
         (void)!::read(gate, &byte, 1);
@@ -129,7 +130,7 @@ asio::awaitable<void> fork_and_hold() {
 void do_nothing(int) {}
 
 asio::awaitable<void> hold_one_served() {
-    // Without a cgroup: only the guardian can end the worker's child.
+    // Without a cgroup, so that only the guardian can end the worker's child.
     const auto served = [] {
         return with_descriptor(1, static_cast<int>(cohort::start_method::forkserver), 200)
             .cgroup(cohort::cgroup::off);

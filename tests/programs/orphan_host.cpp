@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// A host that is killed: two workers, each with two of its own, all of which ignore what they can.
-// Each of the six says that it is ready with one byte to descriptor 9. Then it waits for ever.
+// A host that is killed: two workers, each with two of its own. All ignore SIGINT, SIGTERM, SIGHUP
+// and SIGPIPE. Each of the six writes a byte to descriptor 9 when it is ready, then waits for ever.
 #include <cohort/cohort.hpp>
 
 #include <asio.hpp>
@@ -29,7 +29,7 @@ asio::awaitable<void> hold_two(bool stubborn) {
     auto group =
         co_await cohort::spawn(cohort::function<Fn>(), cohort::options(2).fd(ready_fd, ready_fd));
     if (stubborn)
-        be_stubborn();  // with the group in hand; its engine has threads of its own
+        be_stubborn();  // the group lives on; its engine has threads of its own
     co_await group.join();
 }
 

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
-// A host of its own, for what a test program cannot do to itself.
-//   other_host pinned                     the first group is started by a pinned thread, the second
-//   by a free one:
-//                                         each prints the CPUs of its worker
+// A host that does what a test program cannot do to itself.
+//   other_host pinned                     a pinned thread starts the first group, a free one the
+//                                         second: each prints the CPUs of its worker
 //   other_host parent_death_signal        prints its own
 //   other_host without_stdio              closes its standard streams, then prints what its workers
-//   have in their places, a line for each start method
-//   other_host few_processes UID LIMIT N  as user UID, who may have LIMIT processes, starts N
-//   workers: prints the
-//                                         error, then how many children are left
+//                                         have in their places, a line for each start method
+//   other_host few_processes UID LIMIT N  as user UID with at most LIMIT processes, starts N
+//                                         workers: prints the error, then whether children are left
 #include <cohort/cohort.hpp>
 
 #include <asio.hpp>
@@ -36,7 +34,7 @@ asio::awaitable<void> run_whole(cohort::command work, cohort::options how) {
     (void)co_await cohort::run(std::move(work), std::move(how));
 }
 
-/// Runs the group to its end on this thread. @throws what it throws
+/// Runs the group to its end on this thread. @throws the exception of the group
 void run(cohort::command work, cohort::options how) {
     asio::io_context context;
     std::exception_ptr error;
@@ -106,7 +104,7 @@ int few_processes(uid_t user, rlim_t limit, int workers) {
         std::perror("setuid");
         return 2;
     }
-    prctl(PR_SET_DUMPABLE, 1);  // its own files in /proc are its own again
+    prctl(PR_SET_DUMPABLE, 1);  // makes its files in /proc its own again
     run(cohort::command("true"), 1);
     rlimit before;
     getrlimit(RLIMIT_NPROC, &before);

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: BSL-1.0
-// A host with rights that those who execute it may not have.
+// A host with rights that the user who executes it may not have.
 //   privileged_host as USER PROGRAM ...  becomes that user and executes a program
-//   privileged_host WHAT METHOD          becomes another user, or not, and starts a function worker
-//   by a start_method. Prints what the worker says of itself, or where and why the start failed.
+//   privileged_host WHAT METHOD          changes its user as WHAT says and starts a function worker
+//                                        by METHOD. Prints what facts() gives in the worker, or
+//                                        where and why the start failed.
 // WHAT is
-//   drop    to be the real user and group for good
-//   take    to be the effective user and group for good
-//   keep    to change nothing
-//   toggle  to be nobody for a while, as the effective user only
+//   drop    becomes the real user and group for good
+//   take    becomes the effective user and group for good
+//   keep    changes nothing
+//   toggle  becomes nobody for a while, as the effective user only
 #include "confinement.hpp"
 
 #include <cohort/cohort.hpp>

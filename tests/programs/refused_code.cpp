@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// Code that must not compile. Each line says the beginning of the sentence that its user reads. See
-// refused_code.py.
+// Code that must not compile. The comment of each line is the beginning of the sentence that its
+// user reads. See refused_code.py.
 #include <cohort/command.hpp>
 #include <cohort/function.hpp>
 #include <cohort/options.hpp>

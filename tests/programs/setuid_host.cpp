@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSL-1.0
 // A host that becomes another user while the library's threads run. METHOD is a start_method, or 3:
 // commands.
-//   setuid_host change METHOD  has three groups of two workers, becomes nobody, starts another, and
-//   prints what becomes of two of the first and of later ones. Says on 9 when that is done; at the
-//   end of 8 it returns from main, with a group of either user. All workers hold 9, and each that
-//   sleeps has a child that does too.
+//   setuid_host change METHOD  starts three groups of two workers, becomes nobody, starts another,
+//                              and prints the ends of two of the first groups and of later ones.
+//                              Writes to 9 when that is done; at the end of 8 it returns from main,
+//                              with a live group of either user. All workers hold 9, and each that
+//                              sleeps has a child that does too.
 //   setuid_host storm METHOD   becomes nobody and itself again, 100 times, while groups start and
-//   end
+//                              end
 #include "confinement.hpp"
 
 #include <cohort/cohort.hpp>
@@ -72,7 +73,7 @@ asio::awaitable<cohort::group> start_sleeping() {
     co_return co_await cohort::spawn(cohort::function<sleeps>(), two());
 }
 
-/// They end when the other end of this pipe is closed.
+/// Starts workers that end when the other end of `pipe` is closed.
 asio::awaitable<cohort::group> start_waiting(int pipe) {
     auto how = two().fd(pipe, gate);
     if (method == commands)
@@ -80,7 +81,7 @@ asio::awaitable<cohort::group> start_waiting(int pipe) {
     co_return co_await cohort::spawn(cohort::function<waits>(), how);
 }
 
-/// Whether new workers have the host's own user.
+/// Whether new workers run as the user `wanted`.
 asio::awaitable<bool> new_ones_are_of(unsigned wanted) {
     if (method == commands) {
         const auto test = fmt::format("test $(id -u) = {}", wanted);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
-// A program that is compiled and linked in several ways (see meson.build), for what is known of its
-// traces in each.
-//   traced call|coroutine|crash     prints what its only worker failed with, then the frames as
-//   values, a line each:
+// A program that is compiled and linked in several ways (see meson.build), to test its traces in
+// each.
+//   traced call|coroutine|crash     prints the failure of its only worker, then the frames as
+//                                   values, a line each:
 //                                   FUNCTION|FILE|LINE|inlined or -|MODULE
-//                                   and last "line N": where in this file it was
+//                                   and last "line N": the line of the failure in this file
 #include "../support/handed_coroutine.hpp"
 
 #include <cohort/cohort.hpp>

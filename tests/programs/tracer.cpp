@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 // Holds the zombie of another process, as a debugger may:
-//   tracer PID     seizes it, writes a byte to 9, waits for the end of 8, and only then waits for
-//   the process
-// Ends with 77 when it may not trace.
+//   tracer PID     seizes the process, writes a byte to 9, waits for the end of 8, and only then
+//                  reaps the process
+// Exits with 77 if it may not trace.
 #include <cstdio>
 #include <cstdlib>
 
