@@ -9,7 +9,7 @@
 #include <memory>
 
 int main() {
-    // Callbacks: the group lives as long as somebody holds it.
+    // Callbacks: the handler shares the ownership of the group, because a dropped group is stopped.
     asio::io_context io;
     cohort::async_spawn(io, cohort::command("true"), 2,
                         [](std::exception_ptr error, cohort::group started) {
@@ -23,7 +23,7 @@ int main() {
                         });
     io.run();
 
-    // A future: a thread of Asio's own system_context completes it, the pool is the group's home.
+    // A future: a thread of Asio's system_context sets it; the pool is the group's executor.
     asio::thread_pool pool(1);
     auto group = cohort::async_spawn(pool, cohort::command("false"), 1, asio::use_future).get();
     try {

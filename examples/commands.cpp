@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-// Programs as workers: where they run, one command for each, and what a failing one has to say.
+// Programs as workers: where they run, one command for each, and the error of one that fails.
 
 #include <cohort/cohort.hpp>
 
@@ -17,7 +17,7 @@ asio::awaitable<void> same_program() {
     fmt::print("{} workers, all well: {}\n", report.outcomes.size(), report.success());
 }
 
-// A command of its own for each worker. grep says 1 when it finds nothing: that is fine here.
+// A command of its own for each worker. grep exits with 1 if it finds nothing: a success here.
 asio::awaitable<void> one_each() {
     auto search = [](int index) {
         return cohort::command("grep", "-q", index == 0 ? "root" : "nobody-of-that-name",
@@ -30,8 +30,8 @@ asio::awaitable<void> one_each() {
         fmt::print("grep {}: {}\n", worker.index, worker.status.success() ? "found" : "not found");
 }
 
-// Whatever a failing program writes into $COHORT_ERROR_FILE is its error: text, or the JSON of
-// torch's @record.
+// A failing program writes its error into $COHORT_ERROR_FILE: any text, or the JSON of torch's
+// @record.
 asio::awaitable<void> own_words() {
     try {
         co_await cohort::run(
@@ -41,7 +41,7 @@ asio::awaitable<void> own_words() {
     }
 }
 
-// A program that is not there is an error of the start: nothing has run then.
+// A program that does not exist is an error of the start: no worker has run then.
 asio::awaitable<void> not_there() {
     try {
         co_await cohort::run(cohort::command("trian.py"), 2);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// What a failure tells: where it was thrown and on account of what, where it crashed, where those
-// were that had to stop; and how to have an exception back as its own type.
+// What an error tells: where and why an exception was thrown, where a worker crashed, where stopped
+// workers were. And how to get an exception back as its own type.
 #include <cohort/cohort.hpp>
 
 #include <asio.hpp>
@@ -17,7 +17,7 @@
 
 using namespace std::chrono_literals;
 
-// An exception type of this program's own, and how it crosses from a worker.
+// An exception type of this program, and how it crosses from a worker.
 class overdrawn : public std::runtime_error {
 public:
     explicit overdrawn(const std::string& account)
@@ -87,7 +87,7 @@ asio::awaitable<void> crashed() {
 }
 
 asio::awaitable<void> stuck() {
-    // The other one has a second to get to where it will be stopped.
+    // notice_period gives the other worker a second to get to where it will be stopped.
     auto group = co_await cohort::spawn(cohort::function<serve>(),
                                         cohort::options(2).stack_on_stop(true).notice_period(1s));
     const auto report = co_await group.wait();

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
-// A worker in another language that fails: its own traceback, by nothing but its standard library.
+// A failing worker in another language reports its traceback with nothing but its standard library.
 #include <cohort/cohort.hpp>
 
 #include <asio.hpp>
 #include <fmt/chrono.h>
 #include <fmt/core.h>
 
-// What torch's @record writes. Any language can: it is a line of JSON in $COHORT_ERROR_FILE.
+// Writes what torch's @record writes: a line of JSON in $COHORT_ERROR_FILE. Any language can.
 constexpr const char* worker = R"(
 import json, os, sys, time, traceback
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-// The three ways in which function workers come to be, and daemonic workers.
+// The three start methods of function workers, and daemonic workers.
 #include <cohort/cohort.hpp>
 
 #include <asio.hpp>
@@ -8,11 +8,11 @@
 #include <string>
 #include <vector>
 
-std::vector<std::string> model;  // what takes long to load
+std::vector<std::string> model;  // slow to load
 
 void load_model() { model = {"north", "east", "south", "west"}; }
 
-// Runs in a worker of the fork server: load_model() has been called there, once.
+// Runs in a worker that the fork server has made. The fork server has called load_model() once.
 std::string infer(int index) { return model.at(static_cast<std::size_t>(index)); }
 
 // A daemonic worker: it may not start groups of its own.
@@ -34,7 +34,7 @@ asio::awaitable<void> orchestrate() {
     for (const auto& worker : served.outcomes)
         fmt::print("forkserver: {}\n", worker.result<std::string>());
 
-    // A copy of this process: the callable is there, with all that it refers to.
+    // fork: the worker is a copy of this process, with the callable and all that it refers to.
     const std::vector<int> numbers{2, 3, 5, 7};
     const auto square = [&numbers](int index) {
         const int number = numbers[static_cast<std::size_t>(index)];

@@ -42,7 +42,7 @@ tally count_words(int index, const std::vector<std::string>& files) {
 asio::awaitable<void> count(std::vector<std::string> files) {
     auto group = co_await cohort::spawn(cohort::function<count_words>(files), 4);
 
-    // Workers have process groups of their own: Ctrl-C reaches this program alone, which stops
+    // Workers have process groups of their own, so Ctrl-C reaches this program alone. It stops
     // them.
     asio::signal_set signals(co_await asio::this_coro::executor, SIGINT, SIGTERM);
     signals.async_wait([&group](std::error_code error, int) {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 // A TCP server that runs a group of workers for each of its clients.
-//   server [port]        0: any free one
+//   server [port]        0: any free port
 //
-// A client sends the line `primes LIMIT SECONDS` and is told how far its workers are. When it hangs
-// up, or the time is over, its workers are stopped; so are all of them when the server ends.
+// A client sends the line `primes LIMIT SECONDS` and gets the progress of its workers. When it
+// hangs up, or its time is over, its workers are stopped. When the server ends, all workers are
+// stopped.
 #include <cohort/cohort.hpp>
 
 #include <asio.hpp>
@@ -31,7 +32,7 @@ bool is_prime(long n) {
     return n > 1;
 }
 
-// Runs in every worker: the blocks of a thousand numbers that are its own.
+// Runs in every worker, on its share of the blocks of a thousand numbers.
 long count_primes(int index, long limit) {
     long found = 0;
     for (long n = 0; n < limit; ++n)
@@ -87,7 +88,7 @@ asio::awaitable<void> serve(tcp::socket client) {
     if (!asked)
         co_return co_await say(client, "please send: primes LIMIT SECONDS\n");
 
-    // The first to end cancels the others. Cancelled work ends when its workers have.
+    // The first operation to end cancels the others. Cancelled work ends when its workers have.
     asio::steady_timer deadline(client.get_executor(), asked->seconds * 1s);
     const auto first = co_await (work(client, asked->limit) || hang_up(client) ||
                                  deadline.async_wait(asio::use_awaitable));
@@ -120,7 +121,7 @@ int main(int argc, char** argv) {
     std::fflush(stdout);
     asio::co_spawn(io, listen(acceptor), asio::detached);
 
-    // No client is waited for: what still runs is stopped and reaped at the end of main.
+    // main does not wait for clients: groups that still run are stopped and reaped at its end.
     asio::signal_set signals(io, SIGINT, SIGTERM);
     signals.async_wait([&io](std::error_code, int) { io.stop(); });
     io.run();

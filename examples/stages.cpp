@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// Stages with deadlines: each may be tried twice; when one has failed for good, those beside it are
-// cancelled.
+// Stages with deadlines: each may be tried twice. When one has failed for good, the stages beside
+// it are cancelled.
 #include <cohort/cohort.hpp>
 
 #include <asio.hpp>
@@ -27,7 +27,7 @@ struct stage {
     std::function<asio::awaitable<cohort::group>(int attempt)> start;
 };
 
-// One attempt: all workers of the stage, within its limit. A group that is left here is stopped.
+// One attempt: all workers of the stage, within its limit. A group dropped here is stopped.
 asio::awaitable<void> attempt(const stage& s, int number) {
     auto group = co_await s.start(number);
     if (co_await group.join(s.limit))
@@ -37,7 +37,7 @@ asio::awaitable<void> attempt(const stage& s, int number) {
                                          s.limit.count(), report.outcomes.size()));
 }
 
-// The first attempt may fail. A cancellation is no failure: it is not tried again.
+// A failed first attempt is tried again. A cancellation is no failure, so it is not.
 asio::awaitable<void> run(const stage& s) {
     for (int number = 1;; ++number) {
         try {
@@ -52,7 +52,7 @@ asio::awaitable<void> run(const stage& s) {
     fmt::print("{}: done\n", s.name);
 }
 
-// Beside another one: the first to fail says why. The other is cancelled only then, and fails too.
+// Runs beside another stage. The first failure is kept; the other stage is cancelled and fails too.
 asio::awaitable<void> run_beside(const stage& s, std::exception_ptr& failure) {
     try {
         co_await run(s);
@@ -82,9 +82,10 @@ asio::awaitable<void> orchestrate() {
     co_await run(fetching);
     std::exception_ptr failure;
     try {
-        // Side by side: the failure of one cancels the other, whose workers have then been stopped.
+        // Side by side: if one fails, the other is cancelled, and its workers stopped before this
+        // ends.
         co_await (run_beside(training, failure) && run_beside(serving, failure));
-    } catch (const std::exception&) {  // && throws the left one's, even a cancellation
+    } catch (const std::exception&) {  // && throws the left operand's, even a cancellation
         report(failure);
     }
 }

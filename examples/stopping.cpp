@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// Deadlines and stops: a deadline on a whole group, workers that stop by themselves, ends as they
-// come.
+// Deadlines and stops: a deadline for a whole group, workers that stop by themselves, and ends in
+// their order.
 
 #include <cohort/cohort.hpp>
 
@@ -17,9 +17,9 @@
 using namespace std::chrono_literals;
 using namespace asio::experimental::awaitable_operators;
 
-// Works until it is asked to stop, then saves what it has: that is its result.
+// Works until a stop is requested, then returns its result.
 int serve(int index) {
-    auto stop = cohort::this_worker::stop_token();  // from now on SIGTERM is a request
+    auto stop = cohort::this_worker::stop_token();  // from now on SIGTERM only requests a stop
     [[maybe_unused]] auto said = write(3, "r", 1);  // "ready"
     std::mutex mutex;
     std::condition_variable_any changed;
@@ -36,7 +36,7 @@ asio::awaitable<void> deadline() {
     fmt::print("after the deadline {} of {} workers are alive\n", group.alive(), group.size());
 }
 
-// SIGTERM, five seconds, then SIGKILL: a worker that has obeyed has ended well.
+// SIGTERM, five seconds, then SIGKILL: a worker that returns in time has succeeded.
 asio::awaitable<void> obedient() {
     auto executor = co_await asio::this_coro::executor;
     asio::readable_pipe ours(executor);
@@ -52,7 +52,7 @@ asio::awaitable<void> obedient() {
         fmt::print("worker {}: {}\n", worker.index, worker.cause);
 }
 
-// Ends in the order in which they come.
+// Ends, in the order in which they come.
 asio::awaitable<void> as_they_come() {
     auto nap = [](int index) { return cohort::command("sleep", index == 0 ? "0.3" : "0.1"); };
     auto group = co_await cohort::spawn(cohort::command_for(nap), 2);
