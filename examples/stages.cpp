@@ -85,7 +85,7 @@ asio::awaitable<void> orchestrate() {
         // Side by side: if one fails, the other is cancelled, and its workers stopped before this
         // ends.
         co_await (run_beside(training, failure) && run_beside(serving, failure));
-    } catch (const std::exception&) {  // && throws the left operand's, even a cancellation
+    } catch (const std::exception&) {  // && may tell of a cancellation only
         report(failure);
     }
 }

@@ -134,7 +134,8 @@ private:
     std::shared_ptr<const std::string> text_;
 };
 
-/// An argument or a result could not be encoded, or could not be decoded on the other side.
+/// An argument or a result could not be encoded or decoded. spawn throws it for an argument that
+/// can't be encoded; what a worker fails with arrives as process_raised_exception.
 /// what(): `argument 2 of 3 (std::vector<int>) could not be decoded: ...`. The first parameter of a
 /// worker function, its index, is not counted.
 class COHORT_API codec_error : public std::runtime_error {
