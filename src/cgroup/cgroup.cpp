@@ -206,12 +206,14 @@ std::error_code kill_cgroup(int directory) {
 
 std::error_code kill_listed(int directory) { return kill_listed(directory, 0); }
 
-std::error_code remove_cgroup(int directory, const std::string& name) {
+std::error_code remove_empty_cgroup(int directory, const std::string& name) {
     const auto path = "../" + name;
     std::error_code error;
-    if (!leads_to(directory, path, error))
-        return error;
-    error = remove_at(directory, path);
+    return leads_to(directory, path, error) ? remove_at(directory, path) : error;
+}
+
+std::error_code remove_cgroup(int directory, const std::string& name) {
+    auto error = remove_empty_cgroup(directory, name);
     if (error != std::errc::device_or_resource_busy)
         return error;
     // A live process makes it busy, and so does a cgroup in it. The cgroups in it stay while any
@@ -219,7 +221,7 @@ std::error_code remove_cgroup(int directory, const std::string& name) {
     if (is_populated(open_events(directory)))
         return error;
     error = remove_inner(directory);
-    return error ? error : remove_at(directory, path);
+    return error ? error : remove_empty_cgroup(directory, name);
 }
 
 void await_empty_cgroup(int directory, std::chrono::milliseconds longest) {

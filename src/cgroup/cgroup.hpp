@@ -36,6 +36,10 @@ namespace cohort::cgroups {
 /// more than one call, because processes may fork meanwhile.
 [[nodiscard]] std::error_code kill_listed(int directory);
 
+/// Removes a cgroup that is empty, by three system calls. EBUSY: a process lives in it, or there is
+/// a cgroup in it. Otherwise like remove_cgroup().
+[[nodiscard]] std::error_code remove_empty_cgroup(int directory, const std::string& name);
+
 /// Removes the cgroup and all cgroups in it. No error if it was removed before; another cgroup that
 /// has got its name since then stays. EBUSY: a process lives in it; zombies do not count.
 /// @param name  the cgroup's name in its parent cgroup

@@ -197,9 +197,24 @@ bool group_cgroup::end() noexcept {
     } catch (const std::exception&) {
         return false;  // no memory now: try again later
     }
+    forget();
+    return true;
+}
+
+bool group_cgroup::end_if_empty() noexcept {
+    try {
+        if (directory_ && cgroups::remove_empty_cgroup(directory(), name()))
+            return false;
+    } catch (const std::exception&) {
+        return false;  // no memory
+    }
+    forget();
+    return true;
+}
+
+void group_cgroup::forget() noexcept {
     path_.clear();
     directory_.reset();
-    return true;
 }
 
 std::error_code group_cgroup::count_memory() noexcept {

@@ -55,8 +55,13 @@ public:
     /// @return true: the cgroup is gone, or this process is not allowed to remove it; then the
     ///         guardian or a later start does. false: call again a little later.
     bool end() noexcept;
+    /// Removes it if nothing is in it; kills nothing.
+    /// @return whether it is gone; if not, end() has still to be called
+    bool end_if_empty() noexcept;
 
 private:
+    void forget() noexcept;
+
     std::string path_;
     sys::unique_fd directory_;
     pid_t owner_;  // the process that made it; a forked copy of that one must not end it

@@ -88,6 +88,10 @@ public:
 
     void add(live_group& group) { groups_.insert(&group); }
     void remove(live_group& group);
+    /// Whether no other group lives.
+    bool has_only(live_group& group) const {
+        return groups_.size() == 1 && groups_.contains(&group);
+    }
     /// Gives up a job that hangs, so that the next start does not wait for it.
     void give_up(const start_job& job) { starters_.take_over_from(&job); }
     /// Completes an operation. If its executor refuses now, tries again later.

@@ -273,6 +273,13 @@ void group_state::give_up() {
 
 /// Ends the group's cgroup. Does not wait for what it kills if a kill has already taken too long.
 void group_state::end_cgroup() {
+    // The engine's thread does it for a group that is alone, because no other group has to wait for
+    // it then. Handing it to a thread and back takes longer than removing an empty cgroup.
+    if (process_.has_only(*this) && cgroup_->end_if_empty()) {
+        cgroup_.reset();
+        ending_.release(lifecycle::reason::cgroup);
+        return go_on_ending();
+    }
     const auto now = std::chrono::steady_clock::now();
     const auto until = ending_.gave_up() ? now : saturating_add(now, settings_->kill_timeout);
     supervisor::end_cgroup(process_.loop(), process_.cgroups(), std::exchange(cgroup_, nullptr),

@@ -93,6 +93,42 @@ TEST_CASE(
     CHECK(made.owned->end());  // again
 }
 
+TEST_CASE("cgroup: end_if_empty removes an empty cgroup, and leaves all others as they are") {
+    const no_leftovers guard;
+    const scratch_cgroup place;
+    if (!place)
+        return;
+    cgroups::group_cgroups leaves;
+    detail::group_settings settings;
+    settings.cgroup_directory = place.path();
+    const auto empty = leaves.make(settings).owned;
+    const auto inhabited = leaves.make(settings).owned;
+    const auto with_inner = leaves.make(settings).owned;
+    const auto replaced = leaves.make(settings).owned;
+    REQUIRE((empty && inhabited && with_inner && replaced));
+    const auto path = empty->path();
+    CHECK(empty->end_if_empty());
+    CHECK_FALSE(exists(path));
+    CHECK(empty->end_if_empty());  // again
+    CHECK(empty->end());
+    {
+        const inhabitant child(inhabited->path());
+        CHECK_FALSE(inhabited->end_if_empty());
+        CHECK(child.lives());
+    }
+    const auto inner = with_inner->path() + "/inner";
+    REQUIRE(::mkdir(inner.c_str(), 0755) == 0);
+    CHECK_FALSE(with_inner->end_if_empty());
+    CHECK(exists(inner));
+    // Another process has taken its name.
+    const auto others = replaced->path();
+    REQUIRE(::rmdir(others.c_str()) == 0);
+    REQUIRE(::mkdir(others.c_str(), 0755) == 0);
+    CHECK(replaced->end_if_empty());
+    CHECK(exists(others));
+    REQUIRE(::rmdir(others.c_str()) == 0);
+}
+
 TEST_CASE("cgroup: a forked copy of its owner does not remove a cgroup") {
     const no_leftovers guard;
     const scratch_cgroup place;
