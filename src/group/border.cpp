@@ -111,6 +111,12 @@ void refuse_attachments(const spawn_plan& plan) {
                           "an argument holds a descriptor", -1, "descriptors");
 }
 
+void start(const group_ref& group, receiver to, group_state::start_completes when) {
+    (void)own_loop(group);
+    refuse_at_exit(group->process());  // again: the coroutine may have been made long before
+    group->start(std::move(to), when);
+}
+
 }  // namespace
 
 completion_sink::~completion_sink() = default;
@@ -132,9 +138,11 @@ group_ref create_group(spawn_plan plan) {
 }
 
 void start_group(const group_ref& group, receiver to) {
-    (void)own_loop(group);
-    refuse_at_exit(group->process());  // again: the coroutine may have been made long before
-    group->start(std::move(to));
+    start(group, std::move(to), group_state::start_completes::when_started);
+}
+
+void run_group(const group_ref& group, receiver to) {
+    start(group, std::move(to), group_state::start_completes::at_end);
 }
 
 void await_end(const group_ref& group, std::optional<time_point> until, receiver to) {

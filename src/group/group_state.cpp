@@ -57,7 +57,8 @@ group_state::group_state(engine::process& process, spawn_plan plan, orders::call
 
 // --- requests ---
 
-void group_state::start(receiver to) {
+void group_state::start(receiver to, start_completes when) {
+    start_completes_ = when;
     stop_span_ = process_.spans().add(longest_stop(*settings_));
     auto begins = [self = shared_from_this(), to = std::move(to)] { self->begin(to); };
     if (settings_->nprocs == 0) {

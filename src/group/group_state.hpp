@@ -31,8 +31,10 @@ public:
     engine::process& process() const noexcept { return process_; }
     const groups::snapshot& snapshot() const noexcept { return snapshot_; }
 
+    /// When the operation that starts a group completes, unless the start fails or is stopped.
+    enum class start_completes { when_started, at_end };
     /// Hands the start over to the starter thread. Once, by the initiating call, on any thread.
-    void start(receiver to);
+    void start(receiver to, start_completes when);
 
     // On the engine's thread only:
 
@@ -95,6 +97,7 @@ private:
 
     // The start:
     std::optional<receiver> start_operation_;
+    start_completes start_completes_ = start_completes::when_started;
     std::optional<start_failure> start_failure_;
     enum class start_course {
         goes_on,

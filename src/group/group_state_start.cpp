@@ -155,8 +155,13 @@ void group_state::abandon_start() {
 }
 
 void group_state::complete_start(completion result) {
-    if (start_operation_)
-        process_.deliver(*std::exchange(start_operation_, std::nullopt), std::move(result));
+    if (!start_operation_)
+        return;
+    auto to = *std::exchange(start_operation_, std::nullopt);
+    if (start_completes_ == start_completes::at_end && result.what == completion::kind::done)
+        await_end(std::move(to), std::nullopt);
+    else
+        process_.deliver(to, std::move(result));
 }
 
 }  // namespace cohort::detail::inline v0_1

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-// cohort as its users call it: a group of `at_once` workers, started and joined. By default stdin
+// cohort as its users call it: a group of `at_once` workers, run to its end. By default stdin
 // comes from /dev/null, each worker leads a process group, dies with this process, and has a
 // record.
 #include "peer.hpp"
@@ -18,8 +18,7 @@ using std::chrono::steady_clock;
 asio::awaitable<void> waves(const job& todo, std::vector<duration>& took) {
     for (int wave = 0; wave < todo.waves; ++wave) {
         const auto before = steady_clock::now();
-        auto group = co_await cohort::spawn(cohort::command(todo.program), todo.at_once);
-        co_await group.join();
+        co_await cohort::run(cohort::command(todo.program), todo.at_once);
         took.push_back(steady_clock::now() - before);
     }
 }

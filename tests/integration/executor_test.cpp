@@ -180,4 +180,20 @@ TEST_CASE("executor: an executor that refuses an initiating call's error throws 
 
 }  // namespace
 
+TEST_CASE("executor: run hands over to its executor once, at the end of the group") {
+    const leak_guard guard;
+    const auto handlers_of = [](asio::awaitable<void> work) {
+        const watchdog guarded;
+        asio::io_context io;
+        asio::co_spawn(io, std::move(work), asio::detached);
+        return io.run();
+    };
+    const auto of_one_post =
+        handlers_of([]() -> asio::awaitable<void> { co_await asio::post(asio::use_awaitable); }());
+    const auto of_run = handlers_of([]() -> asio::awaitable<void> {
+        CHECK((co_await cohort::run(cohort::command("true"), 2)).success());
+    }());
+    CHECK(of_run == of_one_post);
+}
+
 }  // namespace executor_test

@@ -101,7 +101,7 @@ private:
 /// What an operation asks of its group once its handler is in place.
 class request {
 public:
-    enum class kind { start, end, next, stop };
+    enum class kind { start, run, end, next, stop };
 
     /// @param call  the name of the user's call, for the error about an empty group
     request(kind what, const char* call, std::optional<steady_duration> timeout = std::nullopt)
@@ -119,6 +119,8 @@ public:
         switch (what_) {
         case kind::start:
             return start_group(group, std::move(to));
+        case kind::run:
+            return run_group(group, std::move(to));
         case kind::next:
             return await_next(group, std::move(to));
         case kind::stop:

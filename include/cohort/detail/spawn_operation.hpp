@@ -8,12 +8,9 @@
 
 #include <asio/any_io_executor.hpp>
 #include <asio/awaitable.hpp>
-#include <asio/cancellation_state.hpp>
-#include <asio/cancellation_type.hpp>
 #include <asio/this_coro.hpp>
 
 #include <exception>
-#include <system_error>
 #include <utility>
 
 // The operation that starts a group. It stands between `spawn` and the border.
@@ -32,6 +29,7 @@ public:
     request start() const {
         return error_ ? request(error_) : request(request::kind::start, "spawn");
     }
+    request run() const { return request(request::kind::run, "run"); }
 
 private:
     forked_call call_;  // kept, so that its last owner is on this side of the border
@@ -45,7 +43,6 @@ public:
     static group make(group_handle handle, group_executor where) noexcept {
         return group(std::move(handle), std::move(where));
     }
-    static group_request request_end(const group& g) { return g.ask(request::kind::end, "run"); }
 };
 
 /// The result of spawn: the group. Owns the group from the initiation on, so that destroying an
@@ -92,22 +89,14 @@ asio::awaitable<group> await_start(unstarted_group from) {
     co_return result.value(done);
 }
 
+/// Starts a group and waits for its end in one operation, because each completion on the user's
+/// executor wakes a thread: for a short worker that takes a tenth of its time. A cancellation
+/// always reaches the operation.
 template <class Result = success_result>
 asio::awaitable<report> await_run(unstarted_group from) {
-    auto workers = co_await await_start(std::move(from));
-    // A cancellation that comes after the end of the start, but before this coroutine resumes,
-    // reaches no operation. The next await would throw while the workers live, so stop them first.
-    const asio::cancellation_state state = co_await asio::this_coro::cancellation_state;
-    const bool throws = co_await asio::this_coro::throw_if_cancelled();
-    if (throws && state.cancelled() != asio::cancellation_type::none) {
-        co_await asio::this_coro::throw_if_cancelled(false);
-        try {
-            (void)co_await workers.stop();
-        } catch (const std::system_error&) {  // cancelled once more
-        }
-        co_await asio::this_coro::throw_if_cancelled(true);
-    }
-    co_return co_await await_result(group_access::request_end(workers), Result());
+    const group_executor where(asio::any_io_executor(co_await asio::this_coro::executor));
+    const group_handle stops_when_destroyed(from.state());
+    co_return co_await await_result(group_request(from.state(), where, from.run()), Result());
 }
 
 }  // namespace cohort::detail::inline v0_1
