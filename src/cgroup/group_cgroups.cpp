@@ -78,7 +78,7 @@ bool was_taken_for_left(std::error_code error) noexcept {
 }
 
 /// Opens and locks the cgroup that was just made. Removes it if that fails.
-std::shared_ptr<group_cgroup> own(std::string path, const std::string& name,
+std::shared_ptr<group_cgroup> own(std::string path, const std::string& name, pid_t owner,
                                   std::error_code& error) {
     auto opened = sys::out_of_stdio(
         sys::unique_fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)),
@@ -88,7 +88,7 @@ std::shared_ptr<group_cgroup> own(std::string path, const std::string& name,
     if (!error)
         error = find(opened.get());
     if (!error)
-        return std::make_shared<group_cgroup>(std::move(path), std::move(opened));
+        return std::make_shared<group_cgroup>(std::move(path), std::move(opened), owner);
     if (opened)
         (void)!!cgroups::remove_cgroup(opened.get(), name);
     else
@@ -97,7 +97,7 @@ std::shared_ptr<group_cgroup> own(std::string path, const std::string& name,
 }
 
 /// @param directory  the path of the parent cgroup
-std::shared_ptr<group_cgroup> make_group_cgroup(const std::string& directory,
+std::shared_ptr<group_cgroup> make_group_cgroup(const std::string& directory, pid_t owner,
                                                 group_cgroup::workers fate,
                                                 std::error_code& error) {
     static std::atomic<unsigned> last = 0;
@@ -105,11 +105,11 @@ std::shared_ptr<group_cgroup> make_group_cgroup(const std::string& directory,
     constexpr int most_names = 10'000;
     int taken = 0;
     for (int names = 0; names < most_names; ++names) {
-        const auto name = name_of(::getpid(), ++last, fate);
+        const auto name = name_of(owner, ++last, fate);
         auto path = directory + "/" + name;
         error.clear();
         if (::mkdir(path.c_str(), 0755) == 0) {
-            auto made = own(std::move(path), name, error);
+            auto made = own(std::move(path), name, owner, error);
             if (made || !was_taken_for_left(error) || ++taken == most_taken)
                 return made;
         } else {
@@ -177,8 +177,8 @@ bool is_forbidden(std::error_code error) noexcept {
 
 }  // namespace
 
-group_cgroup::group_cgroup(std::string path, sys::unique_fd directory)
-    : path_(std::move(path)), directory_(std::move(directory)), owner_(::getpid()) {}
+group_cgroup::group_cgroup(std::string path, sys::unique_fd directory, pid_t owner)
+    : path_(std::move(path)), directory_(std::move(directory)), owner_(owner) {}
 
 group_cgroup::~group_cgroup() {
     if (!path_.empty() && ::getpid() == owner_)
@@ -242,7 +242,7 @@ group_cgroups::made group_cgroups::make(const detail::group_settings& settings) 
         return result;
     end_left_cgroups_now_and_then(directory);
     result.owned =
-        make_group_cgroup(directory,
+        make_group_cgroup(directory, owner_,
                           settings.parent_death_signal == 0 ? group_cgroup::workers::may_outlive
                                                             : group_cgroup::workers::end_with_owner,
                           result.error);
@@ -302,8 +302,8 @@ cgroup_probe probe_cgroups() {
     std::string tried = "cgroup in ";
     std::shared_ptr<group_cgroup> made;
     if (cgroups::open_cgroup(probe.directory, probe.error))
-        made =
-            make_group_cgroup(probe.directory, group_cgroup::workers::end_with_owner, probe.error);
+        made = make_group_cgroup(probe.directory, ::getpid(), group_cgroup::workers::end_with_owner,
+                                 probe.error);
     if (made) {
         tried = "clone into a cgroup in ";
         probe.error = {send_visitor(*made), std::system_category()};

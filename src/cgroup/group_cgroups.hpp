@@ -18,6 +18,7 @@
 #include <utility>
 
 #include <sys/types.h>
+#include <unistd.h>
 
 namespace cohort::cgroups {
 
@@ -32,7 +33,8 @@ class group_cgroup {
 public:
     enum class workers { end_with_owner, may_outlive };
 
-    group_cgroup(std::string path, sys::unique_fd directory);
+    /// @param owner  this process: a forked copy must not end the cgroup
+    group_cgroup(std::string path, sys::unique_fd directory, pid_t owner);
     group_cgroup(const group_cgroup&) = delete;
     group_cgroup& operator=(const group_cgroup&) = delete;
     ~group_cgroup();
@@ -64,7 +66,7 @@ private:
 
     std::string path_;
     sys::unique_fd directory_;
-    pid_t owner_;  // the process that made it; a forked copy of that one must not end it
+    pid_t owner_;
     bool counts_memory_ = false;
 };
 
@@ -100,6 +102,7 @@ private:
     void end_left_cgroups_now_and_then(const std::string& directory);
 
     const std::function<cgroup_probe()> probe_;
+    const pid_t owner_ = ::getpid();
     std::mutex mutex_;
     std::condition_variable probed_;
     std::optional<std::chrono::steady_clock::time_point> probing_since_;

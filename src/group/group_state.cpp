@@ -274,8 +274,8 @@ void group_state::give_up() {
 
 /// Ends the group's cgroup. Does not wait for what it kills if a kill has already taken too long.
 void group_state::end_cgroup() {
-    // The engine's thread does it for a group that is alone, because no other group has to wait for
-    // it then. Handing it to a thread and back takes longer than removing an empty cgroup.
+    // The engine's thread removes the empty cgroup of the only group, because no other group has to
+    // wait for that. Handing it to another thread and back takes longer than the removal.
     if (process_.has_only(*this) && cgroup_->end_if_empty()) {
         cgroup_.reset();
         ending_.release(lifecycle::reason::cgroup);

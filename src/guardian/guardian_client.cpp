@@ -87,12 +87,21 @@ std::error_code launch(sys::unique_fd& ours, sys::unique_fd& between) {
 guardian::serving guardian::ensure(time_point now) {
     const std::lock_guard lock(mutex_);
     one& own = of_this_user();
-    start_if_due(own, now);
-    return {own.connection ? own.connection.get() : -1, own.number};
+    if (!own.serves())
+        start_if_due(own, now);
+    return own.serving_now();
+}
+
+guardian::serving guardian::ensure_started(time_point now) {
+    const std::lock_guard lock(mutex_);
+    one& own = of_this_user();
+    if (!own.connection)
+        start_if_due(own, now);
+    return own.serving_now();
 }
 
 void guardian::start_if_due(one& own, time_point now) {
-    if (now < own.not_before || !sys::current_tiers().guardian.best || own.serves())
+    if (now < own.not_before || !sys::current_tiers().guardian.best)
         return;
     // Workers are started without a guardian rather than not at all. If the next attempt may
     // succeed, also because this guardian was killed during its start, the next start tries again.
@@ -110,12 +119,11 @@ void guardian::start_if_due(one& own, time_point now) {
 }
 
 guardian::one& guardian::of_this_user() {
-    auto user = sys::credentials::now();
+    const auto user = sys::user_ids::now();
     const auto found = std::ranges::find(of_users_, user, &one::user);
     if (found != of_users_.end())
         return *found;
-    return of_users_.emplace_back(
-        one{.user = std::move(user), .connection = {}, .number = ++last_number_});
+    return of_users_.emplace_back(one{.user = user, .connection = {}, .number = ++last_number_});
 }
 
 bool guardian::one::serves() const {

@@ -48,6 +48,10 @@ public:
     /// Makes sure that a guardian runs, if possible. For starter threads. After a failure that will
     /// probably last, calls do not try again for a while, which grows with each such failure.
     serving ensure(time_point now = std::chrono::steady_clock::now());
+    /// Like ensure(), without the system call that looks whether a started guardian still runs. For a
+    /// start that sends the guardian a message before the first worker exists, and calls
+    /// tell_late() if that fails.
+    serving ensure_started(time_point now = std::chrono::steady_clock::now());
     /// Tells the guardian about a worker or a cgroup when the first attempt has failed. Waits a
     /// moment for a slow guardian. If the guardian is gone or can hold no more, tells another one.
     void tell_late(const orders::guard_order& order, int pidfd) noexcept;
@@ -57,13 +61,14 @@ private:
     static constexpr std::chrono::seconds longest_pause{60};
 
     struct one {
-        sys::credentials user;
+        sys::user_ids user;
         sys::unique_fd connection;  // its number stays: another start may be about to write to it
         time_point not_before{};    // no attempt to start one before this time
         std::chrono::seconds pause = first_pause;
         std::uint64_t number = 0;
 
         bool serves() const;
+        serving serving_now() const { return {connection ? connection.get() : -1, number}; }
     };
 
     one& of_this_user();

@@ -63,7 +63,7 @@ void start_plan::see_to_guardian() {
     const bool has_groups = s.process_group == process_group::own;
     if (s.parent_death_signal == 0 || (!has_groups && s.cgroup_directory.empty()))
         return;
-    const auto guardian = with_.guardian.ensure();
+    const auto guardian = with_.guardian.ensure_started();
     guard_of_cgroup_ = guardian.order(guard_message(s, orders::guarded::cgroup));
     if (has_groups)
         guard_ = guardian.order(guard_message(s, orders::guarded::worker));
@@ -107,7 +107,10 @@ std::optional<start_failure> start_plan::make_group_cgroup() {
             made.error = std::make_error_code(std::errc::resource_unavailable_try_again);
     }
     cgroup_ = std::move(made.owned);
-    if (cgroup_ && !orders::tell_guardian(guard_of_cgroup_, cgroup_->directory()))
+    // A guardian that has died is replaced now: the message to it fails, or ensure() looks for it.
+    if (!cgroup_ && guard_.connection >= 0)
+        with_.guardian.ensure();
+    else if (cgroup_ && !orders::tell_guardian(guard_of_cgroup_, cgroup_->directory()))
         with_.guardian.tell_late(guard_of_cgroup_, cgroup_->directory());
     return made.error ? std::optional(cgroup_failure(made.error, -1)) : std::nullopt;
 }

@@ -22,19 +22,23 @@ std::vector<gid_t> supplementary_groups() {
 
 }  // namespace
 
+user_ids user_ids::now() noexcept {
+    user_ids self;
+    ::getresuid(&self.real, &self.effective, &self.saved);
+    return self;
+}
+
 credentials credentials::now() {
     credentials self;
-    ::getresuid(&self.users[0], &self.users[1], &self.users[2]);
+    self.user = user_ids::now();
     ::getresgid(&self.groups[0], &self.groups[1], &self.groups[2]);
     self.supplementary = supplementary_groups();
     return self;
 }
 
 bool credentials::uniform() const noexcept {
-    const auto first = [](auto& ids) {
-        return std::ranges::all_of(ids, [&](auto id) { return id == ids[0]; });
-    };
-    return first(users) && first(groups);
+    return user.real == user.effective && user.real == user.saved &&
+           std::ranges::all_of(groups, [this](gid_t id) { return id == groups[0]; });
 }
 
 }  // namespace cohort::sys

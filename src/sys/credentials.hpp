@@ -7,11 +7,21 @@
 
 namespace cohort::sys {
 
+/// The users that this process runs as. They decide whom it may signal, see kill(2); groups do not.
+struct user_ids {
+    uid_t real = 0;
+    uid_t effective = 0;
+    uid_t saved = 0;
+
+    static user_ids now() noexcept;
+    bool operator==(const user_ids&) const = default;
+};
+
 /// The users and groups that this process runs as, see credentials(7). A process that it started
 /// has the same ones only while the credentials of then and of now compare equal.
 struct credentials {
-    uid_t users[3] = {};  // real, effective, saved
-    gid_t groups[3] = {};
+    user_ids user;
+    gid_t groups[3] = {};  // real, effective, saved
     std::vector<gid_t> supplementary;
 
     static credentials now();

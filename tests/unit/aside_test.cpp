@@ -166,7 +166,8 @@ TEST_CASE("aside: a cgroup whose removal hangs does not hold up the group") {
               cohort::test::scratch_directory scratch;
               const auto path = scratch.file("leaf");
               std::filesystem::create_directory(path);
-              const auto leaf = std::make_shared<cgroups::group_cgroup>(path, opened(path));
+              const auto leaf =
+                  std::make_shared<cgroups::group_cgroup>(path, opened(path), ::getpid());
               const auto now = std::chrono::steady_clock::now();
               const auto hang = std::make_shared<std::promise<void>>();
               const bool told = s.run([&](auto over) {
@@ -186,7 +187,8 @@ TEST_CASE("aside: reading a worker's cgroup does not occupy the engine's thread"
               const auto path = scratch.file("leaf");
               std::filesystem::create_directories(path + "/worker-0");
               (void)scratch.write("leaf/worker-0/memory.events", "oom_kill 1\n");
-              const auto group = std::make_shared<cgroups::group_cgroup>(path, opened(path));
+              const auto group =
+                  std::make_shared<cgroups::group_cgroup>(path, opened(path), ::getpid());
               const auto own = std::make_shared<const cgroups::worker_cgroup>(group, "worker-0");
               if (!s.stays.start())
                   return 1;

@@ -70,6 +70,35 @@ int tell_of_many() {
     return 0;  // they live on; the end of this process is the guardian's sign
 }
 
+/// @return 0: all went well
+int replace_by_message() {
+    auto guardian = make_guardian();
+    const auto first = guardian.ensure();
+    const pid_t pid = await_guardian_of(::getpid());
+    std::error_code error;
+    const auto pidfd = sys::open_pidfd(pid, error);
+    const auto victim = sys::open_pidfd(fork_victim(), error);
+    if (first.connection < 0 || !pidfd || !victim || sys::send_signal(pidfd.get(), SIGKILL))
+        return 1;
+    if (!await_event(pidfd.get()))
+        return 2;
+    const auto unlooked = guardian.ensure_started();
+    if (unlooked.number != first.number)
+        return 3;
+    const auto order = unlooked.order({orders::guarded::worker, 0, 0});
+    if (orders::tell_guardian(order, victim.get()))
+        return 4;
+    guardian.tell_late(order, victim.get());
+    const auto second = guardian.ensure();
+    if (second.number == first.number || second.connection != first.connection)
+        return 5;
+    if (!orders::tell_guardian(order, victim.get()))
+        return 6;
+    (void)sys::send_signal(victim.get(), SIGKILL);
+    sys::reap_when_ended(victim.get());
+    return 0;
+}
+
 }  // namespace
 
 TEST_CASE("guardian: a full guardian still ends all that it holds when its application dies") {
@@ -104,6 +133,14 @@ TEST_CASE("guardian: one that could not be started is tried again, but not at ea
                   return 2;
               return serves_at(now + 2min) ? 0 : 3;
           }) == 0);
+}
+
+TEST_CASE("guardian: ensure_started does not look for a guardian, and a message that fails "
+          "replaces it") {
+    if (!has_guardian())
+        return;
+    const no_leftovers guard;
+    CHECK(in_fork(replace_by_message) == 0);
 }
 
 }  // namespace guardian_test

@@ -50,7 +50,7 @@ public:
         return cgroups::find_oom_kill(open(worker).get());
     }
     std::shared_ptr<cgroups::group_cgroup> group_leaf() const {
-        return std::make_shared<cgroups::group_cgroup>(path(leaf), open(leaf));
+        return std::make_shared<cgroups::group_cgroup>(path(leaf), open(leaf), ::getpid());
     }
 
 private:

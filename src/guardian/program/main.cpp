@@ -182,9 +182,11 @@ bool has_room() {
 /// in the connection until there is room for them.
 /// @return whether there is room
 bool makes_room() {
-    if (!has_room())
-        release_ended();
     is_full = !has_room();
+    if (is_full) {
+        release_ended();
+        is_full = !has_room();
+    }
     if (is_full)
         raw_call(SYS_shutdown, connection, SHUT_RDWR);
     was_full = was_full || is_full;
