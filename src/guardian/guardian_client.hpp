@@ -48,8 +48,8 @@ public:
     /// Makes sure that a guardian runs, if possible. For starter threads. After a failure that will
     /// probably last, calls do not try again for a while, which grows with each such failure.
     serving ensure(time_point now = std::chrono::steady_clock::now());
-    /// Like ensure(), without the system call that looks whether a started guardian still runs. For a
-    /// start that sends the guardian a message before the first worker exists, and calls
+    /// Like ensure(), without the system call that looks whether a started guardian still runs. For
+    /// a start that sends the guardian a message before the first worker exists, and calls
     /// tell_late() if that fails.
     serving ensure_started(time_point now = std::chrono::steady_clock::now());
     /// Tells the guardian about a worker or a cgroup when the first attempt has failed. Waits a
