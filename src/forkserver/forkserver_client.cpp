@@ -272,7 +272,7 @@ void forkserver_client::note_death() {
     if (state_ <= state::reached)
         failure_ = {std::make_error_code(std::errc::connection_reset),
                     state_ == state::reached
-                        ? "the fork server ended during forkserver_preload"
+                        ? "the fork server ended before it was ready"
                         : "worker_main was not reached in the fork server: call it first in main"};
     const pid_t forked = __atomic_load_n(&progress_->forked, __ATOMIC_ACQUIRE);
     if (!asked_.empty() && forked != 0 && forked != last_told_)
