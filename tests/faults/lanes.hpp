@@ -16,7 +16,7 @@ struct tally {
 
 /// The calls and descriptors of a start of some kind if nothing fails.
 struct usual_course {
-    std::map<start_template, int> counts;
+    std::map<call_site, int> counts;
     std::map<std::string, int> descriptors;
 };
 

@@ -44,7 +44,7 @@ std::vector<form> all_forms() {
     return all;
 }
 
-std::vector<row> rows_for(const form& kind, const std::map<start_template, int>& counts,
+std::vector<row> rows_for(const form& kind, const std::map<call_site, int>& counts,
                           extent how_many) {
     std::vector<row> rows;
     for (const auto& [at, count] : counts) {

@@ -26,7 +26,7 @@ enum class extent {
 /// All kinds of starts.
 std::vector<form> all_forms();
 /// The rows for starts of this kind. `counts` is how often each call was made when nothing failed.
-std::vector<row> rows_for(const form& kind, const std::map<start_template, int>& counts,
+std::vector<row> rows_for(const form& kind, const std::map<call_site, int>& counts,
                           extent how_many);
 /// @throws std::invalid_argument  `name` is not the name of a row
 row row_named(std::string_view name);

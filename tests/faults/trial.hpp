@@ -24,7 +24,7 @@ struct finding {
     std::string refused;   ///< why no call can be watched here
     bool happened = true;  ///< the fault has happened
     std::string first;     ///< the result of the faulted group
-    std::map<start_template, int> counts;
+    std::map<call_site, int> counts;
     std::map<std::string, int> descriptors;  ///< by kind, those of the host at its end
 };
 

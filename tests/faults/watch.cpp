@@ -111,7 +111,7 @@ void watch::follow(thread& who, pid_t tid, const seccomp_data& made) {
 int watch::judge(const thread& who, const call& made) {
     if (is_over_ || who.state != progress::counts)
         return 0;
-    const start_template here{who.actor, std::string(made.name)};
+    const call_site here{who.actor, std::string(made.name)};
     const int count = ++counts_[here];
     if (!wanted_ || wanted_->at != here || wanted_->occurrence != count)
         return 0;

@@ -15,15 +15,15 @@ namespace faults {
 
 /// A watched call and its actor, named by its role: "caller", "engine", "starter", "guardian",
 /// "server", "child 1".
-struct start_template {
+struct call_site {
     std::string actor;
     std::string call;
-    auto operator<=>(const start_template&) const = default;
+    auto operator<=>(const call_site&) const = default;
 };
 
 /// The call to fail, by its actor, name and number (from 1 on), and its error.
 struct fault {
-    start_template at;
+    call_site at;
     int occurrence = 1;
     int error = 0;
 };
@@ -40,7 +40,7 @@ public:
     void end_phase() { is_over_ = true; }
 
     /// How often each call was made up to end_phase().
-    const std::map<start_template, int>& counts() const { return counts_; }
+    const std::map<call_site, int>& counts() const { return counts_; }
     bool has_failed_one() const { return has_failed_one_; }
 
 private:
@@ -60,7 +60,7 @@ private:
     const pid_t host_;
     const std::optional<fault> wanted_;
     std::map<pid_t, thread> threads_;
-    std::map<start_template, int> counts_;
+    std::map<call_site, int> counts_;
     int children_ = 0;
     bool is_over_ = false;
     bool has_failed_one_ = false;
