@@ -59,8 +59,6 @@ TEST_CASE("host fork: the copy of a host that is just making its first group can
 }
 
 TEST_CASE("host fork: 200 forks from another thread do not disturb groups that start and end") {
-    if (under_tsan)
-        return skip(no_threads_in_copies);
     const leak_guard guard;
     CHECK(host_of("storm") == "exit code 0");
 }
