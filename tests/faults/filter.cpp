@@ -18,7 +18,7 @@ namespace faults {
 
 namespace {
 
-std::vector<sock_filter> watch_calls() {
+std::vector<sock_filter> make_filter() {
     std::vector<sock_filter> filter{
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, args)),
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, channel_number, 0, 1),
@@ -65,8 +65,8 @@ int send_descriptor(int fd) {
 
 }  // namespace
 
-int submit_to_judge() {
-    auto filter = watch_calls();
+int install_filter() {
+    auto filter = make_filter();
     sock_fprog program{static_cast<unsigned short>(filter.size()), filter.data()};
     if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
         return errno;

@@ -26,7 +26,7 @@ namespace {
 /// Each worker writes a byte there, so that a false success is detected.
 constexpr int proof_number = 7;
 
-int prove(int index) {
+int write_proof(int index) {
     // Twice, because the fault of the trial may hit the first write.
     for (int i = 0; i < 2; ++i)
         if (::write(proof_number, "x", 1) == 1)
@@ -40,27 +40,27 @@ cohort::start_method method_of(std::string_view what) {
     return what == "forkserver" ? cohort::start_method::forkserver : cohort::start_method::spawn;
 }
 
-class prover {
+class group_runner {
 public:
-    explicit prover(std::string_view what)
+    explicit group_runner(std::string_view what)
         : what_(what), options_(cohort::options(workers).start_method(method_of(what))) {
         if (::pipe2(pipe_.data(), O_CLOEXEC | O_NONBLOCK) == 0)
             options_.fd(pipe_[1], proof_number);
     }
-    prover(const prover&) = delete;
-    prover& operator=(const prover&) = delete;
-    ~prover() {
+    group_runner(const group_runner&) = delete;
+    group_runner& operator=(const group_runner&) = delete;
+    ~group_runner() {
         ::close(pipe_[0]);
         ::close(pipe_[1]);
     }
 
-    /// Runs a group. @return its result, in the words of host.hpp
+    /// Runs a group. @return its result, as in host.hpp
     std::string run() { return asio::co_spawn(pool_, start_and_join(), asio::use_future).get(); }
 
-    /// @return `told`, or what is wrong if `told` is a false success
-    std::string check(std::string told) const try {
-        if (told != "ok")
-            return told;
+    /// @return `result`, or what is wrong if `result` is a false success
+    std::string check(std::string result) const try {
+        if (result != "ok")
+            return result;
         std::array<char, 16> proofs;
         const auto count = ::read(pipe_[0], proofs.data(), proofs.size());
         if (count != workers)
@@ -68,7 +68,7 @@ public:
         for (const auto& outcome : outcomes_)
             if (what_ != "command" && outcome.result<int>() != 40 + outcome.index)
                 return fmt::format("wrong\tworker {} has another result", outcome.index);
-        return told;
+        return result;
     } catch (const cohort::result_error& e) {
         return fmt::format("wrong\tjoin() says true, and {}", e.what());
     }
@@ -97,12 +97,14 @@ private:
     asio::thread_pool pool_{1};
     std::array<int, 2> pipe_{-1, -1};
     cohort::options options_;
-    const decltype(cohort::function<prove>()) function_ = cohort::function<prove>();
+    const decltype(cohort::function<write_proof>()) function_ = cohort::function<write_proof>();
     cohort::command command_{"/bin/sh", "-c", fmt::format("printf x >&{}", proof_number)};
     std::vector<cohort::outcome> outcomes_;
 };
 
-void tell(std::string_view text) { ::send(channel_number, text.data(), text.size(), MSG_NOSIGNAL); }
+void send_message(std::string_view text) {
+    ::send(channel_number, text.data(), text.size(), MSG_NOSIGNAL);
+}
 
 bool await_go() {
     char go = 0;
@@ -113,23 +115,23 @@ bool await_go() {
 
 int host_main(std::string_view what, bool is_warm) {
     ::fcntl(channel_number, F_SETFD, FD_CLOEXEC);
-    prover groups(what);
+    group_runner groups(what);
     if (is_warm)
-        if (const auto told = groups.check(groups.run()); told != "ok") {
-            tell("before\t" + told);
+        if (const auto result = groups.check(groups.run()); result != "ok") {
+            send_message("before\t" + result);
             return 1;
         }
-    if (const int error = submit_to_judge()) {
-        tell(fmt::format("refused\t{}", error));
+    if (const int error = install_filter()) {
+        send_message(fmt::format("refused\t{}", error));
         return 1;
     }
-    const auto told = groups.run();
-    tell(is_over);
+    const auto result = groups.run();
+    send_message(first_group_ended);
     if (!await_go())
         return 1;
-    tell(groups.check(told));
-    prover others(what);  // with a pipe of its own for the proofs
-    tell(others.check(others.run()));
+    send_message(groups.check(result));
+    group_runner others(what);  // with a pipe of its own for the proofs
+    send_message(others.check(others.run()));
     return await_go() ? 0 : 1;
 }
 

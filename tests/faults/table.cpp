@@ -36,15 +36,15 @@ std::string row::name() const {
                        ::strerrorname_np(what.error));
 }
 
-std::vector<form> all_forms() {
-    std::vector<form> all;
+std::vector<start_kind> all_start_kinds() {
+    std::vector<start_kind> all;
     for (const bool is_warm : {false, true})
         for (const auto* what : {"command", "spawn", "fork", "forkserver"})
             all.push_back({what, is_warm});
     return all;
 }
 
-std::vector<row> rows_for(const form& kind, const std::map<call_site, int>& counts,
+std::vector<row> rows_for(const start_kind& kind, const std::map<call_site, int>& counts,
                           extent how_many) {
     std::vector<row> rows;
     for (const auto& [at, count] : counts) {

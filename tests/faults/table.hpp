@@ -11,7 +11,7 @@ namespace faults {
 
 /// One row of the table: a kind of start, and the fault in it.
 struct row {
-    form kind;
+    start_kind kind;
     fault what;
 
     /// "forkserver/warm/starter/clone3/2/EAGAIN", as --only= takes it.
@@ -24,9 +24,9 @@ enum class extent {
 };
 
 /// All kinds of starts.
-std::vector<form> all_forms();
+std::vector<start_kind> all_start_kinds();
 /// The rows for starts of this kind. `counts` is how often each call was made when nothing failed.
-std::vector<row> rows_for(const form& kind, const std::map<call_site, int>& counts,
+std::vector<row> rows_for(const start_kind& kind, const std::map<call_site, int>& counts,
                           extent how_many);
 /// @throws std::invalid_argument  `name` is not the name of a row
 row row_named(std::string_view name);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include "watch.hpp"
+#include "fault_injector.hpp"
 
 #include <chrono>
 #include <map>
@@ -11,7 +11,7 @@
 namespace faults {
 
 /// A kind of start.
-struct form {
+struct start_kind {
     std::string what;  ///< see host_main
     bool is_warm = false;
 
@@ -19,7 +19,7 @@ struct form {
 };
 
 /// The result of one trial.
-struct finding {
+struct trial_result {
     std::string wrong;     ///< what is wrong; empty: nothing
     std::string refused;   ///< why no call can be watched here
     bool happened = true;  ///< the fault has happened
@@ -28,7 +28,7 @@ struct finding {
     std::map<std::string, int> descriptors;  ///< by kind, those of the host at its end
 };
 
-/// The conditions under which hosts are tried.
+/// The conditions of a trial.
 struct conditions {
     std::string cgroup;                       ///< no other process is in it; empty: there is none
     std::string output;                       ///< the file for what hosts print
@@ -38,7 +38,7 @@ struct conditions {
 /// Runs a host in which one call fails, or none. The calling process must be a subreaper without
 /// other children.
 /// @param usual  the descriptors that a host has at the end if nothing fails
-finding try_host(const form& kind, const std::optional<fault>& wanted,
-                 const std::map<std::string, int>& usual, const conditions& where);
+trial_result run_trial(const start_kind& kind, const std::optional<fault>& wanted,
+                       const std::map<std::string, int>& usual, const conditions& where);
 
 }  // namespace faults

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "lanes.hpp"
+#include "parallel_rows.hpp"
 
 #include "own_cgroup.hpp"
 #include "scratch.hpp"
@@ -20,10 +20,10 @@ namespace faults {
 
 namespace {
 
-/// The directory, the cgroup and the conditions that a process needs to try hosts.
-class workplace {
+/// The directory, the cgroup and the conditions that a process needs for trials.
+class trial_setup {
 public:
-    explicit workplace(std::chrono::milliseconds bound)
+    explicit trial_setup(std::chrono::milliseconds bound)
         : where_{cgroup_.path(), directory_.file("output"), bound} {
         ::prctl(PR_SET_CHILD_SUBREAPER, 1);
     }
@@ -36,43 +36,42 @@ private:
     const conditions where_;
 };
 
-void print_failure(const row& tried, const finding& found, const std::string& printed) {
+void print_failure(const row& tried, const trial_result& found, const std::string& printed) {
     fmt::print("[failed] {}: {}\n    alone: faults --only='{}'\n{}", tried.name(), found.wrong,
                tried.name(), printed);
     std::fflush(stdout);
 }
 
-void try_row(const row& tried, const usual_course& usual, const workplace& at, tally& into) {
-    const auto found = try_host(tried.kind, tried.what, usual.descriptors, at.where());
+void run_row(const row& tried, const baseline& usual, const trial_setup& setup, tally& into) {
+    const auto found = run_trial(tried.kind, tried.what, usual.descriptors, setup.where());
     if (std::getenv("COHORT_FAULTS_VERBOSE") != nullptr)
         fmt::print("{}: {}{}\n", tried.name(), found.happened ? "" : "unreached, ", found.first);
     if (!found.wrong.empty()) {
         ++into.failed;
-        print_failure(tried, found, at.printed());
+        print_failure(tried, found, setup.printed());
     } else {
         ++(found.happened ? into.passed : into.unreached);
     }
 }
 
-tally work_through_share(const std::vector<row>& rows,
-                         const std::map<std::string, usual_course>& usual,
-                         std::chrono::milliseconds bound, int lane, int lanes) {
-    const workplace at(bound);
+tally run_share(const std::vector<row>& rows, const std::map<std::string, baseline>& baselines,
+                std::chrono::milliseconds bound, int process, int processes) {
+    const trial_setup setup(bound);
     tally result;
-    for (auto i = static_cast<std::size_t>(lane); i < rows.size();
-         i += static_cast<std::size_t>(lanes))
-        try_row(rows[i], usual.at(rows[i].kind.name()), at, result);
+    for (auto i = static_cast<std::size_t>(process); i < rows.size();
+         i += static_cast<std::size_t>(processes))
+        run_row(rows[i], baselines.at(rows[i].kind.name()), setup, result);
     return result;
 }
 
-/// A process that works through its share of the rows.
-class lane {
+/// A process that runs its share of the rows.
+class row_runner {
 public:
     template <class Work>
-    explicit lane(Work work) {
+    explicit row_runner(Work work) {
         std::array<int, 2> pipe{};
         if (::pipe2(pipe.data(), O_CLOEXEC) != 0 || (pid_ = ::fork()) < 0)
-            throw std::runtime_error("no process for a lane");
+            throw std::runtime_error("no process for a share of the rows");
         if (pid_ == 0) {
             const tally result = work();
             ::_exit(::write(pipe[1], &result, sizeof result) == sizeof result ? 0 : 1);
@@ -84,7 +83,7 @@ public:
     tally finish() {
         tally result;
         if (::read(result_, &result, sizeof result) != sizeof result) {
-            fmt::print("[failed] a process of the judge's ended early\n");
+            fmt::print("[failed] a process that runs a share of the rows ended early\n");
             result.failed = 1;
         }
         ::close(result_);
@@ -99,12 +98,12 @@ private:
 
 }  // namespace
 
-tally work_through(const std::vector<row>& rows, const std::map<std::string, usual_course>& usual,
-                   std::chrono::milliseconds bound, int lanes) {
+tally run_rows(const std::vector<row>& rows, const std::map<std::string, baseline>& baselines,
+               std::chrono::milliseconds bound, int processes) {
     std::fflush(stdout);
-    std::vector<lane> all;
-    for (int i = 0; i < lanes; ++i)
-        all.emplace_back([&, i] { return work_through_share(rows, usual, bound, i, lanes); });
+    std::vector<row_runner> all;
+    for (int i = 0; i < processes; ++i)
+        all.emplace_back([&, i] { return run_share(rows, baselines, bound, i, processes); });
     tally total;
     for (auto& one : all) {
         const auto part = one.finish();
@@ -115,19 +114,19 @@ tally work_through(const std::vector<row>& rows, const std::map<std::string, usu
     return total;
 }
 
-std::map<std::string, usual_course> usual_courses(const std::vector<form>& kinds,
+std::map<std::string, baseline> measure_baselines(const std::vector<start_kind>& kinds,
                                                   std::chrono::milliseconds bound,
                                                   std::string& refused) {
-    const workplace at(bound);
-    std::map<std::string, usual_course> all;
+    const trial_setup setup(bound);
+    std::map<std::string, baseline> all;
     for (const auto& kind : kinds) {
-        auto found = try_host(kind, std::nullopt, {}, at.where());
+        auto found = run_trial(kind, std::nullopt, {}, setup.where());
         refused = found.refused;
         if (!refused.empty())
             return {};
         if (!found.wrong.empty())
-            throw std::runtime_error(
-                fmt::format("{} without a fault: {}\n{}", kind.name(), found.wrong, at.printed()));
+            throw std::runtime_error(fmt::format("{} without a fault: {}\n{}", kind.name(),
+                                                 found.wrong, setup.printed()));
         all[kind.name()] = {std::move(found.counts), std::move(found.descriptors)};
     }
     ::prctl(PR_SET_CHILD_SUBREAPER, 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "watch.hpp"
+#include "fault_injector.hpp"
 
 #include "filter.hpp"
 
@@ -70,10 +70,10 @@ bool is_stat_of_open_file(const seccomp_data& made) {
 
 }  // namespace
 
-watch::watch(int listener, pid_t host, std::optional<fault> wanted)
+fault_injector::fault_injector(int listener, pid_t host, std::optional<fault> wanted)
     : listener_(listener), host_(host), wanted_(std::move(wanted)) {}
 
-std::string watch::actor_of(pid_t tid) {
+std::string fault_injector::actor_of(pid_t tid) {
     const pid_t process = process_of(tid);
     if (process != host_)
         return "child " + std::to_string(++children_);
@@ -83,7 +83,7 @@ std::string watch::actor_of(pid_t tid) {
     return rank < names.size() ? names[rank] : "thread " + std::to_string(rank + 1);
 }
 
-watch::thread& watch::thread_of(pid_t tid) {
+fault_injector::thread& fault_injector::thread_of(pid_t tid) {
     const auto [found, is_new] = threads_.try_emplace(tid);
     if (is_new)
         found->second.actor = actor_of(tid);
@@ -91,7 +91,7 @@ watch::thread& watch::thread_of(pid_t tid) {
 }
 
 /// Ignores what a program does while it is loaded, and all that other programs do.
-void watch::follow(thread& who, pid_t tid, const seccomp_data& made) {
+void fault_injector::note_progress(thread& who, pid_t tid, const seccomp_data& made) {
     if (made.nr == SYS_prctl && made.args[0] == is_loaded)
         who.state = progress::counts;
     if (made.nr != SYS_execve)
@@ -108,38 +108,38 @@ void watch::follow(thread& who, pid_t tid, const seccomp_data& made) {
     }
 }
 
-int watch::judge(const thread& who, const call& made) {
-    if (is_over_ || who.state != progress::counts)
+int fault_injector::error_for(const thread& who, const call& made) {
+    if (has_stopped_ || who.state != progress::counts)
         return 0;
     const call_site here{who.actor, std::string(made.name)};
     const int count = ++counts_[here];
     if (!wanted_ || wanted_->at != here || wanted_->occurrence != count)
         return 0;
-    has_failed_one_ = true;
+    has_injected_ = true;
     return wanted_->error;
 }
 
-void watch::answer() {
-    seccomp_notif heard;
-    std::memset(&heard, 0, sizeof heard);
-    if (::ioctl(listener_, SECCOMP_IOCTL_NOTIF_RECV, &heard) != 0)
+void fault_injector::answer() {
+    seccomp_notif request;
+    std::memset(&request, 0, sizeof request);
+    if (::ioctl(listener_, SECCOMP_IOCTL_NOTIF_RECV, &request) != 0)
         return;  // the caller was killed
-    seccomp_notif_resp told;
-    std::memset(&told, 0, sizeof told);
-    told.id = heard.id;
-    told.flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
-    const call* const made = find_call(heard.data.nr);
-    if (made != nullptr && !is_over_ && !is_stat_of_open_file(heard.data)) {
-        const auto tid = static_cast<pid_t>(heard.pid);
+    seccomp_notif_resp response;
+    std::memset(&response, 0, sizeof response);
+    response.id = request.id;
+    response.flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
+    const call* const made = find_call(request.data.nr);
+    if (made != nullptr && !has_stopped_ && !is_stat_of_open_file(request.data)) {
+        const auto tid = static_cast<pid_t>(request.pid);
         auto& who = thread_of(tid);
-        if (const int error = judge(who, *made)) {
-            told.flags = 0;
-            told.error = -error;
+        if (const int error = error_for(who, *made)) {
+            response.flags = 0;
+            response.error = -error;
         } else {
-            follow(who, tid, heard.data);
+            note_progress(who, tid, request.data);
         }
     }
-    ::ioctl(listener_, SECCOMP_IOCTL_NOTIF_SEND, &told);
+    ::ioctl(listener_, SECCOMP_IOCTL_NOTIF_SEND, &response);
 }
 
 }  // namespace faults

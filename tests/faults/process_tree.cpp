@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "tree.hpp"
+#include "process_tree.hpp"
 
 #include "filter.hpp"
 #include "host.hpp"
@@ -55,7 +55,7 @@ bool is_helper(const process_info& process) {
             command_line(process.pid).find("--cohort-server=") != std::string::npos);
 }
 
-std::vector<process_info> all_of_it() {
+std::vector<process_info> descendants() {
     return cohort::test::descendants_of(::getpid(), cohort::test::all_processes());
 }
 
@@ -70,7 +70,7 @@ bool may_be_more(const std::string& kind) { return kind == "anon_inode:[eventpol
 
 }  // namespace
 
-tree::tree(const std::vector<std::string>& arguments, const std::string& output) {
+process_tree::process_tree(const std::vector<std::string>& arguments, const std::string& output) {
     std::array<int, 2> pair{};
     checked(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair.data()), "socketpair");
     host_ = checked(::fork(), "fork");
@@ -80,8 +80,8 @@ tree::tree(const std::vector<std::string>& arguments, const std::string& output)
     channel_ = pair[0];
 }
 
-void tree::become_host(const std::vector<std::string>& arguments, const std::string& output,
-                       int channel) const {
+void process_tree::become_host(const std::vector<std::string>& arguments, const std::string& output,
+                               int channel) const {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     const rlimit no_core{};
     ::setrlimit(RLIMIT_CORE, &no_core);
@@ -100,21 +100,21 @@ void tree::become_host(const std::vector<std::string>& arguments, const std::str
     ::_exit(127);
 }
 
-tree::~tree() {
+process_tree::~process_tree() {
     for (const int fd : {channel_, listener_})
         if (fd >= 0)
             ::close(fd);
     // Repeated until no process is left, because one may have forked just before it was killed.
-    while (!is_gone()) {
-        for (const auto& process : all_of_it())
+    while (!has_ended()) {
+        for (const auto& process : descendants())
             ::kill(process.pid, SIGKILL);
         ::poll(nullptr, 0, 1);
     }
 }
 
-void tree::forget_listener() { ::close(std::exchange(listener_, -1)); }
+void process_tree::close_listener() { ::close(std::exchange(listener_, -1)); }
 
-void tree::hear() {
+void process_tree::receive() {
     std::array<char, 8192> text;
     iovec part{text.data(), text.size()};
     alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
@@ -130,20 +130,22 @@ void tree::hear() {
     }
     if (const cmsghdr* head = CMSG_FIRSTHDR(&message))
         std::memcpy(&listener_, CMSG_DATA(head), sizeof listener_);
-    else if (const std::string word(text.data(), static_cast<std::size_t>(length)); word == is_over)
-        has_finished_ = true;
+    else if (const std::string content(text.data(), static_cast<std::size_t>(length));
+             content == first_group_ended)
+        first_group_ended_ = true;
     else
-        words_.push_back(word);
+        results_.push_back(content);
 }
 
-bool tree::take_finished() { return std::exchange(has_finished_, false); }
+bool process_tree::take_first_group_ended() { return std::exchange(first_group_ended_, false); }
 
-std::string tree::leftovers(const std::map<std::string, int>& usual, const std::string& cgroup) {
-    is_gone();  // reaps
+std::string process_tree::leftovers(const std::map<std::string, int>& usual,
+                                    const std::string& cgroup) {
+    has_ended();  // reaps
     std::string left;
     int guardians = 0;
     int servers = 0;
-    for (const auto& process : all_of_it()) {
+    for (const auto& process : descendants()) {
         if (process.pid == host_)
             continue;
         if (!is_helper(process) || ++(is_guardian(process) ? guardians : servers) > 1)
@@ -155,14 +157,14 @@ std::string tree::leftovers(const std::map<std::string, int>& usual, const std::
         if (!usual.empty() && count > usually && !may_be_more(kind))
             left += fmt::format("{} descriptors, usually {}: {}; ", count, usually, kind);
     }
-    const auto leaves =
+    const auto cgroups =
         cgroup.empty() ? cohort::test::leaves_of(host_) : cohort::test::leaves_in(cgroup);
-    for (const auto& leaf : leaves)
-        left += "cgroup " + leaf + "; ";
+    for (const auto& name : cgroups)
+        left += "cgroup " + name + "; ";
     return left;
 }
 
-std::map<std::string, int> tree::descriptors() const {
+std::map<std::string, int> process_tree::descriptors() const {
     std::map<std::string, int> kinds;
     const std::string directory = "/proc/" + std::to_string(host_) + "/fd/";
     for (const auto& name : cohort::test::names_in(directory)) {
@@ -175,19 +177,19 @@ std::map<std::string, int> tree::descriptors() const {
     return kinds;
 }
 
-void tree::remove_leaves(const std::string& cgroup) {
-    for (const auto& leaf : cohort::test::leaves_in(cgroup))
-        ::rmdir((cgroup + "/" + leaf).c_str());
+void process_tree::remove_cgroups(const std::string& cgroup) {
+    for (const auto& name : cohort::test::leaves_in(cgroup))
+        ::rmdir((cgroup + "/" + name).c_str());
 }
 
-void tree::let_go() const { ::send(channel_, "g", 1, MSG_NOSIGNAL); }
+void process_tree::let_continue() const { ::send(channel_, "g", 1, MSG_NOSIGNAL); }
 
-void tree::note_status(int status) {
+void process_tree::note_status(int status) {
     status_ = WIFEXITED(status) ? fmt::format("exit code {}", WEXITSTATUS(status))
                                 : fmt::format("signal {}", WTERMSIG(status));
 }
 
-bool tree::is_gone() {
+bool process_tree::has_ended() {
     int status = 0;
     pid_t ended = 0;
     while ((ended = ::waitpid(-1, &status, WNOHANG | __WALL)) > 0)
@@ -196,16 +198,16 @@ bool tree::is_gone() {
     return ended < 0 && errno == ECHILD;
 }
 
-std::string tree::await_status() {
+std::string process_tree::await_status() {
     int status = 0;
     if (status_.empty() && ::waitpid(host_, &status, 0) == host_)
         note_status(status);
     return status_;
 }
 
-std::string tree::listing() const {
+std::string process_tree::listing() const {
     std::string text;
-    for (const auto& process : all_of_it())
+    for (const auto& process : descendants())
         text += cohort::test::describe(process) + "; ";
     return text;
 }

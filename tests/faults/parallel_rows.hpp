@@ -15,21 +15,21 @@ struct tally {
 };
 
 /// The calls and descriptors of a start of some kind if nothing fails.
-struct usual_course {
+struct baseline {
     std::map<call_site, int> counts;
     std::map<std::string, int> descriptors;
 };
 
-/// Works through the rows in `lanes` child processes at once, each with a share of the rows. Prints
-/// the rows that fail.
-/// @param usual  by the name of the form
-tally work_through(const std::vector<row>& rows, const std::map<std::string, usual_course>& usual,
-                   std::chrono::milliseconds bound, int lanes);
+/// Works through the rows in `processes` child processes at once, each with a share of the rows.
+/// Prints the rows that fail.
+/// @param baselines  by the name of the kind of start
+tally run_rows(const std::vector<row>& rows, const std::map<std::string, baseline>& baselines,
+               std::chrono::milliseconds bound, int processes);
 
 /// Runs a host of each kind without a fault.
 /// @param refused  why no system call can be watched here; empty: they can be
 /// @throws std::runtime_error  a host fails
-std::map<std::string, usual_course> usual_courses(const std::vector<form>& kinds,
+std::map<std::string, baseline> measure_baselines(const std::vector<start_kind>& kinds,
                                                   std::chrono::milliseconds bound,
                                                   std::string& refused);
 

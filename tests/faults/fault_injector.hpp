@@ -28,20 +28,20 @@ struct fault {
     int error = 0;
 };
 
-/// Answers the watched calls of a host and all its descendants.
-class watch {
+/// Answers the watched calls of a host and all its descendants, and makes one of them fail.
+class fault_injector {
 public:
     /// @param listener  of the host's filter; borrowed
-    watch(int listener, pid_t host, std::optional<fault> wanted);
+    fault_injector(int listener, pid_t host, std::optional<fault> wanted);
 
     /// Answers the next call. Does nothing if its caller has been killed.
     void answer();
     /// From now on all calls succeed and none is counted.
-    void end_phase() { is_over_ = true; }
+    void stop_injecting() { has_stopped_ = true; }
 
-    /// How often each call was made up to end_phase().
+    /// How often each call was made up to stop_injecting().
     const std::map<call_site, int>& counts() const { return counts_; }
-    bool has_failed_one() const { return has_failed_one_; }
+    bool has_injected() const { return has_injected_; }
 
 private:
     enum class progress { counts, loads, is_another_program };
@@ -52,9 +52,9 @@ private:
 
     thread& thread_of(pid_t tid);
     std::string actor_of(pid_t tid);
-    void follow(thread& who, pid_t tid, const seccomp_data& made);
+    void note_progress(thread& who, pid_t tid, const seccomp_data& made);
     /// @return the errno with which the call must fail; 0: it is made
-    int judge(const thread& who, const call& made);
+    int error_for(const thread& who, const call& made);
 
     const int listener_;
     const pid_t host_;
@@ -62,8 +62,8 @@ private:
     std::map<pid_t, thread> threads_;
     std::map<call_site, int> counts_;
     int children_ = 0;
-    bool is_over_ = false;
-    bool has_failed_one_ = false;
+    bool has_stopped_ = false;
+    bool has_injected_ = false;
 };
 
 }  // namespace faults
