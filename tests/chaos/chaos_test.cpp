@@ -2,8 +2,8 @@
 // Kills any process of nested groups at any moment, the host included. No process, zombie,
 // descriptor, file or cgroup may be left.
 //
-// COHORT_CHAOS_SEED=SEED plays the same rounds again (scheduling may differ), SEED:ROUND begins
-// with that round. COHORT_CHAOS_ROUNDS sets how many are played.
+// COHORT_CHAOS_SEED=SEED runs the same rounds again (scheduling may differ), SEED:ROUND begins
+// with that round. COHORT_CHAOS_ROUNDS sets how many are run.
 #include "own_cgroup.hpp"
 #include "plan.hpp"
 #include "round.hpp"
@@ -36,7 +36,7 @@ int rounds() {
 
 TEST_CASE("chaos: nothing is left of a tree of processes in which any process is killed") {
     const cohort::test::own_cgroup_of_test cgroup("chaos");
-    chaos::arena arena(chaos::promises_here(cgroup.path()));
+    chaos::round_runner runner(chaos::promises_here(cgroup.path()));
     const auto asked = environment("COHORT_CHAOS_SEED");
     const auto seed = asked.empty() ? std::random_device()() : std::stoull(asked);
     const auto colon = asked.find(':');
@@ -46,10 +46,10 @@ TEST_CASE("chaos: nothing is left of a tree of processes in which any process is
     std::fflush(stdout);
     const auto begin = std::chrono::steady_clock::now();
     for (int round = first; round < first + count; ++round) {
-        const auto wrong = arena.play(chaos::part_of(seed, round));
+        const auto wrong = runner.run(chaos::derived_seed(seed, round));
         if (!wrong.empty())
             FAIL("round ", round, " of COHORT_CHAOS_SEED=", seed, ":", round, ": ", wrong);
     }
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
-    fmt::print("[chaos] {:.1f} s; {}\n", took.count(), arena.statistics());
+    fmt::print("[chaos] {:.1f} s; {}\n", took.count(), runner.statistics());
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "host.hpp"
 
-#include "holder.hpp"
+#include "group_set.hpp"
 
 #include <cohort/cohort.hpp>
 
@@ -18,45 +18,48 @@ namespace chaos {
 
 namespace {
 
-/// Does what the judge asks for. If there is no judge any more, stops all groups.
-asio::awaitable<void> obey(asio::posix::stream_descriptor gate, holder& groups) {
-    char asked = static_cast<char>(wish::stop);
+/// Does what the test asks for. If the test has ended, stops all groups.
+asio::awaitable<void> handle_request(asio::posix::stream_descriptor control_pipe,
+                                     group_set& groups) {
+    char asked = static_cast<char>(host_request::stop);
     asio::error_code error;
-    co_await gate.async_read_some(asio::buffer(&asked, 1),
-                                  asio::redirect_error(asio::use_awaitable, error));
-    switch (static_cast<wish>(asked)) {
-    case wish::stop:
+    co_await control_pipe.async_read_some(asio::buffer(&asked, 1),
+                                          asio::redirect_error(asio::use_awaitable, error));
+    switch (static_cast<host_request>(asked)) {
+    case host_request::stop:
         groups.stop();
         break;
-    case wish::drop:
+    case host_request::drop:
         groups.drop();
-        std::exit(as_asked);
-    case wish::exit:
-        std::exit(as_asked);
-    case wish::abort:
-        ::_exit(as_asked);
+        std::exit(as_requested);
+    case host_request::exit:
+        std::exit(as_requested);
+    case host_request::abort:
+        ::_exit(as_requested);
     }
 }
 
-asio::awaitable<void> run_one() { (void)co_await cohort::run(cohort::command("true"), 1); }
+asio::awaitable<void> run_one_group() { (void)co_await cohort::run(cohort::command("true"), 1); }
 
 }  // namespace
 
 int host_main(std::uint64_t seed, int levels, limits allowed) try {
     asio::io_context context;
-    holder groups;
-    asio::co_spawn(context, obey(asio::posix::stream_descriptor(context, gate_number), groups),
-                   asio::detached);
-    hold_all(context, groups, seed, levels, allowed);
+    group_set groups;
+    asio::co_spawn(
+        context,
+        handle_request(asio::posix::stream_descriptor(context, control_pipe_number), groups),
+        asio::detached);
+    run_groups(context, groups, seed, levels, allowed);
     return groups.failed() ? a_group_failed : all_well;
 } catch (const std::exception& e) {
     fmt::print(stderr, "host: {}\n", e.what());
     return a_start_failed;
 }
 
-int sweeper_main() {
+int cleanup_main() {
     asio::io_context context;
-    asio::co_spawn(context, run_one(), asio::detached);
+    asio::co_spawn(context, run_one_group(), asio::detached);
     context.run();
     return all_well;
 }

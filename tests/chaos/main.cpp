@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
-//   chaos [doctest option...]           the judge
+//   chaos [doctest option...]           the test itself, which starts the hosts
 //   chaos host SEED LEVELS LIMITS       the host of one round
-//   chaos sweeper                       a host that starts one group
+//   chaos cleanup                       a host that removes cgroups that are left
 #define DOCTEST_CONFIG_IMPLEMENT
 #include <doctest/doctest.h>
 
@@ -20,8 +20,8 @@ int main(int argc, char** argv) {
     if (what == "host" && argc == 5)
         return chaos::host_main(std::stoull(argv[2]), std::stoi(argv[3]),
                                 chaos::limits::from(std::stoi(argv[4])));
-    if (what == "sweeper")
-        return chaos::sweeper_main();
+    if (what == "cleanup")
+        return chaos::cleanup_main();
     const cohort::test::scratch_directory temporary;
     ::setenv("TMPDIR", temporary.path().c_str(), 1);
     doctest::Context context(argc, argv);

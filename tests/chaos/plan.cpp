@@ -9,11 +9,11 @@ namespace chaos {
 
 namespace {
 
-constexpr const char* kinds[] = {"nested", "function", "command"};
-constexpr const char* methods[] = {"spawn", "fork", "forkserver"};
-constexpr const char* behaviours[] = {"obeys",   "ignores", "is stopped",
-                                      "is busy", "returns", "fails"};
-constexpr const char* companies[] = {
+constexpr const char* kind_names[] = {"nested", "function", "command"};
+constexpr const char* method_names[] = {"spawn", "fork", "forkserver"};
+constexpr const char* behaviour_names[] = {"obeys",   "ignores", "is stopped",
+                                           "is busy", "returns", "fails"};
+constexpr const char* extra_process_texts[] = {
     "",
     ", with a child that obeys",
     ", with a child that ignores",
@@ -27,24 +27,24 @@ const char* name(const auto& names, Enum value) {
     return names[static_cast<int>(value)];
 }
 
-group_plan group_of(dice& thrown, std::uint64_t seed, int levels, limits allowed) {
+group_plan group_of(random_numbers& random, std::uint64_t seed, int levels, limits allowed) {
     group_plan group;
     group.seed = seed;
-    group.method = static_cast<cohort::start_method>(thrown.below(3));
-    group.notice_ms = thrown.percent(20) ? thrown.below(50) : 0;
-    group.grace_ms = 50 + thrown.below(250);
-    group.leaf = !allowed.leafless || thrown.percent(70);
-    if (levels > 1 && thrown.percent(75)) {
-        group.what = kind::nested;
+    group.method = static_cast<cohort::start_method>(random.below(3));
+    group.notice_ms = random.chance(20) ? random.below(50) : 0;
+    group.grace_ms = 50 + random.below(250);
+    group.has_cgroup = !allowed.cgroup_off || random.chance(70);
+    if (levels > 1 && random.chance(75)) {
+        group.what = work_kind::nested;
         if (!cohort::test::groups_in_copies && group.method == cohort::start_method::fork)
             group.method = cohort::start_method::spawn;
-        group.width = 1 + thrown.below(2);
+        group.size = 1 + random.below(2);
         return group;
     }
-    group.what = thrown.percent(60) ? kind::function : kind::command;
-    group.width = 1 + thrown.below(4);
-    group.daemonic = thrown.percent(10);
-    group.inherits = thrown.percent(10);
+    group.what = random.chance(60) ? work_kind::function : work_kind::command;
+    group.size = 1 + random.below(4);
+    group.daemonic = random.chance(10);
+    group.inherits_process_group = random.chance(10);
     return group;
 }
 
@@ -62,7 +62,7 @@ behaviour behaviour_of(int percent) {
 
 }  // namespace
 
-std::uint64_t dice::next() {
+std::uint64_t random_numbers::next() {
     state_ += 0x9e3779b97f4a7c15;
     std::uint64_t z = state_;
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
@@ -70,42 +70,46 @@ std::uint64_t dice::next() {
     return z ^ (z >> 31);
 }
 
-int dice::below(int count) { return static_cast<int>(next() % static_cast<std::uint64_t>(count)); }
+int random_numbers::below(int count) {
+    return static_cast<int>(next() % static_cast<std::uint64_t>(count));
+}
 
-std::uint64_t part_of(std::uint64_t seed, int part) {
-    return dice(seed + 0x632be59bd9b4e019 * static_cast<std::uint64_t>(part + 1)).next();
+std::uint64_t derived_seed(std::uint64_t seed, int part) {
+    return random_numbers(seed + 0x632be59bd9b4e019 * static_cast<std::uint64_t>(part + 1)).next();
 }
 
 std::vector<group_plan> groups_of(std::uint64_t seed, int levels, limits allowed) {
-    dice thrown(seed);
+    random_numbers random(seed);
     std::vector<group_plan> groups;
-    const int count = 1 + thrown.below(2);
+    const int count = 1 + random.below(2);
     for (int i = 0; i < count; ++i)
         // At most one group goes deeper, so that the tree does not overload the machine.
-        groups.push_back(group_of(thrown, part_of(seed, i), i == 0 ? levels : 1, allowed));
+        groups.push_back(group_of(random, derived_seed(seed, i), i == 0 ? levels : 1, allowed));
     return groups;
 }
 
 worker_plan worker_of(const group_plan& group, int index, limits allowed) {
     worker_plan worker;
-    worker.seed = part_of(group.seed, index);
-    dice thrown(worker.seed);
-    worker.does = behaviour_of(thrown.below(100));
-    const auto with = static_cast<company>(thrown.below(6));
-    if (group.inherits)
+    worker.seed = derived_seed(group.seed, index);
+    random_numbers random(worker.seed);
+    worker.does = behaviour_of(random.below(100));
+    const auto extra = static_cast<extra_process>(random.below(6));
+    if (group.inherits_process_group)
         return worker;
-    const bool may = with == company::daemon ? allowed.daemons && group.leaf : allowed.children;
-    if (may && thrown.percent(60))
-        worker.with = with;
+    const bool may =
+        extra == extra_process::daemon ? allowed.daemons && group.has_cgroup : allowed.children;
+    if (may && random.chance(60))
+        worker.extra = extra;
     return worker;
 }
 
-bool groups_last(std::uint64_t seed, int levels, limits allowed) {
+bool has_lasting_worker(std::uint64_t seed, int levels, limits allowed) {
     for (const auto& group : groups_of(seed, levels, allowed))
-        for (int index = 0; index < group.width; ++index) {
+        for (int index = 0; index < group.size; ++index) {
             const auto worker = worker_of(group, index, allowed);
-            if (group.what == kind::nested ? groups_last(worker.seed, levels - 1, allowed)
-                                           : worker.does != behaviour::returns)
+            if (group.what == work_kind::nested
+                    ? has_lasting_worker(worker.seed, levels - 1, allowed)
+                    : worker.does != behaviour::returns)
                 return true;
         }
     return false;
@@ -114,17 +118,19 @@ bool groups_last(std::uint64_t seed, int levels, limits allowed) {
 std::string describe(std::uint64_t seed, int levels, limits allowed, int indent) {
     std::string text;
     for (const auto& group : groups_of(seed, levels, allowed)) {
-        text += fmt::format("{:{}}{} of {} ({}{}{}{}), {} ms\n", "", indent, group.width,
-                            name(kinds, group.what), name(methods, group.method),
-                            group.daemonic ? ", daemonic" : "", group.leaf ? "" : ", cgroup off",
-                            group.inherits ? ", process group inherited" : "", group.grace_ms);
-        for (int index = 0; index < group.width; ++index) {
+        text += fmt::format(
+            "{:{}}{} of {} ({}{}{}{}), {} ms\n", "", indent, group.size,
+            name(kind_names, group.what), name(method_names, group.method),
+            group.daemonic ? ", daemonic" : "", group.has_cgroup ? "" : ", cgroup off",
+            group.inherits_process_group ? ", process group inherited" : "", group.grace_ms);
+        for (int index = 0; index < group.size; ++index) {
             const auto worker = worker_of(group, index, allowed);
-            if (group.what == kind::nested)
+            if (group.what == work_kind::nested)
                 text += describe(worker.seed, levels - 1, allowed, indent + 4);
             else
-                text += fmt::format("{:{}}{}{}\n", "", indent + 4, name(behaviours, worker.does),
-                                    name(companies, worker.with));
+                text +=
+                    fmt::format("{:{}}{}{}\n", "", indent + 4, name(behaviour_names, worker.does),
+                                name(extra_process_texts, worker.extra));
         }
     }
     return text;

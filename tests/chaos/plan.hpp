@@ -7,59 +7,59 @@
 #include <string>
 #include <vector>
 
-// A seed decides what a tree of processes looks like: the judge, the host and each worker compute
+// A seed decides what a tree of processes looks like: the test, the host and each worker compute
 // it by themselves.
 namespace chaos {
 
 /// A sequence of pseudo-random numbers that follows from a seed (splitmix64).
-class dice {
+class random_numbers {
 public:
-    explicit dice(std::uint64_t seed) : state_(seed) {}
+    explicit random_numbers(std::uint64_t seed) : state_(seed) {}
 
     std::uint64_t next();
     /// A number from 0 to count - 1.
     int below(int count);
-    bool percent(int likely) { return below(100) < likely; }
+    bool chance(int percent) { return below(100) < percent; }
 
 private:
     std::uint64_t state_;
 };
 
 /// The seed of a part, made from the seed of the whole.
-std::uint64_t part_of(std::uint64_t seed, int part);
+std::uint64_t derived_seed(std::uint64_t seed, int part);
 
 /// What the tree of a round may contain. All of it must be gone at the end.
 struct limits {
-    bool children = false;  ///< of workers, in their process groups
-    bool daemons = false;   ///< of workers, in sessions of their own
-    bool leafless = false;  ///< groups with cgroup::off
+    bool children = false;    ///< of workers, in their process groups
+    bool daemons = false;     ///< of workers, in sessions of their own
+    bool cgroup_off = false;  ///< groups with cgroup::off
 
-    int as_number() const { return children + 2 * daemons + 4 * leafless; }
+    int as_number() const { return children + 2 * daemons + 4 * cgroup_off; }
     static limits from(int n) { return {(n & 1) != 0, (n & 2) != 0, (n & 4) != 0}; }
 };
 
-enum class kind { nested, function, command };
+enum class work_kind { nested, function, command };
 
 /// What a worker does once it runs.
 enum class behaviour { obeys, ignores, is_stopped, is_busy, returns, fails };
 /// The process that a worker starts first: none, a child in its process group, or a daemon.
-enum class company { none, obeys, ignores, is_stopped, is_busy, daemon };
+enum class extra_process { none, obeys, ignores, is_stopped, is_busy, daemon };
 
 struct group_plan {
-    kind what = kind::function;
+    work_kind what = work_kind::function;
     cohort::start_method method = cohort::start_method::spawn;
-    int width = 1;
+    int size = 1;
     int notice_ms = 0;
     int grace_ms = 100;
     bool daemonic = false;
-    bool leaf = true;
-    bool inherits = false;   ///< process_group::inherit; its workers start nothing then
-    std::uint64_t seed = 0;  ///< for its workers
+    bool has_cgroup = true;
+    bool inherits_process_group = false;  ///< then its workers start nothing
+    std::uint64_t seed = 0;               ///< for its workers
 };
 
 struct worker_plan {
     behaviour does = behaviour::obeys;
-    company with = company::none;
+    extra_process extra = extra_process::none;
     std::uint64_t seed = 0;  ///< for the groups of a nested worker
 };
 
@@ -67,7 +67,7 @@ struct worker_plan {
 std::vector<group_plan> groups_of(std::uint64_t seed, int levels, limits allowed);
 worker_plan worker_of(const group_plan& group, int index, limits allowed);
 /// @return false: all of them return soon, with success
-bool groups_last(std::uint64_t seed, int levels, limits allowed);
+bool has_lasting_worker(std::uint64_t seed, int levels, limits allowed);
 /// The whole tree as text, for people.
 std::string describe(std::uint64_t seed, int levels, limits allowed, int indent = 4);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "workers.hpp"
 
-#include "holder.hpp"
+#include "group_set.hpp"
 #include "host.hpp"
 
 #include <cohort/cohort.hpp>
@@ -25,7 +25,7 @@ namespace chaos {
 
 namespace {
 
-void sign(const char* what) { ::dprintf(roster_number, "%d %s\n", ::getpid(), what); }
+void report_role(const char* role) { ::dprintf(role_pipe_number, "%d %s\n", ::getpid(), role); }
 
 bool is_brief(behaviour does) { return does == behaviour::returns || does == behaviour::fails; }
 
@@ -34,18 +34,18 @@ void ignore_signals() {
         std::signal(signo, SIG_IGN);
 }
 
-/// Starts a function worker's company. The forked child makes async-signal-safe calls only.
-void start_company(company with) {
-    if (with == company::none || ::fork() != 0)
+/// Starts a function worker's extra process. The forked child makes async-signal-safe calls only.
+void start_extra_process(extra_process extra) {
+    if (extra == extra_process::none || ::fork() != 0)
         return;
-    if (with == company::daemon && ::setsid() > 0 && ::fork() != 0)
+    if (extra == extra_process::daemon && ::setsid() > 0 && ::fork() != 0)
         ::_exit(0);
-    if (with != company::obeys)
+    if (extra != extra_process::obeys)
         ignore_signals();
-    if (with == company::is_stopped)
+    if (extra == extra_process::is_stopped)
         ::raise(SIGSTOP);
-    const char* then = with == company::is_busy ? "echo $$ child >&9; while :; do :; done"
-                                                : "echo $$ child >&9; exec sleep 1000";
+    const char* then = extra == extra_process::is_busy ? "echo $$ child >&9; while :; do :; done"
+                                                       : "echo $$ child >&9; exec sleep 1000";
     ::execl("/bin/sh", "sh", "-c", then, nullptr);
     ::_exit(127);
 }
@@ -76,11 +76,11 @@ void behave(behaviour does) {
     }
 }
 
-void run_function(int index, std::vector<int> does, std::vector<int> with) {
+void run_function(int index, std::vector<int> does, std::vector<int> extra) {
     const auto at = static_cast<std::size_t>(index);
-    start_company(static_cast<company>(with[at]));
+    start_extra_process(static_cast<extra_process>(extra[at]));
     const auto what = static_cast<behaviour>(does[at]);
-    sign(is_brief(what) ? brief : "function");
+    report_role(is_brief(what) ? brief : "function");
     behave(what);
 }
 
@@ -88,16 +88,16 @@ void run_function(int index, std::vector<int> does, std::vector<int> with) {
 void run_nested(int index, std::vector<std::uint64_t> seeds, int levels, int allowed) {
     const auto seed = seeds[static_cast<std::size_t>(index)];
     const auto limited = limits::from(allowed);
-    sign(groups_last(seed, levels, limited) ? "nested" : brief);
+    report_role(has_lasting_worker(seed, levels, limited) ? "nested" : brief);
     asio::io_context context;
-    holder groups;
-    hold_all(context, groups, seed, levels, limited);
+    group_set groups;
+    run_groups(context, groups, seed, levels, limited);
     if (groups.failed())
         throw std::runtime_error("a group of mine has failed");
 }
 
 cohort::command command_of(const worker_plan& worker) {
-    static constexpr const char* starts[] = {
+    static constexpr const char* extra_starts[] = {
         "",
         "sh -c 'echo $$ child >&9; exec sleep 1000' & ",
         "sh -c 'trap \"\" TERM INT HUP; echo $$ child >&9; exec sleep 1000' & ",
@@ -115,21 +115,21 @@ cohort::command command_of(const worker_plan& worker) {
     };
     return cohort::command("sh", "-c",
                            fmt::format("{}echo $$ {} >&9; {}",
-                                       starts[static_cast<int>(worker.with)],
+                                       extra_starts[static_cast<int>(worker.extra)],
                                        is_brief(worker.does) ? brief : "command",
                                        goes_on[static_cast<int>(worker.does)]));
 }
 
 cohort::options options_of(const group_plan& plan) {
-    auto how = cohort::options(plan.width)
+    auto how = cohort::options(plan.size)
                    .start_method(plan.method)
                    .notice_period(std::chrono::milliseconds(plan.notice_ms))
                    .grace_period(std::chrono::milliseconds(plan.grace_ms))
                    .daemon(plan.daemonic)
-                   .fd(roster_number, roster_number);
-    if (plan.inherits)
+                   .fd(role_pipe_number, role_pipe_number);
+    if (plan.inherits_process_group)
         how.process_group(cohort::process_group::inherit);
-    if (!plan.leaf)
+    if (!plan.has_cgroup)
         how.cgroup(cohort::cgroup::off);
     return how;
 }
@@ -138,10 +138,10 @@ cohort::options options_of(const group_plan& plan) {
 
 asio::awaitable<cohort::group> start_group(group_plan plan, int levels, limits allowed) {
     std::vector<worker_plan> workers;
-    for (int index = 0; index < plan.width; ++index)
+    for (int index = 0; index < plan.size; ++index)
         workers.push_back(worker_of(plan, index, allowed));
     auto how = options_of(plan);
-    if (plan.what == kind::command) {
+    if (plan.what == work_kind::command) {
         const auto program = [&workers](int index) {
             return command_of(workers[static_cast<std::size_t>(index)]);
         };
@@ -150,17 +150,17 @@ asio::awaitable<cohort::group> start_group(group_plan plan, int levels, limits a
     }
     std::vector<std::uint64_t> seeds;
     std::vector<int> does;
-    std::vector<int> with;
+    std::vector<int> extra;
     for (const auto& worker : workers) {
         seeds.push_back(worker.seed);
         does.push_back(static_cast<int>(worker.does));
-        with.push_back(static_cast<int>(worker.with));
+        extra.push_back(static_cast<int>(worker.extra));
     }
-    if (plan.what == kind::nested) {
+    if (plan.what == work_kind::nested) {
         auto work = cohort::function<run_nested>(seeds, levels - 1, allowed.as_number());
         co_return co_await cohort::spawn(std::move(work), std::move(how));
     }
-    auto work = cohort::function<run_function>(does, with);
+    auto work = cohort::function<run_function>(does, extra);
     co_return co_await cohort::spawn(std::move(work), std::move(how));
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "holder.hpp"
+#include "group_set.hpp"
 
 #include "workers.hpp"
 
@@ -10,7 +10,7 @@
 
 namespace chaos {
 
-asio::awaitable<void> holder::hold(std::uint64_t seed, int levels, limits allowed) {
+asio::awaitable<void> group_set::run(std::uint64_t seed, int levels, limits allowed) {
     for (const auto& plan : groups_of(seed, levels, allowed)) {
         auto group = co_await start_group(plan, levels, allowed);
         groups_.push_back(std::move(group));
@@ -33,16 +33,16 @@ asio::awaitable<void> holder::hold(std::uint64_t seed, int levels, limits allowe
     co_await all_ended.async_wait(asio::redirect_error(asio::use_awaitable, cancelled));
 }
 
-void holder::stop() {
+void group_set::stop() {
     stopping_ = true;
     for (auto& group : groups_)
         group.request_stop();
 }
 
-void hold_all(asio::io_context& context, holder& groups, std::uint64_t seed, int levels,
-              limits allowed) {
+void run_groups(asio::io_context& context, group_set& groups, std::uint64_t seed, int levels,
+                limits allowed) {
     std::exception_ptr failure;
-    asio::co_spawn(context, groups.hold(seed, levels, allowed), [&](std::exception_ptr error) {
+    asio::co_spawn(context, groups.run(seed, levels, allowed), [&](std::exception_ptr error) {
         failure = std::move(error);
         context.stop();
     });

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include "family.hpp"
 #include "plan.hpp"
+#include "process_tree.hpp"
 
 #include <string>
 
@@ -10,16 +10,16 @@
 
 namespace chaos {
 
-enum class victim { host, worker, anybody, server, guardian };
+enum class target_kind { host, worker, any_process, fork_server, guardian };
 
 /// The process that was signalled, and how.
-struct blow {
+struct sent_signals {
     pid_t pid = 0;          ///< 0: there was no process of that kind
     std::string text;       ///< for people
     bool is_fatal = false;  ///< it killed a worker that would not have ended by itself
 };
 
 /// Signals one process of the kind.
-blow strike(family& tree, victim who, dice& thrown);
+sent_signals signal_process(process_tree& tree, target_kind target, random_numbers& random);
 
 }  // namespace chaos

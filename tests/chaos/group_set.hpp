@@ -13,9 +13,9 @@
 namespace chaos {
 
 /// The groups of one process, held until all have ended. A group that fails stops the others.
-class holder {
+class group_set {
 public:
-    asio::awaitable<void> hold(std::uint64_t seed, int levels, limits allowed);
+    asio::awaitable<void> run(std::uint64_t seed, int levels, limits allowed);
     void stop();
     void drop() { groups_.clear(); }
     bool failed() const { return failed_; }
@@ -27,7 +27,7 @@ private:
 };
 
 /// Runs the context until all groups have ended; rethrows an exception of their starts.
-void hold_all(asio::io_context& context, holder& groups, std::uint64_t seed, int levels,
-              limits allowed);
+void run_groups(asio::io_context& context, group_set& groups, std::uint64_t seed, int levels,
+                limits allowed);
 
 }  // namespace chaos

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "strike.hpp"
+#include "signal_process.hpp"
 
 #include <fmt/format.h>
 
@@ -28,58 +28,59 @@ bool is_lasting(const std::string& role) {
     return role == "nested" || role == "function" || role == "command";
 }
 
-/// Excludes guardians, also one that is just being started, and the process in between that starts
-/// it, because the library promises something only for the death of a worker.
-bool is_anybody(const process_info& process, const family& tree) {
+/// Excludes the host and guardians, also a guardian that is just being started by an intermediate
+/// process, because the library promises something only for the death of a worker.
+bool is_any_process(const process_info& process, const process_tree& tree) {
     if (process.pid == tree.host() || process.name == "cohort-guardian")
         return false;
-    if (tree.roster().contains(process.pid) || process.name == "sh" || process.name == "sleep")
+    if (tree.roles().contains(process.pid) || process.name == "sh" || process.name == "sleep")
         return true;
     return ::getpgid(process.pid) == process.pid && ::getsid(process.pid) != process.pid;
 }
 
-bool is_one(victim who, const process_info& process, const family& tree) {
-    const auto signed_as = tree.roster().find(process.pid);
-    switch (who) {
-    case victim::host:
+bool is_of_kind(target_kind target, const process_info& process, const process_tree& tree) {
+    const auto role = tree.roles().find(process.pid);
+    switch (target) {
+    case target_kind::host:
         return process.pid == tree.host();
-    case victim::worker:
-        return signed_as != tree.roster().end() && is_lasting(signed_as->second);
-    case victim::anybody:
-        return is_anybody(process, tree);
-    case victim::server:
-        return signed_as == tree.roster().end() &&
+    case target_kind::worker:
+        return role != tree.roles().end() && is_lasting(role->second);
+    case target_kind::any_process:
+        return is_any_process(process, tree);
+    case target_kind::fork_server:
+        return role == tree.roles().end() &&
                command_line(process.pid).find("--cohort-server=") != std::string::npos;
-    case victim::guardian:
+    case target_kind::guardian:
         return process.name == "cohort-guardian";
     }
     return false;
 }
 
 /// Mostly SIGKILL. The host and guardians get nothing but SIGSTOP besides.
-std::vector<int> signals_of(dice& thrown, victim who) {
-    const int percent = thrown.below(100);
+std::vector<int> signals_of(random_numbers& random, target_kind target) {
+    const int percent = random.below(100);
     if (percent < 70)
         return {SIGKILL};
-    if (percent < 85 || who == victim::host || who == victim::guardian)
+    if (percent < 85 || target == target_kind::host || target == target_kind::guardian)
         return {SIGSTOP, SIGKILL};
     return {percent < 93 ? SIGTERM : SIGSEGV};
 }
 
 /// Whether the process still lives and its pid was not reused.
-bool is_there(const process_info& process) {
+bool still_lives(const process_info& process) {
     const auto all = cohort::test::all_processes();
     const auto found = all.find(process.pid);
     return found != all.end() && found->second.started == process.started &&
            found->second.state != 'Z';
 }
 
-blow hit(const process_info& process, const std::vector<int>& signals, const std::string& role) {
+sent_signals send_signals(const process_info& process, const std::vector<int>& signals,
+                          const std::string& role) {
     const int pidfd = static_cast<int>(::syscall(SYS_pidfd_open, process.pid, 0));
-    blow done;
+    sent_signals done;
     if (pidfd < 0)
         return done;
-    if (is_there(process)) {
+    if (still_lives(process)) {
         done.pid = process.pid;
         done.text = fmt::format("{} ({}, {}) got", process.pid, process.name, role);
         done.is_fatal = is_lasting(role) && signals.back() == SIGKILL;
@@ -93,13 +94,13 @@ blow hit(const process_info& process, const std::vector<int>& signals, const std
 }
 
 /// The processes of this kind. Waits a little for the first one.
-std::vector<process_info> those(family& tree, victim who) {
+std::vector<process_info> candidates_of(process_tree& tree, target_kind target) {
     std::vector<process_info> found;
     for (int looks = 0; looks < 20 && found.empty(); ++looks) {
         if (looks > 0 && tree.await_end(std::chrono::milliseconds(10)))
             break;
-        for (const auto& process : family::members())
-            if (is_one(who, process, tree))
+        for (const auto& process : process_tree::members())
+            if (is_of_kind(target, process, tree))
                 found.push_back(process);
     }
     return found;
@@ -107,20 +108,21 @@ std::vector<process_info> those(family& tree, victim who) {
 
 }  // namespace
 
-blow strike(family& tree, victim who, dice& thrown) {
-    const auto signals = signals_of(thrown, who);
-    if (who == victim::host) {  // at once, because a look at the tree would take its first moments
+sent_signals signal_process(process_tree& tree, target_kind target, random_numbers& random) {
+    const auto signals = signals_of(random, target);
+    // At once, because a look at the tree would take its first moments.
+    if (target == target_kind::host) {
         for (const int signo : signals)
             tree.signal_host(signo);
         return {tree.host(), "the host was killed", false};
     }
-    const auto candidates = those(tree, who);
+    const auto candidates = candidates_of(tree, target);
     if (candidates.empty())
         return {};
     const auto& chosen =
-        candidates[static_cast<std::size_t>(thrown.below(static_cast<int>(candidates.size())))];
-    const auto role = tree.roster().find(chosen.pid);
-    return hit(chosen, signals, role == tree.roster().end() ? "unsigned" : role->second);
+        candidates[static_cast<std::size_t>(random.below(static_cast<int>(candidates.size())))];
+    const auto role = tree.roles().find(chosen.pid);
+    return send_signals(chosen, signals, role == tree.roles().end() ? "no role" : role->second);
 }
 
 }  // namespace chaos
