@@ -12,7 +12,8 @@ namespace cohort {
 /// one, or a lower one where the kernel denies the best.
 class capability {
 public:
-    /// "reactor", "start", "descriptors", "stolen status", "tree" or "parent death".
+    /// "reactor", "start", "descriptors", "stolen status", "tree", "parent death" or
+    /// "sharing".
     std::string need;
     std::string tier;  ///< the tier that serves the need, such as "io_uring"
     /// Why no better tier serves, such as "io_uring_setup: Operation not permitted"; empty if
@@ -33,6 +34,7 @@ public:
     capability stolen_status;  ///< whether an exit status that another waiter took can be read back
     capability tree;           ///< how the processes that workers started are ended
     capability parent_death;   ///< how workers and their processes end when this process dies
+    capability sharing;        ///< whether shared memory can have names
     std::string warning;       ///< words in COHORT_FORCE without a meaning; empty: there are none
 
     /// All needs, in the order of the members above.
@@ -44,7 +46,7 @@ public:
 /// cgroup, removes them all, and blocks until that is done. Later calls return the same result.
 ///
 /// The environment variable COHORT_FORCE forces lower tiers. It is a comma-separated list of epoll,
-/// legacy_clone, no_close_range, no_cgroup, pgid, no_pidfd_info and no_guardian. The words fork and
+/// legacy_clone, no_close_range, no_cgroup, pgid, no_pidfd_info, no_guardian and no_file_system. The words fork and
 /// forkserver in that list replace start_method::spawn for function workers.
 /// @par Thread safety  safe.
 COHORT_API host_capabilities capabilities();

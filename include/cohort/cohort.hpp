@@ -16,13 +16,20 @@ namespace cohort {}
 #include <cohort/spawn.hpp>  // spawn, run, async_spawn
 
 // What workers run
-#include <cohort/command.hpp>   // command, command_for: a program; closure: a callable
+#include <cohort/closure.hpp>   // closure: a callable, in a forked copy of this process
+#include <cohort/command.hpp>   // command, command_for: a program
 #include <cohort/function.hpp>  // function<Fn>(args...): a function of this program
 
 // Settings
 #include <cohort/options.hpp>        // options: how many, how they stop, what is kept of them
 #include <cohort/policies.hpp>       // start_method, on_failure, process_group, cgroup
 #include <cohort/where_it_runs.hpp>  // env, working_directory, fd, ...: for options and command
+
+// What processes share
+#include <cohort/queue.hpp>         // queue, queue_reader, queue_writer
+#include <cohort/shared_array.hpp>  // shared_array, shared_value, shared_arena, share_memory
+#include <cohort/sharing.hpp>       // strategies, share_options, is_shared, sharing_error
+#include <cohort/sync.hpp>          // event, barrier, mutex, mutex_lock
 
 // What comes back
 #include <cohort/error_record.hpp>  // error_record, crash_record, activity, stack_frame

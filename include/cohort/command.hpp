@@ -3,6 +3,7 @@
 
 #include <cohort/detail/argument_text.hpp>
 #include <cohort/detail/config.hpp>
+#include <cohort/detail/gcc12.hpp>
 #include <cohort/detail/plan.hpp>
 #include <cohort/where_it_runs.hpp>
 
@@ -77,17 +78,6 @@ struct command_access {
     static detail::program&& program(command&& c) noexcept { return std::move(c.program_); }
 };
 
-// In a co_await expression, GCC before 13 destroys a temporary twice if it is a lambda that
-// captures by value.
-template <class Callable>
-inline constexpr bool safe_as_temporary =
-#if defined(__GNUC__) && !defined(__clang__) && __GNUC__ < 13
-    std::is_lvalue_reference_v<Callable> ||
-    (std::is_trivially_copyable_v<Callable> && std::is_trivially_destructible_v<Callable>);
-#else
-    true;
-#endif
-
 /// The result of command_for().
 template <class Make>
 class command_for_work {
@@ -98,18 +88,6 @@ public:
 
 private:
     mutable Make make_;  // mutable, because a callable may change its own state
-};
-
-/// The result of closure().
-template <class Callable>
-class closure_work {
-public:
-    explicit closure_work(const Callable& call) : call_(call) {}
-    explicit closure_work(Callable&& call) : call_(std::move(call)) {}
-    Callable&& callable() && noexcept { return std::move(call_); }
-
-private:
-    Callable call_;
 };
 
 }  // namespace detail::inline v0_1
@@ -127,28 +105,6 @@ auto command_for(Make&& make) {
                   "cohort: command_for takes a callable(int index) that returns a cohort::command");
     static_assert(detail::safe_as_temporary<Make>, "GCC 12: name the lambda first");
     return detail::command_for_work<callable>(std::forward<Make>(make));
-}
-
-/// Work for a group with start_method::fork: worker i calls `call(i)` in a forked copy of this
-/// process. Pass the result to spawn, run or async_spawn. The value that a call returned is in
-/// `outcome::result<T>()`; an exception that left a call is thrown by group::join, as
-/// process_raised_exception.
-///
-/// The worker has only one thread, a copy of a thread of the library. A lock that another thread
-/// held at the fork stays locked, and thread_local variables are fresh; start_method::fork says
-/// more. Where that is too dangerous, use function<Fn> with start_method::forkserver.
-/// @param call  a callable `T call(int index)`, kept until the group has started. If its copy
-///              constructor throws, that exception leaves closure.
-/// @throws spawn_error  thrown by spawn, not here: options::start_method is not fork
-/// @par Thread safety  safe.
-/// @par Source  start_processes(fn, start_method="fork")
-template <class Callable>
-auto closure(Callable&& call) {
-    using callable = std::decay_t<Callable>;
-    static_assert(std::is_invocable_v<callable&, int>,
-                  "cohort: closure takes a callable(int index)");
-    static_assert(detail::safe_as_temporary<Callable>, "GCC 12: name the lambda first");
-    return detail::closure_work<callable>(std::forward<Callable>(call));
 }
 
 }  // namespace cohort

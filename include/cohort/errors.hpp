@@ -152,4 +152,31 @@ public:
     ~result_error() override;
 };
 
+/// Thrown by a put to a queue from which no process reads any more: all readers have ended or have
+/// closed their ends. code() is EPIPE.
+class COHORT_API broken_queue : public std::system_error {
+public:
+    /// For the library, and for tests of programs that catch this exception.
+    /// @param text  comes first in what()
+    explicit broken_queue(const std::string& text);
+    ~broken_queue() override;
+};
+
+/// Thrown by a wait at a barrier that is broken: a party has ended, or did not arrive in time.
+class COHORT_API barrier_broken : public std::runtime_error {
+public:
+    /// For the library, and for tests of programs that catch this exception.
+    /// @param text   what() returns it
+    /// @param index  see index()
+    barrier_broken(const std::string& text, int index);
+    ~barrier_broken() override;
+
+    /// The worker that broke the barrier: the index, in its group, of the one that has ended; after
+    /// a timeout the lowest one that had not arrived, or -1 if none of the group's is missing.
+    int index() const noexcept { return index_; }
+
+private:
+    int index_;
+};
+
 }  // namespace cohort

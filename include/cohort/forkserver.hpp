@@ -15,7 +15,8 @@ namespace detail::inline v0_1 {
 /// Puts Fn, which takes no arguments, into the list of this program's functions.
 template <auto Fn>
 struct registered_preload {
-    static function_result invoke(int, std::span<const std::byte>) {
+    static function_result invoke(int, std::span<const std::byte>,
+                                  std::vector<detail::attachment>) {
         Fn();
         return {};
     }

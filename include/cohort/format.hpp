@@ -6,6 +6,7 @@
 #include <cohort/errors.hpp>
 #include <cohort/exit_status.hpp>
 #include <cohort/outcome.hpp>
+#include <cohort/sharing.hpp>
 
 #include <fmt/format.h>  // core.h lacks the bodies of formatters
 
@@ -42,6 +43,9 @@ template <>
 struct fmt::formatter<cohort::stack_frame> : cohort::detail::text_formatter<cohort::stack_frame> {};
 template <>
 struct fmt::formatter<cohort::activity> : cohort::detail::text_formatter<cohort::activity> {};
+template <>
+struct fmt::formatter<cohort::sharing_strategy>
+    : cohort::detail::text_formatter<cohort::sharing_strategy> {};
 template <>
 struct fmt::formatter<cohort::host_capabilities>
     : cohort::detail::text_formatter<cohort::host_capabilities> {};

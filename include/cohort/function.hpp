@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <exception>
 #include <memory>
+#include <optional>
 #include <span>
 #include <tuple>
 #include <type_traits>
@@ -19,6 +20,11 @@
 
 namespace cohort {
 namespace detail::inline v0_1 {
+
+template <class Result>
+inline constexpr bool result_may_carry = may_carry<std::remove_cv_t<Result>>;
+template <>
+inline constexpr bool result_may_carry<void> = false;
 
 /// Makes the call and encodes its result.
 template <class Result, class Call>
@@ -37,8 +43,9 @@ struct registered_function {
     using traits = function_traits<decltype(Fn)>;
     static constexpr auto fn = Fn;
 
-    static function_result invoke(int index, std::span<const std::byte> arguments) {
-        auto decoded = decode_arguments<typename traits::stored>(arguments);
+    static function_result invoke(int index, std::span<const std::byte> arguments,
+                                  std::vector<attachment> attachments) {
+        auto decoded = decode_arguments<typename traits::stored>(arguments, std::move(attachments));
         return call(index, decoded);
     }
 
@@ -60,6 +67,7 @@ template <auto Fn>
 class function_work {
 public:
     using stored = typename function_traits<decltype(Fn)>::stored;
+    using result = typename function_traits<decltype(Fn)>::result;
 
     template <class... Args>
     explicit function_work(std::in_place_t, Args&&... args)
@@ -76,13 +84,41 @@ public:
         return made;
     }
 
-    /// The call itself, for a copy of this process: only the result is encoded.
-    forked_call call() && {
-        auto kept = std::make_shared<stored>(std::move(arguments_));
-        return [kept](int index) { return registered_function<Fn>::call(index, *kept); };
+    /// The call itself, for a copy of this process: only the result is encoded, and arguments with
+    /// descriptors, whose numbers are others in the copy.
+    void fill_call(spawn_plan& plan) && {
+        if constexpr (may_carry<stored>) {
+            if (auto encoded = encoded_with_descriptors()) {
+                plan.attachments = std::move(encoded->attachments);
+                plan.call = [arguments = std::move(encoded->cbor)](
+                                int index, std::vector<attachment> attachments) {
+                    return registered_function<Fn>::invoke(index, arguments,
+                                                           std::move(attachments));
+                };
+                return;
+            }
+        }
+        plan.call = [kept = std::make_shared<stored>(std::move(arguments_))](
+                        int index, const std::vector<attachment>&) {
+            return registered_function<Fn>::call(index, *kept);
+        };
     }
 
 private:
+    /// Empty: no descriptor is among the arguments, or they can't be encoded. A copy needs no
+    /// encoded arguments, so that is no error.
+    std::optional<encoded_value> encoded_with_descriptors() const {
+        try {
+            encoded_value encoded = encode_arguments(arguments_);
+            if (!encoded.attachments.empty())
+                return encoded;
+        } catch (const given_up_end&) {
+            throw;
+        } catch (const std::exception&) {
+        }
+        return std::nullopt;
+    }
+
     const function_node* node_;  // set in the constructor: every use of function<Fn> registers it
     stored arguments_;
 };

@@ -199,9 +199,9 @@ private:
     /// Does not throw for an empty group, because the operation completes with that error.
     template <class... Timeout>
     detail::group_request ask(kind what, const char* call, Timeout... timeout) const {
-        return detail::group_request(handle_.get(),
-                                     handle_ ? group_executor_ : detail::group_executor(),
-                                     detail::request(what, call, timeout...));
+        return detail::group_request(
+            detail::group_job(handle_.get(), detail::request(what, call, timeout...)),
+            handle_ ? group_executor_ : detail::group_executor());
     }
 
     detail::group_handle handle_;

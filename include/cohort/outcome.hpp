@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -108,11 +109,14 @@ private:
     friend struct detail::outcome_access;
     /// The CBOR of the result if it is of this type. @throws result_error
     const std::vector<std::byte>& result_cbor(std::string_view type) const;
+    /// The descriptors that came with the result.
+    std::span<const std::shared_ptr<const int>> result_descriptors() const noexcept;
 
     bool success_ = false;
     bool is_command_ = false;
     std::string note_;
     std::shared_ptr<const detail::result_bytes> result_;
+    std::shared_ptr<const std::vector<std::shared_ptr<const int>>> result_descriptors_;
 };
 
 /// How a whole group ended.
@@ -133,6 +137,10 @@ struct outcome_access {
     static std::string& note(outcome& o) noexcept { return o.note_; }
     static std::shared_ptr<const result_bytes>& result(outcome& o) noexcept { return o.result_; }
     static const result_bytes* result(const outcome& o) noexcept { return o.result_.get(); }
+    static void set_descriptors(outcome& o, std::vector<std::shared_ptr<const int>> came) {
+        o.result_descriptors_ =
+            std::make_shared<const std::vector<std::shared_ptr<const int>>>(std::move(came));
+    }
 };
 }  // namespace detail::inline v0_1
 

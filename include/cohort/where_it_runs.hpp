@@ -98,6 +98,24 @@ public:
         return self();
     }
 
+    /// Shares memory with a program in any language. The worker gets a descriptor of the memory,
+    /// and a variable COHORT_SHARED_<name> that describes it as JSON, such as `{"fd":60,
+    /// "bytes":4096,"offset":0,"dtype":"<f4","shape":[32,32],"strides":[128,4],"read_only":false}`.
+    /// `bytes` is the size of the memory to be mapped; offset and strides are in bytes; `dtype` is
+    /// written as by numpy. For an end of a queue it is `{"fd":60,"kind":"queue_writer"}`, for an
+    /// event `{"fd":60,"kind":"event"}`. The end of a queue must be there when a worker starts: what
+    /// it is given to does not hold it, because the stream would not end.
+    /// @param name    letters, digits and '_'
+    /// @param shared  a shared_array, shared_value, queue_reader, queue_writer or event
+    /// @throws std::invalid_argument  the name is empty or has other characters, the array holds no
+    ///         memory, or the queue has a capacity
+    /// @throws sharing_error  EBADF: this process is a forked copy without the memory's descriptor
+    template <class Shared>
+    Derived& share(std::string name, const Shared& shared) {
+        where().share(std::move(name), item_to_share(shared));
+        return self();
+    }
+
 private:
     friend Derived;
     where_it_runs() = default;

@@ -78,7 +78,7 @@ bool is_populated(const sys::unique_fd& events) {
            std::string_view(text).find("populated 1") != std::string_view::npos;
 }
 
-std::vector<pid_t> listed(int directory) {
+std::vector<pid_t> pids_in(int directory) {
     std::istringstream in(sys::read_text("cgroup.procs", directory));
     std::vector<pid_t> pids;
     for (pid_t pid; in >> pid;)
@@ -130,12 +130,12 @@ std::error_code remove_inner(int directory, int depth = 0) {
 
 std::error_code kill_listed(int directory, int depth) {
     std::error_code failed;
-    for (const pid_t pid : listed(directory)) {
+    for (const pid_t pid : pids_in(directory)) {
         std::error_code error;
         const auto pidfd = sys::open_pidfd(pid, error);
         // The pid may have been reused before the pidfd was opened. If the pid is listed now too,
         // the pidfd's process is in this cgroup.
-        if (pidfd && std::ranges::count(listed(directory), pid) != 0)
+        if (pidfd && std::ranges::count(pids_in(directory), pid) != 0)
             error = sys::send_signal(pidfd.get(), SIGKILL);
         if (error && error != std::errc::no_such_process)
             failed = error;

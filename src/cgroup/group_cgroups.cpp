@@ -35,58 +35,58 @@ using namespace std::chrono_literals;
 
 /// The shortest time between two searches of a directory for cgroups without an owner, because a
 /// process with thousands of groups must not read all their cgroups at each start.
-constexpr auto interval = 1s;
+constexpr auto search_interval = 1s;
 /// How long to wait for processes that were killed in a cgroup without an owner.
 constexpr auto orphan_wait = 100ms;
 /// How long to wait for a probe that another start has begun.
 constexpr auto longest_probe = 1s;
 
-std::string name_of(pid_t owner, unsigned number, group_cgroup::workers fate) {
+std::string name_of(pid_t owner, unsigned number, orphan_policy policy) {
     return fmt::format("cohort-{}-{}{}", owner, number,
-                       fate == group_cgroup::workers::may_outlive ? "-free" : "");
+                       policy == orphan_policy::keep ? "-free" : "");
 }
 
-std::optional<group_cgroup::workers> fate_of(const std::string& name) {
+/// The policy that the name of a cgroup states; empty: this library did not make the cgroup.
+std::optional<orphan_policy> policy_of(const std::string& name) {
     pid_t owner = 0;
     unsigned number = 0;
     if (std::sscanf(name.c_str(), "cohort-%d-%u", &owner, &number) != 2)
         return std::nullopt;
     // A name in another spelling, for example with leading zeros, was not made by this library.
-    for (const auto fate :
-         {group_cgroup::workers::end_with_owner, group_cgroup::workers::may_outlive})
-        if (name == name_of(owner, number, fate))
-            return fate;
+    for (const auto policy : {orphan_policy::kill, orphan_policy::keep})
+        if (name == name_of(owner, number, policy))
+            return policy;
     return std::nullopt;
 }
 
 /// Locks the cgroup, until the last copy of the descriptor is closed in any process.
-std::error_code lock(int directory) noexcept {
+std::error_code lock_cgroup(int directory) noexcept {
     return ::flock(directory, LOCK_EX | LOCK_NB) == 0 ? std::error_code() : sys::last_error();
 }
 
 /// Checks whether the cgroup still exists. ENOENT: it was removed.
-std::error_code find(int directory) noexcept {
+std::error_code check_exists(int directory) noexcept {
     return ::faccessat(directory, "cgroup.procs", F_OK, 0) == 0 ? std::error_code()
                                                                 : sys::last_error();
 }
 
 /// Whether the error means that another process has locked or removed the new cgroup, which looks
 /// like one without an owner until this process has locked it.
-bool was_taken_for_left(std::error_code error) noexcept {
+bool was_taken_for_orphan(std::error_code error) noexcept {
     return error == std::errc::resource_unavailable_try_again ||
            error == std::errc::no_such_file_or_directory;
 }
 
 /// Opens and locks the cgroup that was just made. Removes it if that fails.
-std::shared_ptr<group_cgroup> own(std::string path, const std::string& name, pid_t owner,
-                                  std::error_code& error) {
+std::shared_ptr<group_cgroup> open_and_lock(std::string path, const std::string& name, pid_t owner,
+                                            std::error_code& error) {
     auto opened = sys::out_of_stdio(
         sys::unique_fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)),
         error);
     if (!error)
-        error = lock(opened.get());
+        error = lock_cgroup(opened.get());
     if (!error)
-        error = find(opened.get());
+        error = check_exists(opened.get());
     if (!error)
         return std::make_shared<group_cgroup>(std::move(path), std::move(opened), owner);
     if (opened)
@@ -98,19 +98,18 @@ std::shared_ptr<group_cgroup> own(std::string path, const std::string& name, pid
 
 /// @param directory  the path of the parent cgroup
 std::shared_ptr<group_cgroup> make_group_cgroup(const std::string& directory, pid_t owner,
-                                                group_cgroup::workers fate,
-                                                std::error_code& error) {
+                                                orphan_policy policy, std::error_code& error) {
     static std::atomic<unsigned> last = 0;
     constexpr int most_taken = 8;
     constexpr int most_names = 10'000;
     int taken = 0;
     for (int names = 0; names < most_names; ++names) {
-        const auto name = name_of(owner, ++last, fate);
+        const auto name = name_of(owner, ++last, policy);
         auto path = directory + "/" + name;
         error.clear();
         if (::mkdir(path.c_str(), 0755) == 0) {
-            auto made = own(std::move(path), name, owner, error);
-            if (made || !was_taken_for_left(error) || ++taken == most_taken)
+            auto made = open_and_lock(std::move(path), name, owner, error);
+            if (made || !was_taken_for_orphan(error) || ++taken == most_taken)
                 return made;
         } else {
             error = sys::last_error();
@@ -125,20 +124,20 @@ std::shared_ptr<group_cgroup> make_group_cgroup(const std::string& directory, pi
 
 // --- the probe ---
 
-struct visit {
+struct probe_task {
     int procs;  // the cgroup's open cgroup.procs; -1: the child is born in the cgroup
     long result;
 };
 
-COHORT_BEFORE_EXEC int visit_cgroup(void* argument) noexcept {
-    auto& task = *static_cast<visit*>(argument);
+COHORT_BEFORE_EXEC int run_probe_child(void* argument) noexcept {
+    auto& task = *static_cast<probe_task*>(argument);
     const char self = '0';
     task.result = task.procs < 0 ? 0 : sys::raw_call(SYS_write, task.procs, sys::address(&self), 1);
     exec::leave();
 }
 
 /// Makes a child that enters the cgroup and exits. @return 0 or the errno
-int send_visitor(const group_cgroup& where) {
+int try_clone_into(const group_cgroup& where) {
     const exec::child_stack stack;
     if (!stack)
         return ENOMEM;
@@ -149,7 +148,7 @@ int send_visitor(const group_cgroup& where) {
         procs = sys::open_cgroup_procs(where.directory(), error);
     if (error)
         return error.value();
-    visit task{procs.get(), 0};
+    probe_task task{procs.get(), 0};
     int pidfd = -1;
     // The child shares this memory, so no signal handler of this process may run in it.
     sigset_t all;
@@ -158,7 +157,7 @@ int send_visitor(const group_cgroup& where) {
     ::pthread_sigmask(SIG_SETMASK, &all, &before);
     const long pid =
         exec::clone_and_wait(by_clone3 ? exec::clone_entry::clone3 : exec::clone_entry::legacy,
-                             exec::descriptor_table::copied, stack, visit_cgroup, &task, pidfd,
+                             exec::descriptor_table::copied, stack, run_probe_child, &task, pidfd,
                              by_clone3 ? where.directory() : -1);
     ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
     if (pid < 0)
@@ -225,55 +224,54 @@ std::error_code group_cgroup::count_memory() noexcept {
     return error;
 }
 
-group_cgroups::made group_cgroups::make(const detail::group_settings& settings) {
+group_cgroups::make_result group_cgroups::make(const detail::group_settings& settings) {
     const bool asked = !settings.cgroup_directory.empty();
-    made result;
+    make_result result;
     std::string directory;
     if (asked && !sys::current_tiers().cgroup_wanted.best)
         result.error = std::make_error_code(std::errc::not_supported);
     else if (asked)
         directory = settings.cgroup_directory;
     else if (settings.cgroup == cgroup::automatic && settings.process_group == process_group::own)
-        directory = own_directory();
+        directory = default_directory();
     if (directory.empty())
         return result;
     // Checked before anything is made, because mkdir works in any file system.
     if (asked && !cgroups::open_cgroup(directory, result.error))
         return result;
-    end_left_cgroups_now_and_then(directory);
-    result.owned =
-        make_group_cgroup(directory, owner_,
-                          settings.parent_death_signal == 0 ? group_cgroup::workers::may_outlive
-                                                            : group_cgroup::workers::end_with_owner,
-                          result.error);
+    end_orphaned_cgroups_if_due(directory);
+    result.cgroup = make_group_cgroup(directory, owner_,
+                                      settings.parent_death_signal == 0 ? orphan_policy::keep
+                                                                        : orphan_policy::kill,
+                                      result.error);
     if (!asked)
         result.error = {};
-    else if (result.owned)
-        result.error = result.owned->count_memory();
+    else if (result.cgroup)
+        result.error = result.cgroup->count_memory();
     if (result.error)
-        result.owned.reset();
+        result.cgroup.reset();
     return result;
 }
 
-void group_cgroups::end_left_cgroups_now_and_then(const std::string& directory) {
+void group_cgroups::end_orphaned_cgroups_if_due(const std::string& directory) {
     const auto now = std::chrono::steady_clock::now();
     {
         const std::lock_guard lock(mutex_);
-        const auto [seen, first] = looked_at_.try_emplace(directory, now);
-        if (!first && now - seen->second < interval)
+        const auto [seen, first] = last_search_.try_emplace(directory, now);
+        if (!first && now - seen->second < search_interval)
             return;
         seen->second = now;
     }
-    end_left_cgroups(directory);
+    end_orphaned_cgroups(directory);
 }
 
-std::string group_cgroups::own_directory() {
+std::string group_cgroups::default_directory() {
     std::unique_lock lock(mutex_);
     if (probing_since_)
         probed_.wait_until(lock, *probing_since_ + longest_probe,
                            [this] { return !probing_since_; });
-    if (own_directory_ || probing_since_)
-        return own_directory_.value_or("");
+    if (default_directory_ || probing_since_)
+        return default_directory_.value_or("");
     probing_since_ = std::chrono::steady_clock::now();
     lock.unlock();
     cgroup_probe found;
@@ -287,8 +285,8 @@ std::string group_cgroups::own_directory() {
     probed_.notify_all();
     if (sys::is_shortage(found.error))
         return {};  // the next call probes again
-    own_directory_ = found.found.best ? std::move(found.directory) : std::string();
-    return *own_directory_;
+    default_directory_ = found.found.best ? std::move(found.directory) : std::string();
+    return *default_directory_;
 }
 
 cgroup_probe probe_cgroups() {
@@ -302,35 +300,34 @@ cgroup_probe probe_cgroups() {
     std::string tried = "cgroup in ";
     std::shared_ptr<group_cgroup> made;
     if (cgroups::open_cgroup(probe.directory, probe.error))
-        made = make_group_cgroup(probe.directory, ::getpid(), group_cgroup::workers::end_with_owner,
-                                 probe.error);
+        made = make_group_cgroup(probe.directory, ::getpid(), orphan_policy::kill, probe.error);
     if (made) {
         tried = "clone into a cgroup in ";
-        probe.error = {send_visitor(*made), std::system_category()};
+        probe.error = {try_clone_into(*made), std::system_category()};
     }
     if (probe.error)
         probe.found = {false, tried + probe.directory + ": " + probe.error.message()};
     return probe;
 }
 
-void end_left_cgroups(const std::string& directory) {
+void end_orphaned_cgroups(const std::string& directory) {
     std::error_code error;
     const auto place = cgroups::open_cgroup(directory, error);
     if (!place)
         return;
     for (const auto& name : cgroups::cgroups_in(place.get())) {
-        const auto fate = fate_of(name);
-        if (!fate)
+        const auto policy = policy_of(name);
+        if (!policy)
             continue;
-        const sys::unique_fd left(
+        const sys::unique_fd orphan(
             ::openat(place.get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-        if (!left || lock(left.get()))
+        if (!orphan || lock_cgroup(orphan.get()))
             continue;
-        if (!cgroups::remove_cgroup(left.get(), name) || fate == group_cgroup::workers::may_outlive)
+        if (!cgroups::remove_cgroup(orphan.get(), name) || policy == orphan_policy::keep)
             continue;
-        (void)!!cgroups::kill_cgroup(left.get());
-        cgroups::await_empty_cgroup(left.get(), orphan_wait);
-        (void)!!cgroups::remove_cgroup(left.get(), name);  // if it fails, a later start does it
+        (void)!!cgroups::kill_cgroup(orphan.get());
+        cgroups::await_empty_cgroup(orphan.get(), orphan_wait);
+        (void)!!cgroups::remove_cgroup(orphan.get(), name);  // if it fails, a later start does it
     }
 }
 

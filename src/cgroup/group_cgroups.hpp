@@ -22,6 +22,9 @@
 
 namespace cohort::cgroups {
 
+/// What becomes of the processes in a cgroup whose owner is gone.
+enum class orphan_policy { kill, keep };
+
 /// The cgroup of one group. All processes that its workers start stay in it, so that they end with
 /// the group. end() kills them and removes the cgroup; the destructor calls it once, and does not
 /// wait. Belongs to one thread at a time.
@@ -31,8 +34,6 @@ namespace cohort::cgroups {
 /// processes of several pid namespaces may make cgroups in the same directory.
 class group_cgroup {
 public:
-    enum class workers { end_with_owner, may_outlive };
-
     /// @param owner  this process: a forked copy must not end the cgroup
     group_cgroup(std::string path, sys::unique_fd directory, pid_t owner);
     group_cgroup(const group_cgroup&) = delete;
@@ -85,34 +86,34 @@ public:
     explicit group_cgroups(std::function<cgroup_probe()> probe = probe_cgroups)
         : probe_(std::move(probe)) {}
 
-    struct made {
-        std::shared_ptr<group_cgroup> owned;  // null without an error: the group has none
+    struct make_result {
+        std::shared_ptr<group_cgroup> cgroup;  // null without an error: the group has none
         std::error_code error;
     };
     /// Makes the cgroup that a group's settings ask for. If they name a directory, memory is
     /// counted where that is possible. The first call for a directory, and then a call once in a
     /// while, also ends the cgroups there whose owner is gone.
-    made make(const detail::group_settings& settings);
+    make_result make(const detail::group_settings& settings);
 
 private:
     /// Where cgroups are made if the settings name no directory; empty if that is not possible. A
     /// probe that hangs holds up only the start that began it. Other starts wait a moment for it,
     /// then do without a cgroup.
-    std::string own_directory();
-    void end_left_cgroups_now_and_then(const std::string& directory);
+    std::string default_directory();
+    void end_orphaned_cgroups_if_due(const std::string& directory);
 
     const std::function<cgroup_probe()> probe_;
     const pid_t owner_ = ::getpid();
     std::mutex mutex_;
     std::condition_variable probed_;
     std::optional<std::chrono::steady_clock::time_point> probing_since_;
-    std::map<std::string, std::chrono::steady_clock::time_point> looked_at_;
-    std::optional<std::string> own_directory_;  // empty text: not possible here
+    std::map<std::string, std::chrono::steady_clock::time_point> last_search_;
+    std::optional<std::string> default_directory_;  // empty text: not possible here
 };
 
 /// Ends the cgroups in this directory whose owner is gone: neither the process that made the cgroup
 /// nor its guardian holds the lock. A cgroup whose workers may outlive their owner is not killed,
 /// and is removed only if no process lives in it. May wait a moment for the killed processes.
-void end_left_cgroups(const std::string& directory);
+void end_orphaned_cgroups(const std::string& directory);
 
 }  // namespace cohort::cgroups

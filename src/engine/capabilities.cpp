@@ -4,6 +4,7 @@
 #include "cgroup/group_cgroups.hpp"
 #include "guardian/guardian_client.hpp"
 #include "reactor/reactor.hpp"
+#include "share/named_file.hpp"
 #include "sys/leaked.hpp"
 #include "sys/tiers.hpp"
 
@@ -75,6 +76,10 @@ host_capabilities probe() {
         {"parent-death signal, guardian",
          "workers end with this process, and what is left in their process groups after them"},
         {"parent-death signal", "workers end with this process, however it dies"});
+    const auto& no_names = share::why_no_names();
+    host.sharing = choose("sharing", {no_names.empty(), no_names},
+                          {"file_descriptor, file_system", "shared memory with and without names"},
+                          {"file_descriptor", "shared memory without names"});
     if (!tiers.unknown_forced.empty())
         host.warning = "COHORT_FORCE has unknown words: " + tiers.unknown_forced;
     return host;
@@ -83,7 +88,7 @@ host_capabilities probe() {
 }  // namespace
 
 std::vector<capability> host_capabilities::all() const {
-    return {reactor, start, descriptors, stolen_status, tree, parent_death};
+    return {reactor, start, descriptors, stolen_status, tree, parent_death, sharing};
 }
 
 host_capabilities capabilities() {

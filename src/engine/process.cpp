@@ -143,11 +143,11 @@ void process::watch_starters() {
 
 bool process::deliver(const detail::receiver& to, detail::completion result) {
     auto sink = exiting() ? nullptr : to.sink.lock();
-    const auto how = sink ? sink->complete(to.id, result) : detail::delivery::nobody;
+    const auto how = sink ? sink->complete(to.id, result) : detail::delivery::gone;
     if (how == detail::delivery::refused)
         engine_.timer().at(engine_.now() + retry_delay,
                            [this, to, result = std::move(result)] { deliver(to, result); });
-    return how != detail::delivery::nobody;
+    return how != detail::delivery::gone;
 }
 
 void process::stop_all_and_wait(std::chrono::steady_clock::duration limit) {

@@ -61,7 +61,7 @@ public:
     reaper& children() noexcept { return reaper_; }
     forkserver::forkserver_manager& forks() noexcept { return forkserver_manager_; }
     cgroups::group_cgroups& group_cgroups() noexcept { return group_cgroups_; }
-    guardian::guardian& guard() noexcept { return guardian_; }
+    guardian::client& guard() noexcept { return guardian_; }
     /// Parses what workers wrote. Its work is bounded and never waits for a disk.
     background_thread& parsing() noexcept { return parsing_; }
     /// Finds the names of stack frames. May wait for a disk.
@@ -125,7 +125,7 @@ private:
     starters starters_;
     forkserver::forkserver_manager forkserver_manager_;
     cgroups::group_cgroups group_cgroups_;
-    guardian::guardian guardian_;
+    guardian::client guardian_;
     background_thread parsing_{engine_};
     background_thread naming_{engine_};
     trace::names names_;

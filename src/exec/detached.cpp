@@ -13,7 +13,7 @@
 namespace cohort::exec {
 namespace {
 
-/// The task of the process in between, which shares this process' memory.
+/// The task of the intermediate process, which shares this process' memory.
 struct middle_task {
     child_task child;
     clone_entry entry;
@@ -33,7 +33,7 @@ COHORT_BEFORE_EXEC int run_middle(void* argument) noexcept {
 }  // namespace
 
 std::error_code start_detached(orders::order_block& order, start_tier tier,
-                               sys::unique_fd& between) {
+                               sys::unique_fd& intermediate) {
     const auto failure = [](int error) { return std::error_code(error, std::system_category()); };
     const child_stack outer;
     const child_stack inner;
@@ -51,7 +51,7 @@ std::error_code start_detached(orders::order_block& order, start_tier tier,
     int pidfd = -1;
     if (const long pid = clone_and_wait(entry, table, outer, run_middle, &task, pidfd); pid < 0)
         return failure(static_cast<int>(-pid));
-    between.reset(pidfd);
+    intermediate.reset(pidfd);
     if (task.pid <= 0)
         return failure(task.pid < 0 ? static_cast<int>(-task.pid) : EINTR);
     if (tier.close_range)

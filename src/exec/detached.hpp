@@ -5,12 +5,12 @@
 
 namespace cohort::exec {
 
-/// Like start_by_exec(), but the program is not a child of this process: its parent is a process in
-/// between, which ends at once. So the host's wait() never finds the program, unless the host
-/// adopts orphans.
-/// @param between  the pidfd of the process in between, if there was one. It must be reaped, by a
-///                 wait that finds children without an exit signal
+/// Like start_by_exec(), but the program is not a child of this process: its parent is an
+/// intermediate process, which ends at once. So the host's wait() never finds the program, unless
+/// the host adopts orphans.
+/// @param intermediate  the pidfd of the intermediate process, if there was one. It must be reaped,
+///                      by a wait that finds children without an exit signal
 std::error_code start_detached(orders::order_block& order, start_tier tier,
-                               sys::unique_fd& between);
+                               sys::unique_fd& intermediate);
 
 }  // namespace cohort::exec

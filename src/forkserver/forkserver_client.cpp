@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "forkserver/forkserver_client.hpp"
 
+#include "channel/carrier.hpp"
 #include "registry/preloads.hpp"
 #include "sys/error.hpp"
 #include "sys/memfd.hpp"
@@ -121,21 +122,37 @@ std::error_code forkserver_client::ask(int order_file, fork_request order,
                                        forkserver_wait& wait) {
     std::vector<int> all{order_file};
     all.insert(all.end(), descriptors.begin(), descriptors.end());
+    sys::unique_fd carrier;
+    if (all.size() > sys::most_descriptors) {
+        const auto rest = std::span(all).subspan(sys::most_descriptors - 1);
+        std::error_code error;
+        carrier = queues::pack(rest, error);
+        if (error)
+            return error;
+        order.packed = rest.size();
+        all.resize(sys::most_descriptors - 1);
+        all.push_back(carrier.get());
+    }
+    // The connection holds a bounded number of messages in either direction. Up to this many
+    // requests under way fit, so that the two processes never wait for each other.
+    std::size_t most = most_under_way;
     for (;;) {
-        // The connection holds a bounded number of messages in either direction. Up to this many
-        // requests under way fit, so that the two processes never wait for each other.
         await(wait, until::done,
-              [this] { return state_ == state::dead || asked_.size() < most_under_way; });
+              [this, most] { return state_ == state::dead || asked_.size() < most; });
         const std::lock_guard lock(mutex_);
         if (state_ == state::dead)
             return std::make_error_code(std::errc::broken_pipe);
-        if (asked_.size() >= most_under_way)
+        if (asked_.size() >= most)
             continue;  // another start has taken the place
         order.number = last_number_ + 1;
         const auto error =
             sys::send_message(connection_.get(), std::as_bytes(std::span(&order, 1)), all);
         if (error == std::errc::broken_pipe || error == std::errc::connection_reset) {
             kill();  // it is ending anyway; await() receives what it has sent
+            continue;
+        }
+        if (error.value() == ETOOMANYREFS && !asked_.empty()) {
+            most = asked_.size();  // the user has too many descriptors in flight: let some arrive
             continue;
         }
         if (!error)

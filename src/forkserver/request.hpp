@@ -22,13 +22,15 @@ struct server_setup {
 };
 
 /// Asks for one worker. The worker's order is in the group's order file. That file is the first of
-/// the descriptors that come with the request; the others are those in the order's slots.
+/// the descriptors that come with the request; the others are those in the order's slots. What one
+/// message can't carry is packed into the last of them (sys/carrier.hpp).
 struct fork_request {
     std::uint64_t number = 0;
     std::int32_t parent = 0;   // the application
     std::int32_t cgroup = -1;  // the slot of its cgroup's directory; -1: none
     std::uint64_t offset = 0;
     std::uint64_t length = 0;
+    std::uint64_t packed = 0;  // how many descriptors are in the last one
 };
 
 enum class answer_kind : std::int32_t {

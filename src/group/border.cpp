@@ -104,13 +104,6 @@ bool complete_if_ended(const group_state& group, const receiver& to) {
     return !sink || sink->complete(to.id, done) != delivery::refused;
 }
 
-/// Workers cannot receive them yet. @throws spawn_error
-void refuse_attachments(const spawn_plan& plan) {
-    if (!plan.attachments.empty())
-        throw spawn_error(std::make_error_code(std::errc::not_supported),
-                          "an argument holds a descriptor", -1, "descriptors");
-}
-
 void start(const group_ref& group, receiver to, group_state::start_completes when) {
     (void)own_loop(group);
     refuse_at_exit(group->process());  // again: the coroutine may have been made long before
@@ -129,7 +122,6 @@ void check_handler_thread() noexcept {
 }
 
 group_ref create_group(spawn_plan plan) {
-    refuse_attachments(plan);
     auto& process = process_for_spawn();
     refuse_at_exit(process);
     refuse_more_than_can_be(plan.settings.nprocs);

@@ -72,6 +72,8 @@ std::string text_of_exit(const outcome& worker) {
 
 }  // namespace
 
+report report_of(const completion& done) { return done.end ? done.end->report : report(); }
+
 std::exception_ptr failure_of(const std::shared_ptr<const group_end>& end) {
     // The exceptions share the outcomes of the group.
     const process_exception::outcome_list outcomes(end, &end->report.outcomes);

@@ -2,7 +2,6 @@
 #include "group/group_state.hpp"
 
 #include "supervisor/cgroup_end.hpp"
-#include "supervisor/naming.hpp"
 
 #include <cohort/detail/duration.hpp>
 
@@ -17,7 +16,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto longest_naming = 10s;
 /// exit() waits at least this long for SIGKILL to act, even if kill_timeout is zero.
 constexpr auto shortest_kill_wait = 1s;
 
@@ -48,17 +46,21 @@ group_state::group_state(engine::process& process, spawn_plan plan, orders::call
     : process_(process), settings_(without_placement(plan.settings)),
       kind_(plan.calls_function() ? supervisor::record_kind::control_file
                                   : supervisor::record_kind::error_file),
-      snapshot_(settings_->nprocs), plan_(std::make_unique<starts::start_plan>(
-                                        std::move(plan), std::move(from),
-                                        starts::helpers{process.forks(), process.group_cgroups(),
-                                                        process.guard(), process.cgroups()})),
+      barriers_(sync::barriers_among(plan.attachments)), snapshot_(settings_->nprocs),
+      plan_(std::make_unique<starts::start_plan>(
+          std::move(plan), std::move(from),
+          starts::helpers{process.forks(), process.group_cgroups(), process.guard(),
+                          process.cgroups()})),
       machine_(rules_of(*settings_)), verdicts_(static_cast<std::size_t>(settings_->nprocs)),
-      end_waiters_(process), next_waiters_(process) {}
+      end_waiters_(process), next_waiters_(process) {
+    for (const auto& barrier : barriers_)
+        barrier->page.note_workers(settings_->nprocs);
+}
 
 // --- requests ---
 
 void group_state::start(receiver to, start_completes when) {
-    start_completes_ = when;
+    start_.completes = when;
     stop_span_ = process_.spans().add(longest_stop(*settings_));
     auto begins = [self = shared_from_this(), to = std::move(to)] { self->begin(to); };
     if (settings_->nprocs == 0) {
@@ -70,7 +72,7 @@ void group_state::start(receiver to, start_completes when) {
         [self = shared_from_this()](starts::start_report report, starts::group_start::progress p) {
             self->start_reported(std::move(report), p);
         });
-    start_ = job;
+    start_.job = job;
     // Posted before any report can be. From here on only the engine's thread uses start_.
     process_.loop().post_quietly(begins);
     // exit() may have posted its stop before `begins`, and that stop does not know this group.
@@ -82,8 +84,8 @@ void group_state::start(receiver to, start_completes when) {
 void group_state::begin(receiver to) {
     self_ = shared_from_this();
     process_.add(*this);
-    start_operation_ = std::move(to);
-    if (!start_)
+    start_.operation = std::move(to);
+    if (!start_.job)
         start_is_over(std::nullopt);
 }
 
@@ -105,7 +107,7 @@ void group_state::await_next(receiver to) {
 }
 
 void group_state::cancel(operation_id id, cancel_mode mode) {
-    if (start_operation_ && start_operation_->id == id)
+    if (start_.operation && start_.operation->id == id)
         return happen(event::stop_asked);  // without this operation nobody gets the group
     if (mode == cancel_mode::stop_waiting) {
         if (!end_waiters_.stop_waiting(id))
@@ -130,85 +132,7 @@ void group_state::stop_within(std::chrono::steady_clock::duration limit) {
 
 void group_state::signal(int signo) {
     for (auto& [index, worker] : workers_)
-        worker->signal(signo);
-}
-
-// --- the workers ---
-
-/// The lifecycle does not wait for the names of frames. Calls that return outcomes do, and get them
-/// in the order in which the workers ended.
-void group_state::worker_ended(const std::shared_ptr<unpublished_end>& place,
-                               supervisor::worker_end end) {
-    workers_.erase(end.outcome.index);
-    const auto what = end.verdict.success ? event::worker_ended_well : event::worker_failed;
-    place->verdict = std::move(end.verdict);
-    place->worker = std::make_shared<const outcome>(std::move(end.outcome));
-    place->is_ready = !supervisor::needs_words(*place->worker);
-    if (!place->is_ready)
-        find_words(place);
-    publish_all();
-    happen(what);
-    go_on_ending();  // for a group that gave up its other workers and waits for this one
-}
-
-/// Puts an outcome into words on another thread, because the worker decides how long the texts are,
-/// and a file with debug information may be on a disk that does not answer.
-void group_state::find_words(const std::shared_ptr<unpublished_end>& place) {
-    const auto write = [self = shared_from_this(), place](engine::background_thread& where,
-                                                          trace::names* names) {
-        auto found = std::make_shared<std::shared_ptr<const outcome>>(place->worker);
-        where.run([found, names] { *found = supervisor::in_words(*found, names); },
-                  [self, place, found] { self->give_words(*place, std::move(*found)); });
-    };
-    const auto now = std::chrono::steady_clock::now();
-    if (process_.naming().is_late(now))
-        return write(process_.parsing(), nullptr);
-    place->limit = process_.loop().timer().at(
-        now + longest_naming, [write, place, &background_thread = process_.parsing()] {
-            place->limit.reset();
-            write(background_thread, nullptr);
-        });
-    write(process_.naming(), &process_.names());
-}
-
-void group_state::give_words(unpublished_end& place, std::shared_ptr<const outcome> worker) {
-    if (std::exchange(place.is_ready, true))
-        return;
-    if (place.limit)
-        process_.loop().timer().cancel(*std::exchange(place.limit, std::nullopt));
-    place.worker = std::move(worker);
-    publish_all();
-    go_on_ending();
-}
-
-void group_state::add_unpublished(std::shared_ptr<unpublished_end> place) {
-    unpublished_.push_back(std::move(place));
-    ending_.hold(lifecycle::reason::words);
-}
-
-void group_state::publish_all() {
-    for (auto& queue = unpublished_; !queue.empty() && queue.front()->is_ready; queue.pop_front()) {
-        publish(*queue.front());
-        ending_.release(lifecycle::reason::words);
-    }
-}
-
-void group_state::publish(unpublished_end& place) {
-    const auto& worker = place.worker;
-    verdicts_[static_cast<std::size_t>(worker->index)] = std::move(place.verdict);
-    snapshot_.note_end(worker);
-    ended_.push_back(worker);
-    tell_next();
-}
-
-void group_state::tell_next() {
-    while (told_ < ended_.size() && next_waiters_.has_one()) {
-        completion one;
-        one.next = *ended_[told_];
-        if (!next_waiters_.complete_first(one))
-            return;
-        ++told_;
-    }
+        worker.process->signal(signo);
 }
 
 // --- the lifecycle ---
@@ -232,11 +156,11 @@ void group_state::perform(action a) {
         return hold_start();
     case action::send_stop_signal:
         for (auto& [index, worker] : workers_)
-            worker->send_stop_signal(settings_->stop_signal);
+            worker.process->send_stop_signal(settings_->stop_signal);
         return;
     case action::send_kill:
         for (auto& [index, worker] : workers_)
-            worker->send_kill();
+            worker.process->send_kill();
         return;
     case action::give_up:
         return give_up();
@@ -258,16 +182,18 @@ void group_state::arm_deadline() {
 
 void group_state::give_up() {
     ending_.give_up();
-    for (auto& [index, worker] : std::exchange(workers_, {})) {
-        if (worker->has_ended())
-            continue;  // it has its place in unpublished_
-        auto end = worker->abandon();
-        auto place = std::make_shared<unpublished_end>();
-        place->worker = std::make_shared<const outcome>(std::move(end.outcome));
-        place->verdict = std::move(end.verdict);
-        place->is_ready = true;
-        add_unpublished(std::move(place));
-    }
+    std::erase_if(workers_, [this](const auto& entry) {
+        const auto& [index, worker] = entry;
+        if (worker.end)
+            return false;  // its record is still being read
+        auto given_up = worker.process->abandon();
+        add_unpublished(index);
+        worker.end->worker = std::make_shared<const outcome>(std::move(given_up.outcome));
+        worker.end->is_ready = true;
+        break_barriers(index, exit_status());
+        verdict_of(index) = std::move(given_up.verdict);
+        return true;
+    });
     publish_all();
     abandon_start();
 }
@@ -312,18 +238,21 @@ void group_state::report_end() {
         const auto last = std::ranges::max(outcomes, {}, &outcome::ended).ended;
         end->report.elapsed = last - std::ranges::min(outcomes, {}, &outcome::started).started;
     }
+    if (outcomes.size() < verdicts_.size())
+        break_barriers({sync::barrier_cause::kind::not_started, -1, {}});
+    barriers_.clear();
     if (outcomes.size() == verdicts_.size()) {
         end->first_failure = lifecycle::first_failure(verdicts_);
         if (end->first_failure >= 0)
             outcomes[static_cast<std::size_t>(end->first_failure)].first_failure = true;
     }
     snapshot_.close(end);
-    if (start_failure_) {
+    if (start_.failure) {
         auto failed = completion_of(completion::kind::failed);
         failed.not_started =
-            std::make_shared<const start_failure>(*std::exchange(start_failure_, std::nullopt));
+            std::make_shared<const start_failure>(*std::exchange(start_.failure, std::nullopt));
         complete_start(std::move(failed));
-    } else if (start_is_held()) {
+    } else if (start_.is_held()) {
         complete_start(completion_of(completion::kind::aborted));
     } else {
         complete_start(completion_of(completion::kind::done));
@@ -334,8 +263,8 @@ void group_state::report_end() {
     next_waiters_.complete_all(completion());
     process_.remove(*this);
     stop_span_.reset();
-    start_.reset();  // it refers to this group; a start that still hangs keeps both alive
-    self_.reset();   // last: this may be the last reference except the callers'
+    start_.job.reset();  // it refers to this group; a start that still hangs keeps both alive
+    self_.reset();       // last: this may be the last reference except the callers'
 }
 
 }  // namespace cohort::detail::inline v0_1

@@ -7,7 +7,9 @@
 #include "lifecycle/ending.hpp"
 #include "lifecycle/machine.hpp"
 #include "starts/group_start.hpp"
+#include "supervisor/result_descriptors.hpp"
 #include "supervisor/worker_process.hpp"
+#include "sync/barrier.hpp"
 
 #include <cohort/detail/border.hpp>
 
@@ -58,12 +60,17 @@ private:
     void adopt(starts::unwanted_child child, engine::task then = {});
     void add_worker(starts::start_report report);
     struct unpublished_end;
-    void worker_ended(const std::shared_ptr<unpublished_end>& place, supervisor::worker_end end);
+    void worker_ended(supervisor::worker_end end);
+    void add_descriptors(outcome& worker);
+    void break_barriers(int index, const exit_status& how);
+    void break_barriers(const sync::barrier_cause& cause);
+    void sweep_names();
     void find_words(const std::shared_ptr<unpublished_end>& place);
     void give_words(unpublished_end& place, std::shared_ptr<const outcome> worker);
-    void add_unpublished(std::shared_ptr<unpublished_end> place);
+    void add_unpublished(int index);
     void publish_all();
-    void publish(unpublished_end& place);
+    void publish(const std::shared_ptr<const outcome>& worker);
+    lifecycle::verdict& verdict_of(int index) { return verdicts_[static_cast<std::size_t>(index)]; }
     void tell_next();
 
     /// Hands an event to the lifecycle and performs the actions that it answers with. Does the same
@@ -74,7 +81,6 @@ private:
     void hold_start();
     void kill_held_start();
     void abandon_start();
-    bool start_is_held() const noexcept { return start_course_ != start_course::goes_on; }
     start_failure hanging_start() const;
     void give_up();
     void end_cgroup();
@@ -85,40 +91,52 @@ private:
     engine::process& process_;
     std::shared_ptr<const group_settings> settings_;
     supervisor::record_kind kind_;
+    std::vector<std::shared_ptr<sync::barrier>> barriers_;  // that its workers get
     groups::snapshot snapshot_;
     std::unique_ptr<starts::start_plan> plan_;  // until the start begins
-    std::shared_ptr<starts::group_start> start_;
-    std::shared_ptr<group_state> self_;  // keeps this alive from begin() to report_end()
+    std::shared_ptr<group_state> self_;         // keeps this alive from begin() to report_end()
     engine::stop_spans::entry stop_span_;
 
     lifecycle::machine machine_;
     std::deque<event> events_;
     std::optional<engine::timer_id> deadline_;
 
-    // The start:
-    std::optional<receiver> start_operation_;
-    start_completes start_completes_ = start_completes::when_started;
-    std::optional<start_failure> start_failure_;
     enum class start_course {
         goes_on,
         held,       // no further worker is started
         abandoned,  // its reports no longer count
     };
-    start_course start_course_ = start_course::goes_on;
-    time_point give_up_start_at_{};  // a held start that has not reported by then is abandoned
+    /// A start of workers: what the operation, the starter thread and the engine know of it.
+    struct start_in_progress {
+        std::shared_ptr<starts::group_start> job;  // null: there is nothing to start
+        std::optional<receiver> operation;         // until it is completed
+        start_completes completes = start_completes::when_started;
+        std::optional<start_failure> failure;
+        start_course course = start_course::goes_on;
+        time_point give_up_at{};  // if it is held and has not reported by then, it is abandoned
+
+        bool is_held() const noexcept { return course != start_course::goes_on; }
+        bool is_abandoned() const noexcept { return course == start_course::abandoned; }
+    };
+    start_in_progress start_;
 
     lifecycle::ending ending_;
+    bool sweeps_again_ = false;  // a worker has ended since the search for names began
     std::shared_ptr<cgroups::group_cgroup> cgroup_;  // until end_cgroup()
 
-    std::map<int, std::shared_ptr<supervisor::worker_process>> workers_;  // the live ones
     /// The end of a worker that users can't see yet: its record is being read, then its outcome is
     /// put into words, until `limit` at most.
     struct unpublished_end {
         std::shared_ptr<const outcome> worker;  // null: its record is being read
-        lifecycle::verdict verdict;
         std::optional<engine::timer_id> limit;
         bool is_ready = false;
     };
+    std::optional<supervisor::result_descriptors> result_descriptors_;  // if results may hold some
+    struct worker {
+        std::shared_ptr<supervisor::worker_process> process;
+        std::shared_ptr<unpublished_end> end;  // null: it lives
+    };
+    std::map<int, worker> workers_;  // the live ones, and those whose record is being read
     std::deque<std::shared_ptr<unpublished_end>> unpublished_;  // in the order of the ends
     std::vector<lifecycle::verdict> verdicts_;                  // by index
     std::vector<std::shared_ptr<const outcome>> ended_;         // in the order of the ends

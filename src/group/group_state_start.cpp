@@ -28,7 +28,7 @@ void group_state::start_reported(starts::start_report report, starts::group_star
     const bool over = p == starts::group_start::progress::over;
     for (auto& unwanted : report.unwanted)
         reap_failed_start(std::move(unwanted));
-    if (start_course_ == start_course::abandoned) {
+    if (start_.is_abandoned()) {
         if (report.cgroup)
             supervisor::end_cgroup(process_.loop(), process_.cgroups(), std::move(report.cgroup),
                                    process_.loop().now(), {});
@@ -39,12 +39,14 @@ void group_state::start_reported(starts::start_report report, starts::group_star
     if (report.cgroup)
         ending_.has_cgroup();
     cgroup_ = std::move(report.cgroup);
+    if (report.results)
+        result_descriptors_.emplace(std::move(report.results), settings_->nprocs);
     const bool killed_by_us =
-        start_is_held() && report.pidfd && !exec::has_executed(report.pidfd.get());
+        start_.is_held() && report.pidfd && !exec::has_executed(report.pidfd.get());
     if (report.failure || killed_by_us) {
         reap_failed_start({std::move(report.pidfd), report.pid});
         // A start that fails after it was held is no error.
-        return start_is_over(start_is_held() ? std::nullopt : std::move(report.failure));
+        return start_is_over(start_.is_held() ? std::nullopt : std::move(report.failure));
     }
     if (report.index >= 0)
         add_worker(std::move(report));
@@ -75,10 +77,10 @@ void group_state::reap_failed_start(starts::unwanted_child child) {
     auto limit = std::make_shared<std::optional<engine::timer_id>>();
     *limit = process_.loop().timer().at(until, [self = shared_from_this(), limit] {
         limit->reset();
-        if (self->start_operation_) {
+        if (self->start_.operation) {
             self->ending_.give_up();
-            if (!self->start_failure_)
-                self->start_failure_ = self->hanging_start();
+            if (!self->start_.failure)
+                self->start_.failure = self->hanging_start();
         }
         self->ending_.release(lifecycle::reason::unreaped);
         self->go_on_ending();
@@ -100,9 +102,11 @@ start_failure group_state::hanging_start() const {
 
 void group_state::start_is_over(std::optional<start_failure> failure) {
     const auto keep = shared_from_this();
-    start_failure_ = std::move(failure);
-    happen(start_failure_ ? event::start_failed : event::start_finished);
-    if (!start_failure_ && !start_is_held())
+    start_.failure = std::move(failure);
+    if (start_.failure)
+        break_barriers({sync::barrier_cause::kind::not_started, start_.failure->index, {}});
+    happen(start_.failure ? event::start_failed : event::start_finished);
+    if (!start_.failure && !start_.is_held())
         complete_start(completion_of(completion::kind::done));
 }
 
@@ -115,50 +119,53 @@ void group_state::add_worker(starts::start_report report) {
                                           std::move(report.record), std::move(report.stacks),
                                           report.started, std::move(report.own_cgroup)},
         settings_, kind_);
-    workers_.emplace(index, worker);
-    auto place = std::make_shared<unpublished_end>();
-    worker->await_end([self = shared_from_this(), place] { self->add_unpublished(place); },
-                      [self = shared_from_this(), place](supervisor::worker_end end) {
-                          self->worker_ended(place, std::move(end));
-                      });
+    workers_[index].process = worker;
+    worker->await_end(
+        [self = shared_from_this(), index](const exit_status& how) {
+            self->add_unpublished(index);
+            self->break_barriers(index, how);
+        },
+        [self = shared_from_this()](supervisor::worker_end end) {
+            self->worker_ended(std::move(end));
+        });
     happen(event::worker_started);
 }
 
 void group_state::hold_start() {
-    if (start_is_held())
+    if (start_.is_held())
         return;
-    start_course_ = start_course::held;
-    start_->hold();
-    give_up_start_at_ = saturating_add(std::chrono::steady_clock::now(), settings_->kill_timeout);
+    start_.course = start_course::held;
+    start_.job->hold();
+    start_.give_up_at = saturating_add(std::chrono::steady_clock::now(), settings_->kill_timeout);
     kill_held_start();
 }
 
 void group_state::kill_held_start() {
-    if (machine_.start_is_over() || start_course_ == start_course::abandoned)
+    if (machine_.start_is_over() || start_.is_abandoned())
         return;
     const auto now = std::chrono::steady_clock::now();
-    if (now >= give_up_start_at_)
+    if (now >= start_.give_up_at)
         return abandon_start();
-    start_->kill_in_flight();
+    start_.job->kill_in_flight();
     process_.loop().timer().at(now + kill_interval,
                                [self = shared_from_this()] { self->kill_held_start(); });
 }
 
 void group_state::abandon_start() {
-    if (machine_.start_is_over() || start_course_ == start_course::abandoned)
+    if (machine_.start_is_over() || start_.is_abandoned())
         return;
-    start_course_ = start_course::abandoned;
-    start_->kill_server();
-    process_.give_up(*start_);
-    start_failure_ = hanging_start();
+    start_.course = start_course::abandoned;
+    start_.job->kill_server();
+    process_.give_up(*start_.job);
+    start_.failure = hanging_start();
     happen(event::start_failed);
 }
 
 void group_state::complete_start(completion result) {
-    if (!start_operation_)
+    if (!start_.operation)
         return;
-    auto to = *std::exchange(start_operation_, std::nullopt);
-    if (start_completes_ == start_completes::at_end && result.what == completion::kind::done)
+    auto to = *std::exchange(start_.operation, std::nullopt);
+    if (start_.completes == start_completes::at_end && result.what == completion::kind::done)
         await_end(std::move(to), std::nullopt);
     else
         process_.deliver(to, std::move(result));

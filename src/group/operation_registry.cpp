@@ -18,7 +18,7 @@ bool operation_registry::add(operation_id id, std::shared_ptr<operation_base> op
 
 delivery operation_registry::complete(operation_id id, const completion& result) noexcept {
     try {
-        return post(id, result) ? delivery::posted : delivery::nobody;
+        return post(id, result) ? delivery::posted : delivery::gone;
     } catch (...) {
         return delivery::refused;  // the operation stays here
     }

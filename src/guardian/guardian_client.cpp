@@ -3,6 +3,8 @@
 
 #include "exec/detached.hpp"
 #include "orders/order_writer.hpp"
+#include "share/named_file.hpp"
+#include "share/settings.hpp"
 #include "sys/error.hpp"
 #include "sys/memfd.hpp"
 #include "sys/pidfd.hpp"
@@ -13,6 +15,7 @@
 #include <cerrno>
 #include <exception>
 #include <span>
+#include <tuple>
 #include <utility>
 
 #include <fcntl.h>
@@ -35,12 +38,13 @@ constexpr unsigned char program[] = {
 /// Whether this process adopts orphans, as PID 1 or as a subreaper. The guardian would become its
 /// child, and a wait of the application would find it. The pid is read each time, because this may
 /// be a forked copy in a new pid namespace.
-bool takes_in_orphans() noexcept {
+bool adopts_orphans() noexcept {
     int subreaper = 0;
     return ::getpid() == 1 || (::prctl(PR_GET_CHILD_SUBREAPER, &subreaper) == 0 && subreaper != 0);
 }
 
-std::error_code execute(int parent, int connection, int file, sys::unique_fd& between) {
+std::error_code execute_program(int parent, int connection, int file,
+                                sys::unique_fd& intermediate) {
     orders::order_writer order;
     order.add_candidate("/proc/self/fd/5");
     static_assert(orders::guardian_program == 5);
@@ -54,15 +58,30 @@ std::error_code execute(int parent, int connection, int file, sys::unique_fd& be
     order.head.own_session = 1;
     auto block = order.finish();
     const sys::tiers& tiers = sys::current_tiers();
-    return exec::start_detached(block, {tiers.clone3.best, tiers.close_range.best}, between);
+    return exec::start_detached(block, {tiers.clone3.best, tiers.close_range.best}, intermediate);
+}
+
+/// Tells a guardian, before anything else, which names of shared memory it is to remove. If that
+/// fails, the next program of this user removes them.
+void tell_names(int connection) {
+    if (!sys::current_tiers().names.best)
+        return;
+    std::error_code error;
+    const auto directory = share::open_directory(error);
+    if (error)
+        return;
+    orders::guard_message message;
+    message.what = orders::guarded::names;
+    message.session = share::session();
+    std::ignore = orders::tell_guardian({connection, message}, directory.get());
 }
 
 /// Starts a guardian.
-/// @param ours     is set to this process' end of the connection. When that is closed, a guardian
-///                 without workers ends at once
-/// @param between  see start_detached()
-std::error_code launch(sys::unique_fd& ours, sys::unique_fd& between) {
-    if (takes_in_orphans() || !sys::credentials::now().uniform())
+/// @param ours          is set to this process' end of the connection. When that is closed, a
+///                      guardian without workers ends at once
+/// @param intermediate  see start_detached()
+std::error_code launch(sys::unique_fd& ours, sys::unique_fd& intermediate) {
+    if (adopts_orphans() || !sys::credentials::now().uniform())
         return std::make_error_code(std::errc::operation_not_permitted);
     std::error_code error;
     const auto file = sys::make_program_memfd("cohort-guardian", error);
@@ -79,28 +98,28 @@ std::error_code launch(sys::unique_fd& ours, sys::unique_fd& between) {
     const int on = 1;  // each message carries its sender's user
     if (::setsockopt(theirs.get(), SOL_SOCKET, SO_PASSCRED, &on, sizeof on) != 0)
         return sys::last_error();
-    return execute(self.get(), theirs.get(), file.get(), between);
+    return execute_program(self.get(), theirs.get(), file.get(), intermediate);
 }
 
 }  // namespace
 
-guardian::serving guardian::ensure(time_point now) {
+client::instance client::ensure_running(time_point now) {
     const std::lock_guard lock(mutex_);
-    one& own = of_this_user();
-    if (!own.serves())
+    user_guardian& own = guardian_of_this_user();
+    if (!own.accepts_messages())
         start_if_due(own, now);
-    return own.serving_now();
+    return own.current();
 }
 
-guardian::serving guardian::ensure_started(time_point now) {
+client::instance client::ensure_started(time_point now) {
     const std::lock_guard lock(mutex_);
-    one& own = of_this_user();
+    user_guardian& own = guardian_of_this_user();
     if (!own.connection)
         start_if_due(own, now);
-    return own.serving_now();
+    return own.current();
 }
 
-void guardian::start_if_due(one& own, time_point now) {
+void client::start_if_due(user_guardian& own, time_point now) {
     if (now < own.not_before || !sys::current_tiers().guardian.best)
         return;
     // Workers are started without a guardian rather than not at all. If the next attempt may
@@ -118,50 +137,54 @@ void guardian::start_if_due(one& own, time_point now) {
     }
 }
 
-guardian::one& guardian::of_this_user() {
+client::user_guardian& client::guardian_of_this_user() {
     const auto user = sys::user_ids::now();
-    const auto found = std::ranges::find(of_users_, user, &one::user);
-    if (found != of_users_.end())
+    const auto found = std::ranges::find(guardians_, user, &user_guardian::user);
+    if (found != guardians_.end())
         return *found;
-    return of_users_.emplace_back(one{.user = user, .connection = {}, .number = ++last_number_});
+    return guardians_.emplace_back(
+        user_guardian{.user = user, .connection = {}, .number = ++last_number_});
 }
 
-bool guardian::one::serves() const {
+bool client::user_guardian::accepts_messages() const {
     pollfd polled{connection.get(), 0, 0};
     return connection && ::poll(&polled, 1, 0) <= 0;  // -1: a setuid in another thread interrupted
 }
 
-std::error_code guardian::start(one& fresh) {
+std::error_code client::start(user_guardian& own) {
     sys::unique_fd ours;
-    sys::unique_fd between;
-    const auto error = launch(ours, between);
-    if (between)
-        reap_(std::move(between));
-    return error ? error : connect(fresh, std::move(ours));
+    sys::unique_fd intermediate;
+    const auto error = launch(ours, intermediate);
+    if (intermediate)
+        reap_(std::move(intermediate));
+    if (error)
+        return error;
+    tell_names(ours.get());
+    return connect(own, std::move(ours));
 }
 
-std::error_code guardian::connect(one& to, sys::unique_fd fresh) {
-    if (!to.connection)
-        to.connection = std::move(fresh);
-    else if (::dup3(fresh.get(), to.connection.get(), O_CLOEXEC) < 0)
+std::error_code client::connect(user_guardian& own, sys::unique_fd connection) {
+    if (!own.connection)
+        own.connection = std::move(connection);
+    else if (::dup3(connection.get(), own.connection.get(), O_CLOEXEC) < 0)
         return sys::last_error();
-    to.number = ++last_number_;
+    own.number = ++last_number_;
     is_stuck_ = false;
     return {};
 }
 
-void guardian::tell_late(const orders::guard_order& order, int pidfd) noexcept {
+void client::resend(const orders::guard_order& order, int descriptor) noexcept {
     constexpr int full_socket_wait_ms = 100;
     pollfd room{order.connection, POLLOUT, 0};
     if (!is_stuck_)
         ::poll(&room, 1, full_socket_wait_ms);
-    is_stuck_ = !orders::tell_guardian(order, pidfd);
+    is_stuck_ = !orders::tell_guardian(order, descriptor);
     if (!is_stuck_)
         return;
     // If another guardian is started, its connection has the same number, see connect().
     try {
-        ensure();
-        is_stuck_ = !orders::tell_guardian(order, pidfd);
+        ensure_running();
+        is_stuck_ = !orders::tell_guardian(order, descriptor);
     } catch (const std::exception&) {  // no memory
     }
 }
@@ -171,10 +194,10 @@ sys::tier_choice probe_guardian() {
     if (!wanted.best)
         return wanted;
     sys::unique_fd ours;
-    sys::unique_fd between;
-    const auto error = launch(ours, between);
-    if (between)
-        sys::reap_when_ended(between.get());
+    sys::unique_fd intermediate;
+    const auto error = launch(ours, intermediate);
+    if (intermediate)
+        sys::reap_when_ended(intermediate.get());
     return error ? sys::tier_choice{false, "guardian: " + error.message()} : sys::tier_choice{};
 }
 

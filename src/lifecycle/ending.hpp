@@ -11,6 +11,7 @@ enum class reason {
     workers,   // the machine has not reported the end: workers live, or the start is not over
     unreaped,  // children of failed starts that the reaper has not reaped yet
     words,     // records of ended workers that are still being read, or whose stacks get names
+    names,     // the search for names of shared memory that killed workers have left
     cgroup,    // the group's cgroup, which is ended last, when nothing else is held
 };
 
@@ -43,7 +44,7 @@ private:
     enum class cgroup_state { none, to_be_ended, asked_for };
     int& count(reason r) noexcept { return counts_[static_cast<std::size_t>(r)]; }
 
-    std::array<int, 4> counts_{1, 0, 0, 0};
+    std::array<int, 5> counts_{1, 0, 0, 0, 0};
     cgroup_state cgroup_ = cgroup_state::none;
     bool gave_up_ = false;
     bool over_ = false;

@@ -54,10 +54,12 @@ environment apply(const environment& base, const detail::placement& where) {
     return result;
 }
 
-environment without(const environment& all, std::span<const std::string_view> names) {
+environment without(const environment& all, std::span<const std::string_view> names,
+                    std::string_view prefix) {
     environment rest;
-    for (const char* entry : all.entries())
-        if (std::ranges::none_of(names, [&](auto name) { return has_name(entry, name); }))
+    for (const std::string_view entry : all.entries())
+        if (!entry.starts_with(prefix) &&
+            std::ranges::none_of(names, [&](auto name) { return has_name(entry, name); }))
             rest.add(entry);
     return rest;
 }

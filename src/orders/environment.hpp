@@ -32,8 +32,9 @@ private:
 /// order. A changed name keeps its place and occurs once; a new one goes to the end.
 environment apply(const environment& base, const detail::placement& where);
 
-/// The entries of `all` except those with these names.
-environment without(const environment& all, std::span<const std::string_view> names);
+/// The entries of `all` except those with these names, and those whose names begin with `prefix`.
+environment without(const environment& all, std::span<const std::string_view> names,
+                    std::string_view prefix);
 
 /// The value of the first entry with this name, as in getenv(3).
 std::optional<std::string_view> find(const environment& in, std::string_view name);

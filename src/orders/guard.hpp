@@ -5,22 +5,26 @@
 
 #include <cerrno>
 #include <cstdint>
+#include <type_traits>
 
 #include <sys/socket.h>
 #include <sys/syscall.h>
 
 namespace cohort::orders {
 
-enum class guarded : std::int32_t { worker, cgroup };
+enum class guarded : std::int32_t { worker, cgroup, names };
 
-/// A message to the guardian about one worker or about a group's cgroup. A descriptor comes with
-/// it: the worker's pidfd, or the cgroup's directory. A pid would not do, because it may mean
-/// another process when the guardian acts; a pidfd never does.
+/// A message to the guardian about one worker, about a group's cgroup, or about the names of shared
+/// memory. A descriptor comes with it: the worker's pidfd, the cgroup's directory, or /dev/shm. A
+/// pid would not do, because it may mean another process when the guardian acts; a pidfd never does.
 struct guard_message {
     guarded what = guarded::worker;
     std::int32_t stop_signal = 0;
     std::int32_t grace_ms = 0;  // from the parent's death to SIGKILL; 0: SIGKILL at once
+    std::int32_t unused = 0;    // instead of padding, because the bytes are sent as they are
+    std::uint64_t session = 0;  // only of names: they have it in common
 };
+static_assert(std::has_unique_object_representations_v<guard_message>);
 
 /// The numbers of the guardian's descriptors when it begins.
 inline constexpr int guardian_parent = 3;      // a pidfd of the application

@@ -4,6 +4,7 @@
 #include "record/control_file.hpp"
 #include "registry/mark.hpp"
 #include "registry/registry.hpp"
+#include "share/settings.hpp"
 
 #include <fmt/format.h>
 
@@ -18,9 +19,12 @@ namespace {
 
 // The record's descriptor number in the worker: above the single digits that scripts use.
 constexpr int record_base = 60;
+// The record, the arguments, the started event, the pipe for stacks, the socket for results.
+constexpr int own_descriptors = 5;
 
 constexpr std::string_view error_file_variables[] = {"COHORT_ERROR_FILE",
                                                      "TORCHELASTIC_ERROR_FILE"};
+constexpr std::string_view share_prefix = "COHORT_SHARED_";
 constexpr std::string_view own_variables[] = {"COHORT_INDEX",      "COHORT_SIZE",
                                               "LOCAL_RANK",        "LOCAL_WORLD_SIZE",
                                               "COHORT_ERROR_FILE", "TORCHELASTIC_ERROR_FILE"};
@@ -38,7 +42,7 @@ order_builder::order_builder(const detail::spawn_plan& plan, const caller& from,
     : plan_(plan), caller_(from), facts_(std::move(facts)) {}
 
 environment order_builder::inherited(const environment& callers) {
-    return without(callers, own_variables);
+    return without(callers, own_variables, share_prefix);
 }
 
 bool order_builder::is_copy() const noexcept {
@@ -56,7 +60,8 @@ order_builder::start_template order_builder::make_template(const detail::program
         made.candidates = candidates(program->argv.front(), find(made.environment, "PATH"));
     else
         made.candidates = {"/proc/self/exe"};
-    int last = facts_.descriptor_limit > record_base + 4 ? record_base - 1 : STDERR_FILENO;
+    const auto end_of_own = record_base + own_descriptors + made.where.shared.size();
+    int last = facts_.descriptor_limit >= end_of_own ? record_base - 1 : STDERR_FILENO;
     const auto next = [&] { return last = free_number(made.where, last + 1); };
     made.record_number = next();
     if (plan_.function)
@@ -65,6 +70,15 @@ order_builder::start_template order_builder::make_template(const detail::program
         made.started_event_number = next();
     if (facts_.stacks_signal != 0)
         made.stacks_number = next();
+    if (plan_.results_carry)
+        made.results_number = next();
+    for (const auto& [name, item] : made.where.shared)
+        made.shared_numbers.emplace(name, next());
+    if (!plan_.attachments.empty()) {
+        const auto& taken = made.where.descriptors;
+        made.first_attachment =
+            taken.empty() ? last + 1 : std::max(last, taken.rbegin()->first) + 1;
+    }
     return made;
 }
 
@@ -125,6 +139,9 @@ void order_builder::write_texts(order_writer& into, const start_template& from, 
         into.add_variable(fmt::format("LOCAL_RANK={}", index));
     if (!from.where.changes_variable("LOCAL_WORLD_SIZE"))
         into.add_variable(fmt::format("LOCAL_WORLD_SIZE={}", size));
+    for (const auto& [name, item] : from.where.shared)
+        into.add_variable(fmt::format("{}{}={{\"fd\":{}{}", share_prefix, name,
+                                      from.shared_numbers.at(name), item.description));
     // The path contains the worker's pid, so that it is valid in the worker and in its children.
     if (from.program && plan_.settings.error_file)
         for (const auto name : error_file_variables)
@@ -154,6 +171,12 @@ void order_builder::write_moves(order_writer& into, const start_template& from,
         into.place(from.started_event_number, with.started_event);
     if (from.stacks_number >= 0)
         into.place(from.stacks_number, with.stacks);
+    if (from.results_number >= 0)
+        into.place(from.results_number, with.results);
+    for (const auto& [name, item] : from.where.shared)
+        into.place(from.shared_numbers.at(name), *item.descriptor);
+    for (int number = from.first_attachment; const auto& attached : plan_.attachments)
+        into.place(number++, *attached);
     // An executed worker inherits this process's present output; the fork server's copy does not.
     if (with.is_served && !descriptors.contains(STDOUT_FILENO))
         into.place(STDOUT_FILENO, with.standard_output);
@@ -180,6 +203,11 @@ record::control_order order_builder::control_of(int index) {
     order.crash_record = s.crash_record;
     order.stacks_fd = from.stacks_number;
     order.stacks_signal = facts_.stacks_signal;
+    order.sharing_strategy = static_cast<std::int32_t>(get_sharing_strategy());
+    order.sharing_session = share::session();
+    order.results_fd = from.results_number;
+    order.first_attachment = from.first_attachment;
+    order.attachments = static_cast<std::uint32_t>(plan_.attachments.size());
     order.parent_death_signal = s.parent_death_signal;
     return order;
 }

@@ -9,6 +9,7 @@
 #include <cohort/detail/plan.hpp>
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -33,6 +34,7 @@ struct worker_resources {
     int arguments = -1;
     int started_event = -1;  // copies only
     int stacks = -1;         // the write end of the pipe for its stacks
+    int results = -1;        // the socket for descriptors that its result holds
     int cgroup = -1;         // the directory of its cgroup
     guard_order guard;
     own_program itself;
@@ -75,6 +77,9 @@ private:
         int arguments_number = -1;
         int started_event_number = -1;
         int stacks_number = -1;
+        int results_number = -1;
+        int first_attachment = -1;                  // the others follow it
+        std::map<std::string, int> shared_numbers;  // by the name given to share()
     };
 
     bool is_copy() const noexcept;

@@ -27,6 +27,12 @@ struct control_order {
     std::int32_t parent_death_signal = 0;  // 0: none
     std::int64_t grace_period_ns = 0;
     std::uint64_t result_limit = UINT64_MAX;  // in bytes
+    // The descriptors that came with the arguments have consecutive numbers in the worker.
+    std::int32_t first_attachment = -1;
+    std::uint32_t attachments = 0;
+    std::int32_t sharing_strategy = 0;  // the parent's ...
+    std::uint64_t sharing_session = 0;  // ... and what names of its shared memory have in common
+    std::int32_t results_fd = -1;       // a socket for descriptors that the result holds; -1: none
     std::uint64_t function_offset = 0;  // the key: offset of the function_node in its module ...
     std::uint8_t build_id_length = 0;   // ... and that module's build-id
     std::uint8_t build_id[39] = {};

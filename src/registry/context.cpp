@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "registry/context.hpp"
 
+#include "share/settings.hpp"
+
 #include <cohort/worker.hpp>
 
 #include <atomic>
@@ -15,6 +17,8 @@ constinit std::atomic<const record::control_order*> worker_order{
 }  // namespace
 
 void activate(const record::control_order& order) {
+    share::inherit(order.sharing_session,
+                   static_cast<sharing_strategy>(order.sharing_strategy != 0));
     worker_order.store(new record::control_order(order), std::memory_order_release);
 }
 

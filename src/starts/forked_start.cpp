@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "copies/fork.hpp"
 #include "starts/start_way.hpp"
+#include "worker/attachments.hpp"
 #include "worker/copy.hpp"
 
 #include <chrono>
@@ -37,9 +38,10 @@ private:
     exec::exec_result make_copy(orders::order_block& order, int index, int record,
                                 start_slots& slots) {
         const auto body = [&] {
-            worker::run_as_copy(plan_.builder().control_of(index),
-                                {order->channel.record, static_cast<ino_t>(order->record_inode)},
-                                [&] { return plan_.plan().call(index); });
+            const auto control = plan_.builder().control_of(index);
+            worker::run_as_copy(
+                control, {order->channel.record, static_cast<ino_t>(order->record_inode)},
+                [&] { return plan_.plan().call(index, worker::take_attachments(control)); });
         };
         return copies::start_by_fork(order, record, plan_.started_event(), body, slots.child);
     }

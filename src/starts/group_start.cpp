@@ -57,6 +57,7 @@ start_report group_start::start_next() {
     auto report = way_->start(next_, slots_);
     if (!report.failure)
         report.stacks = plan_->take_stacks(next_);
+    report.results = plan_->take_results();
     ++next_;
     in_flight_ = false;
     return report;

@@ -116,7 +116,7 @@ std::optional<start_failure> served::ask_ahead(int index, start_slots& slots) {
 
 std::optional<start_failure> served::see_to_server(start_slots& slots) {
     // All groups share the server, so it is guarded by default settings and not by this group's.
-    const auto guardian = plan_.with().guardian.ensure();
+    const auto guardian = plan_.with().guardian.ensure_running();
     const forkserver::forkserver_manager::surroundings where{
         environment_, plan_.from(),
         guardian.order(start_plan::guard_message({}, orders::guarded::worker))};

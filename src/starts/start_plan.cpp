@@ -2,11 +2,14 @@
 #include "starts/start_plan.hpp"
 
 #include "exec/itself.hpp"
+#include "share/named_file.hpp"
 #include "sys/memfd.hpp"
+#include "sys/socket.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <climits>
 #include <csignal>
@@ -17,6 +20,17 @@
 #include <unistd.h>
 
 namespace cohort::starts {
+namespace {
+
+/// Removes names of shared memory that programs of this user have left, once in this process.
+/// Nobody else does if such a program had no guardian, or the guardian was killed with it.
+void sweep_names_once() {
+    static constinit std::atomic<bool> done{false};
+    if (!done.exchange(true))
+        (void)share::sweep(share::prefix_of_user());
+}
+
+}  // namespace
 
 int asking_signal(const detail::group_settings& settings) noexcept {
     int signo = SIGRTMAX;
@@ -39,14 +53,19 @@ orders::host_facts start_plan::host_facts() const {
 }
 
 std::optional<start_failure> start_plan::prepare() {
+    sweep_names_once();
     see_to_guardian();
     if (auto failed = make_group_cgroup())
         return failed;
     if (auto failed = check_limit())
         return failed;
+    if (auto failed = check_attachments())
+        return failed;
     if (auto failed = make_arguments())
         return failed;
     if (auto failed = make_started_event())
+        return failed;
+    if (auto failed = make_results())
         return failed;
     records_.reserve(static_cast<std::size_t>(size()));
     for (int index = 0; index < size(); ++index)
@@ -83,11 +102,13 @@ std::optional<start_failure> start_plan::check_limit() const {
     if (size() == 1)
         return std::nullopt;  // without descriptors its start fails before the worker exists
     // For each worker a record and a pidfd, and both ends of the pipe for its stacks. For the group
-    // the arguments, the started event, the order file, and the cgroup of the worker being started.
+    // the arguments, the started event, the order file, the cgroup of the worker being started, and
+    // the socket for results.
     const bool asks = asks_for_stacks();
     const bool has_cgroups = cgroup_ && cgroup_->counts_memory();
     const auto needed = (asks ? 4 : 2) * static_cast<std::uint64_t>(size()) +
-                        (plan_.function != nullptr) + is_copy() + uses_server() + has_cgroups;
+                        (plan_.function != nullptr) + is_copy() + uses_server() + has_cgroups +
+                        2 * plan_.results_carry;
     const auto limit = sys::descriptor_limit();
     const auto open = sys::open_descriptors();
     if (!open || *open + needed <= limit)
@@ -98,20 +119,38 @@ std::optional<start_failure> start_plan::check_limit() const {
                    -1, exec::stage::limit);
 }
 
+/// The numbers of the attachments must exist in a worker, which has this process' limit.
+std::optional<start_failure> start_plan::check_attachments() {
+    if (plan_.attachments.empty())
+        return std::nullopt;
+    const auto control = builder_.control_of(0);
+    const auto needed = static_cast<std::uint64_t>(control.first_attachment) + control.attachments;
+    const auto limit = sys::descriptor_limit();
+    if (needed <= limit)
+        return std::nullopt;
+    return failure(EMFILE,
+                   fmt::format("a worker needs {} descriptors, {} of them for shared memory in its "
+                               "arguments; it may have {}: raise RLIMIT_NOFILE, or use one "
+                               "shared_arena for many small arrays",
+                               needed, control.attachments, limit),
+                   -1, exec::stage::limit);
+}
+
 std::optional<start_failure> start_plan::make_group_cgroup() {
     auto made = with_.group_cgroups.make(plan_.settings);
     // If the thread that is to end the cgroup can't be started, the cgroup ends now.
-    if (made.owned && !with_.cgroups.start()) {
-        made.owned.reset();
+    if (made.cgroup && !with_.cgroups.start()) {
+        made.cgroup.reset();
         if (!plan_.settings.cgroup_directory.empty())
             made.error = std::make_error_code(std::errc::resource_unavailable_try_again);
     }
-    cgroup_ = std::move(made.owned);
-    // A guardian that has died is replaced now: the message to it fails, or ensure() looks for it.
+    cgroup_ = std::move(made.cgroup);
+    // A guardian that has died is replaced now: the message to it fails, or ensure_running() looks
+    // for it.
     if (!cgroup_ && guard_.connection >= 0)
-        with_.guardian.ensure();
+        with_.guardian.ensure_running();
     else if (cgroup_ && !orders::tell_guardian(guard_of_cgroup_, cgroup_->directory()))
-        with_.guardian.tell_late(guard_of_cgroup_, cgroup_->directory());
+        with_.guardian.resend(guard_of_cgroup_, cgroup_->directory());
     return made.error ? std::optional(cgroup_failure(made.error, -1)) : std::nullopt;
 }
 
@@ -147,6 +186,18 @@ std::optional<start_failure> start_plan::make_arguments() {
                    exec::stage::memory_file);
 }
 
+std::optional<start_failure> start_plan::make_results() {
+    if (!plan_.results_carry)
+        return std::nullopt;
+    auto error = sys::make_socket_pair(results_, results_of_workers_);
+    if (!error)
+        error = sys::tell_sender(results_.get());
+    if (!error)
+        return std::nullopt;
+    return failure(error.value(), "socketpair for the workers' results", -1,
+                   exec::stage::memory_file);
+}
+
 std::optional<start_failure> start_plan::make_record(int index) {
     std::error_code error;
     records_.push_back(sys::make_memfd("cohort-record", error));
@@ -179,6 +230,7 @@ std::optional<start_failure> start_plan::prepare_worker(int index, prepared_work
     with.record = record_of(index).get();
     with.arguments = arguments_.get();
     with.started_event = started_event_.get();
+    with.results = results_of_workers_.get();
     with.guard = guard_;
     if (!stacks_.empty())
         with.stacks = stacks_[static_cast<std::size_t>(index)].write.get();

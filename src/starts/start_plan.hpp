@@ -30,7 +30,7 @@ int asking_signal(const detail::group_settings& settings) noexcept;
 struct helpers {
     forkserver::forkserver_manager& server;
     cgroups::group_cgroups& group_cgroups;
-    guardian::guardian& guardian;
+    guardian::client& guardian;
     engine::background_thread& cgroups;  // the thread that ends the cgroups
 };
 
@@ -63,8 +63,10 @@ public:
     /// Closes the worker's end of the pipe for its stacks.
     /// @return this process' end, for the report
     sys::unique_fd take_stacks(int index);
+    /// Hands out this process' end of the socket for the descriptors of results, once.
+    sys::unique_fd take_results() noexcept { return std::move(results_); }
     /// Tells the guardian about a worker that could not do that itself.
-    void tell_guardian(int pidfd) { with_.guardian.tell_late(guard_, pidfd); }
+    void tell_guardian(int pidfd) { with_.guardian.resend(guard_, pidfd); }
 
     static start_failure failure(int error, std::string text, int index, exec::stage at);
     start_failure failure_of(const exec::exec_result& result, const orders::worker_order& order,
@@ -96,9 +98,11 @@ private:
     sys::unique_fd& record_of(int index) { return records_[static_cast<std::size_t>(index)]; }
     void see_to_guardian();
     std::optional<start_failure> check_limit() const;
+    std::optional<start_failure> check_attachments();
     std::optional<start_failure> make_group_cgroup();
     std::optional<start_failure> make_arguments();
     std::optional<start_failure> make_started_event();
+    std::optional<start_failure> make_results();
     std::optional<start_failure> make_record(int index);
     std::optional<start_failure> make_worker_cgroup(prepared_worker& into, int index) const;
     start_failure cgroup_failure(std::error_code error, int index) const;
@@ -113,7 +117,9 @@ private:
     std::vector<sys::unique_fd> records_;  // by index
     std::vector<sys::pipe_ends> stacks_;   // by index; empty if workers are not asked for stacks
     sys::unique_fd arguments_;
-    sys::unique_fd started_event_;  // only if the workers are copies
+    sys::unique_fd started_event_;       // only if the workers are copies
+    sys::unique_fd results_;             // only if results may hold descriptors ...
+    sys::unique_fd results_of_workers_;  // ... with the workers' end
 };
 
 }  // namespace cohort::starts

@@ -32,7 +32,8 @@ struct start_report {
     pid_t pid = 0;
     sys::unique_fd pidfd;
     sys::unique_fd record;
-    sys::unique_fd stacks;  // the read end of the pipe for the worker's stacks
+    sys::unique_fd stacks;   // the read end of the pipe for the worker's stacks
+    sys::unique_fd results;  // where descriptors of results arrive; in the first report only
     std::chrono::steady_clock::time_point started;
     std::optional<start_failure> failure;
     std::shared_ptr<cgroups::group_cgroup> cgroup;             // the group's; set in each report

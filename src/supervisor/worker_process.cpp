@@ -52,7 +52,7 @@ worker_process::worker_process(engine::process& process, birth b,
                                                   std::move(b.stacks));
 }
 
-void worker_process::await_end(std::function<void()> ended,
+void worker_process::await_end(std::function<void(const exit_status&)> ended,
                                std::function<void(worker_end)> judged) {
     ended_ = std::move(ended);
     judged_ = std::move(judged);
@@ -167,8 +167,8 @@ void worker_process::ended(const engine::reaped& end) {
     pidfd_.reset();
     if (!judged_)
         return;  // abandoned before
-    end_ = end;
-    std::exchange(ended_, {})();
+    end_ = std::make_unique<const engine::reaped>(end);
+    std::exchange(ended_, {})(end.status);
     const int code = end.status.exit_code();
     const bool well = end.status.exited() && settings_->success_codes.contains(code);
     if (kind_ == record_kind::error_file && well) {

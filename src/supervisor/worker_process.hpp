@@ -46,8 +46,10 @@ public:
     pid_t pid() const noexcept { return pid_; }
 
     /// Waits for the worker's end. Then kills the rest of its process group, reaps it and calls
-    /// `ended`; then reads its record and calls `judged`. Calls neither after abandon().
-    void await_end(std::function<void()> ended, std::function<void(worker_end)> judged);
+    /// `ended` with its status; then reads its record and calls `judged`. Calls neither after
+    /// abandon().
+    void await_end(std::function<void(const exit_status&)> ended,
+                   std::function<void(worker_end)> judged);
 
     /// Signals the worker and its process group, by the best means that this host has. Never
     /// signals a worker that has ended.
@@ -57,8 +59,6 @@ public:
     void send_stop_signal(int signo);
     void send_kill() noexcept;
 
-    /// Whether the worker was reaped. Its record may still be being read.
-    bool has_ended() const noexcept { return end_.has_value(); }
     /// Gives the worker up as unkillable. A later end is only reaped.
     worker_end abandon();
 
@@ -93,8 +93,8 @@ private:
     bool sent_sigkill_ = false;
     bool exited_ = false;
     std::optional<cgroups::oom_kill> oom_kill_;
-    std::optional<engine::reaped> end_;
-    std::function<void()> ended_;
+    std::unique_ptr<const engine::reaped> end_;  // null: not reaped
+    std::function<void(const exit_status&)> ended_;
     std::function<void(worker_end)> judged_;
 };
 

@@ -66,6 +66,12 @@ bool survives_exec(int fd) noexcept {
     return flags >= 0 && (flags & FD_CLOEXEC) == 0;
 }
 
+void close_on_exec(int fd) noexcept {
+    const int flags = ::fcntl(fd, F_GETFD);
+    if (flags >= 0)
+        ::fcntl(fd, F_SETFD, flags | FD_CLOEXEC);
+}
+
 unique_fd duplicate(int fd, std::error_code& error) noexcept {
     unique_fd copy{::fcntl(fd, F_DUPFD_CLOEXEC, 3)};
     error = copy ? std::error_code{} : std::error_code{errno, std::system_category()};

@@ -22,6 +22,9 @@ namespace cohort::sys {
 /// Whether `fd` is open and not close-on-exec.
 [[nodiscard]] bool survives_exec(int fd) noexcept;
 
+/// Makes a descriptor close-on-exec, if it is open.
+void close_on_exec(int fd) noexcept;
+
 /// A close-on-exec duplicate numbered 3 or higher, so that it is never taken for a standard stream.
 [[nodiscard]] unique_fd duplicate(int fd, std::error_code& error) noexcept;
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "sys/fork_mark.hpp"
 
+#include <atomic>
 #include <cstddef>
+#include <memory>
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -34,6 +36,22 @@ fork_mark::~fork_mark() {
 
 bool fork_mark::same_process() const noexcept {
     return page_ != nullptr ? *page_ != 0 : ::getpid() == pid_;
+}
+
+std::uint64_t process_generation() {
+    struct generation {
+        explicit generation(std::uint64_t n) noexcept : number(n) {}
+        const std::uint64_t number;
+        fork_mark mark;
+    };
+    static constinit std::atomic<const generation*> current{nullptr};
+    auto* seen = current.load(std::memory_order_acquire);
+    while (seen == nullptr || !seen->mark.same_process()) {
+        auto fresh = std::make_unique<const generation>(seen == nullptr ? 1 : seen->number + 1);
+        if (current.compare_exchange_strong(seen, fresh.get(), std::memory_order_acq_rel))
+            seen = fresh.release();
+    }
+    return seen->number;
 }
 
 }  // namespace cohort::sys

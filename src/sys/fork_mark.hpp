@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include <cstdint>
+
 #include <sys/types.h>
 
 namespace cohort::sys {
@@ -22,5 +24,8 @@ private:
     const volatile unsigned char* page_ = nullptr;  // null: compare pids
     pid_t pid_ = 0;
 };
+
+/// A number that is another one in each forked copy of a process.
+std::uint64_t process_generation();
 
 }  // namespace cohort::sys

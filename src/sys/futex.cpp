@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "sys/futex.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <climits>
 
@@ -28,6 +29,7 @@ void wake(const futex& word) noexcept {
 timespec deadline_in(std::chrono::nanoseconds timeout) noexcept {
     timespec now{};
     ::clock_gettime(CLOCK_MONOTONIC, &now);
+    timeout = std::max(timeout, std::chrono::nanoseconds(0));
     const auto seconds = std::chrono::floor<std::chrono::seconds>(timeout);
     now.tv_sec += seconds.count();
     now.tv_nsec += (timeout - seconds).count();

@@ -12,7 +12,35 @@
 namespace cohort::sys {
 namespace {
 
-constexpr std::size_t control_room = CMSG_SPACE(most_descriptors * sizeof(int));
+constexpr std::size_t control_room =
+    CMSG_SPACE(most_descriptors * sizeof(int)) + CMSG_SPACE(sizeof(ucred));
+
+iovec part_of(std::span<const std::byte> bytes) noexcept {
+    return {const_cast<std::byte*>(bytes.data()), bytes.size()};
+}
+
+std::error_code send(int socket, std::span<iovec> parts, std::span<const int> descriptors,
+                     int flags) noexcept {
+    if (descriptors.size() > most_descriptors)
+        return std::make_error_code(std::errc::too_many_files_open);
+    alignas(cmsghdr) std::byte control[control_room];
+    msghdr message{};
+    message.msg_iov = parts.data();
+    message.msg_iovlen = parts.size();
+    if (!descriptors.empty()) {
+        message.msg_control = control;
+        message.msg_controllen = CMSG_SPACE(descriptors.size_bytes());
+        cmsghdr* const header = CMSG_FIRSTHDR(&message);
+        header->cmsg_level = SOL_SOCKET;
+        header->cmsg_type = SCM_RIGHTS;
+        header->cmsg_len = CMSG_LEN(descriptors.size_bytes());
+        std::memcpy(CMSG_DATA(header), descriptors.data(), descriptors.size_bytes());
+    }
+    while (::sendmsg(socket, &message, MSG_NOSIGNAL | flags) < 0)
+        if (errno != EINTR)
+            return last_error();
+    return {};
+}
 
 }  // namespace
 
@@ -28,32 +56,27 @@ std::error_code make_socket_pair(unique_fd& one, unique_fd& other) noexcept {
     return error;
 }
 
+std::error_code tell_sender(int socket) noexcept {
+    const int on = 1;
+    return ::setsockopt(socket, SOL_SOCKET, SO_PASSCRED, &on, sizeof on) == 0 ? std::error_code()
+                                                                              : last_error();
+}
+
 std::error_code send_message(int socket, std::span<const std::byte> bytes,
                              std::span<const int> descriptors) noexcept {
-    if (descriptors.size() > most_descriptors)
-        return std::make_error_code(std::errc::too_many_files_open);
-    iovec part{const_cast<std::byte*>(bytes.data()), bytes.size()};
-    alignas(cmsghdr) std::byte control[control_room];
-    msghdr message{};
-    message.msg_iov = &part;
-    message.msg_iovlen = 1;
-    if (!descriptors.empty()) {
-        message.msg_control = control;
-        message.msg_controllen = CMSG_SPACE(descriptors.size_bytes());
-        cmsghdr* const header = CMSG_FIRSTHDR(&message);
-        header->cmsg_level = SOL_SOCKET;
-        header->cmsg_type = SCM_RIGHTS;
-        header->cmsg_len = CMSG_LEN(descriptors.size_bytes());
-        std::memcpy(CMSG_DATA(header), descriptors.data(), descriptors.size_bytes());
-    }
-    while (::sendmsg(socket, &message, MSG_NOSIGNAL) < 0)
-        if (errno != EINTR)
-            return last_error();
-    return {};
+    iovec part = part_of(bytes);
+    return send(socket, std::span(&part, 1), descriptors, 0);
+}
+
+std::error_code send_parts(int socket, std::span<const std::byte> head,
+                           std::span<const std::byte> body,
+                           std::span<const int> descriptors) noexcept {
+    iovec parts[] = {part_of(head), part_of(body)};
+    return send(socket, parts, descriptors, MSG_DONTWAIT);
 }
 
 std::error_code receive_message(int socket, std::span<std::byte> buffer, std::size_t& length,
-                                std::vector<unique_fd>& descriptors, waiting how) {
+                                std::vector<unique_fd>& descriptors, waiting how, pid_t* sender) {
     descriptors.clear();
     descriptors.reserve(most_descriptors);  // so that no received descriptor is lost by bad_alloc
     iovec part{buffer.data(), buffer.size()};
@@ -63,15 +86,25 @@ std::error_code receive_message(int socket, std::span<std::byte> buffer, std::si
     message.msg_iovlen = 1;
     message.msg_control = control;
     message.msg_controllen = sizeof control;
-    const int flags = MSG_CMSG_CLOEXEC | (how == waiting::nonblock ? MSG_DONTWAIT : 0);
+    const int flags = MSG_CMSG_CLOEXEC | (how == waiting::block ? 0 : MSG_DONTWAIT) |
+                      (how == waiting::peek ? MSG_PEEK : 0);
     ssize_t count;
     while ((count = ::recvmsg(socket, &message, flags)) < 0)
         if (errno != EINTR)
             return last_error();
     length = static_cast<std::size_t>(count);
+    if (sender != nullptr)
+        *sender = 0;
     for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr;
          header = CMSG_NXTHDR(&message, header)) {
-        if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS)
+        if (header->cmsg_level != SOL_SOCKET)
+            continue;
+        if (header->cmsg_type == SCM_CREDENTIALS && sender != nullptr) {
+            ucred from;
+            std::memcpy(&from, CMSG_DATA(header), sizeof from);
+            *sender = from.pid;
+        }
+        if (header->cmsg_type != SCM_RIGHTS)
             continue;
         for (std::size_t at = CMSG_LEN(0); at + sizeof(int) <= header->cmsg_len;
              at += sizeof(int)) {

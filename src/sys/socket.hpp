@@ -8,6 +8,8 @@
 #include <system_error>
 #include <vector>
 
+#include <sys/types.h>
+
 namespace cohort::sys {
 
 /// The two ends of a local connection that keeps messages whole. Both are close-on-exec and
@@ -22,13 +24,28 @@ inline constexpr std::size_t most_descriptors = 253;
 [[nodiscard]] std::error_code send_message(int socket, std::span<const std::byte> bytes,
                                            std::span<const int> descriptors) noexcept;
 
-enum class waiting { block, nonblock };
+/// Sends one message of two parts like send_message(), but never waits.
+/// @return EAGAIN: the socket is full. ETOOMANYREFS: this user has too many descriptors in flight
+[[nodiscard]] std::error_code send_parts(int socket, std::span<const std::byte> head,
+                                         std::span<const std::byte> body,
+                                         std::span<const int> descriptors) noexcept;
+
+/// Has messages that arrive at this socket tell which process has sent them.
+[[nodiscard]] std::error_code tell_sender(int socket) noexcept;
+
+enum class waiting {
+    block,
+    nonblock,
+    peek,  // does not wait either, and leaves the message in the socket
+};
 /// Receives one message, cut to `buffer`; its descriptors are close-on-exec.
 /// @param length  of the message; 0 at the end of the connection
-/// @return EMFILE: there was no room for all of the descriptors. EAGAIN, with `nonblock`: there is
-///         no message.
+/// @param sender  if not null, the process that has sent the message, see tell_sender(); 0: unknown
+/// @return EMFILE: there was no room for all of the descriptors. EAGAIN, unless it may wait:
+///         there is no message.
 [[nodiscard]] std::error_code receive_message(int socket, std::span<std::byte> buffer,
                                               std::size_t& length,
-                                              std::vector<unique_fd>& descriptors, waiting how);
+                                              std::vector<unique_fd>& descriptors, waiting how,
+                                              pid_t* sender = nullptr);
 
 }  // namespace cohort::sys

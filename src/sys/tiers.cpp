@@ -114,7 +114,7 @@ void force(tiers& found, std::string_view word) {
         {"epoll", found.io_uring_wanted},      {"legacy_clone", found.clone3},
         {"no_close_range", found.close_range}, {"no_cgroup", found.cgroup_wanted},
         {"pgid", found.pidfd_group},           {"no_pidfd_info", found.pidfd_info},
-        {"no_guardian", found.guardian},
+        {"no_guardian", found.guardian},       {"no_file_system", found.names},
     };
     for (const auto& entry : known)
         if (entry.word == word) {

@@ -33,6 +33,9 @@ struct tiers {
     tier_choice pidfd_info;
     // A guardian ends, after this process' death, what its workers started; else nothing does.
     tier_choice guardian;
+    // Not with COHORT_FORCE=no_file_system. Whether shared memory can have names here is for
+    // share/named_file.hpp to find out.
+    tier_choice names;
     // Replaces start_method::spawn of function workers (COHORT_FORCE=fork, forkserver).
     std::optional<start_method> functions;
     // Words of COHORT_FORCE that mean nothing, for capabilities().
@@ -40,8 +43,8 @@ struct tiers {
 };
 
 /// The tiers of this process. Thread-safe. COHORT_FORCE is a comma list of
-/// epoll, legacy_clone, no_close_range, no_cgroup, pgid, no_pidfd_info, no_guardian, fork,
-/// forkserver; it is ignored in set-user-ID programs.
+/// epoll, legacy_clone, no_close_range, no_cgroup, pgid, no_pidfd_info, no_guardian,
+/// no_file_system, fork, forkserver; it is ignored in set-user-ID programs.
 const tiers& current_tiers();
 
 /// Tries everything anew, except what `forced` rules out (a list as in COHORT_FORCE). Has no

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <cohort/detail/placement.hpp>
+#include <cohort/sharing.hpp>
 
 #include <fmt/format.h>
 
@@ -25,8 +26,13 @@ void require_name(std::string_view name) {
             fmt::format("cohort: the name of a variable, \"{}\", has a '=' in it", name));
 }
 
+constexpr std::string_view share_prefix = "COHORT_SHARED_";
+
 /// Refuses the variables that the library sets for each worker, because their values must be true.
 void require_not_reserved(std::string_view name) {
+    if (name.starts_with(share_prefix))
+        throw std::invalid_argument(
+            fmt::format("cohort: the variable {} is set by share() alone", name));
     for (const std::string_view reserved :
          {"COHORT_INDEX", "COHORT_SIZE", "COHORT_ERROR_FILE", "TORCHELASTIC_ERROR_FILE"})
         if (name == reserved)
@@ -117,6 +123,33 @@ void placement::set_descriptor(int ours, int theirs) {
     descriptors.insert_or_assign(theirs, descriptor_source{std::string(), duplicate(ours)});
 }
 
+void placement::hold_lent() {
+    for (auto& [name, item] : shared) {
+        if (item.descriptor)
+            continue;
+        item.descriptor = item.lent.lock();
+        if (!item.descriptor)
+            throw sharing_error(std::make_error_code(std::errc::bad_file_descriptor),
+                                "cohort: share(\"" + name +
+                                    "\"): this process has closed that end of the queue");
+    }
+}
+
+void placement::share(std::string name, shared_item item) {
+    const auto is_allowed = [](unsigned char c) {
+        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+               c == '_';
+    };
+    if (name.empty() || !std::ranges::all_of(name, is_allowed))
+        throw std::invalid_argument(fmt::format("cohort: share: the name \"{}\" may have letters, "
+                                                "digits and '_' only, and must have one",
+                                                name));
+    if (!item.descriptor && item.lent.expired())
+        throw std::invalid_argument(
+            fmt::format("cohort: share: \"{}\" is an array without memory", name));
+    shared.insert_or_assign(std::move(name), std::move(item));
+}
+
 placement placement::overridden_by(const placement& over) const {
     placement result = *this;
     if (over.clear_env)
@@ -128,6 +161,8 @@ placement placement::overridden_by(const placement& over) const {
         result.working_directory = over.working_directory;
     for (const auto& [number, source] : over.descriptors)
         result.descriptors.insert_or_assign(number, source);
+    for (const auto& [name, item] : over.shared)
+        result.shared.insert_or_assign(name, item);
     return result;
 }
 

@@ -6,6 +6,14 @@
 
 namespace cohort::detail::inline v0_1 {
 
+void add_program(spawn_plan& plan, const program& added) { plan.programs.push_back(added); }
+
+void hold_lent(spawn_plan& plan) {
+    plan.settings.where.hold_lent();
+    for (auto& program : plan.programs)
+        program.where.hold_lent();
+}
+
 start_method method_for_functions(const group_settings& settings) {
     return settings.method == start_method::spawn
                ? sys::current_tiers().functions.value_or(start_method::spawn)

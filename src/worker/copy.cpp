@@ -3,6 +3,7 @@
 
 #include "registry/context.hpp"
 #include "signals/stop_signal.hpp"
+#include "worker/attachments.hpp"
 #include "worker/run.hpp"
 
 #include <cstdio>
@@ -56,6 +57,7 @@ void run_as_copy(const record::control_order& order, const registry::mark& contr
     drop_buffers();
     ::on_exit(&leave, nullptr);
     ::fcntl(control.fd, F_SETFD, FD_CLOEXEC);
+    close_attachments_on_exec(order);
     signals::forget_stop_signal();
     registry::activate(order);
     run(control, body);

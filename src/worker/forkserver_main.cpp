@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "worker/forkserver_main.hpp"
 
+#include "channel/carrier.hpp"
 #include "copies/copy.hpp"
 #include "exec/clone.hpp"
 #include "forkserver/request.hpp"
@@ -167,7 +168,7 @@ bool server::preload(std::span<const record::function_key> keys) {
             const auto* function = registry::find(key);
             if (function == nullptr)
                 throw std::runtime_error("a function to preload is not registered in this program");
-            function->invoke(0, {});
+            function->invoke(0, {}, {});
         }
         return true;
     } catch (...) {
@@ -188,6 +189,11 @@ void server::answer_requests() {
     forkserver::fork_request request;
     while (receive(sizeof request)) {
         std::memcpy(&request, buffer_.data(), sizeof request);
+        if (request.packed > 0 && !received_.empty()) {
+            const sys::unique_fd carrier = std::move(received_.back());
+            received_.pop_back();
+            lacks_descriptors_ |= bool(queues::unpack(carrier.get(), request.packed, received_));
+        }
         fork_worker(request);
         received_.clear();
     }

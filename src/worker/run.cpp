@@ -7,6 +7,7 @@
 #include "signals/stop_signal.hpp"
 #include "trace/stack.hpp"
 #include "trace/throws.hpp"
+#include "worker/attachments.hpp"
 #include "worker/crash.hpp"
 #include "worker/last_words.hpp"
 #include "worker/report.hpp"
@@ -15,6 +16,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <exception>
+#include <system_error>
 
 #include <cxxabi.h>
 #include <unistd.h>
@@ -59,6 +61,10 @@ void run(const registry::mark& control, const std::function<detail::function_res
     bool good = false;
     try {
         const auto result = body();
+        // Sent before the result is noted, and in flight they need no worker: it may end at once.
+        if (!result.attachments.empty())
+            if (const auto error = send_attachments(*registry::current_order(), result.attachments))
+                throw std::system_error(error, "sending the descriptors that the result holds");
         good = !tells_end(progress) ||
                progress.returned(result, registry::current_order()->result_limit);
     } catch (abi::__forced_unwind&) {

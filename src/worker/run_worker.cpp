@@ -4,7 +4,9 @@
 #include "registry/context.hpp"
 #include "registry/registry.hpp"
 #include "signals/stop_signal.hpp"
+#include "sys/descriptors.hpp"
 #include "sys/unique_fd.hpp"
+#include "worker/attachments.hpp"
 #include "worker/run.hpp"
 
 #include <cerrno>
@@ -31,12 +33,6 @@ public:
 };
 
 namespace {
-
-void close_on_exec(int fd) noexcept {
-    const int flags = ::fcntl(fd, F_GETFD);
-    if (flags >= 0)
-        ::fcntl(fd, F_SETFD, flags | FD_CLOEXEC);
-}
 
 /// Sets the parent-death signal again. exec clears it where it can give rights, even if it gives
 /// none. It also clears it if the host runs as root and has dropped its capabilities, because the
@@ -77,7 +73,8 @@ detail::function_result run_function(const record::control_order& order) {
     const auto* function = registry::find(record::key_of(order));
     if (function == nullptr)
         throw unknown_function();
-    return function->invoke(order.index, read_arguments(order.arguments_fd));
+    return function->invoke(order.index, read_arguments(order.arguments_fd),
+                            take_attachments(order));
 }
 
 }  // namespace
@@ -87,9 +84,10 @@ void run_worker(const registry::mark& control) {
     if (!order)
         ::_exit(127);  // the order was there when this process was made
     keep_parent_death_signal(*order);
-    close_on_exec(control.fd);
+    sys::close_on_exec(control.fd);
     if (order->arguments_fd >= 0)
-        close_on_exec(order->arguments_fd);
+        sys::close_on_exec(order->arguments_fd);
+    close_attachments_on_exec(*order);
     signals::forget_stop_signal();
     registry::activate(*order);
     run(control, [&order] { return run_function(*order); });

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // What can be bound to a handler, on every host: an executor, a cancellation slot, an allocator.
+#include "counted_executor.hpp"
 #include "counting_allocator.hpp"
 #include "life.hpp"
 
@@ -139,6 +140,26 @@ struct by_allocator {
 TEST_CASE_TEMPLATE("bound: a bound allocator has all its memory back when the handler is called",
                    Host, COHORT_TEST_HOSTS) {
     on<Host>(whole_life<by_allocator>);
+}
+
+TEST_CASE("bound: a handler on another context may destroy the host of a start that failed") {
+    const leak_guard guard;
+    const watchdog bounded;
+    asio::thread_pool host(1);
+    asio::thread_pool elsewhere(1);
+    const auto counted = std::make_shared<int>();
+    std::promise<void> initiated;
+    std::promise<long> owners;
+    cohort::async_spawn(
+        asio::any_io_executor(counted_executor(host, counted)), cohort::command("/no/such/program"),
+        cohort::options(1),
+        asio::bind_executor(elsewhere, [&](const std::exception_ptr& error, const cohort::group&) {
+            CHECK(error);
+            initiated.get_future().wait();
+            owners.set_value(counted.use_count());
+        }));
+    initiated.set_value();
+    CHECK(owners.get_future().get() == 1);
 }
 
 }  // namespace

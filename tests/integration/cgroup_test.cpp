@@ -307,7 +307,7 @@ TEST_CASE("cgroup: a leaf that takes no worker is an error, and leaves nothing")
     if (!(std::ofstream(place.path() + "/cgroup.type") << "threaded" << std::flush))
         return skip("no threaded cgroup to be had");
     const leak_guard guard;
-    for (const auto method : {start_method::spawn, start_method::fork, start_method::forkserver}) {
+    for (const auto method : all_methods) {
         const auto error = thrown_by<cohort::spawn_error>(
             cohort::function<cgroups_of_worker>(),
             cohort::options(2).cgroup(place.path()).start_method(method));
@@ -318,8 +318,7 @@ TEST_CASE("cgroup: a leaf that takes no worker is an error, and leaves nothing")
     }
 }
 
-TEST_CASE(
-    "cgroup: the next start in a place ends the processes that a killed application left there") {
+TEST_CASE("cgroup: the next start in a place ends what a killed application left there") {
     if (!has_cgroups())
         return;
     const scratch_cgroup place;
@@ -333,12 +332,15 @@ TEST_CASE(
             cohort::options(1).cgroup(cohort::cgroup::off).fd(up.child_end(), ready::number));
         co_await up.wait();
         daemon.emplace(file_of(scratch.path(), 0));
-        if (const pid_t guardian = await_guardian(host.pids()[0]))
-            held_process(guardian).kill();  // it would do the same
+        if (const pid_t pid = await_guardian(host.pids()[0])) {
+            const held_process guardian(pid);  // it would do the same, and holds the lock till then
+            guardian.kill();
+            CHECK(guardian.ends());
+        }
         ::kill(host.pids()[0], SIGKILL);
         (void)co_await host.wait();
+        CHECK(daemon->lives());
     }(scratch, place, daemon));
-    CHECK(daemon->lives());
     CHECK(place.group_cgroups().size() == 1);
     CHECK(ended(cohort::command("true"), cohort::options(1).cgroup(place.path())).success());
     CHECK(daemon->ends());

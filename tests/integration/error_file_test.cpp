@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // What a command says in its error file, and what happens to what it should not have said.
+#include "pipes.hpp"
 #include "start_support.hpp"
 
 #include <csignal>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include "group_test.hpp"
 #include "held_process.hpp"
 #include "procfs.hpp"
 #include "scratch.hpp"
@@ -18,6 +19,16 @@
 #include <csignal>
 #include <sys/types.h>
 #include <unistd.h>
+
+/// A GROUP_TEST for groups that are started in any way: a fork server runs before its guard looks.
+#define METHODS_TEST(title) COHORT_METHODS_TEST(title, DOCTEST_ANONYMOUS(group_test_body_))
+#define COHORT_METHODS_TEST(title, body)                                                           \
+    static asio::awaitable<void> body(asio::any_io_executor executor);                             \
+    TEST_CASE(title) {                                                                             \
+        ::cohort::test::server();                                                                  \
+        ::cohort::test::run_group_test(&body);                                                     \
+    }                                                                                              \
+    static asio::awaitable<void> body([[maybe_unused]] asio::any_io_executor executor)
 
 // Helpers that start and find the fork server of this process.
 namespace cohort::test {

@@ -2,6 +2,7 @@
 // The guardian: what workers have started ends after a host that was killed, by the ladder, and
 // nobody else is signalled.
 #include "guardian.hpp"
+#include "guardian_support.hpp"
 #include "held_process.hpp"
 #include "live_support.hpp"
 #include "methods.hpp"
@@ -36,53 +37,6 @@ using cohort::start_method;
 /// Each process at the bottom of the tree that a host makes: of two levels twice as many.
 constexpr int at_the_bottom = 8;
 
-bool is_here() {
-    if (cohort::capabilities().parent_death.best())
-        return true;
-    skip("no guardian here: " + cohort::capabilities().parent_death.reason);
-    return false;
-}
-
-/// A host in a directory of its own, with the pipe that all of its processes hold.
-class live_host {
-public:
-    explicit live_host(asio::any_io_executor executor) : held(std::move(executor)) {}
-
-    asio::awaitable<void> start(cohort::command program) {
-        group = co_await cohort::spawn(std::move(program),
-                                       cohort::options(1)
-                                           .on_failure(cohort::on_failure::keep_going)
-                                           .cgroup(cohort::cgroup::off)  // or that ends all
-                                           .working_directory(directory.path())
-                                           .stdout_to(directory.file("out"))
-                                           .fd(hold.child_end(), gate::number)
-                                           .fd(held.child_end(), ready::number));
-        held.close_child_end();
-    }
-    asio::awaitable<void> start_tree(start_method method, int levels, int grace) {
-        co_await start(
-            cohort::command(COHORT_PROGRAM_GUARDED_HOST, static_cast<int>(method), levels, grace));
-    }
-    pid_t pid() const { return group.pids().at(0); }
-    asio::awaitable<void> kill() {
-        group.signal(SIGKILL);
-        co_await group.wait();
-    }
-    /// Waits until nobody holds the pipe any more.
-    asio::awaitable<void> until_all_are_gone() {
-        try {
-            for (;;)
-                co_await held.wait();
-        } catch (const std::runtime_error&) {
-        }
-    }
-
-    scratch_directory directory;
-    ready held;
-    gate hold;
-    cohort::group group;
-};
-
 /// Kills a host when so many of its processes are ready; all of them end.
 asio::awaitable<void> kill_tree(start_method method, int levels, int when_ready) {
     live_host host(co_await asio::this_coro::executor);
@@ -94,15 +48,12 @@ asio::awaitable<void> kill_tree(start_method method, int levels, int when_ready)
 
 void nothing(int) {}
 
-constexpr start_method methods[] = {start_method::spawn, start_method::fork,
-                                    start_method::forkserver};
-
 }  // namespace
 
 TEST_CASE("guardian: children of workers end after their host is killed, over all start methods") {
-    if (!is_here())
+    if (!has_guardian())
         return;
-    for (const auto method : methods) {
+    for (const auto method : all_methods) {
         CAPTURE(static_cast<int>(method));
         const leak_guard guard;
         run_coroutine(kill_tree(method, 1, at_the_bottom));
@@ -110,9 +61,9 @@ TEST_CASE("guardian: children of workers end after their host is killed, over al
 }
 
 TEST_CASE("guardian: groups of groups, three levels deep, end with what they started") {
-    if (!is_here())
+    if (!has_guardian())
         return;
-    for (const auto method : methods) {
+    for (const auto method : all_methods) {
         if (!groups_in_copies && method == start_method::fork)
             continue;
         CAPTURE(static_cast<int>(method));
@@ -122,9 +73,9 @@ TEST_CASE("guardian: groups of groups, three levels deep, end with what they sta
 }
 
 TEST_CASE("guardian: a host that is killed at any moment of its start leaves nobody") {
-    if (!is_here())
+    if (!has_guardian())
         return;
-    for (const auto method : methods)
+    for (const auto method : all_methods)
         for (int ready = 0; ready < at_the_bottom; ++ready) {
             CAPTURE(static_cast<int>(method));
             CAPTURE(ready);
@@ -134,7 +85,7 @@ TEST_CASE("guardian: a host that is killed at any moment of its start leaves nob
 }
 
 TEST_CASE("guardian: processes that obey the stop signal have time to clean up") {
-    if (!is_here())
+    if (!has_guardian())
         return;
     const leak_guard guard;
     run_coroutine([]() -> asio::awaitable<void> {
@@ -151,11 +102,11 @@ TEST_CASE("guardian: processes that obey the stop signal have time to clean up")
 }
 
 TEST_CASE("guardian: a daemon with a session of its own ends with its application's cgroup") {
-    if (!is_here())
+    if (!has_guardian())
         return;
     if (cohort::capabilities().tree.tier.rfind("cgroup", 0) != 0)
         return skip(cohort::capabilities().tree.reason);
-    for (const auto method : methods) {
+    for (const auto method : all_methods) {
         if (!groups_in_copies && method == start_method::fork)
             continue;
         CAPTURE(static_cast<int>(method));
@@ -179,7 +130,7 @@ TEST_CASE("guardian: a daemon with a session of its own ends with its applicatio
 
 TEST_CASE(
     "guardian: it is no child of the application, not in its session, and shares no descriptor") {
-    if (!is_here())
+    if (!has_guardian())
         return;
     const leak_guard guard;
     run_coroutine([]() -> asio::awaitable<void> {
@@ -191,9 +142,9 @@ TEST_CASE(
         const held_process guardian(pid);
         CHECK(all_processes().at(pid).parent != host.pid());
         CHECK(::getsid(pid) == pid);
-        // Stdio, the host, the connection, one worker and its leaf.
+        // Stdio, the host, the connection, /dev/shm, one worker and its leaf.
         const auto open = names_in("/proc/" + std::to_string(pid) + "/fd");
-        CHECK(open.size() <= 7);  // it takes its time to hear of the worker
+        CHECK(open.size() <= 8);  // it takes its time to hear of the worker
         co_await host.kill();
         co_await host.until_all_are_gone();
         CHECK(guardian.ends());
@@ -209,7 +160,7 @@ GROUP_TEST("guardian: the host's wait finds no other child than its workers") {
 }
 
 TEST_CASE("guardian: a copy of the host that lives on does not keep it from acting") {
-    if (!is_here())
+    if (!has_guardian())
         return;
     const leak_guard guard;
     run_coroutine([]() -> asio::awaitable<void> {
@@ -222,7 +173,7 @@ TEST_CASE("guardian: a copy of the host that lives on does not keep it from acti
 }
 
 TEST_CASE("guardian: a guardian held by SIGSTOP does not disturb the application") {
-    if (!is_here())
+    if (!has_guardian())
         return;
     const leak_guard guard;
     const held_process guardian(await_guardian(::getpid()));
@@ -237,7 +188,7 @@ TEST_CASE("guardian: a guardian held by SIGSTOP does not disturb the application
 }
 
 TEST_CASE("guardian: a killed guardian is replaced when a group next starts, by any method") {
-    if (!is_here())
+    if (!has_guardian())
         return;
     // Where there is a cgroup, the message about it fails; else a start looks for the guardian.
     const auto replaces = [](cohort::start_method method, cohort::cgroup place) {
@@ -262,13 +213,13 @@ TEST_CASE("guardian: a killed guardian is replaced when a group next starts, by 
         run_some();
         CHECK(await_guardian(::getpid()) == other);
     };
-    for (const auto method : methods)
+    for (const auto method : all_methods)
         for (const auto place : {cohort::cgroup::automatic, cohort::cgroup::off})
             replaces(method, place);
 }
 
 TEST_CASE("guardian: a process that has a dead worker's number is not signalled") {
-    if (!is_here())
+    if (!has_guardian())
         return;
     const leak_guard guard;
     run_coroutine([]() -> asio::awaitable<void> {

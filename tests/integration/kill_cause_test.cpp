@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // Why a worker died by SIGKILL: by its group, or by somebody else. By the kernel: oom_test.cpp.
 #include "live_support.hpp"
+#include "methods.hpp"
 #include "start_support.hpp"
 #include "worker_support.hpp"
 
@@ -17,9 +18,6 @@ using cohort::start_method;
 namespace {
 
 constexpr const char* not_ours = "SIGKILL, not sent by this group";
-constexpr start_method all_methods[] = {start_method::spawn, start_method::fork,
-                                        start_method::forkserver};
-
 void sleeps(int) {
     say_ready();
     sleep_until_killed();

@@ -2,6 +2,7 @@
 // Results that the memory of this process has no room for: one copy of a result is all that is
 // wanted of it, and where that is too much the result is missing, and says why.
 #include "live_support.hpp"
+#include "methods.hpp"
 #include "reporter.hpp"
 #include "sanitizers.hpp"
 #include "start_support.hpp"
@@ -121,7 +122,7 @@ private:
 
 TEST_CASE("large result: a result is held in memory once") {
     if (under_asan || under_tsan)
-        return skip("a sanitizer takes more memory than there is to limit");
+        return skip(sanitizer_needs_memory);
     const leak_guard guard;
     const auto worker = end_within(result_size + result_size / 2);
     CHECK(worker.success());
@@ -131,7 +132,7 @@ TEST_CASE("large result: a result is held in memory once") {
 
 TEST_CASE("large result: a result that does not fit into memory is missing, and says so") {
     if (under_asan || under_tsan)
-        return skip("a sanitizer takes more memory than there is to limit");
+        return skip(sanitizer_needs_memory);
     const leak_guard guard;
     const auto worker = end_within(result_size / 2);
     CHECK(worker.cause == cohort::cause::returned);
@@ -146,8 +147,7 @@ TEST_CASE("large result: a result that does not fit into memory is missing, and 
 TEST_CASE("large result: a result larger than result_limit is the worker's error") {
     have_server();
     const leak_guard guard;
-    for (const auto method : {cohort::start_method::spawn, cohort::start_method::fork,
-                              cohort::start_method::forkserver}) {
+    for (const auto method : all_methods) {
         const auto how = cohort::options(1).result_limit(1000).start_method(method);
         CHECK(ended(cohort::function<of_size>(997), how).outcomes.at(0).has_result());
         const auto thrown =
@@ -177,7 +177,7 @@ TEST_CASE("large result: a result that a worker has not written whole is not rea
 TEST_CASE("large result: without a thread to read it the record is missing, and the worker's end "
           "is reported") {
     if (under_asan || under_tsan)
-        return skip("a sanitizer takes more memory than there is to limit");
+        return skip(sanitizer_needs_memory);
     const leak_guard guard;
     run_coroutine([]() -> asio::awaitable<void> {
         ready up(co_await asio::this_coro::executor);
@@ -192,8 +192,7 @@ TEST_CASE("large result: without a thread to read it the record is missing, and 
         CHECK_FALSE(worker.success());
         CHECK(worker.status.exit_code() == 1);
         CHECK_FALSE(worker.error.has_value());
-        CHECK(
-            worker.note().ends_with("its record could not be read: no thread could be started"));
+        CHECK(worker.note().ends_with("its record could not be read: no thread could be started"));
     }());
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // Stacks whose end no unwinder finds: a fiber's, and one that was overwritten.
 #include "live_support.hpp"
+#include "methods.hpp"
 #include "trace_support.hpp"
 #include "worker_support.hpp"
 
@@ -90,8 +91,6 @@ namespace {
 
 void smash(int, bool by_abort) { by_abort ? overwrite_and_abort() : overwrite_and_crash(); }
 
-constexpr auto methods = {cohort::start_method::spawn, cohort::start_method::fork,
-                          cohort::start_method::forkserver};
 /// The newest call alone; it may stand for several that are inlined there.
 bool is_one_call(const std::vector<cohort::stack_frame>& frames) {
     return std::ranges::all_of(
@@ -106,7 +105,7 @@ TEST_CASE("odd stack: an exception may be thrown and caught on a fiber") {
         return skip(why_not);
     have_server();
     const leak_guard guard;
-    for (const auto method : methods) {
+    for (const auto method : all_methods) {
         const auto report = ended(cohort::function<throw_and_catch_in_fiber>(),
                                   cohort::options(1).start_method(method));
         CHECK(report.outcomes.at(0).result<int>() == 1);
@@ -132,7 +131,7 @@ TEST_CASE(
         }(report, work, method));
         return report.outcomes.at(0);
     };
-    for (const auto method : methods) {
+    for (const auto method : all_methods) {
         CAPTURE(static_cast<int>(method));
         const auto first = stopped(cohort::function<wait_on_a_fiber>(), method);
         CHECK(first.cause == cause::stopped);
@@ -155,7 +154,7 @@ TEST_CASE(
         return skip(why_not);
     have_server();
     const leak_guard guard;
-    for (const auto method : methods)
+    for (const auto method : all_methods)
         for (const bool by_abort : {true, false}) {
             const auto worker =
                 ended(cohort::function<smash>(by_abort), cohort::options(1).start_method(method))

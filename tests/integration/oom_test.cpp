@@ -29,9 +29,6 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr start_method all_methods[] = {start_method::spawn, start_method::fork,
-                                        start_method::forkserver};
-
 void returns(int) {}
 
 /// The fork server stays: started before anybody looks.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // Several failures in one group, by each start method: the first in time is thrown, and each worker
 // keeps its own end.
+#include "methods.hpp"
 #include "trace_support.hpp"
 #include "worker_support.hpp"
 
@@ -21,9 +22,6 @@ using namespace std::chrono_literals;
 using cohort::cause;
 
 namespace {
-
-constexpr auto methods = {cohort::start_method::spawn, cohort::start_method::fork,
-                          cohort::start_method::forkserver};
 
 [[noreturn]] void raise_as(int index) {
     throw std::out_of_range("of worker " + std::to_string(index));
@@ -140,7 +138,7 @@ void check_own_ends(const std::vector<cohort::outcome>& ends) {
 TEST_CASE("order: an exception that came first is thrown, all others are in the outcomes") {
     have_server();
     const leak_guard guard;
-    for (const auto method : methods)
+    for (const auto method : all_methods)
         run_coroutine([](cohort::start_method method) -> asio::awaitable<void> {
             const std::vector<int> order{3, 1, 2, 0};
             const auto error =
@@ -154,7 +152,7 @@ TEST_CASE("order: an exception that came first is thrown, all others are in the 
 TEST_CASE("order: a crash that came first is thrown, all others are in the outcomes") {
     have_server();
     const leak_guard guard;
-    for (const auto method : methods)
+    for (const auto method : all_methods)
         run_coroutine([](cohort::start_method method) -> asio::awaitable<void> {
             const std::vector<int> order{1, 0, 3, 2};
             const auto error =
@@ -168,7 +166,7 @@ TEST_CASE("order: a crash that came first is thrown, all others are in the outco
 TEST_CASE("order: victims of a crash keep what they raise when they are stopped") {
     have_server();
     const leak_guard guard;
-    for (const auto method : methods) {
+    for (const auto method : all_methods) {
         if (!groups_in_copies && method == cohort::start_method::fork)
             continue;  // a stop token has a thread
         run_coroutine([](cohort::start_method method) -> asio::awaitable<void> {
@@ -196,7 +194,7 @@ TEST_CASE("order: victims of a crash keep what they raise when they are stopped"
 TEST_CASE("order: a worker that fails because another one unwinds is not the first failure") {
     have_server();
     const leak_guard guard;
-    for (const auto method : methods)
+    for (const auto method : all_methods)
         for (int round = 0; round < 3; ++round) {
             pipe_pair pipe;
             auto how = cohort::options(2).start_method(method).notice_period(1min);
@@ -216,7 +214,7 @@ TEST_CASE("order: a worker that fails because another one unwinds is not the fir
 TEST_CASE("order: a worker that wraps an exception failed when the innermost was thrown") {
     have_server();
     const leak_guard guard;
-    for (const auto method : methods) {
+    for (const auto method : all_methods) {
         pipe_pair pipe, end_of_other;
         auto how = cohort::options(2).start_method(method).notice_period(1min);
         how.fd(pipe.reads(), 6).fd(pipe.writes(), 7);
@@ -240,7 +238,7 @@ TEST_CASE("order: every start method gives the stack from the worker's function 
         return skip(no_names);
     have_server();
     const leak_guard guard;
-    for (const auto method : methods) {
+    for (const auto method : all_methods) {
         const auto error =
             error_of(cohort::function<raise_as>(), cohort::options(1).start_method(method));
         INFO(all_of(error.frames));

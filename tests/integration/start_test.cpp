@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // What every worker finds when it starts, as a command and as a function.
+#include "pipes.hpp"
 #include "start_support.hpp"
 
 #include <algorithm>

@@ -2,11 +2,15 @@
 // Code that must not compile. The comment of each line is the beginning of the sentence that its
 // user reads. See refused_code.py.
 #include <cohort/command.hpp>
+#include <cohort/dlpack.hpp>
 #include <cohort/function.hpp>
 #include <cohort/options.hpp>
 #include <cohort/outcome.hpp>
+#include <cohort/queue.hpp>
+#include <cohort/shared_array.hpp>
 #include <cohort/spawn.hpp>
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,8 +18,38 @@
 struct opaque {
     int value;
 };
+struct unknown_to_queues {
+    explicit unknown_to_queues(int);
+    int value;
+};
 struct object {
     void member(int);
+};
+struct polymorphic {
+    virtual void call();
+    int value;
+};
+
+/// DLPack's tensor without version and flags.
+struct managed_tensor {
+    struct {
+        void* data;
+        struct {
+            int device_type;
+            std::int32_t device_id;
+        } device;
+        std::int32_t ndim;
+        struct {
+            std::uint8_t code;
+            std::uint8_t bits;
+            std::uint16_t lanes;
+        } dtype;
+        std::int64_t* shape;
+        std::int64_t* strides;
+        std::uint64_t byte_offset;
+    } dl_tensor;
+    void* manager_ctx;
+    void (*deleter)(managed_tensor*);
 };
 
 void reference(int, std::string&);
@@ -55,6 +89,23 @@ void refused(const cohort::outcome& worker, std::string text) {
     (void)cohort::spawn(42, 2);                         // cohort: the work must be function<Fn>(...),
     (void)cohort::command_for([text](int) { return cohort::command(text); });  // GCC 12: name the lambda first
 }
+
+void refused_in_shared_memory(const cohort::shared_array<float>& array, const cohort::shared_array<const int>& constant) {
+    (void)cohort::share_memory(std::vector<bool>());              // cohort: share_memory takes a range whose elements follow each other in memory:
+    (void)cohort::share_memory(std::vector<const char*>());       // cohort: the elements of shared memory can't be pointers,
+    (void)cohort::share_memory(std::vector<std::string>());       // cohort: the elements of shared memory must be trivially copyable
+    (void)cohort::share_memory(std::vector<std::string_view>());  // cohort: the elements of shared memory can't be pointers,
+    (void)cohort::shared_array<polymorphic>(3);                   // cohort: the elements of shared memory can't have virtual functions,
+    (void)cohort::shared_array<int*>(3);                          // cohort: the elements of shared memory can't be pointers,
+    (void)cohort::to_dlpack<managed_tensor>(constant);            // cohort: a DLManagedTensor can't tell that its memory is read-only:
+    (void)array(true);                                            // cohort: an index of a shared array must be an integer,
+    (void)array.at(0, 1.5);                                       // cohort: an index of a shared array must be an integer,
+}
+
+void refused_in_queues(cohort::queue<unknown_to_queues>& values, cohort::queue<const char*>& texts) {
+    values.writer().put(unknown_to_queues(1));  // cohort: this type cannot cross to another process:
+    texts.writer().put("text");                 // cohort: a pointer means nothing in another process:
+}
 #endif
 // clang-format on
 
@@ -63,4 +114,7 @@ void accepted(std::string text) {
     (void)cohort::function<fine>("text").plan();
     const auto named = [text](int) { return cohort::command(text); };
     (void)cohort::spawn(cohort::command_for(named), 2);
+    const auto letters = cohort::share_memory(text);
+    (void)letters.at(static_cast<short>(0));
+    (void)cohort::to_dlpack<managed_tensor>(cohort::shared_array<int>(2, 3));
 }

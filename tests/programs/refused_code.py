@@ -69,10 +69,12 @@ def main(build):
     every_error = "-ferror-limit=0" if kind[0] == "clang" else "-fmax-errors=0"
     status, messages, _ = compile_with(build, "-DREFUSED", "-fno-diagnostics-color", every_error)
     cases = list(expected(kind))
+    errors = [line for line in messages.splitlines() if "error:" in line]
     if not refuses_to_do_without_rtti(build):
         failed += 1
     for number, sentence in cases:
-        if status == 0 or sentence not in messages:
+        wanted = sum(other == sentence for _, other in cases)  # other lines may be refused by the same sentence
+        if status == 0 or sum(sentence in line for line in errors) < wanted:
             failed += 1
             print(f"refused code: line {number} does not say \"{sentence}\"")
         elif f"refused_code.cpp:{number}:" not in messages:

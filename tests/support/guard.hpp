@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <map>
 #include <set>
 #include <string>
@@ -15,7 +16,7 @@ namespace cohort::test {
 /// The first object in each test case that starts processes. When the case ends, all must be as
 /// before: the descriptors of this process, its children (none unreaped), every process that the
 /// case started (grandchildren too, by a variable that all of them inherit), the files in the
-/// temporary directories, and the cgroups below this process's own. The guard waits for what is
+/// temporary directories, the mappings of shared arrays, and the cgroups below this process's own. The guard waits for what is
 /// about to go; anything else fails the case with a listing. Processes that lose the variable and
 /// their parent are not seen.
 class leak_guard {
@@ -43,6 +44,7 @@ private:
     std::set<process_key> processes_;
     std::map<std::string, std::set<std::string>> files_;
     std::set<std::string> group_cgroups_;
+    std::size_t mapped_arrays_ = 0;
     bool dismissed_ = false;
 };
 

@@ -2,13 +2,21 @@
 #pragma once
 
 #include <cohort/detail/plan.hpp>
+#include <cohort/options.hpp>
 
 #include <cstdlib>
 #include <sstream>
 #include <string>
 
-// The start method of function workers in this test run, and the forced tiers without it.
+// The start methods of function workers, the one of this test run, and the forced tiers without it.
 namespace cohort::test {
+
+inline constexpr cohort::start_method all_methods[] = {
+    cohort::start_method::spawn, cohort::start_method::fork, cohort::start_method::forkserver};
+
+inline cohort::options by(cohort::start_method method, int workers = 1) {
+    return cohort::options(workers).start_method(method);
+}
 
 /// The tiers that COHORT_FORCE names, without the start methods.
 inline std::string forced_tiers() {

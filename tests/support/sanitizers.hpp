@@ -22,6 +22,8 @@ inline constexpr bool under_asan = false;
 /// AddressSanitizer leaves its own allocator locked if another thread held the lock at the fork.
 inline constexpr bool groups_in_copies = !under_tsan && !under_asan;
 inline constexpr auto asan_needs_it = "AddressSanitizer needs it itself";
+inline constexpr auto sanitizer_needs_memory =
+    "a sanitizer takes more memory than there is to limit";
 inline constexpr auto allocator_is_locked =
     "GCC 12's sanitizers leave their own allocator locked in a copy";
 inline constexpr auto no_threads_in_copies =

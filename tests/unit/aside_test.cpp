@@ -114,16 +114,16 @@ TEST_CASE("aside: removing a group's cgroup does not occupy the engine's thread"
               sides s;
               detail::group_settings settings;
               settings.cgroup_directory = place.path();
-              const auto leaf = cgroups::group_cgroups().make(settings).owned;
-              if (!leaf || !s.stays.start())
+              const auto cgroup = cgroups::group_cgroups().make(settings).cgroup;
+              if (!cgroup || !s.stays.start())
                   return 1;
-              const auto path = leaf->path();
+              const auto path = cgroup->path();
               const inhabitant child(path);
               if (!s.run([&](auto over) {
                       for (const long number : {SYS_rmdir, SYS_unlinkat, SYS_openat, SYS_open})
                           if (!deny(number, EPERM))
                               return;
-                      supervisor::end_cgroup(s.loop, s.stays, leaf, engine::time_point::max(),
+                      supervisor::end_cgroup(s.loop, s.stays, cgroup, engine::time_point::max(),
                                              over);
                   }))
                   return 2;
@@ -141,38 +141,38 @@ TEST_CASE("aside: the end of a cgroup is reported in time even if the cgroup sta
               sides s;
               detail::group_settings settings;
               settings.cgroup_directory = place.path();
-              const auto leaf = cgroups::group_cgroups().make(settings).owned;
+              const auto cgroup = cgroups::group_cgroups().make(settings).cgroup;
               // The thread that stays comes from this one, and so has its filter.
-              if (!leaf || !deny(SYS_unlinkat, EIO) || !deny(SYS_rmdir, EIO) || !s.stays.start())
+              if (!cgroup || !deny(SYS_unlinkat, EIO) || !deny(SYS_rmdir, EIO) || !s.stays.start())
                   return 1;
               for (const auto wait : {0, 20}) {
                   const auto until =
                       std::chrono::steady_clock::now() + std::chrono::milliseconds(wait);
                   if (!s.run([&](auto over) {
-                          supervisor::end_cgroup(s.loop, s.stays, leaf, until, over);
+                          supervisor::end_cgroup(s.loop, s.stays, cgroup, until, over);
                       }))
                       return 2;
                   if (std::chrono::steady_clock::now() < until)
                       return 3;
               }
-              ::_exit(exists(leaf->path()) ? 0 : 4);
+              ::_exit(exists(cgroup->path()) ? 0 : 4);
           }) == 0);
-    cgroups::end_left_cgroups(place.path());
+    cgroups::end_orphaned_cgroups(place.path());
 }
 
 TEST_CASE("aside: a cgroup whose removal hangs does not hold up the group") {
     CHECK(in_fork([] {
               sides s;
               cohort::test::scratch_directory scratch;
-              const auto path = scratch.file("leaf");
+              const auto path = scratch.file("cgroup");
               std::filesystem::create_directory(path);
-              const auto leaf =
+              const auto cgroup =
                   std::make_shared<cgroups::group_cgroup>(path, opened(path), ::getpid());
               const auto now = std::chrono::steady_clock::now();
               const auto hang = std::make_shared<std::promise<void>>();
               const bool told = s.run([&](auto over) {
                   s.stays.run([hang] { hang->get_future().wait(); }, [] {});
-                  supervisor::end_cgroup(s.loop, s.stays, leaf, now, over);
+                  supervisor::end_cgroup(s.loop, s.stays, cgroup, now, over);
               });
               ::rmdir(path.c_str());
               return told ? 0 : 1;
@@ -184,9 +184,9 @@ TEST_CASE("aside: reading a worker's cgroup does not occupy the engine's thread"
     CHECK(in_fork([] {
               sides s;
               cohort::test::scratch_directory scratch;
-              const auto path = scratch.file("leaf");
+              const auto path = scratch.file("cgroup");
               std::filesystem::create_directories(path + "/worker-0");
-              (void)scratch.write("leaf/worker-0/memory.events", "oom_kill 1\n");
+              (void)scratch.write("cgroup/worker-0/memory.events", "oom_kill 1\n");
               const auto group =
                   std::make_shared<cgroups::group_cgroup>(path, opened(path), ::getpid());
               const auto own = std::make_shared<const cgroups::worker_cgroup>(group, "worker-0");

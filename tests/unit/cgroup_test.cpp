@@ -47,7 +47,7 @@ TEST_CASE("cgroup: cgroups whose owners are gone are removed, all others stay") 
         place.make("cohort"),       place.make("cohort-of-somebody"), place.make("cohort-02-4"),
         place.make("cohort-2-4-x"), place.make("xcohort-2-4"),        place.make("cohort-2")};
 
-    cgroups::end_left_cgroups(place.path());
+    cgroups::end_orphaned_cgroups(place.path());
     CHECK(orphan.is_killed());
     CHECK_FALSE(exists(left));
     CHECK_FALSE(exists(left_empty));
@@ -77,20 +77,20 @@ TEST_CASE(
     const scratch_cgroup place;
     if (!place)
         return;
-    cgroups::group_cgroups leaves;
+    cgroups::group_cgroups maker;
     detail::group_settings settings;
     settings.cgroup_directory = place.path();
-    const auto made = leaves.make(settings);
+    const auto made = maker.make(settings);
     REQUIRE_FALSE(made.error);
-    REQUIRE(made.owned);
-    const auto path = made.owned->path();
+    REQUIRE(made.cgroup);
+    const auto path = made.cgroup->path();
     const inhabitant child(path);
-    CHECK_FALSE(made.owned->end());
+    CHECK_FALSE(made.cgroup->end());
     CHECK(child.is_killed());
     cgroups::await_empty_cgroup(opened(path).get(), std::chrono::milliseconds(bound_ms));
-    CHECK(made.owned->end());
+    CHECK(made.cgroup->end());
     CHECK_FALSE(exists(path));
-    CHECK(made.owned->end());  // again
+    CHECK(made.cgroup->end());  // again
 }
 
 TEST_CASE("cgroup: end_if_empty removes an empty cgroup, and leaves all others as they are") {
@@ -98,13 +98,13 @@ TEST_CASE("cgroup: end_if_empty removes an empty cgroup, and leaves all others a
     const scratch_cgroup place;
     if (!place)
         return;
-    cgroups::group_cgroups leaves;
+    cgroups::group_cgroups maker;
     detail::group_settings settings;
     settings.cgroup_directory = place.path();
-    const auto empty = leaves.make(settings).owned;
-    const auto inhabited = leaves.make(settings).owned;
-    const auto with_inner = leaves.make(settings).owned;
-    const auto replaced = leaves.make(settings).owned;
+    const auto empty = maker.make(settings).cgroup;
+    const auto inhabited = maker.make(settings).cgroup;
+    const auto with_inner = maker.make(settings).cgroup;
+    const auto replaced = maker.make(settings).cgroup;
     REQUIRE((empty && inhabited && with_inner && replaced));
     const auto path = empty->path();
     CHECK(empty->end_if_empty());
@@ -134,17 +134,17 @@ TEST_CASE("cgroup: a forked copy of its owner does not remove a cgroup") {
     const scratch_cgroup place;
     if (!place)
         return;
-    cgroups::group_cgroups leaves;
+    cgroups::group_cgroups maker;
     detail::group_settings settings;
     settings.cgroup_directory = place.path();
-    auto made = leaves.make(settings);
-    REQUIRE(made.owned);
-    const auto path = made.owned->path();
+    auto made = maker.make(settings);
+    REQUIRE(made.cgroup);
+    const auto path = made.cgroup->path();
     CHECK(in_fork([&] {
-              made.owned.reset();
+              made.cgroup.reset();
               return exists(path) ? 0 : 1;
           }) == 0);
-    made.owned.reset();
+    made.cgroup.reset();
     CHECK_FALSE(exists(path));
 }
 
@@ -180,9 +180,9 @@ TEST_CASE("cgroup: where no cgroup can be made automatic means none, and the pro
                   const auto choice = cgroups::probe_cgroups().found;
                   if (choice.best || !choice.reason.ends_with(d.reason))
                       return 2;
-                  cgroups::group_cgroups leaves;
-                  const auto made = leaves.make({});
-                  return !made.owned && !made.error ? 0 : 3;
+                  cgroups::group_cgroups maker;
+                  const auto made = maker.make({});
+                  return !made.cgroup && !made.error ? 0 : 3;
               }) == 0);
     }
 }
@@ -213,10 +213,10 @@ TEST_CASE("cgroup: workers are born in cgroups of their own, which end with thei
     const scratch_cgroup place;
     if (!place)
         return;
-    cgroups::group_cgroups leaves;
+    cgroups::group_cgroups maker;
     detail::group_settings settings;
     settings.cgroup_directory = place.path();
-    auto group = leaves.make(settings).owned;
+    auto group = maker.make(settings).cgroup;
     REQUIRE(group);
     // Without the controller too there can be cgroups in a cgroup, but nobody wants them.
     CHECK(cgroups::cgroups_in(group->directory()).empty());
@@ -249,11 +249,11 @@ TEST_CASE("cgroup: workers are born in cgroups of their own, which end with thei
 
 TEST_CASE("cgroup: a cgroup that cannot be entered fails a start that needs it, and no other") {
     const no_leftovers guard;
-    const sys::unique_fd no_leaf(::open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    const sys::unique_fd no_cgroup(::open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     for (const bool clone3 : {true, false})
         for (const bool needed : {true, false}) {
             auto nothing = launch({"/bin/true"});
-            nothing.order.cgroup = no_leaf.get();
+            nothing.order.cgroup = no_cgroup.get();
             nothing.order.cgroup_is_needed = needed;
             const auto& result = nothing.run({clone3, true});
             CHECK(result.failed == (needed ? exec::stage::cgroup : exec::stage::none));

@@ -34,7 +34,7 @@ int constant(int) { return 5; }
 
 template <class T>
 T result_of(const detail::spawn_plan& plan, int index) {
-    const auto made = plan.function->invoke(index, plan.arguments);
+    const auto made = plan.function->invoke(index, plan.arguments, {});
     CHECK(made.type == typeid(T).name());
     return detail::decode_value<T>(made.cbor);
 }
@@ -63,15 +63,15 @@ TEST_CASE("function: a lambda without captures is a function") {
 
 TEST_CASE("function: void gives a result without type and bytes") {
     const auto plan = function<nothing>().plan();
-    const auto made = plan.function->invoke(0, plan.arguments);
+    const auto made = plan.function->invoke(0, plan.arguments, {});
     CHECK(made.type.empty());
     CHECK(made.cbor.empty());
-    CHECK(plan.function->invoke(0, {}).type.empty());
+    CHECK(plan.function->invoke(0, {}, {}).type.empty());
 }
 
 TEST_CASE("function: an exception of Fn leaves the thunk as it is") {
     const auto plan = function<throws>(1).plan();
-    CHECK_THROWS_WITH_AS(plan.function->invoke(0, plan.arguments), "too far", std::out_of_range);
+    CHECK_THROWS_WITH_AS(plan.function->invoke(0, plan.arguments, {}), "too far", std::out_of_range);
 }
 
 TEST_CASE("function: the same function has one node, two functions have two") {

@@ -27,8 +27,8 @@ bool has_guardian() {
     return false;
 }
 
-guardian::guardian make_guardian() {
-    return guardian::guardian([](sys::unique_fd pidfd) { sys::reap_when_ended(pidfd.get()); });
+guardian::client make_client() {
+    return guardian::client([](sys::unique_fd pidfd) { sys::reap_when_ended(pidfd.get()); });
 }
 
 pid_t await_guardian_of(pid_t host) {
@@ -53,11 +53,11 @@ pid_t fork_victim() {
 }
 
 /// A host whose guardian has room for two, and that tells it of five. @return 0: all went well
-int tell_of_many() {
-    auto guardian = make_guardian();
-    const auto order = guardian.ensure().order({orders::guarded::worker, 0, 0});
+int send_too_many() {
+    auto guardian = make_client();
+    const auto order = guardian.ensure_running().order({orders::guarded::worker, 0, 0});
     const pid_t first = await_guardian_of(::getpid());
-    constexpr rlim_t room = 5 + 1 + 2;  // its own, one of a cgroup
+    constexpr rlim_t room = 6 + 1 + 2;  // its own, one of a cgroup
     const rlimit few{room, room};
     if (first == 0 || ::prlimit(first, RLIMIT_NOFILE, &few, nullptr) != 0)
         return 1;
@@ -65,15 +65,15 @@ int tell_of_many() {
         std::error_code error;
         const auto pidfd = sys::open_pidfd(fork_victim(), error);
         if (!orders::tell_guardian(order, pidfd.get()))
-            guardian.tell_late(order, pidfd.get());
+            guardian.resend(order, pidfd.get());
     }
     return 0;  // they live on; the end of this process is the guardian's sign
 }
 
 /// @return 0: all went well
 int replace_by_message() {
-    auto guardian = make_guardian();
-    const auto first = guardian.ensure();
+    auto guardian = make_client();
+    const auto first = guardian.ensure_running();
     const pid_t pid = await_guardian_of(::getpid());
     std::error_code error;
     const auto pidfd = sys::open_pidfd(pid, error);
@@ -82,14 +82,14 @@ int replace_by_message() {
         return 1;
     if (!await_event(pidfd.get()))
         return 2;
-    const auto unlooked = guardian.ensure_started();
-    if (unlooked.number != first.number)
+    const auto unchecked = guardian.ensure_started();
+    if (unchecked.number != first.number)
         return 3;
-    const auto order = unlooked.order({orders::guarded::worker, 0, 0});
+    const auto order = unchecked.order({orders::guarded::worker, 0, 0});
     if (orders::tell_guardian(order, victim.get()))
         return 4;
-    guardian.tell_late(order, victim.get());
-    const auto second = guardian.ensure();
+    guardian.resend(order, victim.get());
+    const auto second = guardian.ensure_running();
     if (second.number == first.number || second.connection != first.connection)
         return 5;
     if (!orders::tell_guardian(order, victim.get()))
@@ -106,7 +106,7 @@ TEST_CASE("guardian: a full guardian still ends all that it holds when its appli
         return;
     const no_leftovers guard;
     pipe_ends held = make_pipe();  // by the host and by those that it started
-    CHECK(in_fork(tell_of_many) == 0);
+    CHECK(in_fork(send_too_many) == 0);
     held.writer.reset();
     CHECK(await_event(held.reader.get(), 0));
 }
@@ -116,10 +116,10 @@ TEST_CASE("guardian: one that could not be started is tried again, but not at ea
         return;
     const no_leftovers guard;
     CHECK(in_fork([] {
-              auto guardian = make_guardian();
+              auto guardian = make_client();
               const auto now = std::chrono::steady_clock::now();
               const auto serves_at = [&](auto when) {
-                  return guardian.ensure(when).connection >= 0;
+                  return guardian.ensure_running(when).connection >= 0;
               };
               bool was_denied = false;
               bool serves = false;

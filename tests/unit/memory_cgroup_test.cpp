@@ -26,12 +26,12 @@ namespace {
 constexpr const char* no_kill = "low 0\nhigh 0\nmax 3\noom 0\noom_kill 0\noom_group_kill 0\n";
 constexpr const char* one_kill = "low 0\nhigh 0\nmax 9\noom 1\noom_kill 1\noom_group_kill 0\n";
 
-/// A folder with files as in a place for leaves, the leaf of a group, and that of a worker in it.
+/// Directories with files as in a host's cgroup, in that of its group, and in that of a worker.
 class fake_cgroups {
 public:
     static constexpr const char* place = "place";
-    static constexpr const char* leaf = "place/leaf";
-    static constexpr const char* worker = "place/leaf/worker-0";
+    static constexpr const char* group = "place/group";
+    static constexpr const char* worker = "place/group/worker-0";
 
     fake_cgroups() { fs::create_directories(scratch_.file(worker)); }
     void write(const std::string& cgroup, const std::string& name, const std::string& text) {
@@ -49,8 +49,8 @@ public:
     std::optional<cgroups::oom_kill> find_oom_kill() const {
         return cgroups::find_oom_kill(open(worker).get());
     }
-    std::shared_ptr<cgroups::group_cgroup> group_leaf() const {
-        return std::make_shared<cgroups::group_cgroup>(path(leaf), open(leaf), ::getpid());
+    std::shared_ptr<cgroups::group_cgroup> group_cgroup() const {
+        return std::make_shared<cgroups::group_cgroup>(path(group), open(group), ::getpid());
     }
 
 private:
@@ -112,12 +112,12 @@ TEST_CASE("memory cgroup: the limit is that of the nearest cgroup that has one")
     fake.write(fake.worker, "memory.events", one_kill);
     fake.write(fake.worker, "memory.max", "max\n");
     CHECK(fake.find_oom_kill() == cgroups::oom_kill{});  // what is above is no cgroup with memory
-    fake.write(fake.leaf, "memory.max", "max\n");
+    fake.write(fake.group, "memory.max", "max\n");
     fake.write(fake.place, "memory.max", "1048576\n");
     CHECK(fake.find_oom_kill()->limit == 1048576);
-    fake.write(fake.leaf, "memory.max", "4096\n");
+    fake.write(fake.group, "memory.max", "4096\n");
     CHECK(fake.find_oom_kill()->limit == 4096);
-    fake.write(fake.leaf, "memory.max", "max\n");
+    fake.write(fake.group, "memory.max", "max\n");
     fake.write(fake.place, "memory.max", "max\n");
     CHECK_FALSE(fake.find_oom_kill()->limit);
 }
@@ -152,22 +152,22 @@ TEST_CASE("memory cgroup: a cgroup counts memory where the controller is availab
     for (const auto& [list, has_memory] : lists) {
         CAPTURE(std::string(list));
         fake_cgroups fake;
-        fake.write(fake.leaf, "cgroup.controllers", list);
-        fake.write(fake.leaf, "cgroup.subtree_control", "");
-        const auto leaf = fake.group_leaf();
-        CHECK_FALSE(leaf->counts_memory());
-        CHECK_FALSE(leaf->count_memory());
-        CHECK(leaf->counts_memory() == has_memory);
-        CHECK(fake.read(fake.leaf, "cgroup.subtree_control") == (has_memory ? "+memory" : ""));
+        fake.write(fake.group, "cgroup.controllers", list);
+        fake.write(fake.group, "cgroup.subtree_control", "");
+        const auto group = fake.group_cgroup();
+        CHECK_FALSE(group->counts_memory());
+        CHECK_FALSE(group->count_memory());
+        CHECK(group->counts_memory() == has_memory);
+        CHECK(fake.read(fake.group, "cgroup.subtree_control") == (has_memory ? "+memory" : ""));
     }
 }
 
 TEST_CASE("memory cgroup: a controller that cannot be enabled is an error") {
     fake_cgroups fake;
-    fake.write(fake.leaf, "cgroup.controllers", "memory\n");
-    const auto leaf = fake.group_leaf();
-    CHECK(leaf->count_memory() == std::errc::no_such_file_or_directory);
-    CHECK_FALSE(leaf->counts_memory());
+    fake.write(fake.group, "cgroup.controllers", "memory\n");
+    const auto group = fake.group_cgroup();
+    CHECK(group->count_memory() == std::errc::no_such_file_or_directory);
+    CHECK_FALSE(group->counts_memory());
 }
 
 TEST_CASE("memory cgroup: each worker has its own cgroup, and a restarted one another") {
@@ -176,15 +176,15 @@ TEST_CASE("memory cgroup: each worker has its own cgroup, and a restarted one an
     fs::remove(fake.path(fake.worker));
     std::error_code error;
     sys::unique_fd directory;
-    const auto leaf = fake.group_leaf();
+    const auto group = fake.group_cgroup();
     const auto make = [&](int index) {
-        auto made = cgroups::worker_cgroup::make(leaf, index, directory, error);
+        auto made = cgroups::worker_cgroup::make(group, index, directory, error);
         REQUIRE(made);
         CHECK_FALSE(error);
         struct stat opened {};
         struct stat named {};
         CHECK(::fstat(directory.get(), &opened) == 0);
-        CHECK(::stat((leaf->path() + "/" + made->name()).c_str(), &named) == 0);
+        CHECK(::stat((group->path() + "/" + made->name()).c_str(), &named) == 0);
         CHECK(opened.st_ino == named.st_ino);
         CHECK((::fcntl(directory.get(), F_GETFD) & FD_CLOEXEC) != 0);
         return made;
@@ -198,13 +198,13 @@ TEST_CASE("memory cgroup: each worker has its own cgroup, and a restarted one an
     CHECK(again->name() == "worker-0-2");
     CHECK(once_more->name() == "worker-0-3");
 
-    fake.write(std::string(fake.leaf) + "/worker-0", "memory.events", one_kill);
-    fake.write(std::string(fake.leaf) + "/worker-0-2", "memory.events", no_kill);
+    fake.write(std::string(fake.group) + "/worker-0", "memory.events", one_kill);
+    fake.write(std::string(fake.group) + "/worker-0-2", "memory.events", no_kill);
     CHECK(first->find_oom_kill());
     CHECK_FALSE(again->find_oom_kill());
     CHECK_FALSE(other->find_oom_kill());
-    fs::remove_all(fake.path(fake.leaf));
-    CHECK(leaf->end());
+    fs::remove_all(fake.path(fake.group));
+    CHECK(group->end());
     CHECK_FALSE(first->find_oom_kill());
 }
 
@@ -212,9 +212,9 @@ TEST_CASE("memory cgroup: a worker's cgroup that cannot be made is an error") {
     fake_cgroups fake;
     std::error_code error;
     sys::unique_fd directory;
-    const auto leaf = fake.group_leaf();
-    fs::remove_all(fake.path(fake.leaf));
-    CHECK_FALSE(cgroups::worker_cgroup::make(leaf, 0, directory, error));
+    const auto group = fake.group_cgroup();
+    fs::remove_all(fake.path(fake.group));
+    CHECK_FALSE(cgroups::worker_cgroup::make(group, 0, directory, error));
     CHECK(error == std::errc::no_such_file_or_directory);
     CHECK_FALSE(directory);
 }

@@ -3,6 +3,8 @@
 #include "copies/fork.hpp"
 #include "injected_failure.hpp"
 #include "one_start.hpp"
+#include "reporter.hpp"
+#include "sanitizers.hpp"
 #include "sys/socket.hpp"
 
 #include <cstdint>
@@ -116,6 +118,10 @@ TEST_CASE("start copy: a started copy runs its function") {
 }
 
 TEST_CASE("start copy: a start that lacked memory does not spoil the next one of its thread") {
+    if (cohort::test::under_asan || cohort::test::under_tsan) {
+        cohort::test::skip(cohort::test::sanitizer_needs_memory);
+        return;
+    }
     const no_leftovers guard;
     copy_launch copy;
     copy.before_start = [&] {

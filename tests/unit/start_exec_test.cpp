@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 // What a child finds that was started by exec.
 #include "one_start.hpp"
+#include "reporter.hpp"
+#include "sanitizers.hpp"
 #include "scratch.hpp"
 
 #include <algorithm>
@@ -292,6 +294,10 @@ TEST_CASE("start exec: many threads start at once while descriptors come and go"
 }
 
 TEST_CASE("start exec: a start that lacked memory does not spoil the next one of its thread") {
+    if (cohort::test::under_asan || cohort::test::under_tsan) {
+        cohort::test::skip(cohort::test::sanitizer_needs_memory);
+        return;
+    }
     const no_leftovers guard;
     launch program = launch::shell("exit 3");
     program.before_start = [] {

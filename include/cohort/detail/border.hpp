@@ -16,6 +16,10 @@
 
 #include <sys/types.h>
 
+namespace cohort::queues {
+class received_message;
+}
+
 // The border between the headers (Asio, user code) and the compiled library (processes): ids and
 // values only. The bodies stand in src/group/border.cpp.
 namespace cohort::detail::inline v0_1 {
@@ -49,8 +53,9 @@ struct completion {
     kind what = kind::done;
     std::shared_ptr<const group_end> end;  // set by await_end when done
     std::optional<outcome> next;           // set by await_next when done; empty: the group is over
-    std::shared_ptr<const start_failure> not_started;  // set by start_group when failed
-    std::exception_ptr error;                          // set if the initiating call threw
+    std::shared_ptr<const start_failure> not_started;   // set by start_group when failed
+    std::exception_ptr error;                           // set if the initiating call threw
+    std::shared_ptr<queues::received_message> message;  // set by await_message when done
 };
 
 inline completion completion_of(completion::kind what) {
@@ -63,7 +68,7 @@ inline completion completion_of(completion::kind what) {
 enum class delivery {
     posted,   // the handler will run
     refused,  // posting the handler failed: try again
-    nobody,   // the operation or its context is gone
+    gone,     // the operation or its context no longer exists
 };
 
 /// Receives completions. Implemented by the operation_registry of each execution context.
@@ -120,6 +125,8 @@ COHORT_API std::vector<outcome> group_outcomes(const group_state& group);
 
 // src/group/failure.cpp:
 
+/// The report of a group that has ended; without an end an empty one.
+COHORT_API report report_of(const completion& done);
 /// A new exception for the end of a group: process_raised_exception, process_exited_exception,
 /// group_stopped; null when every worker ended with success.
 COHORT_API std::exception_ptr failure_of(const std::shared_ptr<const group_end>& end);

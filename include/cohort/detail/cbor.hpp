@@ -5,8 +5,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <string_view>
+#include <type_traits>
 #include <typeinfo>
 #include <vector>
 
@@ -58,6 +60,15 @@ public:
     void null();
     bool boolean();
     integer_value integer();
+    /// @throws codec_error  the next integer does not fit: "300 does not fit into unsigned char"
+    template <class T>
+    T integer_as() {
+        const auto found = integer();
+        if (found.magnitude > static_cast<std::uint64_t>(std::numeric_limits<T>::max()) ||
+            (found.negative && !std::is_signed_v<T>))
+            found.refuse(typeid(T));
+        return static_cast<T>(found.negative ? ~found.magnitude : found.magnitude);
+    }
     /// Reads a floating-point number or an integer.
     double number();
     std::string_view text();

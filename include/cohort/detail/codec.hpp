@@ -25,8 +25,8 @@ encoded_value encode_value(const T& value) {
 }
 
 template <class T>
-T decode_value(std::span<const std::byte> cbor) {
-    cbor_reader from(cbor);
+T decode_value(std::span<const std::byte> cbor, std::span<const attachment> attachments = {}) {
+    decoder from(cbor, attachments);
     T value = codec<T>::read(from);
     from.end();
     return value;
@@ -43,13 +43,15 @@ template <class T>
 void encode_argument(encoder& to, const T& value, std::size_t position, std::size_t count) {
     try {
         codec<T>::write(to, value);
+    } catch (const given_up_end&) {
+        throw;
     } catch (const std::exception& e) {
         rethrow_for_argument(position, count, typeid(T), "encoded", e.what());
     }
 }
 
 template <class T>
-T decode_argument(cbor_reader& from, std::size_t position, std::size_t count) {
+T decode_argument(decoder& from, std::size_t position, std::size_t count) {
     try {
         return codec<T>::read(from);
     } catch (const std::exception& e) {
@@ -64,7 +66,7 @@ encoded_value encode_arguments(const std::tuple<Ts...>& arguments) {
     encoder to;
     to.array(sizeof...(Ts));
     std::apply(
-        [&to](const Ts&... each) {
+        [&](const Ts&... each) {
             [[maybe_unused]] std::size_t position = 0;
             (encode_argument(to, each, ++position, sizeof...(Ts)), ...);
         },
@@ -73,7 +75,8 @@ encoded_value encode_arguments(const std::tuple<Ts...>& arguments) {
 }
 
 /// A reader at the first argument. Checks that `bytes` is one whole array of `count` arguments.
-inline cbor_reader arguments_in(std::span<const std::byte> bytes, std::size_t count) {
+inline decoder arguments_in(std::span<const std::byte> bytes,
+                            std::span<const attachment> attachments, std::size_t count) {
     static constexpr std::byte none[] = {std::byte{0x80}};  // an array of 0
     if (bytes.empty())
         bytes = none;
@@ -81,7 +84,7 @@ inline cbor_reader arguments_in(std::span<const std::byte> bytes, std::size_t co
         cbor_reader whole(bytes);
         whole.value();
         whole.end();
-        cbor_reader from(bytes);
+        decoder from(bytes, attachments);
         if (const auto found = from.array(); found != count)
             throw codec_error(std::to_string(count) + " are expected, " + std::to_string(found) +
                               " were sent");
@@ -92,16 +95,17 @@ inline cbor_reader arguments_in(std::span<const std::byte> bytes, std::size_t co
 }
 
 template <class Tuple, std::size_t... I>
-Tuple decode_each([[maybe_unused]] cbor_reader& from, std::index_sequence<I...>) {
+Tuple decode_each([[maybe_unused]] decoder& from, std::index_sequence<I...>) {
     return Tuple{decode_argument<std::tuple_element_t<I, Tuple>>(from, I + 1, sizeof...(I))...};
 }
 
-/// @param bytes  the result of encode_arguments; empty: there are no arguments
+/// @param bytes        the result of encode_arguments; empty: there are no arguments
+/// @param attachments  the descriptors that came with them; closed here unless an argument takes them
 /// @throws codec_error  names the argument
 template <class Tuple>
-Tuple decode_arguments(std::span<const std::byte> bytes) {
+Tuple decode_arguments(std::span<const std::byte> bytes, std::vector<attachment> attachments = {}) {
     constexpr std::size_t count = std::tuple_size_v<Tuple>;
-    cbor_reader from = arguments_in(bytes, count);
+    decoder from = arguments_in(bytes, attachments, count);
     return decode_each<Tuple>(from, std::make_index_sequence<count>());
 }
 
@@ -109,9 +113,7 @@ template <class T>
 function_result encode_result(const T& value) {
     try {
         encoded_value encoded = encode_value(value);
-        if (!encoded.attachments.empty())
-            throw codec_error("a result can't hold a descriptor");
-        return {typeid(T).name(), std::move(encoded.cbor)};
+        return {typeid(T).name(), std::move(encoded.cbor), std::move(encoded.attachments)};
     } catch (const std::exception& e) {
         throw codec_error("the result (" + type_name(typeid(T)) +
                           ") could not be encoded: " + e.what());

@@ -28,7 +28,7 @@ struct codec<std::vector<T, Allocator>> {
     static void write(encoder& to, const std::vector<T, Allocator>& value) {
         to.binary(std::as_bytes(std::span(value)));
     }
-    static std::vector<T, Allocator> read(cbor_reader& from) {
+    static std::vector<T, Allocator> read(decoder& from) {
         const auto bytes = from.binary("bytes");
         std::vector<T, Allocator> value(bytes.size());
         if (!bytes.empty())
@@ -42,7 +42,7 @@ struct codec<std::array<T, N>> {
     static void write(encoder& to, const std::array<T, N>& value) {
         to.binary(std::as_bytes(std::span(value)));
     }
-    static std::array<T, N> read(cbor_reader& from) {
+    static std::array<T, N> read(decoder& from) {
         std::array<T, N> value{};
         from.binary_into(std::as_writable_bytes(std::span(value)), "bytes");
         return value;
@@ -51,19 +51,20 @@ struct codec<std::array<T, N>> {
 
 template <class T, std::size_t N>
 struct codec<std::array<T, N>> {
+    static constexpr bool carries = may_carry<T>;
     static void write(encoder& to, const std::array<T, N>& value) {
         to.array(N);
         for (const auto& element : value)
             codec<T>::write(to, element);
     }
-    static std::array<T, N> read(cbor_reader& from) {
+    static std::array<T, N> read(decoder& from) {
         from.array(N);
         return make(from, std::make_index_sequence<N>());
     }
 
 private:
     template <std::size_t... I>
-    static std::array<T, N> make([[maybe_unused]] cbor_reader& from, std::index_sequence<I...>) {
+    static std::array<T, N> make([[maybe_unused]] decoder& from, std::index_sequence<I...>) {
         if constexpr (std::is_default_constructible_v<T> && std::is_move_assignable_v<T>) {
             std::array<T, N> value{};
             for (auto& element : value)
@@ -78,11 +79,12 @@ private:
 // read() uses braces, because their elements are evaluated from left to right.
 template <class... Ts>
 struct codec<std::tuple<Ts...>> {
+    static constexpr bool carries = (may_carry<Ts> || ...);
     static void write(encoder& to, const std::tuple<Ts...>& value) {
         to.array(sizeof...(Ts));
         std::apply([&to](const auto&... each) { (codec<Ts>::write(to, each), ...); }, value);
     }
-    static std::tuple<Ts...> read(cbor_reader& from) {
+    static std::tuple<Ts...> read(decoder& from) {
         from.array(sizeof...(Ts));
         return std::tuple<Ts...>{codec<Ts>::read(from)...};
     }
@@ -90,12 +92,13 @@ struct codec<std::tuple<Ts...>> {
 
 template <class First, class Second>
 struct codec<std::pair<First, Second>> {
+    static constexpr bool carries = may_carry<First> || may_carry<Second>;
     static void write(encoder& to, const std::pair<First, Second>& value) {
         to.array(2);
         codec<First>::write(to, value.first);
         codec<Second>::write(to, value.second);
     }
-    static std::pair<First, Second> read(cbor_reader& from) {
+    static std::pair<First, Second> read(decoder& from) {
         from.array(2);
         return {codec<First>::read(from), codec<Second>::read(from)};
     }
@@ -104,6 +107,7 @@ struct codec<std::pair<First, Second>> {
 /// Containers as arrays of their elements.
 template <class Container, class Element>
 struct range_codec {
+    static constexpr bool carries = may_carry<Element>;
     static void write(encoder& to, const Container& value) {
         to.array(value.size());
         for (const auto& element : value) {
@@ -116,7 +120,7 @@ struct range_codec {
             }
         }
     }
-    static Container read(cbor_reader& from) {
+    static Container read(decoder& from) {
         Container value;
         for (std::size_t left = from.array(); left != 0; --left) {
             if constexpr (requires { value.emplace_back(codec<Element>::read(from)); }) {

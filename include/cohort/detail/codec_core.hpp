@@ -3,7 +3,7 @@
 
 #include <cohort/detail/cbor.hpp>
 #include <cohort/detail/cbor_events.hpp>
-#include <cohort/detail/registration.hpp>
+#include <cohort/detail/encoder.hpp>
 #include <cohort/detail/type_name.hpp>
 #include <cohort/errors.hpp>
 
@@ -11,7 +11,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <ranges>
 #include <span>
 #include <string>
@@ -42,26 +41,6 @@ concept json_readable = requires(const json& j, T& value) {
 || requires(const json& j) { nlohmann::adl_serializer<T>::from_json(j); };
 template <class T>
 inline constexpr bool is_json = std::is_same_v<T, json>;
-
-/// A value on its way to another process.
-struct encoded_value {
-    std::vector<std::byte> cbor;
-    std::vector<attachment> attachments;  // the CBOR names them by their index here
-};
-
-/// The output of a codec: CBOR, and the descriptors that travel with it.
-class encoder : public cbor_writer {
-public:
-    /// Sends a descriptor with the value. @return its index, to be written into the value
-    std::size_t attach(attachment descriptor) {
-        attachments_.push_back(std::move(descriptor));
-        return attachments_.size() - 1;
-    }
-    encoded_value finish() { return {take(), std::move(attachments_)}; }
-
-private:
-    std::vector<attachment> attachments_;
-};
 
 /// Builds a JSON value from the calls of read_cbor().
 template <class Json>
@@ -112,6 +91,8 @@ Json parse_cbor(std::span<const std::byte> bytes) {
 /// `read` throws for a value that is not a T.
 template <class T>
 struct codec {
+    static constexpr bool carries = true;  // a user's own type may hold descriptors anywhere
+
     static_assert(!is_pointer<T>,
                   "cohort: a pointer means nothing in another process: pass the value itself.");
     static_assert(!is_view<T>,
@@ -123,10 +104,20 @@ struct codec {
         "(nlohmann-json, for example NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE).");
 
     static void write(encoder& to, const T& value) {
+        const current_scope travels(current_encoder(), to);
         const std::vector<std::uint8_t> cbor = json::to_cbor(json(value));
         to.value(std::as_bytes(std::span(cbor)));
     }
-    static T read(cbor_reader& from) { return parse_cbor(from.value()).template get<T>(); }
+    static T read(decoder& from) {
+        const current_scope arrives(current_decoder(), from);
+        return parse_cbor(from.value()).template get<T>();
+    }
+};
+
+/// Whether a value of this type can hold descriptors, which then travel beside it.
+template <class T>
+inline constexpr bool may_carry = requires {
+    requires codec<T>::carries;
 };
 
 }  // namespace cohort::detail::inline v0_1

@@ -6,7 +6,6 @@
 #include <chrono>
 #include <cstring>
 #include <filesystem>
-#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -17,7 +16,7 @@ namespace cohort::detail::inline v0_1 {
 template <>
 struct codec<bool> {
     static void write(encoder& to, bool value) { to.boolean(value); }
-    static bool read(cbor_reader& from) { return from.boolean(); }
+    static bool read(decoder& from) { return from.boolean(); }
 };
 
 template <class T>
@@ -29,19 +28,13 @@ requires(std::is_integral_v<T> && !std::is_same_v<T, bool> &&
         else
             to.unsigned_integer(static_cast<std::uint64_t>(value));
     }
-    static T read(cbor_reader& from) {
-        constexpr auto most = static_cast<std::uint64_t>(std::numeric_limits<T>::max());
-        const auto found = from.integer();
-        if (found.magnitude > most || (found.negative && !std::is_signed_v<T>))
-            found.refuse(typeid(T));
-        return static_cast<T>(found.negative ? ~found.magnitude : found.magnitude);
-    }
+    static T read(decoder& from) { return from.integer_as<T>(); }
 };
 
 template <class T>
 requires(std::is_floating_point_v<T> && sizeof(T) <= sizeof(double)) struct codec<T> {
     static void write(encoder& to, T value) { to.floating(static_cast<double>(value)); }
-    static T read(cbor_reader& from) { return static_cast<T>(from.number()); }
+    static T read(decoder& from) { return static_cast<T>(from.number()); }
 };
 
 /// As its bytes, because both sides are the same program.
@@ -50,7 +43,7 @@ struct codec<long double> {
     static void write(encoder& to, long double value) {
         to.binary(std::as_bytes(std::span(&value, 1)));
     }
-    static long double read(cbor_reader& from) {
+    static long double read(decoder& from) {
         long double value = 0;
         from.binary_into(std::as_writable_bytes(std::span(&value, 1)), "a long double");
         return value;
@@ -64,7 +57,7 @@ struct codec<T> {
     static void write(encoder& to, T value) {
         codec<number>::write(to, static_cast<number>(value));
     }
-    static T read(cbor_reader& from) { return static_cast<T>(codec<number>::read(from)); }
+    static T read(decoder& from) { return static_cast<T>(codec<number>::read(from)); }
 };
 
 /// As a CBOR text whose bytes need not be UTF-8.
@@ -74,7 +67,7 @@ struct codec<std::basic_string<char, Traits, Allocator>> {
     static void write(encoder& to, const text& value) {
         to.text(std::string_view(value.data(), value.size()));
     }
-    static text read(cbor_reader& from) {
+    static text read(decoder& from) {
         const auto found = from.text();
         return text(found.data(), found.size());
     }
@@ -83,14 +76,14 @@ struct codec<std::basic_string<char, Traits, Allocator>> {
 template <>
 struct codec<std::filesystem::path> {
     static void write(encoder& to, const std::filesystem::path& value) { to.text(value.native()); }
-    static std::filesystem::path read(cbor_reader& from) { return std::string(from.text()); }
+    static std::filesystem::path read(decoder& from) { return std::string(from.text()); }
 };
 
 template <class Rep, class Period>
 struct codec<std::chrono::duration<Rep, Period>> {
     using duration = std::chrono::duration<Rep, Period>;
     static void write(encoder& to, const duration& value) { codec<Rep>::write(to, value.count()); }
-    static duration read(cbor_reader& from) { return duration(codec<Rep>::read(from)); }
+    static duration read(decoder& from) { return duration(codec<Rep>::read(from)); }
 };
 
 template <class Clock, class Duration>
@@ -99,13 +92,13 @@ struct codec<std::chrono::time_point<Clock, Duration>> {
     static void write(encoder& to, const point& value) {
         codec<Duration>::write(to, value.time_since_epoch());
     }
-    static point read(cbor_reader& from) { return point(codec<Duration>::read(from)); }
+    static point read(decoder& from) { return point(codec<Duration>::read(from)); }
 };
 
 template <>
 struct codec<std::monostate> {
     static void write(encoder& to, std::monostate) { to.null(); }
-    static std::monostate read(cbor_reader& from) {
+    static std::monostate read(decoder& from) {
         from.null();
         return {};
     }
@@ -114,13 +107,14 @@ struct codec<std::monostate> {
 /// Null, or an array of one, so that an optional of an optional keeps its meaning.
 template <class T>
 struct codec<std::optional<T>> {
+    static constexpr bool carries = may_carry<T>;
     static void write(encoder& to, const std::optional<T>& value) {
         if (!value)
             return to.null();
         to.array(1);
         codec<T>::write(to, *value);
     }
-    static std::optional<T> read(cbor_reader& from) {
+    static std::optional<T> read(decoder& from) {
         if (from.take_null())
             return std::nullopt;
         from.array(1);
@@ -132,6 +126,7 @@ struct codec<std::optional<T>> {
 template <class... Ts>
 struct codec<std::variant<Ts...>> {
     using variant = std::variant<Ts...>;
+    static constexpr bool carries = (may_carry<Ts> || ...);
 
     static void write(encoder& to, const variant& value) {
         if (value.valueless_by_exception())
@@ -140,7 +135,7 @@ struct codec<std::variant<Ts...>> {
         to.unsigned_integer(value.index());
         std::visit([&to]<class T>(const T& v) { codec<T>::write(to, v); }, value);
     }
-    static variant read(cbor_reader& from) {
+    static variant read(decoder& from) {
         from.array(2);
         const auto index = codec<std::size_t>::read(from);
         if (index >= sizeof...(Ts)) {
@@ -152,13 +147,13 @@ struct codec<std::variant<Ts...>> {
 
 private:
     template <std::size_t I>
-    static variant make(cbor_reader& from) {
+    static variant make(decoder& from) {
         return variant(std::in_place_index<I>,
                        codec<std::variant_alternative_t<I, variant>>::read(from));
     }
     template <std::size_t... I>
-    static variant alternative(std::size_t index, cbor_reader& from, std::index_sequence<I...>) {
-        using maker = variant (*)(cbor_reader&);
+    static variant alternative(std::size_t index, decoder& from, std::index_sequence<I...>) {
+        using maker = variant (*)(decoder&);
         static constexpr maker makers[] = {&codec::template make<I>...};
         return makers[index](from);
     }

@@ -138,6 +138,12 @@ public:
         return asio::get_associated_cancellation_slot(handler_);
     }
 
+    void operator()(std::exception_ptr error) {
+        asio::dispatch(executor_,
+                       [handler = std::move(handler_), error = std::move(error)]() mutable {
+                           std::move(handler)(std::move(error));
+                       });
+    }
     template <class Value>
     void operator()(std::exception_ptr error, Value value) {
         asio::dispatch(executor_, [handler = std::move(handler_), error = std::move(error),

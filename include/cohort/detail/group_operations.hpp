@@ -45,7 +45,7 @@ struct join_result {
 struct report_result {
     using type = report;
     std::exception_ptr error(const completion& done) { return error_of(done); }
-    report value(completion& done) { return done.end ? done.end->report : report(); }
+    report value(completion& done) { return report_of(done); }
 };
 
 /// The result of run: the report of a group that did not fail.
@@ -68,8 +68,11 @@ public:
 
     template <class Handler>
     void operator()(Handler&& handler, completion done) && {
-        auto error = result_.error(done);
-        auto value = error ? typename Result::type() : result_.value(done);
+        auto result = std::make_optional(std::move(result_));
+        auto error = result->error(done);
+        auto value = error ? typename Result::type() : result->value(done);
+        // It may hold the group's executor. A handler on another context may destroy the group's.
+        result.reset();
         std::forward<Handler>(handler)(std::move(error), std::move(value));
     }
 
@@ -85,8 +88,8 @@ struct deliver_completion {
 };
 
 /// Begins an operation with a completion token. `Result` makes its value.
-template <class Result, class Token>
-auto async_result_of(group_request on, Token&& token, Result result = Result()) {
+template <class Result, class Token, class Job>
+auto async_result_of(job_on<Job> on, Token&& token, Result result = Result()) {
     return initiate<void(std::exception_ptr, typename Result::type)>(
         std::forward<Token>(token), std::move(on), deliver_result<Result>(std::move(result)));
 }
@@ -96,13 +99,13 @@ auto async_result_of(group_request on, Token&& token, Result result = Result()) 
 // await_result for each Result. All are templates, because any other coroutine is compiled in every
 // file that includes it.
 
-template <class Completion = completion>
-asio::awaitable<Completion> await_completion(group_request on) {
+template <class Job, class Completion = completion>
+asio::awaitable<Completion> await_completion(job_on<Job> on) {
     return initiate<void(Completion)>(asio::use_awaitable, std::move(on), deliver_completion());
 }
 
-template <class Result>
-asio::awaitable<typename Result::type> await_result(group_request on, Result result = Result()) {
+template <class Result, class Job>
+asio::awaitable<typename Result::type> await_result(job_on<Job> on, Result result = Result()) {
     completion done = co_await await_completion(std::move(on));
     if (auto error = result.error(done))
         std::rethrow_exception(std::move(error));

@@ -142,24 +142,40 @@ private:
     std::exception_ptr error_;
 };
 
-/// All that an operation needs of its group, copied when the operation is made, because the group
-/// object may be gone when the operation is awaited.
-class group_request {
+/// What an operation does once its handler is in place, and how it is cancelled. Holds no executor.
+class group_job {
 public:
-    group_request(group_ref g, group_executor w, request r) noexcept
-        : group(std::move(g)), where(std::move(w)), wanted(std::move(r)) {}
+    group_job(group_ref group, request wanted) noexcept
+        : group_(std::move(group)), wanted_(std::move(wanted)) {}
 
-    group_ref group;
-    group_executor where;
-    request wanted;
+    void send(receiver to) const { wanted_.send(group_, std::move(to)); }
+    canceller cancelled_by(operation_id id) const noexcept { return {group_, id}; }
+
+private:
+    group_ref group_;
+    request wanted_;
 };
+
+/// All that an operation needs, copied when the operation is made, because the object that it is
+/// about may be gone when the operation is awaited.
+template <class Job>
+class job_on {
+public:
+    /// @param w  the default of the handler's executor; empty: system_executor
+    explicit job_on(Job j, group_executor w = group_executor()) noexcept
+        : job(std::move(j)), where(std::move(w)) {}
+
+    Job job;
+    group_executor where;
+};
+using group_request = job_on<group_job>;
 
 /// The initiation of every operation. A class, not a lambda, because GCC 12 destroys capturing
 /// lambda temporaries twice inside co_await.
-template <class Deliver>
+template <class Job, class Deliver>
 class initiation {
 public:
-    initiation(group_request on, Deliver deliver)
+    initiation(job_on<Job> on, Deliver deliver)
         : on_(std::move(on)), deliver_(std::move(deliver)) {}
 
     using executor_type = asio::any_io_executor;
@@ -199,14 +215,13 @@ private:
         auto op = std::allocate_shared<operation_type>(allocator, std::move(handler), on_.where,
                                                        executor, std::move(deliver_), registry, id);
         if (slot.is_connected())
-            slot.template emplace<canceller>(on_.group, id);
+            slot.template emplace<decltype(on_.job.cancelled_by(id))>(on_.job.cancelled_by(id));
         if (!registry->add(id, std::move(op)))
             return;
-        // Copies: once the operation is started, a handler on another thread may destroy *this.
-        const auto group = on_.group;
-        const auto wanted = on_.wanted;
+        // A copy: once the operation is started, a handler on another thread may destroy *this.
+        const auto job = on_.job;
         try {
-            wanted.send(group, receiver{registry, id});
+            job.send(receiver{registry, id});
         } catch (...) {
             completion failed;
             failed.what = completion::kind::failed;
@@ -215,15 +230,15 @@ private:
         }
     }
 
-    group_request on_;
+    job_on<Job> on_;
     Deliver deliver_;
 };
 
 /// Begins an operation with a completion token, as asio::async_initiate does.
-template <class Signature, class Token, class Deliver>
-auto initiate(Token&& token, group_request on, Deliver deliver) {
+template <class Signature, class Token, class Job, class Deliver>
+auto initiate(Token&& token, job_on<Job> on, Deliver deliver) {
     return asio::async_initiate<Token, Signature>(
-        initiation<Deliver>(std::move(on), std::move(deliver)),
+        initiation<Job, Deliver>(std::move(on), std::move(deliver)),
         token);  // an lvalue: async_initiate moves from it unless Token is a reference
 }
 

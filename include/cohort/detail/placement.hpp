@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cohort/detail/config.hpp>
+#include <cohort/detail/registration.hpp>
 
 #include <map>
 #include <memory>
@@ -31,6 +32,20 @@ struct descriptor_source {
     friend bool operator==(const descriptor_source&, const descriptor_source&) = default;
 };
 
+/// What share() gives a worker: a descriptor, and what the worker reads about it.
+struct shared_item {
+    attachment descriptor;
+    std::string description;  // JSON, behind `{"fd":5`
+    // Of a queue's end, instead of `descriptor`: a command or options that held the end would keep
+    // the stream from ending.
+    std::weak_ptr<const int> lent{};
+
+    friend bool operator==(const shared_item& a, const shared_item& b) noexcept {
+        return a.descriptor == b.descriptor && a.description == b.description &&
+               a.lent.lock() == b.lent.lock();
+    }
+};
+
 /// Where a worker runs: the data behind where_it_runs<Derived>.
 /// The setters check their arguments and throw std::invalid_argument with a sentence.
 struct placement {
@@ -39,6 +54,7 @@ struct placement {
     std::optional<std::string> working_directory;
     std::optional<mode_t> umask;
     std::map<int, descriptor_source> descriptors;  // key: the number in the worker
+    std::map<std::string, shared_item> shared;     // key: the name given to share()
 
     COHORT_API void set_variable(std::string name, std::string value);
     COHORT_API void unset_variable(std::string name);
@@ -52,6 +68,10 @@ struct placement {
     /// Duplicates `ours` at once. @throws std::system_error  `ours` is not an open descriptor, or
     /// no more can be opened
     COHORT_API void set_descriptor(int ours, int theirs);
+    COHORT_API void share(std::string name, shared_item item);
+    /// Holds the ends of queues that are lent, for a start.
+    /// @throws sharing_error  this process has closed one
+    COHORT_API void hold_lent();
 
     /// These settings with those of `over` on top (a command's over the options').
     COHORT_API placement overridden_by(const placement& over) const;

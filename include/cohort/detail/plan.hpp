@@ -55,7 +55,8 @@ struct program {
 };
 
 /// User code that a copy of this process runs as worker `index`. Its copies share one callable.
-using forked_call = std::function<function_result(int index)>;
+/// `attachments` are the plan's, by their numbers in the worker.
+using forked_call = std::function<function_result(int index, std::vector<attachment> attachments)>;
 
 /// The description of a group. The initiating call makes it on the caller's thread and moves it
 /// into the library.
@@ -64,15 +65,22 @@ struct spawn_plan {
     // Either a function with its encoded arguments ...
     const function_node* function = nullptr;
     std::vector<std::byte> arguments;
-    std::vector<attachment> attachments;  // descriptors that travel with the arguments
     // ... or what a copy of this process calls ...
     forked_call call;
     // ... or programs: one for all workers, or one for each.
     std::vector<program> programs;
 
+    std::vector<attachment> attachments;  // descriptors that each function worker gets
+    bool results_carry = false;           // the functions' results may hold descriptors
+
     bool calls_function() const noexcept { return function || call; }
 };
 
+/// Adds a program to the plan's. Compiled in the library, because a copy is slow to compile.
+COHORT_API void add_program(spawn_plan& plan, const program& added);
+/// Holds the ends of queues that were given to commands and options.
+/// @throws sharing_error  this process has closed one
+COHORT_API void hold_lent(spawn_plan& plan);
 /// How function workers of a group with these settings are started. COHORT_FORCE can replace
 /// start_method::spawn; the other methods stay.
 COHORT_API start_method method_for_functions(const group_settings& settings);

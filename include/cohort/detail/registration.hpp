@@ -12,18 +12,22 @@
 
 namespace cohort::detail::inline v0_1 {
 
-/// The result of a worker's function, before it is written to the record.
-struct function_result {
-    std::string type;             // typeid(R).name(); empty for void
-    std::vector<std::byte> cbor;  // empty for void
-};
-
 /// A descriptor that travels beside an encoded value; closed by the last owner.
 using attachment = std::shared_ptr<const int>;
 
+/// The result of a worker's function, before it is written to the record.
+struct function_result {
+    std::string type;                     // typeid(R).name(); empty for void
+    std::vector<std::byte> cbor;          // empty for void
+    std::vector<attachment> attachments;  // the descriptors that it holds
+};
+
 /// Decodes the arguments, calls the function with the index as first argument, and encodes its
 /// result. Catches no exception.
-using invoke_function = function_result (*)(int index, std::span<const std::byte> arguments);
+/// @param attachments  the descriptors that came with the arguments; those that no argument takes
+///                     are closed before the call
+using invoke_function = function_result (*)(int index, std::span<const std::byte> arguments,
+                                            std::vector<attachment> attachments);
 
 /// Marks where user code begins on a worker's stack. Traces leave out all frames beyond the caller
 /// of the constructor, because they belong to the library and main.

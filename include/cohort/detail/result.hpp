@@ -18,7 +18,7 @@ T outcome::result() const {
                   "cohort: result<T>() gives a value: name the type without const and &.");
     const auto& cbor = result_cbor(typeid(T).name());
     try {
-        return detail::decode_value<T>(cbor);
+        return detail::decode_value<T>(cbor, result_descriptors());
     } catch (const std::exception& e) {
         throw result_error("the result of worker " + std::to_string(index) + " (" +
                            detail::type_name(typeid(T)) + ") could not be decoded: " + e.what());

@@ -21,7 +21,8 @@ class unstarted_group {
 public:
     /// Reads the caller's environ, working directory and affinity. @throws what spawn throws
     explicit unstarted_group(spawn_plan plan)
-        : call_(plan.call), state_(create_group(std::move(plan))) {}
+        : call_(plan.call), shares_(call_ && !plan.attachments.empty()),
+          state_(create_group(std::move(plan))) {}
     /// A group that could not be made: its start fails with `why`.
     explicit unstarted_group(std::exception_ptr why) noexcept : error_(std::move(why)) {}
 
@@ -30,9 +31,12 @@ public:
         return error_ ? request(error_) : request(request::kind::start, "spawn");
     }
     request run() const { return request(request::kind::run, "run"); }
+    /// Whether the call may hold ends of queues, which must not outlive the start.
+    bool call_shares() const noexcept { return shares_; }
 
 private:
     forked_call call_;  // kept, so that its last owner is on this side of the border
+    bool shares_ = false;
     group_ref state_;
     std::exception_ptr error_;
 };
@@ -71,7 +75,7 @@ private:
 template <class Token, class Executor>
 auto async_start(unstarted_group from, Token&& token, Executor executor) {
     const group_executor where(std::move(executor));
-    group_request on(from.state(), where, from.start());
+    group_request on(group_job(from.state(), from.start()), where);
     return async_result_of(std::move(on), std::forward<Token>(token),
                            started_group(std::move(from), where));
 }
@@ -81,7 +85,7 @@ auto async_start(unstarted_group from, Token&& token, Executor executor) {
 template <class Result = started_group>
 asio::awaitable<group> await_start(unstarted_group from) {
     const group_executor where(asio::any_io_executor(co_await asio::this_coro::executor));
-    group_request on(from.state(), where, from.start());
+    group_request on(group_job(from.state(), from.start()), where);
     Result result(std::move(from), where);
     completion done = co_await await_completion(std::move(on));
     if (auto error = result.error(done))
@@ -96,7 +100,13 @@ template <class Result = success_result>
 asio::awaitable<report> await_run(unstarted_group from) {
     const group_executor where(asio::any_io_executor(co_await asio::this_coro::executor));
     const group_handle stops_when_destroyed(from.state());
-    co_return co_await await_result(group_request(from.state(), where, from.run()), Result());
+    if (from.call_shares()) {
+        group_request end(group_job(from.state(), request(request::kind::end, "run")), where);
+        const group started = co_await await_start(std::move(from));
+        co_return co_await await_result(std::move(end), Result());
+    }
+    group_request on(group_job(from.state(), from.run()), where);
+    co_return co_await await_result(std::move(on), Result());
 }
 
 }  // namespace cohort::detail::inline v0_1

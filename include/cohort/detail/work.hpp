@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include <cohort/closure.hpp>
 #include <cohort/command.hpp>
 #include <cohort/detail/plan.hpp>
 #include <cohort/function.hpp>
@@ -9,18 +10,19 @@
 #include <memory>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 // Turns a work and its options into the plan that the library takes.
 namespace cohort::detail::inline v0_1 {
 
 inline void fill_plan(spawn_plan& plan, const command& work) {
-    plan.programs.push_back(command_access::program(work));
+    add_program(plan, command_access::program(work));
 }
 
 template <class Make>
 void fill_plan(spawn_plan& plan, const command_for_work<Make>& work) {
     for (int index = 0; index < plan.settings.nprocs; ++index)
-        plan.programs.push_back(command_access::program(work(index)));
+        fill_plan(plan, work(index));
 }
 
 template <class Callable>
@@ -28,18 +30,24 @@ void fill_plan(spawn_plan& plan, closure_work<Callable> work) {
     using result = std::invoke_result_t<Callable&, int>;
     check_result<result>();
     require_fork(plan.settings);
-    auto kept = std::make_shared<Callable>(std::move(work).callable());
-    plan.call = [kept](int index) {
-        return encoded_result<result>([&] { return outermost_call(*kept, index); });
+    plan.results_carry = result_may_carry<result>;
+    encoded_value kept = work.kept();
+    plan.attachments = std::move(kept.attachments);
+    plan.call = [kept = std::move(kept.cbor), restore = work.restore(),
+                 call = std::make_shared<Callable>(std::move(work).callable())](
+                    int index, std::vector<attachment> attachments) {
+        if (restore != nullptr)
+            restore(kept, std::move(attachments));
+        return encoded_result<result>([&] { return outermost_call(*call, index); });
     };
 }
 
 template <auto Fn>
 void fill_plan(spawn_plan& plan, function_work<Fn> work) {
     plan.settings.method = method_for_functions(plan.settings);
+    plan.results_carry = result_may_carry<typename function_work<Fn>::result>;
     if (plan.settings.method == start_method::fork) {
-        plan.call = std::move(work).call();
-        return;
+        return std::move(work).fill_call(plan);
     }
     spawn_plan made = work.plan();
     plan.function = made.function;
@@ -64,6 +72,7 @@ spawn_plan make_plan(Work work, options how) {
     plan.settings = options_access::settings(std::move(how));
     if constexpr (startable<Work>)
         fill_plan(plan, std::move(work));
+    hold_lent(plan);
     return plan;
 }
 

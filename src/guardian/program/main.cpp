@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: BSL-1.0
 // The guardian waits until the application is dead. Then it ends what the application's workers
-// left in their process groups, by the stop ladder, and after that what is left in their cgroups.
-// Then it exits. It uses no C library, only system calls. "The parent" is the application here,
-// although the guardian is not its child.
+// left in their process groups, by the stop ladder, and after that what is left in their cgroups. At
+// last it removes the names of shared memory that nobody uses any more, and exits. It uses no C
+// library, only system calls. "The parent" is the application here, although the guardian is not
+// its child.
 //
 // The guardian holds a pidfd of each worker and signals process groups only through these
 // (PIDFD_SIGNAL_PROCESS_GROUP). So it never reaches another process, even when it acts late and
 // pids have been reused. Which workers have ended, it finds out by looking now and then.
 #include "guardian/program/cgroup.hpp"
+#include "guardian/program/clock.hpp"
+#include "guardian/program/names.hpp"
 #include "orders/guard.hpp"
 
 #include <cerrno>
@@ -21,6 +24,8 @@
 
 namespace {
 
+using cohort::guardian::now_ms;
+using cohort::guardian::sleep_ms;
 using cohort::orders::guard_message;
 using cohort::orders::guarded;
 using cohort::orders::guardian_program;
@@ -32,7 +37,7 @@ constexpr unsigned to_process_group = 1U << 2;  // PIDFD_SIGNAL_PROCESS_GROUP, L
 
 /// How long messages may pile up after the first one, so that a burst of starts wakes the guardian
 /// once. The connection holds 200.
-constexpr int gathering_ms = 5;
+constexpr int batch_ms = 5;
 /// How long the guardian waits after SIGKILL for processes that the kernel does not let end.
 constexpr long after_kill_ms = 10'000;
 constexpr long longest_pause_ms = 100;
@@ -40,21 +45,24 @@ constexpr long longest_pause_ms = 100;
 /// event tells it.
 constexpr long look_interval_ms = 10'000;
 
-struct guarded_process {
+struct guarded_item {
     bool held = false;
-    bool told = false;  // it got the stop signal
+    bool stop_sent = false;
     guard_message message;
 };
-constexpr int room = 1 << 16;
+constexpr int capacity = 1 << 16;
 /// By descriptor number. Pages of the array that are not used take no memory.
-guarded_process guarded_processes[room];
+guarded_item guarded_items[capacity];
 int end_of_guarded = 0;
 int held_count = 0;
-int look_at = 64;  // the value of held_count at which to look for processes that have ended
+/// The value of held_count at which to look for what has ended.
+int look_threshold = 64;
 int connection = cohort::orders::guardian_connection;  // -1: closed, no more messages come
 bool is_full = false;                                  // messages must wait in the connection
 bool was_full = false;                                 // the guardian has shut the connection down
 unsigned own_user = 0;
+int names_directory = -1;  // /dev/shm; -1: names are not removed
+cohort::guardian::names_prefix names;
 
 long signal_group(int pidfd, int signo) {
     return raw_call(SYS_pidfd_send_signal, pidfd, signo, 0, to_process_group);
@@ -63,7 +71,7 @@ long signal_one(int pidfd, int signo) {
     return raw_call(SYS_pidfd_send_signal, pidfd, signo, 0, 0);
 }
 
-bool is_worker(int fd) { return guarded_processes[fd].message.what == guarded::worker; }
+bool is_worker(int fd) { return guarded_items[fd].message.what == guarded::worker; }
 
 /// Whether a worker was reaped and its process group is empty, or a cgroup was removed. An empty
 /// group is not enough, because a worker that is not reaped may not have made its group yet.
@@ -73,7 +81,7 @@ bool is_gone(int fd) {
 }
 
 void release(int fd) {
-    guarded_processes[fd].held = false;
+    guarded_items[fd].held = false;
     --held_count;
     raw_call(SYS_close, fd);
 }
@@ -81,7 +89,7 @@ void release(int fd) {
 void release_ended() {
     int end = 0;
     for (int fd = 0; fd < end_of_guarded; ++fd) {
-        if (!guarded_processes[fd].held)
+        if (!guarded_items[fd].held)
             continue;
         if (is_gone(fd))
             release(fd);
@@ -92,27 +100,35 @@ void release_ended() {
 }
 
 void hold(int fd, const guard_message& message) {
-    guarded_processes[fd].held = true;
-    guarded_processes[fd].told = false;
-    guarded_processes[fd].message = message;
+    guarded_items[fd].held = true;
+    guarded_items[fd].stop_sent = false;
+    guarded_items[fd].message = message;
     if (fd >= end_of_guarded)
         end_of_guarded = fd + 1;
-    if (++held_count >= look_at) {
+    if (++held_count >= look_threshold) {
         // The next look comes at twice the present number, so that looking costs a constant time
         // for each start.
         release_ended();
-        look_at = held_count < 32 ? 64 : 2 * held_count;
+        look_threshold = held_count < 32 ? 64 : 2 * held_count;
     }
 }
 
-/// What comes with a message.
-struct attachment {
+/// Holds the directory of the session's names. A second message replaces the first.
+void hold_names(int directory, const guard_message& message) {
+    if (names_directory >= 0)
+        raw_call(SYS_close, names_directory);
+    names_directory = directory;
+    cohort::guardian::set_prefix(names, own_user, message.session);
+}
+
+/// What comes with a message: its descriptor and its sender.
+struct ancillary_data {
     int descriptor = -1;
     bool from_own_user = false;
 };
 
 /// The descriptor that comes with a message. If there are more, closes them.
-int first_of(const int* descriptors, unsigned long length) {
+int first_descriptor(const int* descriptors, unsigned long length) {
     const unsigned long count =
         length < sizeof(cmsghdr) ? 0 : (length - sizeof(cmsghdr)) / sizeof(int);
     for (unsigned long i = 1; i < count; ++i)
@@ -120,14 +136,14 @@ int first_of(const int* descriptors, unsigned long length) {
     return count > 0 ? descriptors[0] : -1;
 }
 
-attachment read_control(const unsigned char* control, unsigned long length) {
+ancillary_data read_ancillary_data(const unsigned char* control, unsigned long length) {
     constexpr unsigned long unit = sizeof(long);
-    attachment found;
+    ancillary_data found;
     for (unsigned long at = 0; at + sizeof(cmsghdr) <= length;) {
         const auto* header = reinterpret_cast<const cmsghdr*>(control + at);
         const void* data = control + at + sizeof(cmsghdr);
         if (header->cmsg_type == SCM_RIGHTS)
-            found.descriptor = first_of(static_cast<const int*>(data), header->cmsg_len);
+            found.descriptor = first_descriptor(static_cast<const int*>(data), header->cmsg_len);
         else if (header->cmsg_type == SCM_CREDENTIALS)
             found.from_own_user = static_cast<const ucred*>(data)->uid == own_user;
         if (header->cmsg_len < sizeof(cmsghdr))
@@ -137,13 +153,13 @@ attachment read_control(const unsigned char* control, unsigned long length) {
     return found;
 }
 
-enum class word_result { taken, none_now, end, of_another_user };
+enum class receive_result { received, none_now, closed, of_another_user };
 
-/// Takes one message.
-word_result take_word() {
-    guard_message told;
+/// Receives one message and holds what comes with it.
+receive_result receive_message() {
+    guard_message content;
     alignas(cmsghdr) unsigned char control[128];
-    iovec part{&told, sizeof told};
+    iovec part{&content, sizeof content};
     msghdr message;
     message.msg_name = nullptr;
     message.msg_namelen = 0;
@@ -156,32 +172,35 @@ word_result take_word() {
         raw_call(SYS_recvmsg, connection, address(&message), MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     // A shortage is tried again later. It must not count as the end, at which workers are killed.
     if (length == -EAGAIN || length == -EINTR || length == -ENOMEM || length == -ENOBUFS)
-        return word_result::none_now;
+        return receive_result::none_now;
     if (length <= 0)
-        return word_result::end;
-    const attachment with = read_control(control, message.msg_controllen);
-    if (with.from_own_user && length == sizeof told && with.descriptor >= 0 &&
-        with.descriptor < room)
-        hold(with.descriptor, told);
-    else if (with.descriptor >= 0)
-        raw_call(SYS_close, with.descriptor);
-    return with.from_own_user ? word_result::taken : word_result::of_another_user;
+        return receive_result::closed;
+    const ancillary_data ancillary = read_ancillary_data(control, message.msg_controllen);
+    const bool is_whole = ancillary.from_own_user && length == sizeof content;
+    if (is_whole && ancillary.descriptor >= 0 && content.what == guarded::names)
+        hold_names(ancillary.descriptor, content);
+    else if (is_whole && ancillary.descriptor >= 0 && ancillary.descriptor < capacity)
+        hold(ancillary.descriptor, content);
+    else if (ancillary.descriptor >= 0)
+        raw_call(SYS_close, ancillary.descriptor);
+    return ancillary.from_own_user ? receive_result::received : receive_result::of_another_user;
 }
 
 /// Whether one more descriptor can be held, and after that a cgroup's file can be opened.
 bool has_room() {
     rlimit limit{};
     raw_call(SYS_prlimit64, 0, RLIMIT_NOFILE, 0, address(&limit));
-    constexpr int own = guardian_program;  // that many: stdio, the parent, the connection
+    // Stdio, the parent, the connection, and the directory of the names.
+    const int own = guardian_program + (names_directory >= 0);
     const auto needed = static_cast<unsigned long>(own + held_count + 2);
-    return needed <= limit.rlim_cur && needed <= room;
+    return needed <= limit.rlim_cur && needed <= capacity;
 }
 
 /// Makes room for one more message, if possible. If not, shuts the connection down: the parent sees
 /// that and starts another guardian for its further workers. Messages that have come already stay
 /// in the connection until there is room for them.
 /// @return whether there is room
-bool makes_room() {
+bool make_room() {
     is_full = !has_room();
     if (is_full) {
         release_ended();
@@ -193,23 +212,23 @@ bool makes_room() {
     return !is_full;
 }
 
-/// Takes the messages that have come, as far as there is room.
+/// Receives the messages that have come, as far as there is room.
 /// @return whether the parent has closed the connection, because it executed another program or
 ///         died
-bool take_words() {
-    while (connection >= 0 && makes_room())
-        switch (take_word()) {
-        case word_result::taken:
+bool receive_messages() {
+    while (connection >= 0 && make_room())
+        switch (receive_message()) {
+        case receive_result::received:
             break;
-        case word_result::none_now:
+        case receive_result::none_now:
             return false;
-        case word_result::end:
+        case receive_result::closed:
             if (!was_full)
                 return true;
             raw_call(SYS_close, connection);
             connection = -1;
             break;
-        case word_result::of_another_user:
+        case receive_result::of_another_user:
             // The parent has changed its user, and the new user must not use the rights of the old
             // one. The parent sees the end of the connection and starts another guardian. This one
             // keeps the workers that it has.
@@ -228,37 +247,31 @@ bool wait(short connection_events, long timeout_ms) {
 }
 
 /// Whether the parent uses another guardian, and all that this one held has ended.
-bool has_retired() {
+bool is_no_longer_needed() {
     if (connection < 0)
         release_ended();
     return connection < 0 && held_count == 0;
 }
 
-void await_death() {
+void await_parent_death() {
     for (bool dead = false; !dead;) {
-        const bool hears = connection >= 0 && !is_full;
-        dead = wait(POLLIN, hears ? -1 : look_interval_ms) || wait(0, gathering_ms);
-        if (take_words() || has_retired())
+        const bool accepts_messages = connection >= 0 && !is_full;
+        dead = wait(POLLIN, accepts_messages ? -1 : look_interval_ms) || wait(0, batch_ms);
+        if (receive_messages() || is_no_longer_needed())
             return;
     }
-}
-
-long now_ms() {
-    timespec now{};
-    raw_call(SYS_clock_gettime, CLOCK_MONOTONIC, address(&now));
-    return now.tv_sec * 1000 + now.tv_nsec / 1'000'000;
 }
 
 /// Takes the step of the stop ladder that is due for one worker or cgroup.
 /// @param elapsed  milliseconds since the guardian noticed the parent's death
 /// @return the value of `elapsed` after which the guardian does not wait for this one any more
-long stop_further(int fd, long elapsed) {
-    const guard_message& message = guarded_processes[fd].message;
+long take_due_step(int fd, long elapsed) {
+    const guard_message& message = guarded_items[fd].message;
     const bool too_late = elapsed >= message.grace_ms;
-    if (is_worker(fd) && !too_late && !guarded_processes[fd].told) {
+    if (is_worker(fd) && !too_late && !guarded_items[fd].stop_sent) {
         signal_group(fd, message.stop_signal);
         signal_group(fd, SIGCONT);  // because a stopped process would not notice before
-        guarded_processes[fd].told = true;
+        guarded_items[fd].stop_sent = true;
     }
     if (is_worker(fd) && too_late) {
         signal_group(fd, SIGKILL);
@@ -278,16 +291,15 @@ void end_all() {
     for (long pause = 1;; pause = pause * 2 < longest_pause_ms ? pause * 2 : longest_pause_ms) {
         const long elapsed = now_ms() - start;
         release_ended();
-        take_words();  // there may be messages for which there was no room before
+        receive_messages();  // there may be messages for which there was no room before
         long last = 0;
         for (int fd = 0; fd < end_of_guarded; ++fd)
-            if (guarded_processes[fd].held)
-                if (const long end = stop_further(fd, elapsed); end > last)
+            if (guarded_items[fd].held)
+                if (const long end = take_due_step(fd, elapsed); end > last)
                     last = end;
         if (held_count == 0 || elapsed > last)
             return;
-        const timespec length{pause / 1000, pause % 1000 * 1'000'000};
-        raw_call(SYS_nanosleep, address(&length), 0);
+        sleep_ms(pause);
     }
 }
 
@@ -310,8 +322,9 @@ extern "C" [[noreturn]] void guardian_main() {
     raw_call(SYS_close, cohort::orders::guardian_program);
     raise_limit();
     own_user = static_cast<unsigned>(raw_call(SYS_getuid));
-    await_death();
+    await_parent_death();
     end_all();
+    cohort::guardian::remove_names(names_directory, names, own_user, &sleep_ms);
     for (;;)
         raw_call(SYS_exit_group, 0);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-// The leaf of a group where the kernel, or somebody else, does not let it be made or removed.
+// The cgroup of a group where the kernel, or somebody else, does not let it be made or removed.
 #include "cgroup/group_cgroups.hpp"
 #include "cgroup_support.hpp"
 
@@ -12,33 +12,34 @@
 
 #include <sys/syscall.h>
 
-namespace leaf_test {
+namespace group_cgroups_test {
 
 using namespace cohort;
 using namespace cohort::test;
 
 namespace {
 
-cgroups::group_cgroups::made make_in(const scratch_cgroup& place) {
+cgroups::group_cgroups::make_result make_in(const scratch_cgroup& place) {
     detail::group_settings settings;
     settings.cgroup_directory = place.path();
     return cgroups::group_cgroups().make(settings);
 }
 
-/// Ends a leaf while these ways to remove a directory fail. @return what end() returned, or -1
+/// Ends a cgroup while these ways to remove a directory fail. @return what end() returned, or -1
 int end_where_removal_fails(const scratch_cgroup& place, int error) {
     return in_fork([&] {
         auto made = make_in(place);
-        if (!made.owned || !deny(SYS_unlinkat, error) || !deny(SYS_rmdir, error))
+        if (!made.cgroup || !deny(SYS_unlinkat, error) || !deny(SYS_rmdir, error))
             return -1;
-        const bool is_over = made.owned->end();
+        const bool is_over = made.cgroup->end();
         ::_exit(is_over ? 1 : 0);  // the destructor would try it again
     });
 }
 
 }  // namespace
 
-TEST_CASE("leaf: a cgroup that cannot be locked or found is an error, and nothing is left") {
+TEST_CASE(
+    "group cgroups: a cgroup that cannot be locked or found is an error, and nothing is left") {
     const no_leftovers guard;
     const scratch_cgroup place;
     if (!place)
@@ -54,13 +55,13 @@ TEST_CASE("leaf: a cgroup that cannot be locked or found is an error, and nothin
                       if (!deny(number, error) || !deny(SYS_faccessat, error))
                           return -1;
                       const auto made = make_in(place);
-                      return made.owned ? 0 : made.error.value();
+                      return made.cgroup ? 0 : made.error.value();
                   }) == error);
             CHECK(place.cgroups().empty());
         }
 }
 
-TEST_CASE("leaf: it is an error if every name is taken") {
+TEST_CASE("group cgroups: it is an error if every name is taken") {
     const scratch_cgroup place;
     if (!place)
         return;
@@ -71,7 +72,7 @@ TEST_CASE("leaf: it is an error if every name is taken") {
           }) == EEXIST);
 }
 
-TEST_CASE("leaf: a cgroup that cannot be removed now is tried again") {
+TEST_CASE("group cgroups: a cgroup that cannot be removed now is tried again") {
     const no_leftovers guard;
     const scratch_cgroup place;
     if (!place)
@@ -80,10 +81,10 @@ TEST_CASE("leaf: a cgroup that cannot be removed now is tried again") {
         CAPTURE(error);
         CHECK(end_where_removal_fails(place, error) == 0);
     }
-    cgroups::end_left_cgroups(place.path());
+    cgroups::end_orphaned_cgroups(place.path());
 }
 
-TEST_CASE("leaf: a cgroup that this process may not remove is left alone") {
+TEST_CASE("group cgroups: a cgroup that this process may not remove is left alone") {
     const no_leftovers guard;
     const scratch_cgroup place;
     if (!place)
@@ -92,75 +93,75 @@ TEST_CASE("leaf: a cgroup that this process may not remove is left alone") {
         CAPTURE(error);
         CHECK(end_where_removal_fails(place, error) == 1);
         CHECK(place.cgroups().size() == 1);
-        cgroups::end_left_cgroups(place.path());
+        cgroups::end_orphaned_cgroups(place.path());
         CHECK(place.cgroups().empty());
     }
 }
 
-TEST_CASE("leaf: another cgroup at the same path is neither killed nor removed") {
+TEST_CASE("group cgroups: another cgroup at the same path is neither killed nor removed") {
     const no_leftovers guard;
     const scratch_cgroup place;
     if (!place)
         return;
     auto made = make_in(place);
-    REQUIRE(made.owned);
-    const auto path = made.owned->path();
+    REQUIRE(made.cgroup);
+    const auto path = made.cgroup->path();
     REQUIRE(::rmdir(path.c_str()) == 0);
     REQUIRE(::mkdir(path.c_str(), 0755) == 0);
     SUBCASE("with a process in it") {
         const inhabitant stranger(path);
-        CHECK(made.owned->end());
+        CHECK(made.cgroup->end());
         CHECK(stranger.lives());
     }
     SUBCASE("empty") {
-        CHECK(made.owned->end());
+        CHECK(made.cgroup->end());
         CHECK(exists(path));
     }
 }
 
-TEST_CASE("leaf: nested cgroups are removed with it, after their processes are killed") {
+TEST_CASE("group cgroups: nested cgroups are removed with it, after their processes are killed") {
     const no_leftovers guard;
     const scratch_cgroup place;
     if (!place)
         return;
     auto made = make_in(place);
-    REQUIRE(made.owned);
-    const auto path = made.owned->path();
+    REQUIRE(made.cgroup);
+    const auto path = made.cgroup->path();
     std::filesystem::create_directories(path + "/a/b");
     std::filesystem::create_directories(path + "/c");
     {
         const inhabitant child(path + "/a/b");
-        CHECK_FALSE(made.owned->end());
+        CHECK_FALSE(made.cgroup->end());
         CHECK(child.is_killed());
     }
-    cgroups::await_empty_cgroup(made.owned->directory(), std::chrono::milliseconds(bound_ms));
-    CHECK(made.owned->end());
+    cgroups::await_empty_cgroup(made.cgroup->directory(), std::chrono::milliseconds(bound_ms));
+    CHECK(made.cgroup->end());
     CHECK_FALSE(exists(path));
 }
 
-TEST_CASE("leaf: a probe that hangs holds up its own start only") {
+TEST_CASE("group cgroups: a probe that hangs holds up its own start only") {
     std::promise<void> begun;
     std::promise<void> let_go;
-    cgroups::group_cgroups leaves([&] {
+    cgroups::group_cgroups maker([&] {
         begun.set_value();
         let_go.get_future().wait();
         return cgroups::cgroup_probe();
     });
-    std::thread first([&] { (void)leaves.make({}); });
+    std::thread first([&] { (void)maker.make({}); });
     begun.get_future().wait();
-    CHECK_FALSE(leaves.make({}).owned);
+    CHECK_FALSE(maker.make({}).cgroup);
     let_go.set_value();
     first.join();
 }
 
-TEST_CASE("leaf: a start waits for the probe that another one has begun") {
+TEST_CASE("group cgroups: a start waits for the probe that another one has begun") {
     const no_leftovers guard;
     const scratch_cgroup place;
     if (!place)
         return;
     std::promise<void> begun;
     int probes = 0;
-    cgroups::group_cgroups leaves([&] {
+    cgroups::group_cgroups maker([&] {
         ++probes;
         begun.set_value();
         cgroups::cgroup_probe found;
@@ -168,14 +169,14 @@ TEST_CASE("leaf: a start waits for the probe that another one has begun") {
         found.directory = place.path();
         return found;
     });
-    cgroups::group_cgroups::made others;
-    std::thread first([&] { others = leaves.make({}); });
+    cgroups::group_cgroups::make_result others;
+    std::thread first([&] { others = maker.make({}); });
     begun.get_future().wait();
-    const auto own = leaves.make({});
+    const auto own = maker.make({});
     first.join();
-    CHECK(own.owned);
-    CHECK(others.owned);
+    CHECK(own.cgroup);
+    CHECK(others.cgroup);
     CHECK(probes == 1);
 }
 
-}  // namespace leaf_test
+}  // namespace group_cgroups_test

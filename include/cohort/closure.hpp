@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <cohort/detail/codec.hpp>
+#include <cohort/detail/gcc12.hpp>
+#include <cohort/detail/registration.hpp>
+
+#include <cstddef>
+#include <functional>
+#include <span>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace cohort {
+
+namespace detail::inline v0_1 {
+
+/// The result of closure().
+template <class Callable>
+class closure_work {
+    using restore_kept = void (*)(std::span<const std::byte>, std::vector<attachment>);
+
+public:
+    explicit closure_work(const Callable& call) : call_(call) {}
+    explicit closure_work(Callable&& call) : call_(std::move(call)) {}
+
+    /// Gives the workers the descriptors of shared memory and of queues that the callable has
+    /// captured. Without it workers can use the memory, because a copy of a process has its
+    /// mappings, but not send it on, and no queue. Name the result before co_await, because GCC 12 destroys a temporary twice there.
+    /// @param shared  shared arrays and values, queues and their ends
+    /// @throws codec_error  one of them can't be sent
+    template <class... Shared>
+    closure_work keep(const Shared&... shared) && {
+        // Encoded for each start, so that a named closure holds handles and no descriptors: those
+        // of a queue's end would keep the stream from ending.
+        kept_ = [handles = std::tuple<Shared...>(shared...)] { return encode_arguments(handles); };
+        (void)kept_();  // the error, if there is one
+        restore_ = [](std::span<const std::byte> kept, std::vector<attachment> attachments) {
+            // Decoding finds the memory mapped, and gives it its new descriptor.
+            (void)decode_arguments<std::tuple<Shared...>>(kept, std::move(attachments));
+        };
+        return std::move(*this);
+    }
+
+    Callable&& callable() && noexcept { return std::move(call_); }
+    encoded_value kept() const { return kept_ ? kept_() : encoded_value(); }
+    restore_kept restore() const noexcept { return restore_; }
+
+private:
+    Callable call_;
+    std::function<encoded_value()> kept_;
+    restore_kept restore_ = nullptr;
+};
+
+}  // namespace detail::inline v0_1
+
+/// Work for a group with start_method::fork: worker i calls `call(i)` in a forked copy of this
+/// process. Pass the result to spawn, run or async_spawn. The value that a call returned is in
+/// `outcome::result<T>()`; an exception that left a call is thrown by group::join, as
+/// process_raised_exception.
+///
+/// The worker has only one thread, a copy of a thread of the library. A lock that another thread
+/// held at the fork stays locked, and thread_local variables are fresh; start_method::fork says
+/// more. Where that is too dangerous, use function<Fn> with start_method::forkserver.
+/// @param call  a callable `T call(int index)`, kept until the group has started. If its copy
+///              constructor throws, that exception leaves closure.
+/// @throws spawn_error  thrown by spawn, not here: options::start_method is not fork
+/// @par Thread safety  safe.
+/// @par Source  start_processes(fn, start_method="fork")
+template <class Callable>
+auto closure(Callable&& call) {
+    using callable = std::decay_t<Callable>;
+    static_assert(std::is_invocable_v<callable&, int>,
+                  "cohort: closure takes a callable(int index)");
+    static_assert(detail::safe_as_temporary<Callable>, "GCC 12: name the lambda first");
+    return detail::closure_work<callable>(std::forward<Callable>(call));
+}
+
+}  // namespace cohort

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <cohort/detail/array_codec.hpp>
+#include <cohort/detail/queue_end.hpp>
+#include <cohort/detail/queue_value.hpp>
+
+#include <cstddef>
+#include <utility>
+
+// How handles of queues travel.
+namespace cohort {
+
+template <class T>
+class queue;
+template <class T>
+class queue_reader;
+template <class T>
+class queue_writer;
+
+namespace detail::inline v0_1 {
+
+/// Makes handles of parts, and the other way round.
+struct queue_access {
+    template <class T>
+    static queue_reader<T> reader(queue_end end) noexcept {
+        return queue_reader<T>(std::move(end));
+    }
+    template <class T>
+    static queue_writer<T> writer(queue_end end) noexcept {
+        return queue_writer<T>(std::move(end));
+    }
+    template <class T>
+    static queue<T> both(queue_ends ends) noexcept {
+        return queue<T>(std::move(ends));
+    }
+    template <class Handle>
+    static const queue_end& end(const Handle& handle) noexcept {
+        return handle.end_;
+    }
+    template <class T>
+    static const queue_ends& ends(const queue<T>& handle) noexcept {
+        return handle.ends_;
+    }
+};
+
+template <class T>
+queue_description queue_description_of(std::size_t capacity = 0) {
+    queue_description made;
+    made.type = type_hash_of<T>();
+    made.capacity = capacity;
+    made.carries = packet_carries<T>;
+    made.make = &target_of<T>;
+    return made;
+}
+
+template <class T>
+struct codec<queue_reader<T>> {
+    static constexpr bool carries = true;
+    static void write(encoder& to, const queue_reader<T>& value) {
+        queue_access::end(value).write(to);
+    }
+    static queue_reader<T> read(decoder& from) {
+        return queue_access::reader<T>(
+            queue_end::read(from, queue_side::reader, queue_description_of<T>()));
+    }
+};
+template <class T>
+struct codec<queue_writer<T>> {
+    static constexpr bool carries = true;
+    static void write(encoder& to, const queue_writer<T>& value) {
+        queue_access::end(value).write(to);
+    }
+    static queue_writer<T> read(decoder& from) {
+        return queue_access::writer<T>(
+            queue_end::read(from, queue_side::writer, queue_description_of<T>()));
+    }
+};
+template <class T>
+struct codec<queue<T>> {
+    static constexpr bool carries = true;
+    static void write(encoder& to, const queue<T>& value) { queue_access::ends(value).write(to); }
+    static queue<T> read(decoder& from) {
+        return queue_access::both<T>(queue_ends::read(from, queue_description_of<T>()));
+    }
+};
+
+}  // namespace detail::inline v0_1
+
+/// For the user's own types that contain ends of queues and travel by nlohmann-json.
+template <class Json, class T>
+void to_json(Json& to, const queue_reader<T>& reader) {
+    detail::handle_to_json(to, reader);
+}
+/// The other way.
+template <class Json, class T>
+void from_json(const Json& from, queue_reader<T>& reader) {
+    detail::handle_from_json(from, reader);
+}
+/// The same for writers.
+template <class Json, class T>
+void to_json(Json& to, const queue_writer<T>& writer) {
+    detail::handle_to_json(to, writer);
+}
+/// The other way.
+template <class Json, class T>
+void from_json(const Json& from, queue_writer<T>& writer) {
+    detail::handle_from_json(from, writer);
+}
+/// The same for queues. A type that is read must have a queue already, which is replaced.
+template <class Json, class T>
+void to_json(Json& to, const queue<T>& both) {
+    detail::handle_to_json(to, both);
+}
+/// The other way.
+template <class Json, class T>
+void from_json(const Json& from, queue<T>& both) {
+    detail::handle_from_json(from, both);
+}
+
+/// For where_it_runs::share.
+template <class T>
+detail::shared_item item_to_share(const queue_reader<T>& reader) {
+    return detail::used(detail::queue_access::end(reader)).item("queue_reader");
+}
+/// For where_it_runs::share.
+template <class T>
+detail::shared_item item_to_share(const queue_writer<T>& writer) {
+    return detail::used(detail::queue_access::end(writer)).item("queue_writer");
+}
+
+}  // namespace cohort

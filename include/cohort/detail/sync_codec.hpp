@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <cohort/detail/array_codec.hpp>
+#include <cohort/detail/codec_core.hpp>
+#include <cohort/detail/sync_handles.hpp>
+
+#include <concepts>
+#include <type_traits>
+#include <utility>
+
+// How events, barriers and mutexes travel.
+namespace cohort {
+
+class event;
+class barrier;
+class mutex;
+
+namespace detail::inline v0_1 {
+
+/// Makes handles of parts, and the other way round.
+struct sync_access {
+    template <class Handle>
+    static const auto& part(const Handle& of) noexcept {
+        return of.handle_;
+    }
+    template <class Handle, class Part>
+    static Handle make(Part part) noexcept {
+        return Handle(std::move(part));
+    }
+};
+
+template <class Handle>
+concept sync_handle =
+    std::same_as<Handle, event> || std::same_as<Handle, barrier> || std::same_as<Handle, mutex>;
+
+template <sync_handle Handle>
+struct codec<Handle> {
+    static constexpr bool carries = true;
+    static void write(encoder& to, const Handle& value) { sync_access::part(value).write(to); }
+    static Handle read(decoder& from) {
+        using part = std::remove_cvref_t<decltype(sync_access::part(std::declval<Handle>()))>;
+        return sync_access::make<Handle>(part::read(from));
+    }
+};
+
+}  // namespace detail::inline v0_1
+
+/// For the user's own types that contain events, barriers or mutexes and travel by nlohmann-json.
+/// A type that is read must have one already, which is replaced.
+template <class Json, detail::sync_handle Handle>
+void to_json(Json& to, const Handle& handle) {
+    detail::handle_to_json(to, handle);
+}
+/// The other way.
+template <class Json, detail::sync_handle Handle>
+void from_json(const Json& from, Handle& handle) {
+    detail::handle_from_json(from, handle);
+}
+
+/// For where_it_runs::share.
+template <std::same_as<event> Event>
+detail::shared_item item_to_share(const Event& shared) {
+    return detail::sync_access::part(shared).item();
+}
+
+}  // namespace cohort

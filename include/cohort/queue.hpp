@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <cohort/detail/queue_codec.hpp>
+#include <cohort/detail/queue_end.hpp>
+#include <cohort/detail/queue_operations.hpp>
+#include <cohort/detail/queue_value.hpp>
+#include <cohort/received.hpp>
+
+#include <asio/awaitable.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <iterator>
+#include <ranges>
+#include <stop_token>
+#include <utility>
+#include <vector>
+
+namespace cohort {
+
+/// The writing end of a queue, for plain functions of workers: a put blocks while the queue is
+/// full. A handle: copies put into the same queue; the last one of a process closes its end.
+///
+/// Every put throws broken_queue if no process reads any more, codec_error or what the value's own
+/// to_json throws (the queue is unharmed), sharing_error if descriptors or memory run short, and
+/// std::logic_error after a close().
+/// @par Thread safety  all calls from any thread; assignment as of std::shared_ptr.
+template <class T>
+class queue_writer {
+public:
+    /// A handle of no queue: every call but assignment and close() throws std::logic_error.
+    queue_writer() noexcept = default;
+
+    /// Waits while the queue is full.
+    void put(T value) { send(std::move(value), detail::patience::endless()); }
+    /// @return false: it was still full when the time was up; nothing was put
+    template <class Rep, class Period>
+    bool put(T value, std::chrono::duration<Rep, Period> timeout) {
+        return send(std::move(value), detail::patience::until(timeout));
+    }
+    /// @return false: it was still full when the stop was asked for; nothing was put
+    bool put(T value, std::stop_token stop) {
+        return send(std::move(value), detail::patience::until(std::move(stop)));
+    }
+    /// Never waits. @return false: the queue is full, and `value` is as it was
+    bool try_put(T& value) { return send(std::as_const(value), detail::patience::none()); }
+    /// Puts all values of a range, in their order. Without a capacity they travel in packets of up
+    /// to 64 values, each of which goes to one reader.
+    template <std::ranges::input_range Range>
+    void put_all(Range&& values) {
+        std::vector<detail::queue_message> messages;
+        for (auto&& value : values)
+            messages.push_back(detail::message_of<const T&>(static_cast<const T&>(value)));
+        detail::used(end_).send_all(std::move(messages));
+    }
+    /// Closes this handle: a later put throws std::logic_error.
+    void close() noexcept { end_.close(); }
+
+    /// put() with a completion token: void(std::exception_ptr).
+    /// @par Cancellation  every type: stops waiting; nothing was put.
+    template <class Token>
+    auto async_put(T value, Token&& token) {
+        return detail::async_put(detail::used(end_), detail::message_of(std::move(value)),
+                                 std::forward<Token>(token));
+    }
+    /// put() with a timeout and a completion token: void(std::exception_ptr, bool).
+    template <class Rep, class Period, class Token>
+    auto async_put(T value, std::chrono::duration<Rep, Period> timeout, Token&& token) {
+        return detail::async_put(detail::used(end_), detail::message_of(std::move(value)),
+                                 detail::to_steady(timeout), std::forward<Token>(token));
+    }
+
+private:
+    friend struct detail::queue_access;
+    explicit queue_writer(detail::queue_end end) noexcept : end_(std::move(end)) {}
+    template <class Value>
+    bool send(Value&& value, const detail::patience& how_long) {
+        const auto& end = detail::used(end_);
+        return end.send(detail::message_of(std::forward<Value>(value)), how_long) ==
+               detail::queue_answer::done;
+    }
+
+    detail::queue_end end_;
+};
+
+/// The reading end of a queue, for plain functions of workers: a get blocks until there is a value.
+/// A handle, as queue_writer. Each value goes to one reader.
+///
+/// Every get throws codec_error if what came is no T (it is gone then), sharing_error if there is
+/// no room for descriptors (the value waits in the queue), and std::logic_error after a close().
+/// @par Thread safety  all calls from any thread; assignment as of std::shared_ptr.
+template <class T>
+class queue_reader {
+public:
+    /// A handle of no queue: every call but assignment and close() throws std::logic_error.
+    queue_reader() noexcept = default;
+
+    /// Waits for a value. ended(): every writer has closed or is dead, and nothing is left.
+    received<T> get() { return one(detail::patience::endless()); }
+    /// timed_out(): none came in time.
+    template <class Rep, class Period>
+    received<T> get(std::chrono::duration<Rep, Period> timeout) {
+        return one(detail::patience::until(timeout));
+    }
+    /// stopped(): the stop was asked for before one came.
+    received<T> get(std::stop_token stop) { return one(detail::patience::until(std::move(stop))); }
+    /// Never waits.
+    received<T> try_get() { return one(detail::patience::none()); }
+    /// Waits for a value, and takes those that are there already, too: `at_most`, and 64 in one call.
+    /// @return at least one; empty: the stream has ended
+    std::vector<T> get_some(std::size_t at_most) {
+        std::vector<detail::queue_message> messages;
+        detail::used(end_).receive(messages, at_most, detail::patience::endless());
+        return detail::values_in<T>(end_, messages);
+    }
+    /// Closes this handle: a later get throws std::logic_error.
+    void close() noexcept { end_.close(); }
+
+    /// get() with a completion token: void(std::exception_ptr, received<T>).
+    /// @par Cancellation  every type: stops waiting; no value is lost.
+    template <class Token>
+    auto async_get(Token&& token) {
+        return detail::async_get<T>(detail::used(end_), std::nullopt, std::forward<Token>(token));
+    }
+    /// get(timeout) with a completion token: void(std::exception_ptr, received<T>).
+    template <class Rep, class Period, class Token>
+    auto async_get(std::chrono::duration<Rep, Period> timeout, Token&& token) {
+        return detail::async_get<T>(detail::used(end_), detail::to_steady(timeout),
+                                    std::forward<Token>(token));
+    }
+
+    /// Gets values until the stream ends: `for (auto& job : jobs)`.
+    class iterator {
+    public:
+        using iterator_concept = std::input_iterator_tag;  ///< each value is seen once
+        using value_type = T;                              ///< of the queue
+        using difference_type = std::ptrdiff_t;            ///< as iterators have it
+
+        /// Waits for the first value.
+        explicit iterator(queue_reader* from) : from_(from) { ++*this; }
+        /// The present value, which may be changed or moved from.
+        T& operator*() const { return *now_; }
+        /// The present value.
+        T* operator->() const { return &*now_; }
+        /// Waits for the next value.
+        iterator& operator++() {
+            now_ = from_->get();
+            return *this;
+        }
+        /// Waits for the next value.
+        void operator++(int) { ++*this; }
+        /// Whether the stream has ended.
+        friend bool operator==(const iterator& at, std::default_sentinel_t) { return !at.now_; }
+
+    private:
+        queue_reader* from_;
+        mutable received<T> now_;
+    };
+    /// Waits for the first value.
+    iterator begin() { return iterator(this); }
+    /// Where the stream ends.
+    std::default_sentinel_t end() const noexcept { return {}; }
+
+private:
+    friend struct detail::queue_access;
+    explicit queue_reader(detail::queue_end end) noexcept : end_(std::move(end)) {}
+    received<T> one(const detail::patience& how_long) {
+        std::vector<detail::queue_message> messages;
+        const auto answer = detail::used(end_).receive(messages, 1, how_long);
+        return detail::received_from<T>(answer, messages);
+    }
+
+    detail::queue_end end_;
+};
+
+/// A queue between processes: of plain values, strings, containers, your own types and shared
+/// arrays. A handle: copies share the ends.
+///
+/// Pass it to workers, as queue, queue_reader or queue_writer: the parameter's type decides which
+/// end a worker gets. Any number of processes may put and get; each value goes to one reader, in
+/// the order of each writer. A process that is killed or stopped at any moment harms no other one:
+/// a value is in the queue whole or not at all. A killed reader takes at most what it had received.
+///
+/// Once the queue is passed to another process, the first call decides which end this process uses:
+/// the first get gives up its writing end, the first put its reading end, because a process that
+/// held the other end itself would never see the end of the stream. The other call then throws
+/// std::logic_error, unless keep_both_ends() came before.
+///
+/// The awaitable calls try at once, on the caller's thread, and wait in the library's engine only
+/// if that does not do.
+/// @par Thread safety  all calls from any thread; assignment as of std::shared_ptr.
+/// @par Source  torch.multiprocessing.Queue and SimpleQueue
+template <class T>
+class queue {
+public:
+    /// A queue that is bounded by the kernel's socket buffer alone: some hundred small values.
+    queue() : queue(0, nullptr) {}
+    /// At most `capacity` values wait in the queue.
+    /// @throws std::invalid_argument  `capacity` is 0
+    explicit queue(std::size_t capacity) : queue(detail::checked_capacity(capacity), nullptr) {}
+
+    /// Waits while the queue is full. @throws what queue_writer throws
+    /// @par Cancellation  every type: stops waiting; nothing was put.
+    [[nodiscard]] asio::awaitable<void> put(T value) { return emplace(std::move(value)); }
+    /// @return false: still full when the time was up; nothing was put
+    template <class Rep, class Period>
+    [[nodiscard]] asio::awaitable<bool> put(T value, std::chrono::duration<Rep, Period> timeout) {
+        return detail::await_put_in_time(detail::queue_job(
+            ends_.for_writing(), detail::to_steady(timeout), detail::message_of(std::move(value))));
+    }
+    /// put(T(args...)). With GCC 12 `co_await q.put(job{...})` of an aggregate crashes, because the
+    /// compiler destroys it twice: use this, or name the value first.
+    template <class... Args>
+    [[nodiscard]] asio::awaitable<void> emplace(Args&&... args) {
+        return detail::await_put(detail::queue_job(
+            ends_.for_writing(), std::nullopt, detail::message_of(T(std::forward<Args>(args)...))));
+    }
+    /// Waits for a value. ended(): every writer has closed or is dead, and nothing is left.
+    /// @throws what queue_reader throws
+    /// @par Cancellation  every type: stops waiting; no value is lost.
+    [[nodiscard]] asio::awaitable<received<T>> get() {
+        return detail::await_get<T>(ends_.for_reading(), std::nullopt);
+    }
+    /// timed_out(): none came in time.
+    template <class Rep, class Period>
+    [[nodiscard]] asio::awaitable<received<T>> get(std::chrono::duration<Rep, Period> timeout) {
+        return detail::await_get<T>(ends_.for_reading(), detail::to_steady(timeout));
+    }
+    /// put() with a completion token: void(std::exception_ptr).
+    template <class Token>
+    auto async_put(T value, Token&& token) {
+        return detail::queue_access::writer<T>(ends_.for_writing())
+            .async_put(std::move(value), std::forward<Token>(token));
+    }
+    /// put(value, timeout) with a completion token: void(std::exception_ptr, bool).
+    template <class Rep, class Period, class Token>
+    auto async_put(T value, std::chrono::duration<Rep, Period> timeout, Token&& token) {
+        return detail::queue_access::writer<T>(ends_.for_writing())
+            .async_put(std::move(value), timeout, std::forward<Token>(token));
+    }
+    /// get() with a completion token: void(std::exception_ptr, received<T>).
+    template <class Token>
+    auto async_get(Token&& token) {
+        return detail::queue_access::reader<T>(ends_.for_reading())
+            .async_get(std::forward<Token>(token));
+    }
+    /// get(timeout) with a completion token: void(std::exception_ptr, received<T>).
+    template <class Rep, class Period, class Token>
+    auto async_get(std::chrono::duration<Rep, Period> timeout, Token&& token) {
+        return detail::queue_access::reader<T>(ends_.for_reading())
+            .async_get(timeout, std::forward<Token>(token));
+    }
+    /// Never waits. @return false: the queue is full, and `value` is as it was
+    bool try_put(T& value) {
+        return detail::queue_access::writer<T>(ends_.for_writing()).try_put(value);
+    }
+    /// Never waits.
+    received<T> try_get() { return detail::queue_access::reader<T>(ends_.for_reading()).try_get(); }
+
+    /// This process puts no more: closes all its writing handles of the queue.
+    void close() { ends_.close(); }
+    /// How many values wait in a queue with a capacity.
+    /// @throws std::logic_error  it has none
+    std::size_t size() const { return ends_.waiting(); }
+
+    /// A handle of the reading end alone. Gives nothing up.
+    /// @throws std::logic_error  this process has given up that end
+    queue_reader<T> reader() const { return detail::queue_access::reader<T>(ends_.reader()); }
+    /// A handle of the writing end alone. Gives nothing up.
+    /// @throws std::logic_error  this process has given up that end
+    queue_writer<T> writer() const { return detail::queue_access::writer<T>(ends_.writer()); }
+    /// reader(), for functions that take one.
+    operator queue_reader<T>() const { return reader(); }  // NOLINT: implicit on purpose
+    /// writer(), for functions that take one.
+    operator queue_writer<T>() const { return writer(); }  // NOLINT: implicit on purpose
+    /// This process reads and writes. It sees the end of the stream only after close().
+    /// @throws std::logic_error  an end was given up before
+    queue& keep_both_ends() {
+        ends_.keep_both();
+        return *this;
+    }
+
+private:
+    friend struct detail::queue_access;
+    queue(std::size_t capacity, std::nullptr_t)
+        : ends_(detail::queue_description_of<T>(capacity)) {}
+    explicit queue(detail::queue_ends ends) noexcept : ends_(std::move(ends)) {}
+
+    detail::queue_ends ends_;
+};
+
+}  // namespace cohort

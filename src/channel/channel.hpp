@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include "channel/packet.hpp"
+#include "sys/unique_fd.hpp"
+
+#include <cohort/detail/queue_message.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+// Packets into and out of a queue's descriptors. Nothing here waits, but receive() if it is asked
+// to.
+namespace cohort::queues {
+
+/// Payloads up to this size cross quickly enough to be copied on any thread.
+inline constexpr std::size_t largest_quick_payload = std::size_t{1} << 20;
+
+/// One end's descriptors, borrowed.
+struct channel {
+    int socket = -1;
+    int credits = -1;  // an eventfd that counts how many messages may still be put; -1: unbounded
+    std::size_t largest_inlined = 0;     // larger payloads are spilled into memory files
+    bool carries = false;                // packets may come with descriptors
+    detail::make_target make = nullptr;  // for payloads that are received; null: they are copied
+};
+
+/// The descriptors of a new queue.
+struct channel_pair {
+    sys::unique_fd reader;
+    sys::unique_fd writer;
+    sys::unique_fd credits;
+    std::size_t largest_inlined = 0;
+};
+/// @param capacity  0: unbounded
+/// @throws sharing_error
+channel_pair make_channel(std::uint64_t capacity);
+
+/// How far an attempt to send or to receive came.
+enum class step {
+    done,
+    must_wait,       // the socket is full, or has no packet
+    must_retry,      // nothing tells when it can be sent
+    without_credit,  // the queue holds as many messages as it may
+    over,            // there is nobody at the other side
+};
+
+/// A message that is ready to be sent. Large payloads are written to a memory file here.
+class outgoing {
+public:
+    /// @throws sharing_error
+    outgoing(detail::queue_message message, const channel& on);
+    /// For a batch.
+    outgoing(std::vector<std::byte> payloads, std::uint64_t type);
+    outgoing(const outgoing&) = delete;
+    outgoing& operator=(const outgoing&) = delete;
+
+    /// Sends it, if it can be sent at once. To be called again as long as it has to wait.
+    /// @throws sharing_error  the kernel refuses it, and waiting does not help
+    step send(const channel& on);
+
+private:
+    void spill(const channel& on);
+    step take_credit(const channel& on);
+
+    detail::queue_message message_;
+    std::vector<std::byte> payloads_;
+    packet_header header_;
+    sys::unique_fd memory_;   // of a spilled payload
+    sys::unique_fd carrier_;  // of more descriptors than one packet carries
+};
+
+/// Finds that credits are lost, and makes one anew: whoever was killed between taking a credit and
+/// sending, or between receiving and giving it back, took one along. A queue without a message and
+/// without a credit looks like that for a moment in normal use, too. Several looks at short
+/// intervals tell the difference.
+class credit_watch {
+public:
+    /// Looks. @return when to look again, for as long as a put waits
+    std::chrono::milliseconds look(const channel& on) noexcept;
+
+    static constexpr std::chrono::milliseconds interval{100};
+
+private:
+    int in_a_row_ = 0;
+};
+
+/// What was received.
+struct incoming {
+    std::vector<detail::queue_message> messages;  // more than one: a batch
+};
+
+enum class may_wait { yes, no };
+/// Receives one packet and gives its credit back. Where descriptors may come, there must be room.
+/// @throws codec_error    the packet was none; it is gone
+/// @throws sharing_error  there is no room for its descriptors: it stays, if that was seen in time
+step receive(const channel& on, incoming& into, may_wait how);
+
+/// Brings a payload from its memory file into memory, and sends the file back to the writers.
+/// @throws codec_error  it is none that the sender may have made, or no value has this size
+void load(detail::queue_message& message, const channel& on);
+
+}  // namespace cohort::queues

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "ends/end.hpp"
+
+#include "share/descriptor.hpp"
+#include "share/fork_held.hpp"
+#include "share/limits.hpp"
+#include "sys/fork_mark.hpp"
+
+#include <cohort/errors.hpp>
+
+#include <cerrno>
+#include <map>
+#include <stdexcept>
+#include <utility>
+
+namespace cohort::queues {
+namespace {
+
+/// The ends of this process by their sockets, so that an end that arrives twice is one.
+struct end_table {
+    std::mutex mutex;
+    std::map<share::file_id, std::weak_ptr<end>> ends;
+};
+end_table& table() { return share::fork_held<end_table>::get(); }
+
+}  // namespace
+
+std::unique_lock<std::mutex> lock_ends() { return std::unique_lock(table().mutex); }
+
+end::end(side which, detail::attachment socket, detail::attachment credits, const description& of)
+    : socket_ticket_(waits::watcher::next_ticket()), credits_ticket_(waits::watcher::next_ticket()),
+      born_(sys::process_generation()), id_(share::id_of(*socket)), which_(which), about_(of),
+      state_(new state(born_)) {
+    state& mine = *state_.load();
+    mine.socket = std::move(socket);
+    mine.credits = std::move(credits);
+}
+
+end::~end() {
+    forget_descriptors();
+    {
+        const auto guard = lock_ends();
+        if (const auto known = table().ends.find(*id_);
+            known != table().ends.end() && known->second.expired())
+            table().ends.erase(known);
+    }
+    state* const last = state_.load();
+    if (last->generation == sys::process_generation()) {
+        delete last;
+        return;
+    }
+    // Leaked, because its mutex may be locked. What it holds is closed.
+    last->socket.reset();
+    last->credits.reset();
+}
+
+bool end::is_inherited() const noexcept { return born_ != sys::process_generation(); }
+
+/// Before the descriptors are closed.
+void end::forget_descriptors() noexcept {
+    state& mine = *state_.load();
+    if (mine.generation != sys::process_generation())
+        return;
+    if (mine.socket)
+        waits::watcher::forget(socket_ticket(), *mine.socket);
+    if (mine.credits)
+        waits::watcher::forget(credits_ticket(), *mine.credits);
+}
+
+end::state& end::here() {
+    const auto generation = sys::process_generation();
+    state* seen = state_.load(std::memory_order_acquire);
+    if (seen->generation == generation)
+        return *seen;
+    const auto guard = lock_ends();
+    seen = state_.load(std::memory_order_acquire);
+    if (seen->generation == generation)
+        return *seen;
+    // The parent's state is leaked: its mutex may be locked.
+    auto fresh = std::make_unique<state>(generation);
+    if (seen->socket && share::is_open(seen->socket))
+        fresh->socket = std::move(seen->socket);
+    if (seen->credits && share::is_open(seen->credits))
+        fresh->credits = std::move(seen->credits);
+    fresh->closed = seen->closed;
+    seen = fresh.release();
+    state_.store(seen, std::memory_order_release);
+    return *seen;
+}
+
+end::open_descriptors end::open() {
+    state& mine = here();
+    const std::lock_guard guard(mine.mutex);
+    if (mine.closed)
+        throw std::logic_error("cohort: this end of the queue was closed by this process");
+    if (!mine.socket || (about_.capacity > 0 && !mine.credits))
+        share::refuse("queue", EBADF,
+                      "this process is a forked copy, and the queue's descriptors are closed in "
+                      "it; name the queue: closure(f).keep(array, queue)");
+    return {mine.socket, mine.credits, about_};
+}
+
+void end::renew(detail::attachment socket, detail::attachment credits) {
+    const auto take = [](detail::attachment& mine, detail::attachment& other) {
+        if (mine && other && *mine == *other)  // the same number again: only one may close it
+            new detail::attachment(std::move(mine));
+        if (!mine)
+            mine = std::move(other);
+    };
+    state& mine = here();
+    const std::lock_guard guard(mine.mutex);
+    const auto no_fork = lock_ends();
+    if (mine.closed)
+        return;
+    take(mine.socket, socket);
+    take(mine.credits, credits);
+}
+
+void end::close() {
+    detail::attachment socket;  // closed after the locks are released
+    detail::attachment credits;
+    state& mine = here();
+    bool is_awaited = false;
+    {
+        const std::lock_guard guard(mine.mutex);
+        forget_descriptors();
+        is_awaited = !mine.waiting.empty();
+        const auto no_fork = lock_ends();
+        mine.closed = true;
+        socket.swap(mine.socket);
+        credits.swap(mine.credits);
+    }
+    mine.changed.notify_all();
+    if (is_awaited)
+        waits::serve_soon(shared_from_this());
+}
+
+std::shared_ptr<end> end_of(end::side which, const detail::attachment& socket,
+                            const detail::attachment& credits, const end::description& about) {
+    const auto id = share::id_of(*socket);
+    if (!id)
+        share::refuse("queue", EBADF, "its descriptor is closed");
+    std::shared_ptr<end> found;  // destroyed after the lock is released
+    {
+        const auto guard = lock_ends();
+        auto& known = table().ends[*id];
+        found = known.lock();
+        if (!found) {
+            known = found = std::make_shared<end>(which, socket, credits, about);
+            return found;
+        }
+    }
+    if (found->which() != which)
+        throw codec_error("the other end of a queue");
+    found->renew(socket, credits);
+    return found;
+}
+
+}  // namespace cohort::queues

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include "channel/channel.hpp"
+#include "ends/line.hpp"
+#include "share/descriptor.hpp"
+#include "waits/watcher.hpp"
+
+#include <cohort/detail/queue_end.hpp>
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <optional>
+
+namespace cohort::queues {
+
+class both_ends;
+
+/// One end of a queue in this process. All handles of the end share it.
+///
+/// What it keeps beside the descriptors belongs to one process: a forked copy starts with nothing
+/// received and nobody waiting, or the copy would have received messages a second time.
+class end : public waits::watched, public std::enable_shared_from_this<end> {
+public:
+    using side = detail::queue_side;
+    using description = detail::queue_description;
+
+    end(side which, detail::attachment socket, detail::attachment credits, const description& of);
+    end(const end&) = delete;
+    end& operator=(const end&) = delete;
+    ~end() override;
+
+    void serve() override;
+
+    /// The queue that made this end. Set once, before the end is used.
+    std::weak_ptr<both_ends> queue;
+
+    side which() const noexcept { return which_; }
+    const description& about() const noexcept { return about_; }
+
+    /// The end's descriptors, kept open for a call.
+    struct open_descriptors {
+        detail::attachment socket;
+        detail::attachment credits;  // null: the queue is unbounded
+        description about;
+
+        channel borrow() const noexcept {
+            return {*socket, credits ? *credits : -1, about.largest_inlined, about.carries,
+                    about.make};
+        }
+    };
+    /// @throws std::logic_error  close() was called
+    /// @throws sharing_error     EBADF: this is a forked copy that did not keep the end
+    open_descriptors open();
+    /// Gives the end the descriptors with which it has arrived again. They are needed only in a
+    /// forked copy, which has closed the end's own.
+    void renew(detail::attachment socket, detail::attachment credits);
+    /// Closes this process' end, for all its handles.
+    void close();
+    /// Whether this process is a forked copy of the one that made the end. Handles that nobody uses
+    /// in a copy stay in its memory, so they do not count.
+    bool is_inherited() const noexcept;
+
+    /// What belongs to one process. Only under its mutex.
+    struct state {
+        explicit state(std::uint64_t of) noexcept : generation(of) {}
+
+        const std::uint64_t generation;
+        std::mutex mutex;
+        detail::attachment socket;
+        detail::attachment credits;
+        bool closed = false;
+        std::uint64_t received = 0;                // how many messages so far
+        std::deque<detail::queue_message> stored;  // received, and not taken yet
+        std::exception_ptr wrong;                  // what the next call throws
+        int underway = 0;                          // messages that handlers have not taken yet
+
+        // One at a time waits for the socket: a thread, or the engine for those in line. The others
+        // wait for that one, because a packet may hold messages for several.
+        line waiting;
+        bool thread_waits = false;
+        std::condition_variable_any changed;  // for threads
+
+        bool retries = false;  // a timer of the engine's serves the line again and again
+        credit_watch credits_seen;
+    };
+    state& here();
+    /// The descriptors of a state that is locked and has them.
+    channel channel_of(const state& mine) const noexcept {
+        return open_descriptors{mine.socket, mine.credits, about_}.borrow();
+    }
+
+    /// The tickets of the end's descriptors, see watcher.
+    std::uint64_t socket_ticket() const noexcept { return socket_ticket_; }
+    std::uint64_t credits_ticket() const noexcept { return credits_ticket_; }
+
+private:
+    void forget_descriptors() noexcept;
+
+    const std::uint64_t socket_ticket_;
+    const std::uint64_t credits_ticket_;
+    const std::uint64_t born_;  // in which process, see state::generation
+    const std::optional<share::file_id> id_;
+    const side which_;
+    const description about_;
+    std::atomic<state*> state_;
+};
+
+/// The end that has this socket, in this process: the one that it has already, or a new one.
+std::shared_ptr<end> end_of(end::side which, const detail::attachment& socket,
+                            const detail::attachment& credits, const end::description& about);
+
+/// Held while the roles of a queue change. A fork waits for it. Nothing else is locked under it.
+std::unique_lock<std::mutex> lock_ends();
+
+}  // namespace cohort::queues

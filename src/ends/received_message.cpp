@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "ends/received_message.hpp"
+
+#include "sys/fork_mark.hpp"
+#include "waits/watcher.hpp"
+
+#include <algorithm>
+#include <exception>
+#include <mutex>
+#include <stdexcept>
+#include <utility>
+
+namespace cohort::queues {
+
+step take_one(end& from, end::state& state, detail::queue_message& into) {
+    if (state.stored.empty()) {
+        incoming came;
+        const auto result = receive(from.channel_of(state), came, may_wait::no);
+        for (auto& message : came.messages)
+            store(state, std::move(message));
+        if (result != step::done)
+            return result;
+        if (state.stored.empty())
+            return step::must_wait;  // an empty batch
+    }
+    into = std::move(state.stored.front());
+    state.stored.pop_front();
+    return step::done;
+}
+
+void store(end::state& state, detail::queue_message&& message) {
+    if (message.number == 0)
+        message.number = ++state.received;
+    const auto place =
+        std::ranges::upper_bound(state.stored, message.number, {}, &detail::queue_message::number);
+    state.stored.insert(place, std::move(message));
+    state.changed.notify_all();
+}
+
+received_message::received_message(std::shared_ptr<end> from, end::state& state,
+                                   detail::queue_message message)
+    : from_(std::move(from)), generation_(state.generation), message_(std::move(message)) {
+    ++state.underway;
+}
+
+received_message::~received_message() {
+    // In a forked copy the message is the parent's.
+    if (!from_ || generation_ != sys::process_generation())
+        return;
+    try {
+        end::state& state = from_->here();
+        std::unique_lock lock(state.mutex);
+        --state.underway;
+        if (wrong_)
+            return;
+        store(state, std::move(message_));
+        const bool is_awaited = !state.waiting.empty();
+        lock.unlock();
+        if (is_awaited)
+            waits::serve_soon(from_);
+    } catch (...) {  // no memory: the message is lost
+    }
+}
+
+detail::queue_message received_message::take() {
+    load_early();
+    const auto from = std::exchange(from_, nullptr);
+    if (!from || generation_ != sys::process_generation())
+        throw std::logic_error("cohort: this value of a queue belongs to another process, or was "
+                               "taken before");
+    {
+        end::state& state = from->here();
+        const std::lock_guard guard(state.mutex);
+        --state.underway;
+    }
+    if (wrong_)
+        std::rethrow_exception(std::exchange(wrong_, nullptr));
+    return std::move(message_);
+}
+
+void received_message::load_early() noexcept {
+    if (wrong_ || !message_.spilled || !from_)
+        return;
+    try {
+        end::state& state = from_->here();
+        std::unique_lock lock(state.mutex);
+        const auto socket = state.socket;
+        lock.unlock();
+        load(message_, {socket ? *socket : -1, -1, 0, false, from_->about().make});
+    } catch (...) {
+        wrong_ = std::current_exception();
+    }
+}
+
+}  // namespace cohort::queues

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include "ends/end.hpp"
+
+#include <cohort/detail/queue_end.hpp>
+
+#include <memory>
+#include <mutex>
+#include <utility>
+
+namespace cohort::queues {
+
+/// A message on its way to a handler. If the handler never runs, because its context is destroyed,
+/// the message goes back to its end, for the next call.
+class received_message {
+public:
+    /// The end's state is locked.
+    received_message(std::shared_ptr<end> from, end::state& state, detail::queue_message message);
+    received_message(const received_message&) = delete;
+    received_message& operator=(const received_message&) = delete;
+    ~received_message();
+
+    detail::queue_message take();
+    /// Brings a large payload into memory, for take(). What is wrong with it take() throws.
+    void load_early() noexcept;
+    bool is_quick() const noexcept {
+        return !message_.spilled || message_.spilled_size <= largest_quick_payload;
+    }
+
+private:
+    std::shared_ptr<end> from_;  // null: taken
+    const std::uint64_t generation_;
+    detail::queue_message message_;
+    std::exception_ptr wrong_;
+};
+
+/// Takes a message of an end whose state is locked: one that is stored, else one of its socket.
+/// @throws what receive() throws
+step take_one(end& from, end::state& state, detail::queue_message& into);
+
+/// Stores a message in its place: at the end, if it has no number yet. The state is locked.
+void store(end::state& state, detail::queue_message&& message);
+
+}  // namespace cohort::queues

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: BSL-1.0
+// The ends of a group's workers, from their records to the calls that return outcomes.
+#include "group/group_state.hpp"
+
+#include "share/named_file.hpp"
+#include "share/segment_table.hpp"
+#include "share/settings.hpp"
+#include "supervisor/naming.hpp"
+
+#include <utility>
+
+namespace cohort::detail::inline v0_1 {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto longest_naming = 10s;
+
+}  // namespace
+
+/// The lifecycle does not wait for the names of frames. Calls that return outcomes do, and get them
+/// in the order in which the workers ended.
+void group_state::worker_ended(supervisor::worker_end end) {
+    const auto place = workers_.extract(end.outcome.index).mapped().end;
+    const auto what = end.verdict.success ? event::worker_ended_well : event::worker_failed;
+    verdict_of(end.outcome.index) = std::move(end.verdict);
+    add_descriptors(end.outcome);
+    sweep_names();
+    place->worker = std::make_shared<const outcome>(std::move(end.outcome));
+    place->is_ready = !supervisor::needs_words(*place->worker);
+    if (!place->is_ready)
+        find_words(place);
+    publish_all();
+    happen(what);
+    go_on_ending();  // for a group that gave up its other workers and waits for this one
+}
+
+/// Nobody is to wait for a worker that has ended.
+void group_state::break_barriers(int index, const exit_status& how) {
+    const pid_t pid = workers_.at(index).process->pid();
+    for (const auto& barrier : barriers_)
+        if (barrier->page.take_drop(pid))
+            barrier->announce();  // it may have been killed before it could
+        else
+            barrier->break_by({sync::barrier_cause::kind::worker_ended, index, how});
+}
+
+void group_state::break_barriers(const sync::barrier_cause& cause) {
+    for (const auto& barrier : barriers_)
+        barrier->break_by(cause);
+}
+
+/// Removes names of shared memory that the worker was the last to use. A worker that ends by itself
+/// has done that, but one that was killed has not. The end of the group waits for it.
+void group_state::sweep_names() {
+    if (!share::may_have_names())
+        return;
+    if (ending_.is_held(lifecycle::reason::names)) {
+        sweeps_again_ = true;  // one search serves all workers that have ended before it
+        return;
+    }
+    ending_.hold(lifecycle::reason::names);
+    process_.parsing().run(
+        [] {
+            (void)share::sweep(share::prefix_of_session());
+            share::segments().sweep_left();
+        },
+        [self = shared_from_this()] {
+            self->ending_.release(lifecycle::reason::names);
+            if (std::exchange(self->sweeps_again_, false))
+                self->sweep_names();
+            self->go_on_ending();
+        });
+}
+
+/// Adds the descriptors that the worker's result holds.
+void group_state::add_descriptors(outcome& worker) {
+    if (!result_descriptors_)
+        return;
+    bool lost = false;
+    auto came = result_descriptors_->take(worker.index, worker.pid, lost);
+    if (!worker.has_result())
+        return;
+    if (lost)
+        outcome_access::note(worker) = "descriptors in its result were lost: this process has no "
+                                       "room for more, see RLIMIT_NOFILE";
+    outcome_access::set_descriptors(worker, std::move(came));
+}
+
+/// Puts an outcome into words on another thread, because the worker decides how long the texts are,
+/// and a file with debug information may be on a disk that does not answer.
+void group_state::find_words(const std::shared_ptr<unpublished_end>& place) {
+    const auto write = [self = shared_from_this(), place](engine::background_thread& where,
+                                                          trace::names* names) {
+        auto found = std::make_shared<std::shared_ptr<const outcome>>(place->worker);
+        where.run([found, names] { *found = supervisor::in_words(*found, names); },
+                  [self, place, found] { self->give_words(*place, std::move(*found)); });
+    };
+    const auto now = std::chrono::steady_clock::now();
+    if (process_.naming().is_late(now))
+        return write(process_.parsing(), nullptr);
+    place->limit = process_.loop().timer().at(
+        now + longest_naming, [write, place, &background_thread = process_.parsing()] {
+            place->limit.reset();
+            write(background_thread, nullptr);
+        });
+    write(process_.naming(), &process_.names());
+}
+
+void group_state::give_words(unpublished_end& place, std::shared_ptr<const outcome> worker) {
+    if (std::exchange(place.is_ready, true))
+        return;
+    if (place.limit)
+        process_.loop().timer().cancel(*std::exchange(place.limit, std::nullopt));
+    place.worker = std::move(worker);
+    publish_all();
+    go_on_ending();
+}
+
+/// Notes that a worker has ended: outcomes are published in this order.
+void group_state::add_unpublished(int index) {
+    auto& place = workers_.at(index).end = std::make_shared<unpublished_end>();
+    unpublished_.push_back(place);
+    ending_.hold(lifecycle::reason::words);
+}
+
+void group_state::publish_all() {
+    for (auto& queue = unpublished_; !queue.empty() && queue.front()->is_ready; queue.pop_front()) {
+        publish(queue.front()->worker);
+        ending_.release(lifecycle::reason::words);
+    }
+}
+
+void group_state::publish(const std::shared_ptr<const outcome>& worker) {
+    snapshot_.note_end(worker);
+    ended_.push_back(worker);
+    tell_next();
+}
+
+void group_state::tell_next() {
+    while (told_ < ended_.size() && next_waiters_.has_one()) {
+        completion one;
+        one.next = *ended_[told_];
+        if (!next_waiters_.complete_first(one))
+            return;
+        ++told_;
+    }
+}
+
+}  // namespace cohort::detail::inline v0_1

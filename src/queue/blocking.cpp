@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "queue/blocking.hpp"
+
+#include "ends/received_message.hpp"
+#include "waits/patience.hpp"
+#include "waits/watcher.hpp"
+
+#include <cohort/errors.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <stop_token>
+#include <utility>
+
+#include <poll.h>
+#include <unistd.h>
+
+namespace cohort::queues {
+namespace {
+
+using namespace std::chrono_literals;
+using waits::poll_until;
+using waits::stop_event;
+using clock = std::chrono::steady_clock;
+
+/// A wait looks again after this time if not all that it waits for has an event.
+constexpr auto look_again_after = 100ms;
+
+/// How many messages one call takes.
+constexpr std::size_t most_at_once = 64;
+
+/// The end of a wait, if it has come; done: it has not.
+queue_answer end_of(const detail::patience& how_long) {
+    if (how_long.stop.stop_requested())
+        return queue_answer::stopped;
+    if (how_long.deadline && clock::now() >= *how_long.deadline)
+        return queue_answer::timed_out;
+    return queue_answer::done;
+}
+
+std::optional<clock::time_point> earlier(std::optional<clock::time_point> deadline,
+                                         clock::time_point other) {
+    return deadline ? std::min(*deadline, other) : other;
+}
+
+/// Moves messages that are stored.
+void take_stored(end::state& state, std::vector<detail::queue_message>& into, std::size_t at_most) {
+    for (; into.size() < at_most && !state.stored.empty(); state.stored.pop_front())
+        into.push_back(std::move(state.stored.front()));
+}
+
+/// Takes what is there, without waiting. What is wrong with a packet behind others is told by the
+/// next call.
+step take_some(end& from, end::state& state, std::vector<detail::queue_message>& into,
+               std::size_t at_most) {
+    step came = step::done;
+    while (came == step::done && into.size() < at_most) {
+        detail::queue_message one;
+        try {
+            came = take_one(from, state, one);
+        } catch (...) {
+            if (into.empty())
+                throw;
+            state.wrong = std::current_exception();
+            break;
+        }
+        if (came == step::done)
+            into.push_back(std::move(one));
+    }
+    return into.empty() ? came : step::done;
+}
+
+/// The calling thread, as the one that waits for the socket.
+class only_waiter {
+public:
+    only_waiter(end& which, end::state& state, std::unique_lock<std::mutex>& lock) noexcept
+        : which_(which), state_(state), lock_(lock) {
+        state_.thread_waits = true;
+        lock_.unlock();
+    }
+    only_waiter(const only_waiter&) = delete;
+    only_waiter& operator=(const only_waiter&) = delete;
+    ~only_waiter() {
+        lock_.lock();
+        state_.thread_waits = false;
+        state_.changed.notify_all();
+        if (!state_.waiting.empty())
+            waits::serve_soon(which_.shared_from_this());
+    }
+
+private:
+    end& which_;
+    end::state& state_;
+    std::unique_lock<std::mutex>& lock_;
+};
+
+/// Whether nothing but a packet can end the wait. It is a wait in the kernel then, because of many
+/// processes that wait for a packet only one is woken, and without a try before, which would cost a
+/// system call.
+bool may_block(const end::state& state, const detail::patience& how_long) {
+    return !how_long.deadline && !how_long.stop.stop_possible() && state.underway == 0;
+}
+
+/// Waits for a packet and stores what it holds.
+step await_packet(end& from, end::state& state, std::unique_lock<std::mutex>& lock,
+                  const detail::patience& how_long, const channel& on) {
+    const bool simple = may_block(state, how_long);
+    incoming came;
+    step result = step::must_wait;
+    {
+        const only_waiter waits(from, state, lock);
+        if (!simple) {
+            const stop_event stop(how_long.stop);
+            std::array events{pollfd{on.socket, POLLIN, 0}, pollfd{stop.descriptor(), POLLIN, 0}};
+            // A handler that is destroyed gives its message back, which has no event.
+            (void)poll_until(events, earlier(how_long.deadline, clock::now() + look_again_after));
+        }
+        result = receive(on, came, simple ? may_wait::yes : may_wait::no);
+    }
+    for (auto& message : came.messages)
+        store(state, std::move(message));
+    return result;
+}
+
+/// Waits until another thread, or the engine, has stopped waiting for the socket.
+void await_turn(end::state& state, std::unique_lock<std::mutex>& lock,
+                const detail::patience& how_long) {
+    const auto may_go_on = [&] {
+        return (!state.thread_waits && state.waiting.empty()) || !state.stored.empty();
+    };
+    if (how_long.deadline)
+        state.changed.wait_until(lock, how_long.stop, *how_long.deadline, may_go_on);
+    else
+        state.changed.wait(lock, how_long.stop, may_go_on);
+}
+
+}  // namespace
+
+queue_answer receive_some(end& from, std::vector<detail::queue_message>& into, std::size_t at_most,
+                          const detail::patience& how_long) {
+    // What is received at once is received under the lock.
+    at_most = std::min(at_most, most_at_once);
+    if (at_most == 0)
+        return queue_answer::done;
+    const auto opened = from.open();
+    const auto on = opened.borrow();
+    end::state& state = from.here();
+    std::unique_lock lock(state.mutex);
+    for (;;) {
+        if (state.wrong)
+            std::rethrow_exception(std::exchange(state.wrong, nullptr));
+        const bool has_turn = !state.thread_waits && state.waiting.empty();
+        step came = step::must_wait;
+        const bool waits_at_once =
+            into.empty() && state.stored.empty() && may_block(state, how_long);
+        if (has_turn && state.socket && !waits_at_once)
+            came = take_some(from, state, into, at_most);
+        else
+            take_stored(state, into, at_most);
+        if (!into.empty())
+            return queue_answer::done;
+        if (came == step::over || !state.socket)
+            return queue_answer::ended;
+        if (const auto over = end_of(how_long); over != queue_answer::done)
+            return over;
+        if (!has_turn)
+            await_turn(state, lock, how_long);
+        else if (await_packet(from, state, lock, how_long, on) == step::over &&
+                 state.stored.empty())
+            return queue_answer::ended;
+    }
+}
+
+queue_answer send(end& to, outgoing& message, const detail::patience& how_long) {
+    const auto opened = to.open();
+    const auto on = opened.borrow();
+    std::optional<stop_event> stop;
+    credit_watch credits;
+    auto look_again = clock::now() + credit_watch::interval;
+    for (;;) {
+        const auto went = message.send(on);
+        if (went == step::done)
+            return queue_answer::done;
+        if (went == step::over)
+            throw broken_queue("cohort: put to a queue: no process reads from it any more");
+        if (const auto over = end_of(how_long); over != queue_answer::done)
+            return over;
+        if (!stop)
+            stop.emplace(how_long.stop);
+        const bool for_credit = went == step::without_credit;
+        std::array events{
+            pollfd{on.socket, static_cast<short>(went == step::must_wait ? POLLOUT : 0), 0},
+            pollfd{for_credit ? on.credits : -1, POLLIN, 0}, pollfd{stop->descriptor(), POLLIN, 0}};
+        (void)poll_until(events, earlier(how_long.deadline, look_again));
+        if (const auto now = clock::now(); now >= look_again)
+            look_again = now + (for_credit ? credits.look(on) : credit_watch::interval);
+    }
+}
+
+}  // namespace cohort::queues

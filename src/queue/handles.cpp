@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: BSL-1.0
+// The handles of one end, behind queue_reader and queue_writer.
+#include "ends/received_message.hpp"
+#include "queue/blocking.hpp"
+#include "queue/passing.hpp"
+
+#include <cohort/detail/encoder.hpp>
+#include <cohort/detail/queue_end.hpp>
+#include <cohort/errors.hpp>
+
+#include <fmt/format.h>
+
+#include <mutex>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+namespace cohort::queues {
+
+namespace {
+
+constexpr std::size_t largest_batch = 32 << 10;
+constexpr std::size_t most_in_batch = 64;
+
+}  // namespace
+}  // namespace cohort::queues
+
+namespace cohort::detail::inline v0_1 {
+
+using namespace queues;
+
+const queue_end& used(const queue_end& end) {
+    if (!end)
+        throw std::logic_error("cohort: this handle is of no queue, or was closed");
+    return end;
+}
+
+std::size_t checked_capacity(std::size_t capacity) {
+    if (capacity == 0)
+        throw std::invalid_argument("cohort: a queue of capacity 0 takes no value");
+    return capacity;
+}
+
+queue_answer queue_end::receive(std::vector<queue_message>& into, std::size_t at_most,
+                                const patience& how_long) const {
+    const auto answer = receive_some(*end_, into, at_most, how_long);
+    for (auto at = into.begin(); at != into.end(); ++at) {
+        if (!at->spilled)
+            continue;
+        try {
+            load(*at, end_->open().borrow());
+        } catch (...) {
+            const std::span rest(at + 1, into.end());
+            give_back(rest);
+            if (at == into.begin())
+                throw;
+            end::state& state = end_->here();
+            const std::lock_guard guard(state.mutex);
+            state.wrong = std::current_exception();
+            into.erase(at, into.end());
+            break;
+        }
+    }
+    return answer;
+}
+
+void queue_end::give_back(std::span<queue_message> messages) const {
+    queues::end::state& state = end_->here();
+    const std::lock_guard guard(state.mutex);
+    for (auto& message : messages)
+        store(state, std::move(message));
+}
+
+queue_answer queue_end::send(queue_message message, const patience& how_long) const {
+    outgoing packet(std::move(message), end_->open().borrow());
+    return queues::send(*end_, packet, how_long);
+}
+
+queue_answer queue_end::send_all(std::vector<queue_message> messages) const {
+    const auto endless = patience::endless();
+    batch_writer batch;
+    std::uint64_t type = 0;
+    const auto send_batch = [&] {
+        if (batch.count() == 0)
+            return;
+        outgoing packet(std::exchange(batch, {}).take(), type);
+        queues::send(*end_, packet, endless);
+    };
+    for (auto& message : messages) {
+        const bool fits = end_->about().capacity == 0 && message.attachments.empty() &&
+                          message.bytes.size() < largest_batch;
+        if (batch.count() == most_in_batch || !fits ||
+            batch.bytes().size() + message.bytes.size() > largest_batch)
+            send_batch();
+        type = message.type;
+        if (fits)
+            batch.add(message.bytes);
+        else
+            send(std::move(message), endless);
+    }
+    send_batch();
+    return queue_answer::done;
+}
+
+void queue_end::write(encoder& to) const {
+    if (!end_)
+        return to.null();
+    note_sharing(*end_);
+    to.array(1 + 2 + 4);
+    to.boolean(end_->which() == queue_side::writer);
+    write_end(to, end_->open());
+    write_description(to, end_->about());
+}
+
+queue_end queue_end::read(decoder& from, queue_side side, const queue_description& expected) {
+    if (from.take_null())
+        return {};
+    from.array(1 + 2 + 4);
+    if (from.boolean() != (side == queue_side::writer))
+        throw codec_error("the other end of a queue");
+    // The description stands behind the descriptors.
+    decoder descriptors = from;
+    from.value();
+    from.value();
+    const auto about = read_description(from, expected);
+    return queue_end(read_end(descriptors, side, about));
+}
+
+shared_item queue_end::item(const char* kind) const {
+    const auto opened = end_->open();
+    if (opened.credits)
+        throw std::invalid_argument("cohort: share(): a queue with a capacity; a command does not "
+                                    "know how to keep that");
+    note_sharing(*end_);
+    return {nullptr, fmt::format(R"(,"kind":"{}"}})", kind), opened.socket};
+}
+
+}  // namespace cohort::detail::inline v0_1

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "queue/passing.hpp"
+
+#include <cohort/errors.hpp>
+
+#include <fcntl.h>
+#include <sys/socket.h>
+
+namespace cohort::queues {
+namespace {
+
+// Descriptions may come from any process. Receivers reserve room for the largest packet.
+constexpr std::uint64_t largest_inlined_ever = std::uint64_t{16} << 20;
+
+detail::attachment descriptor(detail::decoder& from) {
+    auto found = from.descriptor(from.integer_as<std::uint64_t>());
+    if (!found)
+        throw codec_error("a queue: its descriptor is missing");
+    return found;
+}
+
+bool is_queue_socket(int fd) noexcept {
+    int domain = 0;
+    int type = 0;
+    socklen_t length = sizeof domain;
+    return ::getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &length) == 0 && domain == AF_UNIX &&
+           ::getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &length) == 0 && type == SOCK_SEQPACKET;
+}
+
+/// A read of anything else might never return.
+bool is_nonblocking(int fd) noexcept {
+    const int flags = ::fcntl(fd, F_GETFL);
+    return flags >= 0 && (flags & O_NONBLOCK) != 0;
+}
+
+}  // namespace
+
+void note_sharing(const end& which) {
+    const auto queue = which.queue.lock();
+    const auto guard = lock_ends();
+    if (queue)
+        queue->roles.share();
+}
+
+void write_end(detail::encoder& to, const end::open_descriptors& descriptors) {
+    to.unsigned_integer(to.attach(descriptors.socket));
+    if (descriptors.credits)
+        to.unsigned_integer(to.attach(descriptors.credits));
+    else
+        to.null();
+}
+
+void write_description(detail::encoder& to, const end::description& about) {
+    to.unsigned_integer(about.type);
+    to.unsigned_integer(about.capacity);
+    to.unsigned_integer(about.largest_inlined);
+    to.boolean(about.carries);
+}
+
+end::description read_description(detail::decoder& from, const end::description& expected) {
+    end::description about = expected;
+    about.type = from.integer_as<std::uint64_t>();
+    about.capacity = from.integer_as<std::uint64_t>();
+    const auto inlined = from.integer_as<std::uint64_t>();
+    about.carries = from.boolean();
+    if (about.type != expected.type)
+        throw codec_error("a queue of values of another type");
+    if (inlined > largest_inlined_ever)
+        throw codec_error("a queue: its packets are too large");
+    about.largest_inlined = static_cast<std::size_t>(inlined);
+    return about;
+}
+
+std::shared_ptr<end> read_end(detail::decoder& from, end::side which,
+                              const end::description& about) {
+    const auto socket = descriptor(from);
+    const auto credits = from.take_null() ? nullptr : descriptor(from);
+    if (!is_queue_socket(*socket) || (credits && !is_nonblocking(*credits)) ||
+        (credits != nullptr) != (about.capacity > 0))
+        throw codec_error("a queue: its descriptors are none of a queue");
+    return end_of(which, socket, credits, about);
+}
+
+}  // namespace cohort::queues

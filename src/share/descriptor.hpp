@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include "sys/unique_fd.hpp"
+
+#include <cohort/detail/registration.hpp>
+
+#include <compare>
+#include <optional>
+
+#include <sys/types.h>
+
+namespace cohort::share {
+
+/// What an open file is recognised by in every process.
+struct file_id {
+    dev_t device = 0;
+    ino_t inode = 0;
+
+    auto operator<=>(const file_id&) const = default;
+};
+/// Empty: `descriptor` is not open.
+std::optional<file_id> id_of(int descriptor) noexcept;
+
+/// Makes an attachment that owns a descriptor. A worker that is a forked copy has closed the
+/// descriptors of its parent, and their numbers may mean other files there. The last owner of an
+/// attachment therefore closes its number only if it still means the same file. It removes the
+/// file's name in /dev/shm, if it has one and nobody else uses the file.
+/// @throws std::bad_alloc  the descriptor is closed then
+detail::attachment own(sys::unique_fd descriptor);
+
+/// Whether the number of an attachment, made by own(), still means its file.
+bool is_open(const detail::attachment& attachment) noexcept;
+
+}  // namespace cohort::share

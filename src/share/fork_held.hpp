@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <pthread.h>
+
+namespace cohort::share {
+
+/// The only T of this process, never destroyed, because static arrays, events and queues end after
+/// it. T has a member `mutex`. A fork holds it, because a copy that was made while another thread
+/// changed the T would find it torn, and locked for ever.
+///
+/// Registered before the handlers that the engine registers at the first spawn, so a fork takes the
+/// engine's locks first: nothing that takes those may be called under the mutex.
+template <class T>
+class fork_held {
+public:
+    static T& get() {
+        static T& made = *new T;
+        (void)&registered_;  // else it would not be initialised
+        return made;
+    }
+
+private:
+    static void lock() { get().mutex.lock(); }
+    static void unlock() { get().mutex.unlock(); }
+
+    static inline const int registered_ = (get(), ::pthread_atfork(&lock, &unlock, &unlock));
+};
+
+}  // namespace cohort::share

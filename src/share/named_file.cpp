@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "share/named_file.hpp"
+
+#include "share/limits.hpp"
+#include "share/settings.hpp"
+#include "sys/descriptors.hpp"
+#include "sys/error.hpp"
+#include "sys/leaked.hpp"
+#include "sys/tiers.hpp"
+
+#include <fmt/format.h>
+
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <filesystem>
+#include <thread>
+#include <vector>
+
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+namespace cohort::share {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr char directory_path[] = "/dev/shm";
+constexpr mode_t own_mode = 0600;
+/// How long open_named() waits for a sweeper, which holds its lock for microseconds.
+constexpr auto longest_lock = 100ms;
+/// How many entries a sweep reads, because anybody may fill the directory meanwhile.
+constexpr std::size_t most_entries = std::size_t{1} << 20;
+
+std::error_code lock(int file, int how) noexcept {
+    while (::flock(file, how | LOCK_NB) != 0)
+        if (errno != EINTR)
+            return sys::last_error();
+    return {};
+}
+
+/// Waits a little for a lock that somebody else holds for a moment.
+std::error_code lock_shared(int file) {
+    const auto deadline = std::chrono::steady_clock::now() + longest_lock;
+    for (;;) {
+        const auto error = lock(file, LOCK_SH);
+        if (error != std::errc::operation_would_block)
+            return error;
+        if (std::chrono::steady_clock::now() >= deadline)
+            return std::make_error_code(std::errc::device_or_resource_busy);
+        std::this_thread::sleep_for(1ms);
+    }
+}
+
+std::error_code reserve(int file, std::size_t bytes) noexcept {
+    while (::fallocate(file, 0, 0, static_cast<off_t>(bytes)) != 0)
+        if (errno != EINTR)
+            return sys::last_error();
+    return {};
+}
+
+/// Gives a file without a name a name. EEXIST: somebody has it.
+std::error_code link(int file, int directory, const std::string& name) noexcept {
+    const auto path = fmt::format("/proc/self/fd/{}", file);
+    if (::linkat(AT_FDCWD, path.c_str(), directory, name.c_str(), AT_SYMLINK_FOLLOW) == 0)
+        return {};
+    if (errno != ENOENT)
+        return sys::last_error();
+    // There is no /proc. This way needs a capability before Linux 6.10.
+    return ::linkat(file, "", directory, name.c_str(), AT_EMPTY_PATH) == 0 ? std::error_code()
+                                                                           : sys::last_error();
+}
+
+std::string drawn_name() {
+    static constinit std::atomic<unsigned> last{0};
+    return fmt::format("{}{}.{}", prefix_of_session(), ::getpid(), ++last);
+}
+
+bool is_ours(const struct stat& file) noexcept {
+    return S_ISREG(file.st_mode) && file.st_uid == ::geteuid() &&
+           (file.st_mode & 07777) == own_mode;
+}
+
+bool remove_unused(int directory, const char* name) noexcept {
+    const sys::unique_fd file(
+        ::openat(directory, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+    struct stat opened;
+    struct stat named;
+    if (!file || ::fstat(file.get(), &opened) != 0 || !is_ours(opened) || lock(file.get(), LOCK_EX))
+        return false;
+    // With the exclusive lock nobody else removes the name. It may have been removed before, and
+    // given to another file.
+    return ::fstatat(directory, name, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+           named.st_ino == opened.st_ino && named.st_dev == opened.st_dev &&
+           ::unlinkat(directory, name, 0) == 0;
+}
+
+std::string room_in_directory() {
+    struct statvfs found {};
+    if (::statvfs(directory_path, &found) != 0)
+        return "";
+    return fmt::format("/dev/shm has {} free of {}; file_descriptor arrays do not count there",
+                       size_text(found.f_bavail * found.f_frsize),
+                       size_text(found.f_blocks * found.f_frsize));
+}
+
+/// Tries what the names stand on: a lock that stays when only a mapping is left.
+std::string probe() {
+    if (!sys::current_tiers().names.best)
+        return sys::current_tiers().names.reason;
+    std::error_code error;
+    const auto directory = open_directory(error);
+    if (error)
+        return fmt::format("/dev/shm: {}", error.message());
+    struct statfs system {};
+    if (::fstatfs(directory.get(), &system) != 0 || system.f_type != TMPFS_MAGIC)
+        return "/dev/shm is not a tmpfs";
+    sys::unique_fd file(::openat(directory.get(), ".", O_TMPFILE | O_RDWR | O_CLOEXEC, own_mode));
+    const auto again = fmt::format("/proc/self/fd/{}", file.get());
+    const sys::unique_fd other(file ? ::open(again.c_str(), O_RDWR | O_CLOEXEC) : -1);
+    if (!other)
+        return fmt::format("a file without a name in /dev/shm: {}", sys::last_error().message());
+    if (error = reserve(file.get(), 1); !error)
+        error = lock(file.get(), LOCK_SH);
+    void* const mapped =
+        error ? MAP_FAILED : ::mmap(nullptr, 1, PROT_READ, MAP_SHARED, file.get(), 0);
+    if (mapped == MAP_FAILED)
+        return fmt::format("a file in /dev/shm: {}", sys::last_error().message());
+    file.reset();
+    const bool stays = bool(lock(other.get(), LOCK_EX));
+    ::munmap(mapped, 1);
+    return stays && !lock(other.get(), LOCK_EX) ? "" : "a lock on a file in /dev/shm does not stay";
+}
+
+}  // namespace
+
+sys::unique_fd open_directory(std::error_code& error) noexcept {
+    return sys::out_of_stdio(
+        sys::unique_fd(::open(directory_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)), error);
+}
+
+sys::unique_fd create_named(std::size_t bytes, std::string& name, const std::string& what) {
+    std::error_code error;
+    const auto directory = open_directory(error);
+    if (error)
+        refuse(what, error);
+    auto file = sys::out_of_stdio(
+        sys::unique_fd(::openat(directory.get(), ".", O_TMPFILE | O_RDWR | O_CLOEXEC, own_mode)),
+        error);
+    if (!error)
+        error = reserve(file.get(), bytes);
+    if (error == std::errc::no_space_on_device)
+        refuse(what, ENOSPC, fmt::format("{}: {}", error.message(), room_in_directory()));
+    if (!error)
+        error = lock(file.get(), LOCK_SH);
+    if (!error && name.empty()) {
+        do
+            error = link(file.get(), directory.get(), name = drawn_name());
+        while (error == std::errc::file_exists);
+    } else if (!error) {
+        (void)remove_unused(directory.get(), name.c_str());
+        error = link(file.get(), directory.get(), name);
+    }
+    if (error)
+        refuse(what, error);
+    return file;
+}
+
+sys::unique_fd open_named(const std::string& name, int flags, std::error_code& error) {
+    const auto directory = open_directory(error);
+    if (error)
+        return {};
+    auto file =
+        sys::out_of_stdio(sys::unique_fd(::openat(directory.get(), name.c_str(),
+                                                  flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)),
+                          error);
+    struct stat found {};
+    if (!error && ::fstat(file.get(), &found) != 0)
+        error = sys::last_error();
+    if (!error && !is_ours(found))
+        error = std::make_error_code(std::errc::operation_not_permitted);
+    if (!error)
+        error = lock_shared(file.get());
+    // A sweeper may have removed the name before the lock was there.
+    if (!error && ::fstat(file.get(), &found) == 0 && found.st_nlink == 0)
+        error = std::make_error_code(std::errc::no_such_file_or_directory);
+    return error ? sys::unique_fd() : std::move(file);
+}
+
+std::string name_of(int descriptor) {
+    struct stat found {};
+    if (::fstat(descriptor, &found) != 0 || !is_ours(found) || found.st_nlink == 0)
+        return "";
+    char path[256];
+    const auto link = fmt::format("/proc/self/fd/{}", descriptor);
+    const auto length = ::readlink(link.c_str(), path, sizeof path);
+    const std::string_view all(path, length < 0 ? 0 : static_cast<std::size_t>(length));
+    const std::string_view prefix = "/dev/shm/";
+    if (!all.starts_with(prefix) || all.size() == sizeof path)
+        return "";
+    const auto name = all.substr(prefix.size());
+    return name.find('/') == name.npos ? std::string(name) : "";
+}
+
+bool remove_unused(const std::string& name) noexcept {
+    std::error_code error;
+    const auto directory = open_directory(error);
+    return !error && remove_unused(directory.get(), name.c_str());
+}
+
+bool exists(const std::string& name) noexcept {
+    std::error_code error;
+    const auto directory = open_directory(error);
+    return error || ::faccessat(directory.get(), name.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+std::size_t sweep(std::string_view prefix) {
+    std::error_code error;
+    const auto directory = open_directory(error);
+    std::size_t removed = 0;
+    std::size_t read = 0;
+    std::filesystem::directory_iterator entry(directory_path, error);
+    for (; !error && ++read <= most_entries && entry != std::filesystem::directory_iterator();
+         entry.increment(error)) {
+        const auto name = entry->path().filename().native();
+        if (name.starts_with(prefix))
+            removed += remove_unused(directory.get(), name.c_str());
+    }
+    return removed;
+}
+
+std::string prefix_of_user() { return fmt::format("cohort.{}.", ::geteuid()); }
+std::string prefix_of_session() { return fmt::format("{}{:012x}.", prefix_of_user(), session()); }
+
+const std::string& why_no_names() {
+    return sys::leaked([] { return probe(); });
+}
+
+}  // namespace cohort::share

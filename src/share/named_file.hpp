@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include "sys/unique_fd.hpp"
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <system_error>
+
+namespace cohort::share {
+
+// Shared memory with a name: a file in /dev/shm. A process that uses it holds a shared lock
+// (flock(2)). The lock belongs to the open file, and a mapping keeps the file open, as a message
+// does that carries its descriptor. So the kernel drops the lock when the last user is gone, however
+// it ended. Whoever gets an exclusive lock may remove the name: nobody uses the memory any more.
+// Nobody registers anywhere, and nothing is counted.
+
+/// Opens the directory of the names, /dev/shm.
+sys::unique_fd open_directory(std::error_code& error) noexcept;
+
+/// Makes a file of `bytes` bytes, all zero and reserved. It has its lock before it has its name.
+/// @param name  empty: one is drawn; else changed by nothing
+/// @param what  the memory for the text of an error
+/// @throws sharing_error
+sys::unique_fd create_named(std::size_t bytes, std::string& name, const std::string& what);
+
+/// Opens a file by its name and locks it. Only a regular file of this process' user, to which nobody
+/// else has access. @param flags  O_RDONLY or O_RDWR
+/// @param error  ENOENT: there is no such name. EBUSY: it is locked by somebody who removes it
+sys::unique_fd open_named(const std::string& name, int flags, std::error_code& error);
+
+/// The name of an open file; empty: it is no file of ours in /dev/shm, or its name is gone.
+std::string name_of(int descriptor);
+
+/// Removes a name if nobody uses its memory. @return whether this call has removed it
+bool remove_unused(const std::string& name) noexcept;
+
+/// Whether there is a file of this name, of anybody; true where that can't be found out.
+bool exists(const std::string& name) noexcept;
+
+/// Removes all names with this prefix whose memory nobody uses. @return how many
+std::size_t sweep(std::string_view prefix);
+/// What the names begin with that processes of this user draw, and of them those of this session.
+std::string prefix_of_user();
+std::string prefix_of_session();
+
+/// Why memory can't have names here; empty: it can. Tried once.
+const std::string& why_no_names();
+
+}  // namespace cohort::share

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include "share/segment.hpp"
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <system_error>
+#include <utility>
+
+namespace cohort::share {
+
+/// The segments of this process: by file, so that memory that arrives twice is mapped once, and by
+/// address. Holds none of them. Thread-safe. A fork waits until no thread uses the table, so that a
+/// forked copy gets it whole.
+class segment_table {
+public:
+    /// Maps a file, or finds its mapping with the same access. A segment that has lost its
+    /// descriptor in a fork gets this one.
+    /// @param descriptor  made by own(), of a regular file
+    /// @param name        in /dev/shm: the segment then keeps no descriptor; empty: it has none
+    std::shared_ptr<segment> map(const detail::attachment& descriptor, memory_access access,
+                                 const std::string& name, std::error_code& error);
+    /// The mapping around an address; null: there is none.
+    std::shared_ptr<segment> around(const void* address) noexcept;
+    bool contains(const void* address) noexcept;
+    /// How many handles a segment has.
+    long owners_of(const segment& mapped) noexcept;
+
+    /// Removes a name in /dev/shm if nobody uses its memory. Else sweep_left() tries again.
+    void let_go(const std::string& name) noexcept;
+    /// Removes names that others still used when this process let go of them.
+    void sweep_left();
+
+    std::mutex mutex;  // a segment's descriptors change under it too
+
+private:
+    friend class segment;
+    struct entry {
+        std::weak_ptr<segment> mapped;
+        const segment* address;
+    };
+    using key = std::pair<file_id, memory_access>;
+
+    void remove(const segment& gone) noexcept;
+    const entry* entry_around(const void* address) const noexcept;
+
+    std::map<key, entry> by_file_;
+    std::map<std::uintptr_t, entry> by_address_;
+    std::set<std::string>
+        left_;  // names of let_go(), but for those that begin with prefix_of_session()
+};
+
+/// The table of this process.
+segment_table& segments();
+
+}  // namespace cohort::share

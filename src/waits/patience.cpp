@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "waits/patience.hpp"
+
+#include "share/limits.hpp"
+#include "sys/descriptors.hpp"
+
+#include <cstdint>
+#include <system_error>
+
+#include <unistd.h>
+
+namespace cohort::waits {
+
+using namespace std::chrono_literals;
+using clock = std::chrono::steady_clock;
+
+stop_event::stop_event(const std::stop_token& token) {
+    if (!token.stop_possible())
+        return;
+    std::error_code error;
+    event_ = sys::make_eventfd(error);
+    if (error)
+        share::refuse("waiting until a stop", error);
+    callback_.emplace(token, set(event_.get()));
+}
+
+void stop_event::set::operator()() const noexcept {
+    const std::uint64_t one = 1;
+    (void)!::write(event, &one, sizeof one);
+}
+
+bool poll_until(std::span<pollfd> events, std::optional<clock::time_point> deadline) noexcept {
+    timespec rest{};
+    if (deadline) {
+        const auto now = clock::now();
+        const auto left = *deadline <= now ? 0ns : *deadline - now;
+        rest.tv_sec = std::chrono::duration_cast<std::chrono::seconds>(left).count();
+        rest.tv_nsec = (left % 1s).count();
+    }
+    return ::ppoll(events.data(), events.size(), deadline ? &rest : nullptr, nullptr) != 0;
+}
+
+}  // namespace cohort::waits

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "waits/watcher.hpp"
+
+#include "sys/descriptors.hpp"
+#include "sys/error.hpp"
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include <sys/epoll.h>
+
+namespace cohort::waits {
+namespace {
+
+std::atomic<watcher*> own_watcher{nullptr};
+
+}  // namespace
+
+watcher& watcher::own() {
+    auto& process = engine::process::for_spawn();
+    auto* seen = own_watcher.load(std::memory_order_acquire);
+    while (seen == nullptr || &seen->process_ != &process) {
+        // A forked copy leaks its parent's.
+        std::unique_ptr<watcher> fresh(new watcher(process));
+        if (own_watcher.compare_exchange_strong(seen, fresh.get(), std::memory_order_acq_rel)) {
+            seen = fresh.release();
+            process.loop().post([seen] { seen->watch(); });
+        }
+    }
+    return *seen;
+}
+
+watcher::watcher(engine::process& process) : process_(process), aside_(process.loop()) {
+    std::error_code error;
+    epoll_ = sys::out_of_stdio(sys::unique_fd(::epoll_create1(EPOLL_CLOEXEC)), error);
+    if (error)
+        throw std::system_error(error, "epoll_create1");
+}
+
+void watcher::watch() {
+    process_.loop().watch_readable(epoll_.get(), [this] { look(); });
+}
+
+std::uint64_t watcher::next_ticket() noexcept {
+    static constinit std::atomic<std::uint64_t> last{0};
+    return ++last;
+}
+
+void watcher::arm(const std::shared_ptr<watched>& which, std::uint64_t ticket, int fd,
+                  std::uint32_t events) {
+    epoll_event event{};
+    event.events = events;
+    event.data.u64 = ticket;
+    const std::lock_guard guard(mutex_);
+    const bool is_new = watched_.try_emplace(ticket, which).second;
+    if (::epoll_ctl(epoll_.get(), is_new ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, fd, &event) == 0)
+        return;
+    const auto error = sys::last_error();
+    if (is_new)
+        watched_.erase(ticket);
+    throw std::system_error(error, "epoll_ctl");
+}
+
+void watcher::forget(std::uint64_t ticket, int fd) noexcept {
+    auto* const process = engine::process::own();
+    auto* const mine = own_watcher.load(std::memory_order_acquire);
+    if (mine == nullptr || process == nullptr || &mine->process_ != process)
+        return;
+    const std::lock_guard guard(mine->mutex_);
+    if (mine->watched_.erase(ticket) > 0)
+        (void)::epoll_ctl(mine->epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
+}
+
+void watcher::look() {
+    std::array<epoll_event, 64> events;
+    const int count = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), 0);
+    std::vector<std::shared_ptr<watched>> ready;
+    {
+        const std::lock_guard guard(mutex_);
+        for (int i = 0; i < count; ++i)
+            if (const auto found = watched_.find(events[static_cast<std::size_t>(i)].data.u64);
+                found != watched_.end())
+                if (auto which = found->second.lock())
+                    ready.push_back(std::move(which));
+    }
+    for (const auto& which : ready)
+        which->serve();
+    watch();
+}
+
+void serve_soon(const std::shared_ptr<watched>& which) {
+    watcher::own().process().loop().post([which] { which->serve(); });
+}
+
+void complete(const detail::receiver& to, detail::completion result) {
+    if (const auto* const process = engine::process::own(); process && process->exiting())
+        return;
+    const auto sink = to.sink.lock();
+    if (!sink || sink->complete(to.id, result) != detail::delivery::refused)
+        return;
+    auto& process = watcher::own().process();
+    process.loop().post(
+        [&process, to, result = std::move(result)] { process.deliver(to, result); });
+}
+
+}  // namespace cohort::waits

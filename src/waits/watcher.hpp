@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include "engine/background_thread.hpp"
+#include "engine/process.hpp"
+#include "sys/unique_fd.hpp"
+
+#include <cohort/detail/border.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+
+namespace cohort::waits {
+
+/// Something with descriptors, at which operations wait until one of these is ready.
+class watched {
+public:
+    virtual ~watched() = default;
+    /// Completes what can be completed. On the engine's thread.
+    virtual void serve() = 0;
+};
+
+/// Tells the engine which descriptors are ready, of those for which operations wait. They are in an
+/// epoll of their own, which any thread may change and the engine watches, so that nobody has to
+/// wake the engine in order to wait.
+class watcher {
+public:
+    /// The watcher of this process, made if need be, with the engine.
+    /// @throws std::system_error
+    static watcher& own();
+    /// A number for one descriptor of one object, used for nothing else ever.
+    static std::uint64_t next_ticket() noexcept;
+
+    engine::process& process() noexcept { return process_; }
+    /// For work that takes too long for the engine's thread and for users'. Used on the engine's
+    /// thread only.
+    engine::background_thread& aside() noexcept { return aside_; }
+
+    /// Serves the object, on the engine's thread, when its descriptor is ready. Any thread; the
+    /// object's state must be locked.
+    /// @param events  as for epoll_ctl(2): with EPOLLONESHOT once, with EPOLLET at each event
+    /// @throws std::system_error
+    void arm(const std::shared_ptr<watched>& which, std::uint64_t ticket, int fd,
+             std::uint32_t events);
+    /// To be called before a descriptor is closed in this process, because its file may live on in
+    /// another one. Harmless if it was never armed.
+    static void forget(std::uint64_t ticket, int fd) noexcept;
+
+private:
+    explicit watcher(engine::process& process);
+    void watch();
+    void look();
+
+    engine::process& process_;
+    engine::background_thread aside_;
+    sys::unique_fd epoll_;
+    std::mutex mutex_;
+    std::unordered_map<std::uint64_t, std::weak_ptr<watched>> watched_;  // by ticket
+};
+
+/// Has the engine serve an object, without an event.
+void serve_soon(const std::shared_ptr<watched>& which);
+
+/// Completes an operation from any thread.
+void complete(const detail::receiver& to, detail::completion result);
+
+}  // namespace cohort::waits

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "worker/attachments.hpp"
+
+#include "channel/carrier.hpp"
+#include "record/result_message.hpp"
+#include "share/descriptor.hpp"
+#include "sys/descriptors.hpp"
+#include "sys/socket.hpp"
+
+namespace cohort::worker {
+namespace {
+
+int number_of(const record::control_order& order, std::uint32_t index) noexcept {
+    return order.first_attachment + static_cast<std::int32_t>(index);
+}
+
+}  // namespace
+
+void close_attachments_on_exec(const record::control_order& order) noexcept {
+    for (std::uint32_t i = 0; i < order.attachments; ++i)
+        sys::close_on_exec(number_of(order, i));
+    if (order.results_fd >= 0)
+        sys::close_on_exec(order.results_fd);
+}
+
+std::vector<detail::attachment> take_attachments(const record::control_order& order) {
+    std::vector<detail::attachment> taken;
+    taken.reserve(order.attachments);
+    for (std::uint32_t i = 0; i < order.attachments; ++i)
+        taken.push_back(share::own(sys::unique_fd(number_of(order, i))));
+    return taken;
+}
+
+std::error_code send_attachments(const record::control_order& order,
+                                 std::span<const detail::attachment> attachments) {
+    std::vector<int> descriptors;
+    for (const auto& attached : attachments)
+        descriptors.push_back(*attached);
+    record::result_message message{order.index, 0};
+    sys::unique_fd carrier;
+    if (descriptors.size() > sys::most_descriptors) {
+        std::error_code error;
+        carrier = queues::pack(descriptors, error);
+        if (error)
+            return error;
+        message.packed = static_cast<std::uint32_t>(descriptors.size());
+        descriptors = {carrier.get()};
+    }
+    return sys::send_message(order.results_fd, std::as_bytes(std::span(&message, 1)), descriptors);
+}
+
+}  // namespace cohort::worker
