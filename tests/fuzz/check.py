@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSL-1.0
-"""Lets a libFuzzer program loose: check.py program
+"""Lets a libFuzzer program loose: check.py program NAME
 
-10,000 inputs, with COHORT_TEST_LONG a million. What it trips over is shown in full."""
+10,000 inputs, with COHORT_TEST_LONG a million. It begins with seeds/NAME, and puts the words of NAME.dict, if there is
+one, into what it makes up. What it trips over is shown in full."""
 
 import os
 import pathlib
@@ -13,13 +14,14 @@ import tempfile
 HERE = pathlib.Path(__file__).parent
 
 
-def main(program):
+def main(program, name):
     runs = 1_000_000 if os.environ.get("COHORT_TEST_LONG") else 10_000
     with tempfile.TemporaryDirectory() as scratch:
         found = pathlib.Path(scratch, "found")  # of the inputs those that led to new code
         found.mkdir()
         command = [program, f"-runs={runs}", "-max_len=1024", "-timeout=20", "-print_final_stats=1",
-                   f"-dict={HERE / 'words.dict'}", f"-artifact_prefix={scratch}/", found, HERE / "seeds"]
+                   f"-artifact_prefix={scratch}/", *(f"-dict={words}" for words in HERE.glob(f"{name}.dict")),
+                   found, HERE / "seeds" / name]
         environment = {"ASAN_OPTIONS": "malloc_context_size=0", **os.environ}
         run = subprocess.run(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                              text=True, errors="replace")
@@ -35,4 +37,4 @@ def main(program):
     return 1
 
 
-sys.exit(main(sys.argv[1]))
+sys.exit(main(*sys.argv[1:]))

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // What a worker left may be anything at all: libFuzzer makes it up, and here is what holds for it.
+#include "holds.hpp"
 #include "record/control_file.hpp"
 #include "record/crash_json.hpp"
 #include "record/error_json.hpp"
@@ -12,31 +13,17 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 #include <random>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
 using namespace cohort;
+using namespace cohort::fuzz;
 using namespace cohort::record;
 using namespace cohort::text;
 
-extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t limit);
-
 namespace {
-
-using bytes = std::span<const std::byte>;
-
-#define HOLDS(fact) holds(static_cast<bool>(fact), #fact, __LINE__)
-
-void holds(bool fact, const char* text, int line) {
-    if (fact)
-        return;
-    std::fprintf(stderr, "line %d does not hold: %s\n", line, text);
-    std::abort();
-}
 
 bytes bytes_of(const std::string& text) { return std::as_bytes(std::span(text)); }
 
