@@ -19,7 +19,15 @@ int main(int argc, char** argv) {
             {"scale", bench::scale},
             {"latency", bench::latency},
             {"methods", bench::methods},
-            {"throws", bench::throws}};
+            {"throws", bench::throws},
+            {"round_trip", bench::round_trip},
+            {"one_way", bench::one_way},
+            {"arrays", bench::arrays},
+            {"laden_start", bench::laden_start},
+            {"late_loop", bench::late_loop},
+            {"broken_barrier", bench::broken_barrier},
+            {"idle_queue", bench::idle_queue},
+            {"sharing_memory", bench::sharing_memory}};
         const auto found = sections.find(section);
         if (found == sections.end())
             throw std::invalid_argument("no such section: " + section);

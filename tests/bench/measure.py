@@ -29,9 +29,9 @@ class Bench:
                               check=True)
         return json.loads(done.stdout)
 
-    def measure_beside(self, load, section, **words):
-        """The same while another process runs the section with the words of `load`."""
-        other = subprocess.Popen(self.command(section, load), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    def measure_beside(self, load, loads, section, **words):
+        """The same while another process runs the section `loads` with the words of `load`."""
+        other = subprocess.Popen(self.command(loads, load), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
         try:
             return self.measure(section, **words)
         finally:

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // Measures the time from the request for a group to the inside of its functions, by start method.
+#include "methods.hpp"
 #include "parent.hpp"
 #include "sections.hpp"
 
@@ -12,7 +13,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
-#include <stdexcept>
 #include <vector>
 
 namespace bench {
@@ -24,16 +24,6 @@ std::int64_t now_ns() {
 }
 
 std::int64_t when_inside(int) { return now_ns(); }
-
-cohort::start_method method_of(const std::string& name) {
-    if (name == "spawn")
-        return cohort::start_method::spawn;
-    if (name == "fork")
-        return cohort::start_method::fork;
-    if (name == "forkserver")
-        return cohort::start_method::forkserver;
-    throw std::invalid_argument("no such method: " + name);
-}
 
 /// Starts a group and waits for its end. @return microseconds until the last worker was inside
 asio::awaitable<double> start_group(cohort::options how) {

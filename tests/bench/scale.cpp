@@ -5,6 +5,7 @@
 #include "parent.hpp"
 #include "raw.hpp"
 #include "sections.hpp"
+#include "usage.hpp"
 
 #include <cohort/cohort.hpp>
 
@@ -12,12 +13,8 @@
 #include <fmt/core.h>
 
 #include <csignal>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <thread>
 
-#include <malloc.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -25,28 +22,6 @@ namespace bench {
 namespace {
 
 using std::chrono::steady_clock;
-
-/// The resources that this process uses at one moment.
-struct usage {
-    double resident = 0;   // bytes of anonymous memory; others may map the files
-    double allocated = 0;  // bytes that malloc has given out
-    double descriptors = 0;
-
-    static usage now() {
-        usage u;
-        std::ifstream rollup("/proc/self/smaps_rollup");
-        for (std::string name; rollup >> name;) {
-            double kib = 0;
-            if (name == "Anonymous:" && rollup >> kib)
-                u.resident += kib * 1024;
-        }
-        const auto heap = ::mallinfo2();
-        u.allocated = static_cast<double>(heap.uordblks + heap.hblkhd);
-        u.descriptors = static_cast<double>(
-            std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {}));
-        return u;
-    }
-};
 
 double milliseconds_since(steady_clock::time_point before) {
     return std::chrono::duration<double, std::milli>(steady_clock::now() - before).count();

@@ -22,4 +22,30 @@ void methods(const arguments&);
 /// peer=host|worker throws= depth=   a throw that is caught
 void throws(const arguments&);
 
+/// peer=cohort|parent|array|raw|boost bytes= trips=   there and back; without bytes= they are 64
+void round_trip(const arguments&);
+
+/// peer=cohort|batches|raw|boost messages=   of 64 bytes, in one direction
+void one_way(const arguments&);
+
+/// peer=file_descriptor|file_system|raw bytes= count=   an array is made, touched and dropped
+void arrays(const arguments&);
+
+/// method=spawn|fork|forkserver runs=   a start with arrays and queues as arguments, and one
+/// without
+void laden_start(const arguments&);
+
+/// peer=cohort|nothing bytes= trips= ms=   how late the loop is that awaits large values
+void late_loop(const arguments&);
+
+/// runs= thrown=0|1   from the death of a barrier's party to the exceptions of the others; thrown:
+/// they have thrown before
+void broken_barrier(const arguments&);
+
+/// waits=get|put|bounded_put how=blocking|awaited idle_ms=   what an operation costs while it waits
+void idle_queue(const arguments&);
+
+/// what=array|file_system_array|queue|bounded_queue count=   what each costs this process
+void sharing_memory(const arguments&);
+
 }  // namespace bench

@@ -66,7 +66,8 @@ def compare(bench, facts, case, words, rounds):
 def quiet_loop(bench, words):
     """What of the lateness is the machine's: a loop that starts nothing while another process starts the same."""
     load = {"peer": "posix_spawn", "program": words["program"], "at_once": words["at_once"], "waves": 1000000}
-    return bench.measure_beside(load, "short_lived", peer="nothing", program="-", waves=200, at_once=1, ticker=1)
+    return bench.measure_beside(load, "short_lived", "short_lived", peer="nothing", program="-", waves=200, at_once=1,
+                                ticker=1)
 
 
 def system_calls(bench, facts, parent, words):

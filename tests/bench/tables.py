@@ -8,12 +8,13 @@ import machine
 import measure
 import methods
 import scale
+import sharing
 import short_lived
 import throws
 import wanted
 
 SECTIONS = {"short_lived": short_lived.run, "scale": scale.run, "latency": latency.run,
-            "methods": methods.run, "throws": throws.run}
+            "methods": methods.run, "throws": throws.run, "sharing": sharing.run}
 
 
 def main():

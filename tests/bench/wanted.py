@@ -5,6 +5,33 @@ import measure
 
 OTHERS_US = 100  # for the loop's own work when its children end
 PARENTS = ["small", "1 GiB touched", "10,000 descriptors"]
+SHARING = {
+    "round trip / socket pair": ("64 bytes there and back / socket pair", 1.25),
+    "round trip / Boost.Interprocess": ("the same / Boost.Interprocess", 1.1),
+    "round trip / Python SimpleQueue": ("the same / Python SimpleQueue", 0.6),
+    "round trip, parent awaits": ("the same, the parent awaits / socket pair", 2),
+    "array": ("array of 64 MiB by descriptor / 64 bytes", 2),
+    "1 MiB": ("1 MiB by value / Python SimpleQueue", 1 / 4),
+    "64 MiB": ("64 MiB by value / Python SimpleQueue", 1 / 3),
+    "one way": ("time for 64 bytes one way / Python SimpleQueue", 1 / 2),
+    "one way, batches": ("the same, put_all and get_some", 1 / 50),
+    "file_system": ("make and drop an array, file_system / file_descriptor", 6),
+    "start, spawn": ("start with 8 arrays and 2 queues / without", 1.05),
+    "late": ("loop late while 64 MiB pass, 99 % us", 2000),
+    "barrier": ("a barrier's party is killed, others have thrown, us", 1000),
+    "barrier, 99 %": ("the same, 99 % us", 10_000),
+    "idle get": ("a waiting get: wake-ups a second", 0),
+    "idle get, CPU": ("a waiting get: CPU ms in 2 s", 0),
+    "idle put": ("a waiting put: wake-ups a second", 0),
+    "idle put, CPU": ("a waiting put: CPU ms in 2 s", 0),
+    "idle bounded_put": ("a put to a full bounded queue: wake-ups a second", 10),
+    "memory, array": ("an array: bytes", 200),
+    "descriptors, array": ("an array: descriptors", 1),
+    "memory, file_system_array": ("an array, file_system: bytes", 200),
+    "descriptors, file_system_array": ("an array, file_system: descriptors", 0),
+    "descriptors, queue": ("a queue: descriptors", 2),
+    "descriptors, bounded_queue": ("a bounded queue: descriptors", 3),
+}
 
 
 def report(facts):
@@ -26,7 +53,18 @@ def report(facts):
             parent, _ = key[2]
             hold(f"fork server, request to inside, us, parent: {parent}", value, 300)
             hold(f"the same / spawn, parent: {parent}", value / facts["inside", "spawn", key[2]], 1 / 6)
+    if ("sharing", "late") in facts:
+        sharing(facts, hold)
     measure.print_table("Wanted of cohort", ["", "measured", "at most", "holds", "remark"], rows)
+
+
+def sharing(facts, hold):
+    remarks = {what: f"of the lowest rounds: {facts['lowest', what]:.2f}"
+               for what in SHARING if ("lowest", what) in facts}
+    remarks["late"] = f"a loop that passes nothing: {facts['sharing', 'late, nothing']:,.0f}"
+    remarks["barrier"] = f"if they have thrown before: {facts['sharing', 'barrier, thrown before']:,.0f}"
+    for name, (what, most) in SHARING.items():
+        hold(what, facts["sharing", name], most, remarks.get(name, ""))
 
 
 def short_lived(facts, hold):
