@@ -8,7 +8,9 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
+#include <fstream>
 #include <sstream>
+#include <string>
 
 #include <poll.h>
 #include <sys/syscall.h>
@@ -24,10 +26,26 @@ constexpr auto patience_at_end = std::chrono::seconds(20);
 
 void (*warm_up_call)() = nullptr;
 
+/// Waits until this process holds no descriptor of a file that other threads open for a moment: the
+/// library closes those of a group after the group's end was told, and a shared library is open
+/// while the names of a stack are looked up in it.
+void await_closed(const std::string& name) {
+    const auto until = std::chrono::steady_clock::now() + patience_at_end;
+    const auto is_open = [&] {
+        return std::ranges::any_of(open_descriptors(), [&](const auto& open) {
+            return open.second.find(name) != std::string::npos;
+        });
+    };
+    while (is_open() && std::chrono::steady_clock::now() < until)
+        ::poll(nullptr, 0, 1);  // a close has no event
+}
+
 void warm_up_once() {
     static const bool done = [] {
-        if (warm_up_call != nullptr)
-            warm_up_call();
+        if (warm_up_call == nullptr)
+            return true;
+        warm_up_call();
+        await_closed("memfd:cohort-record");
         return true;
     }();
     (void)done;
@@ -61,6 +79,16 @@ std::map<std::string, std::set<std::string>> watched_files() {
     return files;
 }
 
+/// How many shared arrays this process has mapped.
+std::size_t mapped_arrays() {
+    std::ifstream maps("/proc/self/maps");
+    std::size_t count = 0;
+    for (std::string line; std::getline(maps, line);)
+        count += line.find("memfd:cohort-array") != std::string::npos ||
+                 line.find(" /dev/shm/") != std::string::npos;
+    return count;
+}
+
 /// A child that has ended and is not reaped; 0 when there is none. Does not reap it.
 pid_t unreaped_child() {
     siginfo_t info{};
@@ -90,6 +118,7 @@ bool set_warm_up(void (*warm_up)()) {
 
 leak_guard::leak_guard() : mark_(std::string(mark_name) + "=") {
     warm_up_once();
+    await_closed(".so");
     if (const char* previous = std::getenv(mark_name); previous != nullptr)
         previous_mark_ = previous;
     const auto value = new_mark();
@@ -99,6 +128,7 @@ leak_guard::leak_guard() : mark_(std::string(mark_name) + "=") {
         processes_.emplace(process.pid, process.started);
     files_ = watched_files();
     group_cgroups_ = leaves_of(::getpid());
+    mapped_arrays_ = mapped_arrays();
     descriptors_ = open_descriptors();
 }
 
@@ -161,6 +191,9 @@ std::string leak_guard::look(std::vector<pid_t>& alive) const {
     for (const auto& name : leaves_of(::getpid()))
         if (group_cgroups_.count(name) == 0)
             left << "cgroup: " << name << '\n';
+
+    if (const auto mapped = mapped_arrays(); mapped != mapped_arrays_)
+        left << "mappings of shared arrays: " << mapped << ", were " << mapped_arrays_ << '\n';
 
     for (const auto& [directory, before] : files_)
         for (const auto& name : names_in(directory))
