@@ -22,8 +22,9 @@ namespace cohort {}
 
 // Settings
 #include <cohort/options.hpp>        // options: how many, how they stop, what is kept of them
-#include <cohort/policies.hpp>       // start_method, on_failure, process_group, cgroup
-#include <cohort/where_it_runs.hpp>  // env, working_directory, fd, ...: for options and command
+#include <cohort/policies.hpp>       // start_method, on_failure, process_group, cgroup, when_full
+#include <cohort/sinks.hpp>          // file, capture, lines, console, ...: where output goes
+#include <cohort/where_it_runs.hpp>  // env, stdout_to, fd, ...: for options and command
 
 // What processes share
 #include <cohort/queue.hpp>         // queue, queue_reader, queue_writer
@@ -36,6 +37,7 @@ namespace cohort {}
 #include <cohort/exit_status.hpp>   // exit_status: an exit code or a signal
 #include <cohort/format.hpp>        // all of these with fmt
 #include <cohort/outcome.hpp>       // outcome of one worker, cause, report of the group
+#include <cohort/output.hpp>        // output_line, captured, stream: what workers wrote
 
 // Errors
 #include <cohort/error_type.hpp>  // taught_error: a worker's exception comes back as your own type

@@ -6,6 +6,7 @@
 #include <cohort/errors.hpp>
 #include <cohort/exit_status.hpp>
 #include <cohort/outcome.hpp>
+#include <cohort/output.hpp>
 #include <cohort/sharing.hpp>
 
 #include <fmt/format.h>  // core.h lacks the bodies of formatters
@@ -32,6 +33,8 @@ template <>
 struct fmt::formatter<cohort::exit_status> : cohort::detail::text_formatter<cohort::exit_status> {};
 template <>
 struct fmt::formatter<cohort::cause> : cohort::detail::text_formatter<cohort::cause> {};
+template <>
+struct fmt::formatter<cohort::stream> : cohort::detail::text_formatter<cohort::stream> {};
 template <>
 struct fmt::formatter<cohort::outcome> : cohort::detail::text_formatter<cohort::outcome> {};
 template <>

@@ -6,16 +6,21 @@
 #include <cohort/detail/group_handle.hpp>
 #include <cohort/detail/group_operations.hpp>
 #include <cohort/detail/operation.hpp>
+#include <cohort/detail/output_operations.hpp>
 #include <cohort/detail/result.hpp>
 #include <cohort/errors.hpp>
 #include <cohort/outcome.hpp>
+#include <cohort/output.hpp>
+#include <cohort/received.hpp>
 
 #include <asio/any_io_executor.hpp>
 #include <asio/awaitable.hpp>
 
 #include <chrono>
 #include <exception>
+#include <filesystem>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -41,22 +46,21 @@ class group_access;
 /// completions. A post() that blocks there delays the deadlines of all groups; one that calls the
 /// handler there ends the program by std::terminate.
 ///
-/// join, wait, next and stop are templates, so that a program compiles only those that it calls.
-/// Their template parameter is always the default.
+/// Each async_x takes a completion token and is otherwise like x: the exception_ptr is what x
+/// throws, a timeout begins with the initiation. Most calls are templates, so that a program
+/// compiles only those that it calls. Their first template parameter is always the default.
 /// @par Thread safety  distinct calls are safe from any thread; moving and destroying are not.
 /// @par Source  torch.multiprocessing.ProcessContext, formerly SpawnContext.
 class group {
 public:
     /// Any Asio executor. Completions are posted to its context.
     using executor_type = asio::any_io_executor;
-
     /// An empty group.
     group() noexcept = default;
     /// Takes the workers over; operations that are pending on the source go on.
     group(group&&) noexcept = default;
     /// Takes the workers over; a live group that this object held is stopped in the background.
     group& operator=(group&&) noexcept = default;
-
     /// False for an empty group.
     bool valid() const noexcept { return static_cast<bool>(handle_); }
     /// How many workers the group was started with.
@@ -93,32 +97,25 @@ public:
     /// polls.
     /// @return true: all ended with success. false: time is up (also while the group is being
     /// stopped); the workers run on.
-    /// @throws process_raised_exception, process_exited_exception, group_stopped  what join()
-    /// throws
+    /// @throws  what join() throws
     /// @throws std::invalid_argument  `timeout` is not a number
     /// @par Cancellation  as join(); the timeout no longer applies once the ladder begins.
     /// @par Thread safety  safe.
     /// @par Source  ProcessContext.join(timeout); differs: false has one meaning.
     template <class Rep, class Period>
     [[nodiscard]] asio::awaitable<bool> join(std::chrono::duration<Rep, Period> timeout) {
-        return detail::await_result<detail::join_result>(
-            ask(kind::end, "join", detail::to_steady(timeout)));
+        return detail::await_result<detail::join_result>(ask(kind::end, "join", timeout));
     }
-
-    /// join() with a completion token: void(std::exception_ptr, bool). The exception_ptr is what
-    /// join() throws; cancellation and thread safety are those of join().
+    /// join() with a completion token: void(std::exception_ptr, bool).
     template <class Token>
     auto async_join(Token&& token) {
-        return detail::async_result_of<detail::join_result>(ask(kind::end, "async_join"),
-                                                            std::forward<Token>(token));
+        return begin<detail::join_result>(kind::end, "async_join", std::forward<Token>(token));
     }
-
-    /// join(timeout) with a completion token: void(std::exception_ptr, bool). The timeout begins
-    /// with the initiation; errors, cancellation and thread safety are those of join().
+    /// join(timeout) with a completion token: void(std::exception_ptr, bool).
     template <class Rep, class Period, class Token>
     auto async_join(std::chrono::duration<Rep, Period> timeout, Token&& token) {
-        return detail::async_result_of<detail::join_result>(
-            ask(kind::end, "async_join", detail::to_steady(timeout)), std::forward<Token>(token));
+        return begin<detail::join_result>(kind::end, "async_join", std::forward<Token>(token),
+                                          timeout);
     }
 
     /// Waits until every worker has ended and returns their ends as data: a worker's failure is not
@@ -131,12 +128,10 @@ public:
     [[nodiscard]] asio::awaitable<report> wait() {
         return detail::await_result<Result>(ask(kind::end, "wait"));
     }
-    /// wait() with a completion token: void(std::exception_ptr, report). Errors, cancellation and
-    /// thread safety are those of wait().
+    /// wait() with a completion token: void(std::exception_ptr, report).
     template <class Token>
     auto async_wait(Token&& token) {
-        return detail::async_result_of<detail::report_result>(ask(kind::end, "async_wait"),
-                                                              std::forward<Token>(token));
+        return begin<detail::report_result>(kind::end, "async_wait", std::forward<Token>(token));
     }
 
     /// Waits for the next worker that ends, in the order of the ends. Each end is reported once, to
@@ -149,13 +144,102 @@ public:
     [[nodiscard]] asio::awaitable<std::optional<outcome>> next() {
         return detail::await_result<Result>(ask(kind::next, "next"));
     }
-    /// next() with a completion token: void(std::exception_ptr, std::optional<outcome>). Errors,
-    /// cancellation and thread safety are those of next().
+    /// next() with a completion token: void(std::exception_ptr, std::optional<outcome>).
     template <class Token>
     auto async_next(Token&& token) {
-        return detail::async_result_of<detail::next_result>(ask(kind::next, "async_next"),
-                                                            std::forward<Token>(token));
+        return begin<detail::next_result>(kind::next, "async_next", std::forward<Token>(token));
     }
+
+    /// Waits for the next line of a stream with lines(), or the next bytes of one with chunks().
+    /// Each is told once, also after join(). Those of one stream come in their order, those of
+    /// different streams as they were read. `output() || timer` stops the group, because the
+    /// operator cancels in that way: use output(timeout).
+    /// @return the line; empty: every stream has ended and all is told, or there is no such stream.
+    /// @throws std::system_error  operation_aborted: this call was cancelled.
+    /// @par Cancellation  total: stops waiting only; no line is lost. partial, terminal: as join().
+    /// @par Thread safety  safe; of several pending calls the oldest gets the next line.
+    template <class Result = detail::line_result>
+    [[nodiscard]] asio::awaitable<std::optional<output_line>> output() {
+        return detail::await_result<Result>(ask(kind::line, "output"));
+    }
+    /// Like output(), but waits at most for `timeout`, counted as that of join(timeout).
+    /// @return the line; or none: ended() or timed_out() says why.
+    template <class Rep, class Period>
+    [[nodiscard]] asio::awaitable<received<output_line>> output(
+        std::chrono::duration<Rep, Period> timeout) {
+        using result = detail::line_in_time_result;
+        return detail::await_result<result>(ask(kind::line, "output", timeout));
+    }
+    /// output() with a completion token: void(std::exception_ptr, std::optional<output_line>).
+    template <class Token>
+    auto async_output(Token&& token) {
+        return begin<detail::line_result>(kind::line, "async_output", std::forward<Token>(token));
+    }
+    /// output(timeout) with a completion token: void(std::exception_ptr, received<output_line>).
+    template <class Rep, class Period, class Token>
+    auto async_output(std::chrono::duration<Rep, Period> timeout, Token&& token) {
+        return begin<detail::line_in_time_result>(kind::line, "async_output",
+                                                  std::forward<Token>(token), timeout);
+    }
+
+    /// Like output(), but gives all lines that there are, up to 1 MiB: several times faster.
+    /// @return at least one line; empty: every stream has ended and all lines have been told.
+    template <class Result = detail::lines_result>
+    [[nodiscard]] asio::awaitable<std::vector<output_line>> output_batch() {
+        return detail::await_result<Result>(ask(kind::lines, "output_batch"));
+    }
+    /// Like output_batch(), but waits at most for `timeout`.
+    /// @return the lines; or none: ended() or timed_out() says why.
+    template <class Rep, class Period>
+    [[nodiscard]] asio::awaitable<received<std::vector<output_line>>> output_batch(
+        std::chrono::duration<Rep, Period> timeout) {
+        return detail::await_result<detail::lines_in_time_result>(
+            ask(kind::lines, "output_batch", timeout));
+    }
+    /// output_batch() with a completion token: void(std::exception_ptr, std::vector<output_line>).
+    template <class Token>
+    auto async_output_batch(Token&& token) {
+        return begin<detail::lines_result>(kind::lines, "async_output_batch",
+                                           std::forward<Token>(token));
+    }
+    /// output_batch(timeout) with a completion token, which gets received<std::vector<output_line>>.
+    template <class Rep, class Period, class Token>
+    auto async_output_batch(std::chrono::duration<Rep, Period> timeout, Token&& token) {
+        return begin<detail::lines_in_time_result>(kind::lines, "async_output_batch",
+                                                   std::forward<Token>(token), timeout);
+    }
+
+    /// Writes to the standard input of a worker that was given feed(), after what earlier calls
+    /// write. Completes when the worker's pipe has taken the whole text.
+    /// @throws std::system_error  EPIPE: the worker reads no more, or close_input() was called.
+    /// operation_aborted: this call was cancelled.
+    /// @throws std::invalid_argument, std::logic_error  no such worker; it was not given feed()
+    /// @par Cancellation  any: the rest of the text, which the pipe has not taken, is dropped.
+    /// @par Thread safety  safe; overlapping calls write in the order of their initiation.
+    template <class Result = detail::write_result>
+    [[nodiscard]] asio::awaitable<void> write(int index, std::string text) {
+        return detail::await_result<Result>(
+            on_executor(detail::write_job(handle_.get(), index, std::move(text))));
+    }
+    /// write() with a completion token: void(std::exception_ptr).
+    template <class Token>
+    auto async_write(int index, std::string text, Token&& token) {
+        return detail::initiate<void(std::exception_ptr)>(
+            std::forward<Token>(token),
+            on_executor(detail::write_job(handle_.get(), index, std::move(text))),
+            detail::deliver_written());
+    }
+    /// Closes the standard input of a worker after all that was written to it. Later writes fail
+    /// with EPIPE. @throws std::invalid_argument, std::logic_error  as write()
+    void close_input(int index) { detail::close_input(state("close_input"), index); }
+
+    /// The directory of options::logs(), `<directory>/<run id>/attempt_0`; empty: none.
+    std::filesystem::path log_directory() const {
+        return detail::group_log_directory(*state("log_directory"));
+    }
+    /// How many pipes of ended workers are held by processes that these have started. They are read
+    /// into nothing, so that nobody is killed by SIGPIPE.
+    int lingering() const { return detail::group_lingering(*state("lingering")); }
 
     /// Runs the stop ladder and waits for its end: the stop signal and SIGCONT to every worker and
     /// its process group, SIGKILL after grace_period, the end at most kill_timeout later. A
@@ -168,19 +252,15 @@ public:
     [[nodiscard]] asio::awaitable<report> stop() {
         return detail::await_result<Result>(ask(kind::stop, "stop"));
     }
-    /// stop() with a completion token: void(std::exception_ptr, report). Errors, cancellation and
-    /// thread safety are those of stop().
+    /// stop() with a completion token: void(std::exception_ptr, report).
     template <class Token>
     auto async_stop(Token&& token) {
-        return detail::async_result_of<detail::report_result>(ask(kind::stop, "async_stop"),
-                                                              std::forward<Token>(token));
+        return begin<detail::report_result>(kind::stop, "async_stop", std::forward<Token>(token));
     }
-    /// Begins the stop ladder and does not wait. Works after any cancellation; on an ended group it
-    /// has no effect.
+    /// Begins the stop ladder, without a wait. Has no effect on an ended group.
     void request_stop() { detail::request_stop(state("request_stop")); }
 
-    /// Sends a signal to each live worker and its process group. A worker that dies of it counts as
-    /// failed.
+    /// Sends a signal to each live worker and its process group. A worker that it ends has failed.
     /// @throws std::invalid_argument  not a signal number (1 to 64)
     void signal(int signo) { detail::send_signal(state("signal"), signo); }
 
@@ -196,12 +276,21 @@ private:
             detail::throw_empty_group(call);
         return handle_.get();
     }
-    /// Does not throw for an empty group, because the operation completes with that error.
+    // These don't throw for an empty group, because the operation completes with that error.
+    template <class Job>
+    detail::job_on<Job> on_executor(Job job) const {
+        return detail::job_on<Job>(std::move(job),
+                                   handle_ ? group_executor_ : detail::group_executor());
+    }
     template <class... Timeout>
     detail::group_request ask(kind what, const char* call, Timeout... timeout) const {
-        return detail::group_request(
-            detail::group_job(handle_.get(), detail::request(what, call, timeout...)),
-            handle_ ? group_executor_ : detail::group_executor());
+        return on_executor(detail::group_job(
+            handle_.get(), detail::request(what, call, detail::to_steady(timeout)...)));
+    }
+    template <class Result, class Token, class... Timeout>
+    auto begin(kind what, const char* call, Token&& token, Timeout... timeout) const {
+        return detail::async_result_of<Result>(ask(what, call, timeout...),
+                                               std::forward<Token>(token));
     }
 
     detail::group_handle handle_;

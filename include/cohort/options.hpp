@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cohort/detail/config.hpp>
+#include <cohort/detail/count.hpp>
 #include <cohort/detail/duration.hpp>
 #include <cohort/detail/plan.hpp>
 #include <cohort/policies.hpp>
+#include <cohort/sinks.hpp>
 #include <cohort/where_it_runs.hpp>
 
 #include <chrono>
@@ -150,9 +152,7 @@ public:
     /// @throws std::invalid_argument  `bytes` is negative
     template <std::integral Bytes>
     options& result_limit(Bytes bytes) {
-        if (std::cmp_less(bytes, 0))
-            detail::refuse_negative("result_limit");
-        return set_result_limit(static_cast<std::uint64_t>(bytes));
+        return set_result_limit(detail::count_of("result_limit", bytes));
     }
 
     /// Whether a command gets a file into which it may write its error. The environment variables
@@ -163,6 +163,35 @@ public:
     /// @par Source  error files of torch elastic
     options& error_file(bool on);
 
+    /// The name of the group. It stands for {group} in the paths of files, and a run of logs() is
+    /// named by it. Default: the name of this program.
+    /// @throws std::invalid_argument  the name is empty or has a NUL
+    options& name(std::string text);
+
+    /// How long the end of a worker may be held up by files and a console that don't take what it
+    /// wrote, such as a terminal that was stopped. Then the outcome is told, and outcome::note()
+    /// says what is not yet written. Default 1 s.
+    /// @throws std::invalid_argument  `d` is negative or not a number
+    template <class Rep, class Period>
+    options& flush_timeout(std::chrono::duration<Rep, Period> d) {
+        settings_.flush_timeout = detail::to_option_duration("flush_timeout", d);
+        return *this;
+    }
+
+    /// The capacity of each pipe between a worker and this process. A wish: where the kernel
+    /// refuses it, the pipe has the kernel's default, which also is the default here (64 KiB).
+    /// @throws std::invalid_argument  `bytes` is less than 1
+    /// @par Source  F_SETPIPE_SZ of fcntl(2)
+    template <std::integral Bytes>
+    options& pipe_size(Bytes bytes) {
+        return set_pipe_size(detail::count_of("pipe_size", bytes));
+    }
+
+    /// Writes what the workers print, their errors and the report into a directory, see logs. The
+    /// log files are written beside the sinks of stdout_to and stderr_to. They are not written for
+    /// a stream with inherit(), discard(), merge() or fd().
+    options& logs(cohort::logs directory);
+
     /// Whether all settings are equal.
     friend bool operator==(const options&, const options&) = default;
 
@@ -172,6 +201,7 @@ private:
 
     options& set_success_codes(std::set<int> codes);
     options& set_result_limit(std::uint64_t bytes);
+    options& set_pipe_size(std::uint64_t bytes);
     detail::placement& placed() noexcept { return settings_.where; }
 
     detail::group_settings settings_;

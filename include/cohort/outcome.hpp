@@ -4,6 +4,7 @@
 #include <cohort/detail/config.hpp>
 #include <cohort/error_record.hpp>
 #include <cohort/exit_status.hpp>
+#include <cohort/output.hpp>
 
 #include <chrono>
 #include <cstddef>
@@ -86,6 +87,8 @@ public:
     std::optional<crash_record> crash;  ///< where a signal ended its function; empty: not known
     /// What it was doing just before it got the stop signal. Empty without options::stack_on_stop.
     std::vector<activity> at_stop;
+    captured out;  ///< what it wrote to standard output; empty without capture()
+    captured err;  ///< what it wrote to standard error; empty without capture(), and with merge()
 
     /// Whether the worker did its work: its function returned, or its exit code is an accepted one.
     bool success() const noexcept { return success_; }

@@ -58,4 +58,12 @@ enum class cgroup {
     off,        ///< it gets none
 };
 
+/// What happens when a worker writes faster than a sink can take it, and the sink's buffer is full.
+enum class when_full {
+    /// The oldest lines in the buffer are dropped, and counted. The worker never waits.
+    drop_oldest,
+    /// Nothing is dropped. The worker waits in write(2), as with any pipe, until there is room.
+    block,
+};
+
 }  // namespace cohort

@@ -3,13 +3,41 @@
 
 #include <cohort/detail/argument_text.hpp>
 #include <cohort/detail/placement.hpp>
+#include <cohort/sinks.hpp>
 
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <sys/types.h>
 
 namespace cohort {
+
+namespace detail::inline v0_1 {
+
+/// An argument of stdout_to: a sink, or the path of a file.
+template <class T>
+concept stream_target = text_like<T> || path_like<T> || requires(const T& value) {
+    sink_access::data(value);
+};
+
+template <stream_target Target>
+sink sink_of(const char* setter, const Target& target) {
+    if constexpr (text_like<Target> || path_like<Target>)
+        return file_at(setter, std::string(target));
+    else
+        return sink_access::data(target);
+}
+
+template <class... Targets>
+std::vector<sink> sinks_of(const char* setter, const Targets&... targets) {
+    std::vector<sink> sinks;
+    sinks.reserve(sizeof...(targets));
+    (sinks.push_back(sink_of(setter, targets)), ...);
+    return sinks;
+}
+
+}  // namespace detail::inline v0_1
 
 /// The setters that `options` and `command` share. The settings of a command override those of the
 /// options. Each setter returns the object itself, so that calls can be chained. A path is a
@@ -47,7 +75,7 @@ public:
     }
 
     /// The directory in which the worker starts; by default the caller's at the time of the spawn.
-    /// A program name with a slash, and the paths of stdin_from, stdout_to and stderr_to, are
+    /// A program name with a slash, and the paths of stdin_from and of files for output, are
     /// relative to it.
     /// @throws std::invalid_argument  the path is empty or contains a NUL
     Derived& working_directory(std::string path) {
@@ -65,30 +93,61 @@ public:
         return self();
     }
 
-    /// The file that is the worker's standard input; by default /dev/null.
+    /// The file that is the worker's standard input; by default /dev/null. A relative path is
+    /// relative to the worker's working directory. Replaces what an earlier call set, as do all
+    /// setters of a stream, fd() included.
     /// @throws std::invalid_argument  the path is empty or contains a NUL
-    Derived& stdin_from(std::string path) {
-        where().set_file("stdin_from", 0, std::move(path));
+    Derived& stdin_from(std::string path) { return set_input(detail::path_input{std::move(path)}); }
+    /// The text that each worker can read from its standard input.
+    Derived& stdin_from(const bytes& text) {
+        return set_input(detail::sink_access::input_of(text));
+    }
+    /// Standard input is a pipe that group::write fills.
+    Derived& stdin_from(const feed& pipe) { return set_input(detail::sink_access::input_of(pipe)); }
+    /// Standard input is the caller's.
+    Derived& stdin_from(const inherit& callers) {
+        return set_input(detail::sink_access::input_of(callers));
+    }
+
+    /// Where the worker's standard output goes; by default to the caller's standard output.
+    /// `stdout_to("logs/{index:03}.log")` is short for `stdout_to(file("logs/{index:03}.log"))`.
+    /// Several sinks get the same text: `stdout_to(file("log"), capture())`.
+    ///
+    /// A worker's text goes into a pipe and is read here. There is no pipe for inherit(), discard()
+    /// and, see there, most files. The stream ends with its worker; what the worker's own children
+    /// write later goes nowhere. Text that the worker's stdio has not flushed is lost when a signal
+    /// ends it.
+    /// @param first, more  sinks, see sinks.hpp, and paths of files: a string, a literal or a
+    ///                     std::filesystem::path. A path is a pattern, see file.
+    /// @throws std::invalid_argument  a path is empty, has a NUL or is no pattern; inherit() or
+    ///         discard() beside another sink; merge(); two capture(); two of lines() and chunks()
+    template <detail::stream_target First, detail::stream_target... More>
+    Derived& stdout_to(const First& first, const More&... more) {
+        where().set_sinks("stdout_to", 1, detail::sinks_of("stdout_to", first, more...));
         return self();
     }
 
-    /// The file to which the worker's standard output goes; by default the caller's standard
-    /// output. The file is created if need be, and truncated.
-    /// @throws std::invalid_argument  the path is empty or contains a NUL
-    Derived& stdout_to(std::string path) {
-        where().set_file("stdout_to", 1, std::move(path));
+    /// Where the worker's standard error goes; by default to the caller's standard error. With
+    /// merge() it goes where standard output goes. Otherwise as stdout_to().
+    /// @throws std::invalid_argument  as stdout_to(), but merge() is allowed as the only sink
+    template <detail::stream_target First, detail::stream_target... More>
+    Derived& stderr_to(const First& first, const More&... more) {
+        where().set_sinks("stderr_to", 2, detail::sinks_of("stderr_to", first, more...));
         return self();
     }
 
-    /// The file to which the worker's standard error goes; by default the caller's standard error.
-    /// The file is created if need be, and truncated.
-    /// @throws std::invalid_argument  the path is empty or contains a NUL
-    Derived& stderr_to(std::string path) {
-        where().set_file("stderr_to", 2, std::move(path));
+    /// Where both go, standard output and standard error: both stdout_to() and stderr_to().
+    /// @throws std::invalid_argument  as stdout_to()
+    template <detail::stream_target First, detail::stream_target... More>
+    Derived& output_to(const First& first, const More&... more) {
+        auto sinks = detail::sinks_of("output_to", first, more...);
+        where().set_sinks("output_to", 1, sinks);
+        where().set_sinks("output_to", 2, std::move(sinks));
         return self();
     }
 
     /// Gives the worker a descriptor. This call duplicates it, so `ours` may be closed afterwards.
+    /// For 0, 1 and 2 it replaces what stdin_from, stdout_to or stderr_to set, and they replace it.
     /// @param ours    an open descriptor of this process
     /// @param theirs  its number in the worker; 0, 1 and 2 are allowed
     /// @throws std::invalid_argument  `theirs` is negative
@@ -122,6 +181,10 @@ private:
 
     Derived& self() { return static_cast<Derived&>(*this); }
     detail::placement& where() { return self().placed(); }
+    Derived& set_input(detail::input from) {
+        where().set_input(std::move(from));
+        return self();
+    }
 
     friend bool operator==(const where_it_runs&, const where_it_runs&) = default;
 };

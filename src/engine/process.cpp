@@ -112,6 +112,13 @@ void process::start() {
     }
 }
 
+void process::start_output() {
+    std::lock_guard lock(start_mutex_);
+    if (!output_started_)
+        output_.start();
+    output_started_ = true;
+}
+
 void process::remove(live_group& group) {
     groups_.erase(&group);
     tell_when_empty();
@@ -141,12 +148,13 @@ void process::watch_starters() {
     });
 }
 
-bool process::deliver(const detail::receiver& to, detail::completion result) {
+bool process::deliver(engine& loop, const detail::receiver& to, detail::completion result) {
     auto sink = exiting() ? nullptr : to.sink.lock();
     const auto how = sink ? sink->complete(to.id, result) : detail::delivery::gone;
     if (how == detail::delivery::refused)
-        engine_.timer().at(engine_.now() + retry_delay,
-                           [this, to, result = std::move(result)] { deliver(to, result); });
+        loop.timer().at(loop.now() + retry_delay, [this, &loop, to, result = std::move(result)] {
+            deliver(loop, to, result);
+        });
     return how != detail::delivery::gone;
 }
 

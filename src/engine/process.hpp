@@ -19,6 +19,7 @@
 #include <chrono>
 #include <mutex>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include <sys/types.h>
@@ -71,13 +72,24 @@ public:
     trace::names& names() noexcept { return names_; }
     /// Reads about workers in /proc. May wait for a process.
     background_thread& looking() noexcept { return looking_; }
+    /// Writes files of logs. May wait for a disk.
+    background_thread& logging() noexcept { return logging_; }
+    /// The loop that moves what workers print, on a thread of its own, so that the deadlines of the
+    /// engine never wait for text. Only after start_output().
+    engine& output() noexcept { return output_; }
+    /// @throws std::system_error  the thread or a reactor can't be made
+    void start_output();
+    /// Held by who writes to this program's stdout or stderr, so that the lines of groups stay whole.
+    std::mutex& console_turn(int fd) noexcept {
+        return console_turns_[fd == STDOUT_FILENO ? 0 : 1];
+    }
     /// Works on cgroups, for which the kernel may take milliseconds.
     background_thread& cgroups() noexcept { return cgroups_; }
 
-    /// The mutexes that a fork of this process locks first. Those of naming() and looking() are not
-    /// among them, because these threads may wait for a disk or a process.
-    std::array<std::mutex*, 3> turns() noexcept {
-        return {&engine_.turn(), &parsing_.turn(), &cgroups_.turn()};
+    /// The mutexes that a fork of this process locks first. Those of naming(), logging() and
+    /// looking() are not among them, because these threads may wait for a disk or a process.
+    std::array<std::mutex*, 4> turns() noexcept {
+        return {&engine_.turn(), &output_.turn(), &parsing_.turn(), &cgroups_.turn()};
     }
 
     /// Hands a start to the starter threads. If the start has to wait, also wakes the engine, which
@@ -96,7 +108,12 @@ public:
     void give_up(const start_job& job) { starters_.take_over_from(&job); }
     /// Completes an operation. If its executor refuses now, tries again later.
     /// @return false: the operation is gone
-    bool deliver(const detail::receiver& to, detail::completion result);
+    bool deliver(const detail::receiver& to, detail::completion result) {
+        return deliver(engine_, to, std::move(result));
+    }
+
+    /// The same on the thread of `loop`.
+    bool deliver(engine& loop, const detail::receiver& to, detail::completion result);
 
     // On any other thread:
 
@@ -118,9 +135,12 @@ private:
     std::atomic<bool> exiting_ = false;
     std::mutex start_mutex_;
     bool engine_started_ = false;
+    bool output_started_ = false;
     std::atomic<bool> starters_started_ = false;
 
     engine engine_;
+    engine output_;
+    std::array<std::mutex, 2> console_turns_;
     reaper reaper_;
     starters starters_;
     forkserver::forkserver_manager forkserver_manager_;
@@ -130,6 +150,7 @@ private:
     background_thread naming_{engine_};
     trace::names names_;
     background_thread looking_{engine_};
+    background_thread logging_{engine_};
     background_thread cgroups_{engine_, background_thread::thread::stays};
     std::atomic<bool> watching_starters_ = false;
     stop_spans spans_;

@@ -185,14 +185,23 @@ COHORT_BEFORE_EXEC void rescue_sources(child_task& task) noexcept {
     }
 }
 
+COHORT_BEFORE_EXEC long open_file(const char* path, int flags) noexcept {
+    const long opened =
+        sys::raw_call(SYS_openat, AT_FDCWD, sys::address(path), flags | O_CLOEXEC, 0666);
+    if (opened >= 0 && (flags & O_NONBLOCK) != 0)
+        sys::raw_call(SYS_fcntl, opened, F_SETFL, flags & ~O_NONBLOCK);
+    return opened;
+}
+
 COHORT_BEFORE_EXEC long place(const orders::descriptor_move& move, const char* path,
                               int source) noexcept {
     long from = source;
     if (path != nullptr)
-        from = sys::raw_call(SYS_openat, AT_FDCWD, sys::address(path), move.open_flags | O_CLOEXEC,
-                             0666);
+        from = open_file(path, move.open_flags);
     if (path == nullptr && move.source < 0) {
         sys::raw_call(SYS_close, move.target);  // it may be closed already
+        if (move.joined >= 0)
+            sys::raw_call(SYS_dup3, move.joined, move.target, 0);  // that one may be closed, too
         return 0;
     }
     if (from < 0)

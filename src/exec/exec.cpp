@@ -140,6 +140,8 @@ const char* to_string(stage s) noexcept {
         return "limit";
     case stage::memory_file:
         return "memory file";
+    case stage::logs:
+        return "logs";
     case stage::clone:
         return "clone";
     case stage::parent_death:

@@ -16,6 +16,7 @@ enum class stage : int {
     none,
     limit,
     memory_file,
+    logs,
     clone,
     parent_death,
     process_group,

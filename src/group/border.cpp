@@ -5,6 +5,7 @@
 #include "orders/caller.hpp"
 #include "registry/context.hpp"
 #include "registry/mark.hpp"
+#include "routes/names.hpp"
 #include "sys/descriptors.hpp"
 
 #include <cohort/errors.hpp>
@@ -15,6 +16,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdint>
+#include <cstdlib>
 #include <functional>
 #include <stdexcept>
 #include <string>
@@ -92,6 +94,45 @@ void refuse_more_than_can_be(int nprocs) {
                           -1, "limit");
 }
 
+/// The name of a group that the user has not named: that of its program.
+std::string default_name(const spawn_plan& plan) {
+    if (plan.calls_function() || plan.programs.empty())
+        return program_invocation_short_name;
+    const std::string& program = plan.programs.front().argv.front();
+    return program.substr(program.rfind('/') + 1);
+}
+
+/// @throws std::invalid_argument  see output::make_routes
+/// @throws spawn_error            the output thread can't be started
+std::shared_ptr<output::group_streams> make_streams(engine::process& process,
+                                                    const spawn_plan& plan) {
+    const auto& s = plan.settings;
+    auto routes =
+        output::make_routes(plan, output::names_for(s.name.empty() ? default_name(plan) : s.name));
+    try {
+        if (routes.has_pipes())
+            process.start_output();
+    } catch (const std::system_error& e) {
+        throw spawn_error(e.code(), "starting the library's threads", -1, "threads");
+    }
+    const char* const no_color = std::getenv("NO_COLOR");
+    return std::make_shared<output::group_streams>(
+        process, std::move(routes),
+        output::group_streams::settings{s.flush_timeout, s.pipe_size, s.parent_death_signal,
+                                        no_color == nullptr || *no_color == '\0'});
+}
+
+/// @throws std::invalid_argument, std::logic_error  see write_input()
+void require_feed(const group_state& group, const char* call, int index) {
+    if (index < 0 || index >= group.snapshot().size())
+        throw std::invalid_argument(
+            fmt::format("cohort::group::{}: there is no worker {}, the group has {}", call, index,
+                        group.snapshot().size()));
+    if (!group.streams().feeds(index))
+        throw std::logic_error(fmt::format(
+            "cohort::group::{}: the standard input of worker {} is not feed()", call, index));
+}
+
 /// Completes the operation here if the group has already ended, which happens when its workers live
 /// for a moment only. @return false: the engine must complete the operation
 bool complete_if_ended(const group_state& group, const receiver& to) {
@@ -125,8 +166,9 @@ group_ref create_group(spawn_plan plan) {
     auto& process = process_for_spawn();
     refuse_at_exit(process);
     refuse_more_than_can_be(plan.settings.nprocs);
+    auto streams = make_streams(process, plan);
     return std::make_shared<group_state>(process, std::move(plan),
-                                         orders::capture_caller(process.pid()));
+                                         orders::capture_caller(process.pid()), std::move(streams));
 }
 
 void start_group(const group_ref& group, receiver to) {
@@ -149,6 +191,30 @@ void await_end(const group_ref& group, std::optional<time_point> until, receiver
 
 void await_next(const group_ref& group, receiver to) {
     post(group, [to = std::move(to)](group_state& g) { g.await_next(to); });
+}
+
+void await_output(const group_ref& group, amount wanted, std::optional<time_point> until,
+                  receiver to) {
+    (void)own_loop(group);
+    group->streams().await_lines(std::move(to), wanted, until);
+}
+
+void write_input(const group_ref& group, int index, std::string text, receiver to) {
+    (void)own_loop(group);
+    require_feed(*group, "write", index);
+    group->streams().write(index, std::move(text), std::move(to));
+}
+
+void close_input(const group_ref& group, int index) {
+    (void)own_loop(group);
+    require_feed(*group, "close_input", index);
+    group->streams().close_input(index);
+}
+
+void let_go(const group_ref& group) noexcept {
+    request_stop(group);
+    if (group && group->process().is_own())
+        group->streams().forget_lines();
 }
 
 void cancel_operation(const std::weak_ptr<group_state>& group, operation_id id,
@@ -181,5 +247,9 @@ std::vector<pid_t> group_pids(const group_state& group) { return group.snapshot(
 std::vector<outcome> group_outcomes(const group_state& group) {
     return group.snapshot().outcomes();
 }
+std::string group_log_directory(const group_state& group) {
+    return group.streams().routes().log_directory;
+}
+int group_lingering(const group_state& group) noexcept { return group.streams().lingering(); }
 
 }  // namespace cohort::detail::inline v0_1

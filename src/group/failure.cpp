@@ -42,6 +42,13 @@ std::string with_crash(std::string text, const outcome& worker) {
     return text;
 }
 
+/// The end of the text of an exception.
+std::string with_last_words(std::string text, const group_end& end) {
+    if (!end.last_words.empty())
+        text += "\n\n-- its last words on stderr:\n" + end.last_words;
+    return text;
+}
+
 std::exception_ptr with_cause(const process_raised_exception& raised) {
     // Not for commands: the type that a command names need not be a type of this program.
     const auto is_of_function = [&](const outcome& one) {
@@ -82,13 +89,15 @@ std::exception_ptr failure_of(const std::shared_ptr<const group_end>& end) {
     const auto& worker = (*outcomes)[static_cast<std::size_t>(end->first_failure)];
     if (worker.error)
         return with_cause(process_raised_exception(
-            with_note(fmt::format("\n\n-- Process {} terminated with the following error:\n{}",
-                                  worker.index, worker.error->trace),
-                      worker),
+            with_last_words(
+                with_note(fmt::format("\n\n-- Process {} terminated with the following error:\n{}",
+                                      worker.index, worker.error->trace),
+                          worker),
+                *end),
             worker.index, worker.pid, outcomes, *worker.error));
-    return std::make_exception_ptr(
-        process_exited_exception(with_crash(with_note(text_of_exit(worker), worker), worker),
-                                 worker.index, worker.pid, outcomes, worker.status));
+    return std::make_exception_ptr(process_exited_exception(
+        with_last_words(with_crash(with_note(text_of_exit(worker), worker), worker), *end),
+        worker.index, worker.pid, outcomes, worker.status));
 }
 
 std::exception_ptr failure_of(const start_failure& start) {

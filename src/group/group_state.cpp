@@ -2,6 +2,7 @@
 #include "group/group_state.hpp"
 
 #include "supervisor/cgroup_end.hpp"
+#include "supervisor/last_words.hpp"
 
 #include <cohort/detail/duration.hpp>
 
@@ -31,7 +32,8 @@ lifecycle::rules rules_of(const group_settings& s) {
 /// How long exit() waits for a group at most.
 lifecycle::duration longest_stop(const group_settings& s) {
     const auto kill = std::max<lifecycle::duration>(s.kill_timeout, shortest_kill_wait);
-    return saturating_add(time_point() + s.grace_period, kill).time_since_epoch();
+    return saturating_add(saturating_add(time_point() + s.grace_period, kill), s.flush_timeout)
+        .time_since_epoch();
 }
 
 /// The settings without the descriptors of the workers, which only the start must hold.
@@ -42,19 +44,23 @@ std::shared_ptr<const group_settings> without_placement(group_settings settings)
 
 }  // namespace
 
-group_state::group_state(engine::process& process, spawn_plan plan, orders::caller from)
+group_state::group_state(engine::process& process, spawn_plan plan, orders::caller from,
+                         std::shared_ptr<output::group_streams> streams)
     : process_(process), settings_(without_placement(plan.settings)),
       kind_(plan.calls_function() ? supervisor::record_kind::control_file
                                   : supervisor::record_kind::error_file),
       barriers_(sync::barriers_among(plan.attachments)), snapshot_(settings_->nprocs),
+      streams_(std::move(streams)),
       plan_(std::make_unique<starts::start_plan>(
           std::move(plan), std::move(from),
           starts::helpers{process.forks(), process.group_cgroups(), process.guard(),
-                          process.cgroups()})),
+                          process.cgroups(), streams_})),
       machine_(rules_of(*settings_)), verdicts_(static_cast<std::size_t>(settings_->nprocs)),
-      end_waiters_(process), next_waiters_(process) {
+      end_waiters_(process, process.loop()), next_waiters_(process, process.loop()) {
     for (const auto& barrier : barriers_)
         barrier->page.note_workers(settings_->nprocs);
+    if (settings_->logs)
+        logs_.emplace(process, streams_, settings_->flush_timeout);
 }
 
 // --- requests ---
@@ -110,11 +116,12 @@ void group_state::cancel(operation_id id, cancel_mode mode) {
     if (start_.operation && start_.operation->id == id)
         return happen(event::stop_asked);  // without this operation nobody gets the group
     if (mode == cancel_mode::stop_waiting) {
-        if (!end_waiters_.stop_waiting(id))
-            next_waiters_.stop_waiting(id);
+        if (end_waiters_.stop_waiting(id) || next_waiters_.stop_waiting(id))
+            return;
     } else if (end_waiters_.abort_at_end(id) || next_waiters_.abort_at_end(id)) {
-        happen(event::stop_asked);
+        return happen(event::stop_asked);
     }
+    streams_->cancel(id, mode, [self = shared_from_this()] { self->stop(); });
 }
 
 void group_state::stop() {
@@ -227,25 +234,38 @@ void group_state::go_on_ending() {
     }
 }
 
-void group_state::report_end() {
+/// The end of the group, if these are the ends of its workers.
+std::shared_ptr<group_end> group_state::end_with(
+    const std::vector<std::shared_ptr<const outcome>>& workers) {
     auto end = std::make_shared<group_end>();
     end->stopped = machine_.stop_was_asked();
     auto& outcomes = end->report.outcomes;
-    for (const auto& worker : ended_)
+    for (const auto& worker : workers)
         outcomes.push_back(*worker);
     std::ranges::sort(outcomes, {}, &outcome::index);
     if (!outcomes.empty()) {
         const auto last = std::ranges::max(outcomes, {}, &outcome::ended).ended;
         end->report.elapsed = last - std::ranges::min(outcomes, {}, &outcome::started).started;
     }
-    if (outcomes.size() < verdicts_.size())
-        break_barriers({sync::barrier_cause::kind::not_started, -1, {}});
-    barriers_.clear();
     if (outcomes.size() == verdicts_.size()) {
         end->first_failure = lifecycle::first_failure(verdicts_);
         if (end->first_failure >= 0)
             outcomes[static_cast<std::size_t>(end->first_failure)].first_failure = true;
     }
+    return end;
+}
+
+void group_state::report_end() {
+    const auto end = end_with(ended_);
+    const auto& outcomes = end->report.outcomes;
+    if (outcomes.size() < verdicts_.size())
+        break_barriers({sync::barrier_cause::kind::not_started, -1, {}});
+    barriers_.clear();
+    if (end->first_failure >= 0)
+        end->last_words =
+            supervisor::last_words(outcomes[static_cast<std::size_t>(end->first_failure)],
+                                   streams_->merges(end->first_failure));
+    streams_->group_ended();
     snapshot_.close(end);
     if (start_.failure) {
         auto failed = completion_of(completion::kind::failed);
@@ -258,7 +278,7 @@ void group_state::report_end() {
         complete_start(completion_of(completion::kind::done));
     }
     completion done;
-    done.end = std::move(end);
+    done.end = end;
     end_waiters_.complete_all(done);
     next_waiters_.complete_all(completion());
     process_.remove(*this);

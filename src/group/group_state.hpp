@@ -3,13 +3,14 @@
 
 #include "engine/process.hpp"
 #include "group/snapshot.hpp"
-#include "group/waiters.hpp"
 #include "lifecycle/ending.hpp"
 #include "lifecycle/machine.hpp"
 #include "starts/group_start.hpp"
+#include "supervisor/log_files.hpp"
 #include "supervisor/result_descriptors.hpp"
 #include "supervisor/worker_process.hpp"
 #include "sync/barrier.hpp"
+#include "waits/waiters.hpp"
 
 #include <cohort/detail/border.hpp>
 
@@ -28,7 +29,8 @@ namespace cohort::detail::inline v0_1 {
 class group_state final : public engine::live_group,
                           public std::enable_shared_from_this<group_state> {
 public:
-    group_state(engine::process& process, spawn_plan plan, orders::caller from);
+    group_state(engine::process& process, spawn_plan plan, orders::caller from,
+                std::shared_ptr<output::group_streams> streams);
 
     engine::process& process() const noexcept { return process_; }
     const groups::snapshot& snapshot() const noexcept { return snapshot_; }
@@ -45,6 +47,8 @@ public:
     void cancel(operation_id id, cancel_mode mode);
     void stop();
     void signal(int signo);
+
+    output::group_streams& streams() const noexcept { return *streams_; }
 
     void stop_within(std::chrono::steady_clock::duration limit) override;
 
@@ -66,12 +70,17 @@ private:
     void break_barriers(const sync::barrier_cause& cause);
     void sweep_names();
     void find_words(const std::shared_ptr<unpublished_end>& place);
-    void give_words(unpublished_end& place, std::shared_ptr<const outcome> worker);
+    void give_words(const std::shared_ptr<unpublished_end>& place,
+                    std::shared_ptr<const outcome> worker);
+    void has_words(const std::shared_ptr<unpublished_end>& place);
+    void is_ready(unpublished_end& place);
+    void write_report();
     void add_unpublished(int index);
     void publish_all();
     void publish(const std::shared_ptr<const outcome>& worker);
     lifecycle::verdict& verdict_of(int index) { return verdicts_[static_cast<std::size_t>(index)]; }
     void tell_next();
+    std::shared_ptr<group_end> end_with(const std::vector<std::shared_ptr<const outcome>>& workers);
 
     /// Hands an event to the lifecycle and performs the actions that it answers with. Does the same
     /// for the events that these actions cause.
@@ -93,6 +102,7 @@ private:
     supervisor::record_kind kind_;
     std::vector<std::shared_ptr<sync::barrier>> barriers_;  // that its workers get
     groups::snapshot snapshot_;
+    std::shared_ptr<output::group_streams> streams_;
     std::unique_ptr<starts::start_plan> plan_;  // until the start begins
     std::shared_ptr<group_state> self_;         // keeps this alive from begin() to report_end()
     engine::stop_spans::entry stop_span_;
@@ -129,8 +139,12 @@ private:
     struct unpublished_end {
         std::shared_ptr<const outcome> worker;  // null: its record is being read
         std::optional<engine::timer_id> limit;
+        bool has_words = false;
         bool is_ready = false;
     };
+    std::optional<supervisor::log_files> logs_;  // with options::logs()
+    bool report_is_begun_ = false;
+    bool report_is_written_ = false;
     std::optional<supervisor::result_descriptors> result_descriptors_;  // if results may hold some
     struct worker {
         std::shared_ptr<supervisor::worker_process> process;
@@ -141,8 +155,8 @@ private:
     std::vector<lifecycle::verdict> verdicts_;                  // by index
     std::vector<std::shared_ptr<const outcome>> ended_;         // in the order of the ends
     std::size_t told_ = 0;  // how many elements of ended_ next() has returned
-    groups::waiters end_waiters_;
-    groups::waiters next_waiters_;
+    waits::waiters end_waiters_;
+    waits::waiters next_waiters_;
 };
 
 }  // namespace cohort::detail::inline v0_1

@@ -17,6 +17,17 @@ using namespace std::chrono_literals;
 
 constexpr auto longest_naming = 10s;
 
+/// The outcome with one more note; empty: the outcome itself.
+std::shared_ptr<const outcome> with_note(const std::shared_ptr<const outcome>& worker,
+                                         const std::string& note) {
+    if (note.empty())
+        return worker;
+    const auto noted = std::make_shared<outcome>(*worker);
+    auto& notes = outcome_access::note(*noted);
+    notes += notes.empty() ? note : "; " + note;
+    return noted;
+}
+
 }  // namespace
 
 /// The lifecycle does not wait for the names of frames. Calls that return outcomes do, and get them
@@ -28,10 +39,10 @@ void group_state::worker_ended(supervisor::worker_end end) {
     add_descriptors(end.outcome);
     sweep_names();
     place->worker = std::make_shared<const outcome>(std::move(end.outcome));
-    place->is_ready = !supervisor::needs_words(*place->worker);
-    if (!place->is_ready)
+    if (supervisor::needs_words(*place->worker))
         find_words(place);
-    publish_all();
+    else
+        has_words(place);
     happen(what);
     go_on_ending();  // for a group that gave up its other workers and waits for this one
 }
@@ -95,7 +106,7 @@ void group_state::find_words(const std::shared_ptr<unpublished_end>& place) {
                                                           trace::names* names) {
         auto found = std::make_shared<std::shared_ptr<const outcome>>(place->worker);
         where.run([found, names] { *found = supervisor::in_words(*found, names); },
-                  [self, place, found] { self->give_words(*place, std::move(*found)); });
+                  [self, place, found] { self->give_words(place, std::move(*found)); });
     };
     const auto now = std::chrono::steady_clock::now();
     if (process_.naming().is_late(now))
@@ -108,14 +119,49 @@ void group_state::find_words(const std::shared_ptr<unpublished_end>& place) {
     write(process_.naming(), &process_.names());
 }
 
-void group_state::give_words(unpublished_end& place, std::shared_ptr<const outcome> worker) {
-    if (std::exchange(place.is_ready, true))
+void group_state::give_words(const std::shared_ptr<unpublished_end>& place,
+                             std::shared_ptr<const outcome> worker) {
+    if (place->has_words)
         return;
-    if (place.limit)
-        process_.loop().timer().cancel(*std::exchange(place.limit, std::nullopt));
-    place.worker = std::move(worker);
+    if (place->limit)
+        process_.loop().timer().cancel(*std::exchange(place->limit, std::nullopt));
+    place->worker = std::move(worker);
+    has_words(place);
+}
+
+/// The outcome is complete. With options::logs() its error is written to a file before it is told.
+void group_state::has_words(const std::shared_ptr<unpublished_end>& place) {
+    place->has_words = true;
+    const auto& worker = *place->worker;
+    if (!logs_ || !worker.error || worker.success())
+        return is_ready(*place);
+    logs_->write_error(place->worker, [self = shared_from_this(), place](const std::string& note) {
+        place->worker = with_note(place->worker, note);
+        self->is_ready(*place);
+    });
+}
+
+void group_state::is_ready(unpublished_end& place) {
+    place.is_ready = true;
     publish_all();
     go_on_ending();
+}
+
+/// Writes the report before the last outcome is told.
+void group_state::write_report() {
+    if (std::exchange(report_is_begun_, true))
+        return;
+    const auto last = unpublished_.front();
+    auto workers = ended_;
+    workers.push_back(last->worker);
+    const auto end = end_with(workers);
+    logs_->write_report({end, &end->report},
+                        [self = shared_from_this(), last](const std::string& note) {
+                            last->worker = with_note(last->worker, note);
+                            self->report_is_written_ = true;
+                            self->publish_all();
+                            self->go_on_ending();
+                        });
 }
 
 /// Notes that a worker has ended: outcomes are published in this order.
@@ -127,6 +173,8 @@ void group_state::add_unpublished(int index) {
 
 void group_state::publish_all() {
     for (auto& queue = unpublished_; !queue.empty() && queue.front()->is_ready; queue.pop_front()) {
+        if (logs_ && !report_is_written_ && ended_.size() + 1 == verdicts_.size())
+            return write_report();
         publish(queue.front()->worker);
         ending_.release(lifecycle::reason::words);
     }

@@ -117,9 +117,10 @@ void group_state::add_worker(starts::start_report report) {
         process_,
         supervisor::worker_process::birth{index, report.pid, std::move(report.pidfd),
                                           std::move(report.record), std::move(report.stacks),
-                                          report.started, std::move(report.own_cgroup)},
+                                          report.started, std::move(report.own_cgroup), streams_},
         settings_, kind_);
     workers_[index].process = worker;
+    streams_->worker_started(index);
     worker->await_end(
         [self = shared_from_this(), index](const exit_status& how) {
             self->add_unpublished(index);

@@ -156,13 +156,10 @@ void order_builder::write_moves(order_writer& into, const start_template& from,
         into.head.umask = static_cast<std::int32_t>(*from.where.umask);
     if (from.where.working_directory)
         into.set_working_directory(*from.where.working_directory);
-    if (!descriptors.contains(STDIN_FILENO))
-        into.open(STDIN_FILENO, "/dev/null", O_RDONLY);
-    for (const auto& [number, source] : descriptors)
-        if (source.fd)
-            into.place(number, *source.fd);
-        else
-            into.open(number, source.path, open_flags(number, from, source.path));
+    write_streams(into, with);
+    for (const auto& [number, fd] : descriptors)
+        if (number > STDERR_FILENO)
+            into.place(number, *fd);
     if (!from.program || plan_.settings.error_file)
         into.place_memory_file(from.record_number, with.record);
     if (from.arguments_number >= 0)
@@ -177,19 +174,29 @@ void order_builder::write_moves(order_writer& into, const start_template& from,
         into.place(from.shared_numbers.at(name), *item.descriptor);
     for (int number = from.first_attachment; const auto& attached : plan_.attachments)
         into.place(number++, *attached);
-    // An executed worker inherits this process's present output; the fork server's copy does not.
-    if (with.is_served && !descriptors.contains(STDOUT_FILENO))
-        into.place(STDOUT_FILENO, with.standard_output);
-    if (with.is_served && !descriptors.contains(STDERR_FILENO))
-        into.place(STDERR_FILENO, with.standard_error);
 }
 
-int order_builder::open_flags(int number, const start_template& from, const std::string& path) {
-    if (number == STDIN_FILENO)
-        return O_RDONLY;
-    // The group's first worker empties the file. All append to it, because workers may share it.
-    const auto file = from.where.working_directory.value_or("") + '\0' + path;
-    return O_WRONLY | O_CREAT | O_APPEND | (emptied_.insert(file).second ? O_TRUNC : 0);
+void order_builder::write_streams(order_writer& into, const worker_resources& with) {
+    for (int number = STDIN_FILENO; number <= STDERR_FILENO; ++number) {
+        const stream_source& source = with.streams[static_cast<std::size_t>(number)];
+        switch (source.what) {
+        case stream_source::kind::inherit:
+            // An executed worker inherits this process's present streams; the fork server's copy
+            // does not.
+            if (with.is_served)
+                into.place(number, with.own_streams[static_cast<std::size_t>(number)]);
+            break;
+        case stream_source::kind::place:
+            into.place(number, source.fd);
+            break;
+        case stream_source::kind::open:
+            into.open(number, source.path, source.flags);
+            break;
+        case stream_source::kind::join:
+            into.join(number, STDOUT_FILENO);
+            break;
+        }
+    }
 }
 
 record::control_order order_builder::control_of(int index) {

@@ -4,14 +4,15 @@
 #include "orders/caller.hpp"
 #include "orders/environment.hpp"
 #include "orders/order_writer.hpp"
+#include "orders/stream_source.hpp"
 #include "record/control.hpp"
 
 #include <cohort/detail/plan.hpp>
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -35,13 +36,13 @@ struct worker_resources {
     int started_event = -1;  // copies only
     int stacks = -1;         // the write end of the pipe for its stacks
     int results = -1;        // the socket for descriptors that its result holds
-    int cgroup = -1;         // the directory of its cgroup
+    stream_sources streams;
+    int cgroup = -1;  // the directory of its cgroup
     guard_order guard;
     own_program itself;
     // For a worker that the fork server makes, because it inherits nothing from this process:
     bool is_served = false;
-    int standard_output = -1;  // -1: this process has none
-    int standard_error = -1;
+    std::array<int, 3> own_streams{-1, -1, -1};  // of this process; -1: it has none
     pid_t process_group = 0;
 };
 
@@ -89,14 +90,13 @@ private:
                      const worker_resources& with) const;
     void write_moves(order_writer& into, const start_template& from, const worker_resources& with);
     void write_numbers(order_writer& into, const worker_resources& with) const;
-    int open_flags(int number, const start_template& from, const std::string& path);
+    static void write_streams(order_writer& into, const worker_resources& with);
 
     const detail::spawn_plan& plan_;
     const caller& caller_;
     const host_facts facts_;
     std::optional<start_template> template_;
-    int template_index_ = -1;        // its worker, if each worker has a program of its own
-    std::set<std::string> emptied_;  // files that an earlier worker of this group empties
+    int template_index_ = -1;  // its worker, if each worker has a program of its own
 };
 
 }  // namespace cohort::orders

@@ -37,6 +37,13 @@ void order_writer::place_memory_file(int target, int fd) {
     moves_.back().memory_file = 1;
 }
 
+void order_writer::join(int target, int joined) {
+    descriptor_move move;
+    move.target = target;
+    move.joined = joined;
+    moves_.push_back(move);
+}
+
 void order_writer::open(int target, std::string_view path, int flags) {
     descriptor_move move;
     move.target = target;

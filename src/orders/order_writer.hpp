@@ -30,6 +30,9 @@ public:
     void place(int target, int fd);
     /// Like place(), for a file in memory: see descriptor_move::memory_file.
     void place_memory_file(int target, int fd);
+    /// The child gets at `target` what it has at `joined`, which was placed or opened before, or is
+    /// inherited.
+    void join(int target, int joined);
     /// The child opens `path` at `target`. @param flags  of open(2)
     void open(int target, std::string_view path, int flags);
 

@@ -53,7 +53,8 @@ private:
     }
     bool moves_are_whole() const noexcept {
         return std::ranges::all_of(order_.all_moves(), [this](const descriptor_move& move) {
-            return move.target >= 0 && is_slot(move.source) && is_text(move.path);
+            return move.target >= 0 && move.joined >= -1 && is_slot(move.source) &&
+                   is_text(move.path);
         });
     }
     bool pid_fields_are_whole() const noexcept {

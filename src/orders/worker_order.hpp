@@ -45,12 +45,14 @@ struct text_table {
 using slot = std::int32_t;
 
 /// What the child puts at descriptor `target`: a copy of the one in the slot `source`, or the file
-/// `path`, which the child opens. With neither, `target` is closed.
+/// `path`, which the child opens, or a copy of what an earlier move put at descriptor `joined`. With
+/// none of these, `target` is closed.
 struct descriptor_move {
     std::int32_t target = -1;
     slot source = -1;
     text_ref path;
-    std::int32_t open_flags = 0;
+    std::int32_t open_flags = 0;  // O_NONBLOCK holds for the call of open(2) only
+    std::int32_t joined = -1;
     std::int32_t memory_file = 0;  // not 0: the child may reopen it by its path in /proc instead
 };
 

@@ -6,8 +6,13 @@
 #include "record/error_members.hpp"
 #include "record/outcome_members.hpp"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
 #include <stdexcept>
 #include <utility>
+#include <vector>
 
 namespace cohort {
 namespace record {
@@ -26,16 +31,21 @@ constexpr const char* stopped_name = "group_stopped";
     throw std::invalid_argument("exception_from_json: " + why);
 }
 
+text::json outcomes_json(const std::vector<outcome>& outcomes, brevity how) {
+    text::json list = text::json::array();
+    for (const outcome& one : outcomes)
+        list.push_back(json_of(one, how));
+    return list;
+}
+
 text::json exception_json(const process_exception& e, brevity how) {
     text::json object = text::json::object();
     object["exception"] = base_name;
-    object["what"] = how == brevity::without_details ? text::clean_and_bounded(e.what(), brief_text)
+    object["what"] = how >= brevity::without_details ? text::clean_and_bounded(e.what(), brief_text)
                                                      : text::clean(e.what());
     text::put(object, "error_index", e.error_index(), -1);
     text::put(object, "error_pid", e.error_pid(), 0);
-    object["outcomes"] = text::json::array();
-    for (const outcome& one : e.outcomes())
-        object["outcomes"].push_back(json_of(one, how));
+    object["outcomes"] = outcomes_json(e.outcomes(), how);
     if (const auto* raised = dynamic_cast<const process_raised_exception*>(&e)) {
         object["exception"] = raised_name;
         object["error"] = json_of(raised->error(), how);
@@ -48,14 +58,44 @@ text::json exception_json(const process_exception& e, brevity how) {
     return object;
 }
 
-/// Results have no limit of their own. This check finds those that are too long before they are
-/// written.
-bool has_short_results(const process_exception& e) {
-    std::size_t digits = 0;
-    for (const outcome& one : e.outcomes())
-        if (const auto* result = detail::outcome_access::result(one))
-            digits += 2 * result->cbor.size();
-    return digits <= exception_limit;
+text::json report_json(const report& r, brevity how) {
+    text::json object = text::json::object();
+    object["success"] = r.success();
+    object["elapsed"] = std::chrono::nanoseconds(r.elapsed).count();
+    object["outcomes"] = outcomes_json(r.outcomes, how);
+    return object;
+}
+
+/// How much text these outcomes have at least. This finds the texts that are too long before they
+/// are written: results have no limit of their own, and there may be many streams.
+std::size_t least_size(const std::vector<outcome>& outcomes, brevity how) {
+    const std::size_t limit = stream_limit(how);
+    std::size_t size = 0;
+    for (const outcome& one : outcomes) {
+        for (const captured* text : {&one.out, &one.err})
+            size += std::min(limit, text->head.size() + text->tail.size());
+        if (const auto* result = detail::outcome_access::result(one);
+            result != nullptr && how == brevity::whole)
+            size += 2 * result->cbor.size();
+    }
+    return size;
+}
+
+/// The line of JSON that `write` makes, as long as it may be.
+/// @param what  a name for the text, for an error's message
+template <class Write>
+std::string bounded_line(const char* what, const std::vector<outcome>& outcomes, Write write) {
+    if (outcomes.size() > outcome_limit)
+        throw std::length_error(fmt::format("to_json: the {} has more than 65536 outcomes", what));
+    for (const auto how : {brevity::whole, brevity::without_results, brevity::without_details,
+                           brevity::without_streams}) {
+        if (least_size(outcomes, how) > exception_limit)
+            continue;
+        std::string text = text::line_of(write(how));
+        if (text.size() <= exception_limit)
+            return text;
+    }
+    throw std::length_error(fmt::format("to_json: the {} is longer than 16 MiB", what));
 }
 
 process_exception::outcome_list outcomes_in(const text::json& object) {
@@ -122,20 +162,14 @@ std::exception_ptr exception_in(std::string_view text, raised_maker raised) {
 }  // namespace record
 
 std::string to_json(const process_exception& e) {
-    using record::brevity;
-    if (e.outcomes().size() <= record::outcome_limit) {
-        for (const auto how :
-             {brevity::whole, brevity::without_results, brevity::without_details}) {
-            if (how == brevity::whole && !record::has_short_results(e))
-                continue;
-            std::string text = text::line_of(record::exception_json(e, how));
-            if (text.size() <= record::exception_limit)
-                return text;
-        }
-    }
-    throw std::length_error(e.outcomes().size() > record::outcome_limit
-                                ? "to_json: the exception has more than 65536 outcomes"
-                                : "to_json: the exception is longer than 16 MiB");
+    return record::bounded_line("exception", e.outcomes(), [&](record::brevity how) {
+        return record::exception_json(e, how);
+    });
+}
+
+std::string to_json(const report& r) {
+    return record::bounded_line("report", r.outcomes,
+                                [&](record::brevity how) { return record::report_json(r, how); });
 }
 
 }  // namespace cohort

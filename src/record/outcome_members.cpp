@@ -3,6 +3,7 @@
 
 #include "record/error_members.hpp"
 #include "record/frames_json.hpp"
+#include "values/captured_json.hpp"
 
 namespace cohort::record {
 namespace {
@@ -77,6 +78,11 @@ std::shared_ptr<const detail::result_bytes> result_in(const text::json& object) 
         text::clean(text::text_at(object, "type")), {first, first + cbor->size()}});
 }
 
+void put(text::json& object, const char* name, const captured& text, brevity how) {
+    if (text != captured())
+        object[name] = values::json_of(text, stream_limit(how));
+}
+
 }  // namespace
 
 text::json json_of(const exit_status& status) {
@@ -101,8 +107,14 @@ exit_status status_at(const text::json& object) {
 }
 
 text::json json_of(const error_record& error, brevity how) {
-    return how == brevity::without_details ? json_of(error, brief_text, left_out::frames)
+    return how >= brevity::without_details ? json_of(error, brief_text, left_out::frames)
                                            : json_of(error, text::text_limit);
+}
+
+std::size_t stream_limit(brevity how) noexcept {
+    if (how == brevity::without_streams)
+        return 0;
+    return how == brevity::without_details ? brief_text : text::text_limit;
 }
 
 text::json json_of(const outcome& one, brevity how) {
@@ -121,7 +133,9 @@ text::json json_of(const outcome& one, brevity how) {
     if (const auto* result = detail::outcome_access::result(one);
         result != nullptr && how == brevity::whole)
         object["result"] = json_of(*result);
-    const bool details = how != brevity::without_details;
+    put(object, "stdout", one.out, how);
+    put(object, "stderr", one.err, how);
+    const bool details = how < brevity::without_details;
     if (one.error)
         object["error"] = json_of(*one.error, how);
     if (one.crash && details)
@@ -145,6 +159,8 @@ outcome outcome_in(const text::json& object) {
         one.error = error_in(*error, text::text_limit);
     one.crash = crash_in(object_at(object, "crash"));
     one.at_stop = activities_at(object, "at_stop");
+    one.out = values::captured_in(object_at(object, "stdout"));
+    one.err = values::captured_in(object_at(object, "stderr"));
     detail::outcome_access::success(one) = text::flag_at(object, "success");
     detail::outcome_access::is_command(one) = text::flag_at(object, "command");
     detail::outcome_access::note(one) =

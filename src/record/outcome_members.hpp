@@ -11,9 +11,9 @@ namespace cohort::record {
 
 /// What is left out of the outcomes when a failure must be short. Each value also leaves out what
 /// those before it do.
-enum class brevity { whole, without_results, without_details };
+enum class brevity { whole, without_results, without_details, without_streams };
 
-/// The longest text in an error without details, in bytes.
+/// The longest text in an error without details, and of a stream, in bytes.
 inline constexpr std::size_t brief_text = 1024;
 
 /// {"code": 3} or {"signal": 11, "core": true}; null when the status is not known.
@@ -22,6 +22,8 @@ text::json json_of(const exit_status& status);
 exit_status status_at(const text::json& object);
 
 text::json json_of(const error_record& error, brevity how);
+/// How much of the head and the tail of a stream is written, in bytes.
+std::size_t stream_limit(brevity how) noexcept;
 text::json json_of(const outcome& one, brevity how);
 outcome outcome_in(const text::json& object);
 

@@ -55,8 +55,10 @@ start_report group_start::start_next() {
     slots_.child = -1;
     in_flight_ = true;
     auto report = way_->start(next_, slots_);
-    if (!report.failure)
+    if (!report.failure) {
         report.stacks = plan_->take_stacks(next_);
+        plan_->close_ends_of_started(next_);
+    }
     report.results = plan_->take_results();
     ++next_;
     in_flight_ = false;

@@ -44,7 +44,7 @@ start_failure start_plan::failure(int error, std::string text, int index, exec::
 }
 
 start_plan::start_plan(detail::spawn_plan plan, orders::caller from, helpers with)
-    : plan_(std::move(plan)), caller_(std::move(from)), with_(with),
+    : plan_(std::move(plan)), caller_(std::move(from)), with_(std::move(with)),
       builder_(plan_, caller_, host_facts()) {}
 
 orders::host_facts start_plan::host_facts() const {
@@ -66,6 +66,8 @@ std::optional<start_failure> start_plan::prepare() {
     if (auto failed = make_started_event())
         return failed;
     if (auto failed = make_results())
+        return failed;
+    if (auto failed = with_.streams->prepare(caller_.directory.get()))
         return failed;
     records_.reserve(static_cast<std::size_t>(size()));
     for (int index = 0; index < size(); ++index)
@@ -99,16 +101,16 @@ orders::guard_message start_plan::guard_message(const detail::group_settings& s,
 }
 
 std::optional<start_failure> start_plan::check_limit() const {
-    if (size() == 1)
+    if (size() == 1 && with_.streams->routes().descriptors() == 0)
         return std::nullopt;  // without descriptors its start fails before the worker exists
     // For each worker a record and a pidfd, and both ends of the pipe for its stacks. For the group
     // the arguments, the started event, the order file, the cgroup of the worker being started, and
-    // the socket for results.
+    // the socket for results; the pipes and files of its streams.
     const bool asks = asks_for_stacks();
     const bool has_cgroups = cgroup_ && cgroup_->counts_memory();
     const auto needed = (asks ? 4 : 2) * static_cast<std::uint64_t>(size()) +
                         (plan_.function != nullptr) + is_copy() + uses_server() + has_cgroups +
-                        2 * plan_.results_carry;
+                        2 * plan_.results_carry + with_.streams->routes().descriptors();
     const auto limit = sys::descriptor_limit();
     const auto open = sys::open_descriptors();
     if (!open || *open + needed <= limit)
@@ -232,6 +234,7 @@ std::optional<start_failure> start_plan::prepare_worker(int index, prepared_work
     with.started_event = started_event_.get();
     with.results = results_of_workers_.get();
     with.guard = guard_;
+    with.streams = with_.streams->sources_of(index);
     if (!stacks_.empty())
         with.stacks = stacks_[static_cast<std::size_t>(index)].write.get();
     if (plan_.calls_function()) {
@@ -249,8 +252,8 @@ std::optional<start_failure> start_plan::prepare_worker(int index, prepared_work
     if (uses_server()) {
         const auto open_or_none = [](int fd) { return sys::survives_exec(fd) ? fd : -1; };
         with.is_served = true;
-        with.standard_output = open_or_none(STDOUT_FILENO);
-        with.standard_error = open_or_none(STDERR_FILENO);
+        for (int number = STDIN_FILENO; number <= STDERR_FILENO; ++number)
+            with.own_streams[static_cast<std::size_t>(number)] = open_or_none(number);
         with.process_group = ::getpgrp();
     }
     if (auto failed = make_worker_cgroup(into, index))
@@ -261,6 +264,12 @@ std::optional<start_failure> start_plan::prepare_worker(int index, prepared_work
         with.cgroup = cgroup_->directory();
     into.order = builder_.build(index, with);
     return std::nullopt;
+}
+
+start_plan::~start_plan() { with_.streams->close_unstarted(); }
+
+void start_plan::close_ends_of_started(int index) noexcept {
+    with_.streams->close_ends_of_started(index);
 }
 
 sys::unique_fd start_plan::take_stacks(int index) {

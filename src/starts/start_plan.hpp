@@ -8,6 +8,7 @@
 #include "guardian/guardian_client.hpp"
 #include "orders/caller.hpp"
 #include "orders/order_builder.hpp"
+#include "output/group_streams.hpp"
 #include "starts/start_report.hpp"
 #include "sys/descriptors.hpp"
 #include "sys/unique_fd.hpp"
@@ -26,12 +27,13 @@ namespace cohort::starts {
 /// no other meaning for the worker, because that is the one that programs use least.
 int asking_signal(const detail::group_settings& settings) noexcept;
 
-/// What all groups of this process share.
+/// What a start uses besides its plan: what all groups of this process share, and the streams.
 struct helpers {
     forkserver::forkserver_manager& server;
     cgroups::group_cgroups& group_cgroups;
     guardian::client& guardian;
-    engine::background_thread& cgroups;  // the thread that ends the cgroups
+    engine::background_thread& cgroups;              // the thread that ends the cgroups
+    std::shared_ptr<output::group_streams> streams;  // of the group
 };
 
 /// All that the starts of one group share: its plan, its caller, and the descriptors that are made
@@ -40,6 +42,7 @@ struct helpers {
 class start_plan {
 public:
     start_plan(detail::spawn_plan plan, orders::caller from, helpers with);
+    ~start_plan();
     start_plan(const start_plan&) = delete;
     start_plan& operator=(const start_plan&) = delete;
 
@@ -63,6 +66,8 @@ public:
     /// Closes the worker's end of the pipe for its stacks.
     /// @return this process' end, for the report
     sys::unique_fd take_stacks(int index);
+    /// Closes the ends of pipes that the next worker, which has started, now has.
+    void close_ends_of_started(int index) noexcept;
     /// Hands out this process' end of the socket for the descriptors of results, once.
     sys::unique_fd take_results() noexcept { return std::move(results_); }
     /// Tells the guardian about a worker that could not do that itself.

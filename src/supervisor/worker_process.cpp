@@ -46,7 +46,7 @@ worker_process::worker_process(engine::process& process, birth b,
                                record_kind kind)
     : process_(process), settings_(std::move(settings)), kind_(kind), index_(b.index), pid_(b.pid),
       pidfd_(std::move(b.pidfd)), record_(std::move(b.record)), cgroup_(std::move(b.cgroup)),
-      started_(b.started) {
+      streams_(std::move(b.streams)), started_(b.started) {
     if (b.stacks)
         stacks_ = std::make_shared<stacks_answer>(process_.loop(), process_.parsing(),
                                                   std::move(b.stacks));
@@ -169,6 +169,7 @@ void worker_process::ended(const engine::reaped& end) {
         return;  // abandoned before
     end_ = std::make_unique<const engine::reaped>(end);
     std::exchange(ended_, {})(end.status);
+    end_streams();
     const int code = end.status.exit_code();
     const bool well = end.status.exited() && settings_->success_codes.contains(code);
     if (kind_ == record_kind::error_file && well) {
@@ -204,9 +205,23 @@ void worker_process::read(record_contents contents) {
                            [self = shared_from_this(), kept] { self->tell(std::move(*kept)); });
 }
 
+/// After the sweep of its process group, so that what the sweep has ended writes no more.
+void worker_process::end_streams() {
+    streams_->worker_ended(index_, [self = shared_from_this()](output::stream_end printed) {
+        self->stream_end_ = std::move(printed);
+        self->tell_if_all_is_read();
+    });
+}
+
 void worker_process::tell(record_contents contents) {
-    if (judged_)
-        std::exchange(judged_, {})(judge(*end_, std::move(contents), false));
+    record_contents_ = std::move(contents);
+    tell_if_all_is_read();
+}
+
+void worker_process::tell_if_all_is_read() {
+    if (judged_ && record_contents_ && stream_end_)
+        std::exchange(judged_, {})(
+            judge(*end_, std::move(*record_contents_), std::move(*stream_end_), false));
 }
 
 worker_end worker_process::abandon() {
@@ -215,11 +230,11 @@ worker_end worker_process::abandon() {
     record_.reset();
     if (!exited_)
         exit_seen_ = process_.loop().now();
-    return judge({}, {}, true);
+    return judge({}, {}, {}, true);
 }
 
 worker_end worker_process::judge(const engine::reaped& end, record_contents contents,
-                                 bool unkillable) {
+                                 output::stream_end printed, bool unkillable) {
     lifecycle::worker_facts facts;
     facts.status = end.status;
     facts.wait_error = end.error;
@@ -252,9 +267,12 @@ worker_end worker_process::judge(const engine::reaped& end, record_contents cont
     o.at_stop = at_stop_;
     detail::outcome_access::success(o) = result.verdict.success;
     detail::outcome_access::is_command(o) = kind_ == record_kind::error_file;
-    const auto& note = result.verdict.note;
-    detail::outcome_access::note(o) =
-        note.empty() || contents.note.empty() ? note + contents.note : note + "; " + contents.note;
+    o.out = std::move(printed.out);
+    o.err = std::move(printed.err);
+    auto& note = detail::outcome_access::note(o);
+    for (const auto& part : {result.verdict.note, contents.note, printed.note})
+        if (!part.empty())
+            note += note.empty() ? part : "; " + part;
     detail::outcome_access::result(o) = std::move(contents.result);
     return result;
 }

@@ -4,6 +4,7 @@
 #include "cgroup/worker_cgroup.hpp"
 #include "engine/process.hpp"
 #include "lifecycle/verdict.hpp"
+#include "output/group_streams.hpp"
 #include "starts/start_plan.hpp"
 #include "supervisor/record_reader.hpp"
 #include "supervisor/stacks_answer.hpp"
@@ -38,6 +39,7 @@ public:
         sys::unique_fd stacks;  // the read end of the pipe for its stacks; may be empty
         lifecycle::time_point started;
         std::shared_ptr<const cgroups::worker_cgroup> cgroup;  // null: it has none of its own
+        std::shared_ptr<output::group_streams> streams;        // of its group
     };
     worker_process(engine::process& process, birth b,
                    std::shared_ptr<const detail::group_settings> settings, record_kind kind);
@@ -46,8 +48,8 @@ public:
     pid_t pid() const noexcept { return pid_; }
 
     /// Waits for the worker's end. Then kills the rest of its process group, reaps it and calls
-    /// `ended` with its status; then reads its record and calls `judged`. Calls neither after
-    /// abandon().
+    /// `ended` with its status; then reads its record, and what it has printed, and calls `judged`.
+    /// Calls neither after abandon().
     void await_end(std::function<void(const exit_status&)> ended,
                    std::function<void(worker_end)> judged);
 
@@ -71,7 +73,10 @@ private:
     void read_what_is_left();
     void read(record_contents contents);
     void tell(record_contents contents);
-    worker_end judge(const engine::reaped& end, record_contents contents, bool unkillable);
+    void end_streams();
+    void tell_if_all_is_read();
+    worker_end judge(const engine::reaped& end, record_contents contents,
+                     output::stream_end printed, bool unkillable);
 
     engine::process& process_;
     std::shared_ptr<const detail::group_settings> settings_;
@@ -81,6 +86,7 @@ private:
     sys::unique_fd pidfd_;
     sys::unique_fd record_;
     std::shared_ptr<const cgroups::worker_cgroup> cgroup_;
+    std::shared_ptr<output::group_streams> streams_;
     std::shared_ptr<stacks_answer> stacks_;  // null: it can't be asked for its stacks
     std::vector<activity> at_stop_;
     bool asking_ = false;
@@ -94,6 +100,8 @@ private:
     bool exited_ = false;
     std::optional<cgroups::oom_kill> oom_kill_;
     std::unique_ptr<const engine::reaped> end_;  // null: not reaped
+    std::optional<record_contents> record_contents_;
+    std::optional<output::stream_end> stream_end_;
     std::function<void(const exit_status&)> ended_;
     std::function<void(worker_end)> judged_;
 };

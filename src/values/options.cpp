@@ -57,6 +57,28 @@ options& options::set_result_limit(std::uint64_t bytes) {
     return *this;
 }
 
+options& options::set_pipe_size(std::uint64_t bytes) {
+    if (bytes == 0)
+        throw std::invalid_argument("cohort: pipe_size: a pipe of 0 bytes");
+    settings_.pipe_size = bytes;
+    return *this;
+}
+
+options& options::name(std::string text) {
+    if (text.empty())
+        throw std::invalid_argument("cohort: name: empty");
+    if (const auto at = text.find('\0'); at != std::string::npos)
+        throw std::invalid_argument(
+            fmt::format("cohort: name: \"{}\" has a NUL at position {}", text.substr(0, at), at));
+    settings_.name = std::move(text);
+    return *this;
+}
+
+options& options::logs(cohort::logs directory) {
+    settings_.logs = detail::sink_access::settings_of(directory);
+    return *this;
+}
+
 options& options::daemon(bool on) {
     settings_.daemon = on;
     return *this;

@@ -42,10 +42,34 @@ void require_not_reserved(std::string_view name) {
                 name));
 }
 
-void require_path(const char* setter, std::string_view path) {
-    if (path.empty())
-        throw std::invalid_argument(fmt::format("cohort: {}: the path is empty", setter));
-    require_no_nul(path, fmt::format("the path of {}", setter));
+/// Checks sinks that are to stand beside each other on one stream.
+void require_together(const char* setter, int stream, const std::vector<sink>& sinks) {
+    std::size_t captures = 0;
+    std::size_t told = 0;
+    const char* lonely = nullptr;
+    for (const sink& one : sinks) {
+        captures += std::holds_alternative<capture_sink>(one);
+        told += std::holds_alternative<lines_sink>(one) || std::holds_alternative<chunks_sink>(one);
+        if (std::holds_alternative<inherit_sink>(one))
+            lonely = "inherit()";
+        else if (std::holds_alternative<discard_sink>(one))
+            lonely = "discard()";
+        else if (std::holds_alternative<merge_sink>(one))
+            lonely = "merge()";
+        if (std::holds_alternative<merge_sink>(one) && stream != STDERR_FILENO)
+            throw std::invalid_argument(fmt::format(
+                "cohort: {}: merge() sends standard error to standard output: it is for stderr_to",
+                setter));
+    }
+    if (lonely && sinks.size() > 1)
+        throw std::invalid_argument(
+            fmt::format("cohort: {}: {} is possible only as the one sink", setter, lonely));
+    if (captures > 1)
+        throw std::invalid_argument(
+            fmt::format("cohort: {}: more than one capture() for a stream", setter));
+    if (told > 1)
+        throw std::invalid_argument(
+            fmt::format("cohort: {}: more than one of lines() and chunks() for a stream", setter));
 }
 
 struct close_descriptor {
@@ -75,6 +99,15 @@ void require_no_nul(std::string_view text, std::string_view what) {
     if (const auto at = text.find('\0'); at != std::string_view::npos)
         throw std::invalid_argument(fmt::format("cohort: {}, \"{}\", has a NUL at position {}",
                                                 what, text.substr(0, at), at));
+}
+
+void require_path(const char* setter, std::string_view path) {
+    if (path.empty())
+        throw std::invalid_argument(fmt::format("cohort: {}: the path is empty", setter));
+    if (const auto at = path.find('\0'); at != std::string_view::npos)
+        throw std::invalid_argument(
+            fmt::format("cohort: {}: the path \"{}\" has a NUL at position {}", setter,
+                        path.substr(0, at), at));
 }
 
 void placement::set_variable(std::string name, std::string value) {
@@ -111,16 +144,27 @@ void placement::set_umask(mode_t mask) {
     umask = mask;
 }
 
-void placement::set_file(const char* setter, int theirs, std::string path) {
-    require_path(setter, path);
-    descriptors.insert_or_assign(theirs, descriptor_source{std::move(path), nullptr});
+void placement::set_sinks(const char* setter, int theirs, std::vector<sink> targets) {
+    require_together(setter, theirs, targets);
+    sinks.insert_or_assign(theirs, std::move(targets));
+    descriptors.erase(theirs);
+}
+
+void placement::set_input(detail::input from) {
+    if (const auto* file = std::get_if<path_input>(&from))
+        require_path("stdin_from", file->path);
+    input = std::move(from);
+    descriptors.erase(STDIN_FILENO);
 }
 
 void placement::set_descriptor(int ours, int theirs) {
     if (theirs < 0)
         throw std::invalid_argument(
             fmt::format("cohort: fd: the worker's descriptor number is negative ({})", theirs));
-    descriptors.insert_or_assign(theirs, descriptor_source{std::string(), duplicate(ours)});
+    descriptors.insert_or_assign(theirs, duplicate(ours));
+    sinks.erase(theirs);
+    if (theirs == STDIN_FILENO)
+        input.reset();
 }
 
 void placement::hold_lent() {
@@ -159,8 +203,20 @@ placement placement::overridden_by(const placement& over) const {
         result.umask = over.umask;
     if (over.working_directory)
         result.working_directory = over.working_directory;
-    for (const auto& [number, source] : over.descriptors)
-        result.descriptors.insert_or_assign(number, source);
+    for (const auto& [number, fd] : over.descriptors) {
+        result.descriptors.insert_or_assign(number, fd);
+        result.sinks.erase(number);
+        if (number == STDIN_FILENO)
+            result.input.reset();
+    }
+    for (const auto& [number, targets] : over.sinks) {
+        result.sinks.insert_or_assign(number, targets);
+        result.descriptors.erase(number);
+    }
+    if (over.input) {
+        result.input = over.input;
+        result.descriptors.erase(STDIN_FILENO);
+    }
     for (const auto& [name, item] : over.shared)
         result.shared.insert_or_assign(name, item);
     return result;

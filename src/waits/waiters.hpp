@@ -10,19 +10,21 @@
 #include <utility>
 #include <vector>
 
-namespace cohort::groups {
+namespace cohort::waits {
 
-/// The operations that wait for the same event. Belongs to the engine's thread.
+/// The operations that wait for the same event. Belongs to the thread of a loop.
 class waiters {
 public:
-    explicit waiters(engine::process& process) noexcept : process_(process) {}
+    waiters(engine::process& of, engine::engine& loop) noexcept : process_(of), loop_(loop) {}
 
-    /// @param until  at that time the operation completes with time_up
-    void add(detail::receiver to, std::optional<detail::time_point> until) {
-        waiting_.push_back({std::move(to), std::nullopt, false});
+    /// @param until   at that time the operation completes with time_up
+    /// @param wanted  how much the operation takes; see wanted_by_first()
+    void add(detail::receiver to, std::optional<detail::time_point> until,
+             detail::amount wanted = detail::amount::one) {
+        waiting_.push_back({std::move(to), std::nullopt, wanted, false});
         if (until)
-            waiting_.back().timer = process_.loop().timer().at(
-                *until, [this, id = waiting_.back().to.id] { time_up(id); });
+            waiting_.back().timer =
+                loop_.timer().at(*until, [this, id = waiting_.back().to.id] { time_up(id); });
     }
 
     /// Whether complete_first() finds an operation; it may still be one whose context is gone.
@@ -40,6 +42,18 @@ public:
             if (finish(first, result))
                 return true;
         }
+    }
+
+    /// How much the operation takes that has waited longest, which must be there.
+    detail::amount wanted_by_first() const {
+        return std::ranges::find_if(waiting_, [](const auto& w) { return !w.aborted; })->wanted;
+    }
+
+    /// Completes the operation that has waited longest, which must be there.
+    /// @return false: its context is gone, and it waits no more
+    bool complete_only_first(const detail::completion& result) {
+        return finish(std::ranges::find_if(waiting_, [](const auto& w) { return !w.aborted; }),
+                      result);
     }
 
     /// Completes all operations, the cancelled ones with operation_aborted.
@@ -73,6 +87,7 @@ private:
     struct waiter {
         detail::receiver to;
         std::optional<engine::timer_id> timer;
+        detail::amount wanted;
         bool aborted;
     };
     using iterator = std::vector<waiter>::iterator;
@@ -83,7 +98,7 @@ private:
 
     void drop_timer(waiter& w) {
         if (w.timer)
-            process_.loop().timer().cancel(*std::exchange(w.timer, std::nullopt));
+            loop_.timer().cancel(*std::exchange(w.timer, std::nullopt));
     }
 
     bool finish(iterator which, detail::completion result) {
@@ -92,7 +107,7 @@ private:
             result = detail::completion_of(detail::completion::kind::aborted);
         auto to = std::move(which->to);
         waiting_.erase(which);
-        return process_.deliver(to, std::move(result));
+        return process_.deliver(loop_, to, std::move(result));
     }
 
     void time_up(detail::operation_id id) {
@@ -102,7 +117,8 @@ private:
     }
 
     engine::process& process_;
+    engine::engine& loop_;
     std::vector<waiter> waiting_;
 };
 
-}  // namespace cohort::groups
+}  // namespace cohort::waits

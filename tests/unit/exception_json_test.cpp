@@ -66,6 +66,11 @@ outcome worker(int index, exit_status status, cause why) {
     one.at_stop[0].wait_channel = "futex_wait";
     one.at_stop[1].id = 6;
     one.at_stop[1].frames = error_with_all().frames;
+    one.out.head = shared_text("first\u00e9\n");
+    one.out.tail = shared_text("last\n");
+    one.out.total = 1'000'000;
+    one.err.head = shared_text("x");
+    one.err.total = 1;
     inside::success(one) = index == 0;
     inside::is_command(one) = index == 1;
     inside::note(one) = "after returning";
@@ -86,6 +91,8 @@ void check_equal(const outcome& a, const outcome& b) {
     CHECK(a.error == b.error);
     CHECK(a.crash == b.crash);
     CHECK(a.at_stop == b.at_stop);
+    CHECK(a.out == b.out);
+    CHECK(a.err == b.err);
     CHECK(a.success() == b.success());
     CHECK(inside::is_command(a) == inside::is_command(b));
     CHECK(a.note() == b.note());

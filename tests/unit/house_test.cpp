@@ -24,10 +24,11 @@ const fs::path root = COHORT_SOURCE_DIR;
 
 /// From the top down: a file of a room may include its own room's files and those of rooms below.
 const std::vector<std::string> rooms{
-    "group",  "supervisor", "starts",    "queue",      "ends",     "sync",    "waits",
-    "engine", "worker",     "signals",   "forkserver", "guardian", "copies",  "cgroup",
-    "exec",   "orders",     "lifecycle", "registry",   "arrays",   "channel", "share",
-    "trace",  "reactor",    "record",    "text",       "values",   "sys"};
+    "group",   "supervisor", "starts",    "output",     "pipes",    "targets", "queue",
+    "ends",    "sync",       "waits",     "engine",     "worker",   "signals", "forkserver",
+    "guardian", "copies",    "cgroup",    "exec",       "orders",   "lifecycle", "registry",
+    "arrays",  "channel",    "share",     "trace",      "reactor",  "record",  "routes",
+    "lines",   "values",     "text",      "sys"};
 
 /// From the top down: a public header may include only those that stand below it.
 const std::vector<std::string> headers{
@@ -41,6 +42,7 @@ const std::vector<std::string> headers{
     "detail/queue_operations.hpp",
     "detail/wait_place.hpp",
     "group.hpp",
+    "detail/output_operations.hpp",
     "detail/group_operations.hpp",
     "detail/operation.hpp",
     "detail/executors.hpp",
@@ -75,12 +77,15 @@ const std::vector<std::string> headers{
     "command.hpp",
     "options.hpp",
     "detail/plan.hpp",
-    "policies.hpp",
-    "detail/gcc12.hpp",
     "where_it_runs.hpp",
+    "sinks.hpp",
+    "detail/gcc12.hpp",
     "detail/argument_text.hpp",
     "detail/array_base.hpp",
     "detail/placement.hpp",
+    "detail/sink.hpp",
+    "policies.hpp",
+    "detail/count.hpp",
     "detail/shared_memory.hpp",
     "detail/strided.hpp",
     "detail/shareable.hpp",
@@ -91,6 +96,8 @@ const std::vector<std::string> headers{
     "json.hpp",
     "errors.hpp",
     "outcome.hpp",
+    "detail/told_lines.hpp",
+    "output.hpp",
     "error_record.hpp",
     "exit_status.hpp",
     "sharing.hpp",
@@ -112,6 +119,7 @@ const std::set<std::string> user_side{
     "queue.hpp",
     "detail/work.hpp",
     "detail/queue_operations.hpp",
+    "detail/output_operations.hpp",
     "detail/group_operations.hpp",
     "detail/operation.hpp",
     "detail/executors.hpp",

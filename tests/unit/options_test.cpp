@@ -48,6 +48,8 @@ const std::vector<std::string>& argv_of(const command& c) {
     return command_access::program(c).argv;
 }
 
+cohort::detail::sink file_at(const char* path) { return cohort::detail::file_at("test", path); }
+
 TEST_CASE("options: the defaults are those of the design") {
     const options defaults;
     const auto& s = of(defaults);
@@ -191,9 +193,9 @@ TEST_CASE("options: a descriptor is duplicated at the call and closed with the l
         ::close(ours);
         const auto& descriptors = of(copy).where.descriptors;
         REQUIRE(descriptors.size() == 2);
-        const int held = *descriptors.at(40).fd;
+        const int held = *descriptors.at(40);
         CHECK(held > 2);
-        CHECK(held != *descriptors.at(1).fd);
+        CHECK(held != *descriptors.at(1));
         CHECK((::fcntl(held, F_GETFD) & FD_CLOEXEC) != 0);
     }
     CHECK(guard.leftovers(0ms) == "");
@@ -214,15 +216,6 @@ TEST_CASE("options: a descriptor that is not open, or has no place in the worker
                          std::invalid_argument);
 }
 
-TEST_CASE("options: the last setting of a standard stream counts") {
-    const auto file_last = options().fd(0, 0).stdin_from("in");
-    CHECK(of(file_last).where.descriptors.at(0).path == "in");
-    CHECK(of(file_last).where.descriptors.at(0).fd == nullptr);
-    const auto fd_last = options().stdin_from("in").fd(0, 0);
-    CHECK(of(fd_last).where.descriptors.at(0).path.empty());
-    CHECK(of(fd_last).where.descriptors.at(0).fd != nullptr);
-}
-
 TEST_CASE("options: a command's settings override those of the options") {
     const auto o = options().env("A", 1).env("B", 2).working_directory("/o").stdout_to("o");
     const auto& base = of(o).where;
@@ -231,8 +224,8 @@ TEST_CASE("options: a command's settings override those of the options") {
     CHECK(both.env == std::vector<cohort::detail::env_change>{
                           {"A", "1"}, {"B", "2"}, {"B", "3"}, {"C", std::nullopt}});
     CHECK(both.working_directory == "/o");
-    CHECK(both.descriptors.at(1).path == "o");
-    CHECK(both.descriptors.at(2).path == "c");
+    CHECK(both.sinks.at(1) == std::vector{file_at("o")});
+    CHECK(both.sinks.at(2) == std::vector{file_at("c")});
 
     const command cleared = command("x").clear_env().env("D", 4).working_directory("/c");
     const auto fresh = base.overridden_by(command_access::program(cleared).where);

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include <fcntl.h>
+#include <unistd.h>
 
 namespace order_test {
 
@@ -256,21 +257,29 @@ TEST_CASE("order: workers with programs of their own get them by their index") {
     }
 }
 
-TEST_CASE("order: a file for output is emptied by the first worker and appended to by the others") {
-    auto plan = plan_of({"true"});
-    plan.settings.where.set_file("stdout_to", 1, "log");
-    built of(plan);
-    for (const int index : {0, 1}) {
-        const auto block = of.builder.build(index, of.with);
-        for (const auto& move : block->all_moves())
-            if (move.target == 1)
-                CHECK(((move.open_flags & O_TRUNC) != 0) == (index == 0));
-    }
+TEST_CASE("order: a standard stream is placed, opened, joined or inherited") {
+    using kind = orders::stream_source::kind;
+    built of(plan_of({"true"}));
+    of.with.streams[0] = {kind::place, 70, {}, 0};
+    of.with.streams[1] = {kind::open, -1, "log", O_WRONLY | O_TRUNC};
+    of.with.streams[2] = {kind::join, -1, {}, 0};
+    const auto block = of.builder.build(0, of.with);
+    const auto moves = block->all_moves();
+    REQUIRE(moves.size() >= 3);
+    CHECK(block->descriptor(moves[0].source) == 70);
+    CHECK(block->text(moves[1].path) == std::string("log"));
+    CHECK(moves[1].open_flags == (O_WRONLY | O_TRUNC));
+    CHECK(moves[2].target == 2);
+    CHECK(moves[2].joined == 1);
+    of.with.streams = {};
+    const auto inherited = of.builder.build(0, of.with);
+    for (const auto& move : inherited->all_moves())
+        CHECK(move.target > 2);
 }
 
 TEST_CASE("order: the record keeps out of the way of the descriptors that the user places") {
     auto plan = plan_of({"true"});
-    plan.settings.where.descriptors[60] = {"/dev/zero", nullptr};
+    plan.settings.where.set_descriptor(STDIN_FILENO, 60);
     built of(plan);
     CHECK(of.builder.channel_of(0).record == 61);
     built few(plan_of({"true"}));
@@ -282,7 +291,7 @@ TEST_CASE("order: a served worker gets the standard streams of the application, 
     auto plan = plan_of({"true"});
     built of(plan);
     of.with.is_served = true;
-    of.with.standard_output = 1;
+    of.with.own_streams = {-1, 1, -1};
     const auto block = of.builder.build(0, of.with);
     std::map<int, int> sources;
     for (const auto& move : block->all_moves())

@@ -3,6 +3,7 @@
 
 #include <cohort/detail/config.hpp>
 #include <cohort/detail/plan.hpp>
+#include <cohort/detail/told_lines.hpp>
 #include <cohort/outcome.hpp>
 
 #include <chrono>
@@ -36,6 +37,7 @@ struct group_end {
     cohort::report report;
     bool stopped = false;    // a stop was requested
     int first_failure = -1;  // index into report.outcomes
+    std::string last_words;  // what that worker wrote last to stderr, if it was captured
 };
 
 /// The error of a worker that could not be started, as the parts of a spawn_error.
@@ -56,6 +58,7 @@ struct completion {
     std::shared_ptr<const start_failure> not_started;   // set by start_group when failed
     std::exception_ptr error;                           // set if the initiating call threw
     std::shared_ptr<queues::received_message> message;  // set by await_message when done
+    std::shared_ptr<const told_lines> lines;  // set by await_output when done; null: no more come
 };
 
 inline completion completion_of(completion::kind what) {
@@ -85,6 +88,9 @@ struct receiver {
     operation_id id = 0;
 };
 
+/// How much of what there is an operation takes.
+enum class amount { one, all };
+
 enum class cancel_mode {
     stop_waiting,  // the operation ends at once, the workers run on
     stop_group,    // the stop ladder; the operation ends with the group
@@ -110,9 +116,21 @@ COHORT_API void run_group(const group_ref& group, receiver to);
 COHORT_API void await_end(const group_ref& group, std::optional<time_point> until, receiver to);
 /// Completes with the next worker that ends.
 COHORT_API void await_next(const group_ref& group, receiver to);
+/// Completes with lines that workers wrote, with no lines when every stream has ended and all lines
+/// have been told, or with time_up at `until`.
+COHORT_API void await_output(const group_ref& group, amount wanted, std::optional<time_point> until,
+                             receiver to);
+/// Writes to a worker's standard input. Completes with done, failed (EPIPE) or aborted.
+/// @throws std::invalid_argument  there is no such worker
+/// @throws std::logic_error       its standard input is not feed()
+COHORT_API void write_input(const group_ref& group, int index, std::string text, receiver to);
+/// Closes a worker's standard input once it has taken what was written. @throws what write_input throws
+COHORT_API void close_input(const group_ref& group, int index);
 COHORT_API void cancel_operation(const std::weak_ptr<group_state>& group, operation_id id,
                                  cancel_mode mode) noexcept;
 COHORT_API void request_stop(const group_ref& group) noexcept;
+/// Nobody has a handle of the group any more: stops it, and forgets what its workers print.
+COHORT_API void let_go(const group_ref& group) noexcept;
 COHORT_API void send_signal(const group_ref& group, int signo);
 
 /// For a call on an empty group. @throws std::logic_error  always
@@ -122,6 +140,10 @@ COHORT_API int group_size(const group_state& group) noexcept;
 COHORT_API int group_alive(const group_state& group) noexcept;
 COHORT_API std::vector<pid_t> group_pids(const group_state& group);
 COHORT_API std::vector<outcome> group_outcomes(const group_state& group);
+/// The directory of options::logs(); empty: none.
+COHORT_API std::string group_log_directory(const group_state& group);
+/// How many pipes of ended workers are still held by what these have started.
+COHORT_API int group_lingering(const group_state& group) noexcept;
 
 // src/group/failure.cpp:
 

@@ -7,7 +7,7 @@
 
 namespace cohort::detail::inline v0_1 {
 
-/// Owns a group: requests its stop before letting it go. An ended group is not affected.
+/// Owns a group: stops it when it lets go of it. An ended group is not affected.
 class group_handle {
 public:
     group_handle() noexcept = default;
@@ -28,7 +28,7 @@ public:
 private:
     void drop() noexcept {
         if (group_)
-            request_stop(group_);
+            let_go(group_);
         group_.reset();
     }
 

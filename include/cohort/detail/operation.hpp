@@ -101,7 +101,7 @@ private:
 /// What an operation asks of its group once its handler is in place.
 class request {
 public:
-    enum class kind { start, run, end, next, stop };
+    enum class kind { start, run, end, next, stop, line, lines };
 
     /// @param call  the name of the user's call, for the error about an empty group
     request(kind what, const char* call, std::optional<steady_duration> timeout = std::nullopt)
@@ -123,19 +123,27 @@ public:
             return run_group(group, std::move(to));
         case kind::next:
             return await_next(group, std::move(to));
+        case kind::line:
+            return await_output(group, amount::one, until(), std::move(to));
+        case kind::lines:
+            return await_output(group, amount::all, until(), std::move(to));
         case kind::stop:
             request_stop(group);
             break;
         case kind::end:
             break;
         }
-        std::optional<time_point> until;
-        if (timeout_)  // counted from the initiation, which is when the operation is awaited
-            until = saturating_add(std::chrono::steady_clock::now(), *timeout_);
-        await_end(group, until, std::move(to));
+        await_end(group, until(), std::move(to));
     }
 
 private:
+    /// Counted from the initiation, which is when the operation is awaited.
+    std::optional<time_point> until() const {
+        if (!timeout_)
+            return std::nullopt;
+        return saturating_add(std::chrono::steady_clock::now(), *timeout_);
+    }
+
     kind what_;
     const char* call_ = "";
     std::optional<steady_duration> timeout_;

@@ -3,6 +3,7 @@
 
 #include <cohort/detail/config.hpp>
 #include <cohort/detail/registration.hpp>
+#include <cohort/detail/sink.hpp>
 
 #include <map>
 #include <memory>
@@ -21,15 +22,6 @@ struct env_change {
     std::optional<std::string> value;
 
     friend bool operator==(const env_change&, const env_change&) = default;
-};
-
-/// The source of one of a worker's descriptors: a file that the worker opens itself after it has
-/// changed its working directory, or a duplicate that the options hold.
-struct descriptor_source {
-    std::string path;               // used when fd is empty
-    std::shared_ptr<const int> fd;  // closed by the last owner
-
-    friend bool operator==(const descriptor_source&, const descriptor_source&) = default;
 };
 
 /// What share() gives a worker: a descriptor, and what the worker reads about it.
@@ -53,8 +45,12 @@ struct placement {
     std::vector<env_change> env;  // in the order of the calls
     std::optional<std::string> working_directory;
     std::optional<mode_t> umask;
-    std::map<int, descriptor_source> descriptors;  // key: the number in the worker
-    std::map<std::string, shared_item> shared;     // key: the name given to share()
+    // What fd() gave; key: the number in the worker. The last owner closes the duplicate. A stream
+    // is in one of these three at most.
+    std::map<int, std::shared_ptr<const int>> descriptors;
+    std::map<int, std::vector<sink>> sinks;     // key: 1 or 2; a missing one is the caller's
+    std::optional<detail::input> input;         // empty: /dev/null
+    std::map<std::string, shared_item> shared;  // key: the name given to share()
 
     COHORT_API void set_variable(std::string name, std::string value);
     COHORT_API void unset_variable(std::string name);
@@ -64,7 +60,8 @@ struct placement {
     COHORT_API void set_working_directory(std::string path);
     COHORT_API void set_umask(mode_t mask);
     /// @param setter  the setter's name, for the message
-    COHORT_API void set_file(const char* setter, int theirs, std::string path);
+    COHORT_API void set_sinks(const char* setter, int theirs, std::vector<sink> targets);
+    COHORT_API void set_input(detail::input from);
     /// Duplicates `ours` at once. @throws std::system_error  `ours` is not an open descriptor, or
     /// no more can be opened
     COHORT_API void set_descriptor(int ours, int theirs);
@@ -79,6 +76,11 @@ struct placement {
     friend bool operator==(const placement&, const placement&) = default;
 };
 
+/// file(path), checked for another setter.
+/// @throws std::invalid_argument  the path is empty, has a NUL, or is no pattern
+COHORT_API sink file_at(const char* setter, std::string path);
+/// @throws std::invalid_argument  the path is empty or has a NUL
+COHORT_API void require_path(const char* setter, std::string_view path);
 /// @throws std::invalid_argument  `text` holds a NUL, which no argument, variable or path can
 COHORT_API void require_no_nul(std::string_view text, std::string_view what);
 

@@ -4,6 +4,7 @@
 #include <cohort/detail/config.hpp>
 #include <cohort/detail/placement.hpp>
 #include <cohort/detail/registration.hpp>
+#include <cohort/detail/sink.hpp>
 #include <cohort/policies.hpp>
 
 #include <chrono>
@@ -11,6 +12,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -38,13 +40,14 @@ struct group_settings {
     cohort::process_group process_group = process_group::own;
     cohort::cgroup cgroup = cgroup::automatic;
     std::string cgroup_directory;  // the cgroup is made below it; empty: see `cgroup`
+    std::string name;              // of the group; empty: the program's
+    std::chrono::steady_clock::duration flush_timeout = std::chrono::seconds(1);
+    std::size_t pipe_size = 0;  // in bytes; 0: the kernel's default
+    std::optional<log_settings> logs;
     placement where;
 
     friend bool operator==(const group_settings&, const group_settings&) = default;
 };
-
-/// @throws std::invalid_argument  always: "cohort: <setter>: negative"
-[[noreturn]] COHORT_API void refuse_negative(const char* setter);
 
 /// A program with its arguments, argv[0] included.
 struct program {

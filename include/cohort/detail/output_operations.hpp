@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <cohort/detail/border.hpp>
+#include <cohort/detail/group_operations.hpp>
+#include <cohort/detail/operation.hpp>
+#include <cohort/output.hpp>
+#include <cohort/received.hpp>
+
+#include <exception>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+// The calls about what workers print and are given: their results, and how input is written.
+namespace cohort::detail::inline v0_1 {
+
+/// The result of output: one line; empty: no more will come.
+struct line_result {
+    using type = std::optional<output_line>;
+    std::exception_ptr error(const completion& done) { return error_of(done); }
+    type value(const completion& done) {
+        if (!done.lines)
+            return std::nullopt;
+        return std::move(lines_of(*done.lines).front());
+    }
+};
+
+/// The result of output_batch: all lines that there are; empty: no more will come.
+struct lines_result {
+    using type = std::vector<output_line>;
+    std::exception_ptr error(const completion& done) { return error_of(done); }
+    type value(const completion& done) { return done.lines ? lines_of(*done.lines) : type(); }
+};
+
+/// The answer of a call with a timeout that got no line.
+inline queue_answer without_lines(const completion& done) noexcept {
+    return done.what == completion::kind::time_up ? queue_answer::timed_out : queue_answer::ended;
+}
+
+/// The result of output with a timeout.
+struct line_in_time_result {
+    using type = received<output_line>;
+    std::exception_ptr error(const completion& done) { return error_of(done); }
+    type value(const completion& done) {
+        return done.lines ? type(std::move(lines_of(*done.lines).front()))
+                          : type(without_lines(done));
+    }
+};
+
+/// The result of output_batch with a timeout.
+struct lines_in_time_result {
+    using type = received<std::vector<output_line>>;
+    std::exception_ptr error(const completion& done) { return error_of(done); }
+    type value(const completion& done) {
+        return done.lines ? type(lines_of(*done.lines)) : type(without_lines(done));
+    }
+};
+
+/// A write to a worker's standard input, as a job of an operation.
+class write_job {
+public:
+    write_job(group_ref group, int index, std::string text)
+        : group_(std::move(group)), index_(index),
+          text_(std::make_shared<std::string>(std::move(text))) {}
+
+    void send(receiver to) const {
+        if (!group_)
+            throw_empty_group("write");
+        write_input(group_, index_, std::move(*text_), std::move(to));
+    }
+    canceller cancelled_by(operation_id id) const noexcept { return {group_, id}; }
+
+private:
+    group_ref group_;
+    int index_;
+    std::shared_ptr<std::string> text_;
+};
+
+/// The result of write: nothing.
+struct write_result {
+    using type = void;
+    std::exception_ptr error(const completion& done) { return error_of(done); }
+    void value(const completion&) {}
+};
+
+/// Calls a handler of the signature void(std::exception_ptr).
+struct deliver_written {
+    template <class Handler>
+    void operator()(Handler&& handler, const completion& done) && {
+        std::forward<Handler>(handler)(error_of(done));
+    }
+};
+
+}  // namespace cohort::detail::inline v0_1

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <cohort/detail/told_lines.hpp>
+#include <cohort/output.hpp>
+#include <cohort/policies.hpp>
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <list>
+#include <map>
+#include <memory>
+#include <set>
+#include <utility>
+
+namespace cohort::output {
+
+/// Lines of many workers' streams on their way to one reader, bounded. What is dropped is counted,
+/// and told with the next line of the same stream. It locks nothing.
+///
+/// A line counts as its bytes, and as `smallest_cost` at least, because a short one takes memory
+/// too. A `detail::loss` counts the exact bytes.
+class line_queue {
+public:
+    static constexpr std::size_t smallest_cost = 32;
+
+    explicit line_queue(std::size_t bound) noexcept : bound_(bound) {}
+    line_queue(const line_queue&) = delete;
+    line_queue& operator=(const line_queue&) = delete;
+
+    /// Adds a run at the end. With `block` it is added whether there is room or not. With
+    /// `drop_oldest` lines are dropped until the bound is kept, only such as were added with
+    /// `drop_oldest` too: the oldest ones of the worker that has most of them here. A line that is
+    /// alone in the queue stays, however long it is.
+    void add(std::shared_ptr<const detail::line_run> run, cohort::when_full full);
+    /// The stream has ended. A loss that no line of the stream follows is told by an empty line
+    /// that is not complete; that line costs nothing and is never dropped.
+    void end_stream(int index, int attempt, cohort::stream from,
+                    std::chrono::steady_clock::time_point at);
+
+    /// Whether less than the bound is in the queue.
+    bool has_room() const noexcept { return cost_ < bound_; }
+    bool empty() const noexcept { return entries_.empty(); }
+
+    /// Takes lines, oldest first, that count as `at_most` together. One at least, unless the queue
+    /// is empty.
+    detail::told_lines take(std::size_t at_most);
+    /// Takes the oldest line. Nothing if the queue is empty.
+    detail::told_lines take_line();
+
+    /// How many bytes of all streams were dropped since the start.
+    std::uint64_t lost_bytes() const noexcept { return lost_bytes_; }
+    /// Forgets all lines and losses that were not told; lost_bytes() stays.
+    void clear() noexcept;
+
+private:
+    struct worker;
+
+    /// What is still here of a run.
+    struct entry {
+        std::shared_ptr<const detail::line_run> run;
+        std::size_t first = 0;   // its first line that is here
+        std::size_t offset = 0;  // of that line in the run's text
+        std::size_t cost = 0;
+        detail::loss lost;  // just before that line
+        bool may_be_dropped = false;
+        worker* owner = nullptr;
+        std::list<entry>::iterator place;
+        entry* next_of_stream = nullptr;
+        entry* next_of_worker = nullptr;
+
+        std::size_t left() const noexcept { return run->lines.size() - first; }
+    };
+
+    /// Entries in the order in which they came. Nearly always the first one is taken out.
+    template <entry* entry::*Next>
+    struct chain {
+        entry* first = nullptr;
+        entry* last = nullptr;
+
+        void push(entry& e) noexcept;
+        void remove(entry& e) noexcept;
+    };
+
+    struct stream_state {
+        chain<&entry::next_of_stream> entries;
+        detail::loss lost;  // after the last of the entries
+        /// Once the stream has ended: the empty line, made early because dropping must not fail.
+        std::shared_ptr<const detail::line_run> end;
+    };
+
+    /// What drop_oldest streams of a worker have here, and what all its streams have lost.
+    struct worker {
+        chain<&entry::next_of_worker> entries;
+        std::size_t cost = 0;
+        /// Its cost in `loudest_`, or 0 if it is not there. May be too high: taking lines leaves it
+        /// as it is, because only dropping needs to know it.
+        std::size_t ranked = 0;
+        std::array<stream_state, 2> streams;
+
+        stream_state& of(cohort::stream s) { return streams[s == stream::err ? 1 : 0]; }
+    };
+
+    void insert(std::shared_ptr<const detail::line_run> run, cohort::when_full full);
+    void rank(int index, worker& w);
+    worker* loudest();
+    void make_room();
+    void drop_from(entry& e);
+    void remove(entry& e) noexcept;
+    void forget(entry& e, std::size_t lines, std::size_t bytes, std::size_t cost) noexcept;
+    detail::told_run take_from(entry& e, std::size_t lines, std::size_t cost);
+
+    std::size_t bound_;
+    std::size_t cost_ = 0;
+    std::size_t lines_ = 0;  // without those that only tell a loss
+    std::uint64_t lost_bytes_ = 0;
+    std::list<entry> entries_;
+    std::map<int, worker> workers_;
+    std::set<std::pair<std::size_t, int>> loudest_;  // cost and index of workers
+};
+
+}  // namespace cohort::output

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace cohort::output {
+
+/// The length of the whole lines at the start of `lines` that fit into `room` bytes. A last line
+/// without a newline counts as whole.
+std::size_t fitting_prefix(std::string_view lines, std::uint64_t room) noexcept;
+
+/// When a file is renamed to make room for a new one, and how: "log" becomes "log.1", and "log.1"
+/// becomes "log.2".
+class rotation {
+public:
+    /// @param limit  of the file's size in bytes; only a file of one line is larger.
+    /// @param kept   how many older files are kept.
+    rotation(std::uint64_t limit, int kept) noexcept : limit_(limit), kept_(kept) {}
+
+    /// Whether `next_bytes` more bytes would make a file that is not empty larger than the limit.
+    bool is_due(std::uint64_t size_now, std::size_t next_bytes) const noexcept;
+    /// How many bytes of `lines` go into the file of `size_now` bytes before a rotation: whole
+    /// lines, and one at least if the file is empty. 0: rotate first.
+    std::size_t next_write(std::uint64_t size_now, std::string_view lines) const noexcept;
+
+    struct rename {
+        std::string from;  // may be missing
+        std::string to;    // is replaced
+
+        friend bool operator==(const rename&, const rename&) = default;
+    };
+    /// What to rename, in this order, so that nothing is at `path`. None if no older files are
+    /// kept: the file is truncated then.
+    std::vector<rename> steps(std::string_view path) const;
+
+private:
+    std::uint64_t limit_;
+    int kept_;
+};
+
+}  // namespace cohort::output

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: BSL-1.0
+// The streams of a group while its workers live.
+#include "output/group_streams.hpp"
+
+#include "values/quantity.hpp"
+
+#include <cohort/detail/duration.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace cohort::output {
+
+namespace {
+
+bool writes_to(const stream_route& route, auto sink) {
+    return std::ranges::any_of(route.sinks, [](const sink_route& each) {
+        return std::holds_alternative<decltype(sink)>(each);
+    });
+}
+
+void add_to(std::string& notes, const std::string& note) {
+    if (note.empty() || notes.find(note) != std::string::npos)
+        return;
+    notes += notes.empty() ? note : "; " + note;
+}
+
+}  // namespace
+
+/// The end of one worker's streams: what is still to be written, and whom to tell then.
+struct group_streams::flush {
+    stream_end result;
+    struct written_target {
+        std::shared_ptr<target> to;
+        bool is_written = false;
+    };
+    std::vector<written_target> targets;
+    std::size_t unwritten = 0;
+    std::uint64_t lost = 0;
+    std::optional<engine::timer_id> limit;
+    std::function<void(stream_end)> then;  // empty once it was told
+};
+
+group_streams::group_streams(engine::process& process, group_routes routes, settings how)
+    : process_(process), routes_(std::move(routes)), settings_(how),
+      workers_(routes_.workers.size()) {
+    if (routes_.buffer != 0)
+        hub_ = std::make_shared<line_hub>(process_, routes_.buffer, streams_in_queue());
+}
+
+group_streams::~group_streams() {
+    for (const auto& each : targets_)
+        if (each)
+            each->close();
+}
+
+int group_streams::streams_in_queue() const noexcept {
+    int count = 0;
+    for (const auto& worker : routes_.workers)
+        count += writes_to(worker.out, queue_route()) + writes_to(worker.err, queue_route());
+    return count;
+}
+
+// --- a worker's life ---
+
+void group_streams::worker_started(int index) {
+    if (routes_.has_pipes())
+        loop().post([self = shared_from_this(), index] { self->begin(index); });
+}
+
+void group_streams::begin(int index) {
+    begin_stream(index, stream::out);
+    begin_stream(index, stream::err);
+    if (auto& worker = at(index); worker.in_ours && !worker.feed)
+        worker.feed = std::make_shared<pipe_writer>(loop(), std::move(worker.in_ours));
+}
+
+void group_streams::begin_stream(int index, stream from) {
+    worker& of = at(index);
+    auto& fd = from == stream::out ? of.out_ours : of.err_ours;
+    if (!fd)
+        return;
+    const auto& routes = routes_.workers[static_cast<std::size_t>(index)];
+    auto& sinks = from == stream::out ? of.out : of.err;
+    auto& reader = from == stream::out ? of.out_reader : of.err_reader;
+    sinks = std::make_shared<stream_sinks>(loop(), stream_sinks::origin{index, from},
+                                           from == stream::out ? routes.out : routes.err, targets_,
+                                           routes_.targets, hub_);
+    reader = std::make_shared<pipe_reader>(loop(), std::move(fd), sinks, lingering_);
+    sinks->set_reader(reader);
+    for (const auto& sink : (from == stream::out ? routes.out : routes.err).sinks)
+        if (const auto* to = std::get_if<target_route>(&sink); to != nullptr && !to->tag.empty())
+            targets_[to->target]->set_tag(index, to->tag);
+    reader->begin();
+}
+
+void group_streams::worker_ended(int index, std::function<void(stream_end)> then) {
+    if (!routes_.has_pipes())
+        return then({});
+    loop().post([self = shared_from_this(), index, then = std::move(then)]() mutable {
+        const auto ending = self->end_streams(index);
+        ending->then = std::move(then);
+        ending->unwritten = ending->targets.size();
+        if (ending->unwritten == 0)
+            return self->finish(*ending);
+        for (auto& each : ending->targets)
+            each.to->when_written([self, ending, &each] {
+                each.is_written = true;
+                if (--ending->unwritten == 0)
+                    self->finish(*ending);
+            });
+        ending->limit = self->loop().timer().at(
+            detail::saturating_add(std::chrono::steady_clock::now(), self->settings_.flush_timeout),
+            [self, ending] {
+                ending->limit.reset();
+                self->finish(*ending);
+            });
+    });
+}
+
+/// Reads what the worker has left in its pipes, and ends its streams.
+std::shared_ptr<group_streams::flush> group_streams::end_streams(int index) {
+    worker& of = at(index);
+    of.has_ended = true;
+    auto ending = std::make_shared<flush>();
+    if (of.feed)
+        of.feed->end();
+    for (const auto& reader : {of.out_reader, of.err_reader})
+        if (reader)
+            reader->worker_ended();
+    if (of.out)
+        ending->result.out = of.out->take_captured();
+    if (of.err)
+        ending->result.err = of.err->take_captured();
+    for (const auto& sinks : {of.out, of.err}) {
+        if (!sinks)
+            continue;
+        ending->lost += sinks->lost();
+        for (const auto& each : sinks->targets())
+            if (std::ranges::find(ending->targets, each, &flush::written_target::to) ==
+                ending->targets.end())
+                ending->targets.push_back({each});
+    }
+    of.out_reader.reset();
+    of.err_reader.reset();
+    of.out.reset();
+    of.err.reset();
+    return ending;
+}
+
+void group_streams::finish(flush& done) {
+    if (!done.then)
+        return;
+    if (done.limit)
+        loop().timer().cancel(*std::exchange(done.limit, std::nullopt));
+    // Of a target that has written all of this worker's text, only its error matters.
+    for (const auto& each : done.targets)
+        add_to(done.result.note, each.is_written ? each.to->trouble() : each.to->note());
+    if (done.lost != 0)
+        add_to(done.result.note, fmt::format("{} bytes of its output were left out, because there "
+                                             "was no memory",
+                                             values::with_separators(done.lost)));
+    // Shared, because a task must be copyable.
+    auto result = std::make_shared<stream_end>(std::move(done.result));
+    process_.loop().post(
+        [result, then = std::exchange(done.then, {})] { then(std::move(*result)); });
+}
+
+void group_streams::group_ended() {
+    if (!routes_.has_pipes())
+        return;
+    loop().post([self = shared_from_this()] {
+        for (int index = 0; index < static_cast<int>(self->workers_.size()); ++index)
+            if (!self->at(index).has_ended)
+                (void)self->end_streams(index);
+        for (const auto& each : self->targets_)
+            each->close();
+        if (self->hub_)
+            self->hub_->end();
+    });
+}
+
+// --- lines ---
+
+void group_streams::await_lines(detail::receiver to, detail::amount wanted,
+                                std::optional<detail::time_point> until) {
+    if (!hub_) {
+        process_.loop().post([&process = process_, to = std::move(to)] {
+            process.deliver(to, detail::completion());
+        });
+        return;
+    }
+    loop().post([self = shared_from_this(), to = std::move(to), wanted, until] {
+        self->hub_->await(to, wanted, until);
+    });
+}
+
+void group_streams::cancel(detail::operation_id id, detail::cancel_mode mode, engine::task stop) {
+    if (!routes_.has_pipes())
+        return;
+    loop().post([self = shared_from_this(), id, mode, stop = std::move(stop)] {
+        if (self->hub_ && self->hub_->cancel(id, mode)) {
+            if (mode == detail::cancel_mode::stop_group)
+                self->process_.loop().post(stop);
+            return;
+        }
+        for (const auto& each : self->workers_)
+            if (each.feed && each.feed->cancel(id))
+                return;
+    });
+}
+
+void group_streams::forget_lines() {
+    if (hub_)
+        loop().post([hub = hub_] { hub->forget(); });
+}
+
+// --- input ---
+
+bool group_streams::feeds(int index) const noexcept {
+    return routes_.workers[static_cast<std::size_t>(index)].in.what == input_route::kind::feed;
+}
+
+void group_streams::write(int index, std::string text, detail::receiver to) {
+    // Shared, because a task must be copyable.
+    auto kept = std::make_shared<std::string>(std::move(text));
+    loop().post([self = shared_from_this(), index, kept, to = std::move(to)] {
+        const auto tell = [self, to](std::error_code error) {
+            using kind = detail::completion::kind;
+            auto done = detail::completion_of(error == std::errc::operation_canceled ? kind::aborted
+                                              : error                                ? kind::failed
+                                                                                     : kind::done);
+            if (error && done.what == kind::failed)
+                done.error = std::make_exception_ptr(
+                    std::system_error(error, "cohort::group::write: the worker reads no more"));
+            self->process_.deliver(self->loop(), to, std::move(done));
+        };
+        const auto& feed = self->at(index).feed;
+        if (feed)
+            feed->write(to.id, std::move(*kept), tell);
+        else
+            tell(std::make_error_code(std::errc::broken_pipe));
+    });
+}
+
+void group_streams::close_input(int index) {
+    loop().post([self = shared_from_this(), index] {
+        if (const auto& feed = self->at(index).feed)
+            feed->close_after_all();
+    });
+}
+
+}  // namespace cohort::output

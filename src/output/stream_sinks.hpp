@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include "engine/engine.hpp"
+#include "lines/capture.hpp"
+#include "lines/splitter.hpp"
+#include "output/line_hub.hpp"
+#include "pipes/pipe_reader.hpp"
+#include "routes/routes.hpp"
+#include "targets/target.hpp"
+
+#include <cohort/output.hpp>
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace cohort::output {
+
+/// One stream of one worker on its way from the pipe to its sinks. Each text is split once for all
+/// sinks that want it split in the same way, and they share the result. Belongs to the output
+/// thread.
+class stream_sinks final : public byte_sink, public std::enable_shared_from_this<stream_sinks> {
+public:
+    struct origin {
+        int index;  // of the worker
+        stream from;
+    };
+    stream_sinks(engine::engine& loop, origin whose, const stream_route& route,
+                 std::span<const std::shared_ptr<target>> targets,
+                 std::span<const target_plan> plans, std::shared_ptr<line_hub> hub);
+
+    /// Whose reading goes on when there is room again.
+    void set_reader(std::weak_ptr<pipe_reader> reader) { reader_ = std::move(reader); }
+
+    void take(std::string_view bytes) override;
+    bool has_room() override;
+    void end() override;
+
+    /// What capture() kept. Once, after the end.
+    captured take_captured();
+    /// The targets that it writes to.
+    const std::vector<std::shared_ptr<target>>& targets() const noexcept { return written_; }
+    /// How many bytes were left out for lack of memory.
+    std::uint64_t lost() const noexcept { return lost_; }
+
+private:
+    struct consumer {
+        std::shared_ptr<target> to;  // null: the group's queue
+        when_full full;
+    };
+    /// Sinks that want the text split in the same way.
+    struct cut {
+        std::optional<splitter::settings> how;  // empty: the bytes as they come
+        std::optional<splitter> cutter;
+        std::vector<consumer> consumers;
+    };
+
+    void add_consumer(std::optional<splitter::settings> how, consumer added);
+    void pass_on(cut& to, std::shared_ptr<const detail::line_run> run);
+    std::shared_ptr<detail::line_run> new_run() const;
+    void split(cut& by, std::string_view bytes);
+    void finish(cut& of);
+
+    engine::engine& loop_;
+    const origin origin_;
+    std::optional<capture_buffer> capture_;
+    std::vector<cut> cuts_;
+    std::vector<std::shared_ptr<target>> written_;
+    std::shared_ptr<line_hub> hub_;
+    bool uses_hub_ = false;
+    std::weak_ptr<pipe_reader> reader_;
+    std::uint64_t lost_ = 0;
+};
+
+}  // namespace cohort::output

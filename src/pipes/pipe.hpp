@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include "sys/unique_fd.hpp"
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <system_error>
+
+namespace cohort::output {
+
+/// A pipe(2) between this process and a worker; both ends close-on-exec, numbered 3 or higher. Only
+/// our end never blocks: O_NONBLOCK belongs to the end, and the worker's must be as programs expect.
+struct worker_pipe {
+    sys::unique_fd ours;
+    sys::unique_fd theirs;
+};
+
+enum class pipe_use { worker_writes, worker_reads };
+
+/// @param size  capacity in bytes; 0: the kernel's default, 64 KiB. A wish: the kernel may refuse
+///              more than its limits for a user (pipe-user-pages-soft), which is no error.
+[[nodiscard]] worker_pipe make_worker_pipe(pipe_use use, std::size_t size, std::error_code& error);
+
+/// Opens the write end anew for reading and writing, so that a worker that outlives this process
+/// gets no SIGPIPE. Without /proc the end stays what it is.
+void open_for_both(sys::unique_fd& write_end) noexcept;
+
+/// How many bytes are in the pipe.
+[[nodiscard]] std::size_t bytes_in(int fd) noexcept;
+
+/// Makes sealed files in memory with the text that workers read as their standard input. All
+/// workers with the same text share its memory, but each has an offset of its own.
+class input_files {
+public:
+    /// A descriptor for one worker, to be read from the text's beginning.
+    [[nodiscard]] sys::unique_fd make(const std::shared_ptr<const std::string>& text,
+                                      std::error_code& error);
+
+private:
+    std::shared_ptr<const std::string> text_;
+    sys::unique_fd file_;
+};
+
+}  // namespace cohort::output

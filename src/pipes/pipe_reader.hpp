@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include "engine/engine.hpp"
+#include "sys/unique_fd.hpp"
+
+#include <atomic>
+#include <memory>
+#include <string_view>
+
+namespace cohort::output {
+
+/// Takes what is read from a pipe. Called on the loop's thread.
+class byte_sink {
+public:
+    virtual ~byte_sink() = default;
+    virtual void take(std::string_view bytes) = 0;
+    /// Whether more may be read now. If not, the sink calls pipe_reader::go_on() later.
+    virtual bool has_room() = 0;
+    /// Nothing more comes. Called once.
+    virtual void end() = 0;
+};
+
+/// Reads one stream of one worker: at most 64 KiB a turn, so that every stream and every other
+/// event of the loop gets its turn. The stream ends with its worker, or at its EOF if that comes
+/// first. Whatever a grandchild then writes is read into nothing, until nobody holds the pipe any
+/// more, so that nobody is killed by SIGPIPE. Belongs to the loop's thread.
+class pipe_reader : public std::enable_shared_from_this<pipe_reader> {
+public:
+    pipe_reader(engine::engine& loop, sys::unique_fd fd, std::shared_ptr<byte_sink> sink,
+                std::shared_ptr<std::atomic<int>> lingering);
+    ~pipe_reader();
+
+    /// Begins to read.
+    void begin() { watch(); }
+    /// Reads on after the sink had no room.
+    void go_on();
+    /// The worker has ended: takes the bytes that are in the pipe now, even over the sink's room,
+    /// then ends the stream.
+    void worker_ended();
+
+private:
+    enum class state { reads, waits_for_room, lingers, closed };
+
+    void watch();
+    void turn();
+    void end_stream();
+    void close();
+
+    engine::engine& loop_;
+    sys::unique_fd fd_;
+    std::shared_ptr<byte_sink> sink_;  // null once the stream has ended
+    std::shared_ptr<std::atomic<int>>
+        lingering_;  // how many pipes of the group are read into nothing
+    state state_ = state::reads;
+    bool is_watched_ = false;
+};
+
+}  // namespace cohort::output

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "pipes/writable_watch.hpp"
+
+#include "sys/descriptors.hpp"
+
+#include <chrono>
+#include <system_error>
+#include <utility>
+
+#include <sys/epoll.h>
+
+namespace cohort::output {
+
+namespace {
+
+/// How often to try where no epoll instance can be made.
+constexpr auto without_epoll = std::chrono::milliseconds(10);
+
+}  // namespace
+
+void writable_watch::once(engine::engine& loop, int fd, engine::task then) {
+    if (!arm(fd)) {
+        loop.timer().at(std::chrono::steady_clock::now() + without_epoll, std::move(then));
+        return;
+    }
+    loop.watch_readable(epoll_->get(), [kept = epoll_, then = std::move(then)] {
+        epoll_event event{};
+        (void)::epoll_wait(kept->get(), &event, 1, 0);  // takes the event, which is given once
+        then();
+    });
+}
+
+bool writable_watch::arm(int fd) noexcept {
+    epoll_event wanted{};
+    wanted.events = EPOLLOUT | EPOLLONESHOT;
+    if (epoll_)
+        return ::epoll_ctl(epoll_->get(), EPOLL_CTL_MOD, fd, &wanted) == 0;
+    std::error_code error;
+    auto made = sys::out_of_stdio(sys::unique_fd(::epoll_create1(EPOLL_CLOEXEC)), error);
+    if (!made || ::epoll_ctl(made.get(), EPOLL_CTL_ADD, fd, &wanted) != 0)
+        return false;
+    try {
+        epoll_ = std::make_shared<sys::unique_fd>(std::move(made));
+    } catch (const std::bad_alloc&) {
+        return false;
+    }
+    return true;
+}
+
+}  // namespace cohort::output

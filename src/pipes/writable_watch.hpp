@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include "engine/engine.hpp"
+#include "sys/unique_fd.hpp"
+
+#include <memory>
+
+namespace cohort::output {
+
+/// Tells when a pipe takes bytes again. The loop watches for readable descriptors only; an epoll
+/// instance is readable when the pipe in it is writable. Belongs to the loop's thread.
+class writable_watch {
+public:
+    /// Calls `then` once, when `fd` can be written to or has no reader any more. `fd` must stay open
+    /// until then. One watch at a time.
+    void once(engine::engine& loop, int fd, engine::task then);
+
+private:
+    bool arm(int fd) noexcept;
+
+    std::shared_ptr<sys::unique_fd> epoll_;  // made at the first wait
+};
+
+}  // namespace cohort::output

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "supervisor/log_files.hpp"
+
+#include "record/error_json.hpp"
+#include "sys/error.hpp"
+#include "targets/files.hpp"
+#include "targets/written_file.hpp"
+
+#include <cohort/detail/duration.hpp>
+#include <cohort/json.hpp>
+
+#include <fmt/format.h>
+
+#include <exception>
+#include <optional>
+#include <system_error>
+#include <utility>
+
+namespace cohort::supervisor {
+
+namespace {
+
+/// @return what went wrong; empty: nothing
+std::string write_file(int base, const std::string& path,
+                       const std::function<std::string()>& text) noexcept try {
+    std::error_code error;
+    auto file = output::open_output(base, path, output::old_text::is_dropped, error);
+    if (!error)
+        error = output::written_file(std::move(file)).write(text() + "\n");
+    return error ? fmt::format("{}: {}", path, error.message()) : std::string();
+} catch (const std::exception& e) {
+    return fmt::format("{}: {}", path, e.what());
+}
+
+}  // namespace
+
+void log_files::write_error(std::shared_ptr<const outcome> worker, listener then) {
+    write(
+        fmt::format("{}/{}/error.json", streams_->routes().log_directory, worker->index),
+        [worker] { return record::write_error(*worker->error); }, std::move(then));
+}
+
+void log_files::write_report(std::shared_ptr<const report> group, listener then) {
+    const auto& attempt = streams_->routes().log_directory;
+    write(
+        attempt.substr(0, attempt.rfind('/')) + "/report.json", [group] { return to_json(*group); },
+        std::move(then));
+}
+
+void log_files::write(std::string path, std::function<std::string()> text, listener then) {
+    struct state {
+        std::string path;
+        std::string note;
+        std::optional<engine::timer_id> limit;
+        listener then;  // empty once it was told
+    };
+    auto kept = std::make_shared<state>();
+    kept->path = std::move(path);
+    kept->then = std::move(then);
+    kept->limit = process_.loop().timer().at(
+        detail::saturating_add(std::chrono::steady_clock::now(), timeout_), [kept] {
+            kept->limit.reset();
+            if (const auto tell = std::exchange(kept->then, {}))
+                tell(kept->path + " is not yet written");
+        });
+    auto note = std::make_shared<std::string>(kept->path + ": no thread can be started");
+    process_.logging().run([streams = streams_, path = kept->path, text = std::move(text),
+                            note] { *note = write_file(streams->log_base(), path, text); },
+                           [&process = process_, kept, note] {
+                               if (kept->limit)
+                                   process.loop().timer().cancel(
+                                       *std::exchange(kept->limit, std::nullopt));
+                               if (const auto tell = std::exchange(kept->then, {}))
+                                   tell(*note);
+                           });
+}
+
+}  // namespace cohort::supervisor

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include "engine/process.hpp"
+#include "output/group_streams.hpp"
+
+#include <cohort/outcome.hpp>
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+
+namespace cohort::supervisor {
+
+/// Writes what options::logs() keeps of the ends of a group's workers: error.json of each that left
+/// an error, and the group's report.json. Another thread writes, because a disk may not answer.
+/// Belongs to the engine's thread.
+class log_files {
+public:
+    /// Called once, on the engine's thread, when the file is written or the time is up. `note` says
+    /// what went wrong; empty: nothing.
+    using listener = std::function<void(const std::string& note)>;
+
+    log_files(engine::process& process, std::shared_ptr<output::group_streams> streams,
+              std::chrono::steady_clock::duration timeout)
+        : process_(process), streams_(std::move(streams)), timeout_(timeout) {}
+
+    void write_error(std::shared_ptr<const outcome> worker, listener then);
+    void write_report(std::shared_ptr<const report> group, listener then);
+
+private:
+    void write(std::string path, std::function<std::string()> text, listener then);
+
+    engine::process& process_;
+    std::shared_ptr<output::group_streams> streams_;
+    std::chrono::steady_clock::duration timeout_;
+};
+
+}  // namespace cohort::supervisor

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include "sys/unique_fd.hpp"
+
+#include <string>
+#include <system_error>
+
+// Files that workers' text goes into. Their paths are relative to a base: a descriptor of a
+// directory, or AT_FDCWD.
+namespace cohort::output {
+
+/// The directory that a worker's relative paths mean, by O_PATH.
+/// @param callers_directory  a descriptor; -1: the directory of this process
+/// @param working_directory  of the worker: absolute, relative to the caller's, or empty
+[[nodiscard]] sys::unique_fd open_base(int callers_directory, const std::string& working_directory,
+                                       std::error_code& error);
+
+/// Makes the directories that `path_of_file` lies in, if they are missing, with mode 0777 less the
+/// umask.
+[[nodiscard]] std::error_code make_directories(int base, const std::string& path_of_file);
+
+/// What happens to the text that a file has when it is opened.
+enum class old_text { is_kept, is_dropped };
+
+/// Opens a file to append to it, and makes it if it is missing, as well as its directories. The
+/// descriptor blocks and is close-on-exec. Never waits for the reader of a FIFO: ENXIO, if there is
+/// none.
+[[nodiscard]] sys::unique_fd open_output(int base, const std::string& path, old_text before,
+                                         std::error_code& error);
+
+/// Opens a file without old text in the place of one that was renamed. Makes no directories: if
+/// somebody has removed them, then on purpose.
+[[nodiscard]] sys::unique_fd open_next(int base, const std::string& path, std::error_code& error);
+
+/// Whether two descriptors are of the same file, pipe, socket or terminal.
+[[nodiscard]] bool is_same_file(int a, int b) noexcept;
+
+}  // namespace cohort::output

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace cohort::text {
+
+/// What the names in a pattern stand for.
+struct pattern_values {
+    int index = 0;
+    int size = 0;
+    int attempt = 0;
+    std::string_view group;
+    std::string_view host;
+};
+
+/// A pattern is text with the names {index}, {size}, {group}, {attempt} and {host} in it; "{{" and
+/// "}}" stand for braces. A name may have a format of fmt, as in "{index:03}".
+/// @throws std::invalid_argument  no such pattern. The sentence begins with "cohort: <setter>:",
+/// and counts bytes from 1.
+void check_pattern(const char* setter, std::string_view pattern);
+/// The text that `pattern` stands for. In {group} and {host}, '_' replaces '/', NUL and the ends of
+/// lines, and the dots of "." and "..", so that a name does not lead out of its directory.
+/// @throws std::invalid_argument  as check_pattern().
+std::string expand(std::string_view pattern, const pattern_values& values);
+/// Whether {index} is in `pattern`, so that each worker gets a text of its own.
+/// @throws std::invalid_argument  as check_pattern().
+bool names_index(std::string_view pattern);
+
+}  // namespace cohort::text

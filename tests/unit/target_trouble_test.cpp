@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: BSL-1.0
+// Targets that fail, hang, end or share what they write to.
+#include "target_support.hpp"
+
+namespace target_trouble_test {
+
+using namespace target_test;
+
+TEST_CASE("target trouble: a full disk gives the target up") {
+    CHECK(holds([](world& w) {
+        const auto to = target::make(w.loop, new_file("/dev/full"), named("logs/0.log"));
+        w.add(*to, lines(0, "text\n"));
+        w.flush(*to);
+        w.expect(to->note() == "logs/0.log: No space left on device after 0 bytes");
+        w.run([&] {
+            to->add(lines(0, long_text(2'000'000)), when_full::block);
+            w.expect(to->has_room());
+        });
+        w.flush(*to);
+        w.expect(to->pending().empty());
+        w.run([&] { to->close(); });
+    }));
+}
+
+TEST_CASE(
+    "target trouble: a reader that dies gives the target up, and no signal ends this process") {
+    CHECK(holds([](world& w) {
+        ::signal(SIGPIPE, SIG_DFL);
+        auto pipe = make_pipe();
+        const auto to = target::make(w.loop, std::move(pipe.writer), named("stdout"));
+        world::called room, written;
+        w.run([&] {
+            to->add(lines(0, long_text(2'000'000)), when_full::block);
+            to->when_room(room.task());
+            to->when_written(written.task());
+        });
+        w.expect(await_event(pipe.reader.get()));
+        pipe.reader.reset();
+        w.expect(room.comes() && written.comes());
+        w.expect(to->note().starts_with("stdout: Broken pipe after "));
+        w.run([&] { w.expect(to->has_room()); });
+        sigset_t pending;
+        w.expect(::sigpending(&pending) == 0 && ::sigismember(&pending, SIGPIPE) == 0);
+    }));
+}
+
+TEST_CASE("target trouble: O_NONBLOCK that others have set is left alone, and all is written") {
+    CHECK(holds([](world& w) {
+        auto pipe = make_pipe();
+        const int flags = ::fcntl(pipe.writer.get(), F_GETFL) | O_NONBLOCK;
+        ::fcntl(pipe.writer.get(), F_SETFL, flags);
+        const auto to = target::make(w.loop, pipe.writer.get(), named("stdout"));
+        const auto text = long_text(1'000'000);
+        w.add(*to, lines(0, text));
+        w.expect(is_full(pipe.writer));
+        w.expect(read_from(pipe.reader, text.size()) == text);
+        w.flush(*to);
+        w.expect(to->note().empty());
+        w.expect(::fcntl(pipe.writer.get(), F_GETFL) == flags);
+    }));
+}
+
+TEST_CASE("target trouble: a target whose reader does not read is closed without a wait") {
+    CHECK(holds([](world& w) {
+        auto pipe = make_pipe();
+        sys::unique_fd full(::dup(pipe.writer.get()));
+        auto to = target::make(w.loop, std::move(pipe.writer), named("fifo"));
+        const std::weak_ptr<target> alive = to;
+        const auto text = long_text(1'000'000);
+        w.add(*to, lines(0, text));
+        w.expect(is_full(full));
+        w.run([&] {
+            to->close();
+            to->close();
+            to->add(lines(0, "too late\n"), when_full::block);
+            to.reset();
+        });
+        w.expect(!alive.expired());
+        w.expect(read_from(pipe.reader, text.size()) == text);
+        full.reset();
+        w.expect(read_from(pipe.reader).empty());  // the end: the file is closed
+    }));
+}
+
+TEST_CASE("target trouble: a closed file is closed although nothing was written") {
+    CHECK(holds([](world& w) {
+        auto pipe = make_pipe();
+        const auto to = target::make(w.loop, std::move(pipe.writer), named("fifo"));
+        to->close();
+        w.expect(read_from(pipe.reader).empty());
+        const auto borrowed = make_pipe();
+        const auto console = target::make(w.loop, borrowed.writer.get(), named("stdout"));
+        console->close();
+        w.expect(::fcntl(borrowed.writer.get(), F_GETFD) >= 0);
+    }));
+}
+
+TEST_CASE("target trouble: no line is cut by a rotation, and a few older files are kept") {
+    CHECK(holds([](world& w) {
+        const scratch_directory scratch;
+        std::error_code error;
+        auto base = std::make_shared<sys::unique_fd>(output::open_base(-1, scratch.path(), error));
+        auto settings = named("log");
+        settings.rotate = output::rotated_path{output::rotation(65'536, 3), "log", base};
+        const auto to = target::make(w.loop, new_file(scratch.file("log")), settings);
+        std::string all;
+        w.run([&] {
+            for (int i = 0; i < 20'000; ++i) {
+                const auto line = std::to_string(i) + std::string(i % 100, 'x') + "\n";
+                all += line;
+                to->add(lines(0, line), when_full::block);
+            }
+        });
+        w.flush(*to);
+        std::string kept;
+        for (const char* name : {"log.3", "log.2", "log.1", "log"}) {
+            const auto text = read_file(scratch.file(name));
+            w.expect(!text.empty() && text.back() == '\n' && text.size() <= 65'536);
+            kept += text;
+        }
+        w.expect(all.ends_with("\n" + kept));
+        w.expect(std::distance(fs::directory_iterator(scratch.path()), {}) == 4);
+    }));
+}
+
+TEST_CASE("target trouble: two targets of one pipe write whole lines in turns") {
+    CHECK(holds([](world& w) {
+        const auto pipe = make_pipe();
+        std::mutex turn;
+        auto settings = named("stdout");
+        settings.turn = &turn;
+        const auto out = target::make(w.loop, pipe.writer.get(), settings);
+        const auto err = target::make(w.loop, pipe.writer.get(), settings);
+        constexpr std::size_t width = 9'999;
+        w.run([&] {
+            for (int i = 0; i < 100; ++i) {
+                out->add(lines(0, std::string(width, 'o') + "\n"), when_full::block);
+                err->add(lines(0, std::string(width, 'e') + "\n"), when_full::block);
+            }
+        });
+        const auto text = read_from(pipe.reader, 200 * (width + 1));
+        for (std::size_t at = 0; at < text.size(); at += width + 1) {
+            const auto line = text.substr(at, width + 1);
+            w.expect(line == std::string(width, line[0]) + "\n");
+        }
+        w.flush(*out);
+        w.flush(*err);
+    }));
+}
+
+TEST_CASE("target trouble: lines wait until a thread can be started") {
+    if (under_asan || under_tsan) {
+        skip(sanitizer_needs_memory);
+        return;
+    }
+    CHECK(holds([](world& w) {
+        const scratch_directory scratch;
+        const auto to = target::make(w.loop, new_file(scratch.file("log")), named("log"));
+        world::called written;
+        w.run([&] {
+            auto run = lines(0, "text\n");
+            const without_memory nothing;
+            to->add(std::move(run), when_full::block);
+            w.expect(to->note() == "log: 5 bytes are not yet written");
+            to->when_written(written.task());
+        });
+        w.expect(written.comes());
+        w.expect(read_file(scratch.file("log")) == "text\n");
+    }));
+}
+
+TEST_CASE("target trouble: a pipe is no terminal and shows no colours") {
+    const auto pipe = make_pipe();
+    const auto style = output::console_style(pipe.writer.get(), false);
+    CHECK(style.ends_lines);
+    CHECK_FALSE(style.is_terminal);
+    CHECK_FALSE(style.colours_tags);
+}
+
+TEST_CASE("target trouble: a terminal shows colours unless they are not wanted") {
+    const sys::unique_fd terminal(::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC));
+    REQUIRE(terminal);
+    CHECK(output::console_style(terminal.get(), false).colours_tags);
+    CHECK(output::console_style(terminal.get(), true).is_terminal);
+    CHECK_FALSE(output::console_style(terminal.get(), true).colours_tags);
+}
+
+}  // namespace target_trouble_test
