@@ -2,9 +2,8 @@
 // A TCP server that runs a group of workers for each of its clients.
 //   server [port]        0: any free port
 //
-// A client sends the line `primes LIMIT SECONDS` and gets the progress of its workers. When it
-// hangs up, or its time is over, its workers are stopped. When the server ends, all workers are
-// stopped.
+// A client sends the line `primes LIMIT SECONDS` and gets what its workers print. When it hangs up,
+// or its time is over, its workers are stopped. When the server ends, all workers are stopped.
 #include <cohort/cohort.hpp>
 
 #include <asio.hpp>
@@ -34,10 +33,16 @@ bool is_prime(long n) {
 
 // Runs in every worker, on its share of the blocks of a thousand numbers.
 long count_primes(int index, long limit) {
+    const long tenth = limit / 10 + 1;
     long found = 0;
-    for (long n = 0; n < limit; ++n)
+    for (long n = 0; n < limit; ++n) {
         if (n / 1000 % workers == index && is_prime(n))
             ++found;
+        if (n % tenth == tenth - 1) {
+            fmt::print("{} primes among {}\n", found, n);
+            std::fflush(stdout);  // a pipe: the C library would keep the line
+        }
+    }
     return found;
 }
 
@@ -60,15 +65,16 @@ asio::awaitable<void> say(tcp::socket& client, std::string text) {
 }
 
 asio::awaitable<void> work(tcp::socket& client, long limit) {
-    auto group = co_await cohort::spawn(cohort::function<count_primes>(limit), workers);
+    auto group = co_await cohort::spawn(cohort::function<count_primes>(limit),
+                                        cohort::options(workers).stdout_to(cohort::lines()));
     co_await say(client, fmt::format("{} workers\n", group.size()));
-    long primes = 0;
-    while (const auto worker = co_await group.next()) {
-        co_await say(client, fmt::format("{} still at work\n", group.alive()));
-        if (worker->has_result())
-            primes += worker->result<long>();
-    }
+    // A client that reads slowly loses the oldest lines; no worker waits for it.
+    while (const auto line = co_await group.output())
+        co_await say(client, fmt::format("worker {}: {}\n", line->index, line->text));
     co_await group.join();  // throws if a worker has failed
+    long primes = 0;
+    for (const auto& worker : group.outcomes())
+        primes += worker.result<long>();
     co_await say(client, fmt::format("{} primes\n", primes));
 }
 

@@ -202,7 +202,7 @@ public:
         return begin<detail::lines_result>(kind::lines, "async_output_batch",
                                            std::forward<Token>(token));
     }
-    /// output_batch(timeout) with a completion token, which gets received<std::vector<output_line>>.
+    /// output_batch(timeout) with a completion token; it gets received<std::vector<output_line>>.
     template <class Rep, class Period, class Token>
     auto async_output_batch(std::chrono::duration<Rep, Period> timeout, Token&& token) {
         return begin<detail::lines_in_time_result>(kind::lines, "async_output_batch",

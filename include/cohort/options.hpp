@@ -164,7 +164,7 @@ public:
     options& error_file(bool on);
 
     /// The name of the group. It stands for {group} in the paths of files, and a run of logs() is
-    /// named by it. Default: the name of this program.
+    /// named by it. Default: the name of the program that the workers execute.
     /// @throws std::invalid_argument  the name is empty or has a NUL
     options& name(std::string text);
 

@@ -264,7 +264,7 @@ private:
 };
 
 /// A directory for what a run leaves: <directory>/<run id>/attempt_0/<index>/ has stdout.log,
-/// stderr.log and, of a worker that failed, error.json; report.json stands beside attempt_0.
+/// stderr.log and the error of a failed worker, error.json; report.json stands beside attempt_0.
 /// @par Source  log_dir of torch elastic; differs: an earlier run is never deleted
 class COHORT_API logs {
 public:

@@ -84,8 +84,9 @@ public:
     }
 
     /// The file mode creation mask with which the worker starts, see umask(2). It applies also to
-    /// the files that stdout_to and stderr_to create. By default the caller's; with
-    /// start_method::forkserver, that with which the fork server was started.
+    /// files of stdout_to and stderr_to that the worker itself opens, but not to those that this
+    /// process writes, see file. By default the caller's; with start_method::forkserver, that with
+    /// which the fork server was started.
     /// @param mask  permission bits, such as 077
     /// @throws std::invalid_argument  `mask` has bits outside 0777
     Derived& umask(mode_t mask) {

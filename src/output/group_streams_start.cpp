@@ -173,8 +173,7 @@ std::optional<start_failure> group_streams::make_output(int callers_directory, i
         if (const auto& base = base_of(callers_directory, routes.working_directory); !base.error)
             error = make_directories(base.directory->get(), route.path);
         if (error)
-            return failure(error, fmt::format("mkdir for \"{}\"", route.path), index,
-                           stage_of(from));
+            return failure(error, fmt::format("open(\"{}\")", route.path), index, stage_of(from));
         return std::nullopt;
     }
     if (route.what != kind::piped)

@@ -2,7 +2,9 @@
 #include "routes/names.hpp"
 
 #include <cstddef>
+#include <filesystem>
 #include <random>
+#include <system_error>
 #include <utility>
 
 #include <unistd.h>
@@ -29,7 +31,9 @@ std::string random_letters() {
 }  // namespace
 
 route_names names_for(std::string group) {
-    return {std::move(group), host_name(), random_letters()};
+    std::error_code error;
+    return {std::move(group), host_name(), random_letters(),
+            std::filesystem::current_path(error).string()};
 }
 
 }  // namespace cohort::output

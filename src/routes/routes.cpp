@@ -68,7 +68,6 @@ private:
         int streams = 0;
         std::optional<std::size_t> target;
     };
-    using file_key = std::pair<std::string, std::string>;  // working directory, path
 
     text::pattern_values values_of(int index) const {
         return {index, plan_.settings.nprocs, 0, names_.group, names_.host};
@@ -82,7 +81,7 @@ private:
     sink_route route_of(int index, int number, const detail::file_sink& sink);
     sink_route route_of(int index, int number, const detail::console_sink& sink);
     void add_queue(stream_route& into, std::size_t buffer, when_full full, std::size_t longest);
-    file_key key_of(int index, const std::string& path) const;
+    std::string key_of(int index, const std::string& path) const;
     void check_death_signal() const;
 
     const detail::spawn_plan& plan_;
@@ -90,7 +89,7 @@ private:
     group_routes made_;
     std::vector<asked_streams> asked_;
     std::vector<std::string> directories_;  // of the workers
-    std::map<file_key, file_use> files_;
+    std::map<std::string, file_use> files_;
     std::optional<std::size_t> consoles_[3];
     std::optional<detail::placement> overridden_;
 };
@@ -101,6 +100,10 @@ group_routes router::make() {
     for (int index = 0; index < plan_.settings.nprocs; ++index) {
         const auto& where = placement_of(index);
         asked_.push_back(asked_of(where));
+        for (auto& sinks : asked_.back().sinks)
+            for (auto& sink : sinks)
+                if (auto* file = std::get_if<detail::file_sink>(&sink))
+                    file->pattern = text::expand(file->pattern, values_of(index));
         directories_.push_back(where.working_directory.value_or(""));
     }
     ask_for_logs();
@@ -137,12 +140,12 @@ void router::ask_for_logs() {
             add_log(asked_[static_cast<std::size_t>(index)], number, made_.log_directory, index);
 }
 
-router::file_key router::key_of(int index, const std::string& path) const {
-    const auto normal = std::filesystem::path(path).lexically_normal().string();
-    if (path.starts_with('/'))
-        return {"", normal};
-    const auto& directory = directories_[static_cast<std::size_t>(index)];
-    return {directory, normal};
+/// Names a file. Two names of one file by way of links are not seen as the same.
+std::string router::key_of(int index, const std::string& path) const {
+    const std::filesystem::path callers = names_.directory;
+    return (callers / directories_[static_cast<std::size_t>(index)] / path)
+        .lexically_normal()
+        .string();
 }
 
 /// Counts who uses each file, because a file of several streams is written by this process.
@@ -150,12 +153,7 @@ void router::name_files(int index) {
     auto& asked = asked_[static_cast<std::size_t>(index)];
     for (const int number : {STDOUT_FILENO, STDERR_FILENO})
         for (auto& sink : asked.sinks[number])
-            if (auto* file = std::get_if<detail::file_sink>(&sink)) {
-                // The pattern of a log's path is a path already.
-                const bool is_log = !made_.log_directory.empty() &&
-                                    file->pattern.starts_with(made_.log_directory + "/");
-                if (!is_log)
-                    file->pattern = text::expand(file->pattern, values_of(index));
+            if (const auto* file = std::get_if<detail::file_sink>(&sink)) {
                 auto& use = files_[key_of(index, file->pattern)];
                 use.is_plain = use.is_plain && asked.sinks[number].size() == 1 &&
                                file->rotate_at == 0 && !file->tag && !file->timestamps;
@@ -257,14 +255,13 @@ void router::add_queue(stream_route& into, std::size_t buffer, when_full full,
 }
 
 sink_route router::route_of(int index, int number, const detail::file_sink& sink) {
-    const auto key = key_of(index, sink.pattern);
-    auto& use = files_.at(key);
+    auto& use = files_.at(key_of(index, sink.pattern));
     const auto from = number == STDOUT_FILENO ? stream::out : stream::err;
     if (!use.target) {
         use.target = made_.targets.size();
         const bool is_raw = use.streams == 1 && !sink.tag && !sink.timestamps;
-        made_.targets.push_back(
-            {target_plan::kind::file, index, from, sink.pattern, key.first, sink, is_raw});
+        made_.targets.push_back({target_plan::kind::file, index, from, sink.pattern,
+                                 directories_[static_cast<std::size_t>(index)], sink, is_raw});
     }
     return target_route{*use.target, sink.full,
                         sink.tag ? text::expand(*sink.tag, values_of(index)) : std::string()};

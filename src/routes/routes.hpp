@@ -92,7 +92,8 @@ struct group_routes {
 struct route_names {
     std::string group;
     std::string host;
-    std::string random;  // for a run id that was not chosen
+    std::string random;     // for a run id that was not chosen
+    std::string directory;  // the caller's working directory; empty: not known
 };
 
 /// @throws std::invalid_argument  the workers may outlive this process, but need it for a stream

@@ -134,9 +134,9 @@ TEST_CASE("bad input: a standard stream's file that cannot be opened is an error
     check_refused(cohort::command("true"), cohort::options(1).stdin_from("/no/such"),
                   std::errc::no_such_file_or_directory, 0, "stdin",
                   "open(\"/no/such\"): No such file or directory (worker 0)");
-    check_refused(cohort::function<gives_int>(), cohort::options(2).stdout_to("/no/such/file"),
+    check_refused(cohort::function<gives_int>(), cohort::options(2).stdout_to("/proc/none/file"),
                   std::errc::no_such_file_or_directory, 0, "stdout",
-                  "open(\"/no/such/file\"): No such file or directory (worker 0)");
+                  "open(\"/proc/none/file\"): No such file or directory (worker 0)");
     const auto second = [](int index) {
         cohort::command work("sleep", 1000);
         return index == 1 ? work.stderr_to("/tmp") : work;

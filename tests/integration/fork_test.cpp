@@ -168,7 +168,7 @@ TEST_CASE("fork: a step that fails before the callable is an error of the start"
         thrown_by<cohort::spawn_error>(nothing, forked(2).working_directory("/no/such"));
     CHECK(std::string(chdir.what()) == "chdir(\"/no/such\"): No such file or directory (worker 0)");
     const auto output =
-        thrown_by<cohort::spawn_error>(nothing, forked(2).stdout_to("/no/such/file"));
+        thrown_by<cohort::spawn_error>(nothing, forked(2).stdout_to("/proc/none/file"));
     CHECK(output.stage() == "stdout");
     CHECK(output.error_index() == 0);
 }

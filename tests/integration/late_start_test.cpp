@@ -22,6 +22,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 
 namespace late_start_test {
 
@@ -61,6 +62,17 @@ cohort::options in_process_groups(int count) {
     return cohort::options(count).cgroup(cohort::cgroup::off);
 }
 
+/// Waits until a child of this process hangs in an open(2), which has no event.
+void await_open_of_a_child() {
+    const auto opening = std::to_string(SYS_openat) + " ";
+    for (;;) {
+        for (const auto& [pid, process] : all_processes())
+            if (process.parent == ::getpid() && read_proc(pid, "syscall").starts_with(opening))
+                return;
+        std::this_thread::yield();
+    }
+}
+
 /// Gives up a start of one worker. The worker runs when the start has been given up and before the
 /// library hears of it.
 template <class Work>
@@ -69,6 +81,8 @@ void give_up_and_let_run(Work work, cohort::options how) {
     const scratch_directory directory;
     const auto input = make_fifo(directory.file("input"));
     const auto output = make_fifo(directory.file("output"));
+    const open_file reader(output, O_RDONLY | O_NONBLOCK);  // the worker finds a reader
+    ::fcntl(reader.get(), F_SETFL, 0);
     slow_executor::state engine;  // holds the library's thread
     asio::thread_pool pool(1);
     asio::cancellation_signal cancel;
@@ -76,10 +90,10 @@ void give_up_and_let_run(Work work, cohort::options how) {
     cohort::async_spawn(pool.get_executor(), std::move(work),
                         how.stdin_from(input).stdout_to(output).kill_timeout(0ms),
                         asio::bind_executor(slow_executor(pool, engine), started.into(cancel)));
-    const open_file writer(input, O_WRONLY);  // the start has come to its first descriptor
+    await_open_of_a_child();  // the start has come to its first descriptor
     cancel.emit(asio::cancellation_type::terminal);
     engine.posted.get_future().wait();
-    const open_file reader(output, O_RDONLY);  // it goes on to its second, and runs
+    const open_file writer(input, O_WRONLY);  // it goes on, and runs
     const held_process child(read_number(reader.get()));
     CHECK(child.lives());
     engine.go.set_value();

@@ -300,9 +300,10 @@ TEST_CASE("house: the way down has at most 7 stops, the way up at most 8") {
         else if (std::regex_search(line, std::regex(R"(^\d+\. )")))
             ++stops[heading];
     }
-    CHECK(stops.size() == 2);
+    CHECK(stops.size() == 3);
     CHECK(stops["From the example to the system call"] <= 7);
     CHECK(stops["From a worker's end to the exception"] <= 8);
+    CHECK(stops["From a worker's write to the reader"] <= 8);
 }
 
 TEST_CASE("house: a test file's cases have its stem as prefix and stand in its namespace") {

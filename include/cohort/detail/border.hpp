@@ -124,7 +124,8 @@ COHORT_API void await_output(const group_ref& group, amount wanted, std::optiona
 /// @throws std::invalid_argument  there is no such worker
 /// @throws std::logic_error       its standard input is not feed()
 COHORT_API void write_input(const group_ref& group, int index, std::string text, receiver to);
-/// Closes a worker's standard input once it has taken what was written. @throws what write_input throws
+/// Closes a worker's standard input once it has taken what was written.
+/// @throws what write_input throws
 COHORT_API void close_input(const group_ref& group, int index);
 COHORT_API void cancel_operation(const std::weak_ptr<group_state>& group, operation_id id,
                                  cancel_mode mode) noexcept;
