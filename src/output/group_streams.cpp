@@ -87,7 +87,7 @@ void group_streams::begin_stream(int index, stream from) {
     auto& reader = from == stream::out ? of.out_reader : of.err_reader;
     sinks = std::make_shared<stream_sinks>(loop(), stream_sinks::origin{index, from},
                                            from == stream::out ? routes.out : routes.err, targets_,
-                                           routes_.targets, hub_);
+                                           routes_.targets, hub_, pool_);
     reader = std::make_shared<pipe_reader>(loop(), std::move(fd), sinks, lingering_);
     sinks->set_reader(reader);
     for (const auto& sink : (from == stream::out ? routes.out : routes.err).sinks)

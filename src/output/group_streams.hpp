@@ -136,7 +136,8 @@ private:
     input_files inputs_;
     std::vector<std::shared_ptr<target>> targets_;
     std::vector<worker> workers_;
-    std::size_t started_ = 0;        // how many workers the starter thread has started
+    std::size_t started_ = 0;  // how many workers the starter thread has started
+    const std::shared_ptr<run_pool> pool_ = std::make_shared<run_pool>();
     std::shared_ptr<line_hub> hub_;  // null: no stream goes into a queue
     const std::shared_ptr<std::atomic<int>> lingering_ = std::make_shared<std::atomic<int>>(0);
 };

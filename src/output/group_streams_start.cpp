@@ -170,7 +170,10 @@ std::optional<start_failure> group_streams::make_output(int callers_directory, i
     if (route.what == kind::file && route.path.find('/') != std::string::npos &&
         route.path != "/dev/null") {
         // Without the working directory the child's own error says what is wrong.
-        if (const auto& base = base_of(callers_directory, routes.working_directory); !base.error)
+        if (route.path.starts_with('/'))
+            error = make_directories(AT_FDCWD, route.path);
+        else if (const auto& base = base_of(callers_directory, routes.working_directory);
+                 !base.error)
             error = make_directories(base.directory->get(), route.path);
         if (error)
             return failure(error, fmt::format("open(\"{}\")", route.path), index, stage_of(from));

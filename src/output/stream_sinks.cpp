@@ -28,8 +28,9 @@ bool is_same(const std::optional<splitter::settings>& a,
 
 stream_sinks::stream_sinks(engine::engine& loop, origin whose, const stream_route& route,
                            std::span<const std::shared_ptr<target>> targets,
-                           std::span<const target_plan> plans, std::shared_ptr<line_hub> hub)
-    : loop_(loop), origin_(whose), hub_(std::move(hub)) {
+                           std::span<const target_plan> plans, std::shared_ptr<line_hub> hub,
+                           std::shared_ptr<run_pool> pool)
+    : loop_(loop), origin_(whose), hub_(std::move(hub)), pool_(std::move(pool)) {
     for (const auto& sink : route.sinks)
         if (const auto* capture = std::get_if<capture_route>(&sink)) {
             capture_.emplace(capture->head, capture->tail);
@@ -73,7 +74,7 @@ void stream_sinks::take(std::string_view bytes) {
 }
 
 std::shared_ptr<detail::line_run> stream_sinks::new_run() const {
-    auto run = std::make_shared<detail::line_run>();
+    auto run = pool_->make();
     run->index = origin_.index;
     run->from = origin_.from;
     run->time = loop_.now();

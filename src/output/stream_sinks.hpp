@@ -3,6 +3,7 @@
 
 #include "engine/engine.hpp"
 #include "lines/capture.hpp"
+#include "lines/run_pool.hpp"
 #include "lines/splitter.hpp"
 #include "output/line_hub.hpp"
 #include "pipes/pipe_reader.hpp"
@@ -31,7 +32,8 @@ public:
     };
     stream_sinks(engine::engine& loop, origin whose, const stream_route& route,
                  std::span<const std::shared_ptr<target>> targets,
-                 std::span<const target_plan> plans, std::shared_ptr<line_hub> hub);
+                 std::span<const target_plan> plans, std::shared_ptr<line_hub> hub,
+                 std::shared_ptr<run_pool> pool);
 
     /// Whose reading goes on when there is room again.
     void set_reader(std::weak_ptr<pipe_reader> reader) { reader_ = std::move(reader); }
@@ -71,6 +73,7 @@ private:
     std::vector<cut> cuts_;
     std::vector<std::shared_ptr<target>> written_;
     std::shared_ptr<line_hub> hub_;
+    std::shared_ptr<run_pool> pool_;
     bool uses_hub_ = false;
     std::weak_ptr<pipe_reader> reader_;
     std::uint64_t lost_ = 0;

@@ -90,7 +90,8 @@ void pipe_writer::end() {
     closes_ = true;
     while (!texts_.empty())
         finish_first(std::make_error_code(std::errc::broken_pipe));
-    if (!is_watched_)
+    // A process that the worker has started may hold the other end for ever.
+    if (!is_watched_ || watch_.hasten())
         fd_.reset();
 }
 

@@ -4,10 +4,12 @@
 #include "sys/descriptors.hpp"
 
 #include <chrono>
+#include <cstdint>
 #include <system_error>
 #include <utility>
 
 #include <sys/epoll.h>
+#include <unistd.h>
 
 namespace cohort::output {
 
@@ -28,6 +30,18 @@ void writable_watch::once(engine::engine& loop, int fd, engine::task then) {
         (void)::epoll_wait(kept->get(), &event, 1, 0);  // takes the event, which is given once
         then();
     });
+}
+
+bool writable_watch::hasten() noexcept {
+    if (!epoll_)
+        return true;  // a timer runs
+    std::error_code error;
+    always_readable_ = sys::make_eventfd(error);
+    const std::uint64_t one = 1;
+    epoll_event readable{};
+    readable.events = EPOLLIN;
+    return always_readable_ && ::write(always_readable_.get(), &one, sizeof one) == sizeof one &&
+           ::epoll_ctl(epoll_->get(), EPOLL_CTL_ADD, always_readable_.get(), &readable) == 0;
 }
 
 bool writable_watch::arm(int fd) noexcept {

@@ -15,11 +15,15 @@ public:
     /// Calls `then` once, when `fd` can be written to or has no reader any more. `fd` must stay open
     /// until then. One watch at a time.
     void once(engine::engine& loop, int fd, engine::task then);
+    /// Makes the pending call of `then` come at once, even if `fd` is closed meanwhile.
+    /// @return false: it can't
+    bool hasten() noexcept;
 
 private:
     bool arm(int fd) noexcept;
 
     std::shared_ptr<sys::unique_fd> epoll_;  // made at the first wait
+    sys::unique_fd always_readable_;
 };
 
 }  // namespace cohort::output

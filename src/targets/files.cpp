@@ -66,6 +66,11 @@ sys::unique_fd open_base(int callers_directory, const std::string& working_direc
 std::error_code make_directories(int base, const std::string& path_of_file) {
     if (has_nul(path_of_file))
         return std::make_error_code(std::errc::invalid_argument);
+    // Nearly always there is nothing to do.
+    if (const auto last = path_of_file.rfind('/');
+        last != path_of_file.npos && last != 0 && last + 1 != path_of_file.size())
+        if (::mkdirat(base, path_of_file.substr(0, last).c_str(), 0777) == 0 || errno == EEXIST)
+            return {};
     for (auto slash = path_of_file.find('/', 1); slash != path_of_file.npos;
          slash = path_of_file.find('/', slash + 1)) {
         if (path_of_file.find_first_not_of('/', slash) == path_of_file.npos)

@@ -34,7 +34,8 @@ void target::wake_writer() noexcept {
         if (is_over_)
             return;
         if (std::exchange(has_thread_, true)) {
-            came_.notify_one();
+            if (!is_writing_)  // else it looks again by itself
+                came_.notify_one();
             return;
         }
     }

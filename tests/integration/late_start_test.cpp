@@ -21,6 +21,7 @@
 #include <vector>
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
@@ -94,6 +95,8 @@ void give_up_and_let_run(Work work, cohort::options how) {
     cancel.emit(asio::cancellation_type::terminal);
     engine.posted.get_future().wait();
     const open_file writer(input, O_WRONLY);  // it goes on, and runs
+    pollfd printed{reader.get(), POLLIN, 0};
+    ::poll(&printed, 1, -1);  // a read would not wait for the FIFO's first writer
     const held_process child(read_number(reader.get()));
     CHECK(child.lives());
     engine.go.set_value();

@@ -112,7 +112,7 @@ TEST_CASE("spellings: every option may be set in the expression") {
                                     cohort::options(1).clear_env().env("PATH", "/usr/bin:/bin")))
                   .success());
     }(directory.path(), in, directory.file("out"), directory.file("errors")));
-    CHECK(read_file(directory.file("out")) == "inputinput");
+    CHECK(read_file(directory.file("out")) == "input\ninput\n");
     CHECK(read_file(directory.file("errors")).find(long_text + " " + long_text) == 0);
 }
 

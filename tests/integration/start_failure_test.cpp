@@ -119,7 +119,7 @@ TEST_CASE("start failure: when worker k cannot start, those before it are killed
     CHECK(unknown.error_index() == 1);
     CHECK(unknown.stage() == "exec");
 
-    const auto output = failure_of_second(cohort::command("true").stdout_to("/no/such/file"));
+    const auto output = failure_of_second(cohort::command("true").stdout_to("/dev/full/"));
     CHECK(output.error_index() == 1);
     CHECK(output.stage() == "stdout");
 }

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <cohort/detail/told_lines.hpp>
+
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace cohort::output {
+
+/// Makes runs, and uses the memory of large ones again once nobody has them any more. Without that
+/// a flood of text spends half of its time on memory that goes back to the system and comes again.
+/// Runs may be dropped on any thread, also after the pool.
+class run_pool : public std::enable_shared_from_this<run_pool> {
+public:
+    /// An empty run.
+    std::shared_ptr<detail::line_run> make();
+
+private:
+    void take_back(std::unique_ptr<detail::line_run> run) noexcept;
+
+    std::mutex mutex_;
+    std::vector<std::unique_ptr<detail::line_run>> free_;
+};
+
+}  // namespace cohort::output

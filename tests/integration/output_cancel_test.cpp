@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: BSL-1.0
+// output() that is cancelled, or whose group or context goes away.
+#include "stream_support.hpp"
+
+#include <asio/bind_executor.hpp>
+
+#include <memory>
+#include <optional>
+
+namespace output_cancel_test {
+
+using namespace std::chrono_literals;
+using namespace cohort::test;
+using asio::cancellation_type;
+using cohort::lines;
+using cohort::output_line;
+using maybe_line = std::optional<output_line>;
+
+namespace {
+
+void count_up(int, int count) {
+    for (int i = 0; i < count; ++i)
+        put(1 + i % 2, std::to_string(i) + "\n");
+}
+
+}  // namespace
+
+TEST_CASE("output cancel: a total cancel loses no line, whenever it comes") {
+    const leak_guard guard;
+    asio::io_context io;
+    completed<cohort::group> started;
+    const int count = 2000;
+    cohort::async_spawn(io, cohort::function<count_up>(count),
+                        cohort::options(1).stdout_to(lines()).stderr_to(cohort::merge()),
+                        started.into());
+    auto group = result_of(io, started);
+    int expected = 0;
+    for (int round = 0; expected < count; ++round) {
+        asio::cancellation_signal cancel;
+        completed<maybe_line> told;
+        group.async_output(told.into(cancel));
+        if (round % 3 != 0)
+            cancel.emit(round % 2 == 0 ? cancellation_type::total : cancellation_type::all);
+        run_out(io);
+        CHECK(told.calls() == 1);
+        CHECK((told.well() || told.aborted()));
+        if (told.well())
+            CHECK(told.take().value().text == std::to_string(expected++));
+    }
+    completed<bool> joined;
+    group.async_join(joined.into());
+    CHECK(result_of(io, joined));  // no cancel has stopped the group
+}
+
+TEST_CASE("output cancel: total ends the wait at once, and the workers run on") {
+    const leak_guard guard;
+    asio::io_context io;
+    gate hold;
+    auto group = start_printing(io, hold);
+    (void)next_line(io, group);
+    asio::cancellation_signal cancel, cancel_batch, cancel_timed;
+    completed<maybe_line> told;
+    completed<std::vector<output_line>> batch;
+    completed<cohort::received<output_line>> timed;
+    group.async_output(told.into(cancel));
+    group.async_output_batch(batch.into(cancel_batch));
+    group.async_output(1h, timed.into(cancel_timed));
+    for (auto* each : {&cancel, &cancel_batch, &cancel_timed})
+        each->emit(cancellation_type::total);
+    run_out(io);
+    CHECK(told.aborted());
+    CHECK(batch.aborted());
+    CHECK(timed.aborted());
+    CHECK(group.alive() == 1);
+    hold.open();
+    CHECK(next_line(io, group).text == "then");
+}
+
+TEST_CASE("output cancel: a terminal or partial cancel stops the group, and its lines can still be "
+          "read") {
+    const leak_guard guard;
+    for (const auto type : {cancellation_type::terminal, cancellation_type::partial}) {
+        asio::io_context io;
+        gate hold;
+        auto group = start_printing(io, hold, 2);
+        (void)next_line(io, group);
+        (void)next_line(io, group);
+        asio::cancellation_signal cancel;
+        int alive = -1;
+        completed<maybe_line> told, other;
+        completed<cohort::report> waited;
+        group.async_output(
+            asio::bind_cancellation_slot(cancel.slot(), [&](std::exception_ptr e, maybe_line l) {
+                alive = group.alive();
+                told.into()(e, std::move(l));
+            }));
+        group.async_output(other.into());
+        group.async_wait(waited.into());
+        cancel.emit(type);
+        run_out(io);
+        CHECK(told.aborted());
+        CHECK(alive == 0);
+        CHECK_FALSE(other.take().has_value());
+        for (const auto& worker : waited.take().outcomes)
+            CHECK(worker.cause == cohort::cause::stopped);
+    }
+}
+
+TEST_CASE("output cancel: in a dropped group it ends empty") {
+    const leak_guard guard;
+    asio::io_context io;
+    gate hold;
+    completed<maybe_line> told;
+    completed<std::vector<output_line>> batch;
+    {
+        auto group = start_printing(io, hold);
+        (void)next_line(io, group);
+        group.async_output(told.into());
+        group.async_output_batch(batch.into());
+    }
+    run_out(io);
+    CHECK_FALSE(told.take().has_value());
+    CHECK(batch.take().empty());
+}
+
+TEST_CASE("output cancel: a context that is destroyed while output() waits leaves nothing") {
+    const leak_guard guard;
+    for (const bool keeps_group : {true, false}) {
+        gate hold;
+        auto io = std::make_unique<asio::io_context>();
+        auto token = std::make_shared<int>(0);
+        cohort::group group = start_printing(*io, hold);
+        group.async_output_batch([](std::exception_ptr, std::vector<output_line>) {});
+        for (int i = 0; i < 3; ++i)
+            group.async_output([token](std::exception_ptr, maybe_line) { FAIL("called"); });
+        if (!keeps_group)
+            group = {};
+        io.reset();
+        CHECK(token.use_count() == 1);
+    }
+}
+
+TEST_CASE("output cancel: a line for one whose context is gone is told to the next") {
+    const leak_guard guard;
+    asio::io_context io;
+    gate hold;
+    auto group = start_printing(io, hold);
+    CHECK(next_line(io, group).text == "now");
+    {
+        asio::io_context short_lived;
+        const auto never = [](std::exception_ptr, maybe_line) { FAIL("called"); };
+        group.async_output(asio::bind_executor(short_lived, never));
+    }
+    hold.open();
+    CHECK(next_line(io, group).text == "then");
+}
+
+}  // namespace output_cancel_test
