@@ -2,11 +2,7 @@
 // The streams of a group while its workers live.
 #include "output/group_streams.hpp"
 
-#include "values/quantity.hpp"
-
 #include <cohort/detail/duration.hpp>
-
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <utility>
@@ -38,7 +34,6 @@ struct group_streams::flush {
     };
     std::vector<written_target> targets;
     std::size_t unwritten = 0;
-    std::uint64_t lost = 0;
     std::optional<engine::timer_id> limit;
     std::function<void(stream_end)> then;  // empty once it was told
 };
@@ -137,7 +132,7 @@ std::shared_ptr<group_streams::flush> group_streams::end_streams(int index) {
     for (const auto& sinks : {of.out, of.err}) {
         if (!sinks)
             continue;
-        ending->lost += sinks->lost();
+        add_to(ending->result.note, sinks->trouble());
         for (const auto& each : sinks->targets())
             if (std::ranges::find(ending->targets, each, &flush::written_target::to) ==
                 ending->targets.end())
@@ -158,10 +153,6 @@ void group_streams::finish(flush& done) {
     // Of a target that has written all of this worker's text, only its error matters.
     for (const auto& each : done.targets)
         add_to(done.result.note, each.is_written ? each.to->trouble() : each.to->note());
-    if (done.lost != 0)
-        add_to(done.result.note, fmt::format("{} bytes of its output were left out, because there "
-                                             "was no memory",
-                                             values::with_separators(done.lost)));
     // Shared, because a task must be copyable.
     auto result = std::make_shared<stream_end>(std::move(done.result));
     process_.loop().post(

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "output/stream_sinks.hpp"
 
+#include "values/quantity.hpp"
+
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <new>
 #include <string>
@@ -137,7 +141,17 @@ void stream_sinks::finish(cut& of) {
     }
 }
 
-void stream_sinks::end() {
+std::string stream_sinks::trouble() const {
+    if (error_)
+        return fmt::format("reading its {}: {}", to_string(origin_.from), error_.message());
+    if (lost_ != 0)
+        return fmt::format("{} bytes of its {} were left out, because there was no memory",
+                           values::with_separators(lost_), to_string(origin_.from));
+    return {};
+}
+
+void stream_sinks::end(std::error_code why) {
+    error_ = why;
     for (auto& each : cuts_) {
         finish(each);
         for (const auto& consumer : each.consumers)

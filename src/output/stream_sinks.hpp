@@ -16,7 +16,9 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 namespace cohort::output {
@@ -40,14 +42,15 @@ public:
 
     void take(std::string_view bytes) override;
     bool has_room() override;
-    void end() override;
+    void end(std::error_code why) override;
 
     /// What capture() kept. Once, after the end.
     captured take_captured();
     /// The targets that it writes to.
     const std::vector<std::shared_ptr<target>>& targets() const noexcept { return written_; }
-    /// How many bytes were left out for lack of memory.
-    std::uint64_t lost() const noexcept { return lost_; }
+    /// What is missing, for a note: what could not be read, and for what there was no memory. Empty:
+    /// nothing.
+    std::string trouble() const;
 
 private:
     struct consumer {
@@ -76,7 +79,8 @@ private:
     std::shared_ptr<run_pool> pool_;
     bool uses_hub_ = false;
     std::weak_ptr<pipe_reader> reader_;
-    std::uint64_t lost_ = 0;
+    std::uint64_t lost_ = 0;  // bytes, for lack of memory
+    std::error_code error_;
 };
 
 }  // namespace cohort::output

@@ -61,7 +61,7 @@ void pipe_reader::turn() {
         return;
     const ssize_t got = read_once(fd_.get(), most_a_turn);
     if (got == 0 || (got < 0 && got != -EAGAIN)) {
-        end_stream();
+        end_stream({static_cast<int>(-got), std::system_category()});
         return close();
     }
     if (got > 0 && sink_)
@@ -75,22 +75,25 @@ void pipe_reader::turn() {
 void pipe_reader::worker_ended() {
     if (state_ == state::lingers || state_ == state::closed)
         return;
+    std::error_code error;
     for (auto left = bytes_in(fd_.get()); left > 0;) {
         const ssize_t got = read_once(fd_.get(), left);
+        if (got < 0)
+            error = {static_cast<int>(-got), std::system_category()};
         if (got <= 0)
             break;
         sink_->take({read_buffer(), static_cast<std::size_t>(got)});
         left -= static_cast<std::size_t>(got);
     }
-    end_stream();
+    end_stream(error);
     state_ = state::lingers;
     ++*lingering_;
     watch();
 }
 
-void pipe_reader::end_stream() {
+void pipe_reader::end_stream(std::error_code why) {
     if (const auto sink = std::exchange(sink_, nullptr))
-        sink->end();
+        sink->end(why);
 }
 
 void pipe_reader::close() {

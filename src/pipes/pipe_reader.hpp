@@ -7,6 +7,7 @@
 #include <atomic>
 #include <memory>
 #include <string_view>
+#include <system_error>
 
 namespace cohort::output {
 
@@ -17,8 +18,8 @@ public:
     virtual void take(std::string_view bytes) = 0;
     /// Whether more may be read now. If not, the sink calls pipe_reader::go_on() later.
     virtual bool has_room() = 0;
-    /// Nothing more comes. Called once.
-    virtual void end() = 0;
+    /// Nothing more comes. Called once. @param why  an error of the last read, or none
+    virtual void end(std::error_code why) = 0;
 };
 
 /// Reads one stream of one worker: at most 64 KiB a turn, so that every stream and every other
@@ -44,7 +45,7 @@ private:
 
     void watch();
     void turn();
-    void end_stream();
+    void end_stream(std::error_code why = {});
     void close();
 
     engine::engine& loop_;

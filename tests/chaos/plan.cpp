@@ -11,6 +11,7 @@ namespace {
 
 constexpr const char* kind_names[] = {"nested", "function", "command"};
 constexpr const char* method_names[] = {"spawn", "fork", "forkserver"};
+constexpr const char* output_names[] = {"", ", captured", ", with lines that nobody reads"};
 constexpr const char* behaviour_names[] = {"obeys",   "ignores", "is stopped",
                                            "is busy", "returns", "fails"};
 constexpr const char* extra_process_texts[] = {
@@ -34,6 +35,7 @@ group_plan group_of(random_numbers& random, std::uint64_t seed, int levels, limi
     group.notice_ms = random.chance(20) ? random.below(50) : 0;
     group.grace_ms = 50 + random.below(250);
     group.has_cgroup = !allowed.cgroup_off || random.chance(70);
+    group.output = static_cast<output_kind>(random.below(3));
     if (levels > 1 && random.chance(75)) {
         group.what = work_kind::nested;
         if (!cohort::test::groups_in_copies && group.method == cohort::start_method::fork)
@@ -118,11 +120,12 @@ bool has_lasting_worker(std::uint64_t seed, int levels, limits allowed) {
 std::string describe(std::uint64_t seed, int levels, limits allowed, int indent) {
     std::string text;
     for (const auto& group : groups_of(seed, levels, allowed)) {
-        text += fmt::format(
-            "{:{}}{} of {} ({}{}{}{}), {} ms\n", "", indent, group.size,
-            name(kind_names, group.what), name(method_names, group.method),
-            group.daemonic ? ", daemonic" : "", group.has_cgroup ? "" : ", cgroup off",
-            group.inherits_process_group ? ", process group inherited" : "", group.grace_ms);
+        text +=
+            fmt::format("{:{}}{} of {} ({}{}{}{}{}), {} ms\n", "", indent, group.size,
+                        name(kind_names, group.what), name(method_names, group.method),
+                        group.daemonic ? ", daemonic" : "", group.has_cgroup ? "" : ", cgroup off",
+                        group.inherits_process_group ? ", process group inherited" : "",
+                        name(output_names, group.output), group.grace_ms);
         for (int index = 0; index < group.size; ++index) {
             const auto worker = worker_of(group, index, allowed);
             if (group.what == work_kind::nested)

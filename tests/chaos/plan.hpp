@@ -42,6 +42,8 @@ enum class work_kind { nested, function, command };
 
 /// What a worker does once it runs.
 enum class behaviour { obeys, ignores, is_stopped, is_busy, returns, fails };
+/// Where the workers' output goes.
+enum class output_kind { inherited, captured, unread };
 /// The process that a worker starts first: none, a child in its process group, or a daemon.
 enum class extra_process { none, obeys, ignores, is_stopped, is_busy, daemon };
 
@@ -54,7 +56,8 @@ struct group_plan {
     bool daemonic = false;
     bool has_cgroup = true;
     bool inherits_process_group = false;  ///< then its workers start nothing
-    std::uint64_t seed = 0;               ///< for its workers
+    output_kind output = output_kind::inherited;
+    std::uint64_t seed = 0;  ///< for its workers
 };
 
 struct worker_plan {

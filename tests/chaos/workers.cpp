@@ -13,6 +13,7 @@
 #include <condition_variable>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <mutex>
 #include <stdexcept>
 #include <string>
@@ -24,6 +25,9 @@
 namespace chaos {
 
 namespace {
+
+/// Whether busy workers print without end.
+constexpr const char* flood_variable = "CHAOS_FLOODS";
 
 void report_role(const char* role) { ::dprintf(role_pipe_number, "%d %s\n", ::getpid(), role); }
 
@@ -66,9 +70,12 @@ void behave(behaviour does) {
     case behaviour::is_stopped:
         for (;;)
             ::raise(SIGSTOP);
-    case behaviour::is_busy:
+    case behaviour::is_busy: {
+        const char* const floods = std::getenv(flood_variable);
         for (volatile int turns = 0;;)
-            turns = turns + 1;
+            if (turns = turns + 1; floods != nullptr && *floods == '1')
+                ::dprintf(STDOUT_FILENO, "line %d\n", turns);
+    }
     case behaviour::returns:
         return;
     case behaviour::fails:
@@ -109,7 +116,7 @@ cohort::command command_of(const worker_plan& worker) {
         "exec sleep 1000",
         "trap '' TERM INT HUP; exec sleep 1000",
         "kill -STOP $$; exec sleep 1000",
-        "trap '' TERM; while :; do :; done",
+        "trap '' TERM; while :; do [ $CHAOS_FLOODS = 0 ] || echo line; done",
         "exit 0",
         "echo 'as planned' >$COHORT_ERROR_FILE; exit 3",
     };
@@ -131,6 +138,11 @@ cohort::options options_of(const group_plan& plan) {
         how.process_group(cohort::process_group::inherit);
     if (!plan.has_cgroup)
         how.cgroup(cohort::cgroup::off);
+    how.env(flood_variable, plan.output == output_kind::inherited ? 0 : 1);
+    if (plan.output == output_kind::captured)
+        how.output_to(cohort::capture());
+    if (plan.output == output_kind::unread)
+        how.output_to(cohort::lines().when_full(cohort::when_full::block));
     return how;
 }
 

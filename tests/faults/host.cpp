@@ -46,6 +46,10 @@ public:
         : what_(what), options_(cohort::options(workers).start_method(method_of(what))) {
         if (::pipe2(pipe_.data(), O_CLOEXEC | O_NONBLOCK) == 0)
             options_.fd(pipe_[1], proof_number);
+        if (what_ == "streams")
+            options_.stdout_to(cohort::capture())
+                .stderr_to(cohort::lines())
+                .stdin_from(cohort::bytes("given"));
     }
     group_runner(const group_runner&) = delete;
     group_runner& operator=(const group_runner&) = delete;
@@ -66,17 +70,28 @@ public:
         if (count != workers)
             return fmt::format("wrong\tjoin() says true, and {} workers ran", count);
         for (const auto& outcome : outcomes_)
-            if (what_ != "command" && outcome.result<int>() != 40 + outcome.index)
-                return fmt::format("wrong\tworker {} has another result", outcome.index);
+            if (const auto wrong = wrong_in(outcome); !wrong.empty())
+                return fmt::format("wrong\tworker {} has {}", outcome.index, wrong);
         return result;
     } catch (const cohort::result_error& e) {
         return fmt::format("wrong\tjoin() says true, and {}", e.what());
     }
 
 private:
+    bool starts_commands() const { return what_ == "command" || what_ == "streams"; }
+
+    std::string wrong_in(const cohort::outcome& outcome) const {
+        if (!starts_commands())
+            return outcome.result<int>() == 40 + outcome.index ? "" : "another result";
+        // What is missing must have been told.
+        if (what_ == "streams" && outcome.out.text() != "given" && outcome.note().empty())
+            return "lost what it has printed";
+        return "";
+    }
+
     asio::awaitable<std::string> start_and_join() try {
         cohort::group group;
-        if (what_ == "command")
+        if (starts_commands())
             group = co_await cohort::spawn(command_, options_);
         else
             group = co_await cohort::spawn(function_, options_);
@@ -98,7 +113,8 @@ private:
     std::array<int, 2> pipe_{-1, -1};
     cohort::options options_;
     const decltype(cohort::function<write_proof>()) function_ = cohort::function<write_proof>();
-    cohort::command command_{"/bin/sh", "-c", fmt::format("printf x >&{}", proof_number)};
+    cohort::command command_{"/bin/sh", "-c",
+                             fmt::format("printf x >&{}; cat; echo told >&2", proof_number)};
     std::vector<cohort::outcome> outcomes_;
 };
 

@@ -39,7 +39,7 @@ std::string row::name() const {
 std::vector<start_kind> all_start_kinds() {
     std::vector<start_kind> all;
     for (const bool is_warm : {false, true})
-        for (const auto* what : {"command", "spawn", "fork", "forkserver"})
+        for (const auto* what : {"command", "streams", "spawn", "fork", "forkserver"})
             all.push_back({what, is_warm});
     return all;
 }

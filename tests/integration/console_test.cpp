@@ -92,8 +92,8 @@ std::string printed_on_terminal(const cohort::command& program, std::string& rep
     open_file side(::ptsname(terminal), O_RDWR | O_NOCTTY | O_CLOEXEC);
     auto reads = std::async(std::launch::async, read_to_end, terminal);
     printed made;
-    run_host(program,
-             cohort::options(1).fd(side.get(), 0).fd(side.get(), 1).fd(side.get(), 2), made);
+    run_host(program, cohort::options(1).fd(side.get(), 0).fd(side.get(), 1).fd(side.get(), 2),
+             made);
     side.close();
     const auto text = reads.get();
     ::close(terminal);
@@ -153,8 +153,7 @@ TEST_CASE("console: a line comes whole and a last line gets a newline, however i
 
 TEST_CASE("console: a progress bar is shown once, in its last state") {
     const leak_guard guard;
-    const auto bar =
-        "i=0; while [ $i -lt 10000 ]; do i=$((i+1)); printf '\\r%s of 10000' $i; done";
+    const auto bar = "i=0; while [ $i -lt 10000 ]; do i=$((i+1)); printf '\\r%s of 10000' $i; done";
     CHECK(printed_by_host("all", 1, bar).out == "[0]: 10000 of 10000\n");
     CHECK(printed_by_host("all", 1, bar + std::string("; echo; echo done")).out ==
           "[0]: 10000 of 10000\n[0]: done\n");
@@ -170,14 +169,14 @@ TEST_CASE("console: two groups at once keep their lines whole") {
     for (const auto& line : lines_of(both.out)) {
         int index = -1, rank = -1, number = -1, end = 0;
         char name = '?';
-        const int found = std::sscanf(line.c_str(), "[%d]: %c %d %d%n", &index, &name, &rank,
-                                      &number, &end);
+        const int found =
+            std::sscanf(line.c_str(), "[%d]: %c %d %d%n", &index, &name, &rank, &number, &end);
         REQUIRE_MESSAGE((found == 4 && static_cast<std::size_t>(end) == line.size()), line);
         REQUIRE_MESSAGE(index == rank, line);
         REQUIRE_MESSAGE(number == ++latest[name + std::to_string(rank)], line);
     }
-    CHECK(latest == std::map<std::string, int>{
-                        {"a0", 20000}, {"a1", 20000}, {"b0", 20000}, {"b1", 20000}});
+    CHECK(latest ==
+          std::map<std::string, int>{{"a0", 20000}, {"a1", 20000}, {"b0", 20000}, {"b1", 20000}});
     CHECK(both.report == "");
 }
 
@@ -191,8 +190,7 @@ TEST_CASE("console: on a terminal tags have colours, and a line's colour ends wi
     const leak_guard guard;
     const auto red = host("all", 1, {"printf '\\033[31mred\\n'; echo plain"});
     std::string report;
-    const auto colourless =
-        printed_on_terminal(cohort::command(red).env("NO_COLOR", "1"), report);
+    const auto colourless = printed_on_terminal(cohort::command(red).env("NO_COLOR", "1"), report);
     CHECK(colourless == "[0]: \033[31mred\033[0m\r\n[0]: plain\r\n");
     CHECK(report == "");
     const auto coloured = printed_on_terminal(cohort::command(red).unset_env("NO_COLOR"), report);

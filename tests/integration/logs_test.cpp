@@ -154,8 +154,7 @@ GROUP_TEST("logs: there is no report while a worker lives") {
 TEST_CASE("logs: without a run id the run is named by the group, and two runs do not meet") {
     const leak_guard guard;
     const scratch_directory directory;
-    const auto how =
-        cohort::options(1).name("my {job}").logs(cohort::logs(directory.file("logs")));
+    const auto how = cohort::options(1).name("my {job}").logs(cohort::logs(directory.file("logs")));
     CHECK(ended(shell("echo first"), how).success());
     const auto before = files_in(directory.file("logs"));
     CHECK(ended(shell("echo second"), how).success());

@@ -179,9 +179,9 @@ TEST_CASE("sink failures: a full disk ends the file and not the worker, and the 
         const auto name = directory.file(std::to_string(worker.index));
         const auto text = read_file(name);
         sum += text.size();
-        const auto count = text.size() < 1000 ? std::to_string(text.size())
-                                              : fmt::format("{},{:03}", text.size() / 1000,
-                                                            text.size() % 1000);
+        const auto count = text.size() < 1000
+                               ? std::to_string(text.size())
+                               : fmt::format("{},{:03}", text.size() / 1000, text.size() % 1000);
         CHECK(worker.note() ==
               fmt::format("{}: No space left on device after {} bytes", name, count));
         CHECK(worker.out.total == 588'895);
@@ -243,8 +243,8 @@ TEST_CASE("sink failures: too few descriptors for the pipes are told before any 
     // A record, a pidfd and two pipes for each, and 50 files.
     const auto open = open_descriptors().size();
     const lowered_limit low(open + 200);
-    const auto error = thrown_by<cohort::spawn_error>(
-        shell("echo started >" + directory.file("started")), how);
+    const auto error =
+        thrown_by<cohort::spawn_error>(shell("echo started >" + directory.file("started")), how);
     CAPTURE(error.what());
     CHECK(error.stage() == "limit");
     CHECK(error.error_index() == -1);

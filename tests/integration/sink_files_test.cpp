@@ -32,8 +32,7 @@ void write_all_bytes(int) {
     const std::string text = all_bytes();
     for (std::size_t at = 0, size = 1; at < text.size(); at += size, size = size % 97 + 5) {
         const auto part = text.substr(at, size);
-        if (::write(STDOUT_FILENO, part.data(), part.size()) !=
-            static_cast<ssize_t>(part.size()))
+        if (::write(STDOUT_FILENO, part.data(), part.size()) != static_cast<ssize_t>(part.size()))
             ::_exit(1);
     }
 }
@@ -98,8 +97,8 @@ TEST_CASE("sink files: a pattern names a file for each worker, and its directori
         const auto all = how.name("job").working_directory(directory.path());
         CHECK(ended(shell("echo worker $LOCAL_RANK"), all).success());
         for (int index = 0; index < 3; ++index)
-            CHECK(read_file(directory.file(
-                      fmt::format("job/3/{{x}}/{}-{:03}.0", host_name(), index))) ==
+            CHECK(read_file(
+                      directory.file(fmt::format("job/3/{{x}}/{}-{:03}.0", host_name(), index))) ==
                   fmt::format("worker {}\n", index));
         CHECK(names_in(directory.file("job/3/{x}")).size() == 3);
     }
@@ -143,9 +142,9 @@ TEST_CASE("sink files: a tag, and before it the time, stand before each line") {
     const leak_guard guard;
     const scratch_directory directory;
     const auto in = [&](const char* name) { return cohort::file(directory.file(name)); };
-    const auto how = cohort::options(1).stdout_to(
-        in("tagged").tagged(), in("own").tagged("{index} of {size}> "),
-        in("timed").timestamps(), in("both").tagged().timestamps());
+    const auto how =
+        cohort::options(1).stdout_to(in("tagged").tagged(), in("own").tagged("{index} of {size}> "),
+                                     in("timed").timestamps(), in("both").tagged().timestamps());
     CHECK(ended(shell("printf 'one\\ntwo'"), how).success());
     CHECK(read_file(directory.file("tagged")) == "[0]: one\n[0]: two\n");
     CHECK(read_file(directory.file("own")) == "0 of 1> one\n0 of 1> two\n");
@@ -211,9 +210,7 @@ TEST_CASE("sink files: both streams to one path are merged, in the exact order")
     const std::vector<cohort::options> ways = {
         cohort::options(1).output_to(path), cohort::options(1).stdout_to(other).stderr_to(path),
         cohort::options(1).stdout_to(path).stderr_to(cohort::merge()),
-        cohort::options(1)
-            .stdout_to(path, cohort::capture())
-            .stderr_to(cohort::merge())};
+        cohort::options(1).stdout_to(path, cohort::capture()).stderr_to(cohort::merge())};
     for (const auto& how : ways) {
         CHECK(ended(shell(script), how).success());
         CHECK(numbers_by_tag(read_file(path)).at(0) == up_to(1999, 0));

@@ -79,11 +79,9 @@ GROUP_TEST("stream end: a child that floods its worker's pipe delays nothing, an
 GROUP_TEST("stream end: a child that floods meanwhile does not hold up the end either") {
     const scratch_directory directory;
     const auto file = cohort::file(directory.file("out"));
-    auto how = leaving(4).stdout_to(file, cohort::capture().head(1000).tail(1000),
-                                    cohort::lines());
+    auto how = leaving(4).stdout_to(file, cohort::capture().head(1000).tail(1000), cohort::lines());
     how.working_directory(directory.path());
-    auto group =
-        co_await cohort::spawn(shell("yes & echo $! >pid$LOCAL_RANK; exec sleep 0"), how);
+    auto group = co_await cohort::spawn(shell("yes & echo $! >pid$LOCAL_RANK; exec sleep 0"), how);
     CHECK(co_await group.join());
     CHECK(group.lingering() == 4);
     std::uint64_t total = 0;
@@ -100,7 +98,8 @@ GROUP_TEST("stream end: a child that floods meanwhile does not hold up the end e
     CHECK(comes_to_linger(group, 0));
 }
 
-GROUP_TEST("stream end: a stream that the worker closes has ended, and tells its last line at once") {
+GROUP_TEST(
+    "stream end: a stream that the worker closes has ended, and tells its last line at once") {
     ready up(executor);
     gate hold;
     auto how = cohort::options(1).stdout_to(cohort::lines());

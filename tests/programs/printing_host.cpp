@@ -108,7 +108,8 @@ asio::awaitable<void> hold(const char* script, cohort::options how) {
     co_await group.join();
 }
 
-constexpr const char* floods = "echo >&9; while :; do echo $LOCAL_RANK line; done";
+constexpr const char* floods =
+    "echo $LOCAL_RANK line; echo >&9; while :; do echo $LOCAL_RANK line; done";
 
 asio::awaitable<void> fork_and_print() {
     const auto one = cohort::file("copied");
@@ -140,15 +141,14 @@ int main(int argc, char** argv) {
     else if (what == "flooding")
         run(hold(floods, cohort::options(2).stdout_to(cohort::file("flood"), cohort::capture())));
     else if (what == "last_words")
-        run(hold("trap 'kill $!; for i in 0 1 2 3 4 5 6 7 8 9; do echo $i; done; echo >&9; exit 42' TERM;"
+        run(hold("trap 'kill $!; for i in 0 1 2 3 4 5 6 7 8 9; do echo $i; done; echo >&9; exit "
+                 "42' TERM;"
                  "sleep 1000 & echo >&9; wait",
                  cohort::options(1).parent_death_signal(SIGTERM).output_to(cohort::capture())));
     else if (what == "stubborn")
         run(hold("trap '' TERM; echo >&9; while :; do echo line; done",
-                 cohort::options(1)
-                     .parent_death_signal(SIGTERM)
-                     .grace_period(200ms)
-                     .output_to(cohort::capture())));
+                 cohort::options(1).parent_death_signal(SIGTERM).grace_period(200ms).output_to(
+                     cohort::capture())));
     else if (what == "copied")
         run(fork_and_print());
     else if (what == "exiting") {
