@@ -136,13 +136,17 @@ void engine::loop() {
         run_inbox();
         turn.unlock();
         wait(events);
+        for (int forks = forks_; forks != 0; forks = forks_)
+            forks_.wait(forks);
         turn.lock();
     }
 }
 
 void engine::run_inbox() {
     std::vector<task> tasks;
-    for (;;) {
+    // Tasks may post tasks without end: a flooded pipe does where the reactor refuses to watch it.
+    constexpr int most_rounds = 16;
+    for (int round = 0; round < most_rounds; ++round) {
         {
             std::lock_guard lock(inbox_mutex_);
             tasks.swap(inbox_);
@@ -156,9 +160,14 @@ void engine::run_inbox() {
     }
 }
 
+bool engine::has_tasks() {
+    std::lock_guard lock(inbox_mutex_);
+    return !inbox_.empty();
+}
+
 void engine::wait(std::vector<reactor::event>& events) {
     try {
-        reactor_.load()->wait(timers_.next(), events);
+        reactor_.load()->wait(has_tasks() ? now_ : timers_.next(), events);
     } catch (const std::system_error&) {
         replace_reactor();
     }

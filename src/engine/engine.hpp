@@ -58,6 +58,12 @@ public:
     /// Locked by the engine whenever it does not wait. A fork of this process locks it too, so that
     /// the copy inherits no locked mutex and no half-made change from the engine.
     std::mutex& turn() noexcept { return turn_; }
+    /// From begin_fork() to end_fork() the engine does not lock its turn again.
+    void begin_fork() noexcept { ++forks_; }
+    void end_fork() noexcept {
+        --forks_;
+        forks_.notify_all();
+    }
 
 private:
     /// A request to the reactor, with all that is needed to repeat it to another reactor.
@@ -72,6 +78,7 @@ private:
 
     void loop();
     void run_inbox();
+    bool has_tasks();
     void wait(std::vector<reactor::event>& events);
     void replace_reactor();
     void try_epoll();
@@ -82,6 +89,7 @@ private:
     void finish(reactor::ticket id, int result);
 
     std::mutex turn_;
+    std::atomic<int> forks_ = 0;  // that wait for the turn, or have it
     std::mutex inbox_mutex_;
     std::vector<task> inbox_;
     bool woken_ = false;  // by wake(), since the engine last looked into the inbox

@@ -33,14 +33,19 @@ void before_fork() {
     if (own == forking)
         return;  // registered twice: see start()
     forking = own;
-    if (own)
-        for (auto* turn : own->turns())
-            turn->lock();
+    if (!own)
+        return;
+    own->begin_fork();
+    for (auto* turn : own->turns())
+        turn->lock();
 }
 void after_fork_in_parent() {
-    if (process* const own = std::exchange(forking, nullptr))
-        for (auto* turn : own->turns())
-            turn->unlock();
+    process* const own = std::exchange(forking, nullptr);
+    if (!own)
+        return;
+    for (auto* turn : own->turns())
+        turn->unlock();
+    own->end_fork();
 }
 
 }  // namespace

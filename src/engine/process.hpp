@@ -89,7 +89,17 @@ public:
     /// The mutexes that a fork of this process locks first. Those of naming(), logging() and
     /// looking() are not among them, because these threads may wait for a disk or a process.
     std::array<std::mutex*, 4> turns() noexcept {
-        return {&engine_.turn(), &output_.turn(), &parsing_.turn(), &cgroups_.turn()};
+        return {&output_.turn(), &engine_.turn(), &parsing_.turn(), &cgroups_.turn()};
+    }
+    /// Called around a fork: both loops then let it have their turns first. A loop that is never
+    /// idle would take its turn again at once, again and again.
+    void begin_fork() noexcept {
+        engine_.begin_fork();
+        output_.begin_fork();
+    }
+    void end_fork() noexcept {
+        engine_.end_fork();
+        output_.end_fork();
     }
 
     /// Hands a start to the starter threads. If the start has to wait, also wakes the engine, which

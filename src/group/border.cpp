@@ -176,6 +176,7 @@ void start_group(const group_ref& group, receiver to) {
 }
 
 void run_group(const group_ref& group, receiver to) {
+    group->streams().forget_lines();  // the user gets no group to read them from
     start(group, std::move(to), group_state::start_completes::at_end);
 }
 

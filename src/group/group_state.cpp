@@ -32,8 +32,11 @@ lifecycle::rules rules_of(const group_settings& s) {
 /// How long exit() waits for a group at most.
 lifecycle::duration longest_stop(const group_settings& s) {
     const auto kill = std::max<lifecycle::duration>(s.kill_timeout, shortest_kill_wait);
-    return saturating_add(saturating_add(time_point() + s.grace_period, kill), s.flush_timeout)
-        .time_since_epoch();
+    auto longest = saturating_add(time_point() + s.grace_period, kill);
+    // The streams are flushed; with logs a worker's error and the report are written after that.
+    for (int flush = 0; flush < (s.logs ? 3 : 1); ++flush)
+        longest = saturating_add(longest, s.flush_timeout);
+    return longest.time_since_epoch();
 }
 
 /// The settings without the descriptors of the workers, which only the start must hold.

@@ -73,6 +73,8 @@ private:
     void give_words(const std::shared_ptr<unpublished_end>& place,
                     std::shared_ptr<const outcome> worker);
     void has_words(const std::shared_ptr<unpublished_end>& place);
+    void add_output(int index, output::stream_end printed);
+    void complete(const std::shared_ptr<unpublished_end>& place);
     void is_ready(unpublished_end& place);
     void write_report();
     void add_unpublished(int index);
@@ -135,10 +137,11 @@ private:
     std::shared_ptr<cgroups::group_cgroup> cgroup_;  // until end_cgroup()
 
     /// The end of a worker that users can't see yet: its record is being read, then its outcome is
-    /// put into words, until `limit` at most.
+    /// put into words, until `limit` at most, while what it has printed is written.
     struct unpublished_end {
         std::shared_ptr<const outcome> worker;  // null: its record is being read
         std::optional<engine::timer_id> limit;
+        std::optional<output::stream_end> printed;  // empty: not all is where it belongs
         bool has_words = false;
         bool is_ready = false;
     };

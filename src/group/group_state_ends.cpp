@@ -7,6 +7,7 @@
 #include "share/settings.hpp"
 #include "supervisor/naming.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace cohort::detail::inline v0_1 {
@@ -17,15 +18,32 @@ using namespace std::chrono_literals;
 
 constexpr auto longest_naming = 10s;
 
+void add_note(outcome& worker, const std::string& note) {
+    auto& notes = outcome_access::note(worker);
+    notes += notes.empty() ? note : "; " + note;
+}
+
 /// The outcome with one more note; empty: the outcome itself.
 std::shared_ptr<const outcome> with_note(const std::shared_ptr<const outcome>& worker,
                                          const std::string& note) {
     if (note.empty())
         return worker;
     const auto noted = std::make_shared<outcome>(*worker);
-    auto& notes = outcome_access::note(*noted);
-    notes += notes.empty() ? note : "; " + note;
+    add_note(*noted, note);
     return noted;
+}
+
+/// The outcome with what its worker has printed.
+std::shared_ptr<const outcome> with_output(const std::shared_ptr<const outcome>& worker,
+                                           output::stream_end printed) {
+    if (printed.out == captured() && printed.err == captured())
+        return with_note(worker, printed.note);
+    const auto whole = std::make_shared<outcome>(*worker);
+    whole->out = std::move(printed.out);
+    whole->err = std::move(printed.err);
+    if (!printed.note.empty())
+        add_note(*whole, printed.note);
+    return whole;
 }
 
 }  // namespace
@@ -94,8 +112,8 @@ void group_state::add_descriptors(outcome& worker) {
     if (!worker.has_result())
         return;
     if (lost)
-        outcome_access::note(worker) = "descriptors in its result were lost: this process has no "
-                                       "room for more, see RLIMIT_NOFILE";
+        add_note(worker, "descriptors in its result were lost: this process has no room for more, "
+                         "see RLIMIT_NOFILE");
     outcome_access::set_descriptors(worker, std::move(came));
 }
 
@@ -129,9 +147,29 @@ void group_state::give_words(const std::shared_ptr<unpublished_end>& place,
     has_words(place);
 }
 
-/// The outcome is complete. With options::logs() its error is written to a file before it is told.
 void group_state::has_words(const std::shared_ptr<unpublished_end>& place) {
     place->has_words = true;
+    complete(place);
+}
+
+/// The lifecycle does not wait for what a worker has printed either.
+void group_state::add_output(int index, output::stream_end printed) {
+    const auto found = std::ranges::find_if(unpublished_, [index](const auto& place) {
+        return place->worker && place->worker->index == index;
+    });
+    if (found == unpublished_.end())
+        return;
+    const auto place = *found;  // a copy, because its publication takes it out
+    place->printed = std::move(printed);
+    complete(place);
+}
+
+/// If the outcome has all its parts, it is told. With options::logs() its error is written to a file
+/// before.
+void group_state::complete(const std::shared_ptr<unpublished_end>& place) {
+    if (!place->has_words || !place->printed)
+        return;
+    place->worker = with_output(place->worker, std::move(*place->printed));
     const auto& worker = *place->worker;
     if (!logs_ || !worker.error || worker.success())
         return is_ready(*place);

@@ -128,6 +128,9 @@ void group_state::add_worker(starts::start_report report) {
         },
         [self = shared_from_this()](supervisor::worker_end end) {
             self->worker_ended(std::move(end));
+        },
+        [self = shared_from_this(), index](output::stream_end printed) {
+            self->add_output(index, std::move(printed));
         });
     happen(event::worker_started);
 }

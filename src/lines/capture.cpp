@@ -2,6 +2,8 @@
 #include "lines/capture.hpp"
 
 #include <algorithm>
+#include <cstddef>
+#include <utility>
 
 namespace cohort::output {
 
@@ -34,6 +36,11 @@ std::string capture_buffer::tail() const {
     text.reserve(ring_.size());
     text.append(ring_, oldest_).append(ring_, 0, oldest_);
     return text;
+}
+
+std::string capture_buffer::take_tail() noexcept {
+    std::ranges::rotate(ring_, ring_.begin() + static_cast<std::ptrdiff_t>(oldest_));
+    return std::move(ring_);
 }
 
 }  // namespace cohort::output

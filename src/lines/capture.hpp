@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace cohort::output {
 
@@ -21,6 +22,9 @@ public:
     std::string_view head() const noexcept { return head_; }
     /// The last bytes after the head, in their order.
     std::string tail() const;
+    /// Hand them out, once, without a copy.
+    std::string take_head() noexcept { return std::move(head_); }
+    std::string take_tail() noexcept;
 
 private:
     void add_to_ring(std::string_view bytes);

@@ -30,6 +30,7 @@ struct group_streams::flush {
     stream_end result;
     struct written_target {
         std::shared_ptr<target> to;
+        engine::time_point latest;  // when the last of the worker's text for it was read
         bool is_written = false;
     };
     std::vector<written_target> targets;
@@ -87,7 +88,7 @@ void group_streams::begin_stream(int index, stream from) {
     sinks->set_reader(reader);
     for (const auto& sink : (from == stream::out ? routes.out : routes.err).sinks)
         if (const auto* to = std::get_if<target_route>(&sink); to != nullptr && !to->tag.empty())
-            targets_[to->target]->set_tag(index, to->tag);
+            targets_[to->target]->set_tag(index, from, to->tag);
     reader->begin();
 }
 
@@ -101,7 +102,7 @@ void group_streams::worker_ended(int index, std::function<void(stream_end)> then
         if (ending->unwritten == 0)
             return self->finish(*ending);
         for (auto& each : ending->targets)
-            each.to->when_written([self, ending, &each] {
+            each.to->when_written(each.latest, [self, ending, &each] {
                 each.is_written = true;
                 if (--ending->unwritten == 0)
                     self->finish(*ending);
@@ -133,10 +134,13 @@ std::shared_ptr<group_streams::flush> group_streams::end_streams(int index) {
         if (!sinks)
             continue;
         add_to(ending->result.note, sinks->trouble());
-        for (const auto& each : sinks->targets())
-            if (std::ranges::find(ending->targets, each, &flush::written_target::to) ==
-                ending->targets.end())
-                ending->targets.push_back({each});
+        for (const auto& [to, latest] : sinks->written()) {
+            const auto found = std::ranges::find(ending->targets, to, &flush::written_target::to);
+            if (found == ending->targets.end())
+                ending->targets.push_back({to, latest});
+            else
+                found->latest = std::max(found->latest, latest);
+        }
     }
     of.out_reader.reset();
     of.err_reader.reset();
@@ -166,8 +170,11 @@ void group_streams::group_ended() {
         for (int index = 0; index < static_cast<int>(self->workers_.size()); ++index)
             if (!self->at(index).has_ended)
                 (void)self->end_streams(index);
-        for (const auto& each : self->targets_)
-            each->close();
+        {
+            const std::lock_guard lock(self->targets_mutex_);
+            for (const auto& each : self->targets_)
+                each->close();
+        }
         if (self->hub_)
             self->hub_->end();
     });

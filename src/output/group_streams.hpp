@@ -20,6 +20,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <system_error>
@@ -118,8 +119,8 @@ private:
     const worker& at(int index) const { return workers_[static_cast<std::size_t>(index)]; }
     const base& base_of(int callers_directory, const std::string& working_directory);
     std::optional<detail::start_failure> make_log_directory(int callers_directory);
-    std::optional<detail::start_failure> open_target(int callers_directory,
-                                                     const target_plan& plan);
+    std::optional<detail::start_failure> open_target(int callers_directory, const target_plan& plan,
+                                                     std::vector<std::shared_ptr<target>>& into);
     std::optional<detail::start_failure> make_input(int index);
     std::optional<detail::start_failure> make_output(int callers_directory, int index, stream from);
     void begin(int index);
@@ -134,6 +135,7 @@ private:
     std::map<std::string, base> bases_;  // by working directory
     std::shared_ptr<sys::unique_fd> log_base_;
     input_files inputs_;
+    std::mutex targets_mutex_;  // for an end of the group while its start still hangs
     std::vector<std::shared_ptr<target>> targets_;
     std::vector<worker> workers_;
     std::size_t started_ = 0;  // how many workers the starter thread has started

@@ -3,6 +3,7 @@
 #include "output/group_streams.hpp"
 
 #include "exec/exec.hpp"
+#include "sys/descriptors.hpp"
 #include "sys/error.hpp"
 #include "targets/files.hpp"
 
@@ -73,9 +74,17 @@ source source_of(const input_route& route, int descriptor) {
 std::optional<start_failure> group_streams::prepare(int callers_directory) {
     if (auto failed = make_log_directory(callers_directory))
         return failed;
+    std::vector<std::shared_ptr<target>> opened;
     for (const auto& plan : routes_.targets)
-        if (auto failed = open_target(callers_directory, plan))
+        if (auto failed = open_target(callers_directory, plan, opened)) {
+            for (const auto& each : opened)
+                each->close();
             return failed;
+        }
+    {
+        const std::lock_guard lock(targets_mutex_);
+        targets_ = std::move(opened);
+    }
     for (int index = 0; index < static_cast<int>(workers_.size()); ++index) {
         if (auto failed = make_input(index))
             return failed;
@@ -112,8 +121,8 @@ std::optional<start_failure> group_streams::make_log_directory(int callers_direc
     return std::nullopt;
 }
 
-std::optional<start_failure> group_streams::open_target(int callers_directory,
-                                                        const target_plan& plan) {
+std::optional<start_failure> group_streams::open_target(
+    int callers_directory, const target_plan& plan, std::vector<std::shared_ptr<target>>& into) {
     target_settings settings;
     if (plan.what != target_plan::kind::file) {
         const int fd = plan.what == target_plan::kind::own_stdout ? STDOUT_FILENO : STDERR_FILENO;
@@ -121,7 +130,8 @@ std::optional<start_failure> group_streams::open_target(int callers_directory,
         settings.style = console_style(fd, !settings_.colours);
         settings.turn =
             &process_.console_turn(is_same_file(STDOUT_FILENO, fd) ? STDOUT_FILENO : fd);
-        targets_.push_back(target::make(loop(), fd, std::move(settings)));
+        // If this program has closed the stream, another descriptor may have its number for a moment.
+        into.push_back(target::make(loop(), sys::survives_exec(fd) ? fd : -1, std::move(settings)));
         return std::nullopt;
     }
     const auto& from = base_of(callers_directory, plan.working_directory);
@@ -139,7 +149,7 @@ std::optional<start_failure> group_streams::open_target(int callers_directory,
     if (plan.settings.rotate_at != 0)
         settings.rotate = rotated_path{rotation(plan.settings.rotate_at, plan.settings.kept),
                                        plan.path, from.directory};
-    targets_.push_back(target::make(loop(), std::move(file), std::move(settings)));
+    into.push_back(target::make(loop(), std::move(file), std::move(settings)));
     return std::nullopt;
 }
 
@@ -210,8 +220,14 @@ void group_streams::close_ends_of_started(int index) noexcept {
 }
 
 void group_streams::close_unstarted() noexcept {
-    for (; started_ < workers_.size(); ++started_)
-        workers_[started_] = {};
+    for (; started_ < workers_.size(); ++started_) {
+        worker& ends = workers_[started_];
+        for (auto* fd : {&ends.in_theirs, &ends.out_theirs, &ends.err_theirs, &ends.in_ours,
+                         &ends.out_ours, &ends.err_ours})
+            fd->reset();
+    }
+    inputs_ = {};
+    bases_.clear();
 }
 
 }  // namespace cohort::output

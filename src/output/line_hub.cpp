@@ -55,7 +55,8 @@ detail::told_lines line_hub::take(detail::amount wanted) {
 /// Lines whose reader is gone are kept, because each line is told once to somebody who lives.
 void line_hub::tell() {
     while (waiters_.has_one() && has_lines()) {
-        auto told = std::make_shared<detail::told_lines>(take(waiters_.wanted_by_first()));
+        auto told = std::make_shared<detail::told_lines>();  // first, because it may throw
+        *told = take(waiters_.wanted_by_first());
         detail::completion done;
         done.lines = told;
         if (!waiters_.complete_only_first(done))

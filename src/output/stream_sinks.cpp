@@ -45,7 +45,6 @@ stream_sinks::stream_sinks(engine::engine& loop, origin whose, const stream_rout
                          {nullptr, queue->full});
         } else {
             const auto& to = std::get<target_route>(sink);
-            written_.push_back(targets[to.target]);
             add_consumer(cut_for(plans[to.target]), {targets[to.target], to.full});
         }
 }
@@ -72,8 +71,10 @@ void stream_sinks::take(std::string_view bytes) {
     } catch (const std::bad_alloc&) {
         lost_ += bytes.size();
         for (auto& each : cuts_)
-            if (each.cutter)
+            if (each.cutter) {
+                lost_ += each.cutter->held();
                 each.cutter.emplace(*each.how);  // the splitter may have lost its place
+            }
     }
 }
 
@@ -99,10 +100,12 @@ void stream_sinks::split(cut& by, std::string_view bytes) {
 
 void stream_sinks::pass_on(cut& to, std::shared_ptr<const detail::line_run> run) {
     for (const auto& consumer : to.consumers)
-        if (consumer.to)
+        if (consumer.to) {
             consumer.to->add(run, consumer.full);
-        else
+            written_[consumer.to] = run->time;
+        } else {
             hub_->add(run, consumer.full);
+        }
 }
 
 bool stream_sinks::has_room() {
@@ -166,9 +169,13 @@ captured stream_sinks::take_captured() {
     captured kept;
     if (!capture_)
         return kept;
-    kept.head = shared_text(std::string(capture_->head()));
-    kept.tail = shared_text(capture_->tail());
     kept.total = capture_->total();
+    try {
+        kept.head = shared_text(capture_->take_head());
+        kept.tail = shared_text(capture_->take_tail());
+    } catch (const std::bad_alloc&) {
+        lost_ += kept.lost();
+    }
     capture_.reset();
     return kept;
 }

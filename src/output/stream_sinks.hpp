@@ -13,6 +13,7 @@
 #include <cohort/output.hpp>
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -46,8 +47,10 @@ public:
 
     /// What capture() kept. Once, after the end.
     captured take_captured();
-    /// The targets that it writes to.
-    const std::vector<std::shared_ptr<target>>& targets() const noexcept { return written_; }
+    /// The targets that it has written to, and when the last text for each was read.
+    const std::map<std::shared_ptr<target>, engine::time_point>& written() const noexcept {
+        return written_;
+    }
     /// What is missing, for a note: what could not be read, and for what there was no memory. Empty:
     /// nothing.
     std::string trouble() const;
@@ -74,7 +77,7 @@ private:
     const origin origin_;
     std::optional<capture_buffer> capture_;
     std::vector<cut> cuts_;
-    std::vector<std::shared_ptr<target>> written_;
+    std::map<std::shared_ptr<target>, engine::time_point> written_;
     std::shared_ptr<line_hub> hub_;
     std::shared_ptr<run_pool> pool_;
     bool uses_hub_ = false;

@@ -50,8 +50,8 @@ void pipe_reader::watch() {
 }
 
 void pipe_reader::go_on() {
-    if (state_ != state::waits_for_room)
-        return;
+    if (state_ != state::waits_for_room || !sink_->has_room())
+        return;  // another sink is full, and calls again
     state_ = state::reads;
     watch();
 }

@@ -3,10 +3,10 @@
 
 #include <cstddef>
 #include <filesystem>
-#include <random>
 #include <system_error>
 #include <utility>
 
+#include <sys/random.h>
 #include <unistd.h>
 
 namespace cohort::output {
@@ -20,11 +20,11 @@ std::string host_name() {
 
 std::string random_letters() {
     constexpr std::size_t count = 8;
-    std::random_device device;
-    std::uniform_int_distribution<int> letter('a', 'z');
+    unsigned char random[count] = {};
+    (void)!::getrandom(random, sizeof random, 0);  // it can't fail for so few bytes
     std::string letters;
-    while (letters.size() < count)
-        letters += static_cast<char>(letter(device));
+    for (const unsigned char each : random)
+        letters += static_cast<char>('a' + each % 26);
     return letters;
 }
 

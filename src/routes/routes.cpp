@@ -102,8 +102,11 @@ group_routes router::make() {
         asked_.push_back(asked_of(where));
         for (auto& sinks : asked_.back().sinks)
             for (auto& sink : sinks)
-                if (auto* file = std::get_if<detail::file_sink>(&sink))
+                if (auto* file = std::get_if<detail::file_sink>(&sink)) {
                     file->pattern = text::expand(file->pattern, values_of(index));
+                    if (sinks.size() == 1 && file->pattern == "/dev/null")
+                        sink = detail::discard_sink();
+                }
         directories_.push_back(where.working_directory.value_or(""));
     }
     ask_for_logs();
@@ -165,13 +168,15 @@ void router::name_files(int index) {
                 use.worker = use.worker == -1 || use.worker == index ? index : -2;
                 ++use.streams;
             }
-    // The same plain file for both streams means merge().
+    // The same file for both streams, with the same settings, means merge().
     auto& out = asked.sinks[STDOUT_FILENO];
     auto& err = asked.sinks[STDERR_FILENO];
     if (is_one(out, detail::file_sink()) && is_one(err, detail::file_sink())) {
         const auto& to_out = std::get<detail::file_sink>(out.front());
         const auto& to_err = std::get<detail::file_sink>(err.front());
-        if (key_of(index, to_out.pattern) == key_of(index, to_err.pattern)) {
+        auto same = to_err;
+        same.pattern = to_out.pattern;
+        if (same == to_out && key_of(index, to_out.pattern) == key_of(index, to_err.pattern)) {
             --files_[key_of(index, to_out.pattern)].streams;
             err = {detail::merge_sink()};
         }

@@ -11,8 +11,8 @@
 
 #include <fmt/format.h>
 
-#include <exception>
 #include <optional>
+#include <stdexcept>
 #include <system_error>
 #include <utility>
 
@@ -28,8 +28,10 @@ std::string write_file(int base, const std::string& path,
     if (!error)
         error = output::written_file(std::move(file)).write(text() + "\n");
     return error ? fmt::format("{}: {}", path, error.message()) : std::string();
-} catch (const std::exception& e) {
-    return fmt::format("{}: {}", path, e.what());
+} catch (const std::length_error& e) {
+    return e.what();
+} catch (...) {
+    return "no memory";
 }
 
 }  // namespace

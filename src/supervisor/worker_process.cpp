@@ -53,9 +53,11 @@ worker_process::worker_process(engine::process& process, birth b,
 }
 
 void worker_process::await_end(std::function<void(const exit_status&)> ended,
-                               std::function<void(worker_end)> judged) {
+                               std::function<void(worker_end)> judged,
+                               std::function<void(output::stream_end)> printed) {
     ended_ = std::move(ended);
     judged_ = std::move(judged);
+    printed_ = std::move(printed);
     process_.children().watch(
         pidfd_.get(),
         [self = shared_from_this()] {
@@ -209,32 +211,34 @@ void worker_process::read(record_contents contents) {
 void worker_process::end_streams() {
     streams_->worker_ended(index_, [self = shared_from_this()](output::stream_end printed) {
         self->stream_end_ = std::move(printed);
-        self->tell_if_all_is_read();
+        self->tell_printed();
     });
 }
 
 void worker_process::tell(record_contents contents) {
-    record_contents_ = std::move(contents);
-    tell_if_all_is_read();
+    if (!judged_)
+        return;
+    std::exchange(judged_, {})(judge(*end_, std::move(contents), false));
+    tell_printed();
 }
 
-void worker_process::tell_if_all_is_read() {
-    if (judged_ && record_contents_ && stream_end_)
-        std::exchange(judged_, {})(
-            judge(*end_, std::move(*record_contents_), std::move(*stream_end_), false));
+void worker_process::tell_printed() {
+    if (!judged_ && stream_end_ && printed_)
+        std::exchange(printed_, {})(std::move(*stream_end_));
 }
 
 worker_end worker_process::abandon() {
     ended_ = {};
     judged_ = {};
+    printed_ = {};
     record_.reset();
     if (!exited_)
         exit_seen_ = process_.loop().now();
-    return judge({}, {}, {}, true);
+    return judge({}, {}, true);
 }
 
 worker_end worker_process::judge(const engine::reaped& end, record_contents contents,
-                                 output::stream_end printed, bool unkillable) {
+                                 bool unkillable) {
     lifecycle::worker_facts facts;
     facts.status = end.status;
     facts.wait_error = end.error;
@@ -267,12 +271,9 @@ worker_end worker_process::judge(const engine::reaped& end, record_contents cont
     o.at_stop = at_stop_;
     detail::outcome_access::success(o) = result.verdict.success;
     detail::outcome_access::is_command(o) = kind_ == record_kind::error_file;
-    o.out = std::move(printed.out);
-    o.err = std::move(printed.err);
-    auto& note = detail::outcome_access::note(o);
-    for (const auto& part : {result.verdict.note, contents.note, printed.note})
-        if (!part.empty())
-            note += note.empty() ? part : "; " + part;
+    const auto& note = result.verdict.note;
+    detail::outcome_access::note(o) =
+        note.empty() || contents.note.empty() ? note + contents.note : note + "; " + contents.note;
     detail::outcome_access::result(o) = std::move(contents.result);
     return result;
 }

@@ -48,10 +48,12 @@ public:
     pid_t pid() const noexcept { return pid_; }
 
     /// Waits for the worker's end. Then kills the rest of its process group, reaps it and calls
-    /// `ended` with its status; then reads its record, and what it has printed, and calls `judged`.
-    /// Calls neither after abandon().
+    /// `ended` with its status; then reads its record and calls `judged`, without a wait for what it
+    /// has printed; then calls `printed` with that. Calls none of them after abandon(), but for
+    /// `printed` if the worker was judged before.
     void await_end(std::function<void(const exit_status&)> ended,
-                   std::function<void(worker_end)> judged);
+                   std::function<void(worker_end)> judged,
+                   std::function<void(output::stream_end)> printed);
 
     /// Signals the worker and its process group, by the best means that this host has. Never
     /// signals a worker that has ended.
@@ -74,9 +76,8 @@ private:
     void read(record_contents contents);
     void tell(record_contents contents);
     void end_streams();
-    void tell_if_all_is_read();
-    worker_end judge(const engine::reaped& end, record_contents contents,
-                     output::stream_end printed, bool unkillable);
+    void tell_printed();
+    worker_end judge(const engine::reaped& end, record_contents contents, bool unkillable);
 
     engine::process& process_;
     std::shared_ptr<const detail::group_settings> settings_;
@@ -99,11 +100,11 @@ private:
     bool sent_sigkill_ = false;
     bool exited_ = false;
     std::optional<cgroups::oom_kill> oom_kill_;
-    std::unique_ptr<const engine::reaped> end_;  // null: not reaped
-    std::optional<record_contents> record_contents_;
-    std::optional<output::stream_end> stream_end_;
+    std::unique_ptr<const engine::reaped> end_;     // null: not reaped
+    std::optional<output::stream_end> stream_end_;  // until it is told
     std::function<void(const exit_status&)> ended_;
     std::function<void(worker_end)> judged_;
+    std::function<void(output::stream_end)> printed_;
 };
 
 }  // namespace cohort::supervisor

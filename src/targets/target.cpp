@@ -51,9 +51,9 @@ std::shared_ptr<target> target::make(engine::engine& loop, int borrowed, target_
 
 // --- what is added ---
 
-void target::set_tag(int index, std::string tag) {
+void target::set_tag(int index, cohort::stream from, std::string tag) {
     const std::lock_guard lock(mutex_);
-    new_tags_.emplace_back(index, std::move(tag));
+    new_tags_.emplace_back(std::pair(index, from), std::move(tag));
 }
 
 void target::add(std::shared_ptr<const detail::line_run> run, cohort::when_full full) noexcept {
@@ -117,6 +117,10 @@ void target::when_written(engine::task then) {
         const std::lock_guard lock(mutex_);
         until = latest_;
     }
+    when_written(until, std::move(then));
+}
+
+void target::when_written(engine::time_point until, engine::task then) {
     await({until, std::move(then)});
 }
 

@@ -63,8 +63,8 @@ public:
     target& operator=(const target&) = delete;
     ~target() = default;
 
-    /// What stands before each line of a worker from now on. Without it: nothing.
-    void set_tag(int index, std::string tag);
+    /// What stands before each line of a worker's stream from now on. Without it: nothing.
+    void set_tag(int index, cohort::stream from, std::string tag);
     /// Adds lines, also when there is no room. Without memory for them they are left out.
     void add(std::shared_ptr<const detail::line_run> run, cohort::when_full full) noexcept;
     /// The stream has ended. Tells the loss that no line of it follows.
@@ -77,6 +77,8 @@ public:
     /// Calls `then` once, on the loop, when all that was added before has been written, or was left
     /// out. Never before it returns.
     void when_written(engine::task then);
+    /// The same for lines that were read until `until`.
+    void when_written(engine::time_point until, engine::task then);
 
     /// Nothing is added any more. What is in the queue is written, then the file is closed. Later
     /// calls have no effect.
@@ -132,14 +134,14 @@ private:
 
     // The writer's:
     std::optional<written_file> file_;  // set by make()
-    std::map<int, std::string> tags_;
+    std::map<std::pair<int, cohort::stream>, std::string> tags_;
     const bool ends_lines_;
     bool is_mid_line_ = false;  // what was written does not end with a newline
 
     mutable std::mutex mutex_;
     std::condition_variable came_;  // something to write, or the end
     line_queue queue_;
-    std::vector<std::pair<int, std::string>> new_tags_;
+    std::vector<std::pair<std::pair<int, cohort::stream>, std::string>> new_tags_;
     std::vector<waiter> waiters_;   // their tasks are touched on the loop only
     engine::time_point latest_{};   // the latest time of all lines that were added
     engine::time_point reached_{};  // all lines that are older have been written

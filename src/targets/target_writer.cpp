@@ -98,8 +98,8 @@ detail::told_lines target::next_batch() {
     std::unique_lock lock(mutex_);
     came_.wait_for(lock, linger, [this] { return !queue_.empty() || takes_no_more(); });
     auto batch = queue_.take(batch_size);
-    for (auto& [index, tag] : new_tags_)
-        tags_.insert_or_assign(index, std::move(tag));
+    for (auto& [stream, tag] : new_tags_)
+        tags_.insert_or_assign(stream, std::move(tag));
     new_tags_.clear();
     if (batch.empty()) {
         has_thread_ = false;
@@ -149,7 +149,7 @@ void target::format(const detail::told_lines& batch, std::string& bytes) {
     for (const auto& told : batch) {
         if (is_mid_line_ && told.lost != detail::loss{})
             bytes += '\n';  // the loss gets a line of its own
-        const auto found = tags_.find(told.run->index);
+        const auto found = tags_.find({told.run->index, told.run->from});
         tagger_.write(bytes, told, found == tags_.end() ? std::string_view() : found->second,
                       std::chrono::system_clock::time_point(
                           std::chrono::duration_cast<std::chrono::system_clock::duration>(

@@ -35,7 +35,7 @@ std::string read_and_seek(int index, std::size_t size) {
 }
 
 std::string link_of_input(int) {
-    char path[64] = {};
+    char path[4096] = {};
     (void)!::readlink("/proc/self/fd/0", path, sizeof path - 1);
     return path;
 }

@@ -27,15 +27,15 @@ TEST_CASE("target: each line has its worker's tag, and the last one gets a newli
         const scratch_directory scratch;
         const auto to = target::make(w.loop, new_file(scratch.file("log")), named("log"));
         w.run([&] {
-            to->set_tag(0, "[0]: ");
-            to->set_tag(7, "[7]: ");
+            to->set_tag(0, cohort::stream::out, "[0]: ");
+            to->set_tag(7, cohort::stream::out, "[7]: ");
             to->add(lines(7, "a\nb\n"), when_full::block);
             to->add(lines(0, "c"), when_full::block);
             to->add(lines(1, "no tag\n"), when_full::block);
         });
         w.flush(*to);
         w.expect(read_file(scratch.file("log")) == "[7]: a\n[7]: b\n[0]: c\nno tag\n");
-        w.run([&] { to->set_tag(8, "[8]: "); });
+        w.run([&] { to->set_tag(8, cohort::stream::out, "[8]: "); });
         w.add(*to, lines(8, "later\n"));
         w.flush(*to);
         w.expect(read_file(scratch.file("log")).ends_with("no tag\n[8]: later\n"));
@@ -64,7 +64,7 @@ TEST_CASE("target: a timestamp says by the wall clock when a line was read") {
         auto settings = named("log");
         settings.style.timestamps = true;
         const auto to = target::make(w.loop, new_file(scratch.file("log")), settings);
-        w.run([&] { to->set_tag(0, "[0]: "); });
+        w.run([&] { to->set_tag(0, cohort::stream::out, "[0]: "); });
         const auto hour = std::chrono::system_clock::now() - std::chrono::hours(1);
         w.add(*to, lines(0, "x\n", clock_type::now() - std::chrono::hours(1)));
         w.flush(*to);
@@ -113,7 +113,7 @@ TEST_CASE("target: what is dropped is told in its place") {
         settings.buffer = 100;
         const auto to = target::make(w.loop, pipe.writer.get(), settings);
         const auto first = long_text(more_than_a_pipe);
-        w.run([&] { to->set_tag(3, "[3]: "); });
+        w.run([&] { to->set_tag(3, cohort::stream::out, "[3]: "); });
         w.add(*to, lines(0, first));
         w.expect(is_full(pipe.writer));
         w.run([&] {
