@@ -53,11 +53,11 @@ public:
     explicit shared_text(std::string text)
         : shared_text(std::make_shared<const std::string>(std::move(text))) {}
 
-    // There is no move: the base of an object that was moved from would refer to the text still.
+    /// Shares the text. There is no move, because its source would still refer to the text.
     shared_text(const shared_text&) = default;
+    /// Shares the text.
     shared_text& operator=(const shared_text&) = default;
     ~shared_text() = default;
-
     /// A copy of the text.
     operator std::string() const { return std::string(data(), size()); }
     /// The text with a NUL behind it.
@@ -67,9 +67,11 @@ public:
     friend std::string operator+(const shared_text& a, std::string_view b) {
         return std::string(a).append(b);
     }
+    /// A text followed by another, as with std::string.
     friend std::string operator+(std::string_view a, const shared_text& b) {
         return std::string(a).append(b);
     }
+    /// A text followed by another, as with std::string.
     friend std::string operator+(const shared_text& a, const shared_text& b) {
         return std::string(a).append(b);
     }

@@ -85,9 +85,9 @@ public:
     file& append() noexcept;
     /// Empties the file at the start of the group. This is the default.
     file& truncate() noexcept;
-    /// Starts a new file before this one grows larger than `bytes`. No line is cut. The older files
-    /// are named <path>.1 (the newest), <path>.2 and so on.
-    /// @param keep  how many older files are kept
+    /// Starts a new file before this one grows too large. No line is cut. `log.1` is what was `log`.
+    /// @param bytes  the largest size
+    /// @param keep   how many older files are kept
     /// @throws std::invalid_argument  `bytes` is less than 1, or `keep` is less than 1
     template <std::integral Bytes>
     file& rotate(Bytes bytes, int keep = 5) {
@@ -263,7 +263,7 @@ private:
     detail::feed_input data_;
 };
 
-/// A directory for what a run leaves: <directory>/<run id>/attempt_0/<index>/ has stdout.log,
+/// A directory for what a run leaves. `directory/run id/attempt_0/index/` has stdout.log,
 /// stderr.log and the error of a failed worker, error.json; report.json stands beside attempt_0.
 /// @par Source  log_dir of torch elastic; differs: an earlier run is never deleted
 class COHORT_API logs {
