@@ -27,7 +27,12 @@ int main(int argc, char** argv) {
             {"late_loop", bench::late_loop},
             {"broken_barrier", bench::broken_barrier},
             {"idle_queue", bench::idle_queue},
-            {"sharing_memory", bench::sharing_memory}};
+            {"sharing_memory", bench::sharing_memory},
+            {"tee", bench::tee},
+            {"worker_lines", bench::worker_lines},
+            {"stream_starts", bench::stream_starts},
+            {"punctual", bench::punctual},
+            {"told", bench::told}};
         const auto found = sections.find(section);
         if (found == sections.end())
             throw std::invalid_argument("no such section: " + section);

@@ -25,9 +25,7 @@ class Bench:
 
     def measure(self, section, **words):
         """What one run of a section says."""
-        done = subprocess.run(self.command(section, words), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                              check=True)
-        return json.loads(done.stdout)
+        return json_of(self.command(section, words))
 
     def measure_beside(self, load, loads, section, **words):
         """The same while another process runs the section `loads` with the words of `load`."""
@@ -46,11 +44,23 @@ class Bench:
             return syscalls.count(log.name)
 
     def calls_per_child(self, waves, at_once, **words):
-        """By name. Twice as many waves less once: what is done only once is not in it."""
-        once = self.calls("short_lived", waves=waves, at_once=at_once, **words)
-        twice = self.calls("short_lived", waves=2 * waves, at_once=at_once, **words)
+        """By name."""
+        every = self.calls_for_each("short_lived", "waves", waves, at_once=at_once, **words)
+        return collections.Counter({name: n / at_once for name, n in every.items()})
+
+    def calls_for_each(self, section, counts, count, **words):
+        """By name, for one of what the word `counts` counts. Twice as many less once: what is done only once is not
+        in it."""
+        once = self.calls(section, **{counts: count}, **words)
+        twice = self.calls(section, **{counts: 2 * count}, **words)
         twice.subtract(once)
-        return collections.Counter({name: n / (waves * at_once) for name, n in twice.items() if n > 0})
+        return collections.Counter({name: n / count for name, n in twice.items() if n > 0})
+
+
+def json_of(command):
+    """What a program prints."""
+    done = subprocess.run(list(map(str, command)), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, check=True)
+    return json.loads(done.stdout)
 
 
 def median(results, name):

@@ -48,4 +48,22 @@ void idle_queue(const arguments&);
 /// what=array|file_system_array|queue|bounded_queue count=   what each costs this process
 void sharing_memory(const arguments&);
 
+/// peer=console|file|splice|boost program= workers= bytes=   passes on what workers write
+void tee(const arguments&);
+
+/// how=block|drop program= workers= bytes=   all lines are read, by output_batch
+/// how=nobody|null|splice program= bytes= formatted=0|1   how long a worker takes that nobody reads
+void worker_lines(const arguments&);
+
+/// peer=inherit|file|path|files|captures|boost program= starts= directory=   one at a time; file:
+/// its path has no directory
+void stream_starts(const arguments&);
+
+/// pauses= writer= flooding= joins=   how late join(50 ms) gives up, beside `flooding` workers
+/// whose lines nobody reads
+void punctual(const arguments&);
+
+/// program= writer= runs= captures=0|1 grandchild=0|1 flooding=   from an exit to its outcome
+void told(const arguments&);
+
 }  // namespace bench

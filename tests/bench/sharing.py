@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: BSL-1.0
 """Queues, shared arrays and barriers, beside raw sockets, Boost.Interprocess and Python's multiprocessing."""
 
-import json
 import os
 import statistics
-import subprocess
 import sys
 
 import measure
@@ -36,9 +34,7 @@ def in_turn(peers, rounds):
 
 
 def python(*words):
-    done = subprocess.run([sys.executable, PYTHON, *map(str, words)], stdin=subprocess.DEVNULL,
-                          stdout=subprocess.PIPE, check=True)
-    return json.loads(done.stdout)
+    return measure.json_of([sys.executable, PYTHON, *words])
 
 
 def rows_of(results, name, beside):

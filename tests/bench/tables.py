@@ -7,6 +7,7 @@ import latency
 import machine
 import measure
 import methods
+import output
 import scale
 import sharing
 import short_lived
@@ -14,7 +15,8 @@ import throws
 import wanted
 
 SECTIONS = {"short_lived": short_lived.run, "scale": scale.run, "latency": latency.run,
-            "methods": methods.run, "throws": throws.run, "sharing": sharing.run}
+            "methods": methods.run, "throws": throws.run, "sharing": sharing.run,
+            "output": output.run}
 
 
 def main():

@@ -33,6 +33,29 @@ SHARING = {
     "descriptors, bounded_queue": ("a bounded queue: descriptors", 3),
 }
 
+OUTPUT = {
+    "tee, console / splice": ("tagged console, parent's CPU / splice", 3),
+    "tee, console / GNU parallel": ("the same / GNU parallel", 1 / 8),
+    "tee, console / Boost.Process": ("the same / Boost.Process v2", 1 / 8),
+    "tee, console / torch's TailLog": ("the same / torch's TailLog", 1 / 8),
+    "tee, file / splice": ("tagged file, parent's CPU / splice", 3),
+    "tee, file / GNU parallel": ("the same / GNU parallel", 1 / 8),
+    "tee, file / Boost.Process": ("the same / Boost.Process v2", 1 / 8),
+    "tee, file / torch's TailLog": ("the same / torch's TailLog", 1 / 8),
+    "lines": ("s for a GB through lines(), read in batches", 1 / 0.5),
+    "unread": ("nobody reads: worker's time / to /dev/null", 1.2),
+    "unread, formatted": ("the same, a worker that formats its lines", 1.2),
+    "start, wall": ("two captures: wall us more than two files", 50),
+    "start, CPU": ("the same: parent's CPU us", 40),
+    "start / Boost.Process": ("two captures, wall / Boost.Process v2, two pipes", 1),
+    "start / Boost.Process, CPU": ("the same, parent's CPU", 1),
+    "file, calls": ("a file alone: system calls more for each start", 0),
+    "path, calls": ("the same, a path of directories", 0),
+    "join": ("join(50 ms) late beside lines nobody reads, 99 % / idle", 2),
+    "exit, flood": ("exit to outcome beside lines nobody reads, 99 % / idle", 2),
+    "exit, capture": ("exit to outcome, capture and a grandchild / without", 1.5),
+}
+
 
 def report(facts):
     """A table of those promises for which there are facts."""
@@ -55,6 +78,9 @@ def report(facts):
             hold(f"the same / spawn, parent: {parent}", value / facts["inside", "spawn", key[2]], 1 / 6)
     if ("sharing", "late") in facts:
         sharing(facts, hold)
+    for name, (what, most) in OUTPUT.items():
+        if ("output", name) in facts:
+            hold(what, facts["output", name], most, facts.get(("remark", name), ""))
     measure.print_table("Wanted of cohort", ["", "measured", "at most", "holds", "remark"], rows)
 
 
