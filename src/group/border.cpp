@@ -12,6 +12,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <csignal>
@@ -102,13 +103,23 @@ std::string default_name(const spawn_plan& plan) {
     return program.substr(program.rfind('/') + 1);
 }
 
+/// Whether a path or a tag of the group can be a pattern.
+bool has_patterns(const spawn_plan& plan) {
+    const auto has_sinks = [](const program& p) { return !p.where.sinks.empty(); };
+    return plan.settings.logs || !plan.settings.where.sinks.empty() ||
+           std::ranges::any_of(plan.programs, has_sinks);
+}
+
 /// @throws std::invalid_argument  see output::make_routes
 /// @throws spawn_error            the output thread can't be started
 std::shared_ptr<output::group_streams> make_streams(engine::process& process,
                                                     const spawn_plan& plan) {
     const auto& s = plan.settings;
-    auto routes =
-        output::make_routes(plan, output::names_for(s.name.empty() ? default_name(plan) : s.name));
+    // Each name takes a system call, which a short command would feel.
+    const auto names = has_patterns(plan)
+                           ? output::names_for(s.name.empty() ? default_name(plan) : s.name)
+                           : output::route_names();
+    auto routes = output::make_routes(plan, names);
     try {
         if (routes.has_pipes())
             process.start_output();
