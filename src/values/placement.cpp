@@ -110,6 +110,20 @@ void require_path(const char* setter, std::string_view path) {
                         path.substr(0, at), at));
 }
 
+placement::placement() = default;
+placement::placement(const placement& other) = default;
+placement::placement(placement&& other) noexcept = default;
+placement& placement::operator=(const placement& other) = default;
+placement& placement::operator=(placement&& other) noexcept = default;
+placement::~placement() = default;
+
+bool operator==(const placement& a, const placement& b) {
+    return a.clear_env == b.clear_env && a.env == b.env &&
+           a.working_directory == b.working_directory && a.umask == b.umask &&
+           a.descriptors == b.descriptors && a.sinks == b.sinks && a.input == b.input &&
+           a.shared == b.shared;
+}
+
 void placement::set_variable(std::string name, std::string value) {
     require_name(name);
     require_not_reserved(name);

@@ -41,6 +41,14 @@ struct shared_item {
 /// Where a worker runs: the data behind where_it_runs<Derived>.
 /// The setters check their arguments and throw std::invalid_argument with a sentence.
 struct placement {
+    // Compiled in the library, because programs would compile much for them.
+    COHORT_API placement();
+    COHORT_API placement(const placement& other);
+    COHORT_API placement(placement&& other) noexcept;
+    COHORT_API placement& operator=(const placement& other);
+    COHORT_API placement& operator=(placement&& other) noexcept;
+    COHORT_API ~placement();
+
     bool clear_env = false;
     std::vector<env_change> env;  // in the order of the calls
     std::optional<std::string> working_directory;
@@ -73,7 +81,7 @@ struct placement {
     /// These settings with those of `over` on top (a command's over the options').
     COHORT_API placement overridden_by(const placement& over) const;
 
-    friend bool operator==(const placement&, const placement&) = default;
+    COHORT_API friend bool operator==(const placement& a, const placement& b);
 };
 
 /// file(path), checked for another setter.
