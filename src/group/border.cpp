@@ -223,10 +223,14 @@ void close_input(const group_ref& group, int index) {
     group->streams().close_input(index);
 }
 
-void let_go(const group_ref& group) noexcept {
-    request_stop(group);
+void forget_lines(const group_ref& group) noexcept {
     if (group && group->process().is_own())
         group->streams().forget_lines();
+}
+
+void let_go(const group_ref& group) noexcept {
+    request_stop(group);
+    forget_lines(group);
 }
 
 void cancel_operation(const std::weak_ptr<group_state>& group, operation_id id,

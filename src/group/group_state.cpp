@@ -192,19 +192,25 @@ void group_state::arm_deadline() {
 
 void group_state::give_up() {
     ending_.give_up();
-    std::erase_if(workers_, [this](const auto& entry) {
+    std::vector<int> given_up_workers;
+    std::erase_if(workers_, [&](const auto& entry) {
         const auto& [index, worker] = entry;
         if (worker.end)
             return false;  // its record is still being read
         auto given_up = worker.process->abandon();
         add_unpublished(index);
         worker.end->worker = std::make_shared<const outcome>(std::move(given_up.outcome));
-        worker.end->is_ready = true;
+        worker.end->has_words = true;
         break_barriers(index, exit_status());
         verdict_of(index) = std::move(given_up.verdict);
+        given_up_workers.push_back(index);
         return true;
     });
-    publish_all();
+    // What they have printed until now is told.
+    for (const int index : given_up_workers)
+        streams_->worker_ended(index, [self = shared_from_this(), index](output::stream_end end) {
+            self->add_output(index, std::move(end));
+        });
     abandon_start();
 }
 

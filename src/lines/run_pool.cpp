@@ -18,12 +18,9 @@ constexpr std::size_t most_kept = 32;
 
 std::shared_ptr<detail::line_run> run_pool::make() {
     std::unique_ptr<detail::line_run> run;
-    {
-        const std::lock_guard lock(mutex_);
-        if (!free_.empty()) {
-            run = std::move(free_.back());
-            free_.pop_back();
-        }
+    if (const std::unique_lock lock(mutex_, std::try_to_lock); lock && !free_.empty()) {
+        run = std::move(free_.back());
+        free_.pop_back();
     }
     if (!run)
         run = std::make_unique<detail::line_run>();
@@ -41,8 +38,8 @@ void run_pool::take_back(std::unique_ptr<detail::line_run> run) noexcept {
     run->text.clear();
     run->lines.clear();
     try {
-        const std::lock_guard lock(mutex_);
-        if (free_.size() < most_kept)
+        const std::unique_lock lock(mutex_, std::try_to_lock);
+        if (lock && free_.size() < most_kept)
             free_.push_back(std::move(run));
     } catch (const std::bad_alloc&) {
         // It is freed.

@@ -20,6 +20,7 @@ public:
 private:
     void take_back(std::unique_ptr<detail::line_run> run) noexcept;
 
+    // Only tried, because a forked copy may inherit it locked.
     std::mutex mutex_;
     std::vector<std::unique_ptr<detail::line_run>> free_;
 };

@@ -47,6 +47,9 @@ group_streams::group_streams(engine::process& process, group_routes routes, sett
 }
 
 group_streams::~group_streams() {
+    // The threads of a forked copy's targets are its parent's, and may have left locks locked.
+    if (!process_.is_own())
+        return;
     for (const auto& each : targets_)
         if (each)
             each->close();

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <utility>
 
+#include <poll.h>
 #include <unistd.h>
 
 namespace cohort::output {
@@ -15,6 +16,12 @@ namespace {
 
 /// A turn writes no more than a pipe usually holds, so that other events of the loop get theirs.
 constexpr std::size_t most_a_turn = 65'536;
+
+/// write(2) of nothing does not tell.
+bool has_no_reader(int fd) noexcept {
+    pollfd polled{fd, 0, 0};
+    return ::poll(&polled, 1, 0) > 0 && (polled.revents & POLLERR) != 0;
+}
 
 }  // namespace
 
@@ -33,6 +40,8 @@ void pipe_writer::go_on() {
     while (!texts_.empty()) {
         pending& first = texts_.front();
         const auto rest = first.text.size() - first.written;
+        if (first.text.empty() && has_no_reader(fd_.get()))
+            return end();
         if (rest == 0) {
             finish_first({});
             continue;

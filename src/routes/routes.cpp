@@ -129,7 +129,7 @@ const detail::placement& router::placement_of(int index) {
 }
 
 void router::ask_for_logs() {
-    if (!plan_.settings.logs)
+    if (!plan_.settings.logs || plan_.settings.nprocs == 0)
         return;
     const auto& logs = *plan_.settings.logs;
     const auto run_id = logs.run_id.empty()
@@ -264,8 +264,19 @@ void router::add_queue(stream_route& into, std::size_t buffer, when_full full,
     into.sinks.emplace_back(queue_route{full, longest});
 }
 
+/// Sinks of one file may differ in what is for each stream: the tag, and who waits.
+bool can_share(const detail::file_sink& a, const detail::file_sink& b) {
+    return a.appends == b.appends && a.rotate_at == b.rotate_at && a.kept == b.kept &&
+           a.timestamps == b.timestamps;
+}
+
 sink_route router::route_of(int index, int number, const detail::file_sink& sink) {
     auto& use = files_.at(key_of(index, sink.pattern));
+    if (use.target && !can_share(made_.targets[*use.target].settings, sink))
+        throw std::invalid_argument(
+            fmt::format("cohort: several streams are written to {}: give each the same append(), "
+                        "rotate() and timestamps()",
+                        sink.pattern));
     const auto from = number == STDOUT_FILENO ? stream::out : stream::err;
     if (!use.target) {
         use.target = made_.targets.size();

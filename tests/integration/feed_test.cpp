@@ -176,6 +176,10 @@ TEST_CASE("feed: EPIPE when the worker closes its input, also for what is pendin
     group.async_write(0, "x", later.into());
     run_out(io);
     CHECK(later.is_broken());
+    written nothing;
+    group.async_write(0, "", nothing.into());
+    run_out(io);
+    CHECK(nothing.is_broken());
     group.close_input(0);
     hold.open();
     CHECK(end_of(io, group).success());

@@ -5,11 +5,15 @@
 #include <asio/bind_executor.hpp>
 #include <asio/use_future.hpp>
 
+#include <atomic>
 #include <cmath>
 #include <optional>
 #include <stdexcept>
 
 #include <fmt/format.h>
+
+#include <fcntl.h>
+#include <unistd.h>
 
 namespace output_test {
 
@@ -36,6 +40,17 @@ void count_up(int index, int count) {
     for (int i = 0; i < count; ++i)
         put(1 + i % 2, fmt::format("{} {}\n", index, i));
 }
+
+using counter = cohort::shared_value<std::atomic<int>>;
+
+void write_and_count(int index, counter wrote) {
+    for (int line = 0; line < 5'000; ++line)
+        put(1, std::string(99, 'x') + "\n");
+    count_up(index, 1);
+    ++*wrote;
+}
+
+int capacity_of_stdout(int) { return ::fcntl(STDOUT_FILENO, F_GETPIPE_SZ); }
 
 strings written(const std::string& text, const lines& how) {
     return texts_of(
@@ -111,6 +126,29 @@ TEST_CASE("output: with merge() the order of both streams is exact, without it t
         expected += 2;
     }
     CHECK(in_order);
+}
+
+GROUP_TEST("output: run() drops the lines, because it gives nobody the group to read them from") {
+    // The worker would wait for ever for a reader.
+    const auto sink = lines().longest_line(100).buffer(1'000).when_full(cohort::when_full::block);
+    const auto how = cohort::options(1).stdout_to(sink).start_method(cohort::start_method::fork);
+    const counter wrote(0);
+    co_await cohort::run(cohort::function<write_and_count>(wrote), how);
+    auto work = [wrote](int index) { write_and_count(index, wrote); };
+    co_await cohort::run(cohort::closure(work).keep(wrote), how);
+    CHECK(*wrote == 2);
+}
+
+GROUP_TEST("output: pipe_size() is a wish, and no error where it is refused") {
+    for (const int wanted : {1 << 20, 1 << 30}) {
+        const pipe_pair tried;
+        const bool may = ::fcntl(tried.writes(), F_SETPIPE_SZ, wanted) == wanted;
+        auto how = cohort::options(1).pipe_size(wanted).stdout_to(cohort::capture());
+        const auto report = co_await cohort::run(cohort::function<capacity_of_stdout>(), how);
+        const int size = report.outcomes.at(0).result<int>();
+        CAPTURE(size);
+        CHECK((may ? size == wanted : size > 0 && size < wanted));
+    }
 }
 
 TEST_CASE("output: chunks() give the bytes as they are, by all start methods") {

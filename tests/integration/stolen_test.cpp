@@ -188,16 +188,19 @@ TEST_CASE("stolen: a zombie that a tracer holds is waited for without spinning")
 }
 
 void gated_function(int) {
+    (void)!::write(1, "a line\n", 7);
     say_ready();
     char byte;
     (void)!::read(gate::number, &byte, 1);
 }
 
+/// @param printed  by the worker, before it is told to end
 template <class Work>
-void check_given_up(Work work) {
+void check_given_up(Work work, const std::string& printed) {
     asio::io_context io;
     gate of_worker, of_tracer;
-    auto how = cohort::options(1).grace_period(20ms).kill_timeout(20ms);
+    auto how =
+        cohort::options(1).grace_period(20ms).kill_timeout(20ms).stdout_to(cohort::capture());
     auto group = start_ready(io, work, 1, how.fd(of_worker.child_end(), gate::number));
     auto tracer = start_ready(io, cohort::command(COHORT_PROGRAM_TRACER, group.pids().at(0)), 1,
                               cohort::options(1).fd(of_tracer.child_end(), gate::number));
@@ -207,14 +210,17 @@ void check_given_up(Work work) {
     completed<cohort::report> stopped;
     group.async_stop(stopped.into());
     run_out(io);
-    CHECK(stopped.take().outcomes[0].cause == cohort::cause::unkillable);
+    const auto end = stopped.take().outcomes[0];
+    CHECK(end.cause == cohort::cause::unkillable);
+    CHECK(end.out.text() == printed);
     of_tracer.open();  // reaped in the background: the guard sees to it
 }
 
 TEST_CASE("stolen: a zombie that a tracer never gives back is given up as unkillable") {
     const leak_guard guard;
-    check_given_up(gated());
-    check_given_up(cohort::function<gated_function>());
+    const auto prints = cohort::command("sh", "-c", "echo a line; echo >&9; read line <&8; exit 0");
+    check_given_up(prints, "a line\n");
+    check_given_up(cohort::function<gated_function>(), "a line\n");
 }
 
 }  // namespace

@@ -19,11 +19,12 @@ ROUNDS = 3
 ATTEMPTS = 4
 
 # name: (what is measured, by what, the highest ratio)
-# Of <cohort/cohort.hpp>'s 1.8, Asio's executors and awaitables are 0.6, nlohmann-json, which user types need, is 0.6.
-# Wanted are 1.6 and 2.0; measured were 1.66 to 1.96 and 1.94 to 2.27. The limits leave room for other machines' caches.
+# Of <cohort/cohort.hpp>'s 2.0, Asio's executors and awaitables are 0.6, nlohmann-json, which user types need, is 0.6.
+# Wanted are 1.6 and 2.0; measured were 1.66 to 2.02 and 1.94 to 2.36, the more the more the headers could do. The limits
+# leave room for other machines' caches.
 LIMITS = {
-    "<cohort/cohort.hpp> to <asio.hpp>": ("cohort", "asio", 2.1),
-    "examples/first.cpp to a coroutine of Asio": ("first", "coroutine", 2.4),
+    "<cohort/cohort.hpp> to <asio.hpp>": ("cohort", "asio", 2.3),
+    "examples/first.cpp to a coroutine of Asio": ("first", "coroutine", 2.7),
 }
 
 

@@ -8,6 +8,7 @@
 //                       when 8 comes to its end)
 //   printing_host outlived      a worker with a file of its own that is to outlive its host
 //   printing_host flooding      workers that print without end into a file and a capture
+//   printing_host rotating      a worker that counts without end into a file that rotates
 //   printing_host last_words    a worker that prints ten lines after its host's death
 //   printing_host stubborn      a worker that prints without end, also after its host's death
 //   printing_host exiting       exits while its workers print
@@ -140,6 +141,9 @@ int main(int argc, char** argv) {
                  cohort::options(1).parent_death_signal(0).output_to("outlived")));
     else if (what == "flooding")
         run(hold(floods, cohort::options(2).stdout_to(cohort::file("flood"), cohort::capture())));
+    else if (what == "rotating")
+        run(hold("seq 1 2000; echo >&9; exec seq 2001 inf",
+                 cohort::options(1).stdout_to(cohort::file("rotating").rotate(4'096, 3))));
     else if (what == "last_words")
         run(hold("trap 'kill $!; for i in 0 1 2 3 4 5 6 7 8 9; do echo $i; done; echo >&9; exit "
                  "42' TERM;"

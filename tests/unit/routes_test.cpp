@@ -53,6 +53,20 @@ TEST_CASE("routes: a file of several workers is one target, which this process w
     CHECK(routes.descriptors() == 7);
 }
 
+TEST_CASE("routes: streams that share a file must agree how it is written") {
+    const auto both = [](auto out, auto err) {
+        return routes_of(command("true"), options(1).stdout_to(out).stderr_to(err));
+    };
+    CHECK_THROWS_WITH_AS(both(file("x").append(), file("x")),
+                         "cohort: several streams are written to x: give each the same append(), "
+                         "rotate() and timestamps()",
+                         std::invalid_argument);
+    CHECK_THROWS_AS(both(file("x").timestamps(), file("./x").tagged()), std::invalid_argument);
+    CHECK_THROWS_AS(both(file("x").rotate(4096, 2), file("x").rotate(4096, 3)),
+                    std::invalid_argument);
+    CHECK(both(file("x").tagged("out: "), file("x").tagged("err: ")).targets.size() == 1);
+}
+
 TEST_CASE("routes: two names of one path are one file") {
     const auto how =
         options(1).working_directory("/home/a").stdout_to("./x").stderr_to("/home/a/x");
@@ -104,6 +118,10 @@ TEST_CASE("routes: logs add a file to each stream that has no course of its own"
     const auto chosen = routes_of(command("true"), how.stdout_to(discard()).stderr_to(inherit()));
     CHECK(chosen.workers.at(0).out.path == "/dev/null");
     CHECK(chosen.workers.at(0).err.what == kind::inherited);
+}
+
+TEST_CASE("routes: a group of no workers has no logs") {
+    CHECK(routes_of(command("true"), options(0).logs(logs("logs"))).log_directory.empty());
 }
 
 TEST_CASE("routes: without a run id the run is named by the group and random letters") {

@@ -130,6 +130,8 @@ COHORT_API void close_input(const group_ref& group, int index);
 COHORT_API void cancel_operation(const std::weak_ptr<group_state>& group, operation_id id,
                                  cancel_mode mode) noexcept;
 COHORT_API void request_stop(const group_ref& group) noexcept;
+/// Nobody will ask for the lines that the group's workers print: drops them, now and later.
+COHORT_API void forget_lines(const group_ref& group) noexcept;
 /// Nobody has a handle of the group any more: stops it, and forgets what its workers print.
 COHORT_API void let_go(const group_ref& group) noexcept;
 COHORT_API void send_signal(const group_ref& group, int signo);
