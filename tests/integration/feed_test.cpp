@@ -176,11 +176,26 @@ TEST_CASE("feed: EPIPE when the worker closes its input, also for what is pendin
     group.async_write(0, "x", later.into());
     run_out(io);
     CHECK(later.is_broken());
-    written nothing;
+    group.close_input(0);
+    hold.open();
+    CHECK(end_of(io, group).success());
+}
+
+TEST_CASE("feed: EPIPE also for an empty text, which no pipe refuses") {
+    const leak_guard guard;
+    asio::io_context io;
+    gate hold;
+    ready up(io.get_executor());
+    written first, nothing;
+    auto how = cohort::options(1).stdin_from(feed()).fd(up.child_end(), ready::number);
+    auto group =
+        started(io, cohort::function<close_early>(), how.fd(hold.child_end(), gate::number));
+    group.async_write(0, "x", first.into());
+    run_coroutine(io, up.wait());
+    CHECK(first->done());
     group.async_write(0, "", nothing.into());
     run_out(io);
     CHECK(nothing.is_broken());
-    group.close_input(0);
     hold.open();
     CHECK(end_of(io, group).success());
 }
