@@ -23,6 +23,7 @@
 #include <string>
 #include <system_error>
 #include <utility>
+#include <variant>
 
 // The border to the headers: checks the caller, and hands the call over to the engine's thread.
 namespace cohort::detail::inline v0_1 {
@@ -105,9 +106,16 @@ std::string default_name(const spawn_plan& plan) {
 
 /// Whether a path or a tag of the group can be a pattern.
 bool has_patterns(const spawn_plan& plan) {
-    const auto has_sinks = [](const program& p) { return !p.where.sinks.empty(); };
-    return plan.settings.logs || !plan.settings.where.sinks.empty() ||
-           std::ranges::any_of(plan.programs, has_sinks);
+    const auto can_be = [](const sink& s) {
+        return std::holds_alternative<file_sink>(s) || std::holds_alternative<console_sink>(s);
+    };
+    const auto has_one = [&](const placement& where) {
+        return std::ranges::any_of(where.sinks, [&](const auto& stream) {
+            return std::ranges::any_of(stream.second, can_be);
+        });
+    };
+    return plan.settings.logs || has_one(plan.settings.where) ||
+           std::ranges::any_of(plan.programs, has_one, &program::where);
 }
 
 /// @throws std::invalid_argument  see output::make_routes
