@@ -167,7 +167,8 @@ void group_streams::finish(flush& done) {
 }
 
 void group_streams::group_ended() {
-    if (!routes_.has_pipes())
+    // Where no sink is the group's, the ends of its workers were all, so the loop may sleep.
+    if (!routes_.has_pipes() || (!hub_ && routes_.targets.empty()))
         return;
     loop().post([self = shared_from_this()] {
         for (int index = 0; index < static_cast<int>(self->workers_.size()); ++index)
