@@ -255,6 +255,16 @@ TEST_CASE("sink failures: too few descriptors for the pipes are told before any 
     CHECK(names_in(directory.path()).empty());
 }
 
+TEST_CASE("sink failures: where the user's pages for pipes are used up, small pipes serve") {
+    const leak_guard guard;
+    const auto report = ended(cohort::command(COHORT_PROGRAM_PRINTING_HOST, "crowded"),
+                              cohort::options(1).success_codes(0, 77).output_to(cohort::capture()));
+    CAPTURE(report.outcomes.at(0).err.text());
+    if (report.outcomes.at(0).status.exit_code() == 77)
+        return skip("the kernel makes no small pipes for this user");
+    CHECK(report.outcomes.at(0).status.exit_code() == 0);
+}
+
 TEST_CASE("sink failures: a file that does not take its text delays the outcome by the flush "
           "timeout, and gets the text later") {
     const leak_guard guard;

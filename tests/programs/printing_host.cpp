@@ -12,6 +12,8 @@
 //   printing_host last_words    a worker that prints ten lines after its host's death
 //   printing_host stubborn      a worker that prints without end, also after its host's death
 //   printing_host exiting       exits while its workers print
+//   printing_host crowded       takes pipes, not as root, until the kernel makes only small ones; then
+//                       a worker gets and prints much. Exit code 0: all of it, 77: no small ones
 //   printing_host copied        forks itself while its workers print; the copy exits
 // Descriptors 8 and 9 are the gate and the ready pipe of the tests.
 #include <cohort/cohort.hpp>
@@ -29,6 +31,7 @@
 #include <vector>
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -129,6 +132,47 @@ asio::awaitable<void> fork_and_print() {
     co_await group.join();
 }
 
+constexpr rlim_t needed_descriptors = 4'096;
+
+/// Takes default pipes until pipe-user-pages-soft is used up, which does not count for root.
+bool crowd() {
+    constexpr uid_t nobody = 65534;
+    const rlimit limit{needed_descriptors, needed_descriptors};
+    if (::setrlimit(RLIMIT_NOFILE, &limit) != 0 ||
+        (::geteuid() == 0 && ::setresuid(nobody, nobody, nobody) != 0))
+        return false;
+    int ends[2];
+    for (rlim_t open = 0; open < needed_descriptors - 1'000 && ::pipe2(ends, O_CLOEXEC) == 0;
+         open += 2)
+        if (::fcntl(ends[0], F_GETPIPE_SZ) < 65'536)
+            return true;
+    return false;
+}
+
+asio::awaitable<void> print_much(bool& is_whole) {
+    auto group = co_await cohort::spawn(
+        cohort::command("sh", "-c", "seq 1 20000; wc -c >&2"),
+        cohort::options(4).stdin_from(cohort::feed()).output_to(cohort::capture()));
+    for (int index = 0; index < 4; ++index) {
+        co_await group.write(index, std::string(300'000, 'x'));
+        group.close_input(index);
+    }
+    is_whole = true;
+    const auto report = co_await group.wait();
+    for (const auto& worker : report.outcomes)
+        is_whole &= worker.success() && worker.out.total == 108'894 &&
+                    worker.err.text() == "300000\n" && worker.note().empty();
+}
+
+int run_crowded() {
+    constexpr int nothing_to_see = 77;
+    if (!crowd())
+        return nothing_to_see;
+    bool is_whole = false;
+    run(print_much(is_whole));
+    return is_whole ? 0 : 1;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -153,6 +197,8 @@ int main(int argc, char** argv) {
         run(hold("trap '' TERM; echo >&9; while :; do echo line; done",
                  cohort::options(1).parent_death_signal(SIGTERM).grace_period(200ms).output_to(
                      cohort::capture())));
+    else if (what == "crowded")
+        return run_crowded();
     else if (what == "copied")
         run(fork_and_print());
     else if (what == "exiting") {
