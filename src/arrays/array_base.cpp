@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <cohort/detail/array_base.hpp>
 
+#include "arrays/place.hpp"
+
 #include <cohort/detail/encoder.hpp>
 #include <cohort/errors.hpp>
 
@@ -17,17 +19,6 @@ namespace detail::inline v0_1 {
 
 namespace {
 
-template <class T>
-std::vector<T> numbers(decoder& from) {
-    const auto count = from.array();
-    if (count > strided::highest_rank)
-        throw codec_error(fmt::format("a shared array of {} dimensions", count));
-    std::vector<T> found;
-    for (std::size_t i = 0; i < count; ++i)
-        found.push_back(from.integer_as<T>());
-    return found;
-}
-
 std::vector<std::ptrdiff_t> in_bytes(std::span<const std::ptrdiff_t> strides, std::size_t bytes) {
     std::vector<std::ptrdiff_t> scaled(strides.begin(), strides.end());
     for (auto& stride : scaled)
@@ -37,28 +28,10 @@ std::vector<std::ptrdiff_t> in_bytes(std::span<const std::ptrdiff_t> strides, st
 
 /// Copies the elements of a layout, row by row.
 void copy_elements(std::byte* to, const std::byte* from, std::size_t bytes, const strided& layout) {
-    if (layout.contiguous()) {
-        if (layout.size() > 0)
-            std::memcpy(to, from, layout.size() * bytes);
-        return;
-    }
-    const auto shape = layout.shape();
-    const auto strides = in_bytes(layout.strides(), bytes);
-    std::vector<std::size_t> at(shape.size());
-    for (std::size_t left = layout.size(); left > 0; --left, to += bytes) {
-        std::memcpy(to, from, bytes);
-        for (std::size_t i = shape.size(); i-- > 0;) {
-            from += strides[i];
-            if (++at[i] < shape[i])
-                break;
-            from -= strides[i] * static_cast<std::ptrdiff_t>(std::exchange(at[i], 0));
-        }
-    }
-}
-
-void require_alignment(const std::byte* data, std::size_t alignment) {
-    if (reinterpret_cast<std::uintptr_t>(data) % alignment != 0)
-        throw std::invalid_argument("cohort: a shared array is not aligned for its elements");
+    layout.each_run([&](std::ptrdiff_t first, std::size_t count) {
+        std::memcpy(to, from + first * static_cast<std::ptrdiff_t>(bytes), count * bytes);
+        to += count * bytes;
+    });
 }
 
 }  // namespace
@@ -87,7 +60,7 @@ array_base array_base::from_descriptor(int descriptor, memory_access access, boo
                                    {rows.strides().begin(), rows.strides().end()}, element_bytes,
                                    offset, memory.size());
     array_base made(std::move(memory), std::move(layout), offset);
-    require_alignment(made.data_, alignment);
+    arrays::require_alignment(made.data_, alignment);
     return made;
 }
 
@@ -193,14 +166,7 @@ void array_base::write(encoder& to, const std::string& dtype) const {
         to.unsigned_integer(to.attach(memory_.descriptor()));
     else
         to.null();
-    to.unsigned_integer(offset());
-    to.array(layout_->shape().size());
-    for (const auto extent : layout_->shape())
-        to.unsigned_integer(extent);
-    to.array(layout_->strides().size());
-    for (const auto stride : layout_->strides())
-        to.integer(stride);
-    to.text(dtype);
+    arrays::write_place(to, offset(), *layout_, dtype);
 }
 
 array_base array_base::read(decoder& from, std::size_t element_bytes, std::size_t alignment,
@@ -211,19 +177,13 @@ array_base array_base::read(decoder& from, std::size_t element_bytes, std::size_
     shared_memory memory;
     if (!from.take_null())
         memory = shared_memory::arrived(from.descriptor(from.integer_as<std::uint64_t>()));
-    const auto offset = from.integer_as<std::uint64_t>();
-    auto shape = numbers<std::size_t>(from);
-    auto strides = numbers<std::ptrdiff_t>(from);
-    if (const auto found = from.text(); found != dtype)
-        throw codec_error(fmt::format("a shared array of {} is expected, of {} was found", dtype,
-                                      found.substr(0, 32)));
+    const auto place = arrays::read_place(from, dtype);
     if (memory && memory.access() == memory_access::read_only &&
         access == memory_access::read_write)
         throw codec_error("the shared array can only be read: take a shared_array<const T>");
-    auto layout = strided::checked(std::move(shape), std::move(strides), element_bytes, offset,
-                                   memory.size());
-    array_base made(std::move(memory), std::move(layout), static_cast<std::size_t>(offset));
-    require_alignment(made.data_, alignment);
+    auto layout = place.layout(element_bytes, memory.size());
+    array_base made(std::move(memory), std::move(layout), static_cast<std::size_t>(place.offset));
+    arrays::require_alignment(made.data_, alignment);
     return made;
 }
 

@@ -158,6 +158,27 @@ std::ptrdiff_t strided::distance(std::span<const std::size_t> indices) const {
     return sum;
 }
 
+void strided::each_run(const std::function<void(std::ptrdiff_t, std::size_t)>& visit) const {
+    if (size_ == 0)
+        return;
+    std::size_t run = 1;
+    std::size_t outer = shape_.size();  // the dimensions in which a run has one index
+    while (outer > 0 &&
+           (shape_[outer - 1] == 1 || strides_[outer - 1] == static_cast<std::ptrdiff_t>(run)))
+        run *= shape_[--outer];
+    std::vector<std::size_t> at(outer);
+    std::ptrdiff_t first = 0;
+    for (std::size_t left = size_ / run; left > 0; --left) {
+        visit(first, run);
+        for (std::size_t i = outer; i-- > 0;) {
+            first += strides_[i];
+            if (++at[i] < shape_[i])
+                break;
+            first -= strides_[i] * static_cast<std::ptrdiff_t>(std::exchange(at[i], 0));
+        }
+    }
+}
+
 void strided::refuse_rank(std::size_t given) const {
     throw std::logic_error(
         fmt::format("cohort: {} indices into a shared array of rank {}", given, shape_.size()));

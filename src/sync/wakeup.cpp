@@ -4,6 +4,7 @@
 #include "share/descriptor.hpp"
 #include "share/fork_held.hpp"
 #include "share/limits.hpp"
+#include "share/random.hpp"
 #include "sys/descriptors.hpp"
 #include "sys/fork_mark.hpp"
 
@@ -23,7 +24,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/epoll.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 namespace cohort::sync {
@@ -39,14 +39,6 @@ struct wakeup_table {
     std::map<std::uint64_t, std::weak_ptr<wakeup>> by_number;
 };
 wakeup_table& table() { return share::fork_held<wakeup_table>::get(); }
-
-std::uint64_t draw_number() {
-    std::uint64_t drawn = 0;
-    while (::getrandom(&drawn, sizeof drawn, 0) != static_cast<ssize_t>(sizeof drawn))
-        if (errno != EINTR)
-            throw std::system_error(errno, std::system_category(), "getrandom");
-    return drawn;
-}
 
 /// Whether a descriptor that came from another process is an eventfd. Without /proc this can't be
 /// told.
@@ -80,7 +72,7 @@ std::shared_ptr<wakeup> wakeup::make(kind what) {
     auto made = sys::make_eventfd(error);
     if (error)
         share::refuse("event", error);
-    const auto number = draw_number();
+    const auto number = share::random_number();
     auto fresh = std::make_shared<wakeup>(what, number, share::own(std::move(made)));
     const std::lock_guard guard(table().mutex);
     table().by_number[number] = fresh;

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -46,6 +47,9 @@ public:
 
     /// The distance of an element. @throws std::out_of_range  there is none with these indices
     std::ptrdiff_t distance(std::span<const std::size_t> indices) const;
+    /// Calls `visit` for all elements, row by row, with as many at once as follow each other in
+    /// memory: the distance of the first one, and their number.
+    void each_run(const std::function<void(std::ptrdiff_t, std::size_t)>& visit) const;
     /// Throws what an access with another number of indices than the rank throws: std::logic_error.
     [[noreturn]] void refuse_rank(std::size_t given) const;
 
