@@ -12,8 +12,8 @@ namespace cohort {
 /// one, or a lower one where the kernel denies the best.
 class capability {
 public:
-    /// "reactor", "start", "descriptors", "stolen status", "tree", "parent death" or
-    /// "sharing".
+    /// "reactor", "start", "descriptors", "stolen status", "tree", "parent death",
+    /// "sharing" or "device memory".
     std::string need;
     std::string tier;  ///< the tier that serves the need, such as "io_uring"
     /// Why no better tier serves, such as "io_uring_setup: Operation not permitted"; empty if
@@ -35,6 +35,7 @@ public:
     capability tree;           ///< how the processes that workers started are ended
     capability parent_death;   ///< how workers and their processes end when this process dies
     capability sharing;        ///< whether shared memory can have names
+    capability device_memory;  ///< whether arrays can be on CUDA devices, see cuda.hpp
     std::string warning;       ///< words in COHORT_FORCE without a meaning; empty: there are none
 
     /// All needs, in the order of the members above.
@@ -44,6 +45,8 @@ public:
 
 /// Finds out what this host allows, by trying. The first call starts one or two processes, makes a
 /// cgroup, removes them all, and blocks until that is done. Later calls return the same result.
+/// Devices are an exception: it only tells whether their driver is there, because forked copies of
+/// a process that has used the driver can't use it. cuda::available() tries it.
 ///
 /// The environment variable COHORT_FORCE forces lower tiers. It is a comma-separated list of epoll,
 /// legacy_clone, no_close_range, no_cgroup, pgid, no_pidfd_info, no_guardian and no_file_system. The words fork and

@@ -2,6 +2,7 @@
 #include <cohort/capabilities.hpp>
 
 #include "cgroup/group_cgroups.hpp"
+#include "cuda/session.hpp"
 #include "guardian/guardian_client.hpp"
 #include "reactor/reactor.hpp"
 #include "share/named_file.hpp"
@@ -80,6 +81,10 @@ host_capabilities probe() {
     host.sharing = choose("sharing", {no_names.empty(), no_names},
                           {"file_descriptor, file_system", "shared memory with and without names"},
                           {"file_descriptor", "shared memory without names"});
+    const auto no_devices = device::session::why_not_loaded();
+    host.device_memory = choose("device memory", {no_devices.empty(), no_devices},
+                                {"CUDA", "arrays on devices, handed over by descriptor"},
+                                {"none", "arrays in the memory of the host only"});
     if (!tiers.unknown_forced.empty())
         host.warning = "COHORT_FORCE has unknown words: " + tiers.unknown_forced;
     return host;
@@ -88,7 +93,7 @@ host_capabilities probe() {
 }  // namespace
 
 std::vector<capability> host_capabilities::all() const {
-    return {reactor, start, descriptors, stolen_status, tree, parent_death, sharing};
+    return {reactor, start, descriptors, stolen_status, tree, parent_death, sharing, device_memory};
 }
 
 host_capabilities capabilities() {

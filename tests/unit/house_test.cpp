@@ -25,9 +25,9 @@ const fs::path root = COHORT_SOURCE_DIR;
 /// From the top down: a file of a room may include its own room's files and those of rooms below.
 const std::vector<std::string> rooms{
     "group",   "supervisor", "starts",    "output",     "pipes",    "targets", "queue",
-    "ends",    "sync",       "waits",     "engine",     "worker",   "signals", "forkserver",
+    "ends",    "sync",       "leases",    "waits",     "engine",     "worker",   "signals", "forkserver",
     "guardian", "copies",    "cgroup",    "exec",       "orders",   "lifecycle", "registry",
-    "arrays",  "channel",    "share",     "trace",      "reactor",  "record",  "routes",
+    "cuda",    "arrays",     "channel",    "share",     "trace",      "reactor",  "record",  "routes",
     "lines",   "values",     "text",      "sys"};
 
 /// From the top down: a public header may include only those that stand below it.
@@ -52,6 +52,7 @@ const std::vector<std::string> headers{
     "forkserver.hpp",
     "error_type.hpp",
     "closure.hpp",
+    "cuda.hpp",
     "dlpack.hpp",
     "shared_array.hpp",
     "detail/queue_codec.hpp",
@@ -82,6 +83,7 @@ const std::vector<std::string> headers{
     "detail/gcc12.hpp",
     "detail/argument_text.hpp",
     "detail/array_base.hpp",
+    "detail/device_array.hpp",
     "detail/placement.hpp",
     "detail/sink.hpp",
     "policies.hpp",

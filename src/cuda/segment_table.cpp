@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "cuda/segment_table.hpp"
+
+namespace cohort::device {
+
+std::shared_ptr<segment> segment_table::find(std::uint64_t number) {
+    const std::lock_guard guard(mutex);
+    const auto at = by_number_.find(number);
+    return at == by_number_.end() ? nullptr : at->second.lock();
+}
+
+std::shared_ptr<segment> segment_table::keep(const std::shared_ptr<segment>& fresh) {
+    const std::lock_guard guard(mutex);
+    auto& known = by_number_[fresh->described().number];
+    if (auto first = known.lock())
+        return first;
+    known = fresh;
+    return fresh;
+}
+
+void segment_table::remove(std::uint64_t number) noexcept {
+    const std::lock_guard guard(mutex);
+    if (const auto at = by_number_.find(number); at != by_number_.end() && at->second.expired())
+        by_number_.erase(at);
+}
+
+}  // namespace cohort::device

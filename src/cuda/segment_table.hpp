@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include "cuda/segment.hpp"
+#include "share/fork_held.hpp"
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+
+namespace cohort::device {
+
+/// The segments of this process by their numbers. Holds none of them. Thread-safe.
+class segment_table {
+public:
+    static segment_table& own() { return share::fork_held<segment_table>::get(); }
+
+    /// @return null: there is none
+    std::shared_ptr<segment> find(std::uint64_t number);
+    /// Notes a segment. @return the one that has the number: another one if a thread was faster
+    std::shared_ptr<segment> keep(const std::shared_ptr<segment>& fresh);
+    void remove(std::uint64_t number) noexcept;
+
+    std::mutex mutex;
+
+private:
+    std::map<std::uint64_t, std::weak_ptr<segment>> by_number_;
+};
+
+}  // namespace cohort::device

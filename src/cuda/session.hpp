@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include "cuda/driver.hpp"
+#include "sys/fork_mark.hpp"
+
+#include <cstddef>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace cohort::device {
+
+/// Throws a sharing_error: "cohort: shared array of 2.0 MiB on CUDA device 0: cuMemCreate:
+/// CUDA_ERROR_OUT_OF_MEMORY".
+[[noreturn]] void refuse(const std::string& what, const char* symbol, driver::result error);
+/// "shared array of 2.0 MiB on CUDA device 0", for errors.
+std::string array_of(std::size_t bytes, int device);
+
+/// The driver as this process uses it: initialised, with the primary context of each device that
+/// was used. These are kept until the process ends, because other code that uses the device shares
+/// them.
+class session {
+public:
+    /// The only one, made at the first use.
+    /// @throws sharing_error  there is no driver or no device, or this process is a forked copy of
+    ///         one that has used the driver
+    static const session& open();
+    /// Whether open() does not throw.
+    static bool is_usable();
+    /// Why open() will fail, as far as can be told without a call of the driver. Empty: it is there.
+    static std::string why_not_loaded();
+
+    const driver::calls& calls() const noexcept { return calls_; }
+    /// @throws sharing_error  there is no such device
+    int handle_of(int device) const;
+    const driver::uuid& uuid_of(int device) const;
+    /// @return -1: this process sees no device with this UUID
+    int device_with(const driver::uuid& wanted) const noexcept;
+    /// The device's primary context. @throws sharing_error
+    driver::context context_of(int device, const std::string& what) const;
+
+private:
+    struct device_facts {
+        int handle = 0;
+        driver::uuid uuid{};
+        driver::context context = nullptr;  // null: not retained yet
+    };
+
+    session();
+    static const session& only();
+    std::string initialise();
+
+    const driver::calls& calls_;
+    sys::fork_mark mark_;
+    mutable std::mutex mutex_;
+    mutable std::vector<device_facts> devices_;  // their contexts only under the mutex
+    std::string trouble_;
+};
+
+/// Calls of the driver for one device. Its primary context is current while this object lives; then
+/// the caller's is again.
+class operation {
+public:
+    /// @param what  the thing that can't be made if a call fails
+    /// @throws sharing_error
+    operation(const session& in, int device, std::string what);
+    operation(const operation&) = delete;
+    operation& operator=(const operation&) = delete;
+    ~operation();
+
+    const driver::calls& calls() const noexcept { return in_.calls(); }
+    const std::string& what() const noexcept { return what_; }
+    int device() const noexcept { return device_; }
+
+    /// @throws sharing_error  the call failed
+    template <class... Parameters, class... Values>
+    void require(const driver::call<Parameters...>& call, Values... values) const {
+        if (const auto error = call(values...); error != 0)
+            refuse(what_, call.symbol(), error);
+    }
+
+private:
+    const session& in_;
+    const int device_;
+    const std::string what_;
+};
+
+}  // namespace cohort::device

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "leases/lease.hpp"
+
+#include "share/descriptor.hpp"
+#include "share/limits.hpp"
+#include "sys/descriptors.hpp"
+
+#include <system_error>
+#include <utility>
+
+#include <sys/epoll.h>
+
+namespace cohort::leases {
+
+detail::attachment lease::make(std::function<void()> release) {
+    std::error_code error;
+    auto ends = sys::make_pipe(error);
+    if (error)
+        share::refuse("lease of memory", error);
+    auto writer = share::own(std::move(ends.write));
+    const auto made = std::make_shared<lease>(std::move(ends.read), std::move(release));
+    made->itself_ = made;
+    try {
+        waits::watcher::own().arm(made, made->ticket_, made->reader_.get(), EPOLLONESHOT);
+    } catch (...) {
+        made->itself_.reset();
+        throw;
+    }
+    return writer;
+}
+
+lease::lease(sys::unique_fd reader, std::function<void()> release)
+    : reader_(std::move(reader)), ticket_(waits::watcher::next_ticket()),
+      release_(std::move(release)) {}
+
+lease::~lease() { waits::watcher::forget(ticket_, reader_.get()); }
+
+void lease::serve() {
+    if (!itself_)
+        return;
+    const auto over = std::exchange(itself_, {});
+    const auto once = [over] {
+        if (const auto release = std::exchange(over->release_, {}))
+            release();
+    };
+    // The second call comes on the engine's thread, if there is no thread for the first.
+    waits::watcher::own().aside().run(once, once);
+}
+
+}  // namespace cohort::leases

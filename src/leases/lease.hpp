@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include "sys/unique_fd.hpp"
+#include "waits/watcher.hpp"
+
+#include <cohort/detail/registration.hpp>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+namespace cohort::leases {
+
+/// Tells this process when nobody uses something any more. Each user, in any process, holds a
+/// descriptor of a pipe's writing end. The kernel closes those of a process that is killed and of a
+/// message that nobody receives. The pipe's reading end, here, then comes to its end.
+class lease : public waits::watched, public std::enable_shared_from_this<lease> {
+public:
+    /// Has the engine call `release`, once, on a thread for such work.
+    /// @return what users hold
+    /// @throws sharing_error, std::system_error  `release` is not called then
+    static detail::attachment make(std::function<void()> release);
+
+    lease(sys::unique_fd reader, std::function<void()> release);
+    lease(const lease&) = delete;
+    lease& operator=(const lease&) = delete;
+    ~lease() override;
+    void serve() override;
+
+private:
+    const sys::unique_fd reader_;
+    const std::uint64_t ticket_;
+    std::function<void()> release_;
+    std::shared_ptr<lease> itself_;  // until its end, because the watcher does not keep it
+};
+
+}  // namespace cohort::leases

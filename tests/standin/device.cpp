@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: BSL-1.0
+// A stand-in for libcuda.so.1: two devices whose memory is memfds, so that the host can read it too.
+// As in the driver, memory lives while a handle, a mapping or a descriptor of it does, in any
+// process, and nothing works in a forked copy of a process that has called cuInit.
+//   COHORT_STANDIN_DEVICES=N     sees so many devices, at most 2
+//   COHORT_STANDIN_NO_PEER=1     no device may use the memory of another
+//   COHORT_STANDIN_FAIL=NAME:N   the N-th call of NAME from now on fails, counted from 1;
+//                                NAME:N:E with the error E
+#include "standin.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <unistd.h>
+
+namespace standin {
+
+std::mutex mutex;
+
+namespace {
+
+std::map<std::string, int> counts;
+std::string failing;  // the value of COHORT_STANDIN_FAIL that `left` belongs to
+int left = 0;         // calls until that fails
+pid_t initialised_in = 0;
+thread_local std::vector<void*> contexts;
+
+}  // namespace
+
+int devices() {
+    const char* const wanted = std::getenv("COHORT_STANDIN_DEVICES");
+    return wanted != nullptr ? std::clamp(std::atoi(wanted), 0, 2) : 2;
+}
+
+/// What a call returns before it does anything; success: it goes on.
+int begin(const char* name) {
+    if (initialised_in != ::getpid() && (initialised_in != 0 || std::strcmp(name, "cuInit") != 0))
+        return not_initialized;
+    const std::lock_guard guard(mutex);
+    ++counts[name];
+    const char* const wanted = std::getenv("COHORT_STANDIN_FAIL");
+    if (wanted == nullptr || *wanted == '\0') {
+        failing.clear();
+        return success;
+    }
+    char symbol[64] = "";
+    int nth = 0;
+    int error = unknown;
+    std::sscanf(wanted, "%63[^:]:%d:%d", symbol, &nth, &error);
+    if (failing != wanted) {
+        failing = wanted;
+        left = nth;
+    }
+    return std::strcmp(symbol, name) == 0 && --left == 0 ? error : success;
+}
+
+}  // namespace standin
+
+using namespace standin;
+
+// For the tests: how often a call was made, and how many contexts this thread has pushed.
+EXPORTED int standin_count(const char* name) {
+    const std::lock_guard guard(mutex);
+    return counts[name];
+}
+EXPORTED int standin_contexts() { return static_cast<int>(contexts.size()); }
+
+EXPORTED int cuGetErrorName(int error, const char** name) {
+    static const std::map<int, const char*> names{{invalid_value, "CUDA_ERROR_INVALID_VALUE"},
+                                                  {out_of_memory, "CUDA_ERROR_OUT_OF_MEMORY"},
+                                                  {not_initialized, "CUDA_ERROR_NOT_INITIALIZED"},
+                                                  {no_device, "CUDA_ERROR_NO_DEVICE"},
+                                                  {invalid_device, "CUDA_ERROR_INVALID_DEVICE"},
+                                                  {not_supported, "CUDA_ERROR_NOT_SUPPORTED"},
+                                                  {invalid_context, "CUDA_ERROR_INVALID_CONTEXT"},
+                                                  {unknown, "CUDA_ERROR_UNKNOWN"}};
+    const auto found = names.find(error);
+    *name = found == names.end() ? nullptr : found->second;
+    return found == names.end() ? invalid_value : success;
+}
+
+EXPORTED int cuInit(unsigned) {
+    if (const int error = begin("cuInit"); error != success)
+        return error;
+    if (devices() == 0)
+        return no_device;
+    initialised_in = ::getpid();
+    return success;
+}
+EXPORTED int cuDeviceGetCount(int* count) {
+    BEGIN("cuDeviceGetCount");
+    *count = devices();
+    return success;
+}
+EXPORTED int cuDeviceGet(int* device, int ordinal) {
+    BEGIN("cuDeviceGet");
+    *device = ordinal;
+    return ordinal >= 0 && ordinal < devices() ? success : invalid_device;
+}
+EXPORTED int cuDeviceGetUuid_v2(std::array<unsigned char, 16>* uuid, int device) {
+    BEGIN("cuDeviceGetUuid_v2");
+    uuid->fill(static_cast<unsigned char>(device + 1));
+    return success;
+}
+EXPORTED int cuDeviceTotalMem_v2(std::size_t* bytes, int) {
+    BEGIN("cuDeviceTotalMem_v2");
+    *bytes = device_bytes;
+    return success;
+}
+EXPORTED int cuDeviceCanAccessPeer(int* can, int, int) {
+    BEGIN("cuDeviceCanAccessPeer");
+    *can = std::getenv("COHORT_STANDIN_NO_PEER") == nullptr;
+    return success;
+}
+EXPORTED int cuDevicePrimaryCtxRetain(void** context, int device) {
+    BEGIN("cuDevicePrimaryCtxRetain");
+    static int primary[2];
+    *context = &primary[device];
+    return success;
+}
+EXPORTED int cuCtxPushCurrent_v2(void* context) {
+    BEGIN("cuCtxPushCurrent_v2");
+    contexts.push_back(context);
+    return success;
+}
+EXPORTED int cuCtxPopCurrent_v2(void** context) {
+    BEGIN("cuCtxPopCurrent_v2");
+    if (contexts.empty())
+        return invalid_context;
+    *context = contexts.back();
+    contexts.pop_back();
+    return success;
+}
+EXPORTED int cuCtxSynchronize() {
+    BEGIN("cuCtxSynchronize");
+    return contexts.empty() ? invalid_context : success;
+}
+EXPORTED int cuStreamSynchronize(void*) {
+    BEGIN("cuStreamSynchronize");
+    return contexts.empty() ? invalid_context : success;
+}
+
+EXPORTED int cuMemsetD8_v2(address at, unsigned char value, std::size_t bytes) {
+    BEGIN("cuMemsetD8_v2");
+    std::memset(pointer(at), value, bytes);
+    return success;
+}
+EXPORTED int cuMemcpyHtoD_v2(address to, const void* from, std::size_t bytes) {
+    BEGIN("cuMemcpyHtoD_v2");
+    std::memcpy(pointer(to), from, bytes);
+    return success;
+}
+EXPORTED int cuMemcpyDtoH_v2(void* to, address from, std::size_t bytes) {
+    BEGIN("cuMemcpyDtoH_v2");
+    std::memcpy(to, pointer(from), bytes);
+    return success;
+}
+EXPORTED int cuMemcpyDtoD_v2(address to, address from, std::size_t bytes) {
+    BEGIN("cuMemcpyDtoD_v2");
+    std::memcpy(pointer(to), pointer(from), bytes);
+    return success;
+}

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+// What the files of the stand-in have in common; see device.cpp.
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+
+namespace standin {
+
+using address = std::uint64_t;
+using handle = std::uint64_t;
+
+enum error {
+    success = 0,
+    invalid_value = 1,
+    out_of_memory = 2,
+    not_initialized = 3,
+    no_device = 100,
+    invalid_device = 101,
+    invalid_context = 201,
+    not_supported = 801,
+    unknown = 999
+};
+
+constexpr std::size_t granularity = std::size_t{2} << 20;
+constexpr std::size_t device_bytes = std::size_t{1} << 30;
+
+struct location {
+    int type, id;
+};
+struct properties {
+    int type, handle_types;
+    location where;
+    void* windows;
+    unsigned char flags[8];
+};
+struct access_wanted {
+    location where;
+    int flags;
+};
+/// Locked by each call.
+extern std::mutex mutex;
+/// How many devices there are.
+int devices();
+/// What a call returns before it does anything; success: it goes on.
+int begin(const char* name);
+
+inline char* pointer(address at) { return reinterpret_cast<char*>(at); }
+
+}  // namespace standin
+
+#define BEGIN(name)                                                                                \
+    if (const int error = standin::begin(name); error != standin::success)                         \
+        return error;                                                                              \
+    const std::lock_guard guard(standin::mutex)
+#define EXPORTED extern "C" __attribute__((visibility("default")))

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <cohort/cuda.hpp>
+
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+
+#include <dlfcn.h>
+
+// The driver that test programs use: the stand-in, unless COHORT_CUDA_LIBRARY names another one.
+namespace cohort::test {
+
+/// Before the first use, in workers too.
+inline const bool uses_standin = ::setenv("COHORT_CUDA_LIBRARY", COHORT_STANDIN_CUDA, 0) == 0;
+
+/// A function of the driver, or of the stand-in; null: it has none.
+template <class Function>
+Function* driver_function(const char* symbol) {
+    static void* const library = ::dlopen(::getenv("COHORT_CUDA_LIBRARY"), RTLD_NOW | RTLD_LOCAL);
+    return reinterpret_cast<Function*>(::dlsym(library, symbol));
+}
+
+/// How often the stand-in's function was called. With another driver always 0.
+inline int calls_of(const char* symbol) {
+    auto* const count = driver_function<int(const char*)>("standin_count");
+    return count != nullptr ? count(symbol) : 0;
+}
+
+/// A call of the stand-in that fails, for the duration of a scope: "cuMemCreate:1" the first one.
+class failing_call {
+public:
+    explicit failing_call(const std::string& which) {
+        ::setenv("COHORT_STANDIN_FAIL", which.c_str(), 1);
+    }
+    failing_call(const failing_call&) = delete;
+    failing_call& operator=(const failing_call&) = delete;
+    ~failing_call() {
+        ::unsetenv("COHORT_STANDIN_FAIL");
+        int count = 0;
+        (void)driver_function<int(int*)>("cuDeviceGetCount")(&count);  // which notices that
+    }
+};
+
+/// Memory that the program itself has allocated, as by cudaMalloc.
+class driver_memory {
+public:
+    explicit driver_memory(std::size_t bytes) {
+        (void)driver_function<int(std::uint64_t*, std::size_t)>("cuMemAlloc_v2")(&address_, bytes);
+    }
+    driver_memory(const driver_memory&) = delete;
+    driver_memory& operator=(const driver_memory&) = delete;
+    ~driver_memory() { free(); }
+
+    template <class T>
+    T* as() const {
+        return reinterpret_cast<T*>(address_);
+    }
+    void free() {
+        if (address_ != 0)
+            (void)driver_function<int(std::uint64_t)>("cuMemFree_v2")(address_);
+        address_ = 0;
+    }
+
+private:
+    std::uint64_t address_ = 0;
+};
+
+}  // namespace cohort::test

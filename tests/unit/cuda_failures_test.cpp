@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: BSL-1.0
+// Each call of the driver fails in turn, whichever time it is made.
+#include "guard.hpp"
+#include "standin.hpp"
+
+#include "cuda/segment.hpp"
+
+#include <cohort/cuda.hpp>
+#include <cohort/detail/codec.hpp>
+
+#include <doctest/doctest.h>
+
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace cuda_failures_test {
+
+using namespace cohort::test;
+using cohort::sharing_error;
+using cohort::cuda::shared_array;
+using cohort::device::segment;
+
+namespace {
+
+/// Runs `work` once for each call that it makes, and has that call fail. Each time it must throw
+/// what names the call, and leave nothing.
+/// @return how many calls there were
+int fail_each(const std::vector<const char*>& symbols, const std::function<void()>& work) {
+    (void)cohort::cuda::available();
+    int failed = 0;
+    for (const auto* const symbol : symbols) {
+        const int before = calls_of(symbol);
+        work();
+        const int calls = calls_of(symbol) - before;
+        CHECK_MESSAGE(calls > 0, symbol << " is not called");
+        for (int nth = 1; nth <= calls; ++nth, ++failed) {
+            const leak_guard guard;
+            const auto which = std::string(symbol) + ":" + std::to_string(nth);
+            INFO(which);
+            std::string text;
+            try {
+                const failing_call scope(which);
+                work();
+            } catch (const sharing_error& e) {
+                text = e.what();
+                CHECK(e.code().value() != 0);
+            }
+            CHECK_MESSAGE(text.find(std::string(symbol) + ": CUDA_ERROR_UNKNOWN") != text.npos,
+                          text);
+        }
+    }
+    return failed;
+}
+
+}  // namespace
+
+TEST_CASE("cuda failures: each call that makes, fills, copies and sends an array") {
+    const int failed = fail_each(
+        {"cuMemGetAllocationGranularity", "cuMemCreate", "cuMemExportToShareableHandle",
+         "cuMemAddressReserve", "cuMemMap", "cuMemSetAccess", "cuMemsetD8_v2", "cuMemcpyHtoD_v2",
+         "cuMemcpyDtoH_v2", "cuMemcpyDtoD_v2", "cuDeviceCanAccessPeer", "cuStreamSynchronize"},
+        [] {
+            const shared_array<int> array(0, 2, 3);
+            std::vector<int> values(6, 1);
+            array.copy_from(values);
+            array.copy_to(values);
+            (void)array.on(1).clone();
+            int stream = 0;
+            (void)cohort::detail::encode_value(array.send_after(&stream));
+        });
+    CHECK(failed >= 20);
+}
+
+TEST_CASE("cuda failures: the wait before an array is sent") {
+    (void)cohort::cuda::available();
+    const shared_array<int> array(0, 2, 3);
+    const leak_guard guard;
+    const failing_call scope("cuCtxSynchronize:1");
+    CHECK_THROWS_AS(cohort::detail::encode_value(array), sharing_error);
+    CHECK_NOTHROW(cohort::detail::encode_value(array));
+}
+
+TEST_CASE("cuda failures: each call that maps an array which has arrived") {
+    (void)cohort::cuda::available();
+    const auto made = segment::make(1, 100);
+    auto told = made->described();
+    ++told.number;
+    const int failed =
+        fail_each({"cuDeviceTotalMem_v2", "cuMemGetAllocationGranularity",
+                   "cuMemImportFromShareableHandle", "cuMemGetAllocationPropertiesFromHandle",
+                   "cuMemAddressReserve", "cuMemMap", "cuMemSetAccess"},
+                  [&told] { (void)segment::arrived(told); });
+    CHECK(failed >= 7);
+}
+
+TEST_CASE("cuda failures: each call that adopts memory") {
+    (void)cohort::cuda::available();
+    const driver_memory simple(std::size_t{1} << 20);
+    CHECK(fail_each({"cuPointerGetAttribute", "cuMemGetAddressRange_v2", "cuIpcGetMemHandle"},
+                    [&] { (void)segment::adopt(simple.as<char>(), 100, nullptr); }) == 3);
+    const auto exportable = segment::make(0, 100);
+    CHECK(fail_each({"cuMemExportToShareableHandle"},
+                    [&] { (void)segment::adopt(exportable->data(), 100, nullptr); }) == 1);
+}
+
+TEST_CASE("cuda failures: a device whose context can't be made current leaves nothing mapped") {
+    (void)cohort::cuda::available();
+    const leak_guard guard;
+    {
+        const shared_array<int> array(1, 10);
+        const failing_call scope("cuCtxPushCurrent_v2:1");
+        CHECK_THROWS_AS(cohort::detail::encode_value(array), sharing_error);
+    }
+    {
+        const shared_array<int> array(1, 10);
+        ::setenv("COHORT_STANDIN_FAIL", "cuCtxPushCurrent_v2:1", 1);
+    }
+    CHECK(::getenv("COHORT_STANDIN_FAIL") != nullptr);
+    ::unsetenv("COHORT_STANDIN_FAIL");
+}
+
+TEST_CASE("cuda failures: memory to adopt must be within one allocation") {
+    (void)cohort::cuda::available();
+    const leak_guard guard;
+    const driver_memory memory(1000);
+    CHECK_NOTHROW((void)segment::adopt(memory.as<char>() + 500, 500, nullptr));
+    CHECK_THROWS_AS((void)segment::adopt(memory.as<char>() + 500, 501, nullptr), sharing_error);
+    const int on_the_host = 0;
+    CHECK_THROWS_AS((void)segment::adopt(&on_the_host, 4, nullptr), sharing_error);
+}
+
+}  // namespace cuda_failures_test
