@@ -12,8 +12,10 @@
 // The driver that test programs use: the stand-in, unless COHORT_CUDA_LIBRARY names another one.
 namespace cohort::test {
 
-/// Before the first use, in workers too.
-inline const bool uses_standin = ::setenv("COHORT_CUDA_LIBRARY", COHORT_STANDIN_CUDA, 0) == 0;
+/// Whether it is the stand-in. Set before the first use, in workers too.
+inline const bool uses_standin =
+    ::setenv("COHORT_CUDA_LIBRARY", COHORT_STANDIN_CUDA, 0) == 0 &&
+    ::getenv("COHORT_CUDA_LIBRARY") == std::string(COHORT_STANDIN_CUDA);
 
 /// A function of the driver, or of the stand-in; null: it has none.
 template <class Function>

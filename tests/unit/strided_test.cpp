@@ -4,9 +4,11 @@
 
 #include <doctest/doctest.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <stdexcept>
+#include <utility>
 #include <vector>
 
 namespace strided_test {
@@ -119,6 +121,26 @@ TEST_CASE("strided: a stride that leads to no element may be any number, and is 
     const auto empty = strided::checked({5, 0}, {furthest, furthest}, 4, 0, 0);
     CHECK(strides_of(empty) == steps{1, 1});
     CHECK(empty.select(0, 4).second == 4);
+}
+
+TEST_CASE("strided: elements are visited row by row, neighbours in memory at once") {
+    using run = std::pair<std::ptrdiff_t, std::size_t>;
+    const auto runs_of = [](const strided& layout) {
+        std::vector<run> runs;
+        layout.each_run(
+            [&](std::ptrdiff_t first, std::size_t count) { runs.emplace_back(first, count); });
+        return runs;
+    };
+    const strided whole(shape{2, 3, 4}, 1);
+    CHECK(runs_of(whole) == std::vector<run>{{0, 24}});
+    CHECK(runs_of(whole.narrow(1, 1, 2).first) == std::vector<run>{{0, 8}, {12, 8}});
+    CHECK(runs_of(whole.select(2, 0).first) ==
+          std::vector<run>{{0, 1}, {4, 1}, {8, 1}, {12, 1}, {16, 1}, {20, 1}});
+    CHECK(runs_of(whole.transpose(0, 1)) ==
+          std::vector<run>{{0, 4}, {12, 4}, {4, 4}, {16, 4}, {8, 4}, {20, 4}});
+    CHECK(runs_of(whole.narrow(0, 1, 1).first) == std::vector<run>{{0, 12}});
+    CHECK(runs_of(whole.narrow(2, 0, 0).first).empty());
+    CHECK(runs_of(strided(shape(), 1)) == std::vector<run>{{0, 1}});
 }
 
 }  // namespace strided_test
