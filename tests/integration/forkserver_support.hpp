@@ -67,6 +67,8 @@ inline pid_t server() {
     const auto all = servers();  // a server that was killed may be among them
     REQUIRE_FALSE(all.empty());
     const auto newest = all.back();
+    const auto its_state = describe(all_processes()[newest]);
+    CAPTURE(its_state);
     for (const auto& [pid, process] : all_processes())
         if (process.parent == ::getpid() && pid != newest)
             await_reap(pid);

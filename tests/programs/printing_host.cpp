@@ -191,7 +191,7 @@ int main(int argc, char** argv) {
     else if (what == "last_words")
         run(hold("trap 'kill $!; for i in 0 1 2 3 4 5 6 7 8 9; do echo $i; done; echo >&9; exit "
                  "42' TERM;"
-                 "sleep 1000 & echo >&9; wait",
+                 "sh -c 'echo >&9; exec sleep 1000' & wait",
                  cohort::options(1).parent_death_signal(SIGTERM).output_to(cohort::capture())));
     else if (what == "stubborn")
         run(hold("trap '' TERM; echo >&9; while :; do echo line; done",
