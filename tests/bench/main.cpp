@@ -32,7 +32,8 @@ int main(int argc, char** argv) {
             {"worker_lines", bench::worker_lines},
             {"stream_starts", bench::stream_starts},
             {"punctual", bench::punctual},
-            {"told", bench::told}};
+            {"told", bench::told},
+            {"device", bench::device}};
         const auto found = sections.find(section);
         if (found == sections.end())
             throw std::invalid_argument("no such section: " + section);

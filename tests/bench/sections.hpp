@@ -66,4 +66,7 @@ void punctual(const arguments&);
 /// program= writer= runs= captures=0|1 grandchild=0|1 flooding=   from an exit to its outcome
 void told(const arguments&);
 
+/// peer=kept|fresh|host bytes= trips=   an array on a CUDA device, to another process
+void device(const arguments&);
+
 }  // namespace bench

@@ -3,6 +3,7 @@
 
 import argparse
 
+import cuda
 import latency
 import machine
 import measure
@@ -16,7 +17,7 @@ import wanted
 
 SECTIONS = {"short_lived": short_lived.run, "scale": scale.run, "latency": latency.run,
             "methods": methods.run, "throws": throws.run, "sharing": sharing.run,
-            "output": output.run}
+            "output": output.run, "cuda": cuda.run}
 
 
 def main():
