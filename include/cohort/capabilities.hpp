@@ -35,7 +35,7 @@ public:
     capability tree;           ///< how the processes that workers started are ended
     capability parent_death;   ///< how workers and their processes end when this process dies
     capability sharing;        ///< whether shared memory can have names
-    capability device_memory;  ///< whether arrays can be on CUDA devices, see cuda.hpp
+    capability device_memory;  ///< whether CUDA's driver is there, see cuda.hpp
     std::string warning;       ///< words in COHORT_FORCE without a meaning; empty: there are none
 
     /// All needs, in the order of the members above.

@@ -29,7 +29,8 @@ namespace cuda {
 class shared_arena;
 
 /// Whether arrays on devices can be made here and handed to other processes. Tried at the first
-/// call, which takes a moment and uses device 0; then remembered. False in a forked copy of a
+/// call, which takes a moment; then remembered, also if it failed only because device 0 was full.
+/// Uses device 0, whose primary context this process keeps from then on. False in a forked copy of a
 /// process that has used the driver, because the driver does not work there: start workers by
 /// start_method::spawn or forkserver.
 /// @par Thread safety  safe.
@@ -47,8 +48,9 @@ COHORT_API std::string why_not();
 /// anybody has received it, and a receiver that is killed keeps nothing. An array takes at least
 /// the smallest piece that the device maps, which is 2 MiB: see shared_arena for small ones.
 ///
-/// Before an array is sent, the library waits for all work on its device, see send_after(). It also
-/// waits when the last handle in a process goes. The elements of a shared_array<const T> can't be
+/// Before an array is sent, the library waits for all work on its device and on those of on(), see
+/// send_after(). It also waits when the last handle in a process goes. In both cases this is the
+/// work in a device's primary context, which the CUDA runtime uses too. The elements of a shared_array<const T> can't be
 /// written by its type; the device does not enforce that.
 /// @tparam T  see the concept shareable
 /// @par Thread safety  distinct handles: safe. One handle: as std::shared_ptr.
@@ -65,7 +67,8 @@ public:
     /// A new array of zeros: `shared_array<float> a(0, 1024, 768)` has 1,024 rows on device 0.
     /// @param device  counted as the driver does, from 0
     /// @param shape   the extents, the last dimension's elements side by side in memory
-    /// @throws sharing_error           available() is false, there is no such device, or a call of
+    /// @throws sharing_error           there is no driver or no such device, this process is a
+    ///                                 forked copy of one that has used the driver, or a call of
     ///                                 the driver failed: what() names the call and its error
     /// @throws std::invalid_argument   an extent is negative
     /// @throws std::length_error       more bytes than memory can have, or over 32 dimensions
@@ -130,7 +133,8 @@ public:
     shared_array<const T> read_only() const noexcept { return shared_array<const T>(base_); }
 
     /// Copies values of the host into the array, row by row, by the default stream of the device.
-    /// The copy is complete when this returns.
+    /// The copy is complete when this returns. It does not wait for streams that were made
+    /// non-blocking. Each run of elements without a gap takes one call of the driver.
     /// @throws std::invalid_argument  not as many values as elements
     /// @throws sharing_error          a call of the driver failed
     void copy_from(std::span<const element> values) const requires(!std::is_const_v<T>) {
@@ -231,14 +235,19 @@ namespace cuda {
 /// An array in memory that somebody else has allocated, by cudaMalloc, by cuMemAlloc, or by
 /// cuMemCreate so that it can be exported as a descriptor. It travels as any array does. Receivers
 /// can use the whole block that was allocated at once. This process must live as long as they do if
-/// the block comes from cudaMalloc.
+/// the block comes from cudaMalloc. Each call costs descriptors here and in receivers: adopt a block
+/// once, and take views of it.
 /// @param pointer  to the first element
 /// @param n        the number of elements
 /// @param release  called once, on a thread of the library, when neither this process nor a receiver
-///                 nor a message uses the memory any more, and then may free it. Not called when
-///                 this throws, or when this process ends before. Must not throw.
+///                 nor a message uses the memory any more, and then may free it; empty: nothing is
+///                 called. The device's primary context is current. Not called when this throws, or
+///                 when this process ends before. A forked copy of this process counts as a user
+///                 until it ends or executes a program. Of a receiver that was killed, kernels may
+///                 still run for a moment. Must not throw.
 /// @throws sharing_error          a call of the driver failed, or the elements are not within one
 ///                                allocation
+/// @throws std::invalid_argument  the pointer is not aligned for T
 /// @throws std::system_error      the library's threads can't be started
 /// @par Thread safety  safe.
 template <class T>
@@ -246,7 +255,7 @@ shared_array<T> adopt(T* pointer, std::size_t n, std::function<void()> release) 
     detail::check_shareable<T>();
     using element = std::remove_const_t<T>;
     return detail::device_access::make<T>(detail::adopt_device_memory(
-        const_cast<element*>(pointer), n, sizeof(T), std::move(release)));
+        const_cast<element*>(pointer), n, sizeof(T), alignof(T), std::move(release)));
 }
 
 /// For the user's own types that contain arrays on devices and travel by nlohmann-json.

@@ -160,11 +160,10 @@ device_array device_array::clone(std::size_t element_bytes) const {
 
 /// What the receiver reads must be there when it reads.
 void device_array::await_work() const {
+    if (!stream_)
+        return memory_->await_work();
     const auto with = operate_on(*memory_);
-    if (stream_)
-        with.require(with.calls().synchronize_stream, *stream_);
-    else
-        with.require(with.calls().synchronize_context);
+    with.require(with.calls().synchronize_stream, *stream_);
 }
 
 void device_array::write(encoder& to, const std::string& dtype, bool is_const) const {

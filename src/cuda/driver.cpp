@@ -10,7 +10,7 @@
 namespace cohort::device::driver {
 
 library::library() {
-    const char* const named = ::getenv("COHORT_CUDA_LIBRARY");
+    const char* const named = ::secure_getenv("COHORT_CUDA_LIBRARY");
     name_ = named != nullptr && *named != '\0' ? named : "libcuda.so.1";
     loaded_ = ::dlopen(name_.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (loaded_ == nullptr)

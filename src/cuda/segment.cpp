@@ -12,6 +12,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdint>
 #include <exception>
@@ -87,6 +88,16 @@ bool retain_block(const operation& with, driver::address begin, std::size_t size
     return true;
 }
 
+/// Calls that end something: nobody can be told that they failed.
+template <class Calls>
+void attempt(Calls calls) noexcept {
+    try {
+        calls();
+    } catch (const std::exception&) {
+        // The driver ends with the process, before static arrays do.
+    }
+}
+
 int device_of(const void* data, const std::string& what) {
     const auto& calls = session::open().calls();
     int device = -1;
@@ -150,6 +161,8 @@ std::shared_ptr<segment> segment::adopt(const void* data, std::size_t bytes,
 std::shared_ptr<segment> segment::arrived(const passport& told) {
     const auto& driver = session::open();
     auto found = segment_table::own().find(told.number);
+    if (!found)
+        found = returned(driver, told);
     if (!found) {
         const int device = driver.device_with(told.device);
         if (device < 0)
@@ -163,6 +176,16 @@ std::shared_ptr<segment> segment::arrived(const passport& told) {
     if (!is_same(*found, told))
         throw codec_error("two shared arrays on CUDA devices have the same number");
     return found;
+}
+
+/// Adopted memory of this process that comes back. @return null: it is not that
+std::shared_ptr<segment> segment::returned(const session& driver, const passport& told) {
+    const auto at = segment_table::own().adopted(told.number);
+    if (at.address == 0 || !told.lease || at.bytes != told.bytes ||
+        driver.uuid_of(at.device) != told.device)
+        return nullptr;
+    return segment_table::own().keep(
+        std::shared_ptr<segment>(new segment(at.device, told, at.address, origin::adopted)));
 }
 
 std::shared_ptr<segment> segment::mapped_from(const operation& with, const passport& told) {
@@ -186,13 +209,12 @@ std::shared_ptr<segment> segment::opened_from(const operation& with, const passp
     const auto& calls = with.calls();
     driver::address begin = 0;
     with.require(calls.open_ipc_handle, &begin, *told.ipc, driver::lazy_peer_access);
-    std::shared_ptr<segment> opened;
-    try {
-        opened.reset(new segment(with.device(), told, begin, origin::opened));
-    } catch (const std::bad_alloc&) {
+    auto* const made = new (std::nothrow) segment(with.device(), told, begin, origin::opened);
+    if (made == nullptr) {
         (void)calls.close_ipc_handle(begin);
-        throw;
+        throw std::bad_alloc();
     }
+    std::shared_ptr<segment> opened(made);
     (void)block_around(with, begin, told.bytes);
     return opened;
 }
@@ -204,17 +226,29 @@ segment::~segment() {
             new mapping(std::move(*mapping_));
         return;
     }
-    try {
-        const operation with(session::open(), device_, "end of a shared array");
-        (void)with.calls().synchronize_context();
-        if (origin_ == origin::opened)
+    attempt([this] { await_work(); });
+    if (origin_ == origin::opened)
+        attempt([this] {
+            const operation with(session::open(), device_, "end of a shared array");
             (void)with.calls().close_ipc_handle(address_);
-    } catch (const std::exception&) {
-        // The driver ends with the process, before static arrays do.
+        });
+}
+
+std::vector<int> segment::users() const {
+    const std::lock_guard guard(mutex_);
+    auto all = allowed_;
+    all.push_back(device_);
+    return all;
+}
+
+void segment::await_work() const {
+    for (const int device : users()) {
+        const operation with(session::open(), device, array_of(size(), device_));
+        with.require(with.calls().synchronize_context);
     }
 }
 
-void segment::allow(int device) const {
+void segment::allow(int device) {
     if (device == device_)
         return;
     const auto& driver = session::open();
@@ -226,6 +260,9 @@ void segment::allow(int device) const {
         share::refuse(with.what(), ENOTSUP,
                       fmt::format("CUDA device {} has no peer access to it", device));
     device::allow(with, address_, size(), device);
+    const std::lock_guard guard(mutex_);
+    if (std::ranges::find(allowed_, device) == allowed_.end())
+        allowed_.push_back(device);
 }
 
 }  // namespace cohort::device

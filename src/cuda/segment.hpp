@@ -8,7 +8,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
+#include <vector>
 
 namespace cohort::device {
 
@@ -33,7 +35,8 @@ public:
     /// @throws sharing_error
     static std::shared_ptr<segment> adopt(const void* data, std::size_t bytes,
                                           detail::attachment lease);
-    /// Memory that another process has described. Nothing in the description is trusted.
+    /// Memory that another process has described. Nothing in the description is trusted but its
+    /// number: a process that was sent an array can pass other memory off as that array.
     /// @throws codec_error, sharing_error
     static std::shared_ptr<segment> arrived(const passport& told);
 
@@ -49,7 +52,9 @@ public:
     const passport& described() const noexcept { return passport_; }
 
     /// Lets another device use it. @throws sharing_error  also if the devices have no peer access
-    void allow(int device) const;
+    void allow(int device);
+    /// Waits for all work on the devices that may use it. @throws sharing_error
+    void await_work() const;
 
 private:
     enum class origin { mapped, adopted, opened };
@@ -57,12 +62,16 @@ private:
     segment(int device, passport described, driver::address address, origin from) noexcept;
     static std::shared_ptr<segment> mapped_from(const operation& with, const passport& told);
     static std::shared_ptr<segment> opened_from(const operation& with, const passport& told);
+    static std::shared_ptr<segment> returned(const session& driver, const passport& told);
+    std::vector<int> users() const;
 
     const int device_;
     const passport passport_;
     const origin origin_;
     std::optional<mapping> mapping_;
     const driver::address address_;
+    mutable std::mutex mutex_;
+    std::vector<int> allowed_;  // the other devices that may use it; under the mutex
 };
 
 }  // namespace cohort::device

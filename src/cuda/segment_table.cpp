@@ -24,4 +24,21 @@ void segment_table::remove(std::uint64_t number) noexcept {
         by_number_.erase(at);
 }
 
+void segment_table::note_adopted(const segment& known) {
+    const std::lock_guard guard(mutex);
+    adopted_[known.described().number] = {reinterpret_cast<driver::address>(known.data()),
+                                          known.device(), known.size()};
+}
+
+segment_table::whereabouts segment_table::adopted(std::uint64_t number) {
+    const std::lock_guard guard(mutex);
+    const auto at = adopted_.find(number);
+    return at == adopted_.end() ? whereabouts() : at->second;
+}
+
+void segment_table::forget_adopted(std::uint64_t number) noexcept {
+    const std::lock_guard guard(mutex);
+    adopted_.erase(number);
+}
+
 }  // namespace cohort::device

@@ -22,10 +22,24 @@ public:
     std::shared_ptr<segment> keep(const std::shared_ptr<segment>& fresh);
     void remove(std::uint64_t number) noexcept;
 
+    /// Notes a segment of adopted memory, which can return when this process has no handle of it
+    /// left: the driver maps memory of this process for others only.
+    void note_adopted(const segment& known);
+    /// Where adopted memory is; an address of 0: none has this number.
+    struct whereabouts {
+        driver::address address = 0;
+        int device = 0;
+        std::size_t bytes = 0;
+    };
+    whereabouts adopted(std::uint64_t number);
+    /// To be called when nobody uses the memory any more.
+    void forget_adopted(std::uint64_t number) noexcept;
+
     std::mutex mutex;
 
 private:
     std::map<std::uint64_t, std::weak_ptr<segment>> by_number_;
+    std::map<std::uint64_t, whereabouts> adopted_;
 };
 
 }  // namespace cohort::device

@@ -10,12 +10,16 @@
 #include <cerrno>
 #include <utility>
 
+#include <unistd.h>
+
 namespace cohort::device {
 namespace {
 
 constexpr auto forked = "Cannot re-initialize CUDA in forked subprocess: the driver works in no "
                         "forked copy of a process that has used it; use start_method::spawn or "
                         "start_method::forkserver";
+
+const pid_t loaded_in = ::getpid();
 
 std::string name_of(driver::result error) {
     const char* name = nullptr;
@@ -61,10 +65,12 @@ std::string session::initialise() {
     const auto failure = [](const auto& call, driver::result error) {
         return fmt::format("{}: {}", call.symbol(), name_of(error));
     };
-    if (const auto error = calls_.init(0); error == driver::not_initialized)
-        return forked;  // the program itself has used the driver before the fork
-    else if (error != 0)
-        return failure(calls_.init, error);
+    if (const auto error = calls_.init(0); error != 0) {
+        const auto why = failure(calls_.init, error);
+        // The program itself may have used the driver before the fork.
+        const bool may_be_the_fork = error == driver::not_initialized && ::getpid() != loaded_in;
+        return may_be_the_fork ? fmt::format("{}: {}", why, forked) : why;
+    }
     int count = 0;
     if (const auto error = calls_.device_count(&count); error != 0)
         return failure(calls_.device_count, error);

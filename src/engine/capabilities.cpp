@@ -83,7 +83,7 @@ host_capabilities probe() {
                           {"file_descriptor", "shared memory without names"});
     const auto no_devices = device::session::why_not_loaded();
     host.device_memory = choose("device memory", {no_devices.empty(), no_devices},
-                                {"CUDA", "arrays on devices, handed over by descriptor"},
+                                {"CUDA driver", "found; cuda::available() tries it"},
                                 {"none", "arrays in the memory of the host only"});
     if (!tiers.unknown_forced.empty())
         host.warning = "COHORT_FORCE has unknown words: " + tiers.unknown_forced;

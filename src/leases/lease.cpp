@@ -39,12 +39,15 @@ void lease::serve() {
     if (!itself_)
         return;
     const auto over = std::exchange(itself_, {});
+    auto& here = waits::watcher::own();
+    if (here.process().exiting())
+        return;  // what `release` needs may be gone
     const auto once = [over] {
         if (const auto release = std::exchange(over->release_, {}))
             release();
     };
     // The second call comes on the engine's thread, if there is no thread for the first.
-    waits::watcher::own().aside().run(once, once);
+    here.callbacks().run(once, once);
 }
 
 }  // namespace cohort::leases

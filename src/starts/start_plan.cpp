@@ -210,7 +210,7 @@ std::optional<start_failure> start_plan::make_record(int index) {
         return failure(error.value(), "memfd_create for the worker's record", index,
                        exec::stage::memory_file);
     if (asks_for_stacks())
-        stacks_.push_back(sys::make_pipe(error));
+        stacks_.push_back(sys::make_large_pipe(error));
     if (error)
         return failure(error.value(), "pipe2 for the worker's stacks", index,
                        exec::stage::memory_file);

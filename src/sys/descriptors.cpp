@@ -82,8 +82,6 @@ unique_fd make_eventfd(std::error_code& error) noexcept {
     return out_of_stdio(unique_fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), error);
 }
 
-constexpr int most_in_pipe = 1 << 20;  // pipe-max-size, pipe(7)
-
 pipe_ends make_pipe(std::error_code& error) noexcept {
     int ends[2] = {-1, -1};
     error = ::pipe2(ends, O_CLOEXEC | O_NONBLOCK) == 0 ? std::error_code{} : last_error();
@@ -91,8 +89,14 @@ pipe_ends make_pipe(std::error_code& error) noexcept {
     for (unique_fd* end : {&made.read, &made.write})
         if (!error)
             *end = out_of_stdio(std::move(*end), error);
+    return made;
+}
+
+pipe_ends make_large_pipe(std::error_code& error) noexcept {
+    constexpr int most = 1 << 20;  // pipe-max-size, pipe(7)
+    auto made = make_pipe(error);
     if (!error)
-        (void)::fcntl(made.write.get(), F_SETPIPE_SZ, most_in_pipe);  // the most a user may have
+        (void)::fcntl(made.write.get(), F_SETPIPE_SZ, most);
     return made;
 }
 

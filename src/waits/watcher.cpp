@@ -34,7 +34,8 @@ watcher& watcher::own() {
     return *seen;
 }
 
-watcher::watcher(engine::process& process) : process_(process), aside_(process.loop()) {
+watcher::watcher(engine::process& process)
+    : process_(process), aside_(process.loop()), callbacks_(process.loop()) {
     std::error_code error;
     epoll_ = sys::out_of_stdio(sys::unique_fd(::epoll_create1(EPOLL_CLOEXEC)), error);
     if (error)

@@ -37,6 +37,8 @@ public:
     /// For work that takes too long for the engine's thread and for users'. Used on the engine's
     /// thread only.
     engine::background_thread& aside() noexcept { return aside_; }
+    /// The same for functions of users, for which nothing else is to wait.
+    engine::background_thread& callbacks() noexcept { return callbacks_; }
 
     /// Serves the object, on the engine's thread, when its descriptor is ready. Any thread; the
     /// object's state must be locked.
@@ -55,6 +57,7 @@ private:
 
     engine::process& process_;
     engine::background_thread aside_;
+    engine::background_thread callbacks_;
     sys::unique_fd epoll_;
     std::mutex mutex_;
     std::unordered_map<std::uint64_t, std::weak_ptr<watched>> watched_;  // by ticket

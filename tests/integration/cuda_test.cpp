@@ -16,7 +16,6 @@
 #include <csignal>
 #include <cstddef>
 #include <cstdint>
-#include <future>
 #include <map>
 #include <numeric>
 #include <sstream>
@@ -45,20 +44,6 @@ using array_queue = cohort::queue<shared_array<int>>;
 /// Workers in which the driver works. Those that are forked copies of this process have it not.
 constexpr start_method methods[] = {start_method::spawn, start_method::forkserver};
 
-std::vector<int> values_of(const shared_array<const int>& array) {
-    std::vector<int> values(array.size());
-    array.copy_to(values);
-    return values;
-}
-
-shared_array<int> counted(int size) {
-    shared_array<int> made(0, size);
-    std::vector<int> values(made.size());
-    std::iota(values.begin(), values.end(), 0);
-    made.copy_from(values);
-    return made;
-}
-
 int sum_of(const shared_array<const int>& array) {
     const auto values = values_of(array);
     return std::accumulate(values.begin(), values.end(), 0);
@@ -66,12 +51,6 @@ int sum_of(const shared_array<const int>& array) {
 
 // --- what workers do ---
 
-void add_three(int, const shared_array<int>& array) {
-    auto values = values_of(array);
-    for (int& value : values)
-        value += 3;
-    array.copy_from(values);
-}
 bool is_one_memory(int, const std::vector<shared_array<int>>& arrays) {
     for (const auto& array : arrays)
         if (!array.shares_memory_with(arrays[0]))
@@ -106,10 +85,6 @@ int take_one(int, cohort::queue_reader<shared_array<int>> from) {
     const auto received = from.get();
     return received ? sum_of(*received) : -1;
 }
-void use_and_die(int, const shared_array<int>& array) {
-    array.copy_from(std::vector<int>(array.size(), 8));
-    std::raise(SIGKILL);
-}
 void count_all(int, cohort::queue_reader<std::vector<shared_array<int>>> from,
                cohort::queue_writer<int> to) {
     for (const auto& arrays : from) {
@@ -119,12 +94,6 @@ void count_all(int, cohort::queue_reader<std::vector<shared_array<int>>> from,
         to.put(total);
     }
 }
-int rest_of(int, const shared_array<int>& array, cohort::event ready, cohort::event go) {
-    ready.set();
-    go.wait();
-    return sum_of(array);
-}
-
 /// What /proc/self/maps says of the file that is mapped at an address: its device and inode.
 std::string file_at(const void* address) {
     std::istringstream maps(read_proc(::getpid(), "maps"));
@@ -257,52 +226,6 @@ CUDA_TEST("cuda: 100,000 small arrays of an arena go through a queue to three wo
         total += *each;
     CHECK(total == messages * arrays * 3);
     co_await group.join();
-}
-
-CUDA_TEST("cuda: adopted memory is released once, when the last of all its users is gone") {
-    int releases = 0;
-    std::promise<void> released;
-    driver_memory memory(4096);
-    {
-        auto adopted = cohort::cuda::adopt(memory.as<int>(), 1024, [&] {
-            ++releases;
-            memory.free();
-            released.set_value();
-        });
-        adopted.narrow(0, 0, 4).copy_from(std::vector{1, 2, 3, 4});
-        array_queue dropped;
-        co_await dropped.put(adopted);
-        cohort::event ready;
-        cohort::event go;
-        const auto how = by(start_method::spawn);
-        const auto four = adopted.narrow(0, 0, 4);
-        auto killed = co_await cohort::spawn(cohort::function<use_and_die>(four), how);
-        auto resting = co_await cohort::spawn(cohort::function<rest_of>(four, ready, go), how);
-        auto other = co_await cohort::spawn(cohort::function<add_three>(four), how);
-        adopted = {};
-        co_await killed.wait();
-        co_await other.wait();
-        co_await ready.async_wait(asio::use_awaitable);
-        CHECK(releases == 0);
-        go.set();
-        co_await resting.join();
-        CHECK(releases == 0);  // `four` and the message are still there
-    }
-    CHECK(released.get_future().wait_for(std::chrono::seconds(20)) == std::future_status::ready);
-    CHECK(releases == 1);
-}
-
-CUDA_TEST("cuda: memory that can't be adopted is not released") {
-    bool is_released = false;
-    int on_the_host = 0;
-    CHECK_THROWS_AS(cohort::cuda::adopt(&on_the_host, 1, [&] { is_released = true; }),
-                    cohort::sharing_error);
-    int* const nothing = nullptr;
-    bool is_empty_released = false;
-    CHECK(cohort::cuda::adopt(nothing, 0, [&] { is_empty_released = true; }).valid());
-    CHECK(is_empty_released);
-    CHECK_FALSE(is_released);
-    co_return;
 }
 
 }  // namespace cuda_test

@@ -60,6 +60,9 @@ CUDA_TEST("cuda trouble: what is missing is told by its call") {
     CHECK(contains(old, "libm.so.6 is too old: it has no cuInit"));
     const auto none = co_await why_not_in_worker("COHORT_STANDIN_DEVICES", "0");
     CHECK(contains(none, "cuInit: CUDA_ERROR_NO_DEVICE"));
+    // No copy of a process that has used the driver: this is an error as any other.
+    const auto uninitialised = co_await why_not_in_worker("COHORT_STANDIN_FAIL", "cuInit:1:3");
+    CHECK(contains(uninitialised, "cuInit: CUDA_ERROR_NOT_INITIALIZED"));
     const auto one = co_await why_not_in_worker("COHORT_STANDIN_DEVICES", "1");
     CHECK(one.empty());
     for (const std::string symbol :
@@ -68,6 +71,24 @@ CUDA_TEST("cuda trouble: what is missing is told by its call") {
         const auto which = symbol + ":1:801";
         const auto why = co_await why_not_in_worker("COHORT_STANDIN_FAIL", which.c_str());
         CHECK_MESSAGE(contains(why, symbol + ": CUDA_ERROR_NOT_SUPPORTED"), why);
+    }
+}
+
+CUDA_TEST("cuda trouble: a worker that can't open adopted memory names the call") {
+    if (!uses_standin)
+        co_return skip("only the stand-in fails on demand");
+    const driver_memory memory(4096);
+    const auto array = cohort::cuda::adopt(memory.as<int>(), 3, {});
+    for (const std::string symbol : {"cuIpcOpenMemHandle_v2", "cuMemGetAddressRange_v2"}) {
+        std::string text;
+        try {
+            const auto which = symbol + ":1:801";
+            const auto how = by(start_method::spawn).env("COHORT_STANDIN_FAIL", which);
+            co_await cohort::run(cohort::function<fill>(array), how);
+        } catch (const cohort::process_raised_exception& e) {
+            text = e.what();
+        }
+        CHECK_MESSAGE(contains(text, symbol + ": CUDA_ERROR_NOT_SUPPORTED"), text);
     }
 }
 

@@ -60,6 +60,8 @@ int begin(const char* name) {
     return std::strcmp(symbol, name) == 0 && --left == 0 ? error : success;
 }
 
+bool has_context() { return !contexts.empty(); }
+
 }  // namespace standin
 
 using namespace standin;
@@ -138,31 +140,31 @@ EXPORTED int cuCtxPopCurrent_v2(void** context) {
     return success;
 }
 EXPORTED int cuCtxSynchronize() {
-    BEGIN("cuCtxSynchronize");
-    return contexts.empty() ? invalid_context : success;
+    BEGIN_IN_CONTEXT("cuCtxSynchronize");
+    return success;
 }
 EXPORTED int cuStreamSynchronize(void*) {
-    BEGIN("cuStreamSynchronize");
-    return contexts.empty() ? invalid_context : success;
+    BEGIN_IN_CONTEXT("cuStreamSynchronize");
+    return success;
 }
 
 EXPORTED int cuMemsetD8_v2(address at, unsigned char value, std::size_t bytes) {
-    BEGIN("cuMemsetD8_v2");
+    BEGIN_IN_CONTEXT("cuMemsetD8_v2");
     std::memset(pointer(at), value, bytes);
     return success;
 }
 EXPORTED int cuMemcpyHtoD_v2(address to, const void* from, std::size_t bytes) {
-    BEGIN("cuMemcpyHtoD_v2");
+    BEGIN_IN_CONTEXT("cuMemcpyHtoD_v2");
     std::memcpy(pointer(to), from, bytes);
     return success;
 }
 EXPORTED int cuMemcpyDtoH_v2(void* to, address from, std::size_t bytes) {
-    BEGIN("cuMemcpyDtoH_v2");
+    BEGIN_IN_CONTEXT("cuMemcpyDtoH_v2");
     std::memcpy(to, pointer(from), bytes);
     return success;
 }
 EXPORTED int cuMemcpyDtoD_v2(address to, address from, std::size_t bytes) {
-    BEGIN("cuMemcpyDtoD_v2");
+    BEGIN_IN_CONTEXT("cuMemcpyDtoD_v2");
     std::memcpy(pointer(to), pointer(from), bytes);
     return success;
 }

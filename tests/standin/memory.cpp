@@ -111,6 +111,15 @@ struct ipc_handle {
 
 }  // namespace
 
+// For the tests: how many handles, mappings and reserved ranges of addresses there are.
+EXPORTED int standin_held() {
+    const std::lock_guard guard(standin::mutex);
+    int held = static_cast<int>(ranges.size());
+    for (const auto& [which, known] : memories)
+        held += known.references;
+    return held;
+}
+
 EXPORTED int cuMemGetAllocationGranularity(std::size_t* bytes, const properties*, int) {
     BEGIN("cuMemGetAllocationGranularity");
     *bytes = granularity;
@@ -212,14 +221,14 @@ EXPORTED int cuMemSetAccess(address at, std::size_t bytes, const access_wanted* 
 }
 
 EXPORTED int cuMemAlloc_v2(address* made, std::size_t bytes) {
-    BEGIN("cuMemAlloc_v2");
+    BEGIN_IN_CONTEXT("cuMemAlloc_v2");
     handle which = 0;
     if (const int error = make_memory(bytes, 0, which); error != success)
         return error;
     return map_simply(which, made);
 }
 EXPORTED int cuMemFree_v2(address at) {
-    BEGIN("cuMemFree_v2");
+    BEGIN_IN_CONTEXT("cuMemFree_v2");
     return unmap_simply(at);
 }
 EXPORTED int cuPointerGetAttribute(void* to, int attribute, address at) {
@@ -231,7 +240,7 @@ EXPORTED int cuPointerGetAttribute(void* to, int attribute, address at) {
     return success;
 }
 EXPORTED int cuMemGetAddressRange_v2(address* begin_of, std::size_t* bytes, address at) {
-    BEGIN("cuMemGetAddressRange_v2");
+    BEGIN_IN_CONTEXT("cuMemGetAddressRange_v2");
     const auto found = around(at);
     if (found == ranges.end())
         return invalid_value;
@@ -240,7 +249,7 @@ EXPORTED int cuMemGetAddressRange_v2(address* begin_of, std::size_t* bytes, addr
     return success;
 }
 EXPORTED int cuIpcGetMemHandle(ipc_handle* made, address at) {
-    BEGIN("cuIpcGetMemHandle");
+    BEGIN_IN_CONTEXT("cuIpcGetMemHandle");
     const auto found = ranges.find(at);
     if (found == ranges.end() || !found->second.is_simple)
         return invalid_value;
@@ -248,7 +257,7 @@ EXPORTED int cuIpcGetMemHandle(ipc_handle* made, address at) {
     return success;
 }
 EXPORTED int cuIpcOpenMemHandle_v2(address* made, ipc_handle from, unsigned) {
-    BEGIN("cuIpcOpenMemHandle_v2");
+    BEGIN_IN_CONTEXT("cuIpcOpenMemHandle_v2");
     if (from.pid == ::getpid())
         return invalid_context;
     const auto path = "/proc/" + std::to_string(from.pid) + "/fd/" + std::to_string(from.fd);
@@ -259,6 +268,6 @@ EXPORTED int cuIpcOpenMemHandle_v2(address* made, ipc_handle from, unsigned) {
     return error != success ? error : map_simply(which, made);
 }
 EXPORTED int cuIpcCloseMemHandle(address at) {
-    BEGIN("cuIpcCloseMemHandle");
+    BEGIN_IN_CONTEXT("cuIpcCloseMemHandle");
     return unmap_simply(at);
 }

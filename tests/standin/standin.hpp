@@ -46,6 +46,9 @@ int devices();
 /// What a call returns before it does anything; success: it goes on.
 int begin(const char* name);
 
+/// Whether this thread has a current context.
+bool has_context();
+
 inline char* pointer(address at) { return reinterpret_cast<char*>(at); }
 
 }  // namespace standin
@@ -54,4 +57,9 @@ inline char* pointer(address at) { return reinterpret_cast<char*>(at); }
     if (const int error = standin::begin(name); error != standin::success)                         \
         return error;                                                                              \
     const std::lock_guard guard(standin::mutex)
+/// For calls that need a current context.
+#define BEGIN_IN_CONTEXT(name)                                                                     \
+    BEGIN(name);                                                                                   \
+    if (!standin::has_context())                                                                   \
+    return standin::invalid_context
 #define EXPORTED extern "C" __attribute__((visibility("default")))

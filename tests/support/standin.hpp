@@ -30,6 +30,12 @@ inline int calls_of(const char* symbol) {
     return count != nullptr ? count(symbol) : 0;
 }
 
+/// How many handles, mappings and ranges of addresses the stand-in has given out.
+inline int held_by_standin() {
+    auto* const count = driver_function<int()>("standin_held");
+    return count != nullptr ? count() : 0;
+}
+
 /// A call of the stand-in that fails, for the duration of a scope: "cuMemCreate:1" the first one.
 class failing_call {
 public:
@@ -45,20 +51,41 @@ public:
     }
 };
 
+/// Makes the primary context of device 0 current, as the CUDA runtime does.
+class current_context {
+public:
+    current_context() {
+        void* context = nullptr;
+        (void)driver_function<int(void**, int)>("cuDevicePrimaryCtxRetain")(&context, 0);
+        (void)driver_function<int(void*)>("cuCtxPushCurrent_v2")(context);
+    }
+    current_context(const current_context&) = delete;
+    current_context& operator=(const current_context&) = delete;
+    ~current_context() {
+        void* context = nullptr;
+        (void)driver_function<int(void**)>("cuCtxPopCurrent_v2")(&context);
+    }
+};
+
 /// Memory that the program itself has allocated, as by cudaMalloc.
 class driver_memory {
 public:
     explicit driver_memory(std::size_t bytes) {
+        const current_context current;
         (void)driver_function<int(std::uint64_t*, std::size_t)>("cuMemAlloc_v2")(&address_, bytes);
     }
     driver_memory(const driver_memory&) = delete;
     driver_memory& operator=(const driver_memory&) = delete;
-    ~driver_memory() { free(); }
+    ~driver_memory() {
+        const current_context current;
+        free();
+    }
 
     template <class T>
     T* as() const {
         return reinterpret_cast<T*>(address_);
     }
+    /// Needs a current context, as cuMemFree does.
     void free() {
         if (address_ != 0)
             (void)driver_function<int(std::uint64_t)>("cuMemFree_v2")(address_);

@@ -37,6 +37,7 @@ int fail_each(const std::vector<const char*>& symbols, const std::function<void(
         CHECK_MESSAGE(calls > 0, symbol << " is not called");
         for (int nth = 1; nth <= calls; ++nth, ++failed) {
             const leak_guard guard;
+            const int held = held_by_standin();
             const auto which = std::string(symbol) + ":" + std::to_string(nth);
             INFO(which);
             std::string text;
@@ -49,6 +50,7 @@ int fail_each(const std::vector<const char*>& symbols, const std::function<void(
             }
             CHECK_MESSAGE(text.find(std::string(symbol) + ": CUDA_ERROR_UNKNOWN") != text.npos,
                           text);
+            CHECK(held_by_standin() == held);
         }
     }
     return failed;
@@ -82,6 +84,16 @@ TEST_CASE("cuda failures: the wait before an array is sent") {
     CHECK_NOTHROW(cohort::detail::encode_value(array));
 }
 
+TEST_CASE("cuda failures: the wait for another device that may use the array") {
+    (void)cohort::cuda::available();
+    const auto array = shared_array<int>(0, 2, 3).on(1);
+    const int waits = calls_of("cuCtxSynchronize");
+    CHECK_NOTHROW(cohort::detail::encode_value(array));
+    CHECK(calls_of("cuCtxSynchronize") == waits + 2);
+    const failing_call scope("cuCtxSynchronize:2");
+    CHECK_THROWS_AS(cohort::detail::encode_value(array), sharing_error);
+}
+
 TEST_CASE("cuda failures: each call that maps an array which has arrived") {
     (void)cohort::cuda::available();
     const auto made = segment::make(1, 100);
@@ -113,11 +125,13 @@ TEST_CASE("cuda failures: a device whose context can't be made current leaves no
         const failing_call scope("cuCtxPushCurrent_v2:1");
         CHECK_THROWS_AS(cohort::detail::encode_value(array), sharing_error);
     }
+    int pushed = 0;
     {
         const shared_array<int> array(1, 10);
         ::setenv("COHORT_STANDIN_FAIL", "cuCtxPushCurrent_v2:1", 1);
+        pushed = calls_of("cuCtxPushCurrent_v2");
     }
-    CHECK(::getenv("COHORT_STANDIN_FAIL") != nullptr);
+    CHECK(calls_of("cuCtxPushCurrent_v2") == pushed + 1);
     ::unsetenv("COHORT_STANDIN_FAIL");
 }
 

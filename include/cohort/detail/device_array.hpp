@@ -68,7 +68,7 @@ private:
 
 /// An array of rank 1 in memory that somebody else has allocated.
 COHORT_API device_array adopt_device_memory(void* data, std::size_t elements,
-                                            std::size_t element_bytes,
+                                            std::size_t element_bytes, std::size_t alignment,
                                             std::function<void()> release);
 
 /// Memory of a device for many arrays.
