@@ -7,6 +7,7 @@
 #include "sys/memfd.hpp"
 #include "sys/pidfd.hpp"
 #include "sys/raw_call.hpp"
+#include "sys/unique_fd.hpp"
 
 #include <cerrno>
 #include <csignal>
@@ -129,6 +130,7 @@ void run_copy(orders::order_block& order, exec::start_tier tier,
     if (order->parent_death_signal == 0)
         ::prctl(PR_SET_PDEATHSIG, 0);  // it was armed for the steps only
     close_sources(task);
+    sys::begin_descriptor_table();
     environ = const_cast<char**>(order->table(order->envp));
     unblock_signals();
     tell_success(task);

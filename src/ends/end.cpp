@@ -101,19 +101,15 @@ end::open_descriptors end::open() {
 }
 
 void end::renew(detail::attachment socket, detail::attachment credits) {
-    const auto take = [](detail::attachment& mine, detail::attachment& other) {
-        if (mine && other && *mine == *other)  // the same number again: only one may close it
-            new detail::attachment(std::move(mine));
-        if (!mine)
-            mine = std::move(other);
-    };
     state& mine = here();
     const std::lock_guard guard(mine.mutex);
     const auto no_fork = lock_ends();
     if (mine.closed)
         return;
-    take(mine.socket, socket);
-    take(mine.credits, credits);
+    if (!mine.socket)
+        mine.socket = std::move(socket);
+    if (!mine.credits)
+        mine.credits = std::move(credits);
 }
 
 void end::close() {

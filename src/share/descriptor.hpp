@@ -22,14 +22,13 @@ struct file_id {
 /// Empty: `descriptor` is not open.
 std::optional<file_id> id_of(int descriptor) noexcept;
 
-/// Makes an attachment that owns a descriptor. A worker that is a forked copy has closed the
-/// descriptors of its parent, and their numbers may mean other files there. The last owner of an
-/// attachment therefore closes its number only if it still means the same file. It removes the
-/// file's name in /dev/shm, if it has one and nobody else uses the file.
+/// Makes an attachment that owns a descriptor. Its last owner closes the number, and removes the
+/// file's name in /dev/shm, if it has one and nobody else uses the file. In a worker that is a
+/// forked copy an attachment of the parent owns nothing (sys::descriptor_table()).
 /// @throws std::bad_alloc  the descriptor is closed then
 detail::attachment own(sys::unique_fd descriptor);
 
-/// Whether the number of an attachment, made by own(), still means its file.
+/// Whether the number of an attachment, made by own(), means its file in this process.
 bool is_open(const detail::attachment& attachment) noexcept;
 
 }  // namespace cohort::share

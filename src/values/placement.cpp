@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
+#include "sys/unique_fd.hpp"
+
 #include <cohort/detail/placement.hpp>
 #include <cohort/sharing.hpp>
 
@@ -11,7 +13,6 @@
 #include <utility>
 
 #include <fcntl.h>
-#include <unistd.h>
 
 namespace cohort::detail::inline v0_1 {
 
@@ -72,25 +73,20 @@ void require_together(const char* setter, int stream, const std::vector<sink>& s
             fmt::format("cohort: {}: more than one of lines() and chunks() for a stream", setter));
 }
 
-struct close_descriptor {
-    void operator()(const int* fd) const noexcept {
-        const int saved = errno;
-        ::close(*fd);
-        errno = saved;
-        delete fd;
-    }
-};
-
 /// A close-on-exec duplicate, closed by its last owner. Numbered 3 or higher, so that a program
 /// that has closed its standard streams does not get it as one of them.
 std::shared_ptr<const int> duplicate(int fd) {
-    auto number = std::make_unique<int>(-1);
-    *number = ::fcntl(fd, F_DUPFD_CLOEXEC, 3);
-    if (*number < 0)
+    struct owned {
+        sys::unique_fd file;
+        int number = -1;
+    };
+    const auto made = std::make_shared<owned>();
+    made->number = ::fcntl(fd, F_DUPFD_CLOEXEC, 3);
+    if (made->number < 0)
         throw std::system_error(errno, std::generic_category(),
                                 fmt::format("cohort: fd: descriptor {}", fd));
-    // If there is no memory for the reference count, the constructor calls the deleter.
-    return std::shared_ptr<const int>(number.release(), close_descriptor());
+    made->file = sys::unique_fd(made->number);
+    return {made, &made->number};
 }
 
 }  // namespace
