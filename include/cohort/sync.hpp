@@ -21,8 +21,8 @@ namespace cohort {
 /// It is one eventfd(2), whose number is not 0 while the event is set. where_it_runs::share gives it
 /// to programs in any language, which wait by poll(2) and set it by writing 8 bytes.
 ///
-/// In a forked copy, as of closure(), the calls throw sharing_error unless the event was named:
-/// `closure(f).keep(event)`.
+/// A worker of closure() has closed the event's descriptor, so the calls throw sharing_error there
+/// unless the event was named: `closure(f).keep(event)`. After fork(2) the event works in the copy.
 /// @par Thread safety  all calls from any thread; assignment as of std::shared_ptr.
 /// @par Source  torch.multiprocessing.Event
 class event {

@@ -7,6 +7,7 @@
 #include "share/random.hpp"
 #include "sys/descriptors.hpp"
 #include "sys/fork_mark.hpp"
+#include "sys/small_file.hpp"
 
 #include <cohort/errors.hpp>
 
@@ -14,9 +15,11 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <exception>
 #include <iterator>
 #include <map>
+#include <string>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -36,19 +39,24 @@ using waits::watcher;
 /// The wakeups of this process, so that one that arrives twice is one.
 struct wakeup_table {
     std::mutex mutex;
-    std::map<std::uint64_t, std::weak_ptr<wakeup>> by_number;
+    std::map<wakeup::identity, std::weak_ptr<wakeup>> known;
 };
 wakeup_table& table() { return share::fork_held<wakeup_table>::get(); }
 
-/// Whether a descriptor that came from another process is an eventfd. Without /proc this can't be
-/// told.
-bool is_eventfd(int fd) {
-    char target[64];
-    const auto length =
-        ::readlink(fmt::format("/proc/self/fd/{}", fd).c_str(), target, sizeof target);
-    return (length < 0 && errno == ENOENT) ||
-           (length > 0 &&
-            std::string_view(target, static_cast<std::size_t>(length)) == "anon_inode:[eventfd]");
+/// The kernel's own number of an eventfd, proc_pid_fdinfo(5). Another process may give a false
+/// `number`, but not a false one of these. Without /proc there is nothing but that number.
+/// @throws codec_error  the descriptor is no eventfd
+wakeup::identity identify(int fd, std::uint64_t number) {
+    constexpr std::string_view name = "eventfd-id:";
+    char room[512];
+    const auto text = sys::read_start(fmt::format("/proc/self/fdinfo/{}", fd).c_str(), room);
+    if (text.empty() && ::access("/proc/self/fdinfo", F_OK) != 0)
+        return {wakeup::known_by::drawn_number, number};
+    const auto at = text.find(name);
+    if (at == text.npos)
+        throw codec_error("its descriptor is no eventfd");
+    const std::string digits(text.substr(at + name.size()));
+    return {wakeup::known_by::kernel, std::strtoull(digits.c_str(), nullptr, 10)};
 }
 
 /// Whether a call would not block. Another process may have made the eventfd a blocking one.
@@ -73,53 +81,62 @@ std::shared_ptr<wakeup> wakeup::make(kind what) {
     if (error)
         share::refuse("event", error);
     const auto number = share::random_number();
-    auto fresh = std::make_shared<wakeup>(what, number, share::own(std::move(made)));
+    const auto id = identify(made.get(), number);
+    auto fresh = std::make_shared<wakeup>(what, number, id, share::own(std::move(made)));
     const std::lock_guard guard(table().mutex);
-    table().by_number[number] = fresh;
+    table().known[id] = fresh;
     return fresh;
 }
 
 std::shared_ptr<wakeup> wakeup::arrived(kind what, std::uint64_t number,
                                         const detail::attachment& descriptor) {
-    if (!descriptor || !is_eventfd(*descriptor))
+    if (!descriptor)
         throw codec_error("its descriptor is no eventfd");
+    const auto id = identify(*descriptor, number);
     std::shared_ptr<wakeup> found;  // destroyed after the lock is released
     const std::lock_guard guard(table().mutex);
-    auto& known = table().by_number[number];
+    auto& known = table().known[id];
     found = known.lock();
     if (!found) {
-        known = found = std::make_shared<wakeup>(what, number, descriptor);
+        known = found = std::make_shared<wakeup>(what, number, id, descriptor);
     } else if (found->kind_ != what) {
         throw codec_error("an event is a barrier's, or the other way round");
-    } else if (found->generation_ != sys::process_generation() || !found->descriptor_) {
-        new detail::attachment(std::move(found->descriptor_));  // its number may be in use again
-        new std::vector<waiter>(std::move(found->waiting_));    // of the parent
-        found->waiting_.clear();
-        found->generation_ = sys::process_generation();
-        found->descriptor_ = descriptor;
+    } else {
+        found->enter_process();
+        if (!found->descriptor_)
+            found->descriptor_ = descriptor;
     }
     return found;
 }
 
-wakeup::wakeup(kind what, std::uint64_t number, detail::attachment descriptor)
-    : kind_(what), number_(number), ticket_(watcher::next_ticket()),
+wakeup::wakeup(kind what, std::uint64_t number, identity id, detail::attachment descriptor)
+    : kind_(what), number_(number), id_(id), ticket_(watcher::next_ticket()),
       generation_(sys::process_generation()), descriptor_(std::move(descriptor)) {}
 
 wakeup::~wakeup() {
     const std::lock_guard guard(table().mutex);
-    if (const auto known = table().by_number.find(number_);
-        known != table().by_number.end() && known->second.expired())
-        table().by_number.erase(known);
-    if (generation_ == sys::process_generation()) {
+    if (const auto known = table().known.find(id_);
+        known != table().known.end() && known->second.expired())
+        table().known.erase(known);
+    enter_process();
+    if (descriptor_)
         watcher::forget(ticket_, *descriptor_);
-        return;
-    }
-    new detail::attachment(std::move(descriptor_));
-    new std::vector<waiter>(std::move(waiting_));
 }
 
-detail::attachment wakeup::open_descriptor() const {
-    if (generation_ != sys::process_generation())
+void wakeup::enter_process() {
+    if (generation_ == sys::process_generation())
+        return;
+    new std::vector<waiter>(
+        std::move(waiting_));  // leaked, because the operations are the parent's
+    waiting_.clear();
+    if (!share::is_open(descriptor_))
+        descriptor_.reset();
+    generation_ = sys::process_generation();
+}
+
+detail::attachment wakeup::open_descriptor() {
+    enter_process();
+    if (!descriptor_)
         share::refuse("event or barrier", EBADF,
                       "this process is a forked copy, and its descriptor is closed in it; name it: "
                       "closure(f).keep(event)");

@@ -10,6 +10,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 namespace cohort::sync {
@@ -17,8 +18,8 @@ namespace cohort::sync {
 /// An eventfd by which processes wake each other (eventfd(2)), and the operations of this process
 /// that wait for it. All handles of the eventfd in this process share it.
 ///
-/// The operations belong to one process: a forked copy starts with none. Its descriptor must arrive
-/// there again, because eventfds can't be told from each other by their numbers.
+/// The operations belong to one process: a forked copy starts with none. A worker that is a copy
+/// has closed its parent's descriptors, so the eventfd's descriptor must arrive there again.
 class wakeup : public waits::watched, public std::enable_shared_from_this<wakeup> {
 public:
     enum class kind {
@@ -28,12 +29,16 @@ public:
 
     /// @throws sharing_error
     static std::shared_ptr<wakeup> make(kind what);
-    /// The one of this process with this number, or a new one for the descriptor.
+    /// The one of this process that has the same eventfd, or a new one for the descriptor.
     /// @throws codec_error  the descriptor is no eventfd
     static std::shared_ptr<wakeup> arrived(kind what, std::uint64_t number,
                                            const detail::attachment& descriptor);
 
-    wakeup(kind what, std::uint64_t number, detail::attachment descriptor);
+    /// What an eventfd is recognised by in this process. All eventfds have the same inode.
+    enum class known_by { kernel, drawn_number };
+    using identity = std::pair<known_by, std::uint64_t>;
+
+    wakeup(kind what, std::uint64_t number, identity id, detail::attachment descriptor);
     wakeup(const wakeup&) = delete;
     wakeup& operator=(const wakeup&) = delete;
     ~wakeup() override;
@@ -59,15 +64,18 @@ public:
     void serve() override;
 
 private:
-    detail::attachment open_descriptor() const;
+    /// Lets go of what belongs to the parent, if this process is a new forked copy.
+    void enter_process();
+    detail::attachment open_descriptor();
     void arm(waits::watcher& here);
 
     const kind kind_;
     const std::uint64_t number_;
+    const identity id_;
     const std::uint64_t ticket_;
     // Only under the lock:
-    std::uint64_t generation_;  // in which process what follows belongs
-    detail::attachment descriptor_;
+    std::uint64_t generation_;       // in which process what follows belongs
+    detail::attachment descriptor_;  // null: this process has closed it
     std::vector<waiter> waiting_;
 };
 

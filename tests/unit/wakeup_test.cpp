@@ -2,6 +2,7 @@
 // The eventfds behind events and barriers, when another process has changed them.
 #include "share/descriptor.hpp"
 #include "sync/wakeup.hpp"
+#include "sys_support.hpp"
 
 #include <cohort/errors.hpp>
 
@@ -13,11 +14,13 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 namespace wakeup_test {
 
 using cohort::sync::wakeup;
+using cohort::test::in_fork;
 
 namespace {
 
@@ -49,11 +52,27 @@ TEST_CASE("wakeup: an eventfd that arrives twice is one") {
     CHECK(wakeup::arrived(wakeup::kind::state, event->number(), copy) == event);
     CHECK_THROWS_AS((void)wakeup::arrived(wakeup::kind::news, event->number(), copy),
                     cohort::codec_error);
-    const auto other = wakeup::arrived(wakeup::kind::state, event->number() + 1, copy);
+    CHECK_THROWS_AS((void)wakeup::arrived(wakeup::kind::state, 1, nullptr), cohort::codec_error);
+}
+
+TEST_CASE("wakeup: an eventfd that arrives under the number of another one is not that one") {
+    const auto event = wakeup::make(wakeup::kind::state);
+    const auto forged = std::make_shared<const int>(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    const auto other = wakeup::arrived(wakeup::kind::state, event->number(), forged);
     CHECK(other != event);
     other->set();
+    CHECK(is_set(*other));
+    CHECK_FALSE(is_set(*event));
+    ::close(*forged);
+}
+
+TEST_CASE("wakeup: after fork(2) the copy can use the eventfd that it has inherited") {
+    const auto event = wakeup::make(wakeup::kind::state);
+    CHECK(in_fork([&] {
+              event->set();
+              return 0;
+          }) == 0);
     CHECK(is_set(*event));
-    CHECK_THROWS_AS((void)wakeup::arrived(wakeup::kind::state, 1, nullptr), cohort::codec_error);
 }
 
 }  // namespace wakeup_test
