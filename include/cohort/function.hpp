@@ -105,8 +105,9 @@ public:
     }
 
 private:
-    /// Empty: no descriptor is among the arguments, or they can't be encoded. A copy needs no
-    /// encoded arguments, so that is no error.
+    /// Empty: no descriptor is among the arguments, so a copy needs none of them encoded, and it is
+    /// no error if they can't be.
+    /// @throws codec_error  an argument has a descriptor, and another one can't be encoded
     std::optional<encoded_value> encoded_with_descriptors() const {
         try {
             encoded_value encoded = encode_arguments(arguments_);
@@ -115,8 +116,21 @@ private:
         } catch (const given_up_end&) {
             throw;
         } catch (const std::exception&) {
+            if (std::apply([](const auto&... each) { return (has_descriptor(each) || ...); },
+                           arguments_))
+                throw;
         }
         return std::nullopt;
+    }
+    template <class T>
+    static bool has_descriptor(const T& argument) {
+        try {
+            encoder to;
+            codec<T>::write(to, argument);
+            return !to.finish().attachments.empty();
+        } catch (const std::exception&) {
+            return false;
+        }
     }
 
     const function_node* node_;  // set in the constructor: every use of function<Fn> registers it

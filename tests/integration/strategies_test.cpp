@@ -39,6 +39,9 @@ void add_three(int, const std::vector<shared_array<int>>& arrays) {
         for (int& element : array)
             element += 3;
 }
+void put_sum(int, const std::vector<shared_array<int>>&, cohort::queue_writer<int> sums) {
+    sums.put(1);
+}
 shared_array<int> make_one(int index) {
     shared_array<int> made(2);
     made(1) = index;
@@ -223,6 +226,23 @@ METHODS_TEST("strategies: an array whose name was removed is used on, but not se
     }
     CHECK(text.find("was removed from /dev/shm") != text.npos);
     CHECK(array(0) == 1);
+}
+
+GROUP_TEST("strategies: an array that can't be sent is an error beside an argument that is sent") {
+    if (names_are_denied())
+        co_return;
+    shared_array<int> array(cohort::share_options().strategy(sharing_strategy::file_system), 3);
+    REQUIRE(::unlink(("/dev/shm/" + array.name()).c_str()) == 0);
+    const std::vector arrays{array};
+    cohort::queue<int> sums;
+    std::string text;
+    try {
+        co_await cohort::run(cohort::function<put_sum>(arrays, sums.writer()),
+                             by(start_method::fork));
+    } catch (const std::exception& e) {
+        text = e.what();
+    }
+    CHECK(text.find("was removed from /dev/shm") != text.npos);
 }
 
 GROUP_TEST("strategies: a full /dev/shm is an error that tells what is free") {
