@@ -25,6 +25,8 @@ namespace cohort {
 /// @return the group, once the start of every worker has succeeded
 /// @throws spawn_error  a worker could not be started; those started before are killed and reaped
 /// @throws std::invalid_argument  an option has a value that no group can have
+/// @throws std::logic_error  the work is a function, which start_method::spawn and forkserver run in
+/// another execution of this program, but this program has not called worker_main
 /// @throws codec_error  an argument of the function could not be encoded
 /// @par Cancellation  any type: started workers are stopped and reaped, then operation_aborted.
 /// @par Thread safety  safe.
@@ -40,7 +42,7 @@ template <class Work>
 /// @param work  what spawn takes
 /// @param how   options, or just the number of workers
 /// @return the report of a group in which every worker ended with success
-/// @throws spawn_error, std::invalid_argument, codec_error  what spawn throws
+/// @throws spawn_error, std::invalid_argument, std::logic_error, codec_error  what spawn throws
 /// @throws process_raised_exception, process_exited_exception, group_stopped  what group::join
 /// throws
 /// @par Cancellation  that of spawn, then that of group::join.

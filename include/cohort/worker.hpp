@@ -14,6 +14,10 @@ namespace cohort {
 /// In a worker it runs the function and then exits: by `exit(0)` if the function returned, by
 /// `exit(1)` if an exception left it, which the parent gets. In the server process of
 /// start_method::forkserver it serves, and does not return either. A second call returns at once.
+///
+/// Call it in the application, too, and not only in its workers: spawn refuses functions in a
+/// program that has not called worker_main, because each worker would be a second copy of all that
+/// main does. Commands, and functions by start_method::fork, need no worker_main.
 /// @param argc  the argc of main
 /// @param argv  the argv of main. In a worker argv[1] names the control file. If such an argument
 ///              is given by hand, a line on stderr says so and the program exits with 127.

@@ -59,11 +59,22 @@ void post_if_own(const group_ref& group, Ask ask) {
                            "blocking.never), where it must queue it");
 }
 
-engine::process& process_for_spawn() {
+/// @throws spawn_error, std::logic_error
+void require_worker_main(const spawn_plan& plan) {
     if (registry::is_worker_process() && !registry::worker_main_reached())
         throw spawn_error(std::make_error_code(std::errc::operation_not_permitted),
                           "worker_main was not reached in this worker: call it first in main", -1,
                           "worker_main");
+    // Each worker would be a second copy of the whole program, which may never end.
+    const bool executes_program_again = plan.function != nullptr;
+    if (executes_program_again && !registry::worker_main_called())
+        throw std::logic_error(
+            "cohort: function workers execute this program again, but it has not called "
+            "worker_main, which runs them. Put this line first in main(int argc, char** argv):\n"
+            "    cohort::worker_main(argc, argv);");
+}
+
+engine::process& process_for_spawn() {
     if (const auto* order = registry::current_order(); order && order->daemonic)
         throw spawn_error(std::make_error_code(std::errc::operation_not_permitted),
                           "daemonic processes are not allowed to have children", -1, "daemon");
@@ -182,6 +193,7 @@ void check_handler_thread() noexcept {
 }
 
 group_ref create_group(spawn_plan plan) {
+    require_worker_main(plan);
     auto& process = process_for_spawn();
     refuse_at_exit(process);
     refuse_more_than_can_be(plan.settings.nprocs);

@@ -13,8 +13,6 @@ namespace {
 
 constexpr const char* after_returning = "after returning";
 constexpr const char* fell_silent = "it had failed, and ended before it could say how";
-constexpr const char* not_reached =
-    "worker_main was not reached (exit code 0): call it first in main";
 constexpr const char* by_terminate =
     "std::terminate was called, on account of this exception or while it was handled";
 constexpr const char* not_ours = "SIGKILL, not sent by this group";
@@ -45,6 +43,16 @@ std::string why_unknown(const worker_facts& facts) {
     return "its exit status could not be had: " + std::system_category().message(facts.wait_error);
 }
 
+/// Why a function worker ended before its function was looked for. The exit code 127 is that of
+/// worker_main when it refuses its control file, and of a program whose libraries are missing.
+std::string why_not_entered(const exit_status& status) {
+    if (!status.exited())
+        return "";
+    if (status.exit_code() == 127)
+        return "worker_main was not reached, or it has refused (exit code 127): stderr says why";
+    return "worker_main was not reached (" + to_string(status) + "): call it first in main";
+}
+
 ending end_of_command(const worker_facts& facts, const std::set<int>& success_codes) {
     if (accepted(facts.status, success_codes))
         return succeeds(cause::exited);
@@ -67,7 +75,7 @@ ending end_of_function(const worker_facts& facts, const std::set<int>& success_c
     if (!status.known())
         return fails(cause::lost, why_unknown(facts));
     if (!facts.function->entered)
-        return fails(plain_cause(status), status.success() ? not_reached : "");
+        return fails(plain_cause(status), why_not_entered(status));
     if (facts.function->fell_silent)
         return fails(plain_cause(status), fell_silent);
     if (!facts.function->called && status.exited())

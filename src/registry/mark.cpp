@@ -75,6 +75,7 @@ bool is_nameless_socket(int fd) noexcept {
            other_length == sizeof other.sun_family;
 }
 
+constinit std::atomic<bool> called{false};
 constinit std::atomic<bool> reached{false};
 
 }  // namespace
@@ -129,6 +130,9 @@ bool holds(const mark& m) noexcept {
         return false;
     return m.names == mark::what::worker ? read_order(m).has_value() : is_nameless_socket(m.fd);
 }
+
+bool worker_main_called() noexcept { return called.load(std::memory_order_acquire); }
+void note_worker_main_call() noexcept { called.store(true, std::memory_order_release); }
 
 bool worker_main_reached() noexcept { return reached.load(std::memory_order_acquire); }
 void note_worker_main() noexcept { reached.store(true, std::memory_order_release); }

@@ -40,6 +40,9 @@ bool holds(const mark& m) noexcept;
 /// /proc/self/cmdline is a mark that matches its descriptor. Looked up once. Also true before main,
 /// and in a program that never calls worker_main.
 bool is_worker_process() noexcept;
+/// Whether this process, or one that it is a copy of, has called worker_main.
+bool worker_main_called() noexcept;
+void note_worker_main_call() noexcept;
 /// Whether worker_main has taken over in this worker.
 bool worker_main_reached() noexcept;
 void note_worker_main() noexcept;

@@ -36,6 +36,7 @@ void take_name(const char* program) {
 }  // namespace
 
 void worker_main(int argc, char** argv) {
+    registry::note_worker_main_call();
     if (argc < 2 || argv == nullptr || argv[1] == nullptr)
         return;
     const auto mark = registry::parse_mark(argv[1]);

@@ -107,7 +107,10 @@ std::vector<std::string> printed_by_forgetful(const char* what) {
     return lines;
 }
 
-const std::string not_reached = "worker_main was not reached (exit code 0): call it first in main";
+std::string not_reached(int exit_code) {
+    return fmt::format("worker_main was not reached (exit code {}): call it first in main",
+                       exit_code);
+}
 
 }  // namespace
 
@@ -173,25 +176,53 @@ TEST_CASE("start failure: success_codes are the exit codes that are no failure")
     CHECK_FALSE(ended(cohort::command("true"), cohort::options(1).success_codes(3)).success());
 }
 
-TEST_CASE("start failure: a program that does not call worker_main gets an error that says so") {
+TEST_CASE("start failure: a program that has not called worker_main cannot start functions") {
     const leak_guard guard;
-    const auto printed = printed_by_forgetful("main");
-    REQUIRE(printed.size() == 6);
-    CHECK(printed[0].rfind("host: process ", 0) == 0);
-    CHECK(printed[0].ends_with(" terminated with exit code 0"));
-    CHECK(printed[1] == "main in a worker");
-    CHECK(printed[2] == "main in a worker");
-    CHECK(printed[3] == "worker 0: bad, exit code 0: " + not_reached);
-    CHECK(printed[4] == "worker 1: bad, exit code 0: " + not_reached);
-    CHECK(printed[5] == not_reached);  // the last line of the exception's text
+    for (const char* const method : {"", "forkserver"}) {
+        const auto printed = lines_of(
+            printed_by(cohort::command(COHORT_PROGRAM_FORGETFUL),
+                       cohort::options(1).env("FORGETFUL", "never").env("COHORT_FORCE", method)));
+        REQUIRE(printed.size() == 2);  // no worker has printed a line
+        CHECK(printed[0].rfind("host: cohort: function workers execute this program again, but",
+                               0) == 0);
+        CHECK(printed[1] == "    cohort::worker_main(argc, argv);");
+    }
+}
+
+TEST_CASE("start failure: a program that has not called worker_main can start forked copies") {
+    const leak_guard guard;
+    const auto printed = lines_of(
+        printed_by(cohort::command(COHORT_PROGRAM_FORGETFUL),
+                   cohort::options(1).env("FORGETFUL", "never").env("COHORT_FORCE", "fork")));
+    REQUIRE(printed.size() == 3);
+    CHECK(printed[0] == "worker 0: good, ");
+    CHECK(printed[1] == "worker 1: good, ");
+    CHECK(printed[2] == "host: nothing was thrown");
+}
+
+TEST_CASE(
+    "start failure: a worker whose main does not reach worker_main gets a note that says so") {
+    const leak_guard guard;
+    for (const int code : {0, 2}) {
+        const auto printed = printed_by_forgetful(code == 0 ? "main" : "usage");
+        REQUIRE(printed.size() == 6);
+        CHECK(printed[0].rfind("host: process ", 0) == 0);
+        CHECK(printed[0].ends_with(fmt::format(" terminated with exit code {}", code)));
+        CHECK(printed[1] == "main in a worker");
+        CHECK(printed[2] == "main in a worker");
+        for (int i = 0; i < 2; ++i)
+            CHECK(printed[static_cast<std::size_t>(3 + i)] ==
+                  fmt::format("worker {}: bad, exit code {}: {}", i, code, not_reached(code)));
+        CHECK(printed[5] == not_reached(code));  // the last line of the exception's text
+    }
 }
 
 TEST_CASE("start failure: a worker that did not reach worker_main cannot start groups") {
     const leak_guard guard;
     const auto printed = printed_by_forgetful("spawns");
     REQUIRE(printed.size() == 6);
-    CHECK(printed[1] == "worker 0: bad, exit code 0: " + not_reached);
-    CHECK(printed[2] == "worker 1: bad, exit code 0: " + not_reached);
+    CHECK(printed[1] == "worker 0: bad, exit code 0: " + not_reached(0));
+    CHECK(printed[2] == "worker 1: bad, exit code 0: " + not_reached(0));
     const std::string refusal =
         "worker: worker_main was not reached in this worker: call it first in main: ";
     CHECK(printed[3].rfind(refusal, 0) == 0);

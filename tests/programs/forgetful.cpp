@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 // A host that starts two workers of itself and prints how they ended. The variable FORGETFUL names
 // the mistake:
+//   never    nobody calls worker_main; a worker would print a line
 //   main     the workers' main does not call worker_main; it prints a line and ends with 0
-//   spawns   the same, and that main starts a group itself, without end if nothing stops it
+//   usage    the workers' main does not know their argument; it prints a line and ends with 2
+//   spawns   the workers' main starts a group itself, without end if nothing stops it
 //   static   a static initialiser starts a group, in the workers too; worker_main is called
 #include <cohort/cohort.hpp>
 
@@ -65,11 +67,12 @@ const bool initialised = [] {
 }  // namespace
 
 int main(int argc, char** argv) {
-    if (wrong("static"))
+    const bool is_host = argc == 1;  // workers and the fork server get an argument
+    if (wrong("static") || (is_host && !wrong("never")))
         cohort::worker_main(argc, argv);
-    if (std::getenv("WORKER") != nullptr && wrong("main")) {
+    if (std::getenv("WORKER") != nullptr && !wrong("spawns") && !wrong("static")) {
         fmt::print("main in a worker\n");
-        return 0;
+        return wrong("usage") ? 2 : 0;
     }
     const auto error = start_group();
     fmt::print("{}: {}\n", std::getenv("WORKER") != nullptr ? "worker" : "host", error);

@@ -67,8 +67,6 @@ struct row {
 
 constexpr const char* taken =
     "its exit status was taken by another waiter (a waitpid in this program, or SIGCHLD ignored)";
-constexpr const char* not_reached =
-    "worker_main was not reached (exit code 0): call it first in main";
 constexpr const char* returning = "after returning";
 
 function_progress decoding() { return {true, {}, {}}; }
@@ -79,7 +77,10 @@ function_progress raised(int when) { return {true, {}, at(when)}; }
 constexpr base ok{good, cause::exited};
 constexpr base ok_ret{good, cause::returned};
 constexpr base code{bad, cause::exited};
-constexpr base unmet{bad, cause::exited, not_reached};
+#define NOT_REACHED(code) "worker_main was not reached (exit code " code "): call it first in main"
+constexpr base not_0{bad, cause::exited, NOT_REACHED("0")};
+constexpr base not_3{bad, cause::exited, NOT_REACHED("3")};
+constexpr base not_7{bad, cause::exited, NOT_REACHED("7")};
 constexpr base dec_0{bad, cause::exited, "ended while its arguments were decoded (exit code 0)"};
 constexpr base dec_3{bad, cause::exited, "ended while its arguments were decoded (exit code 3)"};
 constexpr base dec_7{bad, cause::exited, "ended while its arguments were decoded (exit code 7)"};
@@ -102,9 +103,9 @@ const row table[] = {
 {{"command with an error file", {}, true},
    {ok,     ok,     rais,   rais,   rais,   lost,   stuck}},
 {{"function, not entered", never, false},
-   {unmet,  code,   code,   sig,    sig,    lost,   stuck}},
+   {not_0,  not_3,  not_7,  sig,    sig,    lost,   stuck}},
 {{"function, not entered, with an error file", never, true},
-   {unmet,  code,   code,   sig,    sig,    lost,   stuck}},
+   {not_0,  not_3,  not_7,  sig,    sig,    lost,   stuck}},
 {{"function, its arguments are decoded", decoding(), false},
    {dec_0,  dec_3,  dec_7,  sig,    sig,    lost,   stuck}},
 {{"function, called", entered(), false},
@@ -258,10 +259,9 @@ TEST_CASE("lifecycle verdict: where 0 is not an accepted code it is a failure to
 }
 
 TEST_CASE("lifecycle verdict: a program that never reached worker_main fails with every code") {
-    const verdict zero = judge(function_facts({}, exit_status::from_code(0)), {0});
-    CHECK_FALSE(zero.success);
-    CHECK(zero.note == "worker_main was not reached (exit code 0): call it first in main");
+    CHECK_FALSE(judge(function_facts({}, exit_status::from_code(0)), {0}).success);
     CHECK_FALSE(judge(function_facts({}, exit_status::from_code(3)), {3}).success);
+    CHECK(judge(function_facts({}, exit_status::from_code(127)), {}).note.ends_with("says why"));
 }
 
 TEST_CASE("lifecycle verdict: a signal number is not an exit code") {

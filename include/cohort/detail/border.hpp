@@ -104,8 +104,10 @@ COHORT_API operation_id next_operation_id() noexcept;
 COHORT_API void check_handler_thread() noexcept;
 
 /// Makes the state and reads the caller's environ, working directory and affinity. Starts nothing.
-/// @throws spawn_error  this process must not start groups (worker_main not reached, exit has
-/// begun)
+/// @throws spawn_error       this process must not start groups (worker_main not reached, exit has
+///                           begun)
+/// @throws std::logic_error  its workers would execute this program again, but worker_main was not
+///                           called
 COHORT_API group_ref create_group(spawn_plan plan);
 /// Starts the workers. Completes with done, failed or aborted.
 COHORT_API void start_group(const group_ref& group, receiver to);
