@@ -29,10 +29,8 @@ constinit std::atomic<void (*)() noexcept> own_code_begins = nullptr;
 
 }  // namespace
 
-// The caller's frame begins where this frame ends. The frames of all functions that the caller
-// calls end there too.
-[[gnu::noinline]] detail::outermost_frame::outermost_frame() noexcept {
-    end_of_own_stack = reinterpret_cast<std::uintptr_t>(__builtin_dwarf_cfa());
+detail::outermost_frame::outermost_frame(const void* end) noexcept {
+    end_of_own_stack = reinterpret_cast<std::uintptr_t>(end);
     if (const auto tell = own_code_begins.load())
         tell();
 }
@@ -48,6 +46,7 @@ struct walk {
     raw_stack& into;
     std::uintptr_t from;
     bool begun;
+    std::uintptr_t outermost = 0;  // the last call found; not added before its caller is seen
 };
 
 _Unwind_Reason_Code step(_Unwind_Context* at, void* data) {
@@ -59,12 +58,24 @@ _Unwind_Reason_Code step(_Unwind_Context* at, void* data) {
     w.begun = w.begun || ip == w.from;
     if (!w.begun)
         return _URC_NO_REASON;
-    // At a frame, _Unwind_GetCFA() tells where the frame of its callee ends.
-    if (end_of_own_stack != 0 && _Unwind_GetCFA(at) >= end_of_own_stack)
+    // At a frame, _Unwind_GetCFA() tells where the frame of its callee ends. The callee that ends
+    // at the end of the worker's own stack is the library's outermost_call(). That frame can't be
+    // recognised by its own callee's end, which depends on how many arguments it has pushed.
+    if (end_of_own_stack != 0 && _Unwind_GetCFA(at) >= end_of_own_stack) {
+        w.outermost = 0;
         return _URC_END_OF_STACK;
+    }
+    if (w.outermost != 0)
+        w.into.add(w.outermost);
     // A return address may already belong to the line after the call.
-    w.into.add(is_exact != 0 ? ip : ip - 1);
+    w.outermost = is_exact != 0 ? ip : ip - 1;
     return w.into.full() ? _URC_END_OF_STACK : _URC_NO_REASON;
+}
+
+void add_calls(walk& w) noexcept {
+    _Unwind_Backtrace(&step, &w);
+    if (w.outermost != 0)
+        w.into.add(w.outermost);
 }
 
 }  // namespace
@@ -72,11 +83,11 @@ _Unwind_Reason_Code step(_Unwind_Context* at, void* data) {
 void capture(raw_stack& into, const void* from) noexcept {
     into.clear();
     walk w{into, reinterpret_cast<std::uintptr_t>(from), from == nullptr};
-    _Unwind_Backtrace(&step, &w);
+    add_calls(w);
     if (w.begun)
         return;
     w.begun = true;
-    _Unwind_Backtrace(&step, &w);
+    add_calls(w);
 }
 
 namespace {

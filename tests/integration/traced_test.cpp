@@ -95,6 +95,22 @@ TEST_CASE("traced: inlined calls of an optimised program are listed as calls") {
     check_call(told_by(optimised, "call"), "traced::check(int)");
 }
 
+TEST_CASE("traced: a trace begins with the worker's function, whatever it is and however many "
+          "arguments it has") {
+    if (!names_are_read)
+        return skip(no_names);
+    const leak_guard guard;
+    for (const auto& program : {optimised, std::string(COHORT_PROGRAM_TRACED_WITHOUT_PIE)}) {
+        CHECK(contains(told_by(program, "many").frames.front().function, "traced::work_on_many("));
+        for (const char* const what : {"lambda", "closure"}) {
+            const auto told = told_by(program, what);
+            INFO(all_of(told.frames));
+            CHECK(told.frames.front().file.ends_with("traced.cpp"));
+            CHECK(contains(told.frames.front().function, "operator()"));
+        }
+    }
+}
+
 TEST_CASE("traced: in an optimised program a coroutine that was resumed stands on the stack") {
     if (!names_are_read)
         return skip(no_names);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 // A program that is compiled and linked in several ways (see meson.build), to test its traces in
 // each.
-//   traced call|coroutine|crash     prints the failure of its only worker, then the frames as
+//   traced call|coroutine|crash|many|lambda|closure
+//                                   prints the failure of its only worker, then the frames as
 //                                   values, a line each:
 //                                   FUNCTION|FILE|LINE|inlined or -|MODULE
 //                                   and last "line N": the line of the failure in this file
@@ -60,6 +61,12 @@ void work(int, const std::string& how) {
     }
 }
 
+/// Its last arguments are passed on the stack. As in the two below, the call of train is no tail
+/// call, which would leave no frame of the caller.
+int work_on_many(int, int, int, int, int, int, int, int value) { return train(value) + 1; }
+
+constexpr auto work_in_lambda = [](int, int value) { return train(value) + 1; };
+
 }  // namespace traced
 
 namespace {
@@ -70,9 +77,24 @@ void print(const std::vector<cohort::stack_frame>& frames) {
                    frame.inlined ? "inlined" : "-", frame.module);
 }
 
+asio::awaitable<void> run_worker(std::string how) {
+    if (how == "many") {
+        co_await cohort::run(cohort::function<traced::work_on_many>(1, 2, 3, 4, 5, 6, 7), 1);
+    } else if (how == "lambda") {
+        co_await cohort::run(cohort::function<traced::work_in_lambda>(7), 1);
+    } else if (how == "closure") {
+        int value = 7;
+        const auto work = [&value](int) { return traced::train(value) + 1; };
+        co_await cohort::run(cohort::closure(work),
+                             cohort::options(1).start_method(cohort::start_method::fork));
+    } else {
+        co_await cohort::run(cohort::function<traced::work>(how), 1);
+    }
+}
+
 asio::awaitable<void> run(std::string how) {
     try {
-        co_await cohort::run(cohort::function<traced::work>(how), 1);
+        co_await run_worker(how);
     } catch (const cohort::process_raised_exception& error) {
         fmt::print("{}\n", error.what());
         print(error.error().frames);

@@ -29,15 +29,21 @@ struct function_result {
 using invoke_function = function_result (*)(int index, std::span<const std::byte> arguments,
                                             std::vector<attachment> attachments);
 
-/// Marks where user code begins on a worker's stack. Traces leave out all frames beyond the caller
-/// of the constructor, because they belong to the library and main.
+/// Marks where user code begins on a worker's stack. Traces leave out the frame of the
+/// constructor's caller and all frames beyond, because they belong to the library and main.
 class outermost_frame {
 public:
-    COHORT_API outermost_frame() noexcept;
+    /// @param end  where the caller's frame ends: __builtin_dwarf_cfa()
+    explicit COHORT_API outermost_frame(const void* end) noexcept;
     COHORT_API ~outermost_frame();  // non-trivial, so that the call before it is no tail call
     outermost_frame(const outermost_frame&) = delete;
     outermost_frame& operator=(const outermost_frame&) = delete;
 };
+
+/// An object with one operator(), such as a lambda that is not generic.
+template <class Function, class... Args>
+concept has_one_call_operator =
+    requires(Function& fn, Args&... args) { (fn.*&Function::operator())(args...); };
 
 template <class Callable, class... Args>
 decltype(auto) run_callable(Callable& call, Args&... args) {
@@ -48,10 +54,13 @@ decltype(auto) run_callable(Callable& call, Args&... args) {
 /// inlined here would be missing in traces, which leave out this frame.
 template <class Function, class... Args>
 [[gnu::noinline]] decltype(auto) outermost_call(Function& fn, Args&... args) {
-    const outermost_frame here;
+    const outermost_frame here(__builtin_dwarf_cfa());
     if constexpr (std::is_pointer_v<Function>) {
         Function volatile target = fn;
         return target(args...);
+    } else if constexpr (has_one_call_operator<Function, Args...>) {
+        decltype(&Function::operator()) volatile target = &Function::operator();
+        return (fn.*target)(args...);
     } else {
         decltype(&run_callable<Function, Args...>) volatile target = &run_callable;
         return target(fn, args...);
