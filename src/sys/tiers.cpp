@@ -76,19 +76,18 @@ unique_fd pidfd_of_ended_thread() {
 }
 
 tier_choice probe_pidfd_info() {
-    constexpr auto what = "PIDFD_GET_INFO";
     std::error_code error;
     const unique_fd self = open_pidfd(::getpid(), error);
     if (!self)
         return not_here("pidfd_open", error.value());
     if (!knows_pidfd_info(self.get()))
-        return not_here(what, errno);
+        return not_here("PIDFD_GET_INFO", errno);
     // Linux 6.13 and 6.14 know the call but not the exit status. Only a dead task can show whether
     // the kernel knows it.
     const unique_fd ended = pidfd_of_ended_thread();
     if (ended && stolen_status(ended.get()))
         return {};
-    return {false, std::string(what) + ": no PIDFD_INFO_EXIT"};
+    return {false, "PIDFD_GET_INFO: no PIDFD_INFO_EXIT"};
 }
 
 /// A guardian needs a way to signal a process group after the group's leader has ended. Whether one
