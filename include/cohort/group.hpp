@@ -51,7 +51,7 @@ class group_access;
 /// compiles only those that it calls. Their first template parameter is always the default.
 /// @par Thread safety  distinct calls are safe from any thread; moving and destroying are not.
 /// @par Source  torch.multiprocessing.ProcessContext, formerly SpawnContext.
-class group {
+class [[nodiscard("cohort: a group that is dropped is stopped: keep it, or await run")]] group {
 public:
     /// Any Asio executor. Completions are posted to its context.
     using executor_type = asio::any_io_executor;
@@ -92,9 +92,9 @@ public:
         return detail::await_result<Result>(ask(kind::end, "join"));
     }
 
-    /// Waits until every worker has ended or `timeout` has passed.
-    /// @param timeout  longest wait, on steady_clock, from the moment it is awaited; zero or less
-    /// polls.
+    /// Waits until every worker has ended or `timeout` has passed. Use this for a deadline: Asio's ||
+    /// with a timer hides a failure, because it waits for the first operand that succeeds.
+    /// @param timeout  longest wait, on steady_clock, from when it is awaited; zero or less polls.
     /// @return true: all ended with success. false: time is up (also while the group is being
     /// stopped); the workers run on.
     /// @throws  what join() throws

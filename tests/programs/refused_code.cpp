@@ -10,6 +10,9 @@
 #include <cohort/shared_array.hpp>
 #include <cohort/spawn.hpp>
 
+#include <asio/system_executor.hpp>
+#include <asio/use_future.hpp>
+
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -106,6 +109,12 @@ void refused_in_queues(cohort::queue<unknown_to_queues>& values, cohort::queue<c
     values.writer().put(unknown_to_queues(1));  // cohort: this type cannot cross to another process:
     texts.writer().put("text");                 // cohort: a pointer means nothing in another process:
 }
+
+asio::awaitable<void> refused_to_drop() {
+    const asio::system_executor executor;
+    cohort::async_spawn(executor, cohort::command("true"), 1, asio::use_future).get();  // cohort: a group that is dropped is stopped:
+    co_await cohort::spawn(cohort::command("true"), 1);  // Clang: cohort: a group that is dropped is stopped:
+}
 #endif
 // clang-format on
 
@@ -117,4 +126,8 @@ void accepted(std::string text) {
     const auto letters = cohort::share_memory(text);
     (void)letters.at(static_cast<short>(0));
     (void)cohort::to_dlpack<managed_tensor>(cohort::shared_array<int>(2, 3));
+}
+
+asio::awaitable<void> accepted_to_drop() {
+    (void)co_await cohort::spawn(cohort::command("true"), 1);
 }
