@@ -2,8 +2,9 @@
 // A TCP server that runs a group of workers for each of its clients.
 //   server [port]        0: any free port
 //
-// A client sends the line `primes LIMIT SECONDS` and gets what its workers print. When it hangs up,
-// or its time is over, its workers are stopped. When the server ends, all workers are stopped.
+// A client sends the line `primes LIMIT SECONDS` and gets what its workers print, and why they
+// failed if they did. When it hangs up, or its time is over, its workers are stopped. When the
+// server ends, all workers are stopped.
 #include <cohort/cohort.hpp>
 
 #include <asio.hpp>
@@ -17,6 +18,8 @@
 #include <optional>
 #include <sstream>
 #include <string>
+#include <utility>
+#include <variant>
 
 using asio::ip::tcp;
 using namespace std::chrono_literals;
@@ -78,6 +81,17 @@ asio::awaitable<void> work(tcp::socket& client, long limit) {
     co_await say(client, fmt::format("{} primes\n", primes));
 }
 
+// What has failed in the work; empty if nothing has. Asio's || takes only success for an end: after
+// an exception of the work it would wait on, for the client or for the deadline.
+asio::awaitable<std::string> failure_of(asio::awaitable<void> work) {
+    try {
+        co_await std::move(work);
+    } catch (const std::exception& error) {
+        co_return error.what();
+    }
+    co_return "";
+}
+
 asio::awaitable<void> hang_up(tcp::socket& client) {
     char ignored[64];
     std::error_code error;
@@ -96,10 +110,12 @@ asio::awaitable<void> serve(tcp::socket client) {
 
     // The first operation to end cancels the others. Cancelled work ends when its workers have.
     asio::steady_timer deadline(client.get_executor(), asked->seconds * 1s);
-    const auto first = co_await (work(client, asked->limit) || hang_up(client) ||
+    const auto first = co_await (failure_of(work(client, asked->limit)) || hang_up(client) ||
                                  deadline.async_wait(asio::use_awaitable));
     if (first.index() == 2)
         co_await say(client, fmt::format("not done within {}s\n", asked->seconds));
+    else if (first.index() == 0 && !std::get<0>(first).empty())
+        co_await say(client, fmt::format("failed: {}\n", std::get<0>(first)));
 }
 
 asio::awaitable<void> listen(tcp::acceptor& acceptor) {

@@ -5,7 +5,6 @@
 #include <cohort/cohort.hpp>
 
 #include <asio.hpp>
-#include <asio/experimental/awaitable_operators.hpp>
 #include <fmt/core.h>
 
 #include <condition_variable>
@@ -15,7 +14,6 @@
 #include <unistd.h>
 
 using namespace std::chrono_literals;
-using namespace asio::experimental::awaitable_operators;
 
 // Works until a stop is requested, then returns its result.
 int serve(int index) {
@@ -28,11 +26,12 @@ int serve(int index) {
     return 100 + index;
 }
 
-// A deadline for the group: when the timer wins, the workers are stopped before this returns.
+// A deadline for the group: workers that have not ended by then are stopped before this returns. A
+// failure before the deadline is thrown by join, at once.
 asio::awaitable<void> deadline() {
     auto group = co_await cohort::spawn(cohort::command("sleep", 1000), 3);
-    asio::steady_timer timer(co_await asio::this_coro::executor, 200ms);
-    co_await (group.join() || timer.async_wait(asio::use_awaitable));
+    if (!co_await group.join(200ms))
+        co_await group.stop();
     fmt::print("after the deadline {} of {} workers are alive\n", group.alive(), group.size());
 }
 

@@ -58,11 +58,22 @@ async def runs_out_of_time(port):
     assert lines in (["2 workers", "not done within 1s"], ["not done within 1s"]), lines
 
 
+async def has_a_worker_killed(port, server):
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(f"primes {ENDLESS} {2 * PATIENCE}\n".encode())
+    assert await reader.readline() == b"2 workers\n"
+    os.kill(int(children_of(server)[0]), signal.SIGKILL)
+    lines = (await asyncio.wait_for(reader.read(), PATIENCE)).decode().splitlines()
+    writer.close()
+    assert any(line.startswith("failed: ") and line.endswith(" terminated with signal SIGKILL") for line in lines), lines
+
+
 async def asks_nonsense(port):
     assert await lines_for(port, "primes many\n") == ["please send: primes LIMIT SECONDS"]
 
 
-async def asks_for_one_of_each(port):
+async def asks_for_one_of_each(port, server):
+    await has_a_worker_killed(port, server)
     await counts(port)
     await hangs_up(port)
 
@@ -84,7 +95,7 @@ def check(program):
     server = subprocess.Popen([program, "0"], stdout=subprocess.PIPE, text=True)
     try:
         port = int(server.stdout.readline().split()[-1])
-        asyncio.run(asks_for_one_of_each(port))
+        asyncio.run(asks_for_one_of_each(port, server.pid))
         assert settles(lambda: len(children_of(server.pid)), 0), "the first clients left children"
         before = descriptors_of(server.pid)
         asyncio.run(crowd(port))

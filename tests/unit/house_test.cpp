@@ -335,8 +335,8 @@ TEST_CASE("house: the README has at most 1300 words, 180 lines and 100 columns")
     std::ifstream page(root / "README.md");
     std::size_t words = 0;
     std::size_t lines = 0;
-    for (std::string line; std::getline(page, line);) {
-        INFO("line " << ++lines << ": " << line);
+    for (std::string line; std::getline(page, line); ++lines) {
+        INFO("line " << lines + 1 << ": " << line);
         const auto is_inside = [](char c) { return (c & 0xc0) == 0x80; };  // of a UTF-8 character
         CHECK(line.size() - std::count_if(line.begin(), line.end(), is_inside) <= 100);
         std::istringstream in(line);
