@@ -19,14 +19,19 @@ namespace cohort {
 /// Starts a group of workers; all or nothing, index 0 first.
 ///
 /// The call reads environ, working directory and affinity, on the caller's thread.
+///
+/// In a copy of this process that fork(2) has made, the library starts afresh, with threads of its
+/// own. The threads of Asio's system_context are not in the copy. So await the group on an
+/// execution context that the copy runs itself; an operation with asio::use_future or on
+/// asio::system_executor never completes there.
 /// @param work  function<Fn>(args...), command(...), command_for(callable),
 ///              closure(callable)
 /// @param how   options, or just the number of workers
 /// @return the group, once the start of every worker has succeeded
 /// @throws spawn_error  a worker could not be started; those started before are killed and reaped
 /// @throws std::invalid_argument  an option has a value that no group can have
-/// @throws std::logic_error  the work is a function, which start_method::spawn and forkserver run in
-/// another execution of this program, but this program has not called worker_main
+/// @throws std::logic_error  the work is a function, which start_method::spawn and forkserver run
+/// in another execution of this program, but this program has not called worker_main
 /// @throws codec_error  an argument of the function could not be encoded
 /// @par Cancellation  any type: started workers are stopped and reaped, then operation_aborted.
 /// @par Thread safety  safe.
