@@ -49,9 +49,22 @@ COHORT_API std::string why_not();
 /// the smallest piece that the device maps, which is 2 MiB: see shared_arena for small ones.
 ///
 /// Before an array is sent, the library waits for all work on its device and on those of on(), see
-/// send_after(). It also waits when the last handle in a process goes. In both cases this is the
-/// work in a device's primary context, which the CUDA runtime uses too. The elements of a shared_array<const T> can't be
-/// written by its type; the device does not enforce that.
+/// send_after(). It waits too when the last handle in a process goes. In both cases this is the
+/// work in a device's primary context, which the CUDA runtime uses too.
+///
+/// **The destructor of the last handle blocks its thread until the device is idle**, as cudaFree
+/// does. On the thread of an io_context everything else on that thread waits. It is a deadlock if
+/// the device waits for this thread, as a collective (NCCL) may that waits for another process. Let
+/// such handles go on a thread that may wait.
+///
+/// **While a stream captures a graph** arrays can be made, received and copied, and the capture
+/// stays valid. A send that would have to wait for the capture throws sharing_error (EBUSY): use
+/// send_after() with another stream. Memory whose last handle goes is unmapped by a later call. The
+/// driver does not tell of captures of streams that were made non-blocking, as torch's are: such a
+/// capture is made invalid by a send without send_after(), and by the end of the last handle.
+///
+/// The elements of a shared_array<const T> can't be written by its type; the device does not
+/// enforce that.
 /// @tparam T  see the concept shareable
 /// @par Thread safety  distinct handles: safe. One handle: as std::shared_ptr.
 /// @par Source  torch.multiprocessing, sharing CUDA tensors; differs: the sender need not live on
@@ -134,7 +147,8 @@ public:
 
     /// Copies values of the host into the array, row by row, by the default stream of the device.
     /// The copy is complete when this returns. It does not wait for streams that were made
-    /// non-blocking. Each run of elements without a gap takes one call of the driver.
+    /// non-blocking; while another stream captures a graph, it waits for none. Each run of elements
+    /// without a gap takes one call of the driver.
     /// @throws std::invalid_argument  not as many values as elements
     /// @throws sharing_error          a call of the driver failed
     void copy_from(std::span<const element> values) const requires(!std::is_const_v<T>) {

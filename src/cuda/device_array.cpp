@@ -3,6 +3,7 @@
 
 #include "arrays/place.hpp"
 #include "cuda/segment.hpp"
+#include "cuda/work.hpp"
 #include "share/limits.hpp"
 
 #include <cohort/detail/encoder.hpp>
@@ -11,6 +12,7 @@
 #include <fmt/format.h>
 
 #include <cstdint>
+#include <optional>
 #include <stdexcept>
 
 namespace cohort::detail::inline v0_1 {
@@ -26,19 +28,24 @@ device::operation operate_on(const device::segment& memory) {
 }
 
 /// Calls `copy` with each run of the array: its address, its distance in an array without gaps, and
-/// its size in bytes. Then waits for the copies, which go to the default stream.
+/// its size in bytes, and a stream. That is the default one, or one of the library's own while a
+/// capture blocks the default one. Then waits for the copies.
 template <class Copy>
 void copy_runs(const device_array& array, std::size_t element_bytes, Copy copy) {
     if (array.memory() == nullptr)
         return;
     const auto with = operate_on(*array.memory());
+    std::optional<device::own_stream> own;
+    if (device::default_stream_is_blocked(with))
+        own.emplace(with);
+    const device::driver::stream stream = own ? own->get() : nullptr;
     std::size_t done = 0;
     array.layout().each_run([&](std::ptrdiff_t first, std::size_t count) {
         const auto* const at = array.data() + first * static_cast<std::ptrdiff_t>(element_bytes);
-        copy(with, address_of(at), done, count * element_bytes);
+        copy(with, address_of(at), done, count * element_bytes, stream);
         done += count * element_bytes;
     });
-    with.require(with.calls().synchronize_stream, device::driver::stream());
+    with.require(with.calls().synchronize_stream, stream);
 }
 
 void write_passport(encoder& to, const device::passport& told) {
@@ -133,16 +140,18 @@ void device_array::copy_from(const std::byte* from, std::size_t elements,
                              std::size_t element_bytes) const {
     require_size(elements, "copy_from");
     copy_runs(*this, element_bytes,
-              [from](const auto& with, address at, std::size_t done, std::size_t bytes) {
-                  with.require(with.calls().copy_from_host, at, from + done, bytes);
+              [from](const auto& with, address at, std::size_t done, std::size_t bytes,
+                     device::driver::stream by) {
+                  with.require(with.calls().copy_from_host, at, from + done, bytes, by);
               });
 }
 
 void device_array::copy_to(std::byte* to, std::size_t elements, std::size_t element_bytes) const {
     require_size(elements, "copy_to");
     copy_runs(*this, element_bytes,
-              [to](const auto& with, address at, std::size_t done, std::size_t bytes) {
-                  with.require(with.calls().copy_to_host, to + done, at, bytes);
+              [to](const auto& with, address at, std::size_t done, std::size_t bytes,
+                   device::driver::stream by) {
+                  with.require(with.calls().copy_to_host, to + done, at, bytes, by);
               });
 }
 
@@ -151,9 +160,10 @@ device_array device_array::clone(std::size_t element_bytes) const {
         return *this;
     device_array made(device(), layout_->shape(), element_bytes);
     copy_runs(*this, element_bytes,
-              [&made](const auto& with, address at, std::size_t done, std::size_t bytes) {
+              [&made](const auto& with, address at, std::size_t done, std::size_t bytes,
+                      device::driver::stream by) {
                   with.require(with.calls().copy_on_device, address_of(made.data_ + done), at,
-                               bytes);
+                               bytes, by);
               });
     return made;
 }
@@ -162,8 +172,7 @@ device_array device_array::clone(std::size_t element_bytes) const {
 void device_array::await_work() const {
     if (!stream_)
         return memory_->await_work();
-    const auto with = operate_on(*memory_);
-    with.require(with.calls().synchronize_stream, *stream_);
+    device::await_stream(operate_on(*memory_), *stream_);
 }
 
 void device_array::write(encoder& to, const std::string& dtype, bool is_const) const {

@@ -26,8 +26,12 @@ inline constexpr result out_of_memory = 2;
 inline constexpr result not_initialized = 3;
 inline constexpr result no_device = 100;
 inline constexpr result invalid_device = 101;
+inline constexpr result invalid_context = 201;
+inline constexpr result context_is_destroyed = 709;
 inline constexpr result not_permitted = 800;
 inline constexpr result not_supported = 801;
+inline constexpr result capture_unsupported = 900;
+inline constexpr result capture_implicit = 906;
 
 struct location {
     int type = 1;  // CU_MEM_LOCATION_TYPE_DEVICE
@@ -50,6 +54,8 @@ inline constexpr int posix_descriptor = 1;  // as allocation_properties::handle_
 inline constexpr int smallest_granularity = 0;
 inline constexpr int device_of_pointer = 9;  // CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
 inline constexpr unsigned lazy_peer_access = 1;
+inline constexpr unsigned non_blocking = 1;  // CU_STREAM_NON_BLOCKING
+inline constexpr int relaxed = 2;            // CU_STREAM_CAPTURE_MODE_RELAXED
 
 /// The shared library of the driver.
 class library {
@@ -99,7 +105,11 @@ struct calls {
     call<context> push_context{from, "cuCtxPushCurrent_v2"};
     call<context*> pop_context{from, "cuCtxPopCurrent_v2"};
     call<> synchronize_context{from, "cuCtxSynchronize"};
+    call<stream*, unsigned> make_stream{from, "cuStreamCreate"};
+    call<stream> destroy_stream{from, "cuStreamDestroy_v2"};
     call<stream> synchronize_stream{from, "cuStreamSynchronize"};
+    call<stream, int*> is_capturing{from, "cuStreamIsCapturing"};
+    call<int*> exchange_capture_mode{from, "cuThreadExchangeStreamCaptureMode"};
 
     call<std::size_t*, const allocation_properties*, int> granularity{
         from, "cuMemGetAllocationGranularity"};
@@ -126,10 +136,10 @@ struct calls {
     call<address*, ipc_handle, unsigned> open_ipc_handle{from, "cuIpcOpenMemHandle_v2"};
     call<address> close_ipc_handle{from, "cuIpcCloseMemHandle"};
 
-    call<address, unsigned char, std::size_t> set_bytes{from, "cuMemsetD8_v2"};
-    call<address, const void*, std::size_t> copy_from_host{from, "cuMemcpyHtoD_v2"};
-    call<void*, address, std::size_t> copy_to_host{from, "cuMemcpyDtoH_v2"};
-    call<address, address, std::size_t> copy_on_device{from, "cuMemcpyDtoD_v2"};
+    call<address, unsigned char, std::size_t, stream> set_bytes{from, "cuMemsetD8Async"};
+    call<address, const void*, std::size_t, stream> copy_from_host{from, "cuMemcpyHtoDAsync_v2"};
+    call<void*, address, std::size_t, stream> copy_to_host{from, "cuMemcpyDtoHAsync_v2"};
+    call<address, address, std::size_t, stream> copy_on_device{from, "cuMemcpyDtoDAsync_v2"};
 };
 
 /// The functions, looked up at the first use. Nothing of the driver is called for that.

@@ -16,6 +16,7 @@ mapping::mapping(const operation& with, const allocation& memory, std::size_t by
 mapping::~mapping() {
     if (calls_ == nullptr)
         return;
+    const beside_captures mode(*calls_);
     if (is_mapped_)
         (void)calls_->unmap(address_, bytes_);
     (void)calls_->free_address(address_, bytes_);

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "cuda/segment.hpp"
 
+#include "cuda/segment_end.hpp"
 #include "cuda/segment_table.hpp"
+#include "cuda/work.hpp"
 #include "share/descriptor.hpp"
 #include "share/limits.hpp"
 #include "share/random.hpp"
@@ -15,7 +17,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
-#include <exception>
 #include <new>
 #include <utility>
 
@@ -88,16 +89,6 @@ bool retain_block(const operation& with, driver::address begin, std::size_t size
     return true;
 }
 
-/// Calls that end something: nobody can be told that they failed.
-template <class Calls>
-void attempt(Calls calls) noexcept {
-    try {
-        calls();
-    } catch (const std::exception&) {
-        // The driver ends with the process, before static arrays do.
-    }
-}
-
 int device_of(const void* data, const std::string& what) {
     const auto& calls = session::open().calls();
     int device = -1;
@@ -119,6 +110,7 @@ segment::segment(int device, passport described, driver::address address, origin
 
 std::shared_ptr<segment> segment::make(int device, std::size_t bytes) {
     const auto& driver = session::open();
+    end_kept();
     const operation with(driver, device, array_of(bytes, device));
     const auto& calls = with.calls();
     const std::size_t step = granularity_of(with);
@@ -131,8 +123,10 @@ std::shared_ptr<segment> segment::make(int device, std::size_t bytes) {
     with.require(calls.create, memory.to_fill(), made.bytes, &wanted, 0U);
     made.exported = export_from(with, memory);
     mapping mapped(with, memory, made.bytes);
-    with.require(calls.set_bytes, mapped.address(), static_cast<unsigned char>(0), made.bytes);
-    with.require(calls.synchronize_stream, driver::stream());
+    const own_stream stream(with);
+    with.require(calls.set_bytes, mapped.address(), static_cast<unsigned char>(0), made.bytes,
+                 stream.get());
+    with.require(calls.synchronize_stream, stream.get());
     return segment_table::own().keep(
         std::shared_ptr<segment>(new segment(device, std::move(made), std::move(mapped))));
 }
@@ -160,6 +154,7 @@ std::shared_ptr<segment> segment::adopt(const void* data, std::size_t bytes,
 
 std::shared_ptr<segment> segment::arrived(const passport& told) {
     const auto& driver = session::open();
+    end_kept();
     auto found = segment_table::own().find(told.number);
     if (!found)
         found = returned(driver, told);
@@ -226,12 +221,11 @@ segment::~segment() {
             new mapping(std::move(*mapping_));
         return;
     }
-    attempt([this] { await_work(); });
-    if (origin_ == origin::opened)
-        attempt([this] {
-            const operation with(session::open(), device_, "end of a shared array");
-            (void)with.calls().close_ipc_handle(address_);
-        });
+    try {
+        end({passport_, users(), std::move(mapping_), origin_ == origin::opened ? address_ : 0});
+    } catch (const std::bad_alloc&) {
+        // Then nobody waits for the device.
+    }
 }
 
 std::vector<int> segment::users() const {
@@ -243,8 +237,7 @@ std::vector<int> segment::users() const {
 
 void segment::await_work() const {
     for (const int device : users()) {
-        const operation with(session::open(), device, array_of(size(), device_));
-        with.require(with.calls().synchronize_context);
+        await_device(operation(session::open(), device, array_of(size(), device_)));
     }
 }
 

@@ -137,7 +137,7 @@ driver::context session::context_of(int device, const std::string& what) const {
 }
 
 operation::operation(const session& in, int device, std::string what)
-    : in_(in), device_(device), what_(std::move(what)) {
+    : in_(in), device_(device), what_(std::move(what)), mode_(in.calls()) {
     require(calls().push_context, in_.context_of(device_, what_));
 }
 

@@ -58,6 +58,27 @@ private:
     std::string trouble_;
 };
 
+/// Lets this thread make calls that the driver otherwise refuses while any thread of the program
+/// captures a graph, and whose refusal makes that capture invalid. The calls of the library are
+/// no part of any graph.
+class beside_captures {
+public:
+    explicit beside_captures(const driver::calls& calls) noexcept : calls_(calls) {
+        is_set_ = calls_.exchange_capture_mode(&mode_) == 0;
+    }
+    beside_captures(const beside_captures&) = delete;
+    beside_captures& operator=(const beside_captures&) = delete;
+    ~beside_captures() {
+        if (is_set_)
+            (void)calls_.exchange_capture_mode(&mode_);
+    }
+
+private:
+    const driver::calls& calls_;
+    int mode_ = driver::relaxed;  // then the caller's
+    bool is_set_ = false;
+};
+
 /// Calls of the driver for one device. Its primary context is current while this object lives; then
 /// the caller's is again.
 class operation {
@@ -84,6 +105,7 @@ private:
     const session& in_;
     const int device_;
     const std::string what_;
+    const beside_captures mode_;
 };
 
 }  // namespace cohort::device

@@ -74,14 +74,17 @@ EXPORTED int standin_count(const char* name) {
 EXPORTED int standin_contexts() { return static_cast<int>(contexts.size()); }
 
 EXPORTED int cuGetErrorName(int error, const char** name) {
-    static const std::map<int, const char*> names{{invalid_value, "CUDA_ERROR_INVALID_VALUE"},
-                                                  {out_of_memory, "CUDA_ERROR_OUT_OF_MEMORY"},
-                                                  {not_initialized, "CUDA_ERROR_NOT_INITIALIZED"},
-                                                  {no_device, "CUDA_ERROR_NO_DEVICE"},
-                                                  {invalid_device, "CUDA_ERROR_INVALID_DEVICE"},
-                                                  {not_supported, "CUDA_ERROR_NOT_SUPPORTED"},
-                                                  {invalid_context, "CUDA_ERROR_INVALID_CONTEXT"},
-                                                  {unknown, "CUDA_ERROR_UNKNOWN"}};
+    static const std::map<int, const char*> names{
+        {invalid_value, "CUDA_ERROR_INVALID_VALUE"},
+        {out_of_memory, "CUDA_ERROR_OUT_OF_MEMORY"},
+        {not_initialized, "CUDA_ERROR_NOT_INITIALIZED"},
+        {no_device, "CUDA_ERROR_NO_DEVICE"},
+        {invalid_device, "CUDA_ERROR_INVALID_DEVICE"},
+        {not_supported, "CUDA_ERROR_NOT_SUPPORTED"},
+        {capture_unsupported, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED"},
+        {capture_implicit, "CUDA_ERROR_STREAM_CAPTURE_IMPLICIT"},
+        {invalid_context, "CUDA_ERROR_INVALID_CONTEXT"},
+        {unknown, "CUDA_ERROR_UNKNOWN"}};
     const auto found = names.find(error);
     *name = found == names.end() ? nullptr : found->second;
     return found == names.end() ? invalid_value : success;
@@ -137,34 +140,5 @@ EXPORTED int cuCtxPopCurrent_v2(void** context) {
         return invalid_context;
     *context = contexts.back();
     contexts.pop_back();
-    return success;
-}
-EXPORTED int cuCtxSynchronize() {
-    BEGIN_IN_CONTEXT("cuCtxSynchronize");
-    return success;
-}
-EXPORTED int cuStreamSynchronize(void*) {
-    BEGIN_IN_CONTEXT("cuStreamSynchronize");
-    return success;
-}
-
-EXPORTED int cuMemsetD8_v2(address at, unsigned char value, std::size_t bytes) {
-    BEGIN_IN_CONTEXT("cuMemsetD8_v2");
-    std::memset(pointer(at), value, bytes);
-    return success;
-}
-EXPORTED int cuMemcpyHtoD_v2(address to, const void* from, std::size_t bytes) {
-    BEGIN_IN_CONTEXT("cuMemcpyHtoD_v2");
-    std::memcpy(pointer(to), from, bytes);
-    return success;
-}
-EXPORTED int cuMemcpyDtoH_v2(void* to, address from, std::size_t bytes) {
-    BEGIN_IN_CONTEXT("cuMemcpyDtoH_v2");
-    std::memcpy(to, pointer(from), bytes);
-    return success;
-}
-EXPORTED int cuMemcpyDtoD_v2(address to, address from, std::size_t bytes) {
-    BEGIN_IN_CONTEXT("cuMemcpyDtoD_v2");
-    std::memcpy(pointer(to), pointer(from), bytes);
     return success;
 }

@@ -111,10 +111,10 @@ struct ipc_handle {
 
 }  // namespace
 
-// For the tests: how many handles, mappings and reserved ranges of addresses there are.
+// For the tests: how many handles, mappings, reserved ranges of addresses and streams there are.
 EXPORTED int standin_held() {
     const std::lock_guard guard(standin::mutex);
-    int held = static_cast<int>(ranges.size());
+    int held = static_cast<int>(ranges.size()) + streams();
     for (const auto& [which, known] : memories)
         held += known.references;
     return held;
@@ -128,6 +128,7 @@ EXPORTED int cuMemGetAllocationGranularity(std::size_t* bytes, const properties*
 EXPORTED int cuMemCreate(handle* made, std::size_t bytes, const properties* wanted,
                          unsigned long long) {
     BEGIN("cuMemCreate");
+    HEED_CAPTURES;
     if (bytes == 0 || bytes % granularity != 0 || wanted->type != 1 || wanted->where.type != 1 ||
         wanted->handle_types != 1)
         return invalid_value;
@@ -169,6 +170,7 @@ EXPORTED int cuMemRetainAllocationHandle(handle* found, void* at) {
 EXPORTED int cuMemAddressReserve(address* made, std::size_t bytes, std::size_t, address,
                                  unsigned long long) {
     BEGIN("cuMemAddressReserve");
+    HEED_CAPTURES;
     if (bytes == 0 || bytes % granularity != 0)
         return invalid_value;
     void* const at = ::mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -179,6 +181,7 @@ EXPORTED int cuMemAddressReserve(address* made, std::size_t bytes, std::size_t, 
 }
 EXPORTED int cuMemAddressFree(address at, std::size_t bytes) {
     BEGIN("cuMemAddressFree");
+    HEED_CAPTURES;
     const auto found = ranges.find(at);
     if (found == ranges.end() || found->second.bytes != bytes || found->second.mapped != 0)
         return invalid_value;
@@ -188,6 +191,7 @@ EXPORTED int cuMemAddressFree(address at, std::size_t bytes) {
 EXPORTED int cuMemMap(address at, std::size_t bytes, std::size_t offset, handle which,
                       unsigned long long) {
     BEGIN("cuMemMap");
+    HEED_CAPTURES;
     const auto found = ranges.find(at);
     if (found == ranges.end() || memories.count(which) == 0 || offset != 0 ||
         found->second.mapped != 0 || found->second.bytes != bytes || bytes > memories[which].bytes)
@@ -202,6 +206,7 @@ EXPORTED int cuMemMap(address at, std::size_t bytes, std::size_t offset, handle 
 }
 EXPORTED int cuMemUnmap(address at, std::size_t bytes) {
     BEGIN("cuMemUnmap");
+    HEED_CAPTURES;
     const auto found = ranges.find(at);
     if (found == ranges.end() || found->second.bytes != bytes || found->second.mapped == 0)
         return invalid_value;
@@ -213,6 +218,7 @@ EXPORTED int cuMemUnmap(address at, std::size_t bytes) {
 EXPORTED int cuMemSetAccess(address at, std::size_t bytes, const access_wanted* wanted,
                             std::size_t) {
     BEGIN("cuMemSetAccess");
+    HEED_CAPTURES;
     const auto found = ranges.find(at);
     if (found == ranges.end() || found->second.mapped == 0 || found->second.is_simple ||
         wanted->where.id < 0 || wanted->where.id >= devices())
@@ -222,6 +228,7 @@ EXPORTED int cuMemSetAccess(address at, std::size_t bytes, const access_wanted* 
 
 EXPORTED int cuMemAlloc_v2(address* made, std::size_t bytes) {
     BEGIN_IN_CONTEXT("cuMemAlloc_v2");
+    HEED_CAPTURES;
     handle which = 0;
     if (const int error = make_memory(bytes, 0, which); error != success)
         return error;
@@ -229,6 +236,7 @@ EXPORTED int cuMemAlloc_v2(address* made, std::size_t bytes) {
 }
 EXPORTED int cuMemFree_v2(address at) {
     BEGIN_IN_CONTEXT("cuMemFree_v2");
+    HEED_CAPTURES;
     return unmap_simply(at);
 }
 EXPORTED int cuPointerGetAttribute(void* to, int attribute, address at) {
@@ -258,6 +266,7 @@ EXPORTED int cuIpcGetMemHandle(ipc_handle* made, address at) {
 }
 EXPORTED int cuIpcOpenMemHandle_v2(address* made, ipc_handle from, unsigned) {
     BEGIN_IN_CONTEXT("cuIpcOpenMemHandle_v2");
+    HEED_CAPTURES;
     if (from.pid == ::getpid())
         return invalid_context;
     const auto path = "/proc/" + std::to_string(from.pid) + "/fd/" + std::to_string(from.fd);
@@ -269,5 +278,6 @@ EXPORTED int cuIpcOpenMemHandle_v2(address* made, ipc_handle from, unsigned) {
 }
 EXPORTED int cuIpcCloseMemHandle(address at) {
     BEGIN_IN_CONTEXT("cuIpcCloseMemHandle");
+    HEED_CAPTURES;
     return unmap_simply(at);
 }

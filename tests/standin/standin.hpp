@@ -20,6 +20,9 @@ enum error {
     invalid_device = 101,
     invalid_context = 201,
     not_supported = 801,
+    capture_unsupported = 900,
+    capture_invalidated = 901,
+    capture_implicit = 906,
     unknown = 999
 };
 
@@ -49,6 +52,12 @@ int begin(const char* name);
 /// Whether this thread has a current context.
 bool has_context();
 
+/// What a call returns that CUDA calls potentially unsafe: not success if this thread has to heed a
+/// capture of a graph, which is invalid then.
+int heed_captures();
+/// How many streams there are.
+int streams();
+
 inline char* pointer(address at) { return reinterpret_cast<char*>(at); }
 
 }  // namespace standin
@@ -62,4 +71,8 @@ inline char* pointer(address at) { return reinterpret_cast<char*>(at); }
     BEGIN(name);                                                                                   \
     if (!standin::has_context())                                                                   \
     return standin::invalid_context
+/// For calls that CUDA calls potentially unsafe during captures.
+#define HEED_CAPTURES                                                                              \
+    if (const int error = standin::heed_captures(); error != standin::success)                     \
+    return error
 #define EXPORTED extern "C" __attribute__((visibility("default")))

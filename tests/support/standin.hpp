@@ -67,6 +67,37 @@ public:
     }
 };
 
+/// A stream that captures a graph, as of torch.cuda.graph.
+class capturing_stream {
+public:
+    enum class kind { blocking, non_blocking };
+    explicit capturing_stream(kind which) {
+        const current_context current;
+        (void)driver_function<int(void**, unsigned)>("cuStreamCreate")(
+            &stream_, which == kind::non_blocking ? 1 : 0);
+        constexpr int global = 0;  // the strictest mode
+        (void)driver_function<int(void*, int)>("cuStreamBeginCapture_v2")(stream_, global);
+    }
+    capturing_stream(const capturing_stream&) = delete;
+    capturing_stream& operator=(const capturing_stream&) = delete;
+    ~capturing_stream() {
+        const current_context current;
+        (void)end();
+        (void)driver_function<int(void*)>("cuStreamDestroy_v2")(stream_);
+    }
+
+    void* get() const noexcept { return stream_; }
+    /// @return whether the capture was valid
+    bool end() {
+        const current_context current;
+        void* graph = nullptr;
+        return driver_function<int(void*, void**)>("cuStreamEndCapture")(stream_, &graph) == 0;
+    }
+
+private:
+    void* stream_ = nullptr;
+};
+
 /// Memory that the program itself has allocated, as by cudaMalloc.
 class driver_memory {
 public:

@@ -61,8 +61,9 @@ int fail_each(const std::vector<const char*>& symbols, const std::function<void(
 TEST_CASE("cuda failures: each call that makes, fills, copies and sends an array") {
     const int failed = fail_each(
         {"cuMemGetAllocationGranularity", "cuMemCreate", "cuMemExportToShareableHandle",
-         "cuMemAddressReserve", "cuMemMap", "cuMemSetAccess", "cuMemsetD8_v2", "cuMemcpyHtoD_v2",
-         "cuMemcpyDtoH_v2", "cuMemcpyDtoD_v2", "cuDeviceCanAccessPeer", "cuStreamSynchronize"},
+         "cuMemAddressReserve", "cuMemMap", "cuMemSetAccess", "cuStreamCreate", "cuMemsetD8Async",
+         "cuMemcpyHtoDAsync_v2", "cuMemcpyDtoHAsync_v2", "cuMemcpyDtoDAsync_v2",
+         "cuDeviceCanAccessPeer", "cuStreamSynchronize"},
         [] {
             const shared_array<int> array(0, 2, 3);
             std::vector<int> values(6, 1);
@@ -79,9 +80,11 @@ TEST_CASE("cuda failures: the wait before an array is sent") {
     (void)cohort::cuda::available();
     const shared_array<int> array(0, 2, 3);
     const leak_guard guard;
-    const failing_call scope("cuCtxSynchronize:1");
-    CHECK_THROWS_AS(cohort::detail::encode_value(array), sharing_error);
-    CHECK_NOTHROW(cohort::detail::encode_value(array));
+    for (const auto* const which : {"cuCtxSynchronize:1", "cuStreamIsCapturing:1"}) {
+        const failing_call scope(which);
+        CHECK_THROWS_AS(cohort::detail::encode_value(array), sharing_error);
+        CHECK_NOTHROW(cohort::detail::encode_value(array));
+    }
 }
 
 TEST_CASE("cuda failures: the wait for another device that may use the array") {
