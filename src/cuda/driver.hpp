@@ -102,6 +102,7 @@ struct calls {
     call<int*, int, int> can_access_peer{from, "cuDeviceCanAccessPeer"};
 
     call<context*, int> retain_context{from, "cuDevicePrimaryCtxRetain"};
+    call<int, unsigned*, int*> context_state{from, "cuDevicePrimaryCtxGetState"};
     call<context> push_context{from, "cuCtxPushCurrent_v2"};
     call<context*> pop_context{from, "cuCtxPopCurrent_v2"};
     call<> synchronize_context{from, "cuCtxSynchronize"};

@@ -124,21 +124,34 @@ int session::device_with(const driver::uuid& wanted) const noexcept {
     return found == devices_.end() ? -1 : static_cast<int>(found - devices_.begin());
 }
 
-driver::context session::context_of(int device, const std::string& what) const {
+bool session::is_active(int handle) const noexcept {
+    unsigned flags = 0;
+    int active = 1;
+    return calls_.context_state(handle, &flags, &active) != 0 || active != 0;
+}
+
+driver::context session::context_of(int device, const std::string& what,
+                                    driver::context but_not) const {
     const int handle = handle_of(device);
     const std::lock_guard guard(mutex_);
     auto& context = devices_[static_cast<std::size_t>(device)].context;
-    if (context == nullptr)
-        if (const auto error = calls_.retain_context(&context, handle); error != 0) {
-            context = nullptr;
-            refuse(what, calls_.retain_context.symbol(), error);
-        }
+    if (context != nullptr && context != but_not && is_active(handle))
+        return context;
+    if (const auto error = calls_.retain_context(&context, handle); error != 0) {
+        context = nullptr;
+        refuse(what, calls_.retain_context.symbol(), error);
+    }
     return context;
 }
 
 operation::operation(const session& in, int device, std::string what)
     : in_(in), device_(device), what_(std::move(what)), mode_(in.calls()) {
-    require(calls().push_context, in_.context_of(device_, what_));
+    const auto context = in_.context_of(device_, what_);
+    const auto error = calls().push_context(context);
+    if (error == driver::context_is_destroyed || error == driver::invalid_context)
+        require(calls().push_context, in_.context_of(device_, what_, context));
+    else if (error != 0)
+        refuse(what_, calls().push_context.symbol(), error);
 }
 
 operation::~operation() {

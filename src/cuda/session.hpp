@@ -37,8 +37,11 @@ public:
     const driver::uuid& uuid_of(int device) const;
     /// @return -1: this process sees no device with this UUID
     int device_with(const driver::uuid& wanted) const noexcept;
-    /// The device's primary context. @throws sharing_error
-    driver::context context_of(int device, const std::string& what) const;
+    /// The device's primary context. cudaDeviceReset destroys that; then it is made anew.
+    /// @param but_not  a context that the driver no longer knows; null: none
+    /// @throws sharing_error
+    driver::context context_of(int device, const std::string& what,
+                               driver::context but_not = nullptr) const;
 
 private:
     struct device_facts {
@@ -50,6 +53,7 @@ private:
     session();
     static const session& only();
     std::string initialise();
+    bool is_active(int handle) const noexcept;
 
     const driver::calls& calls_;
     sys::fork_mark mark_;

@@ -30,6 +30,9 @@ std::string failing;  // the value of COHORT_STANDIN_FAIL that `left` belongs to
 int left = 0;         // calls until that fails
 pid_t initialised_in = 0;
 thread_local std::vector<void*> contexts;
+struct primary_context {
+    bool active = false;
+} primary[2];
 
 }  // namespace
 
@@ -60,7 +63,11 @@ int begin(const char* name) {
     return std::strcmp(symbol, name) == 0 && --left == 0 ? error : success;
 }
 
-bool has_context() { return !contexts.empty(); }
+int check_context() {
+    if (contexts.empty())
+        return invalid_context;
+    return static_cast<primary_context*>(contexts.back())->active ? success : context_is_destroyed;
+}
 
 }  // namespace standin
 
@@ -84,6 +91,7 @@ EXPORTED int cuGetErrorName(int error, const char** name) {
         {capture_unsupported, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED"},
         {capture_implicit, "CUDA_ERROR_STREAM_CAPTURE_IMPLICIT"},
         {invalid_context, "CUDA_ERROR_INVALID_CONTEXT"},
+        {context_is_destroyed, "CUDA_ERROR_CONTEXT_IS_DESTROYED"},
         {unknown, "CUDA_ERROR_UNKNOWN"}};
     const auto found = names.find(error);
     *name = found == names.end() ? nullptr : found->second;
@@ -125,8 +133,19 @@ EXPORTED int cuDeviceCanAccessPeer(int* can, int, int) {
 }
 EXPORTED int cuDevicePrimaryCtxRetain(void** context, int device) {
     BEGIN("cuDevicePrimaryCtxRetain");
-    static int primary[2];
+    primary[device].active = true;
     *context = &primary[device];
+    return success;
+}
+EXPORTED int cuDevicePrimaryCtxGetState(int device, unsigned* flags, int* active) {
+    BEGIN("cuDevicePrimaryCtxGetState");
+    *flags = 0;
+    *active = primary[device].active;
+    return success;
+}
+EXPORTED int cuDevicePrimaryCtxReset_v2(int device) {
+    BEGIN("cuDevicePrimaryCtxReset_v2");
+    primary[device].active = false;
     return success;
 }
 EXPORTED int cuCtxPushCurrent_v2(void* context) {

@@ -19,6 +19,7 @@ enum error {
     no_device = 100,
     invalid_device = 101,
     invalid_context = 201,
+    context_is_destroyed = 709,
     not_supported = 801,
     capture_unsupported = 900,
     capture_invalidated = 901,
@@ -49,8 +50,8 @@ int devices();
 /// What a call returns before it does anything; success: it goes on.
 int begin(const char* name);
 
-/// Whether this thread has a current context.
-bool has_context();
+/// What a call returns that needs a current context; success: this thread has one.
+int check_context();
 
 /// What a call returns that CUDA calls potentially unsafe: not success if this thread has to heed a
 /// capture of a graph, which is invalid then.
@@ -69,8 +70,8 @@ inline char* pointer(address at) { return reinterpret_cast<char*>(at); }
 /// For calls that need a current context.
 #define BEGIN_IN_CONTEXT(name)                                                                     \
     BEGIN(name);                                                                                   \
-    if (!standin::has_context())                                                                   \
-    return standin::invalid_context
+    if (const int error = standin::check_context(); error != standin::success)                     \
+    return error
 /// For calls that CUDA calls potentially unsafe during captures.
 #define HEED_CAPTURES                                                                              \
     if (const int error = standin::heed_captures(); error != standin::success)                     \

@@ -191,6 +191,26 @@ TEST_CASE("cuda: the caller's context is current again after each call") {
     CHECK(contexts() == before);
 }
 
+TEST_CASE("cuda: after cudaDeviceReset arrays can be made and sent") {
+    (void)cohort::cuda::available();
+    const leak_guard guard;
+    const int held = held_by_standin();
+    {
+        const auto before = counted(0, 2, 2);
+        CHECK(driver_function<int(int)>("cuDevicePrimaryCtxReset_v2")(0) == 0);
+        const auto after = counted(0, 2, 2);
+        (void)encode_value(after);
+        CHECK(values_of<int>(before) == std::vector<int>{0, 1, 2, 3});  // not the context's memory
+        CHECK(driver_function<int(int)>("cuDevicePrimaryCtxReset_v2")(0) == 0);
+    }
+    CHECK(held_by_standin() == held);
+    // Contexts that the driver no longer knows though the device has an active one.
+    for (const auto* const gone : {"cuCtxPushCurrent_v2:1:709", "cuCtxPushCurrent_v2:1:201"}) {
+        const failing_call scope(gone);
+        CHECK_NOTHROW(counted(0, 2, 2));
+    }
+}
+
 TEST_CASE("cuda: before an array is sent its device has done its work, or the named stream") {
     (void)cohort::cuda::available();
     const auto array = counted(0, 2, 2);
