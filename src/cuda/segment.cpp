@@ -20,6 +20,8 @@
 #include <new>
 #include <utility>
 
+#include <fcntl.h>
+
 namespace cohort::device {
 namespace {
 
@@ -87,6 +89,14 @@ bool retain_block(const operation& with, driver::address begin, std::size_t size
     if (last.get() != memory.get())
         share::refuse(with.what(), EINVAL, "the memory to adopt consists of several allocations");
     return true;
+}
+
+/// Whether a descriptor that came from elsewhere is a writing end of the pipe that is the lease. A
+/// reading end, or another file in its place, would not keep the memory from being released.
+bool is_lease(int descriptor, const segment_table::whereabouts& at) noexcept {
+    const int flags = ::fcntl(descriptor, F_GETFL);
+    return flags >= 0 && (flags & O_PATH) == 0 && (flags & O_ACCMODE) != O_RDONLY && at.lease &&
+           share::id_of(descriptor) == at.lease;
 }
 
 int device_of(const void* data, const std::string& what) {
@@ -177,7 +187,7 @@ std::shared_ptr<segment> segment::arrived(const passport& told) {
 std::shared_ptr<segment> segment::returned(const session& driver, const passport& told) {
     const auto at = segment_table::own().adopted(told.number);
     if (at.address == 0 || !told.lease || at.bytes != told.bytes ||
-        driver.uuid_of(at.device) != told.device)
+        driver.uuid_of(at.device) != told.device || !is_lease(*told.lease, at))
         return nullptr;
     return segment_table::own().keep(
         std::shared_ptr<segment>(new segment(at.device, told, at.address, origin::adopted)));

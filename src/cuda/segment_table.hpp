@@ -2,12 +2,14 @@
 #pragma once
 
 #include "cuda/segment.hpp"
+#include "share/descriptor.hpp"
 #include "share/fork_held.hpp"
 
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 
 namespace cohort::device {
 
@@ -30,6 +32,7 @@ public:
         driver::address address = 0;
         int device = 0;
         std::size_t bytes = 0;
+        std::optional<share::file_id> lease;  // the pipe that is its lease
     };
     whereabouts adopted(std::uint64_t number);
     /// To be called when nobody uses the memory any more.

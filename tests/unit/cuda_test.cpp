@@ -4,6 +4,9 @@
 #include "standin.hpp"
 
 #include "cuda/segment.hpp"
+#include "cuda/segment_table.hpp"
+#include "share/descriptor.hpp"
+#include "sys/unique_fd.hpp"
 
 #include <cohort/cuda.hpp>
 #include <cohort/detail/codec.hpp>
@@ -18,6 +21,7 @@
 #include <stdexcept>
 #include <string>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include <fcntl.h>
@@ -34,6 +38,7 @@ using cohort::detail::decode_value;
 using cohort::detail::encode_value;
 using cohort::device::passport;
 using cohort::device::segment;
+using cohort::device::segment_table;
 
 namespace {
 
@@ -189,6 +194,32 @@ TEST_CASE("cuda: the caller's context is current again after each call") {
         CHECK_THROWS_AS(shared_array<char>(0, std::size_t{2} << 30), sharing_error);
     }
     CHECK(contexts() == before);
+}
+
+TEST_CASE("cuda: adopted memory comes home only with a writing end of its lease") {
+    (void)cohort::cuda::available();
+    const leak_guard guard;
+    const auto make_pipe = [] {
+        int ends[2];
+        REQUIRE(::pipe2(ends, O_CLOEXEC) == 0);
+        return std::pair(cohort::share::own(cohort::sys::unique_fd(ends[0])),
+                         cohort::share::own(cohort::sys::unique_fd(ends[1])));
+    };
+    const auto lease = make_pipe();
+    const auto other = make_pipe();
+    const driver_memory memory(4096);
+    passport told;
+    {
+        const auto adopted = segment::adopt(memory.as<char>(), 4096, lease.second);
+        segment_table::own().note_adopted(*adopted);
+        told = adopted->described();
+    }
+    CHECK(segment::arrived(told)->data() == memory.as<std::byte>());
+    for (const auto& wrong : {lease.first, other.second, cohort::detail::attachment()}) {
+        told.lease = wrong;
+        CHECK_THROWS_AS((void)segment::arrived(told), sharing_error);
+    }
+    segment_table::own().forget_adopted(told.number);
 }
 
 TEST_CASE("cuda: after cudaDeviceReset arrays can be made and sent") {
