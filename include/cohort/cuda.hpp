@@ -248,9 +248,14 @@ namespace cuda {
 
 /// An array in memory that somebody else has allocated, by cudaMalloc, by cuMemAlloc, or by
 /// cuMemCreate so that it can be exported as a descriptor. It travels as any array does. Receivers
-/// can use the whole block that was allocated at once. This process must live as long as they do if
-/// the block comes from cudaMalloc. Each call costs descriptors here and in receivers: adopt a block
-/// once, and take views of it.
+/// can use the whole block that was allocated at once. With a small block of cudaMalloc the driver
+/// gives them the other blocks in the same 2 MiB, too. This process must live as long as they do if
+/// the block comes from cudaMalloc. Each call costs descriptors here and in receivers: adopt a
+/// block once, and take views of it.
+///
+/// Refused is memory of cudaMallocAsync and other pools, of a context made by cuCtxCreate, and of
+/// cuMemCreate without CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, such as torch's expandable segments
+/// may be.
 /// @param pointer  to the first element
 /// @param n        the number of elements
 /// @param release  called once, on a thread of the library, when neither this process nor a receiver

@@ -77,18 +77,46 @@ std::pair<driver::address, std::size_t> block_around(const operation& with, driv
     return {begin, size};
 }
 
+/// Whether the driver says by this error that an address is not of cuMemMap.
+bool is_not_mapped(driver::result error) noexcept {
+    return error == driver::invalid_value || error == driver::not_permitted ||
+           error == driver::not_supported;
+}
+
 /// Finds the memory of cuMemCreate behind a block. @return false: it comes from cuMemAlloc
 bool retain_block(const operation& with, driver::address begin, std::size_t size,
                   allocation& memory) {
     const auto& calls = with.calls();
     const auto pointer = [](driver::address at) { return reinterpret_cast<void*>(at); };
-    if (calls.retain_allocation(memory.to_fill(), pointer(begin)) != 0)
+    const auto error = calls.retain_allocation(memory.to_fill(), pointer(begin));
+    if (is_not_mapped(error))
         return false;
+    if (error != 0)
+        refuse(with.what(), calls.retain_allocation.symbol(), error);
     allocation last(calls);
     with.require(calls.retain_allocation, last.to_fill(), pointer(begin + size - 1));
     if (last.get() != memory.get())
         share::refuse(with.what(), EINVAL, "the memory to adopt consists of several allocations");
+    driver::allocation_properties found;
+    with.require(calls.properties, &found, memory.get());
+    if ((found.handle_types & driver::posix_descriptor) == 0)
+        share::refuse(with.what(), ENOTSUP,
+                      "its allocator made it by cuMemCreate without "
+                      "CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, so it has no descriptor");
     return true;
+}
+
+/// The driver's handle of memory of cuMemAlloc.
+driver::ipc_handle ipc_handle_of(const operation& with, driver::address begin) {
+    driver::ipc_handle handle;
+    const auto& get = with.calls().get_ipc_handle;
+    if (const auto error = get(&handle, begin); error != 0)
+        refuse(with.what(), get.symbol(), error,
+               is_not_mapped(error) || error == driver::invalid_context
+                   ? "memory of cudaMallocAsync and other pools, and of contexts made by "
+                     "cuCtxCreate, can't be adopted"
+                   : nullptr);
+    return handle;
 }
 
 /// Whether a descriptor that came from elsewhere is a writing end of the pipe that is the lease. A
@@ -157,7 +185,7 @@ std::shared_ptr<segment> segment::adopt(const void* data, std::size_t bytes,
     if (allocation memory(calls); retain_block(with, begin, size, memory))
         made.exported = export_from(with, memory);
     else
-        with.require(calls.get_ipc_handle, &made.ipc.emplace(), begin);
+        made.ipc = ipc_handle_of(with, begin);
     return segment_table::own().keep(
         std::shared_ptr<segment>(new segment(device, std::move(made), begin, origin::adopted)));
 }

@@ -48,8 +48,10 @@ int errno_of(driver::result error) noexcept {
 
 }  // namespace
 
-void refuse(const std::string& what, const char* symbol, driver::result error) {
-    share::refuse(what, errno_of(error), fmt::format("{}: {}", symbol, name_of(error)));
+void refuse(const std::string& what, const char* symbol, driver::result error, const char* why) {
+    share::refuse(what, errno_of(error),
+                  fmt::format("{}: {}{}{}", symbol, name_of(error), why == nullptr ? "" : ": ",
+                              why == nullptr ? "" : why));
 }
 
 std::string array_of(std::size_t bytes, int device) {

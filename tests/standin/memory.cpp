@@ -21,6 +21,7 @@ struct memory {  // known to this process
     int fd, device;
     std::size_t bytes;
     int references;  // handles and mappings
+    int handle_types = 1;
 };
 struct range {
     std::size_t bytes;
@@ -130,9 +131,12 @@ EXPORTED int cuMemCreate(handle* made, std::size_t bytes, const properties* want
     BEGIN("cuMemCreate");
     HEED_CAPTURES;
     if (bytes == 0 || bytes % granularity != 0 || wanted->type != 1 || wanted->where.type != 1 ||
-        wanted->handle_types != 1)
+        (wanted->handle_types & ~1) != 0)
         return invalid_value;
-    return make_memory(bytes, wanted->where.id, *made);
+    const int error = make_memory(bytes, wanted->where.id, *made);
+    if (error == success)
+        memories[*made].handle_types = wanted->handle_types;
+    return error;
 }
 EXPORTED int cuMemRelease(handle which) {
     BEGIN("cuMemRelease");
@@ -140,7 +144,7 @@ EXPORTED int cuMemRelease(handle which) {
 }
 EXPORTED int cuMemExportToShareableHandle(void* to, handle which, int type, unsigned long long) {
     BEGIN("cuMemExportToShareableHandle");
-    if (type != 1 || memories.count(which) == 0)
+    if (type != 1 || memories.count(which) == 0 || memories[which].handle_types != 1)
         return invalid_value;
     const int fd = ::dup(memories[which].fd);  // to be inherited, in the worst case
     std::memcpy(to, &fd, sizeof fd);
@@ -156,7 +160,7 @@ EXPORTED int cuMemGetAllocationPropertiesFromHandle(properties* found, handle wh
     BEGIN("cuMemGetAllocationPropertiesFromHandle");
     if (memories.count(which) == 0)
         return invalid_value;
-    *found = {1, 1, {1, memories[which].device}, nullptr, {}};
+    *found = {1, memories[which].handle_types, {1, memories[which].device}, nullptr, {}};
     return success;
 }
 EXPORTED int cuMemRetainAllocationHandle(handle* found, void* at) {

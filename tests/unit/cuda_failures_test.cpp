@@ -116,8 +116,40 @@ TEST_CASE("cuda failures: each call that adopts memory") {
     CHECK(fail_each({"cuPointerGetAttribute", "cuMemGetAddressRange_v2", "cuIpcGetMemHandle"},
                     [&] { (void)segment::adopt(simple.as<char>(), 100, nullptr); }) == 3);
     const auto exportable = segment::make(0, 100);
-    CHECK(fail_each({"cuMemExportToShareableHandle"},
-                    [&] { (void)segment::adopt(exportable->data(), 100, nullptr); }) == 1);
+    CHECK(fail_each({"cuMemRetainAllocationHandle", "cuMemGetAllocationPropertiesFromHandle",
+                     "cuMemExportToShareableHandle"},
+                    [&] { (void)segment::adopt(exportable->data(), 100, nullptr); }) == 4);
+}
+
+TEST_CASE("cuda failures: memory that can't be handed over is refused with the reason") {
+    (void)cohort::cuda::available();
+    const leak_guard guard;
+    const auto refusal_of = [](const void* data) -> std::string {
+        try {
+            (void)segment::adopt(data, 100, nullptr);
+        } catch (const sharing_error& e) {
+            return e.what();
+        }
+        return "";
+    };
+    {
+        const driver_memory of_a_pool(4096);
+        const failing_call scope("cuIpcGetMemHandle:1:1");
+        CHECK(refusal_of(of_a_pool.as<char>())
+                  .ends_with("cuIpcGetMemHandle: CUDA_ERROR_INVALID_VALUE: memory of "
+                             "cudaMallocAsync and other "
+                             "pools, and of contexts made by cuCtxCreate, can't be adopted"));
+    }
+    const auto& driver = cohort::device::session::open();
+    const cohort::device::operation with(driver, 0, "memory");
+    const std::size_t bytes = std::size_t{2} << 20;
+    cohort::device::driver::allocation_properties without_descriptor;
+    without_descriptor.handle_types = 0;
+    cohort::device::allocation memory(driver.calls());
+    with.require(driver.calls().create, memory.to_fill(), bytes, &without_descriptor, 0U);
+    const cohort::device::mapping mapped(with, memory, bytes);
+    const auto text = refusal_of(reinterpret_cast<const void*>(mapped.address()));
+    CHECK(text.find("without CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR") != text.npos);
 }
 
 TEST_CASE("cuda failures: a device whose context can't be made current leaves nothing mapped") {
