@@ -113,9 +113,9 @@ driver::ipc_handle ipc_handle_of(const operation& with, driver::address begin) {
     if (const auto error = get(&handle, begin); error != 0)
         refuse(with.what(), get.symbol(), error,
                is_not_mapped(error) || error == driver::invalid_context
-                   ? "memory of cudaMallocAsync and other pools, and of contexts made by "
+                   ? ": memory of cudaMallocAsync and other pools, and of contexts made by "
                      "cuCtxCreate, can't be adopted"
-                   : nullptr);
+                   : "");
     return handle;
 }
 

@@ -6,8 +6,8 @@
 
 #include <cohort/sharing.hpp>
 
+#include <algorithm>
 #include <cerrno>
-#include <exception>
 #include <mutex>
 #include <utility>
 
@@ -23,36 +23,28 @@ const kept_remains& kept() {
     return sys::leaked([] { return kept_remains(); });
 }
 
-/// @return false: a stream captures, so the devices can't be waited for
-bool await(const remains& left) {
+/// Makes a call for a device. Nobody can be told of its errors.
+/// @return false: a stream captures, so the device can't be waited for
+template <class Call>
+bool attempt(const remains& left, int device, Call call) {
     try {
-        for (const int device : left.users)
-            await_device(
-                operation(session::open(), device, array_of(left.described.bytes, device)));
+        call(operation(session::open(), device, array_of(left.described.bytes, device)));
     } catch (const sharing_error& e) {
         return e.code().value() != EBUSY;
-    } catch (const std::exception&) {
-        // Nobody can be told. The driver ends with the process, before static arrays do.
     }
     return true;
 }
 
-void close(const remains& left) {
-    if (left.opened == 0)
-        return;
-    try {
-        const operation with(session::open(), left.users.back(), "end of a shared array");
-        (void)with.calls().close_ipc_handle(left.opened);
-    } catch (const std::exception&) {
-        // As above.
-    }
-}
-
 void end_or_keep(remains left) {
-    if (await(left))
-        return close(left);
-    const std::lock_guard guard(kept().mutex);
-    kept().all.push_back(std::move(left));
+    const auto await = [&left](int device) { return attempt(left, device, &await_device); };
+    if (!std::ranges::all_of(left.users, await)) {
+        const std::lock_guard guard(kept().mutex);
+        kept().all.push_back(std::move(left));
+    } else if (left.opened != 0) {
+        (void)attempt(left, left.users.back(), [&left](const operation& with) {
+            (void)with.calls().close_ipc_handle(left.opened);
+        });
+    }
 }
 
 }  // namespace

@@ -49,9 +49,7 @@ int errno_of(driver::result error) noexcept {
 }  // namespace
 
 void refuse(const std::string& what, const char* symbol, driver::result error, const char* why) {
-    share::refuse(what, errno_of(error),
-                  fmt::format("{}: {}{}{}", symbol, name_of(error), why == nullptr ? "" : ": ",
-                              why == nullptr ? "" : why));
+    share::refuse(what, errno_of(error), fmt::format("{}: {}{}", symbol, name_of(error), why));
 }
 
 std::string array_of(std::size_t bytes, int device) {

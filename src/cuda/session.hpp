@@ -13,9 +13,9 @@ namespace cohort::device {
 
 /// Throws a sharing_error: "cohort: shared array of 2.0 MiB on CUDA device 0: cuMemCreate:
 /// CUDA_ERROR_OUT_OF_MEMORY".
-/// @param why  what is known of the cause, to follow the error
+/// @param why  what is known of the cause, to follow the error: ": ..."
 [[noreturn]] void refuse(const std::string& what, const char* symbol, driver::result error,
-                         const char* why = nullptr);
+                         const char* why = "");
 /// "shared array of 2.0 MiB on CUDA device 0", for errors.
 std::string array_of(std::size_t bytes, int device);
 
