@@ -162,7 +162,8 @@ public:
     }
 
     /// The same memory, mapped so that an attempt to write it is a SIGSEGV. It travels so as well.
-    /// @throws sharing_error  a limit was met
+    /// @throws sharing_error  a limit was met. EACCES: this process has changed its user since the
+    ///         memory was made
     shared_array<const T> read_only() const { return shared_array<const T>(base_.read_only()); }
     /// Makes sure that nobody writes the array ever again, in any process (F_SEAL_WRITE). This must
     /// be the only handle in this process that can write it.

@@ -53,8 +53,7 @@ sys::unique_fd take_from_pool(std::size_t bytes) noexcept {
         return {};
     std::error_code error;
     const auto length = static_cast<off_t>((bytes + huge_page - 1) / huge_page * huge_page);
-    auto file = sys::out_of_stdio(
-        sys::unique_fd(::memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_HUGETLB)), error);
+    auto file = sys::make_huge_memfd(name, error);
     if (error || ::ftruncate(file.get(), length) != 0 ||
         ::fallocate(file.get(), 0, 0, length) != 0 ||
         sys::add_seals(file.get(), F_SEAL_SHRINK | F_SEAL_GROW))

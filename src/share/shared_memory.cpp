@@ -182,8 +182,13 @@ shared_memory shared_memory::read_only() const {
     std::error_code error;
     const auto writable = descriptor();
     auto file = reopen_for_reading(*writable, error);
+    const auto what = array_of(size()) + ", read-only, by /proc/self/fd";
+    if (error == std::errc::permission_denied)
+        share::refuse(what, EACCES,
+                      "the memory belongs to another user: make the read-only handle before this "
+                      "process changes its user");
     if (error)
-        share::refuse(array_of(size()) + ", read-only, by /proc/self/fd", error);
+        share::refuse(what, error);
     return shared_memory(
         map(share::own(std::move(file)), memory_access::read_only, array_of(size())));
 }

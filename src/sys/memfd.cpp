@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <utility>
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -37,10 +38,22 @@ int create(const char* name, unsigned flags) noexcept {
     return fd;
 }
 
+/// Takes away the rights that memfd_create gives to all users.
+unique_fd made_private(int fd, std::error_code& error) noexcept {
+    auto file = out_of_stdio(unique_fd(fd), error);
+    if (!error && ::fchmod(file.get(), 0600) != 0)
+        error = last_error();
+    return error ? unique_fd() : std::move(file);
+}
+
 }  // namespace
 
 unique_fd make_memfd(const char* name, std::error_code& error) noexcept {
-    return out_of_stdio(unique_fd(create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING)), error);
+    return made_private(create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING), error);
+}
+
+unique_fd make_huge_memfd(const char* name, std::error_code& error) noexcept {
+    return made_private(::memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_HUGETLB), error);
 }
 
 unique_fd make_program_memfd(const char* name, std::error_code& error) noexcept {

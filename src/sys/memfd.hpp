@@ -13,8 +13,11 @@ namespace cohort::sys {
 
 /// A file in memory: close-on-exec, numbered 3 or higher even if the host has closed its stdio,
 /// sealable, and not executable where the kernel can do that (MFD_NOEXEC_SEAL, Linux 6.3). `name`
-/// is seen in /proc only.
+/// is seen in /proc only. Its mode is 0600, because a process of another user that is handed a
+/// read-only descriptor could else open the file for writing by /proc/self/fd.
 [[nodiscard]] unique_fd make_memfd(const char* name, std::error_code& error) noexcept;
+/// The same in huge pages of the default size; may be executable.
+[[nodiscard]] unique_fd make_huge_memfd(const char* name, std::error_code& error) noexcept;
 
 /// A file in memory for a program that will be executed; not sealable. EACCES: this machine forbids
 /// to execute such files (vm.memfd_noexec).

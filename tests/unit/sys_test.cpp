@@ -78,6 +78,18 @@ TEST_CASE("sys: a memfd is close-on-exec and holds what is written at its offset
     CHECK_FALSE(error);
 }
 
+TEST_CASE("sys: a memfd belongs to its user alone") {
+    const no_leftovers guard;
+    const auto before = ::umask(0777);
+    std::error_code error;
+    const unique_fd file = sys::make_memfd("cohort-test", error);
+    ::umask(before);
+    REQUIRE_FALSE(error);
+    struct stat found {};
+    REQUIRE(::fstat(file.get(), &found) == 0);
+    CHECK((found.st_mode & 07777) == 0600);
+}
+
 TEST_CASE("sys: a memfd is not executable where the kernel can refuse that") {
     const no_leftovers guard;
     const unique_fd probe(::memfd_create("probe", MFD_CLOEXEC | 8U));
