@@ -88,7 +88,8 @@ public:
 
     /// An array in /dev/shm by its name, see share_options::name, from any process of this user.
     /// Its rank is 1, its size that of the file.
-    /// @throws sharing_error  ENOENT: there is none, or nobody uses it any more
+    /// @throws sharing_error          ENOENT: there is none, or nobody uses it any more
+    /// @throws std::invalid_argument  no file can have this name
     static shared_array attach(std::string_view name) {
         return shared_array(
             detail::array_base::attach(std::string(name), detail::access_of<T>, sizeof(T)));

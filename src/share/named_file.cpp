@@ -2,6 +2,7 @@
 #include "share/named_file.hpp"
 
 #include "share/limits.hpp"
+#include "share/name.hpp"
 #include "share/settings.hpp"
 #include "sys/descriptors.hpp"
 #include "sys/error.hpp"
@@ -82,23 +83,35 @@ std::string drawn_name() {
     return fmt::format("{}{}.{}", prefix_of_session(), ::getpid(), ++last);
 }
 
+/// Opens a file by its name. Each way to one leads here, so none leaves the directory.
+sys::unique_fd open_in(int directory, const std::string& name, int flags,
+                       std::error_code& error) noexcept {
+    if (!is_name(name)) {
+        error = std::make_error_code(std::errc::invalid_argument);
+        return {};
+    }
+    return sys::out_of_stdio(sys::unique_fd(::openat(directory, name.c_str(),
+                                                     flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)),
+                             error);
+}
+
 bool is_ours(const struct stat& file) noexcept {
     return S_ISREG(file.st_mode) && file.st_uid == ::geteuid() &&
            (file.st_mode & 07777) == own_mode;
 }
 
-bool remove_unused(int directory, const char* name) noexcept {
-    const sys::unique_fd file(
-        ::openat(directory, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+bool remove_unused(int directory, const std::string& name) noexcept {
+    std::error_code error;
+    const auto file = open_in(directory, name, O_RDONLY, error);
     struct stat opened;
     struct stat named;
-    if (!file || ::fstat(file.get(), &opened) != 0 || !is_ours(opened) || lock(file.get(), LOCK_EX))
+    if (error || ::fstat(file.get(), &opened) != 0 || !is_ours(opened) || lock(file.get(), LOCK_EX))
         return false;
     // With the exclusive lock nobody else removes the name. It may have been removed before, and
     // given to another file.
-    return ::fstatat(directory, name, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+    return ::fstatat(directory, name.c_str(), &named, AT_SYMLINK_NOFOLLOW) == 0 &&
            named.st_ino == opened.st_ino && named.st_dev == opened.st_dev &&
-           ::unlinkat(directory, name, 0) == 0;
+           ::unlinkat(directory, name.c_str(), 0) == 0;
 }
 
 std::string room_in_directory() {
@@ -146,6 +159,8 @@ sys::unique_fd open_directory(std::error_code& error) noexcept {
 }
 
 sys::unique_fd create_named(std::size_t bytes, std::string& name, const std::string& what) {
+    if (!name.empty())
+        check_name(name);
     std::error_code error;
     const auto directory = open_directory(error);
     if (error)
@@ -164,7 +179,7 @@ sys::unique_fd create_named(std::size_t bytes, std::string& name, const std::str
             error = link(file.get(), directory.get(), name = drawn_name());
         while (error == std::errc::file_exists);
     } else if (!error) {
-        (void)remove_unused(directory.get(), name.c_str());
+        (void)remove_unused(directory.get(), name);
         error = link(file.get(), directory.get(), name);
     }
     if (error)
@@ -176,10 +191,7 @@ sys::unique_fd open_named(const std::string& name, int flags, std::error_code& e
     const auto directory = open_directory(error);
     if (error)
         return {};
-    auto file =
-        sys::out_of_stdio(sys::unique_fd(::openat(directory.get(), name.c_str(),
-                                                  flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)),
-                          error);
+    auto file = open_in(directory.get(), name, flags, error);
     struct stat found {};
     if (!error && ::fstat(file.get(), &found) != 0)
         error = sys::last_error();
@@ -211,7 +223,7 @@ std::string name_of(int descriptor) {
 bool remove_unused(const std::string& name) noexcept {
     std::error_code error;
     const auto directory = open_directory(error);
-    return !error && remove_unused(directory.get(), name.c_str());
+    return !error && remove_unused(directory.get(), name);
 }
 
 bool exists(const std::string& name) noexcept {
@@ -230,7 +242,7 @@ std::size_t sweep(std::string_view prefix) {
          entry.increment(error)) {
         const auto name = entry->path().filename().native();
         if (name.starts_with(prefix))
-            removed += remove_unused(directory.get(), name.c_str());
+            removed += remove_unused(directory.get(), name);
     }
     return removed;
 }

@@ -3,6 +3,7 @@
 
 #include "share/limits.hpp"
 #include "share/memory_file.hpp"
+#include "share/name.hpp"
 #include "share/named_file.hpp"
 #include "share/segment_table.hpp"
 #include "share/settings.hpp"
@@ -103,6 +104,7 @@ shared_memory shared_memory::make_named(std::size_t bytes, const share_options& 
 }
 
 shared_memory shared_memory::attach(const std::string& name, memory_access access) {
+    share::check_name(name);
     const auto what = fmt::format("shared array \"{}\"", name);
     std::error_code error;
     const bool writes = access == memory_access::read_write;
