@@ -87,7 +87,10 @@ public:
     }
 
     /// An array in /dev/shm by its name, see share_options::name, from any process of this user.
-    /// Its rank is 1, its size that of the file.
+    /// Its rank is 1, its size that of the file. Memory that another program has made by shm_open(3)
+    /// can be attached, too. Its name is never removed, and an access after that program has
+    /// truncated it ends this process by SIGBUS, so other processes refuse such an array: send them
+    /// the name.
     /// @throws sharing_error          ENOENT: there is none, or nobody uses it any more
     /// @throws std::invalid_argument  no file can have this name
     static shared_array attach(std::string_view name) {

@@ -58,6 +58,7 @@ COHORT_API sharing_strategy get_sharing_strategy() noexcept;
 /// @par Source  torch.multiprocessing.set_sharing_strategy; differs: workers inherit it
 COHORT_API void set_sharing_strategy(sharing_strategy strategy);
 /// Removes the names in /dev/shm that processes of this user have left and nobody uses any more.
+/// Files of other programs, as shm_open(3) makes them, always stay.
 /// The library does that itself: whoever unmaps the memory last, the parent of a worker that was
 /// killed, the guardian of a program that has ended, and the next program of this user that starts a
 /// group.
@@ -74,7 +75,8 @@ public:
         return *this;
     }
     /// A name of your own in /dev/shm, by which shared_array::attach finds the array; it implies
-    /// the strategy file_system. To make an array of a name that is in use is an error (EEXIST).
+    /// the strategy file_system. To make an array of a name that is in use, or of a file that is
+    /// not this library's, is an error (EEXIST).
     /// @param name  at most 200 bytes, without '/' and NUL
     /// @throws std::invalid_argument  no file can have this name
     share_options& name(std::string name);

@@ -3,6 +3,7 @@
 
 #include "share/limits.hpp"
 #include "share/name.hpp"
+#include "share/name_mark.hpp"
 #include "share/settings.hpp"
 #include "sys/descriptors.hpp"
 #include "sys/error.hpp"
@@ -33,7 +34,6 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr char directory_path[] = "/dev/shm";
-constexpr mode_t own_mode = 0600;
 /// How long open_named() waits for a sweeper, which holds its lock for microseconds.
 constexpr auto longest_lock = 100ms;
 /// How many entries a sweep reads, because anybody may fill the directory meanwhile.
@@ -97,21 +97,48 @@ sys::unique_fd open_in(int directory, const std::string& name, int flags,
 
 bool is_ours(const struct stat& file) noexcept {
     return S_ISREG(file.st_mode) && file.st_uid == ::geteuid() &&
-           (file.st_mode & 07777) == own_mode;
+           (file.st_mode & 07777) == marked_mode;
 }
 
-bool remove_unused(int directory, const std::string& name) noexcept {
+/// Whether nobody but this process' user has access to a file, which may be another program's.
+bool is_of_user(const struct stat& file) noexcept {
+    return S_ISREG(file.st_mode) && file.st_uid == ::geteuid() &&
+           (file.st_mode & 07777 & ~static_cast<mode_t>(S_ISVTX)) == 0600;
+}
+
+/// A file without a name. Its mode does not depend on the umask.
+sys::unique_fd make_nameless(int directory, std::error_code& error) noexcept {
+    auto file = sys::out_of_stdio(
+        sys::unique_fd(::openat(directory, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600)), error);
+    if (!error && ::fchmod(file.get(), marked_mode) != 0)
+        error = sys::last_error();
+    return error ? sys::unique_fd() : std::move(file);
+}
+
+/// Whether an error tells that there is no file of ours with a name, not that something was short.
+bool means_no_file(std::error_code error) noexcept {
+    return error == std::errc::no_such_file_or_directory || error == std::errc::invalid_argument ||
+           error == std::errc::too_many_symbolic_link_levels ||
+           error == std::errc::permission_denied || error == std::errc::no_such_device_or_address;
+}
+
+removal remove_unused(int directory, const std::string& name) noexcept {
     std::error_code error;
     const auto file = open_in(directory, name, O_RDONLY, error);
+    if (error)
+        return means_no_file(error) ? removal::none : removal::used;
     struct stat opened;
     struct stat named;
-    if (error || ::fstat(file.get(), &opened) != 0 || !is_ours(opened) || lock(file.get(), LOCK_EX))
-        return false;
+    if (::fstat(file.get(), &opened) != 0 || !is_ours(opened))
+        return removal::none;
+    if (lock(file.get(), LOCK_EX))
+        return removal::used;
     // With the exclusive lock nobody else removes the name. It may have been removed before, and
     // given to another file.
-    return ::fstatat(directory, name.c_str(), &named, AT_SYMLINK_NOFOLLOW) == 0 &&
-           named.st_ino == opened.st_ino && named.st_dev == opened.st_dev &&
-           ::unlinkat(directory, name.c_str(), 0) == 0;
+    const bool is_removed = ::fstatat(directory, name.c_str(), &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+                            named.st_ino == opened.st_ino && named.st_dev == opened.st_dev &&
+                            ::unlinkat(directory, name.c_str(), 0) == 0;
+    return is_removed ? removal::removed : removal::none;
 }
 
 std::string room_in_directory() {
@@ -134,7 +161,7 @@ std::string probe() {
     struct statfs system {};
     if (::fstatfs(directory.get(), &system) != 0 || system.f_type != TMPFS_MAGIC)
         return "/dev/shm is not a tmpfs";
-    sys::unique_fd file(::openat(directory.get(), ".", O_TMPFILE | O_RDWR | O_CLOEXEC, own_mode));
+    auto file = make_nameless(directory.get(), error);
     const auto again = fmt::format("/proc/self/fd/{}", file.get());
     const sys::unique_fd other(file ? ::open(again.c_str(), O_RDWR | O_CLOEXEC) : -1);
     if (!other)
@@ -165,9 +192,7 @@ sys::unique_fd create_named(std::size_t bytes, std::string& name, const std::str
     const auto directory = open_directory(error);
     if (error)
         refuse(what, error);
-    auto file = sys::out_of_stdio(
-        sys::unique_fd(::openat(directory.get(), ".", O_TMPFILE | O_RDWR | O_CLOEXEC, own_mode)),
-        error);
+    auto file = make_nameless(directory.get(), error);
     if (!error)
         error = reserve(file.get(), bytes);
     if (error == std::errc::no_space_on_device)
@@ -195,10 +220,11 @@ sys::unique_fd open_named(const std::string& name, int flags, std::error_code& e
     struct stat found {};
     if (!error && ::fstat(file.get(), &found) != 0)
         error = sys::last_error();
-    if (!error && !is_ours(found))
+    if (!error && !is_of_user(found))
         error = std::make_error_code(std::errc::operation_not_permitted);
-    if (!error)
-        error = lock_shared(file.get());
+    if (error || !is_ours(found))
+        return error ? sys::unique_fd() : std::move(file);
+    error = lock_shared(file.get());
     // A sweeper may have removed the name before the lock was there.
     if (!error && ::fstat(file.get(), &found) == 0 && found.st_nlink == 0)
         error = std::make_error_code(std::errc::no_such_file_or_directory);
@@ -220,16 +246,10 @@ std::string name_of(int descriptor) {
     return name.find('/') == name.npos ? std::string(name) : "";
 }
 
-bool remove_unused(const std::string& name) noexcept {
+removal remove_unused(const std::string& name) noexcept {
     std::error_code error;
     const auto directory = open_directory(error);
-    return !error && remove_unused(directory.get(), name);
-}
-
-bool exists(const std::string& name) noexcept {
-    std::error_code error;
-    const auto directory = open_directory(error);
-    return error || ::faccessat(directory.get(), name.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+    return error ? removal::used : remove_unused(directory.get(), name);
 }
 
 std::size_t sweep(std::string_view prefix) {
@@ -242,7 +262,7 @@ std::size_t sweep(std::string_view prefix) {
          entry.increment(error)) {
         const auto name = entry->path().filename().native();
         if (name.starts_with(prefix))
-            removed += remove_unused(directory.get(), name);
+            removed += remove_unused(directory.get(), name) == removal::removed;
     }
     return removed;
 }

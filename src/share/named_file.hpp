@@ -15,29 +15,36 @@ namespace cohort::share {
 // does that carries its descriptor. So the kernel drops the lock when the last user is gone, however
 // it ended. Whoever gets an exclusive lock may remove the name: nobody uses the memory any more.
 // Nobody registers anywhere, and nothing is counted.
+//
+// Other programs' files in /dev/shm hold no such lock although they are used. The library's own bear
+// a mark, see name_mark.hpp, and no others are removed.
 
 /// Opens the directory of the names, /dev/shm.
 sys::unique_fd open_directory(std::error_code& error) noexcept;
 
 /// Makes a file of `bytes` bytes, all zero and reserved. It has its lock before it has its name.
-/// @param name  empty: one is drawn; else changed by nothing
+/// @param name  empty: one is drawn; else changed by nothing. EEXIST: it is in use, or another
+///              program's
 /// @param what  the memory for the text of an error
 /// @throws sharing_error
 sys::unique_fd create_named(std::size_t bytes, std::string& name, const std::string& what);
 
-/// Opens a file by its name and locks it. Only a regular file of this process' user, to which nobody
-/// else has access. @param flags  O_RDONLY or O_RDWR
+/// Opens a file by its name and locks it if it bears the library's mark. Only a regular file of this
+/// process' user, to which nobody else has access. @param flags  O_RDONLY or O_RDWR
 /// @param error  ENOENT: there is no such name. EBUSY: it is locked by somebody who removes it
 sys::unique_fd open_named(const std::string& name, int flags, std::error_code& error);
 
 /// The name of an open file; empty: it is no file of ours in /dev/shm, or its name is gone.
 std::string name_of(int descriptor);
 
-/// Removes a name if nobody uses its memory. @return whether this call has removed it
-bool remove_unused(const std::string& name) noexcept;
-
-/// Whether there is a file of this name, of anybody; true where that can't be found out.
-bool exists(const std::string& name) noexcept;
+/// What became of a name.
+enum class removal {
+    removed,  // this call has removed it
+    used,     // its memory is used, or it can't be found out now whether it is
+    none,     // there is no such name, or it is not the library's
+};
+/// Removes a name of the library's if nobody uses its memory.
+removal remove_unused(const std::string& name) noexcept;
 
 /// Removes all names with this prefix whose memory nobody uses. @return how many
 std::size_t sweep(std::string_view prefix);

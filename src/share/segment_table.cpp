@@ -77,7 +77,7 @@ long segment_table::owners_of(const segment& mapped) noexcept {
 }
 
 void segment_table::let_go(const std::string& name) noexcept {
-    if (remove_unused(name))
+    if (remove_unused(name) != removal::used)
         return;
     try {
         const bool was_drawn = name.starts_with(prefix_of_session());
@@ -93,7 +93,7 @@ void segment_table::sweep_left() {
     std::unique_lock guard(mutex);
     auto names = std::exchange(left_, {});
     guard.unlock();
-    std::erase_if(names, [](const auto& name) { return remove_unused(name) || !exists(name); });
+    std::erase_if(names, [](const auto& name) { return remove_unused(name) != removal::used; });
     guard.lock();
     left_.merge(names);
 }

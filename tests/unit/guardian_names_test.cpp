@@ -3,6 +3,7 @@
 #include "guardian/program/names.hpp"
 #include "procfs.hpp"
 #include "scratch.hpp"
+#include "share/name_mark.hpp"
 #include "share/named_file.hpp"
 #include "share/settings.hpp"
 #include "sys/unique_fd.hpp"
@@ -65,17 +66,19 @@ TEST_CASE("guardian names: all unused files of the session are removed, and noth
     const scratch_directory directory;
     const auto own = prefix_text(::geteuid(), session);
     for (int i = 0; i < 100; ++i)  // more than one read of the directory returns
-        directory.write(own + "7." + std::to_string(i), "", 0600);
-    const auto used = directory.write(own + "8.used", "", 0600);
+        directory.write(own + "7." + std::to_string(i), "", share::marked_mode);
+    const auto used = directory.write(own + "8.used", "", share::marked_mode);
     directory.write(own + "8.readable", "", 0640);
     directory.write(own + "8.setuid", "", 04600);
-    const auto file = directory.write("file", "", 0600);
-    directory.write(own.substr(0, own.size() - 1), "", 0600);
-    directory.write(prefix_text(::geteuid(), session + 1) + "7.1", "", 0600);
-    directory.write(prefix_text(::geteuid() + 1, session) + "7.1", "", 0600);
+    directory.write(own + "8.of_shm_open", "", 0600);
+    directory.write(own + "8.readable_and_marked", "", 01640);
+    const auto file = directory.write("file", "", share::marked_mode);
+    directory.write(own.substr(0, own.size() - 1), "", share::marked_mode);
+    directory.write(prefix_text(::geteuid(), session + 1) + "7.1", "", share::marked_mode);
+    directory.write(prefix_text(::geteuid() + 1, session) + "7.1", "", share::marked_mode);
     REQUIRE(::symlink(file.c_str(), directory.file(own + "8.link").c_str()) == 0);
-    REQUIRE(::mkfifo(directory.file(own + "8.fifo").c_str(), 0600) == 0);
-    REQUIRE(::mkdir(directory.file(own + "8.directory").c_str(), 0600) == 0);
+    REQUIRE(::mkfifo(directory.file(own + "8.fifo").c_str(), share::marked_mode) == 0);
+    REQUIRE(::mkdir(directory.file(own + "8.directory").c_str(), share::marked_mode) == 0);
     const auto before = names_in(directory.path());
 
     auto user = opened(used);
@@ -98,7 +101,7 @@ TEST_CASE("guardian names: while a name is in use the guardian tries again, for 
     guardian::names_prefix prefix;
     guardian::set_prefix(prefix, ::geteuid(), session);
     const auto name = prefix.text + std::string("7.1");
-    auto user = opened(directory.write(name, "", 0600));
+    auto user = opened(directory.write(name, "", share::marked_mode));
     REQUIRE(::flock(user.get(), LOCK_SH) == 0);
 
     long slept_ms = 0;
@@ -124,8 +127,8 @@ TEST_CASE("guardian names: while a name is in use the guardian tries again, for 
 
 TEST_CASE("guardian names: a name that was given to another file after it was opened stays") {
     const scratch_directory directory;
-    const auto file = opened(directory.write("name", "first", 0600));
-    directory.write("other", "second", 0600);
+    const auto file = opened(directory.write("name", "first", share::marked_mode));
+    directory.write("other", "second", share::marked_mode);
     REQUIRE(::rename(directory.file("other").c_str(), directory.file("name").c_str()) == 0);
     const auto open = opened(directory.path(), O_RDONLY | O_DIRECTORY);
     CHECK_FALSE(guardian::remove_or_is_used(open.get(), "name", file.get(), ::geteuid()));
@@ -134,7 +137,7 @@ TEST_CASE("guardian names: a name that was given to another file after it was op
 
 TEST_CASE("guardian names: a file of another user stays") {
     const scratch_directory directory;
-    const auto file = opened(directory.write("name", "", 0600));
+    const auto file = opened(directory.write("name", "", share::marked_mode));
     const auto open = opened(directory.path(), O_RDONLY | O_DIRECTORY);
     CHECK_FALSE(guardian::remove_or_is_used(open.get(), "name", file.get(), ::geteuid() + 1));
     CHECK(names_in(directory.path()).size() == 1);

@@ -25,12 +25,42 @@ using namespace cohort::test;
 
 namespace {
 
+const share_options with_name = share_options().strategy(sharing_strategy::file_system);
+
 bool names_are_denied() {
     const auto& why = share::why_no_names();
     if (!why.empty())
         skip(why);
     return !why.empty();
 }
+
+/// A name that no other program uses.
+std::string own_name() { return "cohort-test-" + std::to_string(::getpid()); }
+std::string path_of(const std::string& name) { return "/dev/shm/" + name; }
+
+bool exists(const std::string& name) { return std::filesystem::exists(path_of(name)); }
+
+/// An object as another program has it in /dev/shm, in use.
+struct foreign_object {
+    foreign_object() : fd(::shm_open(("/" + name).c_str(), O_RDWR | O_CREAT | O_EXCL, 0600)) {
+        REQUIRE(fd >= 0);
+        REQUIRE(::ftruncate(fd, 4096) == 0);
+    }
+    foreign_object(const foreign_object&) = delete;
+    ~foreign_object() {
+        ::close(fd);
+        ::shm_unlink(("/" + name).c_str());
+    }
+    bool is_there() const {
+        struct stat mine {};
+        struct stat named {};
+        return ::fstat(fd, &mine) == 0 && ::stat(path_of(name).c_str(), &named) == 0 &&
+               mine.st_ino == named.st_ino;
+    }
+
+    const std::string name = own_name();
+    const int fd;
+};
 
 }  // namespace
 
@@ -47,9 +77,62 @@ TEST_CASE("named memory: a name never leads out of /dev/shm, and what is there s
         std::error_code error;
         CHECK_FALSE(share::open_named(name, O_RDONLY, error));
         CHECK(error == std::errc::invalid_argument);
-        CHECK_FALSE(share::remove_unused(name));
+        CHECK(share::remove_unused(name) == share::removal::none);
     }
     CHECK(read_file(secret) == "a secret");
+}
+
+TEST_CASE("named memory: another program's object can be attached, and its name stays") {
+    if (names_are_denied())
+        return;
+    const leak_guard guard;
+    const foreign_object object;
+    {
+        const auto array = shared_array<int>::attach(object.name);
+        array(1023) = 5;
+        CHECK(array.strategy() == sharing_strategy::file_system);
+        CHECK(array.read_only()(1023) == 5);
+    }
+    CHECK(object.is_there());
+    {
+        const std::size_t shape[] = {1024};
+        const auto array = shared_array<int>::from_descriptor(object.fd, 0, shape, trust_unsealed);
+        CHECK(array(1023) == 5);
+    }
+    CHECK(object.is_there());
+    (void)share::sweep(object.name);
+    CHECK(object.is_there());
+}
+
+TEST_CASE("named memory: no array is made of another program's name") {
+    if (names_are_denied())
+        return;
+    const leak_guard guard;
+    const foreign_object object;
+    try {
+        const shared_array<int> array(share_options().name(object.name), 16);
+        FAIL("nothing was thrown");
+    } catch (const sharing_error& error) {
+        CHECK(error.code() == std::errc::file_exists);
+    }
+    CHECK(object.is_there());
+}
+
+TEST_CASE("named memory: the umask does not matter") {
+    if (names_are_denied())
+        return;
+    for (const mode_t mask : {0777, 0200, 0400}) {
+        const leak_guard guard;
+        const auto before = ::umask(mask);
+        std::string name;
+        {
+            const shared_array<int> array(with_name, 1000);
+            name = array.name();
+            CHECK(array.read_only().valid());
+        }
+        ::umask(before);
+        CHECK_FALSE(exists(name));
+    }
 }
 
 }  // namespace named_memory_test

@@ -4,6 +4,7 @@
 
 #include "guardian/program/directory.hpp"
 #include "guardian/program/text.hpp"
+#include "share/name_mark.hpp"
 #include "sys/raw_call.hpp"
 
 #include <cstdint>
@@ -30,11 +31,11 @@ inline void set_prefix(names_prefix& prefix, unsigned user, std::uint64_t sessio
     *write_text(write_hexadecimal(to, session, 12), ".") = 0;
 }
 
-/// Whether this is the file of a name as the library makes it: a regular file of the user, to which
-/// nobody else has access.
+/// Whether this is the file of a name as the library makes it: a regular file of the user with the
+/// library's mark.
 inline bool is_file_of(const struct statx& file, unsigned user) {
     return (file.stx_mode & S_IFMT) == S_IFREG && file.stx_uid == user &&
-           (file.stx_mode & 07777) == 0600;
+           (file.stx_mode & 07777) == share::marked_mode;
 }
 
 inline bool is_same_file(const struct statx& a, const struct statx& b) {
