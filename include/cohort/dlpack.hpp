@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <stdexcept>
+#include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -20,6 +21,7 @@ namespace detail::inline v0_1 {
 // As <dlpack/dlpack.h> numbers them.
 inline constexpr int dlpack_cpu = 1;
 inline constexpr std::uint64_t dlpack_read_only = 1;
+inline constexpr unsigned dlpack_major = 1;
 enum class dlpack_code : std::uint8_t {
     integer = 0,
     unsigned_integer = 1,
@@ -66,6 +68,17 @@ void free_dlpack(Managed* managed) {
         managed->deleter(managed);
 }
 
+/// @throws std::invalid_argument  of a tensor with this version nothing but the version and the
+///         deleter may be looked at
+template <class Managed>
+void check_dlpack_version(const Managed& managed) {
+    if constexpr (dlpack_versioned<Managed>)
+        if (managed.version.major != dlpack_major)
+            throw std::invalid_argument(
+                "cohort: from_dlpack: the tensor has another major version of DLPack than " +
+                std::to_string(dlpack_major));
+}
+
 /// @throws std::invalid_argument  the tensor's elements are no T, or not in the CPU's memory
 template <class T, class Tensor>
 void check_dlpack(const Tensor& tensor) {
@@ -74,15 +87,22 @@ void check_dlpack(const Tensor& tensor) {
     if (tensor.dtype.code != static_cast<std::uint8_t>(dlpack_code_of<T>()) ||
         tensor.dtype.bits != 8 * sizeof(T) || tensor.dtype.lanes != 1)
         throw std::invalid_argument("cohort: from_dlpack: the tensor has elements of another type");
-    if (tensor.ndim < 0 || std::any_of(tensor.shape, tensor.shape + tensor.ndim,
-                                       [](std::int64_t extent) { return extent < 0; }))
+    if (tensor.ndim < 0 || (tensor.ndim > 0 && tensor.shape == nullptr))
+        throw std::invalid_argument("cohort: from_dlpack: the tensor has no shape");
+    const std::int64_t* const begin = tensor.shape;
+    const std::int64_t* const end = begin + tensor.ndim;
+    if (std::any_of(begin, end, [](std::int64_t extent) { return extent < 0; }))
         throw std::invalid_argument("cohort: from_dlpack: a negative extent");
+    const bool has_elements = std::find(begin, end, 0) == end;
+    if (has_elements && tensor.data == nullptr)
+        throw std::invalid_argument("cohort: from_dlpack: the tensor has elements, but no memory");
 }
 
 }  // namespace detail::inline v0_1
 
 /// An array as a tensor for libtorch, numpy and others that know DLPack. The tensor shares the
-/// array's memory and keeps it alive. Its deleter may be called on any thread.
+/// array's memory and keeps it alive. Its deleter may be called on any thread. An array that is not
+/// valid() becomes a tensor without elements.
 /// @tparam Managed  DLManagedTensorVersioned or DLManagedTensor, from the user's own
 ///         <dlpack/dlpack.h>. Only the former can tell that an array of const can't be written.
 /// @return to be freed by its deleter
@@ -96,6 +116,10 @@ Managed* to_dlpack(shared_array<T> array) {
     made->array = std::move(array);
     made->shape.assign(made->array.shape().begin(), made->array.shape().end());
     made->strides.assign(made->array.strides().begin(), made->array.strides().end());
+    if (!made->array.valid()) {  // else it would have rank 0, which is one element
+        made->shape = {0};
+        made->strides = {1};
+    }
     Managed& managed = made->managed;
     auto& tensor = managed.dl_tensor;
     tensor.data = const_cast<std::remove_const_t<T>*>(made->array.data());
@@ -109,7 +133,7 @@ Managed* to_dlpack(shared_array<T> array) {
     tensor.strides = made->strides.data();
     tensor.byte_offset = 0;
     if constexpr (detail::dlpack_versioned<Managed>) {
-        managed.version.major = 1;
+        managed.version.major = detail::dlpack_major;
         managed.version.minor = 0;
         managed.flags = std::is_const_v<T> ? detail::dlpack_read_only : 0;
     }
@@ -122,11 +146,12 @@ Managed* to_dlpack(shared_array<T> array) {
 /// sliced by another library can be sent on; the tensor is kept until the last handle is gone.
 /// Other memory of the CPU is copied once, and the tensor is freed at once.
 /// @param managed  is owned by this call unless it throws
-/// @throws std::invalid_argument  another device or type of elements, or a read-only tensor where T
-///         is not const
+/// @throws std::invalid_argument  another device, type of elements or major version of DLPack, a
+///         read-only tensor where T is not const, or elements without memory
 /// @throws sharing_error          memory for the copy can't be had
 template <class T, class Managed>
 shared_array<T> from_dlpack(Managed* managed) {
+    detail::check_dlpack_version(*managed);
     const auto& tensor = managed->dl_tensor;
     detail::check_dlpack<T>(tensor);
     if constexpr (detail::dlpack_versioned<Managed> && !std::is_const_v<T>)

@@ -91,6 +91,7 @@ TEST_CASE("dlpack: a tensor in shared memory comes back without a copy") {
     std::int64_t shape[] = {2};
     std::int64_t strides[] = {3};
     managed column{};
+    column.version = {1, 0};
     column.dl_tensor = {a.data(), {1, 0}, 1, {2, 32, 1}, shape, strides, 4};
     column.deleter = [](managed*) { ++deleted; };
     auto slice = cohort::from_dlpack<float>(&column);
@@ -118,6 +119,7 @@ TEST_CASE("dlpack: another tensor is copied once, and freed") {
     std::int64_t shape[] = {3, 2};
     std::int64_t strides[] = {1, 3};
     managed foreign{};
+    foreign.version = {1, 1};
     foreign.dl_tensor = {values, {1, 0}, 2, {2, 32, 1}, shape, strides, 0};
     foreign.deleter = [](managed*) { ++deleted; };
     const auto copy = cohort::from_dlpack<float>(&foreign);
@@ -131,6 +133,41 @@ TEST_CASE("dlpack: another tensor is copied once, and freed") {
     foreign.dl_tensor.device.device_type = 2;
     CHECK_THROWS_AS(cohort::from_dlpack<float>(&foreign), std::invalid_argument);
     CHECK(deleted == 1);
+}
+
+TEST_CASE("dlpack: an array that is not valid becomes a tensor without elements") {
+    const leak_guard guard;
+    auto* const made = cohort::to_dlpack<managed>(shared_array<float>());
+    REQUIRE(made->dl_tensor.ndim == 1);
+    CHECK(made->dl_tensor.shape[0] == 0);
+    CHECK(cohort::from_dlpack<float>(made).size() == 0);  // frees the tensor
+}
+
+TEST_CASE("dlpack: a tensor with elements but without memory or a shape is refused") {
+    const leak_guard guard;
+    std::int64_t shape[] = {2, 2};
+    managed empty{};
+    empty.version = {1, 0};
+    empty.dl_tensor = {nullptr, {1, 0}, 2, {2, 32, 1}, shape, nullptr, 0};
+    CHECK_THROWS_AS(cohort::from_dlpack<float>(&empty), std::invalid_argument);
+    empty.dl_tensor.ndim = 0;  // one element
+    CHECK_THROWS_AS(cohort::from_dlpack<float>(&empty), std::invalid_argument);
+    empty.dl_tensor = {shape, {1, 0}, 2, {2, 32, 1}, nullptr, nullptr, 0};
+    CHECK_THROWS_AS(cohort::from_dlpack<float>(&empty), std::invalid_argument);
+    shape[1] = 0;
+    empty.dl_tensor = {nullptr, {1, 0}, 2, {2, 32, 1}, shape, nullptr, 0};
+    CHECK(cohort::from_dlpack<float>(&empty).size() == 0);
+}
+
+TEST_CASE("dlpack: of a tensor of another major version nothing is read") {
+    const leak_guard guard;
+    managed newer{};
+    newer.version = {2, 0};
+    newer.dl_tensor.ndim = 5;  // whatever is there in that version
+    CHECK_THROWS_WITH_AS(cohort::from_dlpack<float>(&newer),
+                         "cohort: from_dlpack: the tensor has another major version of DLPack "
+                         "than 1",
+                         std::invalid_argument);
 }
 
 }  // namespace dlpack_test
