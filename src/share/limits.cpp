@@ -32,6 +32,8 @@ std::string limit_behind(int error) {
         return "memory, or the mappings of this process (vm.max_map_count)";
     case ENOSPC:
         return "memory";
+    case EFBIG:
+        return "the largest size of a file, RLIMIT_FSIZE (ulimit -f), which counts for memory, too";
     default:
         return "";
     }

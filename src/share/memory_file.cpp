@@ -30,12 +30,10 @@ bool overcommit_is_off() noexcept {
 }
 
 std::error_code resize(int file, std::size_t bytes) noexcept {
-    if (::ftruncate(file, static_cast<off_t>(bytes)) != 0)
-        return sys::last_error();
-    while (overcommit_is_off() && ::fallocate(file, 0, 0, static_cast<off_t>(bytes)) != 0)
-        if (errno != EINTR)
-            return sys::last_error();
-    return {};
+    auto error = sys::set_length(file, bytes);
+    if (!error && overcommit_is_off())
+        error = sys::reserve(file, bytes);
+    return error;
 }
 
 /// Whether the kernel gives transparent huge pages to memory files that ask for them.
@@ -52,10 +50,9 @@ sys::unique_fd take_from_pool(std::size_t bytes) noexcept {
     if (bytes > SIZE_MAX - huge_page)
         return {};
     std::error_code error;
-    const auto length = static_cast<off_t>((bytes + huge_page - 1) / huge_page * huge_page);
+    const auto length = (bytes + huge_page - 1) / huge_page * huge_page;
     auto file = sys::make_huge_memfd(name, error);
-    if (error || ::ftruncate(file.get(), length) != 0 ||
-        ::fallocate(file.get(), 0, 0, length) != 0 ||
+    if (error || sys::set_length(file.get(), length) || sys::reserve(file.get(), length) ||
         sys::add_seals(file.get(), F_SEAL_SHRINK | F_SEAL_GROW))
         return {};
     return file;

@@ -8,6 +8,7 @@
 #include "sys/descriptors.hpp"
 #include "sys/error.hpp"
 #include "sys/leaked.hpp"
+#include "sys/memfd.hpp"
 #include "sys/tiers.hpp"
 
 #include <fmt/format.h>
@@ -57,13 +58,6 @@ std::error_code lock_shared(int file) {
             return std::make_error_code(std::errc::device_or_resource_busy);
         std::this_thread::sleep_for(1ms);
     }
-}
-
-std::error_code reserve(int file, std::size_t bytes) noexcept {
-    while (::fallocate(file, 0, 0, static_cast<off_t>(bytes)) != 0)
-        if (errno != EINTR)
-            return sys::last_error();
-    return {};
 }
 
 /// Gives a file without a name a name. EEXIST: somebody has it.
@@ -166,7 +160,7 @@ std::string probe() {
     const sys::unique_fd other(file ? ::open(again.c_str(), O_RDWR | O_CLOEXEC) : -1);
     if (!other)
         return fmt::format("a file without a name in /dev/shm: {}", sys::last_error().message());
-    if (error = reserve(file.get(), 1); !error)
+    if (error = sys::reserve(file.get(), 1); !error)
         error = lock(file.get(), LOCK_SH);
     void* const mapped =
         error ? MAP_FAILED : ::mmap(nullptr, 1, PROT_READ, MAP_SHARED, file.get(), 0);
@@ -194,7 +188,7 @@ sys::unique_fd create_named(std::size_t bytes, std::string& name, const std::str
         refuse(what, error);
     auto file = make_nameless(directory.get(), error);
     if (!error)
-        error = reserve(file.get(), bytes);
+        error = sys::reserve(file.get(), bytes);
     if (error == std::errc::no_space_on_device)
         refuse(what, ENOSPC, fmt::format("{}: {}", error.message(), room_in_directory()));
     if (!error)

@@ -3,6 +3,7 @@
 
 #include "sys/descriptors.hpp"
 #include "sys/error.hpp"
+#include "sys/file_size_signal.hpp"
 
 #include <atomic>
 #include <cerrno>
@@ -63,7 +64,22 @@ unique_fd make_program_memfd(const char* name, std::error_code& error) noexcept 
     return out_of_stdio(unique_fd(fd), error);
 }
 
+std::error_code set_length(int fd, std::size_t bytes) noexcept {
+    const no_file_size_signal guard;
+    return ::ftruncate(fd, static_cast<off_t>(bytes)) == 0 ? std::error_code() : last_error();
+}
+
+std::error_code reserve(int fd, std::size_t bytes) noexcept {
+    // In one call, because the kernel then refuses what is too much before it has taken anything.
+    const no_file_size_signal guard;
+    while (::fallocate(fd, 0, 0, static_cast<off_t>(bytes)) != 0)
+        if (errno != EINTR)
+            return last_error();
+    return {};
+}
+
 std::error_code write_at(int fd, std::span<const std::byte> bytes, off_t offset) noexcept {
+    const no_file_size_signal guard;
     while (!bytes.empty()) {
         const ssize_t n = ::pwrite(fd, bytes.data(), bytes.size(), offset);
         if (n < 0) {

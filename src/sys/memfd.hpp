@@ -23,6 +23,12 @@ namespace cohort::sys {
 /// to execute such files (vm.memfd_noexec).
 [[nodiscard]] unique_fd make_program_memfd(const char* name, std::error_code& error) noexcept;
 
+// Where RLIMIT_FSIZE is met, the next three fail with EFBIG, and no signal comes.
+
+/// Sets the length of a file.
+[[nodiscard]] std::error_code set_length(int fd, std::size_t bytes) noexcept;
+/// Gives a file its first `bytes` bytes, all zero, so that no later access lacks memory.
+[[nodiscard]] std::error_code reserve(int fd, std::size_t bytes) noexcept;
 /// Writes all of `bytes` at `offset`; the descriptor's own offset is neither used nor moved.
 [[nodiscard]] std::error_code write_at(int fd, std::span<const std::byte> bytes,
                                        off_t offset) noexcept;

@@ -3,7 +3,11 @@
 #include "guard.hpp"
 #include "reporter.hpp"
 #include "scratch.hpp"
+#include "share/descriptor.hpp"
 #include "share/named_file.hpp"
+#include "sys/descriptors.hpp"
+#include "sys/unique_fd.hpp"
+#include "sys_support.hpp"
 
 #include <cohort/shared_array.hpp>
 
@@ -12,9 +16,13 @@
 #include <filesystem>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include <fcntl.h>
+#include <sched.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -28,7 +36,7 @@ namespace {
 const share_options with_name = share_options().strategy(sharing_strategy::file_system);
 
 bool names_are_denied() {
-    const auto& why = share::why_no_names();
+    const auto why = share::why_no_names();
     if (!why.empty())
         skip(why);
     return !why.empty();
@@ -133,6 +141,24 @@ TEST_CASE("named memory: the umask does not matter") {
         ::umask(before);
         CHECK_FALSE(exists(name));
     }
+}
+
+TEST_CASE("named memory: an array larger than RLIMIT_FSIZE is an error that names the limit") {
+    for (const auto strategy : get_all_sharing_strategies())
+        CHECK(in_fork([&] {
+                  const rlimit limit{1 << 20, 1 << 20};
+                  ::setrlimit(RLIMIT_FSIZE, &limit);
+                  try {
+                      const shared_array<char> array(share_options().strategy(strategy), 4 << 20);
+                      return 1;
+                  } catch (const sharing_error& error) {
+                      const std::string text = error.what();
+                      return error.code() == std::errc::file_too_large &&
+                                     text.find("RLIMIT_FSIZE") != text.npos
+                                 ? 0
+                                 : 2;
+                  }
+              }) == 0);
 }
 
 }  // namespace named_memory_test
