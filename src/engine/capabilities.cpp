@@ -77,7 +77,7 @@ host_capabilities probe() {
         {"parent-death signal, guardian",
          "workers end with this process, and what is left in their process groups after them"},
         {"parent-death signal", "workers end with this process, however it dies"});
-    const auto& no_names = share::why_no_names();
+    const auto no_names = share::why_no_names().why;
     host.sharing = choose("sharing", {no_names.empty(), no_names},
                           {"file_descriptor, file_system", "shared memory with and without names"},
                           {"file_descriptor", "shared memory without names"});

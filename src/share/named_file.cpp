@@ -7,7 +7,6 @@
 #include "share/settings.hpp"
 #include "sys/descriptors.hpp"
 #include "sys/error.hpp"
-#include "sys/leaked.hpp"
 #include "sys/memfd.hpp"
 #include "sys/tiers.hpp"
 
@@ -17,6 +16,7 @@
 #include <cerrno>
 #include <chrono>
 #include <filesystem>
+#include <memory>
 #include <thread>
 #include <vector>
 
@@ -144,32 +144,41 @@ std::string room_in_directory() {
                        size_text(found.f_blocks * found.f_frsize));
 }
 
+/// Why names don't work. What was short may be there again later; the rest can't change.
+names_answer short_of(const std::string& what, std::error_code error) {
+    return {fmt::format("{}: {}", what, error.message()), true};
+}
+
 /// Tries what the names stand on: a lock that stays when only a mapping is left.
-std::string probe() {
+names_answer probe() {
     if (!sys::current_tiers().names.best)
-        return sys::current_tiers().names.reason;
+        return {sys::current_tiers().names.reason};
     std::error_code error;
     const auto directory = open_directory(error);
     if (error)
-        return fmt::format("/dev/shm: {}", error.message());
+        return short_of(directory_path, error);
     struct statfs system {};
     if (::fstatfs(directory.get(), &system) != 0 || system.f_type != TMPFS_MAGIC)
-        return "/dev/shm is not a tmpfs";
+        return {"/dev/shm is not a tmpfs"};
     auto file = make_nameless(directory.get(), error);
     const auto again = fmt::format("/proc/self/fd/{}", file.get());
     const sys::unique_fd other(file ? ::open(again.c_str(), O_RDWR | O_CLOEXEC) : -1);
-    if (!other)
-        return fmt::format("a file without a name in /dev/shm: {}", sys::last_error().message());
+    if (!error && !other)
+        error = sys::last_error();
+    if (error)
+        return short_of("a file without a name in /dev/shm", error);
     if (error = sys::reserve(file.get(), 1); !error)
         error = lock(file.get(), LOCK_SH);
     void* const mapped =
         error ? MAP_FAILED : ::mmap(nullptr, 1, PROT_READ, MAP_SHARED, file.get(), 0);
     if (mapped == MAP_FAILED)
-        return fmt::format("a file in /dev/shm: {}", sys::last_error().message());
+        return short_of("a file in /dev/shm", error ? error : sys::last_error());
     file.reset();
     const bool stays = bool(lock(other.get(), LOCK_EX));
     ::munmap(mapped, 1);
-    return stays && !lock(other.get(), LOCK_EX) ? "" : "a lock on a file in /dev/shm does not stay";
+    if (stays && !lock(other.get(), LOCK_EX))
+        return {};
+    return {"a lock on a file in /dev/shm does not stay"};
 }
 
 }  // namespace
@@ -264,8 +273,18 @@ std::size_t sweep(std::string_view prefix) {
 std::string prefix_of_user() { return fmt::format("cohort.{}.", ::geteuid()); }
 std::string prefix_of_session() { return fmt::format("{}{:012x}.", prefix_of_user(), session()); }
 
-const std::string& why_no_names() {
-    return sys::leaked([] { return probe(); });
+names_answer why_no_names() {
+    static constinit std::atomic<const names_answer*> kept{nullptr};  // leaked
+    if (const auto* const known = kept.load(std::memory_order_acquire))
+        return *known;
+    auto answer = probe();
+    if (!answer.may_change) {
+        auto made = std::make_unique<const names_answer>(answer);
+        const names_answer* before = nullptr;
+        if (kept.compare_exchange_strong(before, made.get(), std::memory_order_acq_rel))
+            (void)made.release();
+    }
+    return answer;
 }
 
 }  // namespace cohort::share

@@ -52,7 +52,12 @@ std::size_t sweep(std::string_view prefix);
 std::string prefix_of_user();
 std::string prefix_of_session();
 
-/// Why memory can't have names here; empty: it can. Tried once.
-const std::string& why_no_names();
+/// Why memory can't have names here.
+struct names_answer {
+    std::string why;          // empty: it can
+    bool may_change = false;  // something was short just then
+};
+/// Tried until the answer can't change any more.
+names_answer why_no_names();
 
 }  // namespace cohort::share

@@ -45,7 +45,7 @@ void note_names() noexcept { has_names = true; }
 
 std::set<sharing_strategy> get_all_sharing_strategies() {
     std::set<sharing_strategy> all{sharing_strategy::file_descriptor};
-    if (share::why_no_names().empty())
+    if (share::why_no_names().why.empty())
         all.insert(sharing_strategy::file_system);
     return all;
 }
@@ -54,7 +54,7 @@ sharing_strategy get_sharing_strategy() noexcept { return share::chosen; }
 
 void set_sharing_strategy(sharing_strategy strategy) {
     if (strategy == sharing_strategy::file_system) {
-        if (const auto& why = share::why_no_names(); !why.empty())
+        if (const auto why = share::why_no_names().why; !why.empty())
             share::refuse("the sharing strategy file_system is not here", ENOTSUP, why);
         share::note_names();
     }

@@ -92,8 +92,8 @@ shared_memory shared_memory::make(std::size_t bytes, const share_options& how) {
 
 shared_memory shared_memory::make_named(std::size_t bytes, const share_options& how) {
     const auto what = array_of(bytes) + " (file_system)";
-    if (const auto& why = share::why_no_names(); !why.empty())
-        share::refuse(what, ENOTSUP, why);
+    if (const auto no = share::why_no_names(); !no.why.empty() && !no.may_change)
+        share::refuse(what, ENOTSUP, no.why);
     share::note_names();
     auto name = how.wanted_name();
     auto file = share::create_named(bytes, name, what);

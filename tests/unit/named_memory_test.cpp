@@ -36,7 +36,7 @@ namespace {
 const share_options with_name = share_options().strategy(sharing_strategy::file_system);
 
 bool names_are_denied() {
-    const auto why = share::why_no_names();
+    const auto why = share::why_no_names().why;
     if (!why.empty())
         skip(why);
     return !why.empty();
@@ -141,6 +141,30 @@ TEST_CASE("named memory: the umask does not matter") {
         ::umask(before);
         CHECK_FALSE(exists(name));
     }
+}
+
+TEST_CASE("named memory: a shortage of descriptors does not take the strategy away for good") {
+    if (names_are_denied())
+        return;
+    // A copy of its own, in which nobody has tried yet.
+    CHECK(in_fork([] {
+              std::vector<sys::unique_fd> taken;
+              const rlimit limit{64, 64};
+              ::setrlimit(RLIMIT_NOFILE, &limit);
+              for (int fd; (fd = ::open("/dev/null", O_RDONLY | O_CLOEXEC)) >= 0;)
+                  taken.emplace_back(fd);
+              for (int i = 0; i < 2; ++i) {
+                  try {
+                      const shared_array<int> array(with_name, 1);
+                      return 1;
+                  } catch (const sharing_error& error) {
+                      if (error.code() != std::errc::too_many_files_open)
+                          return 2;
+                  }
+              }
+              taken.clear();
+              return shared_array<int>(with_name, 1).valid() ? 0 : 3;
+          }) == 0);
 }
 
 TEST_CASE("named memory: an array larger than RLIMIT_FSIZE is an error that names the limit") {
