@@ -242,11 +242,17 @@ std::string name_of(int descriptor) {
     const auto link = fmt::format("/proc/self/fd/{}", descriptor);
     const auto length = ::readlink(link.c_str(), path, sizeof path);
     const std::string_view all(path, length < 0 ? 0 : static_cast<std::size_t>(length));
-    const std::string_view prefix = "/dev/shm/";
-    if (!all.starts_with(prefix) || all.size() == sizeof path)
+    if (all.size() == sizeof path)
         return "";
-    const auto name = all.substr(prefix.size());
-    return name.find('/') == name.npos ? std::string(name) : "";
+    // Whatever the directory's path is: /dev/shm may be a link.
+    std::string name(all.substr(all.rfind('/') + 1));
+    std::error_code error;
+    const auto directory = open_directory(error);
+    struct stat named {};
+    const bool is_there =
+        !error && is_name(name) &&
+        ::fstatat(directory.get(), name.c_str(), &named, AT_SYMLINK_NOFOLLOW) == 0;
+    return is_there && named.st_ino == found.st_ino && named.st_dev == found.st_dev ? name : "";
 }
 
 removal remove_unused(const std::string& name) noexcept {

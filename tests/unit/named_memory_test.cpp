@@ -185,4 +185,22 @@ TEST_CASE("named memory: an array larger than RLIMIT_FSIZE is an error that name
               }) == 0);
 }
 
+TEST_CASE("named memory: where /dev/shm is a link the name of a file is found") {
+    if (names_are_denied())
+        return;
+    const int result = in_fork([] {
+        if (::unshare(CLONE_NEWNS) != 0 ||
+            ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+            ::mount("none", "/mnt", "tmpfs", 0, nullptr) != 0 || ::mkdir("/mnt/shm", 0755) != 0 ||
+            ::mount("none", "/dev", "tmpfs", 0, nullptr) != 0 ||
+            ::symlink("/mnt/shm", "/dev/shm") != 0)
+            return 77;
+        const shared_array<int> array(share_options().name("linked"), 1);
+        return share::name_of(array.descriptor()) == "linked" ? 0 : 1;
+    });
+    if (result == 77)
+        return skip("a mount namespace of its own needs rights");
+    CHECK(result == 0);
+}
+
 }  // namespace named_memory_test
