@@ -188,9 +188,12 @@ public:
     bool shares_memory_with(const shared_array<U>& other) const noexcept {
         return base_.memory().is_same_memory(other.base_.memory());
     }
-    /// A descriptor of the whole memory, for where_it_runs::fd. It belongs to the array.
-    /// @throws sharing_error  EBADF: this process is a forked copy without it
-    int descriptor() const { return base_.memory() ? *base_.memory().descriptor() : -1; }
+    /// A descriptor of the whole memory, for where_it_runs::fd. It belongs to the array, and is open
+    /// as long as this process has a handle of it. Of memory with a name it is opened by the first
+    /// call.
+    /// @throws sharing_error  EBADF: this process is a forked copy without it. ENOENT: the name was
+    ///         removed
+    int descriptor() const { return base_.memory().kept_descriptor(); }
     /// How the memory was made.
     sharing_strategy strategy() const noexcept {
         return name().empty() ? sharing_strategy::file_descriptor : sharing_strategy::file_system;

@@ -33,28 +33,42 @@ segment::~segment() {
     segments().remove(*this);
     if (data_ != nullptr)
         ::munmap(data_, size_);
+    descriptor_.reset();  // else it would count as a user of the name
     if (!name_.empty())
         segments().let_go(name_);
 }
 
-detail::attachment segment::descriptor(std::error_code& error) {
-    const std::lock_guard guard(segments().mutex);
-    if (name_.empty()) {
+detail::attachment segment::descriptor(opening how, std::error_code& error) {
+    const auto known = [&]() -> detail::attachment {
         if (is_open(descriptor_))
             return descriptor_;
+        auto opened = last_opened_.lock();
+        if (!is_open(opened))
+            return nullptr;
+        if (how == opening::for_good)
+            descriptor_ = opened;
+        return opened;
+    };
+    std::unique_lock guard(segments().mutex);
+    if (auto found = known())
+        return found;
+    if (name_.empty()) {
         error = std::make_error_code(std::errc::bad_file_descriptor);
         return nullptr;
     }
-    if (auto opened = last_opened_.lock())
-        return opened;
+    // Not under the lock, because a lock on the file may have to be waited for.
+    guard.unlock();
     auto file = open_named(name_, access_ == memory_access::read_write ? O_RDWR : O_RDONLY, error);
     if (!error && id_of(file.get()) != id_)
         error = std::make_error_code(std::errc::no_such_file_or_directory);
     if (error)
         return nullptr;
     auto opened = own(std::move(file));
+    guard.lock();
+    if (auto found = known())  // another thread was faster
+        return found;
     last_opened_ = opened;
-    return opened;
+    return how == opening::for_good ? descriptor_ = opened : opened;
 }
 
 /// Puts memory without a file in the mapping's place, so that no other thread gets its addresses.

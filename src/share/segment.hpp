@@ -14,6 +14,12 @@ namespace cohort::share {
 
 using detail::memory_access;
 
+/// How long memory with a name keeps a descriptor that was opened for a call.
+enum class opening {
+    for_a_call,  // as long as the caller
+    for_good,    // as long as the mapping
+};
+
 /// One mapping of one piece of shared memory, and a descriptor of it.
 class segment {
 public:
@@ -32,11 +38,11 @@ public:
     std::byte* data() const noexcept { return data_; }
     std::size_t size() const noexcept { return size_; }
 
-    /// A descriptor of the memory. Memory with a name keeps none, so its file is opened anew.
-    /// Thread-safe.
+    /// A descriptor of the memory. Memory with a name keeps none before one is opened for good, so
+    /// its file is opened anew. Thread-safe.
     /// @param error  EBADF: this process is a forked copy in which the descriptor was closed.
     ///               ENOENT: the name was removed
-    detail::attachment descriptor(std::error_code& error);
+    detail::attachment descriptor(opening how, std::error_code& error);
     /// Empty: the memory has no name.
     const std::string& name() const noexcept { return name_; }
 
@@ -59,7 +65,8 @@ private:
     const memory_access access_;
     const std::size_t size_;
     const std::string name_;
-    detail::attachment descriptor_;         // only under the table's lock, as the next one
+    // Only under the table's lock, as the next one. Of memory with a name: null, or opened for good.
+    detail::attachment descriptor_;
     std::weak_ptr<const int> last_opened_;  // of memory with a name, so that a message has one
     std::byte* const data_;                 // null: mapping has failed
 };

@@ -156,7 +156,13 @@ shared_memory shared_memory::around(const void* address) noexcept {
     return shared_memory(share::segments().around(address));
 }
 
-attachment shared_memory::descriptor() const {
+attachment shared_memory::descriptor() const { return opened(share::opening::for_a_call); }
+
+int shared_memory::kept_descriptor() const {
+    return segment_ ? *opened(share::opening::for_good) : -1;
+}
+
+attachment shared_memory::opened(share::opening how) const {
     std::error_code error;
     auto found = segment_->descriptor(error);
     if (error == std::errc::no_such_file_or_directory)

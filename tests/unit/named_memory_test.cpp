@@ -143,6 +143,24 @@ TEST_CASE("named memory: the umask does not matter") {
     }
 }
 
+TEST_CASE("named memory: descriptor() is open as long as the array") {
+    if (names_are_denied())
+        return;
+    const leak_guard guard;
+    shared_array<int> array(with_name, 1000);
+    const int number = array.descriptor();
+    CHECK(array.descriptor() == number);
+    struct stat mine {};
+    struct stat named {};
+    REQUIRE(::fstat(number, &mine) == 0);
+    REQUIRE(::stat(path_of(array.name()).c_str(), &named) == 0);
+    CHECK(mine.st_ino == named.st_ino);
+    const auto name = array.name();
+    array = {};
+    CHECK(::fcntl(number, F_GETFD) < 0);
+    CHECK_FALSE(exists(name));
+}
+
 TEST_CASE("named memory: a shortage of descriptors does not take the strategy away for good") {
     if (names_are_denied())
         return;

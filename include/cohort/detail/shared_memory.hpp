@@ -13,7 +13,8 @@
 
 namespace cohort::share {
 class segment;
-}
+enum class opening;
+}  // namespace cohort::share
 
 // The border between shared_array, a template, and the compiled library. The bodies stand in
 // src/share.
@@ -48,6 +49,9 @@ public:
     /// A descriptor of the memory, valid as long as the attachment lives.
     /// @throws sharing_error  EBADF: this process is a forked copy that did not keep the descriptor
     attachment descriptor() const;
+    /// A descriptor of the memory, valid as long as the mapping; -1: there is no memory.
+    /// @throws sharing_error  as descriptor()
+    int kept_descriptor() const;
     /// The same memory, mapped so that it can't be written.
     shared_memory read_only() const;
     /// Ends all writing, for ever and in all processes. This handle must be the only one of its
@@ -63,6 +67,7 @@ public:
 
 private:
     static shared_memory make_named(std::size_t bytes, const share_options& how);
+    attachment opened(share::opening how) const;
     explicit shared_memory(std::shared_ptr<share::segment> segment) noexcept
         : segment_(std::move(segment)) {}
     std::shared_ptr<share::segment> segment_;
