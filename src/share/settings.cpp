@@ -17,6 +17,7 @@ namespace {
 constinit std::atomic<std::uint64_t> drawn{0};  // 0: not yet
 constinit std::atomic<sharing_strategy> chosen{sharing_strategy::file_descriptor};
 constinit std::atomic<bool> has_names{false};
+constinit std::atomic<bool> is_worker{false};
 
 constexpr std::uint64_t session_bits = (std::uint64_t{1} << 48) - 1;
 
@@ -36,10 +37,12 @@ void inherit(std::uint64_t session, sharing_strategy strategy) noexcept {
     drawn = session;
     chosen = strategy;
     has_names = strategy == sharing_strategy::file_system;
+    is_worker = true;
 }
 
 bool may_have_names() noexcept { return has_names; }
 void note_names() noexcept { has_names = true; }
+bool accepts_names() noexcept { return has_names || is_worker; }
 
 }  // namespace share
 

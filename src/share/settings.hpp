@@ -18,5 +18,9 @@ void inherit(std::uint64_t session, sharing_strategy strategy) noexcept;
 /// Whether this process or its workers may have made names: only then the engine sweeps.
 bool may_have_names() noexcept;
 void note_names() noexcept;
+/// Whether memory with a name may come from other processes. Its owner could truncate it, because
+/// it bears no seals, so this process or its parent must have chosen such memory. A worker can't
+/// know what its parent chooses after the start, and trusts it.
+bool accepts_names() noexcept;
 
 }  // namespace cohort::share

@@ -123,6 +123,12 @@ shared_memory shared_memory::arrived(const attachment& descriptor) {
     const auto access = mode == O_RDONLY ? memory_access::read_only : memory_access::read_write;
     const auto what = array_of(static_cast<std::size_t>(std::max<off_t>(file.st_size, 0)));
     const auto name = share::name_of(*descriptor);
+    if (!name.empty() && !share::accepts_names())
+        share::refuse(
+            what, EPERM,
+            "it has a name in /dev/shm, and its owner could truncate it, and every access "
+            "would end this process by SIGBUS; to accept that, "
+            "set_sharing_strategy(sharing_strategy::file_system)");
     if (const auto wrong = object_to(*descriptor, access, name.empty(), file); wrong.error != 0)
         share::refuse(what, wrong.error, wrong.text);
     if (!name.empty())
@@ -164,7 +170,7 @@ int shared_memory::kept_descriptor() const {
 
 attachment shared_memory::opened(share::opening how) const {
     std::error_code error;
-    auto found = segment_->descriptor(error);
+    auto found = segment_->descriptor(how, error);
     if (error == std::errc::no_such_file_or_directory)
         share::refuse(array_of(size()), ENOENT,
                       fmt::format("its name \"{}\" was removed from /dev/shm", segment_->name()));

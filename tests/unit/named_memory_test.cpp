@@ -126,6 +126,24 @@ TEST_CASE("named memory: no array is made of another program's name") {
     CHECK(object.is_there());
 }
 
+TEST_CASE(
+    "named memory: of what arrives, another program's object is refused, as it has no seals") {
+    if (names_are_denied())
+        return;
+    const leak_guard guard;
+    const foreign_object object;
+    std::error_code error;
+    const auto arrived = share::own(sys::duplicate(object.fd, error));
+    try {
+        (void)detail::shared_memory::arrived(arrived);
+        FAIL("nothing was thrown");
+    } catch (const sharing_error& refused) {
+        CHECK(refused.code() == std::errc::operation_not_permitted);
+        CHECK(std::string(refused.what()).find("not sealed") != std::string::npos);
+    }
+    CHECK(object.is_there());
+}
+
 TEST_CASE("named memory: the umask does not matter") {
     if (names_are_denied())
         return;
