@@ -4,6 +4,7 @@
 #include "share/descriptor.hpp"
 #include "share/fork_held.hpp"
 #include "share/limits.hpp"
+#include "share/sweeper.hpp"
 #include "sys/fork_mark.hpp"
 
 #include <cohort/errors.hpp>
@@ -47,6 +48,7 @@ end::~end() {
     state* const last = state_.load();
     if (last->generation == sys::process_generation()) {
         delete last;
+        drop_unread();
         return;
     }
     // Leaked, because its mutex may be locked. What it holds is closed.
@@ -65,6 +67,12 @@ void end::forget_descriptors() noexcept {
         waits::watcher::forget(socket_ticket(), *mine.socket);
     if (mine.credits)
         waits::watcher::forget(credits_ticket(), *mine.credits);
+}
+
+/// After a reading end was closed: unread messages, which went with it, may have held names.
+void end::drop_unread() const noexcept {
+    if (which_ == side::reader)
+        share::names_sweeper().ask();
 }
 
 end::state& end::here() {
@@ -126,6 +134,9 @@ void end::close() {
         socket.swap(mine.socket);
         credits.swap(mine.credits);
     }
+    socket.reset();
+    credits.reset();
+    drop_unread();
     mine.changed.notify_all();
     if (is_awaited)
         waits::serve_soon(shared_from_this());

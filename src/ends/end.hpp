@@ -101,6 +101,7 @@ public:
 
 private:
     void forget_descriptors() noexcept;
+    void drop_unread() const noexcept;
 
     const std::uint64_t socket_ticket_;
     const std::uint64_t credits_ticket_;

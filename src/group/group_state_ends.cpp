@@ -3,7 +3,7 @@
 #include "group/group_state.hpp"
 
 #include "share/named_file.hpp"
-#include "share/segment_table.hpp"
+#include "share/sweeper.hpp"
 #include "share/settings.hpp"
 #include "supervisor/naming.hpp"
 
@@ -93,7 +93,7 @@ void group_state::sweep_names() {
     process_.parsing().run(
         [] {
             (void)share::sweep(share::prefix_of_session());
-            share::segments().sweep_left();
+            share::names_sweeper().sweep_left();
         },
         [self = shared_from_this()] {
             self->ending_.release(lifecycle::reason::names);

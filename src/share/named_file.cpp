@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "share/named_file.hpp"
 
+#include "share/fork_held.hpp"
 #include "share/limits.hpp"
 #include "share/name.hpp"
 #include "share/name_mark.hpp"
@@ -17,6 +18,7 @@
 #include <chrono>
 #include <filesystem>
 #include <memory>
+#include <mutex>
 #include <thread>
 #include <vector>
 
@@ -116,7 +118,13 @@ bool means_no_file(std::error_code error) noexcept {
            error == std::errc::permission_denied || error == std::errc::no_such_device_or_address;
 }
 
+/// Held while a name is removed. A forked copy would else inherit an exclusive lock for good.
+struct removals {
+    std::mutex mutex;
+};
+
 removal remove_unused(int directory, const std::string& name) noexcept {
+    const std::lock_guard no_fork(fork_held<removals>::get().mutex);
     std::error_code error;
     const auto file = open_in(directory, name, O_RDONLY, error);
     if (error)

@@ -3,6 +3,7 @@
 
 #include "share/named_file.hpp"
 #include "share/segment_table.hpp"
+#include "share/sweeper.hpp"
 
 #include <utility>
 
@@ -35,7 +36,7 @@ segment::~segment() {
         ::munmap(data_, size_);
     descriptor_.reset();  // else it would count as a user of the name
     if (!name_.empty())
-        segments().let_go(name_);
+        names_sweeper().let_go(name_);
 }
 
 detail::attachment segment::descriptor(opening how, std::error_code& error) {
@@ -63,10 +64,12 @@ detail::attachment segment::descriptor(opening how, std::error_code& error) {
         error = std::make_error_code(std::errc::no_such_file_or_directory);
     if (error)
         return nullptr;
-    auto opened = own(std::move(file));
+    auto opened = own(std::move(file), name_);
     guard.lock();
-    if (auto found = known())  // another thread was faster
+    if (auto found = known()) {  // another thread was faster
+        guard.unlock();          // before this thread's own is closed
         return found;
+    }
     last_opened_ = opened;
     return how == opening::for_good ? descriptor_ = opened : opened;
 }

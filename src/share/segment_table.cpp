@@ -2,10 +2,7 @@
 #include "share/segment_table.hpp"
 
 #include "share/fork_held.hpp"
-#include "share/named_file.hpp"
 #include "sys/error.hpp"
-
-#include <exception>
 
 #include <sys/stat.h>
 
@@ -74,28 +71,6 @@ long segment_table::owners_of(const segment& mapped) noexcept {
     const std::lock_guard guard(mutex);
     const auto at = by_file_.find({mapped.id(), mapped.access()});
     return at == by_file_.end() ? 0 : at->second.mapped.use_count();
-}
-
-void segment_table::let_go(const std::string& name) noexcept {
-    if (remove_unused(name) != removal::used)
-        return;
-    try {
-        const bool was_drawn = name.starts_with(prefix_of_session());
-        const std::lock_guard guard(mutex);
-        if (!was_drawn)
-            left_.insert(name);
-    } catch (const std::exception&) {
-        // The name stays until somebody else removes it.
-    }
-}
-
-void segment_table::sweep_left() {
-    std::unique_lock guard(mutex);
-    auto names = std::exchange(left_, {});
-    guard.unlock();
-    std::erase_if(names, [](const auto& name) { return remove_unused(name) != removal::used; });
-    guard.lock();
-    left_.merge(names);
 }
 
 bool segment_table::contains(const void* address) noexcept {

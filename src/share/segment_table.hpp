@@ -7,7 +7,6 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <set>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -31,11 +30,6 @@ public:
     /// How many handles a segment has.
     long owners_of(const segment& mapped) noexcept;
 
-    /// Removes a name in /dev/shm if nobody uses its memory. Else sweep_left() tries again.
-    void let_go(const std::string& name) noexcept;
-    /// Removes names that others still used when this process let go of them.
-    void sweep_left();
-
     std::mutex mutex;  // a segment's descriptors change under it too
 
 private:
@@ -51,8 +45,6 @@ private:
 
     std::map<key, entry> by_file_;
     std::map<std::uintptr_t, entry> by_address_;
-    std::set<std::string>
-        left_;  // names of let_go(), but for those that begin with prefix_of_session()
 };
 
 /// The table of this process.

@@ -42,6 +42,7 @@ void inherit(std::uint64_t session, sharing_strategy strategy) noexcept {
 
 bool may_have_names() noexcept { return has_names; }
 void note_names() noexcept { has_names = true; }
+bool this_is_a_worker() noexcept { return is_worker; }
 bool accepts_names() noexcept { return has_names || is_worker; }
 
 }  // namespace share

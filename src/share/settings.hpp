@@ -22,5 +22,7 @@ void note_names() noexcept;
 /// it bears no seals, so this process or its parent must have chosen such memory. A worker can't
 /// know what its parent chooses after the start, and trusts it.
 bool accepts_names() noexcept;
+/// Whether inherit() was called.
+bool this_is_a_worker() noexcept;
 
 }  // namespace cohort::share

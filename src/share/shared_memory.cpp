@@ -97,7 +97,8 @@ shared_memory shared_memory::make_named(std::size_t bytes, const share_options& 
     share::note_names();
     auto name = how.wanted_name();
     auto file = share::create_named(bytes, name, what);
-    shared_memory made(map(share::own(std::move(file)), memory_access::read_write, what, name));
+    shared_memory made(
+        map(share::own(std::move(file), name), memory_access::read_write, what, name));
     if (how.uses_huge_pages())
         ::madvise(made.data(), made.size(), MADV_HUGEPAGE);
     return made;
@@ -112,7 +113,7 @@ shared_memory shared_memory::attach(const std::string& name, memory_access acces
     if (error)
         share::refuse(what, error);
     share::note_names();
-    return shared_memory(map(share::own(std::move(file)), access, what, name));
+    return shared_memory(map(share::own(std::move(file), name), access, what, name));
 }
 
 shared_memory shared_memory::arrived(const attachment& descriptor) {
@@ -131,8 +132,10 @@ shared_memory shared_memory::arrived(const attachment& descriptor) {
             "set_sharing_strategy(sharing_strategy::file_system)");
     if (const auto wrong = object_to(*descriptor, access, name.empty(), file); wrong.error != 0)
         share::refuse(what, wrong.error, wrong.text);
-    if (!name.empty())
+    if (!name.empty()) {
         share::note_names();
+        share::give_name(descriptor, name);
+    }
     return shared_memory(map(descriptor, access, what, name));
 }
 
