@@ -7,7 +7,6 @@
 
 #include <atomic>
 #include <cerrno>
-#include <utility>
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -39,22 +38,32 @@ int create(const char* name, unsigned flags) noexcept {
     return fd;
 }
 
-/// Takes away the rights that memfd_create gives to all users.
-unique_fd made_private(int fd, std::error_code& error) noexcept {
-    auto file = out_of_stdio(unique_fd(fd), error);
-    if (!error && ::fchmod(file.get(), 0600) != 0)
+/// Makes a file by `create` and takes away the rights that memfd_create gives to all users. Another
+/// thread may change the user in between, who then does not own the file, so that it is made anew.
+template <class Create>
+unique_fd make_private(Create create, std::error_code& error) noexcept {
+    constexpr int most_tries = 100;
+    for (int i = 1;; ++i) {
+        auto file = out_of_stdio(unique_fd(create()), error);
+        if (error)
+            return {};
+        if (::fchmod(file.get(), 0600) == 0)
+            return file;
         error = last_error();
-    return error ? unique_fd() : std::move(file);
+        if (errno != EPERM || i == most_tries)
+            return {};
+    }
 }
 
 }  // namespace
 
 unique_fd make_memfd(const char* name, std::error_code& error) noexcept {
-    return made_private(create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING), error);
+    return make_private([&] { return create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING); }, error);
 }
 
 unique_fd make_huge_memfd(const char* name, std::error_code& error) noexcept {
-    return made_private(::memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_HUGETLB), error);
+    return make_private(
+        [&] { return ::memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_HUGETLB); }, error);
 }
 
 unique_fd make_program_memfd(const char* name, std::error_code& error) noexcept {
