@@ -87,7 +87,7 @@ public:
     file& truncate() noexcept;
     /// Starts a new file before this one grows too large. No line is cut. `log.1` is what was `log`.
     /// @param bytes  the largest size
-    /// @param keep   how many older files are kept
+    /// @param keep   how many older files are kept; the files that are there take time, not this
     /// @throws std::invalid_argument  `bytes` is less than 1, or `keep` is less than 1
     template <std::integral Bytes>
     file& rotate(Bytes bytes, int keep = 5) {

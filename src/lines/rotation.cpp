@@ -24,14 +24,8 @@ std::size_t rotation::next_write(std::uint64_t size_now, std::string_view lines)
     return newline == std::string_view::npos ? lines.size() : newline + 1;
 }
 
-std::vector<rotation::rename> rotation::steps(std::string_view path) const {
-    const auto numbered = [&](int number) {
-        return std::string(path) + (number > 0 ? "." + std::to_string(number) : "");
-    };
-    std::vector<rename> renames;
-    for (int number = kept_; number > 0; --number)
-        renames.push_back({numbered(number - 1), numbered(number)});
-    return renames;
+std::string rotation::name(std::string_view path, int number) {
+    return std::string(path) + (number > 0 ? "." + std::to_string(number) : "");
 }
 
 }  // namespace cohort::output

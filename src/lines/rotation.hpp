@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace cohort::output {
 
@@ -27,15 +26,10 @@ public:
     /// lines, and one at least if the file is empty. 0: rotate first.
     std::size_t next_write(std::uint64_t size_now, std::string_view lines) const noexcept;
 
-    struct rename {
-        std::string from;  // may be missing
-        std::string to;    // is replaced
-
-        friend bool operator==(const rename&, const rename&) = default;
-    };
-    /// What to rename, in this order, so that nothing is at `path`. None if no older files are
-    /// kept: the file is truncated then.
-    std::vector<rename> steps(std::string_view path) const;
+    /// How many older files are kept. None: the file is truncated instead.
+    int kept() const noexcept { return kept_; }
+    /// The name of the file that was `path` so many rotations ago.
+    static std::string name(std::string_view path, int number);
 
 private:
     std::uint64_t limit_;

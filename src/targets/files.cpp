@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "targets/files.hpp"
 
+#include "lines/rotation.hpp"
 #include "sys/descriptors.hpp"
 #include "sys/error.hpp"
 
 #include <cerrno>
+#include <cstdio>
 #include <utility>
 
 #include <fcntl.h>
@@ -20,6 +22,12 @@ bool has_nul(const std::string& path) noexcept { return path.find('\0') != path.
 bool is_directory(int base, const char* path) noexcept {
     struct stat found {};
     return ::fstatat(base, path, &found, 0) == 0 && S_ISDIR(found.st_mode);
+}
+
+/// What cannot be seen counts as missing, so that the search for a gap ends.
+bool exists(int base, const std::string& path) noexcept {
+    struct stat found {};
+    return ::fstatat(base, path.c_str(), &found, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
 sys::unique_fd open_at(int base, const std::string& path, int flags, std::error_code& error) {
@@ -94,6 +102,19 @@ sys::unique_fd open_output(int base, const std::string& path, old_text before,
         return file;
     error = make_directories(base, path);
     return error ? std::move(file) : open_to_append(base, path, flags, error);
+}
+
+std::error_code rename_older(int base, const std::string& path, int kept) {
+    int gap = 1;
+    while (gap < kept && exists(base, rotation::name(path, gap)))
+        ++gap;
+    for (int number = gap; number > 0; --number) {
+        const auto from = rotation::name(path, number - 1);
+        const auto to = rotation::name(path, number);
+        if (::renameat(base, from.c_str(), base, to.c_str()) != 0 && errno != ENOENT)
+            return sys::last_error();
+    }
+    return {};
 }
 
 sys::unique_fd open_next(int base, const std::string& path, std::error_code& error) {

@@ -29,6 +29,12 @@ enum class old_text { is_kept, is_dropped };
 [[nodiscard]] sys::unique_fd open_output(int base, const std::string& path, old_text before,
                                          std::error_code& error);
 
+/// Renames `path` to `path.1`, after `path.1` to `path.2` and so on. This ends at the first number
+/// that no file has, so the time depends on the files that are there and not on `kept`. Of the kept
+/// ones the oldest is replaced.
+/// @param kept  how many older files there may be, 1 at least
+[[nodiscard]] std::error_code rename_older(int base, const std::string& path, int kept);
+
 /// Opens a file without old text in the place of one that was renamed. Makes no directories: if
 /// somebody has removed them, then on purpose.
 [[nodiscard]] sys::unique_fd open_next(int base, const std::string& path, std::error_code& error);

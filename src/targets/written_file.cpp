@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <utility>
 
 #include <fcntl.h>
@@ -88,9 +87,9 @@ void written_file::count(std::string_view written) noexcept {
 
 std::error_code written_file::rotate() {
     const int base = rotate_->base ? rotate_->base->get() : AT_FDCWD;
-    for (const auto& step : rotate_->when.steps(rotate_->path))
-        if (::renameat(base, step.from.c_str(), base, step.to.c_str()) != 0 && errno != ENOENT)
-            return sys::last_error();
+    if (const int kept = rotate_->when.kept(); kept > 0)
+        if (const auto error = rename_older(base, rotate_->path, kept))
+            return error;
     std::error_code error;
     auto next = open_next(base, rotate_->path, error);
     if (error)

@@ -7,6 +7,7 @@
 #include "targets/written_file.hpp"
 
 #include <filesystem>
+#include <limits>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -227,6 +228,32 @@ TEST_CASE("target files: without older files the file begins anew") {
     CHECK_FALSE(log.write("one\ntwo\n"));
     CHECK(p.text("log") == "two\n");
     CHECK(p.files() == 1);
+}
+
+TEST_CASE("target files: a rotation takes no time or memory for files that are not there") {
+    place p;
+    auto log = p.rotated(5, std::numeric_limits<int>::max());
+    CHECK_FALSE(log.write("one\ntwo\nthree\n"));
+    CHECK(p.text("log.2") == "one\n");
+    CHECK(p.text("log.1") == "two\n");
+    CHECK(p.text("log") == "three\n");
+    CHECK(p.files() == 3);
+}
+
+TEST_CASE("target files: a rotation fills the first gap, and what is behind it stays") {
+    place p;
+    for (const char* name : {"log.1", "log.3", "log.4"})
+        p.scratch.write(name, name);
+    auto log = p.rotated(5, 4);
+    CHECK_FALSE(log.write("one\ntwo\n"));
+    CHECK(p.text("log.1") == "one\n");
+    CHECK(p.text("log.2") == "log.1");
+    CHECK(p.text("log.3") == "log.3");
+    CHECK_FALSE(log.write("three\n"));
+    CHECK(p.text("log.2") == "one\n");
+    CHECK(p.text("log.3") == "log.1");
+    CHECK(p.text("log.4") == "log.3");
+    CHECK(p.files() == 5);
 }
 
 TEST_CASE("target files: a rotation that fails is an error") {
