@@ -118,7 +118,7 @@ std::error_code rename_older(int base, const std::string& path, int kept) {
 }
 
 sys::unique_fd open_next(int base, const std::string& path, std::error_code& error) {
-    return open_to_append(base, path, O_TRUNC, error);
+    return open_to_append(base, path, O_EXCL | O_NOFOLLOW, error);
 }
 
 bool is_same_file(int a, int b) noexcept {

@@ -35,8 +35,9 @@ enum class old_text { is_kept, is_dropped };
 /// @param kept  how many older files there may be, 1 at least
 [[nodiscard]] std::error_code rename_older(int base, const std::string& path, int kept);
 
-/// Opens a file without old text in the place of one that was renamed. Makes no directories: if
-/// somebody has removed them, then on purpose.
+/// Makes a file in the place of one that was renamed. EEXIST if something is there again, also a
+/// symbolic link: others who may write into the directory could have put it there to have another
+/// file overwritten. Makes no directories: if somebody has removed them, then on purpose.
 [[nodiscard]] sys::unique_fd open_next(int base, const std::string& path, std::error_code& error);
 
 /// Whether two descriptors are of the same file, pipe, socket or terminal.

@@ -86,19 +86,34 @@ void written_file::count(std::string_view written) noexcept {
 }
 
 std::error_code written_file::rotate() {
+    const auto error = rotate_->when.kept() > 0 ? begin_next() : truncate();
+    if (!error) {
+        size_ = 0;
+        unended_ = 0;
+    }
+    return error;
+}
+
+std::error_code written_file::begin_next() {
     const int base = rotate_->base ? rotate_->base->get() : AT_FDCWD;
-    if (const int kept = rotate_->when.kept(); kept > 0)
-        if (const auto error = rename_older(base, rotate_->path, kept))
+    for (int tries = 4;; --tries) {
+        if (const auto error = rename_older(base, rotate_->path, rotate_->when.kept()))
             return error;
-    std::error_code error;
-    auto next = open_next(base, rotate_->path, error);
-    if (error)
-        return error;
-    file_ = std::move(next);
-    fd_ = file_.get();
-    size_ = 0;
-    unended_ = 0;
-    return {};
+        std::error_code error;
+        auto next = open_next(base, rotate_->path, error);
+        if (!error) {
+            file_ = std::move(next);
+            fd_ = file_.get();
+            return {};
+        }
+        // What others have put in the file's place is renamed as well.
+        if (error != std::errc::file_exists || tries == 1)
+            return error;
+    }
+}
+
+std::error_code written_file::truncate() noexcept {
+    return ::ftruncate(fd_, 0) == 0 ? std::error_code() : sys::last_error();
 }
 
 void written_file::close() noexcept {

@@ -47,6 +47,8 @@ private:
     std::error_code write_all(std::string_view text) noexcept;
     void count(std::string_view written) noexcept;
     std::error_code rotate();
+    std::error_code begin_next();
+    std::error_code truncate() noexcept;
 
     sys::unique_fd file_;  // empty: borrowed or closed
     int fd_ = -1;

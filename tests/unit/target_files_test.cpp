@@ -6,12 +6,14 @@
 #include "targets/files.hpp"
 #include "targets/written_file.hpp"
 
+#include <atomic>
 #include <filesystem>
 #include <limits>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <thread>
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -254,6 +256,51 @@ TEST_CASE("target files: a rotation fills the first gap, and what is behind it s
     CHECK(p.text("log.3") == "log.1");
     CHECK(p.text("log.4") == "log.3");
     CHECK(p.files() == 5);
+}
+
+TEST_CASE("target files: the file after a rotation is new, and no link is followed to it") {
+    place p;
+    const auto victim = p.scratch.write("victim", "precious");
+    fs::create_symlink(victim, p.scratch.file("log"));
+    CHECK_FALSE(output::open_next(p.base.get(), "log", p.error));
+    CHECK(p.error == std::errc::file_exists);
+    fs::remove(p.scratch.file("log"));
+    fs::create_hard_link(victim, p.scratch.file("log"));
+    CHECK_FALSE(output::open_next(p.base.get(), "log", p.error));
+    CHECK(p.error == std::errc::file_exists);
+    CHECK(p.text("victim") == "precious");
+    fs::remove(p.scratch.file("log"));
+    put(output::open_next(p.base.get(), "log", p.error), "text");
+    CHECK_FALSE(p.error);
+    CHECK(p.text("log") == "text");
+}
+
+TEST_CASE("target files: links in the place of a file that was renamed overwrite nothing") {
+    place p;
+    const auto victim = p.scratch.write("victim", "precious");
+    auto log = p.rotated(5, 3);
+    std::atomic<bool> goes_on = true;
+    std::thread links([&, name = p.scratch.file("log")] {
+        while (goes_on)
+            (void)!::symlink(victim.c_str(), name.c_str());
+    });
+    std::error_code error;
+    for (int i = 0; i < 3'000 && !error; ++i)
+        error = log.write("text\n");
+    goes_on = false;
+    links.join();
+    CHECK((!error || error == std::errc::file_exists));
+    CHECK(p.text("victim") == "precious");
+}
+
+TEST_CASE("target files: a file that cannot be renamed away is an error and no endless try") {
+    place p;
+    auto log = p.rotated(5, 1);
+    CHECK_FALSE(log.write("one\n"));
+    // rename(2) does nothing where both names are of one file.
+    fs::create_hard_link(p.scratch.file("log"), p.scratch.file("log.1"));
+    CHECK(log.write("two\n") == std::errc::file_exists);
+    CHECK(p.text("log") == "one\n");
 }
 
 TEST_CASE("target files: a rotation that fails is an error") {
