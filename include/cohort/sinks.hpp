@@ -86,6 +86,7 @@ public:
     /// Empties the file at the start of the group. This is the default.
     file& truncate() noexcept;
     /// Starts a new file before this one grows too large. No line is cut. `log.1` is what was `log`.
+    /// A file that cannot be renamed is written on, and outcome::note() says so.
     /// @param bytes  the largest size
     /// @param keep   how many older files are kept; the files that are there take time, not this
     /// @throws std::invalid_argument  `bytes` is less than 1, or `keep` is less than 1

@@ -170,6 +170,8 @@ std::string target::trouble() const {
     if (left_out_ != 0)
         return fmt::format("{}: {} left out, because there was no memory", name_,
                            bytes_text(left_out_));
+    if (const auto why = file_->not_rotated())
+        return fmt::format("{}: not rotated, so it is too large: {}", name_, why.message());
     return {};
 }
 

@@ -85,34 +85,37 @@ void written_file::count(std::string_view written) noexcept {
     unended_ = newline == written.npos ? unended_ + written.size() : written.size() - newline - 1;
 }
 
+/// If the old file cannot be renamed, for lack of a right to its directory say, the text goes on
+/// into it, because a file that is too large is better than text that is lost.
 std::error_code written_file::rotate() {
-    const auto error = rotate_->when.kept() > 0 ? begin_next() : truncate();
-    if (!error) {
-        size_ = 0;
-        unended_ = 0;
-    }
-    return error;
-}
-
-std::error_code written_file::begin_next() {
     const int base = rotate_->base ? rotate_->base->get() : AT_FDCWD;
     for (int tries = 4;; --tries) {
-        if (const auto error = rename_older(base, rotate_->path, rotate_->when.kept()))
-            return error;
+        if (const auto error = make_way(base)) {
+            not_rotated_ = error.value();
+            size_ = 0;  // the next try comes after as many bytes again
+            return {};
+        }
+        if (rotate_->when.kept() == 0)
+            break;
         std::error_code error;
         auto next = open_next(base, rotate_->path, error);
         if (!error) {
             file_ = std::move(next);
             fd_ = file_.get();
-            return {};
+            break;
         }
         // What others have put in the file's place is renamed as well.
         if (error != std::errc::file_exists || tries == 1)
             return error;
     }
+    size_ = 0;
+    unended_ = 0;
+    return {};
 }
 
-std::error_code written_file::truncate() noexcept {
+std::error_code written_file::make_way(int base) {
+    if (const int kept = rotate_->when.kept(); kept > 0)
+        return rename_older(base, rotate_->path, kept);
     return ::ftruncate(fd_, 0) == 0 ? std::error_code() : sys::last_error();
 }
 

@@ -41,14 +41,15 @@ public:
     std::uint64_t written() const noexcept { return written_; }
     /// How many bytes of the present write() are not yet written.
     std::uint64_t unwritten() const noexcept { return unwritten_; }
+    /// Why a file was not replaced although it had grown too large.
+    std::error_code not_rotated() const noexcept { return {not_rotated_, std::system_category()}; }
 
 private:
     std::size_t next_write(std::string_view text) const noexcept;
     std::error_code write_all(std::string_view text) noexcept;
     void count(std::string_view written) noexcept;
     std::error_code rotate();
-    std::error_code begin_next();
-    std::error_code truncate() noexcept;
+    std::error_code make_way(int base);
 
     sys::unique_fd file_;  // empty: borrowed or closed
     int fd_ = -1;
@@ -58,6 +59,7 @@ private:
     std::size_t unended_ = 0;  // how many bytes the file has after its last newline
     std::atomic<std::uint64_t> written_ = 0;
     std::atomic<std::uint64_t> unwritten_ = 0;
+    std::atomic<int> not_rotated_ = 0;  // errno
 };
 
 }  // namespace cohort::output

@@ -303,13 +303,43 @@ TEST_CASE("target files: a file that cannot be renamed away is an error and no e
     CHECK(p.text("log") == "one\n");
 }
 
-TEST_CASE("target files: a rotation that fails is an error") {
+TEST_CASE("target files: a file that cannot be renamed takes all text, and is renamed later") {
     place p;
     fs::create_directories(p.scratch.file("log.1/full"));
     auto log = p.rotated(5, 1);
-    CHECK(log.write("one\ntwo\n") == std::errc::is_a_directory);
-    CHECK(log.written() == 4);
-    CHECK(p.text("log") == "one\n");
+    CHECK_FALSE(log.not_rotated());
+    CHECK_FALSE(log.write("one\ntwo\n"));
+    CHECK(log.not_rotated() == std::errc::is_a_directory);
+    CHECK(p.text("log") == "one\ntwo\n");
+    CHECK_FALSE(log.write("a line longer than the limit\nthree\n"));
+    CHECK(log.written() == 43);
+    CHECK(p.text("log").size() == 43);
+    fs::remove_all(p.scratch.file("log.1"));
+    CHECK_FALSE(log.write("four\n"));
+    CHECK(p.text("log.1").size() == 43);
+    CHECK(p.text("log") == "four\n");
+    CHECK(log.not_rotated() == std::errc::is_a_directory);
+}
+
+TEST_CASE("target files: without the right to rename all text is in one file") {
+    place p;
+    REQUIRE(::chmod(p.scratch.path().c_str(), 0755) == 0);
+    auto log = p.rotated(5, 2);
+    const auto written = [&] {
+        const auto error = log.write("one\ntwo\nthree\n");
+        return !error && log.not_rotated() == std::errc::permission_denied;
+    };
+    CHECK(in_fork([&] {
+              constexpr uid_t other = 64'123;
+              if (::geteuid() == 0 && ::setresuid(other, other, other) != 0)
+                  return 2;
+              if (::geteuid() != other && ::chmod(p.scratch.path().c_str(), 0555) != 0)
+                  return 2;
+              return written() ? 0 : 1;
+          }) == 0);
+    REQUIRE(::chmod(p.scratch.path().c_str(), 0755) == 0);
+    CHECK(p.text("log") == "one\ntwo\nthree\n");
+    CHECK(p.files() == 1);
 }
 
 TEST_CASE("target files: a directory that somebody has removed is not made again") {

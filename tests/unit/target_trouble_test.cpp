@@ -123,6 +123,21 @@ TEST_CASE("target trouble: no line is cut by a rotation, and a few older files a
     }));
 }
 
+TEST_CASE("target trouble: a file that was not rotated is written on, and the note says so") {
+    CHECK(holds([](world& w) {
+        const scratch_directory scratch;
+        fs::create_directories(scratch.file("log.1/full"));
+        auto settings = named("log");
+        settings.rotate =
+            output::rotated_path{output::rotation(5, 1), scratch.file("log"), nullptr};
+        const auto to = target::make(w.loop, new_file(scratch.file("log")), settings);
+        w.add(*to, lines(0, "one\ntwo\n"));
+        w.flush(*to);
+        w.expect(read_file(scratch.file("log")) == "one\ntwo\n");
+        w.expect(to->note() == "log: not rotated, so it is too large: Is a directory");
+    }));
+}
+
 TEST_CASE("target trouble: two targets of one pipe write whole lines in turns") {
     CHECK(holds([](world& w) {
         const auto pipe = make_pipe();
