@@ -39,6 +39,7 @@ std::shared_ptr<const line_run> rest_of(const line_run& run, std::size_t first,
     rest->attempt = run.attempt;
     rest->from = run.from;
     rest->time = run.time;
+    rest->wall = run.wall;
     rest->text.assign(run.text, offset);
     rest->lines.assign(run.lines.begin() + static_cast<std::ptrdiff_t>(first), run.lines.end());
     return rest;
@@ -96,12 +97,14 @@ void line_queue::insert(std::shared_ptr<const line_run> run, cohort::when_full f
 }
 
 void line_queue::end_stream(int index, int attempt, cohort::stream from,
-                            std::chrono::steady_clock::time_point at) {
+                            std::chrono::steady_clock::time_point at,
+                            std::chrono::system_clock::time_point wall) {
     auto end = std::make_shared<line_run>();
     end->index = index;
     end->attempt = attempt;
     end->from = from;
     end->time = at;
+    end->wall = wall;
     end->lines.push_back({0, 0, false});
     stream_state& s = workers_[index].of(from);
     s.end = std::move(end);

@@ -37,8 +37,10 @@ public:
     void add(std::shared_ptr<const detail::line_run> run, cohort::when_full full);
     /// The stream has ended. A loss that no line of the stream follows is told by an empty line
     /// that is not complete; that line costs nothing and is never dropped.
+    /// @param wall  `at` by the wall clock, for a reader that shows it
     void end_stream(int index, int attempt, cohort::stream from,
-                    std::chrono::steady_clock::time_point at);
+                    std::chrono::steady_clock::time_point at,
+                    std::chrono::system_clock::time_point wall = {});
 
     /// Whether less than the bound is in the queue.
     bool has_room() const noexcept { return cost_ < bound_; }

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <new>
 #include <string>
 #include <utility>
@@ -83,6 +84,7 @@ std::shared_ptr<detail::line_run> stream_sinks::new_run() const {
     run->index = origin_.index;
     run->from = origin_.from;
     run->time = loop_.now();
+    run->wall = std::chrono::system_clock::now();
     return run;
 }
 

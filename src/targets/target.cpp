@@ -30,10 +30,8 @@ line_style console_style(int fd, bool no_color) noexcept {
 }
 
 target::target(engine::engine& loop, target_settings settings)
-    : loop_(loop), name_(std::move(settings.name)), tagger_(settings.style),
-      wall_offset_(std::chrono::system_clock::now().time_since_epoch() -
-                   std::chrono::steady_clock::now().time_since_epoch()),
-      turn_(settings.turn), ends_lines_(settings.style.ends_lines), queue_(settings.buffer) {}
+    : loop_(loop), name_(std::move(settings.name)), tagger_(settings.style), turn_(settings.turn),
+      ends_lines_(settings.style.ends_lines), queue_(settings.buffer) {}
 
 std::shared_ptr<target> target::make(engine::engine& loop, sys::unique_fd file,
                                      target_settings settings) {
@@ -80,7 +78,7 @@ void target::end_stream(int index, int attempt, cohort::stream from,
         if (takes_no_more())
             return;
         try {
-            queue_.end_stream(index, attempt, from, at);
+            queue_.end_stream(index, attempt, from, at, std::chrono::system_clock::now());
         } catch (const std::bad_alloc&) {
             // The loss stays untold.
         }

@@ -129,7 +129,6 @@ private:
     engine::engine& loop_;
     const std::string name_;
     const tagger tagger_;
-    const std::chrono::nanoseconds wall_offset_;  // from steady_clock to system_clock
     std::mutex* const turn_;
 
     // The writer's:

@@ -151,9 +151,7 @@ void target::format(const detail::told_lines& batch, std::string& bytes) {
             bytes += '\n';  // the loss gets a line of its own
         const auto found = tags_.find({told.run->index, told.run->from});
         tagger_.write(bytes, told, found == tags_.end() ? std::string_view() : found->second,
-                      std::chrono::system_clock::time_point(
-                          std::chrono::duration_cast<std::chrono::system_clock::duration>(
-                              told.run->time.time_since_epoch() + wall_offset_)));
+                      told.run->wall);
         if (!bytes.empty())
             is_mid_line_ = !ends_lines_ && bytes.back() != '\n';
     }

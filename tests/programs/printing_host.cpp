@@ -8,6 +8,8 @@
 //                       when 8 comes to its end)
 //   printing_host outlived      a worker with a file of its own that is to outlive its host
 //   printing_host flooding      workers that print without end into a file and a capture
+//   printing_host clock         a worker that prints two lines with their times into file "clock"; the
+//                       wall clock is put forward by an hour between them
 //   printing_host rotating      a worker that counts without end into a file that rotates
 //   printing_host last_words    a worker that prints ten lines after its host's death
 //   printing_host stubborn      a worker that prints without end, also after its host's death
@@ -20,9 +22,11 @@
 
 #include <asio.hpp>
 
+#include <atomic>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <ctime>
 #include <exception>
 #include <fstream>
 #include <string>
@@ -32,8 +36,19 @@
 
 #include <fcntl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+std::atomic<long> forward_by = 0;  // in seconds
+
+/// The wall clock of this program and of the library, which can be put forward.
+extern "C" int clock_gettime(clockid_t clock, timespec* now) noexcept {
+    const auto result = static_cast<int>(::syscall(SYS_clock_gettime, clock, now));
+    if (clock == CLOCK_REALTIME)
+        now->tv_sec += forward_by;
+    return result;
+}
 
 namespace {
 
@@ -112,6 +127,17 @@ asio::awaitable<void> hold(const char* script, cohort::options how) {
     co_await group.join();
 }
 
+asio::awaitable<void> put_clock_forward() {
+    const auto stamped = cohort::file("clock").timestamps();
+    auto group = co_await cohort::spawn(
+        cohort::command("sh", "-c", "echo a; read line; echo b"),
+        cohort::options(1).stdin_from(cohort::feed()).stdout_to(stamped, cohort::lines()));
+    (void)co_await group.output();
+    forward_by = 3'600;
+    co_await group.write(0, "\n");
+    co_await group.join();
+}
+
 constexpr const char* floods =
     "echo $LOCAL_RANK line; echo >&9; while :; do echo $LOCAL_RANK line; done";
 
@@ -185,6 +211,8 @@ int main(int argc, char** argv) {
                  cohort::options(1).parent_death_signal(0).output_to("outlived")));
     else if (what == "flooding")
         run(hold(floods, cohort::options(2).stdout_to(cohort::file("flood"), cohort::capture())));
+    else if (what == "clock")
+        run(put_clock_forward());
     else if (what == "rotating")
         run(hold("seq 1 2000; echo >&9; exec seq 2001 inf",
                  cohort::options(1).stdout_to(cohort::file("rotating").rotate(4'096, 3))));

@@ -265,6 +265,20 @@ TEST_CASE("line queue: a cleared queue is empty, tells no loss of before, and wo
     CHECK(all(queue) == "0:d ");
 }
 
+TEST_CASE("line queue: what is left of a run keeps the times at which it was read") {
+    using namespace std::chrono_literals;
+    const auto run = std::make_shared<line_run>(*run_of(0, {forty('a'), forty('b'), forty('c')}));
+    run->time += 5s;
+    run->wall += 7s;
+    line_queue queue(50);
+    queue.add(run, drop);
+    queue.add(run_of(1, {"x"}), block);
+    const auto told = queue.take(SIZE_MAX);
+    REQUIRE(told.size() == 2);
+    CHECK(told[0].run->time == run->time);
+    CHECK(told[0].run->wall == run->wall);
+}
+
 TEST_CASE("line queue: lines that were dropped do not stay in memory") {
     line_queue queue(100);
     auto run = run_of(0, std::vector<std::string>(1'000, forty('a')));

@@ -42,12 +42,14 @@ namespace fs = std::filesystem;
 inline constexpr auto bound = std::chrono::milliseconds(bound_ms);
 inline constexpr std::size_t more_than_a_pipe = 100'000;  // and less than a writer takes at once
 
-/// Lines of a worker, read at `time`.
+/// Lines of a worker, read at `time`; the wall clock said `wall`.
 inline std::shared_ptr<const detail::line_run> lines(
-    int index, std::string text, clock_type::time_point time = clock_type::now()) {
+    int index, std::string text, clock_type::time_point time = clock_type::now(),
+    std::chrono::system_clock::time_point wall = std::chrono::system_clock::now()) {
     auto run = std::make_shared<detail::line_run>();
     run->index = index;
     run->time = time;
+    run->wall = wall;
     for (std::size_t begin = 0; begin < text.size();) {
         const auto newline = text.find('\n', begin);
         const bool is_whole = newline != text.npos;

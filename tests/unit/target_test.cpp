@@ -66,7 +66,7 @@ TEST_CASE("target: a timestamp says by the wall clock when a line was read") {
         const auto to = target::make(w.loop, new_file(scratch.file("log")), settings);
         w.run([&] { to->set_tag(0, cohort::stream::out, "[0]: "); });
         const auto hour = std::chrono::system_clock::now() - std::chrono::hours(1);
-        w.add(*to, lines(0, "x\n", clock_type::now() - std::chrono::hours(1)));
+        w.add(*to, lines(0, "x\n", clock_type::now(), hour));
         w.flush(*to);
         const auto text = read_file(scratch.file("log"));
         w.expect(is_like(text, "####-##-##T##:##:##.###Z [0]: x\n"));
