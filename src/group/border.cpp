@@ -152,6 +152,14 @@ std::shared_ptr<output::group_streams> make_streams(engine::process& process,
                                         no_color == nullptr || *no_color == '\0'});
 }
 
+/// Destroys the filters of console().only() here, if they are not used elsewhere. The rest of the
+/// plan ends on a starter thread, where no code of the user's may run.
+void forget_sinks(spawn_plan& plan) {
+    plan.settings.where.sinks.clear();
+    for (auto& each : plan.programs)
+        each.where.sinks.clear();
+}
+
 /// @throws std::invalid_argument, std::logic_error  see write_input()
 void require_feed(const group_state& group, const char* call, int index) {
     if (index < 0 || index >= group.snapshot().size())
@@ -198,6 +206,7 @@ group_ref create_group(spawn_plan plan) {
     refuse_at_exit(process);
     refuse_more_than_can_be(plan.settings.nprocs);
     auto streams = make_streams(process, plan);
+    forget_sinks(plan);
     return std::make_shared<group_state>(process, std::move(plan),
                                          orders::capture_caller(process.pid()), std::move(streams));
 }

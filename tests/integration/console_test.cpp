@@ -9,7 +9,10 @@
 #include <cstdlib>
 #include <future>
 #include <map>
+#include <memory>
 #include <set>
+#include <thread>
+#include <utility>
 
 #include <poll.h>
 #include <stdlib.h>
@@ -251,6 +254,22 @@ TEST_CASE("console: a host's stream that others have set to non-blocking mode lo
     out.close_writes();
     CHECK(lines_of(reads.get()).size() == 100'000);
     CHECK(made.report == "descriptor 1 does not block\n");  // as it was
+}
+
+/// A console whose filter shows no worker and says on which thread it is destroyed.
+cohort::console noticed_console(std::promise<std::thread::id>& destroyed) {
+    const auto say = [&destroyed](int*) { destroyed.set_value(std::this_thread::get_id()); };
+    const auto filter = [kept = std::shared_ptr<int>(nullptr, say)](int) { return false; };
+    return cohort::console().only(filter);
+}
+
+GROUP_TEST("console: no filter is destroyed on a thread of the library") {
+    std::promise<std::thread::id> of_options, of_command;
+    auto how = cohort::options(1).stdout_to(noticed_console(of_options));
+    auto work = cohort::command("true").stderr_to(noticed_console(of_command));
+    CHECK((co_await cohort::run(std::move(work), std::move(how))).success());
+    for (auto* destroyed : {&of_options, &of_command})
+        CHECK(destroyed->get_future().get() == std::this_thread::get_id());
 }
 
 GROUP_TEST("console: drop_oldest says how much was left out, to the byte") {
