@@ -26,6 +26,8 @@
 #include <system_error>
 #include <vector>
 
+#include <fcntl.h>
+
 namespace cohort::output {
 
 /// What a worker's streams leave for its outcome.
@@ -50,8 +52,8 @@ public:
     ~group_streams();
 
     const group_routes& routes() const noexcept { return routes_; }
-    /// The directory to which log_directory is relative; empty without logs.
-    int log_base() const noexcept { return log_base_ ? log_base_->get() : -1; }
+    /// The directory to which log_directory is relative; AT_FDCWD if log_directory is absolute.
+    int log_base() const noexcept { return number_of(log_base_); }
 
     // On the starter thread:
 
@@ -110,14 +112,18 @@ private:
     };
     struct flush;
     struct base {
-        std::shared_ptr<sys::unique_fd> directory;
+        std::shared_ptr<sys::unique_fd> directory;  // null: AT_FDCWD
         std::error_code error;
     };
+    static int number_of(const std::shared_ptr<sys::unique_fd>& directory) noexcept {
+        return directory ? directory->get() : AT_FDCWD;
+    }
 
     engine::engine& loop() const noexcept { return process_.output(); }
     worker& at(int index) { return workers_[static_cast<std::size_t>(index)]; }
     const worker& at(int index) const { return workers_[static_cast<std::size_t>(index)]; }
-    const base& base_of(int callers_directory, const std::string& working_directory);
+    const base& base_of(int callers_directory, const std::string& working_directory,
+                        const std::string& path);
     std::optional<detail::start_failure> make_log_directory(int callers_directory);
     std::optional<detail::start_failure> open_target(int callers_directory, const target_plan& plan,
                                                      std::vector<std::shared_ptr<target>>& into);

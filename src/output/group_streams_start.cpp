@@ -95,9 +95,14 @@ std::optional<start_failure> group_streams::prepare(int callers_directory) {
     return std::nullopt;
 }
 
-/// The directory that a worker's relative paths mean. Kept, because many workers share one.
+/// The directory to which a worker's path is relative. Kept, because many workers share one. An
+/// absolute path needs none, and the worker's may not be searchable for this program's user.
 const group_streams::base& group_streams::base_of(int callers_directory,
-                                                  const std::string& working_directory) {
+                                                  const std::string& working_directory,
+                                                  const std::string& path) {
+    static const base none;
+    if (path.starts_with('/'))
+        return none;
     auto [found, is_new] = bases_.try_emplace(working_directory);
     if (is_new)
         found->second.directory = std::make_shared<sys::unique_fd>(
@@ -109,11 +114,11 @@ std::optional<start_failure> group_streams::make_log_directory(int callers_direc
     const auto& path = routes_.log_directory;
     if (path.empty())
         return std::nullopt;
-    const auto& from = base_of(callers_directory, routes_.base_of_logs);
+    const auto& from = base_of(callers_directory, routes_.base_of_logs, path);
     auto error = from.error;
     if (!error)
-        error = make_directories(from.directory->get(), path);
-    if (!error && ::mkdirat(from.directory->get(), path.c_str(), 0777) != 0)
+        error = make_directories(number_of(from.directory), path);
+    if (!error && ::mkdirat(number_of(from.directory), path.c_str(), 0777) != 0)
         error = sys::last_error();
     if (error)
         return failure(error, fmt::format("mkdir(\"{}\")", path), -1, exec::stage::logs);
@@ -134,11 +139,11 @@ std::optional<start_failure> group_streams::open_target(
         into.push_back(target::make(loop(), sys::survives_exec(fd) ? fd : -1, std::move(settings)));
         return std::nullopt;
     }
-    const auto& from = base_of(callers_directory, plan.working_directory);
+    const auto& from = base_of(callers_directory, plan.working_directory, plan.path);
     auto error = from.error;
     sys::unique_fd file;
     if (!error)
-        file = open_output(from.directory->get(), plan.path,
+        file = open_output(number_of(from.directory), plan.path,
                            plan.settings.appends ? old_text::is_kept : old_text::is_dropped, error);
     if (error)
         return failure(error, fmt::format("open(\"{}\")", plan.path), plan.first_worker,
@@ -180,11 +185,9 @@ std::optional<start_failure> group_streams::make_output(int callers_directory, i
     if (route.what == kind::file && route.path.find('/') != std::string::npos &&
         route.path != "/dev/null") {
         // Without the working directory the child's own error says what is wrong.
-        if (route.path.starts_with('/'))
-            error = make_directories(AT_FDCWD, route.path);
-        else if (const auto& base = base_of(callers_directory, routes.working_directory);
-                 !base.error)
-            error = make_directories(base.directory->get(), route.path);
+        const auto& base = base_of(callers_directory, routes.working_directory, route.path);
+        if (!base.error)
+            error = make_directories(number_of(base.directory), route.path);
         if (error)
             return failure(error, fmt::format("open(\"{}\")", route.path), index, stage_of(from));
         return std::nullopt;

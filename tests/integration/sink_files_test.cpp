@@ -119,6 +119,21 @@ TEST_CASE("sink files: a relative path is relative to the directory of the worke
     }
 }
 
+TEST_CASE("sink files: a file with an absolute path needs no directory of the worker's") {
+    const leak_guard guard;
+    const scratch_directory directory;
+    const auto log = cohort::file(directory.file("log"));
+    const auto sinks = {cohort::options(1).stdout_to(log),
+                        cohort::options(1).stdout_to(cohort::file(log).tagged()),
+                        cohort::options(1).stdout_to(log, cohort::capture()),
+                        cohort::options(1).logs(cohort::logs(directory.file("logs")))};
+    for (auto how : sinks) {
+        how.working_directory(directory.file("missing"));
+        const auto error = thrown_by<cohort::spawn_error>(cohort::command("true"), how);
+        CHECK_MESSAGE(error.stage() == "chdir", std::string(error.what()));
+    }
+}
+
 TEST_CASE("sink files: a file is emptied at the start, or kept with append") {
     const leak_guard guard;
     const scratch_directory directory;
