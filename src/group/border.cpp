@@ -293,7 +293,7 @@ std::vector<outcome> group_outcomes(const group_state& group) {
     return group.snapshot().outcomes();
 }
 std::string group_log_directory(const group_state& group) {
-    return group.streams().routes().log_directory;
+    return group.streams().routes().path_of_logs;
 }
 int group_lingering(const group_state& group) noexcept { return group.streams().lingering(); }
 

@@ -138,13 +138,13 @@ void router::ask_for_logs() {
     made_.log_directory = fmt::format("{}/{}/attempt_0", logs.directory, run_id);
     made_.base_of_logs = plan_.settings.where.working_directory.value_or("");
     // The workers' files stand in one tree, even if commands have working directories of their own.
-    const auto whole =
+    made_.path_of_logs =
         names_.directory / std::filesystem::path(made_.base_of_logs) / made_.log_directory;
     for (std::size_t index = 0; index < asked_.size(); ++index)
         for (const int number : {STDOUT_FILENO, STDERR_FILENO})
             add_log(asked_[index], number,
                     directories_[index] == made_.base_of_logs ? made_.log_directory
-                                                              : whole.string(),
+                                                              : made_.path_of_logs,
                     static_cast<int>(index));
 }
 

@@ -81,6 +81,7 @@ struct group_routes {
     std::size_t buffer = 0;     // of the group's queue, in bytes; 0: it has none
     std::string log_directory;  // of options::logs(); empty: none
     std::string base_of_logs;   // working directory to which log_directory is relative
+    std::string path_of_logs;   // log_directory, absolute if the caller's directory is known
 
     /// Whether a stream of a worker goes through a pipe.
     bool has_pipes() const noexcept;

@@ -113,6 +113,7 @@ TEST_CASE("routes: logs add a file to each stream that has no course of its own"
     auto how = options(2).logs(logs("dir").run_id("run")).stderr_to(capture());
     const auto routes = routes_of(command("true"), how);
     CHECK(routes.log_directory == "dir/run/attempt_0");
+    CHECK(routes.path_of_logs == "/home/dir/run/attempt_0");
     CHECK(routes.workers.at(1).out.path == "dir/run/attempt_0/1/stdout.log");
     CHECK(routes.workers.at(1).err.sinks.size() == 2);
     const auto chosen = routes_of(command("true"), how.stdout_to(discard()).stderr_to(inherit()));
