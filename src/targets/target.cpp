@@ -31,7 +31,7 @@ line_style console_style(int fd, bool no_color) noexcept {
 
 target::target(engine::engine& loop, target_settings settings)
     : loop_(loop), name_(std::move(settings.name)), tagger_(settings.style), turn_(settings.turn),
-      ends_lines_(settings.style.ends_lines), queue_(settings.buffer) {}
+      shared_(settings.shared), ends_lines_(settings.style.ends_lines), queue_(settings.buffer) {}
 
 std::shared_ptr<target> target::make(engine::engine& loop, sys::unique_fd file,
                                      target_settings settings) {

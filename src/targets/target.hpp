@@ -5,6 +5,7 @@
 #include "lines/line_queue.hpp"
 #include "lines/tagger.hpp"
 #include "sys/unique_fd.hpp"
+#include "targets/writers.hpp"
 #include "targets/written_file.hpp"
 
 #include <cohort/detail/sink.hpp>
@@ -39,12 +40,14 @@ struct target_settings {
     /// holds it may wait for ever: only writers may lock it. Null: there is no such target.
     std::mutex* turn = nullptr;
     std::size_t buffer = detail::default_buffer;  // in bytes of lines that are not yet written
+    writers* shared = nullptr;  // write the target; null: a thread of its own, for a console
 };
 
 /// One place that workers' lines are written to: a file, or this program's stdout or stderr. Lines
-/// wait in a bounded queue. A thread writes them, by a write(2) that may wait; it comes when there
-/// is something to write and goes when there has been nothing for a while. It shares this object
-/// and holds no lock that others take while it writes, so a writer that hangs holds up nobody.
+/// wait in a bounded queue. A thread writes them, by a write(2) that may wait: one that files share,
+/// or one of its own, which comes when there is something to write and goes when there has been
+/// nothing for a while. It shares this object and holds no lock that others take while it writes,
+/// so a writer that hangs holds up nobody.
 ///
 /// After an error of a write the target is given up: it drops what it has and what comes, and tells
 /// why by trouble().
@@ -111,6 +114,7 @@ private:
 
     // On the writer:
     void work() noexcept;
+    bool step(std::string& bytes) noexcept;
     detail::told_lines next_batch();
     void write(detail::told_lines batch, std::string& bytes) noexcept;
     void format(const detail::told_lines& batch, std::string& bytes);
@@ -130,6 +134,7 @@ private:
     const std::string name_;
     const tagger tagger_;
     std::mutex* const turn_;
+    writers* const shared_;  // null: it has a thread of its own
 
     // The writer's:
     std::optional<written_file> file_;  // set by make()
@@ -151,7 +156,7 @@ private:
     std::error_code error_;         // why it was given up
     bool is_closed_ = false;
     bool is_writing_ = false;
-    bool has_thread_ = false;
+    bool has_thread_ = false;  // or a place among the shared ones
     bool tries_again_ = false;
     bool is_over_ = false;  // the file is closed, or will be by the thread that is going
 };

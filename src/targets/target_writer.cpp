@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-// The thread of a target.
+// What the thread of a target does.
 #include "engine/thread.hpp"
 #include "targets/target.hpp"
 
@@ -40,7 +40,11 @@ void target::wake_writer() noexcept {
         }
     }
     try {
-        engine::start_thread([self = shared_from_this()] { self->work(); });
+        if (shared_ != nullptr)
+            shared_->submit(
+                [self = shared_from_this()](std::string& bytes) { return self->step(bytes); });
+        else
+            engine::start_thread([self = shared_from_this()] { self->work(); });
     } catch (const std::exception&) {
         {
             const std::lock_guard lock(mutex_);
@@ -77,26 +81,32 @@ void target::try_again_later() noexcept {
 
 void target::work() noexcept {
     std::string bytes;
-    for (;;) {
-        detail::told_lines batch;
-        try {
-            batch = next_batch();
-        } catch (const std::bad_alloc&) {
-            give_up(std::make_error_code(std::errc::not_enough_memory));
-            continue;
-        }
-        tell_later();
-        if (batch.empty())
-            return;
-        write(std::move(batch), bytes);
-        tell_later();
+    while (step(bytes)) {
     }
 }
 
-/// Waits for lines. @return empty: the thread counts as gone, and must end
+/// Writes a batch. @return false: the writer must not call it again
+bool target::step(std::string& bytes) noexcept {
+    detail::told_lines batch;
+    try {
+        batch = next_batch();
+    } catch (const std::bad_alloc&) {
+        give_up(std::make_error_code(std::errc::not_enough_memory));
+        return true;
+    }
+    tell_later();
+    if (batch.empty())
+        return false;
+    write(std::move(batch), bytes);
+    tell_later();
+    return true;
+}
+
+/// A target's own thread waits for lines here. @return empty: the writer counts as gone
 detail::told_lines target::next_batch() {
     std::unique_lock lock(mutex_);
-    came_.wait_for(lock, linger, [this] { return !queue_.empty() || takes_no_more(); });
+    if (shared_ == nullptr)
+        came_.wait_for(lock, linger, [this] { return !queue_.empty() || takes_no_more(); });
     auto batch = queue_.take(batch_size);
     for (auto& [stream, tag] : new_tags_)
         tags_.insert_or_assign(stream, std::move(tag));

@@ -184,6 +184,61 @@ TEST_CASE("target trouble: lines wait until a thread can be started") {
     }));
 }
 
+TEST_CASE("target trouble: files share one thread while no write hangs") {
+    CHECK(holds([](world& w) {
+        const scratch_directory scratch;
+        const auto threads = [] {
+            return std::distance(fs::directory_iterator("/proc/self/task"), {});
+        };
+        const auto before = threads();
+        auto& shared = *new output::writers(w.loop, std::chrono::hours(1));
+        std::vector<std::shared_ptr<target>> all;
+        for (int i = 0; i < 50; ++i) {
+            auto settings = named(std::to_string(i));
+            settings.shared = &shared;
+            all.push_back(target::make(w.loop, new_file(scratch.file(settings.name)), settings));
+        }
+        const auto text = long_text(300'000);
+        w.run([&] {
+            for (const auto& each : all)
+                each->add(lines(0, text), when_full::block);
+        });
+        for (const auto& each : all)
+            w.flush(*each);
+        w.expect(threads() <= before + 1);
+        for (int i = 0; i < 50; ++i)
+            w.expect(read_file(scratch.file(std::to_string(i))) == text);
+    }));
+}
+
+TEST_CASE("target trouble: files whose writes hang hold up no other file") {
+    CHECK(holds([](world& w) {
+        const scratch_directory scratch;
+        auto& shared = *new output::writers(w.loop);
+        auto settings = named("fifo");
+        settings.shared = &shared;
+        std::vector<sys::unique_fd> readers;
+        std::vector<std::shared_ptr<target>> hanging;
+        const auto text = long_text(1'000'000);
+        for (int i = 0; i < 3; ++i) {
+            auto pipe = make_pipe();
+            const sys::unique_fd full(::dup(pipe.writer.get()));
+            hanging.push_back(target::make(w.loop, std::move(pipe.writer), settings));
+            readers.push_back(std::move(pipe.reader));
+            w.add(*hanging.back(), lines(0, text));
+            w.expect(is_full(full));
+        }
+        const auto to = target::make(w.loop, new_file(scratch.file("log")), settings);
+        w.add(*to, lines(0, "text\n"));
+        w.flush(*to);
+        w.expect(read_file(scratch.file("log")) == "text\n");
+        for (int i = 0; i < 3; ++i) {
+            hanging[static_cast<std::size_t>(i)]->close();
+            w.expect(read_from(readers[static_cast<std::size_t>(i)]) == text);
+        }
+    }));
+}
+
 TEST_CASE("target trouble: a pipe is no terminal and shows no colours") {
     const auto pipe = make_pipe();
     const auto style = output::console_style(pipe.writer.get(), false);
