@@ -14,6 +14,10 @@ namespace cohort::output {
 namespace {
 
 constexpr std::string_view reset = "\033[0m";
+// What can change how a terminal shows later text: ESC, its form in one byte (CSI, also the second
+// byte of U+009B) and SO, which changes the set of characters until SI.
+constexpr std::string_view lasting = "\033\x9b\016";
+constexpr std::string_view shift_in = "\017";
 // Cyan, yellow, green, magenta, blue, red.
 constexpr int colours[] = {36, 33, 32, 35, 34, 31};
 
@@ -67,7 +71,7 @@ std::string tagger::prefix(int index, std::string_view tag,
 }
 
 void tagger::write_line(std::string& into, std::string_view line, std::size_t ending) const {
-    const bool resets = style_.is_terminal && line.find('\033') != std::string_view::npos;
+    const bool resets = style_.is_terminal && line.find_first_of(lasting) != std::string_view::npos;
     if (!resets && (ending == 1 || !style_.ends_lines)) {
         into.append(line);
         return;
@@ -76,6 +80,8 @@ void tagger::write_line(std::string& into, std::string_view line, std::size_t en
     into.append(text);
     if (resets)
         into.append(reset);
+    if (resets && line.find('\016') != std::string_view::npos)
+        into.append(shift_in);
     into.append(style_.ends_lines ? std::string_view("\n") : line.substr(text.size()));
 }
 

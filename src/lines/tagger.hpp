@@ -16,8 +16,8 @@ struct line_style {
     /// Each line ends in "\n": it replaces "\r\n", and is added where there was none. If not, a
     /// line keeps the end that it has.
     bool ends_lines = true;
-    /// Colours are reset at the end of a line with an escape character in it, so that they do not
-    /// colour the next worker's line.
+    /// Colours and sets of characters are reset at the end of a line that may have changed them, so
+    /// that they do not change the next worker's line.
     bool is_terminal = false;
     bool colours_tags = false;  // with a colour for each index
 };

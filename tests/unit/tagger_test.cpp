@@ -102,6 +102,21 @@ TEST_CASE("tagger: tags have six colours in turn, each reset after the tag") {
     CHECK(written(told("x\n"), style, "") == "x\n");
 }
 
+TEST_CASE("tagger: on a terminal other ways to change later text end with the line too") {
+    line_style style;
+    style.is_terminal = true;
+    CHECK(written(told("\x9b"
+                       "31mred\n"),
+                  style) == "[0]: \x9b"
+                            "31mred\033[0m\n");
+    CHECK(written(told("\xc2\x9b"
+                       "31mred\n"),
+                  style) == "[0]: \xc2\x9b"
+                            "31mred\033[0m\n");
+    CHECK(written(told("\016lines\n"), style) == "[0]: \016lines\033[0m\017\n");
+    CHECK(written(told("\016lines\n")) == "[0]: \016lines\n");
+}
+
 TEST_CASE("tagger: on a terminal a line's own colours end with it") {
     line_style style;
     style.is_terminal = true;
