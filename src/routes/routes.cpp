@@ -148,12 +148,15 @@ void router::ask_for_logs() {
                     static_cast<int>(index));
 }
 
-/// Names a file. Two names of one file by way of links are not seen as the same.
+/// Names a file. Two names of one file by way of links are not seen as the same, and ".." stays,
+/// because behind a link to a directory it means another directory than before the link.
 std::string router::key_of(int index, const std::string& path) const {
     const std::filesystem::path callers = names_.directory;
-    return (callers / directories_[static_cast<std::size_t>(index)] / path)
-        .lexically_normal()
-        .string();
+    std::filesystem::path key;
+    for (const auto& part : callers / directories_[static_cast<std::size_t>(index)] / path)
+        if (!part.empty() && part != ".")
+            key /= part;
+    return key.string();
 }
 
 /// Counts who uses each file, because a file of several streams is written by this process.

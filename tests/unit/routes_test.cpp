@@ -75,6 +75,15 @@ TEST_CASE("routes: two names of one path are one file") {
     CHECK(routes.workers.at(0).err.what == kind::joined);
 }
 
+TEST_CASE("routes: a path behind a link is not taken for the one before it") {
+    const auto how = options(1).stdout_to("link/../x").stderr_to("x");
+    const auto routes = routes_of(command("true"), how);
+    CHECK(routes.workers.at(0).out.what == kind::file);
+    CHECK(routes.workers.at(0).out.path == "link/../x");
+    CHECK(routes.workers.at(0).err.what == kind::file);
+    CHECK(routes.workers.at(0).err.path == "x");
+}
+
 TEST_CASE("routes: workers in directories of their own have files of their own") {
     detail::spawn_plan plan;
     plan.settings = detail::options_access::settings(options(2).stdout_to("log"));
