@@ -196,7 +196,8 @@ private:
     detail::chunks_sink data_;
 };
 
-/// This program's stream of the same name, line by line. A tag stands before each line.
+/// This program's stream of the same name, as it was when the group started, line by line. A tag
+/// stands before each line.
 class COHORT_API console {
 public:
     console() = default;

@@ -136,7 +136,18 @@ std::optional<start_failure> group_streams::open_target(
         settings.turn =
             &process_.console_turn(is_same_file(STDOUT_FILENO, fd) ? STDOUT_FILENO : fd);
         // If this program has closed the stream, another descriptor may have its number for a moment.
-        into.push_back(target::make(loop(), sys::survives_exec(fd) ? fd : -1, std::move(settings)));
+        if (!sys::survives_exec(fd)) {
+            into.push_back(target::make(loop(), -1, std::move(settings)));
+            return std::nullopt;
+        }
+        // A duplicate, because this program may close the stream while the group lives, and open a
+        // file that gets its number.
+        std::error_code error;
+        auto stream = sys::duplicate(fd, error);
+        if (error)
+            return failure(error, fmt::format("duplicating {}", settings.name), plan.first_worker,
+                           stage_of(plan.from));
+        into.push_back(target::make(loop(), std::move(stream), std::move(settings)));
         return std::nullopt;
     }
     const auto& from = base_of(callers_directory, plan.working_directory, plan.path);

@@ -256,6 +256,22 @@ TEST_CASE("console: a host's stream that others have set to non-blocking mode lo
     CHECK(made.report == "descriptor 1 does not block\n");  // as it was
 }
 
+TEST_CASE("console: a file that gets the number of a closed stream gets no text of workers") {
+    const leak_guard guard;
+    const scratch_directory directory;
+    pipe_pair out;
+    auto reads = std::async(std::launch::async, read_to_end, out.reads());
+    {
+        auto how = cohort::options(1).working_directory(directory.path()).fd(out.writes(), 1);
+        const auto report = ended(cohort::command(COHORT_PROGRAM_PRINTING_HOST, "moved"), how);
+        CHECK_MESSAGE(report.success(), fmt::format("{}", report));
+    }
+    out.close_writes();
+    CHECK(reads.get() == "[0]: a\n[0]: b\n");
+    CHECK(names_in(directory.path()).count("other") == 1);
+    CHECK(read_file(directory.file("other")).empty());
+}
+
 /// A console whose filter shows no worker and says on which thread it is destroyed.
 cohort::console noticed_console(std::promise<std::thread::id>& destroyed) {
     const auto say = [&destroyed](int*) { destroyed.set_value(std::this_thread::get_id()); };

@@ -10,6 +10,8 @@
 //   printing_host flooding      workers that print without end into a file and a capture
 //   printing_host clock         a worker that prints two lines with their times into file "clock"; the
 //                       wall clock is put forward by an hour between them
+//   printing_host moved         a worker that prints to its host's stdout, before and after the host
+//                       has closed that and opened file "other" with the number 1
 //   printing_host rotating      a worker that counts without end into a file that rotates
 //   printing_host last_words    a worker that prints ten lines after its host's death
 //   printing_host stubborn      a worker that prints without end, also after its host's death
@@ -138,6 +140,18 @@ asio::awaitable<void> put_clock_forward() {
     co_await group.join();
 }
 
+asio::awaitable<void> move_stdout() {
+    auto group = co_await cohort::spawn(cohort::command("sh", "-c", "echo a; read line; echo b"),
+                                        cohort::options(1)
+                                            .stdin_from(cohort::feed())
+                                            .stdout_to(cohort::console(), cohort::lines()));
+    (void)co_await group.output();
+    ::close(STDOUT_FILENO);
+    if (::open("other", O_WRONLY | O_CREAT, 0600) == STDOUT_FILENO)
+        co_await group.write(0, "\n");
+    co_await group.join();
+}
+
 constexpr const char* floods =
     "echo $LOCAL_RANK line; echo >&9; while :; do echo $LOCAL_RANK line; done";
 
@@ -213,6 +227,8 @@ int main(int argc, char** argv) {
         run(hold(floods, cohort::options(2).stdout_to(cohort::file("flood"), cohort::capture())));
     else if (what == "clock")
         run(put_clock_forward());
+    else if (what == "moved")
+        run(move_stdout());
     else if (what == "rotating")
         run(hold("seq 1 2000; echo >&9; exec seq 2001 inf",
                  cohort::options(1).stdout_to(cohort::file("rotating").rotate(4'096, 3))));
