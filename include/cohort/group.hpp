@@ -233,9 +233,7 @@ public:
     /// with EPIPE. @throws std::invalid_argument, std::logic_error  as write()
     void close_input(int index) { detail::close_input(state("close_input"), index); }
 
-    /// The directory of options::logs(), `<directory>/<run id>/attempt_0`; empty: none. Absolute, by
-    /// the directory that this program was in when the group was made; relative only if the path of
-    /// that directory could not be found.
+    /// The directory of options::logs(), `<directory>/<run id>/attempt_0`; empty: none. Absolute.
     std::filesystem::path log_directory() const {
         return detail::group_log_directory(*state("log_directory"));
     }

@@ -86,8 +86,7 @@ public:
     /// Empties the file at the start of the group. This is the default.
     file& truncate() noexcept;
     /// Starts a new file before this one grows too large. No line is cut. `log.1` is what was `log`.
-    /// A file that cannot be renamed is written on, and outcome::note() says so.
-    /// @param bytes  the largest size
+    /// @param bytes  the largest size; a file that cannot be renamed grows on, see outcome::note()
     /// @param keep   how many older files are kept; the files that are there take time, not this
     /// @throws std::invalid_argument  `bytes` is less than 1, or `keep` is less than 1
     template <std::integral Bytes>
@@ -196,8 +195,7 @@ private:
     detail::chunks_sink data_;
 };
 
-/// This program's stream of the same name, as it was when the group started, line by line. A tag
-/// stands before each line.
+/// This program's stream of the same name, as it is at the start, line by line, tags before lines.
 class COHORT_API console {
 public:
     console() = default;

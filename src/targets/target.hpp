@@ -44,8 +44,8 @@ struct target_settings {
 };
 
 /// One place that workers' lines are written to: a file, or this program's stdout or stderr. Lines
-/// wait in a bounded queue. A thread writes them, by a write(2) that may wait: one that files share,
-/// or one of its own, which comes when there is something to write and goes when there has been
+/// wait in a bounded queue. A thread writes them, by a write(2) that may wait: one that files
+/// share, or one of its own, which comes when there is something to write and goes when there has been
 /// nothing for a while. It shares this object and holds no lock that others take while it writes,
 /// so a writer that hangs holds up nobody.
 ///
