@@ -256,7 +256,7 @@ TEST_CASE("console: a host's stream that others have set to non-blocking mode lo
     CHECK(made.report == "descriptor 1 does not block\n");  // as it was
 }
 
-TEST_CASE("console: a file that gets the number of a closed stream gets no text of workers") {
+TEST_CASE("console: a file that takes the place of a host's stream gets no text of workers") {
     const leak_guard guard;
     const scratch_directory directory;
     pipe_pair out;

@@ -279,4 +279,19 @@ TEST_CASE("logs: a worker that outlives this process may have log files of its o
     CHECK(read_file(directory.file("logs/job42/attempt_0/1/stdout.log")) == "text\n");
 }
 
+TEST_CASE("logs: a file with an absolute path needs no directory of the worker's") {
+    const leak_guard guard;
+    const scratch_directory directory;
+    const auto log = cohort::file(directory.file("log"));
+    const auto sinks = {cohort::options(1).stdout_to(log),
+                        cohort::options(1).stdout_to(cohort::file(log).tagged()),
+                        cohort::options(1).stdout_to(log, cohort::capture()),
+                        cohort::options(1).logs(cohort::logs(directory.file("logs")))};
+    for (auto how : sinks) {
+        how.working_directory(directory.file("missing"));
+        const auto error = thrown_by<cohort::spawn_error>(cohort::command("true"), how);
+        CHECK_MESSAGE(error.stage() == "chdir", std::string(error.what()));
+    }
+}
+
 }  // namespace logs_test

@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <cmath>
+#include <ctime>
 #include <optional>
 #include <stdexcept>
 
@@ -283,6 +284,22 @@ TEST_CASE(
     CHECK(first.take().value().text == "now");
     CHECK(second.take().value().text == "then");
     CHECK_FALSE(third.take().has_value());
+}
+
+TEST_CASE("output: the time of a line follows the wall clock when that is set") {
+    const leak_guard guard;
+    const scratch_directory directory;
+    const auto report = ended(cohort::command(COHORT_PROGRAM_PRINTING_HOST, "clock"),
+                              cohort::options(1).working_directory(directory.path()));
+    CHECK_MESSAGE(report.success(), fmt::format("{}", report));
+    const auto lines = lines_of(read_file(directory.file("clock")));
+    REQUIRE(lines.size() == 2);
+    const auto time_of = [](const std::string& line) {
+        std::tm time{};
+        CHECK(::strptime(line.c_str(), "%Y-%m-%dT%H:%M:%S", &time) != nullptr);
+        return ::timegm(&time);
+    };
+    CHECK(time_of(lines[1]) - time_of(lines[0]) >= 3'600);
 }
 
 }  // namespace output_test

@@ -119,21 +119,6 @@ TEST_CASE("sink files: a relative path is relative to the directory of the worke
     }
 }
 
-TEST_CASE("sink files: a file with an absolute path needs no directory of the worker's") {
-    const leak_guard guard;
-    const scratch_directory directory;
-    const auto log = cohort::file(directory.file("log"));
-    const auto sinks = {cohort::options(1).stdout_to(log),
-                        cohort::options(1).stdout_to(cohort::file(log).tagged()),
-                        cohort::options(1).stdout_to(log, cohort::capture()),
-                        cohort::options(1).logs(cohort::logs(directory.file("logs")))};
-    for (auto how : sinks) {
-        how.working_directory(directory.file("missing"));
-        const auto error = thrown_by<cohort::spawn_error>(cohort::command("true"), how);
-        CHECK_MESSAGE(error.stage() == "chdir", std::string(error.what()));
-    }
-}
-
 TEST_CASE("sink files: a file is emptied at the start, or kept with append") {
     const leak_guard guard;
     const scratch_directory directory;
@@ -168,22 +153,6 @@ TEST_CASE("sink files: a tag, and before it the time, stand before each line") {
                            std::regex(time + "one\n" + time + "two\n")));
     CHECK(std::regex_match(read_file(directory.file("both")),
                            std::regex(time + "\\[0\\]: one\n" + time + "\\[0\\]: two\n")));
-}
-
-TEST_CASE("sink files: the time of a line follows the wall clock when that is set") {
-    const leak_guard guard;
-    const scratch_directory directory;
-    const auto report = ended(cohort::command(COHORT_PROGRAM_PRINTING_HOST, "clock"),
-                              cohort::options(1).working_directory(directory.path()));
-    CHECK_MESSAGE(report.success(), fmt::format("{}", report));
-    const auto lines = lines_of(read_file(directory.file("clock")));
-    REQUIRE(lines.size() == 2);
-    const auto time_of = [](const std::string& line) {
-        std::tm time{};
-        CHECK(::strptime(line.c_str(), "%Y-%m-%dT%H:%M:%S", &time) != nullptr);
-        return ::timegm(&time);
-    };
-    CHECK(time_of(lines[1]) - time_of(lines[0]) >= 3'600);
 }
 
 TEST_CASE("sink files: a rotation cuts no line, and keeps as many files as it should") {

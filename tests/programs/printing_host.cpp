@@ -8,10 +8,10 @@
 //                       when 8 comes to its end)
 //   printing_host outlived      a worker with a file of its own that is to outlive its host
 //   printing_host flooding      workers that print without end into a file and a capture
-//   printing_host clock         a worker that prints two lines with their times into file "clock"; the
-//                       wall clock is put forward by an hour between them
-//   printing_host moved         a worker that prints to its host's stdout, before and after the host
-//                       has closed that and opened file "other" with the number 1
+//   printing_host clock         a worker that prints two lines with their times into file "clock";
+//                       the wall clock is put forward by an hour between them
+//   printing_host moved         a worker that prints to its host's stdout, before and after the
+//                       host has put file "other" in its place
 //   printing_host rotating      a worker that counts without end into a file that rotates
 //   printing_host last_words    a worker that prints ten lines after its host's death
 //   printing_host stubborn      a worker that prints without end, also after its host's death
@@ -146,9 +146,9 @@ asio::awaitable<void> move_stdout() {
                                             .stdin_from(cohort::feed())
                                             .stdout_to(cohort::console(), cohort::lines()));
     (void)co_await group.output();
-    ::close(STDOUT_FILENO);
-    if (::open("other", O_WRONLY | O_CREAT, 0600) == STDOUT_FILENO)
-        co_await group.write(0, "\n");
+    // In one step, because a thread of the library may open a descriptor between two.
+    ::dup2(::open("other", O_WRONLY | O_CREAT | O_CLOEXEC, 0600), STDOUT_FILENO);
+    co_await group.write(0, "\n");
     co_await group.join();
 }
 
