@@ -26,7 +26,7 @@ thread_local constinit bool on_engine_thread = false;
 
 /// The best reactor that can be made now. Even if the probe could make a ring, memory may be short
 /// now.
-std::unique_ptr<reactor::reactor> make_reactor() {
+std::unique_ptr<reactor::reactor> best_reactor() {
     if (sys::current_tiers().io_uring_wanted.best) {
         try {
             return reactor::make_io_uring();
@@ -59,12 +59,9 @@ void engine::start() {
     auto result = tried.get_future();
     std::exception_ptr failure;  // after result.get() only this thread uses it
     start_thread([this, &tried, &failure] {
-        thread_ = std::this_thread::get_id();
-        on_engine_thread = true;
+        become_this_thread();
         try {
-            auto made = make_reactor();
-            had_epoll_ = made->name() == std::string_view("epoll");
-            reactor_ = made.release();
+            make_reactor();
         } catch (...) {
             failure = std::current_exception();
         }
@@ -78,10 +75,21 @@ void engine::start() {
         std::rethrow_exception(std::exchange(failure, nullptr));
 }
 
+void engine::become_this_thread() {
+    thread_ = std::this_thread::get_id();
+    on_engine_thread = true;
+}
+
+void engine::make_reactor() {
+    auto made = best_reactor();
+    had_epoll_ = made->name() == std::string_view("epoll");
+    reactor_ = made.release();
+}
+
 void engine::post(task t) {
     post_quietly(std::move(t));
     // The engine's own thread needs no wake-up: it looks into the inbox before it waits.
-    if (std::this_thread::get_id() != thread_)
+    if (std::this_thread::get_id() != thread_.load())
         wake();
 }
 
@@ -96,7 +104,9 @@ void engine::wake() {
         if (std::exchange(woken_, true))
             return;
     }
+    ++wakers_;
     reactor_.load()->wake();
+    --wakers_;
 }
 
 void engine::watch_readable(int fd, task then) {
@@ -128,18 +138,27 @@ void engine::loop() {
     for (;;) {
         now_ = std::chrono::steady_clock::now();
         // Exits are handled before deadlines, so that an exit seen with the deadline was in time.
-        for (const auto& e : events)
+        for (const auto& e : events) {
             finish(e.id, e.result);
+            if (!make_calls(turn))
+                return;
+        }
         events.clear();
         run_inbox();
         timers_.run(now_);
         run_inbox();
+        if (!make_calls(turn))
+            return;
         turn.unlock();
         wait(events);
-        for (int forks = forks_; forks != 0; forks = forks_)
-            forks_.wait(forks);
+        await_forks();
         turn.lock();
     }
+}
+
+void engine::await_forks() noexcept {
+    for (int forks = forks_; forks != 0; forks = forks_)
+        forks_.wait(forks);
 }
 
 void engine::run_inbox() {

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -22,7 +23,8 @@ namespace cohort::engine {
 using task = std::function<void()>;
 
 /// The engine's thread. Everything that concerns groups happens on it, one thing at a time, so
-/// groups need no locks. Made at the first spawn and never joined; its state is leaked.
+/// groups need no locks. Made at the first spawn and never joined; its state is leaked. Where a
+/// call of call() hangs, another thread becomes the engine's.
 class engine {
 public:
     /// Makes the thread, with all signals blocked.
@@ -49,8 +51,21 @@ public:
     void read(int fd, std::span<std::byte> buffer, std::uint64_t offset,
               std::function<void(int)> then);
     timers& timer() noexcept { return timers_; }
+    /// Makes a call that may block for as long as a worker likes: read(2) of a pipe does while a
+    /// worker writes to that pipe from memory that does not come. Then runs `then` with its result.
+    /// The call is made after the present task, without the turn, so that no fork waits for it. If
+    /// it lasts, another thread may take over the loop: see take_over_if_hung(). Of one pipe, make
+    /// no second call until `then` has run.
+    void call(std::function<int()> make, std::function<void(int)> then);
+    /// Calls `begins` on the loop's thread before each of these calls. Set it before start().
+    void on_call(task begins) { call_begins_ = std::move(begins); }
 
     // On any thread:
+
+    /// If the present call() began before `since`, starts a thread that takes over the loop. The
+    /// thread that hangs hands over the result of its call when the call is over, then ends.
+    /// @return whether there was a call since this was last asked
+    bool take_over_if_hung(time_point since) noexcept;
 
     /// Whether the calling thread is the thread of an engine.
     static bool is_this_thread() noexcept;
@@ -76,7 +91,18 @@ private:
         std::chrono::milliseconds back_off{1};
     };
 
+    struct blocking_call {
+        std::function<int()> make;
+        std::function<void(int)> then;
+    };
+
+    void make_reactor();
     void loop();
+    bool make_calls(std::unique_lock<std::mutex>& turn);
+    void take_over(time_point::rep hung);
+    void become_this_thread();
+    void retire(reactor::reactor* mine, blocking_call answered, int result);
+    void await_forks() noexcept;
     void run_inbox();
     bool has_tasks();
     void wait(std::vector<reactor::event>& events);
@@ -94,13 +120,18 @@ private:
     std::vector<task> inbox_;
     bool woken_ = false;  // by wake(), since the engine last looked into the inbox
     std::atomic<reactor::reactor*> reactor_ = nullptr;
+    std::atomic<int> wakers_ = 0;  // threads that are in reactor_'s wake()
     const std::unique_ptr<reactor::reactor> last_resort_ = reactor::make_sleeper();
     bool had_epoll_ = false;
-    std::thread::id thread_;
+    std::atomic<std::thread::id> thread_;
     timers timers_;
     time_point now_;
     reactor::ticket last_ticket_ = 0;
     std::unordered_map<reactor::ticket, request> pending_;
+    std::deque<blocking_call> calls_;  // to be made after the present task
+    task call_begins_;
+    std::atomic<time_point::rep> call_began_ = 0;  // the present call; 0: there is none
+    std::atomic<bool> has_called_ = false;         // since take_over_if_hung() was last asked
 };
 
 }  // namespace cohort::engine

@@ -24,6 +24,9 @@ std::atomic<process*> own_process{nullptr};
 
 /// If a start takes longer than this while others wait, another starter takes over.
 constexpr auto hung_starter_after = 1s;
+/// If a call on a worker's pipe takes longer than this, another thread takes over the output loop.
+/// Short, because a worker may have many pipes, and each can hold up one thread after the other.
+constexpr auto hung_call_after = 100ms;
 constexpr auto retry_delay = 10ms;
 
 // fork() locks the turns first, so that the copy inherits no locked mutex and no half-made change.
@@ -119,9 +122,24 @@ void process::start() {
 
 void process::start_output() {
     std::lock_guard lock(start_mutex_);
-    if (!output_started_)
-        output_.start();
+    if (output_started_)
+        return;
+    output_.on_call([this] { watch_output(); });
+    output_.start();
     output_started_ = true;
+}
+
+/// Looks after the output loop while it makes calls. Once it makes none, no timer runs.
+void process::watch_output() {
+    if (watching_output_ || watching_output_.exchange(true))
+        return;
+    engine_.post([this] {
+        engine_.timer().at(engine_.now() + hung_call_after, [this] {
+            watching_output_ = false;
+            if (output_.take_over_if_hung(engine_.now() - hung_call_after))
+                watch_output();
+        });
+    });
 }
 
 void process::remove(live_group& group) {

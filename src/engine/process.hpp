@@ -136,6 +136,7 @@ private:
     process();
     void start();
     void watch_starters();
+    void watch_output();
     void tell_when_empty();
     void adopt(sys::unique_fd pidfd, pid_t leader);
     static void at_exit() noexcept;
@@ -163,6 +164,7 @@ private:
     background_thread logging_{engine_};
     background_thread cgroups_{engine_, background_thread::thread::stays};
     std::atomic<bool> watching_starters_ = false;
+    std::atomic<bool> watching_output_ = false;
     stop_spans spans_;
     std::set<live_group*> groups_;
     std::vector<task> when_empty_;

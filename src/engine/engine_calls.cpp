@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: BSL-1.0
+// Calls that may block for as long as a worker likes, and the thread that takes over then.
+#include "engine/engine.hpp"
+#include "engine/thread.hpp"
+
+#include <chrono>
+#include <exception>
+#include <thread>
+#include <utility>
+
+namespace cohort::engine {
+
+void engine::call(std::function<int()> make, std::function<void(int)> then) {
+    calls_.push_back({std::move(make), std::move(then)});
+}
+
+/// Here no task is half done, so another thread finds all that it needs to go on. The events that
+/// this thread has still to handle come again, because the other thread watches everything anew.
+/// @return false: another thread has taken over, and this one must end
+bool engine::make_calls(std::unique_lock<std::mutex>& turn) {
+    while (!calls_.empty()) {
+        auto next = std::move(calls_.front());
+        calls_.pop_front();
+        auto* const mine = reactor_.load();
+        const auto began = std::chrono::steady_clock::now().time_since_epoch().count();
+        has_called_ = true;
+        call_began_ = began;
+        if (call_begins_)
+            call_begins_();
+        turn.unlock();
+        const int result = next.make();
+        await_forks();
+        turn.lock();
+        if (call_began_ != began) {
+            turn.unlock();
+            retire(mine, std::move(next), result);
+            return false;
+        }
+        call_began_ = 0;
+        next.then(result);
+    }
+    return true;
+}
+
+bool engine::take_over_if_hung(time_point since) noexcept {
+    const bool has_called = has_called_.exchange(false);
+    const auto began = call_began_.load();
+    if (began == 0)
+        return has_called;
+    if (began <= since.time_since_epoch().count()) {
+        try {
+            start_thread([this, began] { take_over(began); });
+        } catch (const std::exception&) {
+            // The caller asks again.
+        }
+    }
+    return true;
+}
+
+/// Runs on a thread of its own.
+/// @param hung  when the call began that hangs; if it is over now, this thread is not needed
+void engine::take_over(time_point::rep hung) {
+    {
+        await_forks();
+        const std::lock_guard turn(turn_);
+        if (call_began_ != hung)
+            return;
+        call_began_ = 0;
+        become_this_thread();
+        try {
+            make_reactor();
+            ask_anew();
+        } catch (const std::exception&) {
+            try_epoll();
+        }
+    }
+    loop();
+}
+
+/// Hands over the result of a call that has hung. What belongs to the call is destroyed by the
+/// thread that has taken over, because that thread alone may touch it.
+/// @param mine  destroyed here, because a ring belongs to the thread that made it
+void engine::retire(reactor::reactor* mine, blocking_call answered, int result) {
+    post([answered = std::move(answered), result] { answered.then(result); });
+    if (mine == last_resort_.get())
+        return;
+    while (wakers_ != 0)  // they may have seen `mine` before it was replaced
+        std::this_thread::yield();
+    delete mine;
+}
+
+}  // namespace cohort::engine
