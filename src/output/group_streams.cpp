@@ -5,11 +5,16 @@
 #include <cohort/detail/duration.hpp>
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 namespace cohort::output {
 
 namespace {
+
+/// Half of the time that reading the rest of a worker's pipes may take: without a worker that holds
+/// a pipe's lock it takes microseconds.
+constexpr auto reading_step = std::chrono::milliseconds(250);
 
 bool writes_to(const stream_route& route, auto sink) {
     return std::ranges::any_of(route.sinks, [](const sink_route& each) {
@@ -25,9 +30,12 @@ void add_to(std::string& notes, const std::string& note) {
 
 }  // namespace
 
-/// The end of one worker's streams: what is still to be written, and whom to tell then.
+/// The end of one worker's streams: what is still to be read and written, and whom to tell then.
 struct group_streams::flush {
+    int index;
+    std::function<void(stream_end)> then;  // empty: nobody waits, or it was told
     stream_end result;
+    std::size_t unread = 0;  // streams
     struct written_target {
         std::shared_ptr<target> to;
         engine::time_point latest;  // when the last of the worker's text for it was read
@@ -36,7 +44,6 @@ struct group_streams::flush {
     std::vector<written_target> targets;
     std::size_t unwritten = 0;
     std::optional<engine::timer_id> limit;
-    std::function<void(stream_end)> then;  // empty once it was told
 };
 
 group_streams::group_streams(engine::process& process, group_routes routes, settings how)
@@ -53,6 +60,11 @@ group_streams::~group_streams() {
     for (const auto& each : targets_)
         if (each)
             each->close();
+    // What still reads or feeds a worker that was given up belongs to the output thread.
+    for (auto& each : workers_)
+        if (each.feed || each.out_reader || each.err_reader)
+            loop().post([feed = std::move(each.feed), out = std::move(each.out_reader),
+                         err = std::move(each.err_reader)] {});
 }
 
 int group_streams::streams_in_queue() const noexcept {
@@ -98,49 +110,91 @@ void group_streams::begin_stream(int index, stream from) {
 void group_streams::worker_ended(int index, std::function<void(stream_end)> then) {
     if (!routes_.has_pipes())
         return then({});
-    loop().post([self = shared_from_this(), index, then = std::move(then)]() mutable {
-        const auto ending = self->end_streams(index);
-        ending->then = std::move(then);
-        ending->unwritten = ending->targets.size();
-        if (ending->unwritten == 0)
-            return self->finish(*ending);
-        for (auto& each : ending->targets)
-            each.to->when_written(each.latest, [self, ending, &each] {
-                each.is_written = true;
-                if (--ending->unwritten == 0)
-                    self->finish(*ending);
-            });
-        ending->limit = self->loop().timer().at(
-            detail::saturating_add(std::chrono::steady_clock::now(), self->settings_.flush_timeout),
-            [self, ending] {
-                ending->limit.reset();
-                self->finish(*ending);
-            });
+    loop().post([self = shared_from_this(), index, then = std::move(then)] {
+        auto ending = std::make_shared<flush>();
+        ending->index = index;
+        ending->then = then;
+        self->end_streams(std::move(ending));
     });
 }
 
 /// Reads what the worker has left in its pipes, and ends its streams.
-std::shared_ptr<group_streams::flush> group_streams::end_streams(int index) {
-    worker& of = at(index);
+void group_streams::end_streams(std::shared_ptr<flush> ending) {
+    worker& of = at(ending->index);
     of.has_ended = true;
-    auto ending = std::make_shared<flush>();
     if (of.feed)
         of.feed->end();
-    for (const auto& reader : {of.out_reader, of.err_reader})
+    ++ending_;
+    const std::array readers{of.out_reader, of.err_reader};
+    ending->unread =
+        readers.size() - static_cast<std::size_t>(std::ranges::count(readers, nullptr));
+    if (ending->unread == 0)
+        return streams_ended(std::move(ending));
+    limit_reading(ending, 2);
+    for (const auto& reader : readers)
         if (reader)
-            reader->worker_ended();
+            reader->worker_ended([self = shared_from_this(), ending] {
+                if (--ending->unread == 0)
+                    self->streams_ended(ending);
+            });
+}
+
+/// For a worker that holds the lock of its pipe for as long as it likes. Counted in steps, because
+/// a program that was stopped for a while sees that while pass at once.
+void group_streams::limit_reading(const std::shared_ptr<flush>& ending, int steps) {
+    ending->limit =
+        loop().timer().at(std::chrono::steady_clock::now() + reading_step,
+                          [self = shared_from_this(), ending, steps] {
+                              ending->limit.reset();
+                              if (steps > 1)
+                                  return self->limit_reading(ending, steps - 1);
+                              const worker& of = self->at(ending->index);
+                              for (const auto& reader : std::array{of.out_reader, of.err_reader})
+                                  if (reader)
+                                      reader->give_up();
+                          });
+}
+
+void group_streams::streams_ended(std::shared_ptr<flush> ending) {
+    if (ending->limit)
+        loop().timer().cancel(*std::exchange(ending->limit, std::nullopt));
+    gather(*ending);
+    --ending_;
+    close_sinks();
+    if (!ending->then)
+        return;
+    ending->unwritten = ending->targets.size();
+    if (ending->unwritten == 0)
+        return finish(*ending);
+    for (auto& each : ending->targets)
+        each.to->when_written(each.latest, [self = shared_from_this(), ending, &each] {
+            each.is_written = true;
+            if (--ending->unwritten == 0)
+                self->finish(*ending);
+        });
+    ending->limit = loop().timer().at(
+        detail::saturating_add(std::chrono::steady_clock::now(), settings_.flush_timeout),
+        [self = shared_from_this(), ending] {
+            ending->limit.reset();
+            self->finish(*ending);
+        });
+}
+
+/// Takes what the streams leave, and drops them.
+void group_streams::gather(flush& ending) {
+    worker& of = at(ending.index);
     if (of.out)
-        ending->result.out = of.out->take_captured();
+        ending.result.out = of.out->take_captured();
     if (of.err)
-        ending->result.err = of.err->take_captured();
+        ending.result.err = of.err->take_captured();
     for (const auto& sinks : {of.out, of.err}) {
         if (!sinks)
             continue;
-        add_to(ending->result.note, sinks->trouble());
+        add_to(ending.result.note, sinks->trouble());
         for (const auto& [to, latest] : sinks->written()) {
-            const auto found = std::ranges::find(ending->targets, to, &flush::written_target::to);
-            if (found == ending->targets.end())
-                ending->targets.push_back({to, latest});
+            const auto found = std::ranges::find(ending.targets, to, &flush::written_target::to);
+            if (found == ending.targets.end())
+                ending.targets.push_back({to, latest});
             else
                 found->latest = std::max(found->latest, latest);
         }
@@ -149,7 +203,6 @@ std::shared_ptr<group_streams::flush> group_streams::end_streams(int index) {
     of.err_reader.reset();
     of.out.reset();
     of.err.reset();
-    return ending;
 }
 
 void group_streams::finish(flush& done) {
@@ -171,17 +224,28 @@ void group_streams::group_ended() {
     if (!routes_.has_pipes() || (!hub_ && routes_.targets.empty()))
         return;
     loop().post([self = shared_from_this()] {
+        self->has_ended_ = true;
         for (int index = 0; index < static_cast<int>(self->workers_.size()); ++index)
-            if (!self->at(index).has_ended)
-                (void)self->end_streams(index);
-        {
-            const std::lock_guard lock(self->targets_mutex_);
-            for (const auto& each : self->targets_)
-                each->close();
-        }
-        if (self->hub_)
-            self->hub_->end();
+            if (!self->at(index).has_ended) {
+                auto ending = std::make_shared<flush>();
+                ending->index = index;
+                self->end_streams(std::move(ending));
+            }
+        self->close_sinks();
     });
+}
+
+/// Once the group has ended and all its streams have.
+void group_streams::close_sinks() {
+    if (!has_ended_ || ending_ != 0)
+        return;
+    {
+        const std::lock_guard lock(targets_mutex_);
+        for (const auto& each : targets_)
+            each->close();
+    }
+    if (hub_)
+        hub_->end();
 }
 
 // --- lines ---

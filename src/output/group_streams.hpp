@@ -131,8 +131,12 @@ private:
     std::optional<detail::start_failure> make_output(int callers_directory, int index, stream from);
     void begin(int index);
     void begin_stream(int index, stream from);
-    std::shared_ptr<flush> end_streams(int index);
+    void end_streams(std::shared_ptr<flush> ending);
+    void limit_reading(const std::shared_ptr<flush>& ending, int steps);
+    void streams_ended(std::shared_ptr<flush> ending);
+    void gather(flush& ending);
     void finish(flush& done);
+    void close_sinks();
     int streams_in_queue() const noexcept;
 
     engine::process& process_;
@@ -145,6 +149,8 @@ private:
     std::vector<std::shared_ptr<target>> targets_;
     std::vector<worker> workers_;
     std::size_t started_ = 0;  // how many workers the starter thread has started
+    int ending_ = 0;           // how many workers' streams are being read to their end
+    bool has_ended_ = false;   // the group
     const std::shared_ptr<run_pool> pool_ = std::make_shared<run_pool>();
     std::shared_ptr<line_hub> hub_;  // null: no stream goes into a queue
     const std::shared_ptr<std::atomic<int>> lingering_ = std::make_shared<std::atomic<int>>(0);

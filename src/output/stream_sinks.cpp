@@ -147,6 +147,9 @@ void stream_sinks::finish(cut& of) {
 }
 
 std::string stream_sinks::trouble() const {
+    if (error_ == std::errc::timed_out)
+        return fmt::format("its {} was not read to the end, because a process held up its pipe",
+                           to_string(origin_.from));
     if (error_)
         return fmt::format("reading its {}: {}", to_string(origin_.from), error_.message());
     if (lost_ != 0)

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
+#include <new>
 #include <utility>
 
 #include <unistd.h>
@@ -15,27 +17,51 @@ namespace cohort::output {
 namespace {
 
 constexpr std::size_t most_a_turn = 65'536;
+/// How soon to try again where there is no memory to read to.
+constexpr auto without_memory = std::chrono::milliseconds(10);
 
-/// Where all pipes are read to. Only the output thread reads.
-char* read_buffer() noexcept {
-    static char buffer[most_a_turn];
+/// The memory that this thread reads all pipes to. One buffer for each thread, because a call that
+/// hangs in one thread may still fill its buffer while another thread has taken over the loop.
+/// @return null: there is no memory
+const std::shared_ptr<char[]>& read_buffer() noexcept {
+    thread_local std::shared_ptr<char[]> buffer;
+    if (!buffer) {
+        try {
+            buffer.reset(new char[most_a_turn]);
+        } catch (const std::bad_alloc&) {
+            // It stays null.
+        }
+    }
     return buffer;
-}
-
-/// @return bytes, or -errno
-ssize_t read_once(int fd, std::size_t most) noexcept {
-    ssize_t got = 0;
-    do
-        got = ::read(fd, read_buffer(), std::min(most, most_a_turn));
-    while (got < 0 && errno == EINTR);
-    return got < 0 ? -errno : got;
 }
 
 }  // namespace
 
+/// What a call works on, which may outlive the reader.
+struct pipe_reader::pipe {
+    sys::unique_fd fd;
+    std::shared_ptr<char[]> bytes;  // what was read last
+    std::size_t left = 0;           // how much of the rest is still to be read
+
+    /// @return bytes, or -errno; -ENOBUFS: no memory now
+    int read_once(std::size_t most) noexcept {
+        bytes = read_buffer();
+        if (!bytes)
+            return -ENOBUFS;
+        ssize_t got = 0;
+        do
+            got = ::read(fd.get(), bytes.get(), std::min(most, most_a_turn));
+        while (got < 0 && errno == EINTR);
+        return got < 0 ? -errno : static_cast<int>(got);
+    }
+};
+
 pipe_reader::pipe_reader(engine::engine& loop, sys::unique_fd fd, std::shared_ptr<byte_sink> sink,
                          std::shared_ptr<std::atomic<int>> lingering)
-    : loop_(loop), fd_(std::move(fd)), sink_(std::move(sink)), lingering_(std::move(lingering)) {}
+    : loop_(loop), pipe_(std::make_shared<pipe>()), sink_(std::move(sink)),
+      lingering_(std::move(lingering)) {
+    pipe_->fd = std::move(fd);
+}
 
 pipe_reader::~pipe_reader() { close(); }
 
@@ -43,7 +69,7 @@ pipe_reader::~pipe_reader() { close(); }
 void pipe_reader::watch() {
     if (std::exchange(is_watched_, true))
         return;
-    loop_.watch_readable(fd_.get(), [self = shared_from_this()] {
+    loop_.watch_readable(pipe_->fd.get(), [self = shared_from_this()] {
         self->is_watched_ = false;
         self->turn();
     });
@@ -57,50 +83,110 @@ void pipe_reader::go_on() {
 }
 
 void pipe_reader::turn() {
-    if (state_ == state::waits_for_room || state_ == state::closed)
-        return;
-    const ssize_t got = read_once(fd_.get(), most_a_turn);
-    if (got == 0 || (got < 0 && got != -EAGAIN)) {
-        end_stream({static_cast<int>(-got), std::system_category()});
+    if (!is_called_ && (state_ == state::reads || state_ == state::lingers))
+        read();
+}
+
+void pipe_reader::read() {
+    is_called_ = true;
+    loop_.call([pipe = pipe_] { return pipe->read_once(most_a_turn); },
+               [self = shared_from_this()](int got) {
+                   self->is_called_ = false;
+                   self->turn_over(got);
+               });
+}
+
+void pipe_reader::turn_over(int got) {
+    give_to_sink(got);
+    if (got == 0 || (got < 0 && got != -EAGAIN && got != -ENOBUFS)) {
+        end_stream({-got, std::system_category()});
         return close();
     }
-    if (got > 0 && sink_)
-        sink_->take({read_buffer(), static_cast<std::size_t>(got)});
-    if (sink_ && !sink_->has_room())
+    if (state_ == state::ends)
+        read_rest();
+    else if (sink_ && !sink_->has_room())
         state_ = state::waits_for_room;
+    else if (got == -ENOBUFS)
+        loop_.timer().at(loop_.now() + without_memory,
+                         [self = shared_from_this()] { self->watch(); });
     else
         watch();
 }
 
-void pipe_reader::worker_ended() {
+void pipe_reader::give_to_sink(int got) {
+    if (got > 0 && sink_)
+        sink_->take({pipe_->bytes.get(), static_cast<std::size_t>(got)});
+    pipe_->bytes.reset();
+}
+
+void pipe_reader::worker_ended(engine::task then) {
     if (state_ == state::lingers || state_ == state::closed)
-        return;
-    std::error_code error;
-    for (auto left = bytes_in(fd_.get()); left > 0;) {
-        const ssize_t got = read_once(fd_.get(), left);
-        if (got < 0)
-            error = {static_cast<int>(-got), std::system_category()};
-        if (got <= 0)
-            break;
-        sink_->take({read_buffer(), static_cast<std::size_t>(got)});
-        left -= static_cast<std::size_t>(got);
+        return then();
+    state_ = state::ends;
+    ended_ = std::move(then);
+    if (!is_called_)
+        read_rest();
+}
+
+void pipe_reader::read_rest() {
+    is_called_ = true;
+    loop_.call(
+        [pipe = pipe_] {
+            if (pipe->left == 0)
+                pipe->left = bytes_in(pipe->fd.get());
+            return pipe->left == 0 ? 0 : pipe->read_once(pipe->left);
+        },
+        [self = shared_from_this()](int got) {
+            self->is_called_ = false;
+            self->rest_came(got);
+        });
+}
+
+void pipe_reader::rest_came(int got) {
+    give_to_sink(got);
+    if (state_ != state::ends)
+        return watch();  // it was given up
+    if (got > 0) {
+        pipe_->left -= static_cast<std::size_t>(got);
+        if (pipe_->left > 0)
+            return read_rest();
     }
-    end_stream(error);
-    state_ = state::lingers;
-    ++*lingering_;
+    linger();
+    end_stream(got < 0 ? std::error_code(-got, std::system_category()) : std::error_code());
     watch();
+}
+
+void pipe_reader::give_up() {
+    if (state_ != state::ends)
+        return;
+    linger();
+    end_stream(std::make_error_code(std::errc::timed_out));
 }
 
 void pipe_reader::end_stream(std::error_code why) {
     if (const auto sink = std::exchange(sink_, nullptr))
         sink->end(why);
+    if (const auto ended = std::exchange(ended_, nullptr))
+        ended();
+}
+
+void pipe_reader::linger() {
+    state_ = state::lingers;
+    ++*lingering_;
 }
 
 void pipe_reader::close() {
+    if (state_ == state::closed)
+        return;
     if (state_ == state::lingers)
         --*lingering_;
     state_ = state::closed;
-    fd_.reset();
+    loop_.call(
+        [pipe = pipe_] {
+            pipe->fd.reset();
+            return 0;
+        },
+        [](int) {});
 }
 
 }  // namespace cohort::output

@@ -5,6 +5,7 @@
 #include "sys/unique_fd.hpp"
 
 #include <atomic>
+#include <cstddef>
 #include <memory>
 #include <string_view>
 #include <system_error>
@@ -26,6 +27,9 @@ public:
 /// event of the loop gets its turn. The stream ends with its worker, or at its EOF if that comes
 /// first. Whatever a grandchild then writes is read into nothing, until nobody holds the pipe any
 /// more, so that nobody is killed by SIGPIPE. Belongs to the loop's thread.
+///
+/// All calls on the pipe are made by engine::call(), also close(2): each takes the pipe's lock in
+/// the kernel, which a worker can hold for as long as it likes.
 class pipe_reader : public std::enable_shared_from_this<pipe_reader> {
 public:
     pipe_reader(engine::engine& loop, sys::unique_fd fd, std::shared_ptr<byte_sink> sink,
@@ -37,24 +41,36 @@ public:
     /// Reads on after the sink had no room.
     void go_on();
     /// The worker has ended: takes the bytes that are in the pipe now, even over the sink's room,
-    /// then ends the stream.
-    void worker_ended();
+    /// then ends the stream and calls `then`.
+    void worker_ended(engine::task then);
+    /// Ends the stream although not all of it has been read, with the error `timed_out`. For a call
+    /// that hangs.
+    void give_up();
 
 private:
-    enum class state { reads, waits_for_room, lingers, closed };
+    enum class state { reads, waits_for_room, ends, lingers, closed };
+    struct pipe;
 
     void watch();
     void turn();
+    void read();
+    void read_rest();
+    void turn_over(int got);
+    void rest_came(int got);
+    void give_to_sink(int got);
     void end_stream(std::error_code why = {});
+    void linger();
     void close();
 
     engine::engine& loop_;
-    sys::unique_fd fd_;
+    std::shared_ptr<pipe> pipe_;
     std::shared_ptr<byte_sink> sink_;  // null once the stream has ended
     std::shared_ptr<std::atomic<int>>
         lingering_;  // how many pipes of the group are read into nothing
     state state_ = state::reads;
     bool is_watched_ = false;
+    bool is_called_ = false;  // a call on the pipe is not over
+    engine::task ended_;      // from worker_ended()
 };
 
 }  // namespace cohort::output

@@ -28,45 +28,66 @@ bool has_no_reader(int fd) noexcept {
 void pipe_writer::write(std::uint64_t id, std::string text, listener then) {
     if (!fd_ || closes_)
         return then(std::make_error_code(std::errc::broken_pipe));
-    texts_.push_back({id, std::move(text), 0, std::move(then)});
-    if (texts_.size() == 1)
+    texts_.push_back(
+        {id, std::make_shared<const std::string>(std::move(text)), 0, std::move(then)});
+    if (texts_.size() == 1) {
+        left_of_turn_ = most_a_turn;
         go_on();
+    }
 }
 
 void pipe_writer::go_on() {
-    if (is_watched_ || !fd_)
-        return;
-    std::size_t left = most_a_turn;
-    while (!texts_.empty()) {
-        pending& first = texts_.front();
-        const auto rest = first.text.size() - first.written;
-        if (first.text.empty() && has_no_reader(fd_.get()))
+    while (is_free() && !texts_.empty()) {
+        const pending& first = texts_.front();
+        if (first.text->empty() && has_no_reader(fd_->get()))
             return end();
-        if (rest == 0) {
+        if (first.written == first.text->size())
             finish_first({});
-            continue;
-        }
-        if (left == 0)
-            return await_room();
-        const ssize_t wrote =
-            ::write(fd_.get(), first.text.data() + first.written, std::min(rest, left));
-        if (wrote < 0 && errno == EINTR)
-            continue;
-        if (wrote < 0 && errno == EAGAIN)
-            return await_room();
-        if (wrote < 0)
-            return end();
-        first.written += static_cast<std::size_t>(wrote);
-        left -= static_cast<std::size_t>(wrote);
+        else if (left_of_turn_ == 0)
+            await_room();
+        else
+            write_some(first);
     }
-    if (closes_)
-        fd_.reset();
+    if (closes_ && is_free())
+        close();
+}
+
+void pipe_writer::write_some(const pending& first) {
+    is_called_ = true;
+    loop_.call(
+        [fd = fd_, text = first.text, from = first.written, most = left_of_turn_] {
+            const auto size = std::min(text->size() - from, most);
+            ssize_t wrote = 0;
+            do
+                wrote = ::write(fd->get(), text->data() + from, size);
+            while (wrote < 0 && errno == EINTR);
+            return wrote < 0 ? -errno : static_cast<int>(wrote);
+        },
+        [self = shared_from_this(), id = first.id](int result) {
+            self->is_called_ = false;
+            self->wrote(id, result);
+        });
+}
+
+/// @param id  of the text, which may have been cancelled meanwhile
+void pipe_writer::wrote(std::uint64_t id, int result) {
+    if (has_ended_)
+        return close();
+    if (result == -EAGAIN)
+        return await_room();
+    if (result < 0)
+        return end();
+    left_of_turn_ -= static_cast<std::size_t>(result);
+    if (!texts_.empty() && texts_.front().id == id)
+        texts_.front().written += static_cast<std::size_t>(result);
+    go_on();
 }
 
 void pipe_writer::await_room() {
     is_watched_ = true;
-    watch_.once(loop_, fd_.get(), [self = shared_from_this()] {
+    watch_.once(loop_, fd_->get(), [self = shared_from_this()] {
         self->is_watched_ = false;
+        self->left_of_turn_ = most_a_turn;
         self->go_on();
     });
 }
@@ -91,17 +112,27 @@ bool pipe_writer::cancel(std::uint64_t id) {
 
 void pipe_writer::close_after_all() {
     closes_ = true;
-    if (texts_.empty() && !is_watched_)
-        fd_.reset();
+    go_on();
 }
 
 void pipe_writer::end() {
-    closes_ = true;
+    closes_ = has_ended_ = true;
     while (!texts_.empty())
         finish_first(std::make_error_code(std::errc::broken_pipe));
     // A process that the worker has started may hold the other end for ever.
-    if (!is_watched_ || watch_.hasten())
-        fd_.reset();
+    if (!is_called_ && (!is_watched_ || watch_.hasten()))
+        close();
+}
+
+void pipe_writer::close() {
+    if (!fd_)
+        return;
+    loop_.call(
+        [fd = std::exchange(fd_, nullptr)] {
+            fd->reset();
+            return 0;
+        },
+        [](int) {});
 }
 
 }  // namespace cohort::output

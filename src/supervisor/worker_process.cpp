@@ -7,6 +7,8 @@
 #include "sys/tiers.hpp"
 #include "trace/activities.hpp"
 
+#include <cohort/detail/duration.hpp>
+
 #include <algorithm>
 #include <chrono>
 #include <csignal>
@@ -22,6 +24,9 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto last_words_timeout = 500ms;  // how long a worker may take to report its stacks
+/// How much longer than flush_timeout the end of a worker's streams may take. The output thread has
+/// bounds of its own, which are shorter; this one is for an output thread that does not answer.
+constexpr auto longest_reading = 1s;
 
 std::chrono::microseconds to_duration(const timeval& t) {
     return std::chrono::seconds(t.tv_sec) + std::chrono::microseconds(t.tv_usec);
@@ -209,10 +214,29 @@ void worker_process::read(record_contents contents) {
 
 /// After the sweep of its process group, so that what the sweep has ended writes no more.
 void worker_process::end_streams() {
+    if (streams_->routes().has_pipes())
+        streams_limit_ = process_.loop().timer().at(
+            detail::saturating_add(std::chrono::steady_clock::now() + longest_reading,
+                                   settings_->flush_timeout),
+            [self = shared_from_this()] {
+                self->streams_limit_.reset();
+                output::stream_end unread;
+                unread.note = "what it printed was not read in time";
+                self->streams_ended(std::move(unread));
+            });
     streams_->worker_ended(index_, [self = shared_from_this()](output::stream_end printed) {
-        self->stream_end_ = std::move(printed);
-        self->tell_printed();
+        self->streams_ended(std::move(printed));
     });
+}
+
+/// @param printed  counts only the first time
+void worker_process::streams_ended(output::stream_end printed) {
+    if (streams_limit_)
+        process_.loop().timer().cancel(*std::exchange(streams_limit_, std::nullopt));
+    if (std::exchange(streams_have_ended_, true))
+        return;
+    stream_end_ = std::move(printed);
+    tell_printed();
 }
 
 void worker_process::tell(record_contents contents) {

@@ -76,6 +76,7 @@ private:
     void read(record_contents contents);
     void tell(record_contents contents);
     void end_streams();
+    void streams_ended(output::stream_end printed);
     void tell_printed();
     worker_end judge(const engine::reaped& end, record_contents contents, bool unkillable);
 
@@ -102,6 +103,8 @@ private:
     std::optional<cgroups::oom_kill> oom_kill_;
     std::unique_ptr<const engine::reaped> end_;     // null: not reaped
     std::optional<output::stream_end> stream_end_;  // until it is told
+    std::optional<engine::timer_id> streams_limit_;
+    bool streams_have_ended_ = false;
     std::function<void(const exit_status&)> ended_;
     std::function<void(worker_end)> judged_;
     std::function<void(output::stream_end)> printed_;

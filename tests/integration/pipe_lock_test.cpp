@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: BSL-1.0
+// Processes that hold the lock of a pipe: in the kernel read(2) and write(2) keep it while they wait
+// for a page of the process, and every other call on that pipe waits for it, O_NONBLOCK or not.
+#include "slow_executor.hpp"
+#include "stream_support.hpp"
+
+#include <cohort/cohort.hpp>
+
+#include <asio/bind_executor.hpp>
+#include <asio/thread_pool.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <exception>
+#include <future>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include <linux/userfaultfd.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace pipe_lock_test {
+
+using namespace cohort::test;
+using namespace std::chrono_literals;
+using cohort::capture;
+
+namespace {
+
+int open_userfaultfd() { return static_cast<int>(::syscall(SYS_userfaultfd, O_CLOEXEC)); }
+
+/// A page that never comes. userfaultfd(2) tells who waits for it.
+class missing_page {
+public:
+    missing_page() : fd_(open_userfaultfd()) {
+        uffdio_api api{};
+        api.api = UFFD_API;
+        page_ = ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        uffdio_register wanted{};
+        wanted.range = {reinterpret_cast<std::uintptr_t>(page_), 4096};
+        wanted.mode = UFFDIO_REGISTER_MODE_MISSING;
+        if (::ioctl(fd_, UFFDIO_API, &api) != 0 || ::ioctl(fd_, UFFDIO_REGISTER, &wanted) != 0)
+            ::_exit(3);
+    }
+    char* address() const noexcept { return static_cast<char*>(page_); }
+    /// Returns when a thread waits for the page.
+    void await_who_waits() const {
+        uffd_msg message{};
+        (void)!::read(fd_, &message, sizeof message);
+    }
+
+private:
+    int fd_;
+    void* page_;
+};
+
+/// Leaves a process in a session of its own that holds the lock of the pipe `fd` until the gate
+/// opens. Returns when it has the lock of a pipe to write to; to a pipe to read from, somebody must
+/// write first.
+void leave_lock_holder(int fd) {
+    const pipe_pair locked;
+    if (::fork() != 0) {
+        char byte = 0;
+        if (fd != STDIN_FILENO)
+            (void)!::read(locked.reads(), &byte, 1);
+        return;
+    }
+    ::setsid();
+    const missing_page page;
+    std::thread([&] {
+        if (fd == STDIN_FILENO)
+            (void)!::read(fd, page.address(), 4096);
+        else
+            (void)!::write(fd, page.address(), 4096);
+    }).detach();
+    page.await_who_waits();
+    (void)!::write(locked.writes(), "x", 1);
+    say_ready();
+    wait_at_gate();
+    ::_exit(0);
+}
+
+void print_under_lock(int) { leave_lock_holder(STDOUT_FILENO); }
+
+void read_under_lock(int) {
+    leave_lock_holder(STDIN_FILENO);
+    sleep_until_killed();
+}
+
+/// A leak_guard for cases in which another thread takes over the output loop: what that thread waits
+/// with has other numbers, and nothing else may be new.
+class moved_loop_guard {
+public:
+    ~moved_loop_guard() {
+        const auto until = std::chrono::steady_clock::now() + 30s;
+        std::string left;
+        do
+            left = guard_.leftovers(10ms);
+        while (!is_moved(left) && std::chrono::steady_clock::now() < until);
+        CHECK_MESSAGE(is_moved(left), left);
+        guard_.dismiss();
+    }
+
+private:
+    static bool is_moved(const std::string& left) {
+        int more = 0;
+        std::istringstream all(left);
+        for (std::string line; std::getline(all, line);) {
+            if (line.find(" -> anon_inode:[") == line.npos)
+                return false;
+            more += line.starts_with("open ") ? 1 : -1;
+        }
+        return more == 0;
+    }
+
+    leak_guard guard_;
+};
+
+bool is_possible() {
+    const int fd = open_userfaultfd();
+    if (fd >= 0)
+        ::close(fd);
+    else
+        skip("this user may not call userfaultfd(2)");
+    return fd >= 0;
+}
+
+/// What another group's worker prints.
+asio::awaitable<std::string> echoed() {
+    const auto report = co_await cohort::run(cohort::command("echo", "row"),
+                                             cohort::options(1).stdout_to(capture()));
+    co_return report.outcomes.front().out.text();
+}
+
+bool can_fork() {
+    const pid_t copy = ::fork();
+    if (copy == 0)
+        ::_exit(0);
+    return ::waitpid(copy, nullptr, 0) == copy;
+}
+
+cohort::options beside(const gate& hold) {
+    return cohort::options(1).cgroup(cohort::cgroup::off).fd(hold.child_end(), gate::number);
+}
+
+asio::awaitable<void> see_one_end_and_others(cohort::group& group) {
+    const auto ended = co_await group.next();
+    CHECK(ended->success());
+    CHECK(ended->note() ==
+          "its stdout was not read to the end, because a process held up its pipe");
+    const auto text = co_await echoed();
+    CHECK(text == "row\n");
+    CHECK(can_fork());
+}
+
+asio::awaitable<void> see_others_and_all_end(cohort::group& group) {
+    const auto text = co_await echoed();
+    CHECK(text == "row\n");
+    while (const auto ended = co_await group.next())
+        CHECK_FALSE(ended->note().empty());
+}
+
+asio::awaitable<void> write_first(cohort::group& group, ready& locked) {
+    co_await group.write(0, "first");
+    co_await locked.wait();
+}
+
+asio::awaitable<void> see_others_and_stop(cohort::group& group, const completed<bool>& second) {
+    const auto text = co_await echoed();
+    CHECK(text == "row\n");
+    CHECK(can_fork());
+    CHECK_FALSE(second.done());
+    (void)co_await group.stop();
+}
+
+asio::awaitable<void> end_unread() {
+    const auto report = co_await cohort::run(
+        cohort::command("true"), cohort::options(1).stdout_to(capture()).flush_timeout(0s));
+    CHECK(report.outcomes.front().note() == "what it printed was not read in time");
+}
+
+asio::awaitable<void> end_of(cohort::group& group) { (void)co_await group.wait(); }
+
+}  // namespace
+
+TEST_CASE("pipe lock: a daemon that holds its pipe's lock holds up no group and no fork") {
+    if (!is_possible())
+        return;
+    const moved_loop_guard guard;
+    asio::io_context io;
+    gate hold;
+    auto group = start_ready(io, cohort::function<print_under_lock>(), 1,
+                             beside(hold).stdout_to(capture()).flush_timeout(0s));
+    run_coroutine(io, see_one_end_and_others(group));
+    hold.open();
+}
+
+TEST_CASE("pipe lock: each of several such daemons is passed over") {
+    if (!is_possible())
+        return;
+    const moved_loop_guard guard;
+    asio::io_context io;
+    gate hold;
+    auto group =
+        start_ready(io, cohort::function<print_under_lock>(), 4, beside(hold).output_to(capture()));
+    run_coroutine(io, see_others_and_all_end(group));
+    hold.open();
+}
+
+TEST_CASE("pipe lock: a write to a worker that holds its input's lock holds up no other group") {
+    if (!is_possible())
+        return;
+    const moved_loop_guard guard;
+    asio::io_context io;
+    gate hold;
+    ready locked(io.get_executor());
+    completed<cohort::group> started;
+    cohort::async_spawn(
+        io, cohort::function<read_under_lock>(),
+        beside(hold).stdin_from(cohort::feed()).fd(locked.child_end(), ready::number),
+        started.into());
+    run_out(io);
+    auto group = started.take();
+    run_coroutine(io, write_first(group, locked));
+    completed<bool> second;
+    group.async_write(0, "second",
+                      [&](std::exception_ptr error) { second.into()(std::move(error), true); });
+    run_coroutine(io, see_others_and_stop(group, second));
+    run_out(io);
+    CHECK(second.code() == std::errc::broken_pipe);
+    hold.open();
+}
+
+TEST_CASE("pipe lock: no end waits for an output thread that does not answer") {
+    const leak_guard guard;
+    const watchdog guarded;
+    asio::io_context io;
+    slow_executor::state state;
+    asio::thread_pool pool(1);
+    gate hold;
+    auto printing = start_printing(io, hold);
+    std::promise<void> told;
+    printing.async_output(asio::bind_executor(
+        slow_executor(pool, state),
+        [&](std::exception_ptr, std::optional<cohort::output_line>) { told.set_value(); }));
+    state.posted.get_future().wait();
+    run_coroutine(end_unread());
+    state.go.set_value();
+    told.get_future().wait();
+    hold.open();
+    io.restart();  // see run_out()
+    run_coroutine(io, end_of(printing));
+}
+
+}  // namespace pipe_lock_test
