@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include "engine/background_thread.hpp"
-#include "engine/engine.hpp"
+#include "engine/process.hpp"
 #include "sys/unique_fd.hpp"
 
 #include <cohort/detail/plan.hpp>
@@ -17,9 +16,13 @@
 namespace cohort::supervisor {
 
 /// The answer of a worker function to the request for its stacks. Belongs to the engine's thread.
+///
+/// Calls on the pipe that take its lock, read(2) and close(2), are made by another thread, because
+/// the worker can hold that lock for as long as it likes.
 class stacks_answer : public std::enable_shared_from_this<stacks_answer> {
 public:
-    stacks_answer(engine::engine& loop, engine::background_thread& parsing, sys::unique_fd pipe);
+    stacks_answer(engine::process& process, sys::unique_fd pipe);
+    ~stacks_answer();
 
     /// Whether the function can't answer, because its end of the pipe is closed, for example by
     /// exec(3).
@@ -33,12 +36,12 @@ public:
 private:
     void watch();
     void take();
+    void took(std::string text, bool is_whole);
     void finish();
 
-    engine::engine& loop_;
-    engine::background_thread& parsing_;
+    engine::process& process_;
     bool being_parsed_ = false;
-    sys::unique_fd pipe_;
+    std::shared_ptr<sys::unique_fd> pipe_;
     std::string text_;
     std::optional<engine::timer_id> limit_;
     std::function<void(std::vector<activity>)> then_;

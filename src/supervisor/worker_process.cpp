@@ -53,8 +53,7 @@ worker_process::worker_process(engine::process& process, birth b,
       pidfd_(std::move(b.pidfd)), record_(std::move(b.record)), cgroup_(std::move(b.cgroup)),
       streams_(std::move(b.streams)), started_(b.started) {
     if (b.stacks)
-        stacks_ = std::make_shared<stacks_answer>(process_.loop(), process_.parsing(),
-                                                  std::move(b.stacks));
+        stacks_ = std::make_shared<stacks_answer>(process_, std::move(b.stacks));
 }
 
 void worker_process::await_end(std::function<void(const exit_status&)> ended,

@@ -10,6 +10,7 @@
 #include <asio/thread_pool.hpp>
 
 #include <chrono>
+#include <csignal>
 #include <cstdint>
 #include <exception>
 #include <future>
@@ -19,9 +20,11 @@
 #include <thread>
 #include <utility>
 
+#include <fcntl.h>
 #include <linux/userfaultfd.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -91,6 +94,27 @@ void print_under_lock(int) { leave_lock_holder(STDOUT_FILENO); }
 
 void read_under_lock(int) {
     leave_lock_holder(STDIN_FILENO);
+    sleep_until_killed();
+}
+
+/// The pipe to which the library's signal handler writes the stacks of this worker.
+int stacks_pipe() {
+    for (int fd = 3; fd < 256; ++fd) {
+        struct stat is {};
+        if (fd != ready::number && ::fstat(fd, &is) == 0 && S_ISFIFO(is.st_mode) &&
+            (::fcntl(fd, F_GETFL) & O_ACCMODE) == O_WRONLY)
+            return fd;
+    }
+    ::_exit(4);
+}
+
+void answer_under_lock(int) {
+    const int fd = stacks_pipe();
+    const missing_page page;
+    (void)!::write(fd, "{", 1);
+    std::thread([&] { (void)!::write(fd, page.address(), 4096); }).detach();
+    page.await_who_waits();
+    say_ready();
     sleep_until_killed();
 }
 
@@ -180,6 +204,12 @@ asio::awaitable<void> see_others_and_stop(cohort::group& group, const completed<
     (void)co_await group.stop();
 }
 
+asio::awaitable<void> stop_in_time(cohort::group& group) {
+    (void)co_await group.stop();
+    const auto all = group.outcomes();
+    CHECK(all.front().status.signal() == SIGTERM);
+}
+
 asio::awaitable<void> end_unread() {
     const auto report = co_await cohort::run(
         cohort::command("true"), cohort::options(1).stdout_to(capture()).flush_timeout(0s));
@@ -236,6 +266,16 @@ TEST_CASE("pipe lock: a write to a worker that holds its input's lock holds up n
     run_out(io);
     CHECK(second.code() == std::errc::broken_pipe);
     hold.open();
+}
+
+TEST_CASE("pipe lock: a worker that holds the lock of the pipe for its stacks is stopped in time") {
+    if (!is_possible())
+        return;
+    const leak_guard guard;
+    asio::io_context io;
+    auto group = start_ready(io, cohort::function<answer_under_lock>(), 1,
+                             cohort::options(1).stack_on_stop(true));
+    run_coroutine(io, stop_in_time(group));
 }
 
 TEST_CASE("pipe lock: no end waits for an output thread that does not answer") {
