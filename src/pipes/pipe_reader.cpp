@@ -19,6 +19,8 @@ namespace {
 constexpr std::size_t most_a_turn = 65'536;
 /// How soon to try again where there is no memory to read to.
 constexpr auto without_memory = std::chrono::milliseconds(10);
+/// How long to wait after a read into nothing: a writer that floods the pipe waits meanwhile.
+constexpr auto between_lingering_reads = std::chrono::milliseconds(10);
 
 /// The memory that this thread reads all pipes to. One buffer for each thread, because a call that
 /// hangs in one thread may still fill its buffer while another thread has taken over the loop.
@@ -107,10 +109,15 @@ void pipe_reader::turn_over(int got) {
     else if (sink_ && !sink_->has_room())
         state_ = state::waits_for_room;
     else if (got == -ENOBUFS)
-        loop_.timer().at(loop_.now() + without_memory,
-                         [self = shared_from_this()] { self->watch(); });
+        watch_in(without_memory);
+    else if (state_ == state::lingers && got > 0)
+        watch_in(between_lingering_reads);
     else
         watch();
+}
+
+void pipe_reader::watch_in(std::chrono::milliseconds time) {
+    loop_.timer().at(loop_.now() + time, [self = shared_from_this()] { self->watch(); });
 }
 
 void pipe_reader::give_to_sink(int got) {

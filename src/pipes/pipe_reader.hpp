@@ -5,6 +5,7 @@
 #include "sys/unique_fd.hpp"
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <memory>
 #include <string_view>
@@ -25,8 +26,8 @@ public:
 
 /// Reads one stream of one worker: at most 64 KiB a turn, so that every stream and every other
 /// event of the loop gets its turn. The stream ends with its worker, or at its EOF if that comes
-/// first. Whatever a grandchild then writes is read into nothing, until nobody holds the pipe any
-/// more, so that nobody is killed by SIGPIPE. Belongs to the loop's thread.
+/// first. Whatever a grandchild then writes is read into nothing, now and then, until nobody holds
+/// the pipe any more, so that nobody is killed by SIGPIPE. Belongs to the loop's thread.
 ///
 /// All calls on the pipe are made by engine::call(), also close(2): each takes the pipe's lock in
 /// the kernel, which a worker can hold for as long as it likes.
@@ -52,6 +53,7 @@ private:
     struct pipe;
 
     void watch();
+    void watch_in(std::chrono::milliseconds time);
     void turn();
     void read();
     void read_rest();

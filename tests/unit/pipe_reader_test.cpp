@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: BSL-1.0
+// What a reader takes out of a pipe, and when. The loop never ends: each case has a process of its
+// own.
+#include "pipes/pipe_reader.hpp"
+#include "reporter.hpp"
+#include "sanitizers.hpp"
+#include "sys_support.hpp"
+#include "system_call_filter.hpp"
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <future>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+namespace pipe_reader_test {
+
+using namespace cohort;
+using namespace cohort::test;
+using output::byte_sink;
+using output::pipe_reader;
+using clock_type = std::chrono::steady_clock;
+
+namespace {
+
+constexpr int cannot_filter = 77;
+
+/// Takes everything, up to a bound that several readers share.
+struct shared_sink {
+    std::size_t bound = std::string::npos;
+    std::string all;
+    std::function<void()> taken;  // called when bytes were taken; may be empty
+    int refused = 0;
+    std::promise<void> two_refused;
+};
+
+class sink final : public byte_sink {
+public:
+    explicit sink(shared_sink& shared) : shared_(shared) {}
+    void take(std::string_view bytes) override {
+        shared_.all += bytes;
+        if (shared_.taken)
+            shared_.taken();
+    }
+    bool has_room() override {
+        if (shared_.all.size() < shared_.bound)
+            return true;
+        if (++shared_.refused == 2)
+            shared_.two_refused.set_value();
+        return false;
+    }
+    void end(std::error_code why) override { error = why; }
+
+    std::error_code error;
+
+private:
+    shared_sink& shared_;
+};
+
+/// A stream of a worker on a loop.
+struct stream_end {
+    pipe_ends pipe = make_pipe();
+    std::shared_ptr<sink> to;
+    std::shared_ptr<pipe_reader> reader;
+
+    stream_end(engine::engine& loop, shared_sink& shared) : to(std::make_shared<sink>(shared)) {
+        (void)::fcntl(pipe.reader.get(), F_SETFL, O_NONBLOCK);
+        reader = std::make_shared<pipe_reader>(loop, std::move(pipe.reader), to,
+                                               std::make_shared<std::atomic<int>>(0));
+    }
+    void write(const std::string& text) const {
+        (void)!::write(pipe.writer.get(), text.data(), text.size());
+    }
+};
+
+/// Ends the stream. @return whether the reader says that it has ended
+bool ends(engine::engine& loop, stream_end& of) {
+    std::promise<void> over;
+    loop.post([&] { of.reader->worker_ended([&] { over.set_value(); }); });
+    return over.get_future().wait_for(std::chrono::milliseconds(bound_ms)) ==
+           std::future_status::ready;
+}
+
+void holds(const std::function<bool(engine::engine&, shared_sink&)>& body, long denied = -1,
+           int error = 0) {
+    if (under_tsan)
+        return skip(no_threads_in_copies);
+    const int result = in_fork([&] {
+        if (denied >= 0 && !deny(denied, error))
+            return cannot_filter;
+        auto& loop = *new engine::engine;
+        loop.start();
+        return body(loop, *new shared_sink) ? 0 : 1;
+    });
+    if (result == cannot_filter)
+        return skip("no seccomp filter can be installed here");
+    CHECK(result == 0);
+}
+
+}  // namespace
+
+TEST_CASE("pipe reader: what a daemon floods its pipe with is read slowly") {
+    holds([](auto& loop, auto& shared) {
+        stream_end one(loop, shared);
+        if (!ends(loop, one))
+            return false;
+        const auto begin = clock_type::now();
+        for (int i = 0; i < 20; ++i)
+            one.write(std::string(65'536, 'x'));
+        return clock_type::now() - begin > std::chrono::milliseconds(100) && shared.all.empty();
+    });
+}
+
+}  // namespace pipe_reader_test
