@@ -53,9 +53,13 @@ void open_for_both(sys::unique_fd& write_end) noexcept {
         write_end = std::move(both);
 }
 
-std::size_t bytes_in(int fd) noexcept {
+std::size_t most_bytes_in(int fd) noexcept {
+    constexpr std::size_t largest_for_users = 1'048'576;  // see pipe(7)
     int count = 0;
-    return ::ioctl(fd, FIONREAD, &count) == 0 && count > 0 ? static_cast<std::size_t>(count) : 0;
+    if (::ioctl(fd, FIONREAD, &count) == 0)
+        return static_cast<std::size_t>(std::max(count, 0));
+    const int capacity = ::fcntl(fd, F_GETPIPE_SZ);
+    return capacity > 0 ? static_cast<std::size_t>(capacity) : largest_for_users;
 }
 
 namespace {

@@ -27,8 +27,9 @@ enum class pipe_use { worker_writes, worker_reads };
 /// gets no SIGPIPE. Without /proc the end stays what it is.
 void open_for_both(sys::unique_fd& write_end) noexcept;
 
-/// How many bytes are in the pipe.
-[[nodiscard]] std::size_t bytes_in(int fd) noexcept;
+/// How many bytes are in the pipe. Where the kernel does not tell (a filter denies FIONREAD): how
+/// many there may be.
+[[nodiscard]] std::size_t most_bytes_in(int fd) noexcept;
 
 /// Makes sealed files in memory with the text that workers read as their standard input. All
 /// workers with the same text share its memory, but each has an offset of its own.

@@ -140,7 +140,7 @@ void pipe_reader::read_rest() {
     loop_.call(
         [pipe = pipe_] {
             if (pipe->left == 0)
-                pipe->left = bytes_in(pipe->fd.get());
+                pipe->left = most_bytes_in(pipe->fd.get());
             return pipe->left == 0 ? 0 : pipe->read_once(pipe->left);
         },
         [self = shared_from_this()](int got) {
@@ -159,7 +159,9 @@ void pipe_reader::rest_came(int got) {
             return read_rest();
     }
     linger();
-    end_stream(got < 0 ? std::error_code(-got, std::system_category()) : std::error_code());
+    // Less than was expected is no error: it was not known, or another reader has taken the rest.
+    const bool is_error = got < 0 && got != -EAGAIN;
+    end_stream(is_error ? std::error_code(-got, std::system_category()) : std::error_code());
     watch();
 }
 

@@ -110,6 +110,36 @@ void holds(const std::function<bool(engine::engine&, shared_sink&)>& body, long 
 
 }  // namespace
 
+TEST_CASE("pipe reader: what is in the pipe at the worker's end is taken also without FIONREAD") {
+    holds(
+        [](auto& loop, auto& shared) {
+            stream_end one(loop, shared);
+            one.write("row\n");
+            return ends(loop, one) && shared.all == "row\n" && !one.to->error;
+        },
+        SYS_ioctl, EPERM);
+}
+
+TEST_CASE("pipe reader: bytes that another reader has taken meanwhile are no error") {
+    holds(
+        [](auto& loop, auto& shared) {
+            stream_end one(loop, shared);
+            one.write("row\n");
+            return ends(loop, one) && shared.all.empty() && !one.to->error;
+        },
+        SYS_read, EAGAIN);
+}
+
+TEST_CASE("pipe reader: another error of the last read is told") {
+    holds(
+        [](auto& loop, auto& shared) {
+            stream_end one(loop, shared);
+            one.write("row\n");
+            return ends(loop, one) && one.to->error == std::errc::io_error;
+        },
+        SYS_read, EIO);
+}
+
 TEST_CASE("pipe reader: what a daemon floods its pipe with is read slowly") {
     holds([](auto& loop, auto& shared) {
         stream_end one(loop, shared);
