@@ -18,7 +18,7 @@ line_hub::line_hub(engine::process& process, std::size_t bound, int streams)
 
 void line_hub::add(std::shared_ptr<const detail::line_run> run, when_full full) {
     if (is_forgotten_)
-        return;
+        return tell_room();
     queue_.add(std::move(run), full);
     tell();
 }
@@ -70,10 +70,12 @@ void line_hub::tell() {
 }
 
 void line_hub::tell_room() {
-    if (waiting_streams_.empty() || !has_room())
-        return;
-    for (auto& then : std::exchange(waiting_streams_, {}))
-        then();
+    while (!waiting_streams_.empty() && has_room()) {
+        const auto then = std::move(waiting_streams_.front());
+        waiting_streams_.pop_front();
+        if (then())
+            return;  // the next is called when this one has read
+    }
 }
 
 bool line_hub::cancel(detail::operation_id id, detail::cancel_mode mode) {

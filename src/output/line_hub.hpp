@@ -7,9 +7,10 @@
 
 #include <cohort/detail/border.hpp>
 
+#include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
-#include <vector>
 
 namespace cohort::output {
 
@@ -24,8 +25,11 @@ public:
 
     void add(std::shared_ptr<const detail::line_run> run, when_full full);
     bool has_room() const noexcept { return is_forgotten_ || queue_.has_room(); }
-    /// Calls `then` once, when there is room.
-    void when_room(engine::task then) { waiting_streams_.push_back(std::move(then)); }
+    /// Calls `then` once, when there is room; it returns whether the stream reads on. The streams
+    /// that wait are called one at a time, because each may fill the room that there is.
+    void when_room(std::function<bool()> then) { waiting_streams_.push_back(std::move(then)); }
+    /// Calls the stream that has waited longest, if there is room.
+    void tell_room();
     /// A stream has ended. When all have, calls of output() that find no line end.
     void end_stream(int index, stream from);
 
@@ -45,14 +49,13 @@ private:
     bool has_lines() const noexcept { return !returned_.empty() || !queue_.empty(); }
     detail::told_lines take(detail::amount wanted);
     void tell();
-    void tell_room();
 
     engine::process& process_;
     line_queue queue_;
     detail::told_lines
         returned_;  // taken for a call whose context was gone; told before the queue's
     waits::waiters waiters_;
-    std::vector<engine::task> waiting_streams_;
+    std::deque<std::function<bool()>> waiting_streams_;
     int open_streams_;
     bool is_forgotten_ = false;
     bool has_ended_ = false;

@@ -116,8 +116,8 @@ bool stream_sinks::has_room() {
             if (consumer.full != when_full::block)
                 continue;
             const auto go_on = [reader = reader_] {
-                if (const auto found = reader.lock())
-                    found->go_on();
+                const auto found = reader.lock();
+                return found && found->go_on();
             };
             if (consumer.to && !consumer.to->has_room()) {
                 consumer.to->when_room(go_on);
@@ -129,6 +129,11 @@ bool stream_sinks::has_room() {
             }
         }
     return true;
+}
+
+void stream_sinks::leave_room() {
+    if (uses_hub_)
+        hub_->tell_room();
 }
 
 /// What is left becomes the last line.

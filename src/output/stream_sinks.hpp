@@ -43,6 +43,7 @@ public:
 
     void take(std::string_view bytes) override;
     bool has_room() override;
+    void leave_room() override;
     void end(std::error_code why) override;
 
     /// What capture() kept. Once, after the end.

@@ -77,16 +77,23 @@ void pipe_reader::watch() {
     });
 }
 
-void pipe_reader::go_on() {
+bool pipe_reader::go_on() {
     if (state_ != state::waits_for_room || !sink_->has_room())
-        return;  // another sink is full, and calls again
+        return false;  // another sink is full, and calls again
     state_ = state::reads;
     watch();
+    return true;
 }
 
+/// Asks for room before it reads, because other streams may have filled the sinks since this one was
+/// called.
 void pipe_reader::turn() {
-    if (!is_called_ && (state_ == state::reads || state_ == state::lingers))
-        read();
+    if (is_called_ || (state_ != state::reads && state_ != state::lingers))
+        return;
+    if (!sink_ || sink_->has_room())
+        return read();
+    state_ = state::waits_for_room;
+    sink_->leave_room();
 }
 
 void pipe_reader::read() {
@@ -104,10 +111,10 @@ void pipe_reader::turn_over(int got) {
         end_stream({-got, std::system_category()});
         return close();
     }
+    if (sink_)
+        sink_->leave_room();
     if (state_ == state::ends)
         read_rest();
-    else if (sink_ && !sink_->has_room())
-        state_ = state::waits_for_room;
     else if (got == -ENOBUFS)
         watch_in(without_memory);
     else if (state_ == state::lingers && got > 0)

@@ -20,6 +20,8 @@ public:
     virtual void take(std::string_view bytes) = 0;
     /// Whether more may be read now. If not, the sink calls pipe_reader::go_on() later.
     virtual bool has_room() = 0;
+    /// A turn of this stream is over: what room there is now is for the next stream that waits.
+    virtual void leave_room() = 0;
     /// Nothing more comes. Called once. @param why  an error of the last read, or none
     virtual void end(std::error_code why) = 0;
 };
@@ -39,8 +41,8 @@ public:
 
     /// Begins to read.
     void begin() { watch(); }
-    /// Reads on after the sink had no room.
-    void go_on();
+    /// Reads on after the sink had no room. @return whether it does; else the room is for others
+    bool go_on();
     /// The worker has ended: takes the bytes that are in the pipe now, even over the sink's room,
     /// then ends the stream and calls `then`.
     void worker_ended(engine::task then);

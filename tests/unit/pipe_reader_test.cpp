@@ -60,6 +60,7 @@ public:
             shared_.two_refused.set_value();
         return false;
     }
+    void leave_room() override {}
     void end(std::error_code why) override { error = why; }
 
     std::error_code error;
@@ -138,6 +139,28 @@ TEST_CASE("pipe reader: another error of the last read is told") {
             return ends(loop, one) && one.to->error == std::errc::io_error;
         },
         SYS_read, EIO);
+}
+
+TEST_CASE("pipe reader: streams with one sink ask for room before each of them reads") {
+    holds([](auto& loop, auto& shared) {
+        stream_end one(loop, shared);
+        stream_end two(loop, shared);
+        const std::string text(60'000, 'x');  // less than a pipe holds
+        shared.bound = 30'000;
+        shared.taken = [&] {
+            one.write("x");
+            two.write("x");
+        };
+        one.write(text);
+        two.write(text);
+        loop.post([&] {
+            one.reader->begin();
+            two.reader->begin();
+        });
+        return shared.two_refused.get_future().wait_for(std::chrono::milliseconds(bound_ms)) ==
+                   std::future_status::ready &&
+               shared.all.size() == text.size();
+    });
 }
 
 TEST_CASE("pipe reader: what a daemon floods its pipe with is read slowly") {
