@@ -50,6 +50,10 @@ void after_fork_in_parent() {
         turn->unlock();
     own->end_fork();
 }
+void after_fork_in_child() {
+    if (process* const parents = std::exchange(forking, nullptr))
+        parents->uncopied().close_in_copy();
+}
 
 }  // namespace
 
@@ -113,7 +117,7 @@ void process::start() {
         // (std::call_once) would prevent that, but could be copied in its locked state.
         static constinit std::atomic<bool> registered{false};
         if (!registered) {
-            pthread_atfork(before_fork, after_fork_in_parent, nullptr);
+            pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
             registered = true;
         }
         std::atexit(at_exit);

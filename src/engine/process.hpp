@@ -7,6 +7,7 @@
 #include "engine/reaper.hpp"
 #include "engine/starters.hpp"
 #include "engine/stop_spans.hpp"
+#include "engine/uncopied.hpp"
 #include "forkserver/forkserver_manager.hpp"
 #include "guardian/guardian_client.hpp"
 #include "sys/fork_mark.hpp"
@@ -88,9 +89,11 @@ public:
 
     /// The mutexes that a fork of this process locks first. Those of naming(), logging() and
     /// looking() are not among them, because these threads may wait for a disk or a process.
-    std::array<std::mutex*, 4> turns() noexcept {
-        return {&output_.turn(), &engine_.turn(), &parsing_.turn(), &cgroups_.turn()};
+    std::array<std::mutex*, 5> turns() noexcept {
+        return {&output_.turn(), &engine_.turn(), &parsing_.turn(), &cgroups_.turn(),
+                &uncopied_.mutex()};
     }
+    uncopied_descriptors& uncopied() noexcept { return uncopied_; }
     /// Called around a fork: both loops then let it have their turns first. A loop that is never
     /// idle would take its turn again at once, again and again.
     void begin_fork() noexcept {
@@ -165,6 +168,7 @@ private:
     background_thread cgroups_{engine_, background_thread::thread::stays};
     std::atomic<bool> watching_starters_ = false;
     std::atomic<bool> watching_output_ = false;
+    uncopied_descriptors uncopied_;
     stop_spans spans_;
     std::set<live_group*> groups_;
     std::vector<task> when_empty_;

@@ -99,7 +99,7 @@ private:
         sys::unique_fd in_theirs;  // the worker's ends, until it has started
         sys::unique_fd out_theirs;
         sys::unique_fd err_theirs;
-        sys::unique_fd in_ours;  // our ends, until the worker has started
+        std::shared_ptr<sys::unique_fd> in_ours;  // our ends, until the worker has started
         sys::unique_fd out_ours;
         sys::unique_fd err_ours;
         // From here on only the output thread's:

@@ -184,7 +184,7 @@ std::optional<start_failure> group_streams::make_input(int index) {
             return failure(error, "pipe2 for the worker's input", index,
                            exec::stage::standard_input);
         at(index).in_theirs = std::move(made.theirs);
-        at(index).in_ours = std::move(made.ours);
+        at(index).in_ours = engine::uncopied_descriptors::own(process_, std::move(made.ours));
     }
     return std::nullopt;
 }
@@ -237,9 +237,10 @@ void group_streams::close_ends_of_started(int index) noexcept {
 void group_streams::close_unstarted() noexcept {
     for (; started_ < workers_.size(); ++started_) {
         worker& ends = workers_[started_];
-        for (auto* fd : {&ends.in_theirs, &ends.out_theirs, &ends.err_theirs, &ends.in_ours,
-                         &ends.out_ours, &ends.err_ours})
+        for (auto* fd :
+             {&ends.in_theirs, &ends.out_theirs, &ends.err_theirs, &ends.out_ours, &ends.err_ours})
             fd->reset();
+        ends.in_ours.reset();
     }
     inputs_ = {};
     bases_.clear();

@@ -24,8 +24,8 @@ class pipe_writer : public std::enable_shared_from_this<pipe_writer> {
 public:
     using listener = std::function<void(std::error_code)>;
 
-    pipe_writer(engine::engine& loop, sys::unique_fd fd)
-        : loop_(loop), fd_(std::make_shared<sys::unique_fd>(std::move(fd))) {}
+    pipe_writer(engine::engine& loop, std::shared_ptr<sys::unique_fd> fd)
+        : loop_(loop), fd_(std::move(fd)) {}
     ~pipe_writer() { close(); }
 
     /// Calls `then` when the text is over: with no error, with EPIPE when the worker reads no more,

@@ -10,6 +10,9 @@
 #include <stdexcept>
 #include <system_error>
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 namespace feed_test {
 
 using namespace cohort::test;
@@ -303,6 +306,29 @@ GROUP_TEST("feed: write() to no worker, or to one without feed(), is the caller'
     cohort::group empty;
     CHECK_THROWS_AS(co_await empty.write(0, "x"), std::logic_error);
     CHECK_THROWS_AS(empty.close_input(0), std::logic_error);
+}
+
+TEST_CASE(
+    "feed: close_input ends the input of a worker also while a forked copy of the host lives") {
+    if (under_tsan)
+        return skip(no_threads_in_copies);
+    const leak_guard guard;
+    asio::io_context io;
+    const pipe_pair ends_copy;
+    auto group = started(io, cohort::function<read_input>(), cohort::options(1).stdin_from(feed()));
+    const pid_t copy = ::fork();
+    if (copy == 0) {
+        char byte = 0;
+        (void)!::read(ends_copy.reads(), &byte, 1);
+        ::_exit(0);
+    }
+    written first;
+    group.async_write(0, "text", first.into());
+    group.close_input(0);
+    const auto report = end_of(io, group);
+    CHECK(report.outcomes.at(0).result<std::string>() == "text");
+    (void)!::write(ends_copy.writes(), "x", 1);
+    CHECK(::waitpid(copy, nullptr, 0) == copy);
 }
 
 }  // namespace feed_test
