@@ -11,14 +11,19 @@ namespace {
 
 // Only large runs are kept: malloc serves small ones well.
 constexpr std::size_t smallest_kept = 16'384;
-constexpr std::size_t largest_kept = 262'144;
-constexpr std::size_t most_kept = 32;
+constexpr std::size_t largest_kept = 131'072;
+constexpr std::size_t most_kept = 8;
+
+std::size_t memory_of(const detail::line_run& run) noexcept {
+    return run.text.capacity() + run.lines.capacity() * sizeof(detail::line_run::line);
+}
 
 }  // namespace
 
-std::shared_ptr<detail::line_run> run_pool::make() {
+std::shared_ptr<detail::line_run> run_pool::make(std::size_t size) {
     std::unique_ptr<detail::line_run> run;
-    if (const std::unique_lock lock(mutex_, std::try_to_lock); lock && !free_.empty()) {
+    if (const std::unique_lock lock(mutex_, std::try_to_lock);
+        lock && size >= smallest_kept && !free_.empty()) {
         run = std::move(free_.back());
         free_.pop_back();
     }
@@ -32,8 +37,7 @@ std::shared_ptr<detail::line_run> run_pool::make() {
 }
 
 void run_pool::take_back(std::unique_ptr<detail::line_run> run) noexcept {
-    const auto size = run->text.capacity();
-    if (size < smallest_kept || size > largest_kept)
+    if (run->text.capacity() < smallest_kept || memory_of(*run) > largest_kept)
         return;
     run->text.clear();
     run->lines.clear();

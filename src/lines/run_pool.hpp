@@ -3,6 +3,7 @@
 
 #include <cohort/detail/told_lines.hpp>
 
+#include <cstddef>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -14,8 +15,10 @@ namespace cohort::output {
 /// Runs may be dropped on any thread, also after the pool.
 class run_pool : public std::enable_shared_from_this<run_pool> {
 public:
-    /// An empty run.
-    std::shared_ptr<detail::line_run> make();
+    /// An empty run. Only one for much text has memory that was used before: a short run would hold
+    /// much of it, for a few lines that wait to be read.
+    /// @param size  how many bytes of text it will hold
+    std::shared_ptr<detail::line_run> make(std::size_t size);
 
 private:
     void take_back(std::unique_ptr<detail::line_run> run) noexcept;

@@ -79,8 +79,8 @@ void stream_sinks::take(std::string_view bytes) {
     }
 }
 
-std::shared_ptr<detail::line_run> stream_sinks::new_run() const {
-    auto run = pool_->make();
+std::shared_ptr<detail::line_run> stream_sinks::new_run(std::size_t size) const {
+    auto run = pool_->make(size);
     run->index = origin_.index;
     run->from = origin_.from;
     run->time = loop_.now();
@@ -89,7 +89,7 @@ std::shared_ptr<detail::line_run> stream_sinks::new_run() const {
 }
 
 void stream_sinks::split(cut& by, std::string_view bytes) {
-    auto run = new_run();
+    auto run = new_run(bytes.size());
     if (by.cutter) {
         by.cutter->feed(bytes, *run);
     } else {
@@ -142,7 +142,7 @@ void stream_sinks::finish(cut& of) {
         return;
     const auto left = of.cutter->held();
     try {
-        auto run = new_run();
+        auto run = new_run(left);
         of.cutter->finish(*run);
         if (!run->lines.empty())
             pass_on(of, std::move(run));

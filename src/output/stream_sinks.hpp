@@ -12,6 +12,7 @@
 
 #include <cohort/output.hpp>
 
+#include <cstddef>
 #include <functional>
 #include <map>
 #include <memory>
@@ -70,7 +71,7 @@ private:
 
     void add_consumer(std::optional<splitter::settings> how, consumer added);
     void pass_on(cut& to, std::shared_ptr<const detail::line_run> run);
-    std::shared_ptr<detail::line_run> new_run() const;
+    std::shared_ptr<detail::line_run> new_run(std::size_t size) const;
     void split(cut& by, std::string_view bytes);
     void finish(cut& of);
 
