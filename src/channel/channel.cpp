@@ -13,16 +13,16 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
+#include <cstring>
 #include <limits>
 #include <utility>
 
 #include <fcntl.h>
 #include <linux/sockios.h>
 #include <poll.h>
-#include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -31,10 +31,10 @@ namespace cohort::queues {
 namespace {
 
 constexpr int wanted_send_buffer = 4 << 20;
+// No message takes less of a socket's buffer, because the kernel counts what it keeps beside it.
+constexpr std::size_t smallest_message = 512;
 // Room for some six memory files on their way back.
 constexpr int smallest_send_buffer = 1;
-
-constexpr std::uint64_t one = 1;
 
 std::size_t send_buffer(int socket) noexcept {
     int size = 0;
@@ -43,16 +43,14 @@ std::size_t send_buffer(int socket) noexcept {
     return static_cast<std::size_t>(size);
 }
 
-sys::unique_fd make_credits(std::uint64_t count, std::error_code& error) noexcept {
-    constexpr std::uint64_t most = std::numeric_limits<unsigned>::max() - 1;
-    sys::unique_fd made(::eventfd(static_cast<unsigned>(std::min(count, most)),
-                                  EFD_CLOEXEC | EFD_NONBLOCK | EFD_SEMAPHORE));
-    return sys::out_of_stdio(std::move(made), error);
-}
-
-bool is_empty(int socket) noexcept {
+bool writer_sees_empty(int socket) noexcept {
     int bytes = 0;
     return ::ioctl(socket, SIOCOUTQ, &bytes) == 0 && bytes == 0;
+}
+
+bool reader_sees_empty(int socket) noexcept {
+    int bytes = 0;
+    return ::ioctl(socket, SIOCINQ, &bytes) == 0 && bytes == 0;
 }
 
 bool has_no_reader(int socket) noexcept {
@@ -79,15 +77,18 @@ sys::unique_fd take_emptied(int socket) {
 channel_pair make_channel(std::uint64_t capacity) {
     channel_pair made;
     auto error = sys::make_socket_pair(made.reader, made.writer);
-    if (!error && capacity > 0)
-        made.credits = make_credits(capacity, error);
     if (error)
         share::refuse("queue", error);
     ::setsockopt(made.writer.get(), SOL_SOCKET, SO_SNDBUF, &wanted_send_buffer,
                  sizeof wanted_send_buffer);
     ::setsockopt(made.reader.get(), SOL_SOCKET, SO_SNDBUF, &smallest_send_buffer,
                  sizeof smallest_send_buffer);
-    made.largest_inlined = send_buffer(made.writer.get()) / 4;
+    const auto buffer = send_buffer(made.writer.get());
+    made.largest_inlined = buffer / 4;
+    if (capacity > 0)
+        made.slots = slots::make_file(capacity, buffer / smallest_message + 1, error);
+    if (error)
+        share::refuse("queue", error);
     return made;
 }
 
@@ -101,16 +102,10 @@ outgoing::outgoing(detail::queue_message message, const channel& on)
                       fmt::format("it has {} descriptors", message_.attachments.size()));
     if (message_.bytes.size() > on.largest_inlined)
         spill(on);
-    if (header_.descriptors > sys::most_descriptors) {
-        std::vector<int> numbers;
-        for (const auto& attached : message_.attachments)
-            numbers.push_back(*attached);
-        std::error_code error;
-        carrier_ = queues::pack(numbers, error);
-        if (error)
-            share::refuse(fmt::format("a value with {} descriptors in a queue", numbers.size()),
-                          error);
-    }
+    if (const auto error = pack())
+        share::refuse(
+            fmt::format("a value with {} descriptors in a queue", message_.attachments.size()),
+            error);
 }
 
 outgoing::outgoing(std::vector<std::byte> payloads, std::uint64_t type)
@@ -139,19 +134,24 @@ void outgoing::spill(const channel& on) {
     message_.bytes = {};
 }
 
-step outgoing::take_credit(const channel& on) {
-    if (on.credits < 0)
-        return step::done;
-    std::uint64_t taken = 0;
-    while (::read(on.credits, &taken, sizeof taken) < 0)
-        if (errno != EINTR)
-            return step::without_credit;
-    return step::done;
+/// Packs descriptors that are too many for one packet. They are in flight from then on.
+/// @return ETOOMANYREFS: this user has too many in flight
+std::error_code outgoing::pack() {
+    std::error_code error;
+    if (carrier_ || header_.descriptors <= sys::most_descriptors)
+        return error;
+    std::vector<int> numbers;
+    for (const auto& attached : message_.attachments)
+        numbers.push_back(*attached);
+    carrier_ = queues::pack(numbers, error);
+    if (error && error.value() != ETOOMANYREFS)
+        share::refuse(fmt::format("a value with {} descriptors in a queue", numbers.size()), error);
+    return error;
 }
 
-step outgoing::send(const channel& on) {
-    if (const auto credit = take_credit(on); credit != step::done)
-        return has_no_reader(on.socket) ? step::over : credit;
+std::error_code outgoing::send_now(const channel& on, const slots::ticket* slot) {
+    if (const auto error = pack())
+        return error;
     std::array<int, sys::most_descriptors + 1> numbers;
     std::size_t count = 0;
     if (memory_)
@@ -162,44 +162,59 @@ step outgoing::send(const channel& on) {
         for (const auto& attached : message_.attachments)
             numbers[count++] = *attached;
 
+    std::array<std::byte, sizeof(slots::ticket) + sizeof header_> head;
+    std::size_t length = 0;
+    if (slot != nullptr) {
+        std::memcpy(head.data(), slot, sizeof *slot);
+        length = sizeof *slot;
+    }
+    std::memcpy(head.data() + length, &header_, sizeof header_);
     std::error_code error;
     do
-        error = sys::send_parts(on.socket, std::as_bytes(std::span(&header_, 1)), message_.bytes,
-                                std::span(numbers).first(count));
+        error = sys::send_parts(on.socket, std::span(head).first(length + sizeof header_),
+                                message_.bytes, std::span(numbers).first(count));
     while (error == std::errc::connection_reset);  // told once, if a reader has left bytes
-    if (!error)
-        return step::done;
-    if (on.credits >= 0)
-        (void)!::write(on.credits, &one, sizeof one);
-    if (error == std::errc::broken_pipe)
-        return step::over;
-    // Descriptors in flight are limited for each user: those in this queue leave it again.
-    const bool too_many_in_flight = error.value() == ETOOMANYREFS;
-    if (error == std::errc::resource_unavailable_try_again)
-        return step::must_wait;
-    if (error.value() == ENOBUFS || (too_many_in_flight && !is_empty(on.socket)))
-        return step::must_retry;
-    if (too_many_in_flight)
-        share::refuse("a value in a queue", ETOOMANYREFS,
-                      "this user has as many descriptors in sockets as RLIMIT_NOFILE allows");
-    share::refuse("a value in a queue", error);
+    return error;
 }
 
-std::chrono::milliseconds credit_watch::look(const channel& on) noexcept {
-    constexpr int enough = 5;
-    constexpr std::chrono::milliseconds soon{2};
-    pollfd credit{on.credits, POLLIN, 0};
-    const bool seem_lost =
-        on.credits >= 0 && is_empty(on.socket) && ::poll(&credit, 1, 0) == 0 && is_empty(on.socket);
-    if (!seem_lost) {
-        in_a_row_ = 0;
-        return interval;
+step outgoing::send(const channel& on) {
+    std::optional<slots::ticket> slot;
+    if (on.slots != nullptr) {
+        slot = on.slots->take(on.socket, writer_sees_empty, std::chrono::steady_clock::now());
+        if (!slot)
+            return has_no_reader(on.socket) ? step::over : step::without_slot;
     }
-    if (++in_a_row_ < enough)
-        return soon;
-    in_a_row_ = 0;
-    (void)!::write(on.credits, &one, sizeof one);
-    return interval;
+    const auto error = send_now(on, slot ? &*slot : nullptr);
+    if (slot && !error)
+        on.slots->sent(*slot);
+    else if (slot)
+        on.slots->give_back(*slot);
+    if (!error)
+        return step::done;
+    if (error == std::errc::broken_pipe)
+        return step::over;
+    if (error == std::errc::resource_unavailable_try_again)
+        return step::must_wait;
+    // Descriptors in flight are limited for each user: those in this queue leave it again.
+    const bool too_many_in_flight = error.value() == ETOOMANYREFS;
+    if (error.value() == ENOBUFS || (too_many_in_flight && !writer_sees_empty(on.socket)))
+        return has_no_reader(on.socket) ? step::over : step::must_retry;
+    const auto what =
+        header_.descriptors > sys::most_descriptors
+            ? fmt::format("a value with {} descriptors in a queue", message_.attachments.size())
+            : "a value in a queue";
+    if (too_many_in_flight)
+        share::refuse(what, ETOOMANYREFS,
+                      "this user has as many descriptors in sockets as RLIMIT_NOFILE allows");
+    share::refuse(what, error);
+}
+
+std::size_t waiting_at_reader(int socket, slots& of) noexcept {
+    return of.waiting(socket, reader_sees_empty, std::chrono::steady_clock::now());
+}
+
+std::size_t waiting_at_writer(int socket, slots& of) noexcept {
+    return of.waiting(socket, writer_sees_empty, std::chrono::steady_clock::now());
 }
 
 }  // namespace cohort::queues

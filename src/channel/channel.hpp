@@ -2,11 +2,11 @@
 #pragma once
 
 #include "channel/packet.hpp"
+#include "channel/slots.hpp"
 #include "sys/unique_fd.hpp"
 
 #include <cohort/detail/queue_message.hpp>
 
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -22,7 +22,7 @@ inline constexpr std::size_t largest_quick_payload = std::size_t{1} << 20;
 /// One end's descriptors, borrowed.
 struct channel {
     int socket = -1;
-    int credits = -1;  // an eventfd that counts how many messages may still be put; -1: unbounded
+    queues::slots* slots = nullptr;      // null: unbounded
     std::size_t largest_inlined = 0;     // larger payloads are spilled into memory files
     bool carries = false;                // packets may come with descriptors
     detail::make_target make = nullptr;  // for payloads that are received; null: they are copied
@@ -32,7 +32,7 @@ struct channel {
 struct channel_pair {
     sys::unique_fd reader;
     sys::unique_fd writer;
-    sys::unique_fd credits;
+    sys::unique_fd slots;  // the file of its slots; empty: unbounded
     std::size_t largest_inlined = 0;
 };
 /// @param capacity  0: unbounded
@@ -42,10 +42,10 @@ channel_pair make_channel(std::uint64_t capacity);
 /// How far an attempt to send or to receive came.
 enum class step {
     done,
-    must_wait,       // the socket is full, or has no packet
-    must_retry,      // nothing tells when it can be sent
-    without_credit,  // the queue holds as many messages as it may
-    over,            // there is nobody at the other side
+    must_wait,     // the socket is full, or has no packet
+    must_retry,    // nothing tells when it can be sent
+    without_slot,  // the queue holds as many messages as it may
+    over,          // there is nobody at the other side
 };
 
 /// A message that is ready to be sent. Large payloads are written to a memory file here.
@@ -64,7 +64,8 @@ public:
 
 private:
     void spill(const channel& on);
-    step take_credit(const channel& on);
+    std::error_code pack();
+    std::error_code send_now(const channel& on, const slots::ticket* slot);
 
     detail::queue_message message_;
     std::vector<std::byte> payloads_;
@@ -73,20 +74,9 @@ private:
     sys::unique_fd carrier_;  // of more descriptors than one packet carries
 };
 
-/// Finds that credits are lost, and makes one anew: whoever was killed between taking a credit and
-/// sending, or between receiving and giving it back, took one along. A queue without a message and
-/// without a credit looks like that for a moment in normal use, too. Several looks at short
-/// intervals tell the difference.
-class credit_watch {
-public:
-    /// Looks. @return when to look again, for as long as a put waits
-    std::chrono::milliseconds look(const channel& on) noexcept;
-
-    static constexpr std::chrono::milliseconds interval{100};
-
-private:
-    int in_a_row_ = 0;
-};
+/// How many messages wait in a bounded queue, at one of its sockets.
+std::size_t waiting_at_reader(int socket, slots& of) noexcept;
+std::size_t waiting_at_writer(int socket, slots& of) noexcept;
 
 /// What was received.
 struct incoming {
@@ -94,7 +84,7 @@ struct incoming {
 };
 
 enum class may_wait { yes, no };
-/// Receives one packet and gives its credit back. Where descriptors may come, there must be room.
+/// Receives one packet and frees its slot. Where descriptors may come, there must be room.
 /// @throws codec_error    the packet was none; it is gone
 /// @throws sharing_error  there is no room for its descriptors: it stays, if that was seen in time
 step receive(const channel& on, incoming& into, may_wait how);

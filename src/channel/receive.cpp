@@ -15,12 +15,12 @@
 #include <fmt/format.h>
 
 #include <cerrno>
+#include <cstring>
 #include <memory>
 #include <utility>
 
 #include <fcntl.h>
 #include <poll.h>
-#include <sys/eventfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -31,8 +31,6 @@ namespace {
 constexpr std::uint64_t careful_below_limit = 32;
 constexpr off_t largest_kept_memory = off_t{4} << 20;
 constexpr std::size_t smallest_in_target = 16 << 10;
-
-constexpr std::uint64_t one = 1;
 
 /// Where this thread receives: room for what a full socket can hold.
 class receive_buffer {
@@ -86,9 +84,18 @@ private:
     std::vector<sys::unique_fd>& came_;
 };
 
-void give_credit(const channel& on) noexcept {
-    if (on.credits >= 0)
-        (void)!::write(on.credits, &one, sizeof one);
+/// Frees the slot of a packet that was received.
+/// @return the packet without its ticket
+std::span<const std::byte> free_slot(std::span<const std::byte> packet,
+                                     const channel& on) noexcept {
+    slots::ticket ticket;
+    if (on.slots == nullptr || packet.size() < sizeof ticket)
+        return packet;
+    std::memcpy(&ticket, packet.data(), sizeof ticket);
+    if (ticket.mark != slots::ticket::expected_mark)
+        return packet;
+    on.slots->received(ticket);
+    return packet.subspan(sizeof ticket);
 }
 
 [[noreturn]] void refuse_packet(const std::string& why) {
@@ -185,7 +192,8 @@ void send_back(int file, const channel& on) noexcept {
 step receive(const channel& on, incoming& into, may_wait how) {
     if (on.carries && near_descriptor_limit(on.socket))
         require_room(on, how);
-    const auto bytes = buffer.of(4 * on.largest_inlined + sizeof(packet_header) + 1);
+    const auto bytes =
+        buffer.of(4 * on.largest_inlined + sizeof(slots::ticket) + sizeof(packet_header) + 1);
     std::size_t length = 0;
     std::error_code error;
     do
@@ -200,13 +208,13 @@ step receive(const channel& on, incoming& into, may_wait how) {
         share::refuse("receiving from a queue", error);
     if (length == 0)
         return step::over;
-    give_credit(on);
+    const auto packet = free_slot(bytes.first(length), on);
     if (lost) {
         buffer.descriptors.clear();
         share::refuse("the descriptors of a value in a queue were lost", error);
     }
     const close_rest closes(buffer.descriptors);
-    take_packet(bytes.first(length), buffer.descriptors, on, into);
+    take_packet(packet, buffer.descriptors, on, into);
     return step::done;
 }
 

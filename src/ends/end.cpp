@@ -28,13 +28,15 @@ end_table& table() { return share::fork_held<end_table>::get(); }
 
 std::unique_lock<std::mutex> lock_ends() { return std::unique_lock(table().mutex); }
 
-end::end(side which, detail::attachment socket, detail::attachment credits, const description& of)
-    : socket_ticket_(waits::watcher::next_ticket()), credits_ticket_(waits::watcher::next_ticket()),
-      born_(sys::process_generation()), id_(share::id_of(*socket)), which_(which), about_(of),
+end::end(side which, detail::attachment socket, detail::attachment slots_file,
+         const description& of)
+    : socket_ticket_(waits::watcher::next_ticket()), born_(sys::process_generation()),
+      id_(share::id_of(*socket)), which_(which), about_(of),
+      slots_(slots_file ? std::make_shared<slots>(*slots_file, of.capacity) : nullptr),
       state_(new state(born_)) {
     state& mine = *state_.load();
     mine.socket = std::move(socket);
-    mine.credits = std::move(credits);
+    mine.slots_file = std::move(slots_file);
 }
 
 end::~end() {
@@ -53,7 +55,7 @@ end::~end() {
     }
     // Leaked, because its mutex may be locked. What it holds is closed.
     last->socket.reset();
-    last->credits.reset();
+    last->slots_file.reset();
 }
 
 bool end::is_inherited() const noexcept { return born_ != sys::process_generation(); }
@@ -65,8 +67,6 @@ void end::forget_descriptors() noexcept {
         return;
     if (mine.socket)
         waits::watcher::forget(socket_ticket(), *mine.socket);
-    if (mine.credits)
-        waits::watcher::forget(credits_ticket(), *mine.credits);
 }
 
 /// After a reading end was closed: unread messages, which went with it, may have held names.
@@ -88,8 +88,8 @@ end::state& end::here() {
     auto fresh = std::make_unique<state>(generation);
     if (seen->socket && share::is_open(seen->socket))
         fresh->socket = std::move(seen->socket);
-    if (seen->credits && share::is_open(seen->credits))
-        fresh->credits = std::move(seen->credits);
+    if (seen->slots_file && share::is_open(seen->slots_file))
+        fresh->slots_file = std::move(seen->slots_file);
     fresh->closed = seen->closed;
     seen = fresh.release();
     state_.store(seen, std::memory_order_release);
@@ -101,14 +101,14 @@ end::open_descriptors end::open() {
     const std::lock_guard guard(mine.mutex);
     if (mine.closed)
         throw std::logic_error("cohort: this end of the queue was closed by this process");
-    if (!mine.socket || (about_.capacity > 0 && !mine.credits))
+    if (!mine.socket || (about_.capacity > 0 && !mine.slots_file))
         share::refuse("queue", EBADF,
                       "this process is a forked copy, and the queue's descriptors are closed in "
                       "it; name the queue: closure(f).keep(array, queue)");
-    return {mine.socket, mine.credits, about_};
+    return {mine.socket, mine.slots_file, slots_, about_};
 }
 
-void end::renew(detail::attachment socket, detail::attachment credits) {
+void end::renew(detail::attachment socket, detail::attachment slots_file) {
     state& mine = here();
     const std::lock_guard guard(mine.mutex);
     const auto no_fork = lock_ends();
@@ -116,13 +116,13 @@ void end::renew(detail::attachment socket, detail::attachment credits) {
         return;
     if (!mine.socket)
         mine.socket = std::move(socket);
-    if (!mine.credits)
-        mine.credits = std::move(credits);
+    if (!mine.slots_file)
+        mine.slots_file = std::move(slots_file);
 }
 
 void end::close() {
     detail::attachment socket;  // closed after the locks are released
-    detail::attachment credits;
+    detail::attachment slots_file;
     state& mine = here();
     bool is_awaited = false;
     {
@@ -132,10 +132,10 @@ void end::close() {
         const auto no_fork = lock_ends();
         mine.closed = true;
         socket.swap(mine.socket);
-        credits.swap(mine.credits);
+        slots_file.swap(mine.slots_file);
     }
     socket.reset();
-    credits.reset();
+    slots_file.reset();
     drop_unread();
     mine.changed.notify_all();
     if (is_awaited)
@@ -143,23 +143,24 @@ void end::close() {
 }
 
 std::shared_ptr<end> end_of(end::side which, const detail::attachment& socket,
-                            const detail::attachment& credits, const end::description& about) {
+                            const detail::attachment& slots_file, const end::description& about) {
     const auto id = share::id_of(*socket);
     if (!id)
         share::refuse("queue", EBADF, "its descriptor is closed");
     std::shared_ptr<end> found;  // destroyed after the lock is released
     {
         const auto guard = lock_ends();
-        auto& known = table().ends[*id];
-        found = known.lock();
+        if (const auto known = table().ends.find(*id); known != table().ends.end())
+            found = known->second.lock();
         if (!found) {
-            known = found = std::make_shared<end>(which, socket, credits, about);
+            found = std::make_shared<end>(which, socket, slots_file, about);
+            table().ends[*id] = found;
             return found;
         }
     }
     if (found->which() != which)
         throw codec_error("the other end of a queue");
-    found->renew(socket, credits);
+    found->renew(socket, slots_file);
     return found;
 }
 

@@ -30,7 +30,7 @@ public:
     using side = detail::queue_side;
     using description = detail::queue_description;
 
-    end(side which, detail::attachment socket, detail::attachment credits, const description& of);
+    end(side which, detail::attachment socket, detail::attachment slots, const description& of);
     end(const end&) = delete;
     end& operator=(const end&) = delete;
     ~end() override;
@@ -46,12 +46,12 @@ public:
     /// The end's descriptors, kept open for a call.
     struct open_descriptors {
         detail::attachment socket;
-        detail::attachment credits;  // null: the queue is unbounded
+        detail::attachment slots_file;  // null: the queue is unbounded
+        std::shared_ptr<queues::slots> slots;
         description about;
 
         channel borrow() const noexcept {
-            return {*socket, credits ? *credits : -1, about.largest_inlined, about.carries,
-                    about.make};
+            return {*socket, slots.get(), about.largest_inlined, about.carries, about.make};
         }
     };
     /// @throws std::logic_error  close() was called
@@ -59,7 +59,7 @@ public:
     open_descriptors open();
     /// Gives the end the descriptors with which it has arrived again. They are needed only in a
     /// forked copy, which has closed the end's own.
-    void renew(detail::attachment socket, detail::attachment credits);
+    void renew(detail::attachment socket, detail::attachment slots_file);
     /// Closes this process' end, for all its handles.
     void close();
     /// Whether this process is a forked copy of the one that made the end. Handles that nobody uses
@@ -73,7 +73,7 @@ public:
         const std::uint64_t generation;
         std::mutex mutex;
         detail::attachment socket;
-        detail::attachment credits;
+        detail::attachment slots_file;  // needed to pass the end on
         bool closed = false;
         std::uint64_t received = 0;                // how many messages so far
         std::deque<detail::queue_message> stored;  // received, and not taken yet
@@ -86,35 +86,37 @@ public:
         bool thread_waits = false;
         std::condition_variable_any changed;  // for threads
 
-        bool retries = false;  // a timer of the engine's serves the line again and again
-        credit_watch credits_seen;
+        /// What the engine watches the socket for.
+        enum class watch { nothing, once, each_receive };
+        watch armed = watch::nothing;
+        std::optional<engine::timer_id> retry;  // serves the line again; on the engine's thread
+        bool retries = false;                   // is or will be set, as long as a put waits
     };
     state& here();
     /// The descriptors of a state that is locked and has them.
     channel channel_of(const state& mine) const noexcept {
-        return open_descriptors{mine.socket, mine.credits, about_}.borrow();
+        return open_descriptors{mine.socket, mine.slots_file, slots_, about_}.borrow();
     }
 
-    /// The tickets of the end's descriptors, see watcher.
+    /// The ticket of the end's socket, see watcher.
     std::uint64_t socket_ticket() const noexcept { return socket_ticket_; }
-    std::uint64_t credits_ticket() const noexcept { return credits_ticket_; }
 
 private:
     void forget_descriptors() noexcept;
     void drop_unread() const noexcept;
 
     const std::uint64_t socket_ticket_;
-    const std::uint64_t credits_ticket_;
     const std::uint64_t born_;  // in which process, see state::generation
     const std::optional<share::file_id> id_;
     const side which_;
     const description about_;
+    const std::shared_ptr<queues::slots> slots_;  // null: unbounded. A forked copy has it too
     std::atomic<state*> state_;
 };
 
 /// The end that has this socket, in this process: the one that it has already, or a new one.
 std::shared_ptr<end> end_of(end::side which, const detail::attachment& socket,
-                            const detail::attachment& credits, const end::description& about);
+                            const detail::attachment& slots_file, const end::description& about);
 
 /// Held while the roles of a queue change. A fork waits for it. Nothing else is locked under it.
 std::unique_lock<std::mutex> lock_ends();

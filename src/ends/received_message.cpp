@@ -86,7 +86,7 @@ void received_message::load_early() noexcept {
         std::unique_lock lock(state.mutex);
         const auto socket = state.socket;
         lock.unlock();
-        load(message_, {socket ? *socket : -1, -1, 0, false, from_->about().make});
+        load(message_, {socket ? *socket : -1, nullptr, 0, false, from_->about().make});
     } catch (...) {
         wrong_ = std::current_exception();
     }

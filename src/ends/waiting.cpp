@@ -32,6 +32,13 @@ using waits::watcher;
 /// How many operations of one end are completed in one go, so that other ends and groups do not
 /// wait for it.
 constexpr int most_at_once = 64;
+
+/// A put that waits is tried again after this time, because not all that it may wait for has an
+/// event: a slot of a process that was killed, a buffer of which only a little is free.
+constexpr std::chrono::milliseconds look_again_after{100};
+/// After a message was received, its receiver may not have freed its slot yet.
+constexpr std::chrono::milliseconds soonest_look{1};
+
 std::exception_ptr nobody_reads() {
     return std::make_exception_ptr(
         broken_queue("cohort: put to a queue: no process reads from it any more"));
@@ -72,11 +79,26 @@ void arm(const std::shared_ptr<end>& which, end::state& state, step wanted) {
     }
     if (wanted == step::done)
         return;
+    using watch = end::state::watch;
+    if (wanted == step::without_slot) {
+        // The socket can be written, which is an event at once: to arm it again would be the next.
+        if (state.armed == watch::each_receive)
+            return;
+        here.arm(which, which->socket_ticket(), *state.socket, EPOLLOUT | EPOLLET);
+        state.armed = watch::each_receive;
+        return;
+    }
     // A socket without events tells that the last reader is gone.
     here.arm(which, which->socket_ticket(), *state.socket,
              (wanted == step::must_wait ? EPOLLOUT : 0u) | EPOLLONESHOT);
-    if (wanted == step::without_credit)
-        here.arm(which, which->credits_ticket(), *state.credits, EPOLLIN | EPOLLONESHOT);
+    state.armed = watch::once;
+}
+
+/// Lets receives be no events any more, when no put waits.
+void disarm(const std::shared_ptr<end>& which, end::state& state) {
+    if (state.armed == end::state::watch::each_receive && state.socket)
+        watcher::forget(which->socket_ticket(), *state.socket);
+    state.armed = end::state::watch::nothing;
 }
 
 /// Tries what the first in line wants. @return empty: it has to wait on
@@ -116,26 +138,67 @@ void drop_timer(waiter& w) {
         watcher::own().process().loop().timer().cancel(*std::exchange(w.timer, std::nullopt));
 }
 
-/// Serves the end again and again, as long as a put waits at it, because not all that it may wait
-/// for has an event: a credit that is lost, a buffer of which only a little is free.
-void keep_trying(const std::shared_ptr<end>& which, std::chrono::milliseconds after) {
-    auto& loop = watcher::own().process().loop();
-    loop.timer().at(std::chrono::steady_clock::now() + after, [weak = std::weak_ptr(which)] {
+/// Completes what can be completed. @return what the first in line waits for; done: none waits
+step serve_line(const std::shared_ptr<end>& which) {
+    end::state& state = which->here();
+    for (int served = 0; served < most_at_once; ++served) {
+        std::unique_lock lock(state.mutex);
+        if (state.waiting.empty()) {
+            if (which->which() == end::side::writer)
+                disarm(which, state);
+            return step::done;
+        }
+        step came = step::must_wait;
+        auto result = try_first(which, state, *state.waiting.first(), came);
+        if (!result) {
+            try {
+                arm(which, state, came);
+                return came;
+            } catch (...) {
+                result = failed_with(std::current_exception());
+            }
+        }
+        const auto first = state.waiting.take_first();
+        if (state.waiting.empty())
+            state.changed.notify_all();
+        lock.unlock();
+        drop_timer(*first);
+        if (result->message)
+            hand_over(first->to, std::move(*result));
+        else
+            complete(first->to, std::move(*result));
+    }
+    serve_soon(which);
+    return step::done;
+}
+
+/// Serves the end again and again, as long as a put waits at it. On the engine's thread; the state
+/// is locked.
+void keep_trying(const std::shared_ptr<end>& which, end::state& locked,
+                 std::chrono::milliseconds after) {
+    auto& timer = watcher::own().process().loop().timer();
+    if (locked.retry)
+        timer.cancel(*locked.retry);
+    const auto retry = [weak = std::weak_ptr(which), after] {
         const auto still = weak.lock();
         if (!still)
             return;
         end::state& state = still->here();
         std::unique_lock lock(state.mutex);
-        if (state.waiting.empty()) {
-            state.retries = false;
-            return;
-        }
-        const auto next = state.socket ? state.credits_seen.look(still->channel_of(state))
-                                       : credit_watch::interval;
+        state.retry.reset();
         lock.unlock();
-        still->serve();
-        keep_trying(still, next);
-    });
+        const auto came = serve_line(still);
+        lock.lock();
+        if (state.waiting.empty()) {
+            disarm(still, state);
+            state.retries = false;
+        } else if (!state.retry) {
+            const bool for_slot = came == step::without_slot;
+            keep_trying(still, state,
+                        for_slot ? std::min(2 * after, look_again_after) : look_again_after);
+        }
+    };
+    locked.retry = timer.at(std::chrono::steady_clock::now() + after, retry);
 }
 
 /// Takes an operation out of its line before it could complete. The next one may want something
@@ -175,7 +238,11 @@ void wait(const std::shared_ptr<end>& which, end::state& state, const std::share
         arm(which, state, wanted);
     state.waiting.join(w);
     if (which->which() == end::side::writer && !std::exchange(state.retries, true))
-        loop.post([which] { keep_trying(which, credit_watch::interval); });
+        loop.post([which] {
+            end::state& mine = which->here();
+            const std::lock_guard guard(mine.mutex);
+            keep_trying(which, mine, look_again_after);
+        });
     if (w->until)
         loop.post([which, w] { set_timer(which, w); });
 }
@@ -225,31 +292,12 @@ void written(const std::shared_ptr<end>& which, const std::shared_ptr<waiter>& w
 
 void end::serve() {
     const auto which = shared_from_this();
-    end::state& state = which->here();
-    for (int served = 0; served < most_at_once; ++served) {
-        std::unique_lock lock(state.mutex);
-        if (state.waiting.empty())
-            return;
-        step came = step::must_wait;
-        auto result = try_first(which, state, *state.waiting.first(), came);
-        if (!result) {
-            try {
-                return arm(which, state, came);
-            } catch (...) {
-                result = failed_with(std::current_exception());
-            }
-        }
-        const auto first = state.waiting.take_first();
-        if (state.waiting.empty())
-            state.changed.notify_all();
-        lock.unlock();
-        drop_timer(*first);
-        if (result->message)
-            hand_over(first->to, std::move(*result));
-        else
-            complete(first->to, std::move(*result));
-    }
-    serve_soon(which);
+    if (serve_line(which) != step::without_slot)
+        return;
+    end::state& mine = here();
+    const std::lock_guard guard(mine.mutex);
+    if (!mine.waiting.empty())
+        keep_trying(which, mine, soonest_look);
 }
 
 }  // namespace cohort::queues

@@ -2,6 +2,7 @@
 #include "queue/blocking.hpp"
 
 #include "ends/received_message.hpp"
+#include "queue/receive_edge.hpp"
 #include "waits/patience.hpp"
 #include "waits/watcher.hpp"
 
@@ -32,7 +33,9 @@ using waits::stop_event;
 using clock = std::chrono::steady_clock;
 
 /// A wait looks again after this time if not all that it waits for has an event.
-constexpr auto look_again_after = 100ms;
+constexpr std::chrono::milliseconds look_again_after{100};
+/// After a message was received, its receiver may not have freed its slot yet.
+constexpr std::chrono::milliseconds soonest_look{1};
 
 /// How many messages one call takes.
 constexpr std::size_t most_at_once = 64;
@@ -183,8 +186,8 @@ queue_answer send(end& to, outgoing& message, const detail::patience& how_long) 
     const auto opened = to.open();
     const auto on = opened.borrow();
     std::optional<stop_event> stop;
-    credit_watch credits;
-    auto look_again = clock::now() + credit_watch::interval;
+    std::optional<receive_edge> received;
+    auto look_after = look_again_after;
     for (;;) {
         const auto went = message.send(on);
         if (went == step::done)
@@ -195,13 +198,20 @@ queue_answer send(end& to, outgoing& message, const detail::patience& how_long) 
             return over;
         if (!stop)
             stop.emplace(how_long.stop);
-        const bool for_credit = went == step::without_credit;
+        const bool for_slot = went == step::without_slot;
+        if (for_slot && !received) {
+            received.emplace(on.socket);
+            continue;  // what was received before is no event
+        }
         std::array events{
             pollfd{on.socket, static_cast<short>(went == step::must_wait ? POLLOUT : 0), 0},
-            pollfd{for_credit ? on.credits : -1, POLLIN, 0}, pollfd{stop->descriptor(), POLLIN, 0}};
-        (void)poll_until(events, earlier(how_long.deadline, look_again));
-        if (const auto now = clock::now(); now >= look_again)
-            look_again = now + (for_credit ? credits.look(on) : credit_watch::interval);
+            pollfd{for_slot ? received->descriptor() : -1, POLLIN, 0},
+            pollfd{stop->descriptor(), POLLIN, 0}};
+        (void)poll_until(events, earlier(how_long.deadline, clock::now() + look_after));
+        const bool was_received = for_slot && events[1].revents != 0;
+        if (was_received)
+            received->clear();
+        look_after = was_received ? soonest_look : std::min(2 * look_after, look_again_after);
     }
 }
 

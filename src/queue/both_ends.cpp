@@ -2,16 +2,13 @@
 // The handle of both ends, behind queue.
 #include "queue/passing.hpp"
 #include "share/descriptor.hpp"
-#include "sys/small_file.hpp"
 
 #include <cohort/detail/queue_end.hpp>
 
 #include <fmt/format.h>
 
-#include <cstdlib>
 #include <mutex>
 #include <string>
-#include <string_view>
 #include <utility>
 
 namespace cohort::queues {
@@ -26,14 +23,6 @@ namespace {
 [[noreturn]] void refuse_reading() { refuse_role("writes to", "read"); }
 [[noreturn]] void refuse_writing() { refuse_role("reads from", "write"); }
 
-/// How many credits nobody has taken.
-std::uint64_t count_of(int credits) {
-    const auto text = sys::read_text(fmt::format("/proc/self/fdinfo/{}", credits));
-    constexpr std::string_view key = "eventfd-count:";
-    const auto at = text.find(key);
-    return at == std::string::npos ? 0 : std::strtoull(text.c_str() + at + key.size(), nullptr, 16);
-}
-
 }  // namespace
 }  // namespace cohort::queues
 
@@ -47,9 +36,9 @@ queue_ends::queue_ends(const queue_description& about) : both_(std::make_shared<
     known.largest_inlined = made.largest_inlined;
     const auto reader = share::own(std::move(made.reader));
     const auto writer = share::own(std::move(made.writer));
-    const auto credits = made.credits ? share::own(std::move(made.credits)) : nullptr;
-    both_->reader = end_of(queue_side::reader, reader, credits, known);
-    both_->writer = end_of(queue_side::writer, writer, credits, known);
+    const auto slots = made.slots ? share::own(std::move(made.slots)) : nullptr;
+    both_->reader = end_of(queue_side::reader, reader, slots, known);
+    both_->writer = end_of(queue_side::writer, writer, slots, known);
     both_->reader->queue = both_;
     both_->writer->queue = both_;
 }
@@ -118,11 +107,11 @@ std::size_t queue_ends::waiting() const {
         const auto guard = lock_ends();
         any = both_->reader ? both_->reader : both_->writer;
     }
-    const auto capacity = any->about().capacity;
-    if (capacity == 0)
+    if (any->about().capacity == 0)
         throw std::logic_error("cohort: size() of a queue without a capacity");
-    const auto left = count_of(any->open().borrow().credits);
-    return left < capacity ? static_cast<std::size_t>(capacity - left) : 0;
+    const auto opened = any->open();
+    return any->which() == queue_side::reader ? waiting_at_reader(*opened.socket, *opened.slots)
+                                              : waiting_at_writer(*opened.socket, *opened.slots);
 }
 
 void queue_ends::write(encoder& to) const {

@@ -128,7 +128,7 @@ queue_end queue_end::read(decoder& from, queue_side side, const queue_descriptio
 
 shared_item queue_end::item(const char* kind) const {
     const auto opened = end_->open();
-    if (opened.credits)
+    if (opened.slots)
         throw std::invalid_argument("cohort: share(): a queue with a capacity; a command does not "
                                     "know how to keep that");
     note_sharing(*end_);

@@ -3,7 +3,6 @@
 
 #include <cohort/errors.hpp>
 
-#include <fcntl.h>
 #include <sys/socket.h>
 
 namespace cohort::queues {
@@ -27,12 +26,6 @@ bool is_queue_socket(int fd) noexcept {
            ::getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &length) == 0 && type == SOCK_SEQPACKET;
 }
 
-/// A read of anything else might never return.
-bool is_nonblocking(int fd) noexcept {
-    const int flags = ::fcntl(fd, F_GETFL);
-    return flags >= 0 && (flags & O_NONBLOCK) != 0;
-}
-
 }  // namespace
 
 void note_sharing(const end& which) {
@@ -44,8 +37,8 @@ void note_sharing(const end& which) {
 
 void write_end(detail::encoder& to, const end::open_descriptors& descriptors) {
     to.unsigned_integer(to.attach(descriptors.socket));
-    if (descriptors.credits)
-        to.unsigned_integer(to.attach(descriptors.credits));
+    if (descriptors.slots_file)
+        to.unsigned_integer(to.attach(descriptors.slots_file));
     else
         to.null();
 }
@@ -74,11 +67,10 @@ end::description read_description(detail::decoder& from, const end::description&
 std::shared_ptr<end> read_end(detail::decoder& from, end::side which,
                               const end::description& about) {
     const auto socket = descriptor(from);
-    const auto credits = from.take_null() ? nullptr : descriptor(from);
-    if (!is_queue_socket(*socket) || (credits && !is_nonblocking(*credits)) ||
-        (credits != nullptr) != (about.capacity > 0))
+    const auto slots = from.take_null() ? nullptr : descriptor(from);
+    if (!is_queue_socket(*socket) || (slots != nullptr) != (about.capacity > 0))
         throw codec_error("a queue: its descriptors are none of a queue");
-    return end_of(which, socket, credits, about);
+    return end_of(which, socket, slots, about);
 }
 
 }  // namespace cohort::queues

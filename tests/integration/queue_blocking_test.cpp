@@ -160,22 +160,57 @@ TEST_CASE("queue blocking: a capacity is kept exactly") {
     CHECK_THROWS_AS((void)queue<int>().size(), std::logic_error);
 }
 
-TEST_CASE("queue blocking: capacity credits that were lost with a killed process come back") {
+TEST_CASE("queue blocking: what a killed process has received takes no room in the queue") {
     const leak_guard guard;
     const watchdog bounded;
-    queue<int> numbers(1);
+    for (const int capacity : {1, 3}) {
+        CAPTURE(capacity);
+        queue<int> numbers(static_cast<std::size_t>(capacity));
+        numbers.keep_both_ends();
+        int value = 1;
+        while (numbers.try_put(value)) {
+        }
+        CHECK(numbers.size() == capacity);
+        const auto reader = cohort::detail::encode_value(numbers.reader());
+        const int socket = *reader.attachments[0];
+        char packet[100];
+        // As processes that are killed before they free the slots of what they have received.
+        for (int i = 0; i < capacity; ++i)
+            CHECK(::recv(socket, packet, sizeof packet, 0) > 0);
+        CHECK(numbers.size() == 0);
+        for (value = 0; value < capacity; ++value)
+            CHECK(numbers.try_put(value));
+        CHECK_FALSE(numbers.try_put(value));
+        CHECK(numbers.size() == capacity);
+    }
+}
+
+TEST_CASE("queue blocking: room that a killed reader took is found though the queue is never "
+          "empty") {
+    const leak_guard guard;
+    const watchdog bounded;
+    queue<int> numbers(3);
     numbers.keep_both_ends();
+    auto reader = numbers.reader();
     auto writer = numbers.writer();
-    int value = 1;
-    CHECK(numbers.try_put(value));
-    const auto reader = cohort::detail::encode_value(numbers.reader());
-    const int socket = *reader.attachments[0];
+    for (int i = 0; i < 3; ++i)
+        writer.put(i);
+    const auto encoded = cohort::detail::encode_value(reader);
     char packet[100];
-    // As a process that is killed before it gives the credit back.
-    CHECK(::recv(socket, packet, sizeof packet, 0) > 0);
-    CHECK_FALSE(numbers.try_put(value));
-    writer.put(2);  // waits until the queue is seen to be empty
-    CHECK(*numbers.reader().get() == 2);
+    CHECK(::recv(*encoded.attachments[0], packet, sizeof packet, 0) > 0);  // 0, and it is killed
+    CHECK(*reader.get() == 1);
+    writer.put(3);
+    CHECK(*reader.get() == 2);  // 3 waits
+    writer.put(4);
+    CHECK(*reader.get() == 3);  // which was sent when 0 and 2 had been received
+    int value = 5;
+    CHECK(numbers.size() == 1);
+    CHECK(numbers.try_put(value));
+    CHECK(numbers.try_put(++value));
+    CHECK_FALSE(numbers.try_put(++value));
+    for (int i = 4; i < 7; ++i)
+        CHECK(*reader.get() == i);
+    CHECK(numbers.size() == 0);
 }
 
 TEST_CASE("queue blocking: the first use decides the role, and the other call says how to keep "
