@@ -197,7 +197,7 @@ public:
     /// A queue that is bounded by the kernel's socket buffer alone: some hundred small values.
     queue() : queue(0, nullptr) {}
     /// At most `capacity` values wait in the queue.
-    /// @throws std::invalid_argument  `capacity` is 0
+    /// @throws std::invalid_argument  `capacity` is 0 or negative
     explicit queue(std::size_t capacity) : queue(detail::checked_capacity(capacity), nullptr) {}
 
     /// Waits while the queue is full. @throws what queue_writer throws

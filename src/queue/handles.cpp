@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include <limits>
 #include <mutex>
 #include <stdexcept>
 #include <string>
@@ -38,6 +39,11 @@ const queue_end& used(const queue_end& end) {
 std::size_t checked_capacity(std::size_t capacity) {
     if (capacity == 0)
         throw std::invalid_argument("cohort: a queue of capacity 0 takes no value");
+    // What a negative number becomes.
+    if (capacity > static_cast<std::size_t>(std::numeric_limits<std::ptrdiff_t>::max()))
+        throw std::invalid_argument(
+            fmt::format("cohort: a queue of capacity {}: the capacity must be positive",
+                        static_cast<std::ptrdiff_t>(capacity)));
     return capacity;
 }
 

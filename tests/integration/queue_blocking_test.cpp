@@ -213,6 +213,24 @@ TEST_CASE("queue blocking: room that a killed reader took is found though the qu
     CHECK(numbers.size() == 0);
 }
 
+TEST_CASE("queue blocking: a capacity may be larger than any queue gets, and is not negative") {
+    const leak_guard guard;
+    for (const std::size_t capacity : {std::size_t{100'000}, std::size_t{5'000'000'000}}) {
+        queue<int> large(capacity);
+        CHECK(large.size() == 0);
+        int value = 1;
+        CHECK(large.try_put(value));
+        CHECK(large.size() == 1);
+        CHECK(*large.try_get() == 1);
+        CHECK(large.size() == 0);
+    }
+    CHECK_THROWS_AS(queue<int>(static_cast<std::size_t>(-1)), std::invalid_argument);
+    const int negative = -5;
+    CHECK_THROWS_WITH_AS(queue<int>(static_cast<std::size_t>(negative)),
+                         "cohort: a queue of capacity -5: the capacity must be positive",
+                         std::invalid_argument);
+}
+
 TEST_CASE("queue blocking: the first use decides the role, and the other call says how to keep "
           "both ends") {
     const leak_guard guard;
