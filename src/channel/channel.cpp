@@ -102,10 +102,6 @@ outgoing::outgoing(detail::queue_message message, const channel& on)
                       fmt::format("it has {} descriptors", message_.attachments.size()));
     if (message_.bytes.size() > on.largest_inlined)
         spill(on);
-    if (const auto error = pack())
-        share::refuse(
-            fmt::format("a value with {} descriptors in a queue", message_.attachments.size()),
-            error);
 }
 
 outgoing::outgoing(std::vector<std::byte> payloads, std::uint64_t type)

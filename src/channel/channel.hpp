@@ -7,6 +7,7 @@
 
 #include <cohort/detail/queue_message.hpp>
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -73,6 +74,13 @@ private:
     sys::unique_fd memory_;   // of a spilled payload
     sys::unique_fd carrier_;  // of more descriptors than one packet carries
 };
+
+/// A wait looks again after this time if not all that it waits for has an event: a slot of a process
+/// that was killed, a buffer of which only a little is free.
+inline constexpr std::chrono::milliseconds look_again_after{100};
+/// After a message was received, its receiver may not have freed its slot yet: when a put that waits
+/// looks next. The time doubles up to look_again_after.
+inline constexpr std::chrono::milliseconds soonest_look{1};
 
 /// How many messages wait in a bounded queue, at one of its sockets.
 std::size_t waiting_at_reader(int socket, slots& of) noexcept;

@@ -33,12 +33,6 @@ using waits::watcher;
 /// wait for it.
 constexpr int most_at_once = 64;
 
-/// A put that waits is tried again after this time, because not all that it may wait for has an
-/// event: a slot of a process that was killed, a buffer of which only a little is free.
-constexpr std::chrono::milliseconds look_again_after{100};
-/// After a message was received, its receiver may not have freed its slot yet.
-constexpr std::chrono::milliseconds soonest_look{1};
-
 std::exception_ptr nobody_reads() {
     return std::make_exception_ptr(
         broken_queue("cohort: put to a queue: no process reads from it any more"));

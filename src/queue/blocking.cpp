@@ -32,10 +32,6 @@ using waits::poll_until;
 using waits::stop_event;
 using clock = std::chrono::steady_clock;
 
-/// A wait looks again after this time if not all that it waits for has an event.
-constexpr std::chrono::milliseconds look_again_after{100};
-/// After a message was received, its receiver may not have freed its slot yet.
-constexpr std::chrono::milliseconds soonest_look{1};
 
 /// How many messages one call takes.
 constexpr std::size_t most_at_once = 64;
