@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: BSL-1.0
+// Kills and stops processes that put to and get from queues with a capacity, at any moment. After
+// that each queue takes exactly as many values as before. COHORT_CHAOS_SEED as for the other tests;
+// COHORT_TEST_LONG=1: 100,000 kills and stops.
+#include "plan.hpp"
+
+#include <cohort/cohort.hpp>
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace capacity_chaos_test {
+
+using namespace std::chrono_literals;
+using chaos::random_numbers;
+
+namespace {
+
+constexpr auto hang = 60s;
+
+/// A copy of this process that puts and gets until it is killed.
+class copy {
+public:
+    copy(const cohort::queue<int>& numbers, std::uint64_t seed) : pid_(::fork()) {
+        REQUIRE(pid_ >= 0);
+        if (pid_ > 0)
+            return;
+        ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+        for (random_numbers random(seed);;) {
+            if (random.chance(50))
+                (void)numbers.writer().put(1, 1ms);
+            else
+                (void)numbers.reader().get(1ms);
+        }
+    }
+    copy(const copy&) = delete;
+    copy& operator=(const copy&) = delete;
+    copy(copy&& other) noexcept : pid_(std::exchange(other.pid_, 0)) {}
+    copy& operator=(copy&& other) noexcept {
+        std::swap(pid_, other.pid_);
+        return *this;
+    }
+    ~copy() {
+        if (pid_ <= 0)
+            return;
+        signal(SIGKILL);
+        ::waitpid(pid_, nullptr, 0);
+    }
+    void signal(int number) const { ::kill(pid_, number); }
+
+private:
+    pid_t pid_;
+};
+
+/// Kills and stops copies. @return how many signals it sent
+int harm(const cohort::queue<int>& numbers, random_numbers& random) {
+    std::vector<copy> copies;
+    for (int i = 0; i < 4; ++i)
+        copies.emplace_back(numbers, std::uint64_t(random.below(1 << 30)));
+    constexpr int signals = 50;
+    for (int i = 0; i < signals; ++i) {
+        ::usleep(useconds_t(random.below(500)));
+        auto& one = copies[std::size_t(random.below(int(copies.size())))];
+        const int what = random.below(3);
+        one.signal(what == 0 ? SIGKILL : what == 1 ? SIGSTOP : SIGCONT);
+        if (what == 0)
+            one = copy(numbers, std::uint64_t(random.below(1 << 30)));
+    }
+    return signals;
+}
+
+void expect_exact(cohort::queue<int>& numbers, std::size_t capacity) {
+    while (numbers.try_get()) {
+    }
+    // The slot of a put that was killed before it sent is found after some time.
+    for (std::size_t i = 0; i < capacity; ++i)
+        REQUIRE_MESSAGE(numbers.writer().put(int(i), hang), "the capacity has shrunk");
+    int value = 0;
+    CHECK(numbers.size() == capacity);
+    CHECK_FALSE(numbers.try_put(value));
+    for (std::size_t i = 0; i < capacity; ++i)
+        CHECK(*numbers.reader().get() == int(i));
+    CHECK(numbers.size() == 0);
+}
+
+}  // namespace
+
+TEST_CASE("capacity chaos: kills and stops leave the capacity of a queue exact") {
+    const bool is_long = std::getenv("COHORT_TEST_LONG") != nullptr;
+    const int wanted = is_long ? 100'000 : 400;
+    const auto* const given = std::getenv("COHORT_CHAOS_SEED");
+    const auto seed = given == nullptr ? std::random_device()() : std::stoull(given);
+    fmt::print("[capacities] seed {}, {} kills and stops\n", seed, wanted);
+    std::fflush(stdout);
+    CAPTURE(seed);
+    int round = 0;
+    for (int signals = 0; signals < wanted; ++round) {
+        CAPTURE(round);
+        random_numbers random(chaos::derived_seed(seed, round));
+        const auto capacity = std::size_t(random.below(4)) + 1;
+        cohort::queue<int> numbers(capacity);
+        numbers.keep_both_ends();
+        signals += harm(numbers, random);
+        expect_exact(numbers, capacity);
+        signals += harm(numbers, random);
+        expect_exact(numbers, capacity);
+    }
+}
+
+}  // namespace capacity_chaos_test
