@@ -27,6 +27,8 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/epoll.h>
+#include <sys/timerfd.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 namespace cohort::sync {
@@ -43,28 +45,56 @@ struct wakeup_table {
 };
 wakeup_table& table() { return share::fork_held<wakeup_table>::get(); }
 
-/// The kernel's own number of an eventfd, proc_pid_fdinfo(5). Another process may give a false
-/// `number`, but not a false one of these. Without /proc there is nothing but that number.
-/// @throws codec_error  the descriptor is no eventfd
-wakeup::identity identify(int fd, std::uint64_t number) {
-    constexpr std::string_view name = "eventfd-id:";
+/// What a descriptor is known by, if it is what make() makes. The kernel numbers eventfds
+/// (proc_pid_fdinfo(5)), so that another process can't pass one off as another one. It does not
+/// number timers, and without /proc it says nothing.
+/// @throws codec_error  the descriptor is none of this kind
+wakeup::identity identify(int fd, wakeup::kind what, std::uint64_t number) {
+    const bool is_event = what == wakeup::kind::state;
+    const std::string_view member = is_event ? "eventfd-id:" : "clockid:";
     char room[512];
     const auto text = sys::read_start(fmt::format("/proc/self/fdinfo/{}", fd).c_str(), room);
     if (text.empty() && ::access("/proc/self/fdinfo", F_OK) != 0)
         return {wakeup::known_by::drawn_number, number};
-    const auto at = text.find(name);
+    const auto at = text.find(member);
     if (at == text.npos)
-        throw codec_error("its descriptor is no eventfd");
-    const std::string digits(text.substr(at + name.size()));
+        throw codec_error(is_event ? "its descriptor is no eventfd"
+                                   : "its descriptor is no timerfd");
+    if (!is_event)
+        return {wakeup::known_by::drawn_number, number};
+    const std::string digits(text.substr(at + member.size()));
     return {wakeup::known_by::kernel, std::strtoull(digits.c_str(), nullptr, 10)};
 }
 
-/// Whether a call would not block. Another process may have made the eventfd a blocking one.
+sys::unique_fd make_timer(std::error_code& error) noexcept {
+    return sys::out_of_stdio(
+        sys::unique_fd(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)), error);
+}
+
+/// Makes a timer readable. Unlike a write to an eventfd this can't block.
+void ring(int timer) noexcept {
+    constexpr itimerspec long_ago{{0, 0}, {0, 1}};
+    (void)::timerfd_settime(timer, TFD_TIMER_ABSTIME, &long_ago, nullptr);
+}
+
+/// Whether a call would not block. Another process may have made the eventfd a blocking one, and
+/// may do so again before the call.
 bool is_ready(int eventfd, short events) noexcept {
     if (const int flags = ::fcntl(eventfd, F_GETFL); (flags & O_NONBLOCK) == 0)
         (void)::fcntl(eventfd, F_SETFL, flags | O_NONBLOCK);
     pollfd polled{eventfd, events, 0};
     return ::poll(&polled, 1, 0) == 1;
+}
+
+/// Sets an eventfd's count to 0, and does not wait if it is 0.
+void drain(int eventfd) noexcept {
+    std::uint64_t count = 0;
+    const iovec all{&count, sizeof count};
+    if (::preadv2(eventfd, &all, 1, -1, RWF_NOWAIT) >= 0 || errno == EAGAIN)
+        return;
+    // Before Linux 5.8.
+    if (is_ready(eventfd, POLLIN))
+        (void)!::read(eventfd, &count, sizeof count);
 }
 
 completion failed_now() {
@@ -77,11 +107,11 @@ completion failed_now() {
 
 std::shared_ptr<wakeup> wakeup::make(kind what) {
     std::error_code error;
-    auto made = sys::make_eventfd(error);
+    auto made = what == kind::state ? sys::make_eventfd(error) : make_timer(error);
     if (error)
-        share::refuse("event", error);
+        share::refuse(what == kind::state ? "event" : "barrier", error);
     const auto number = share::random_number();
-    const auto id = identify(made.get(), number);
+    const auto id = identify(made.get(), what, number);
     auto fresh = std::make_shared<wakeup>(what, number, id, share::own(std::move(made)));
     const std::lock_guard guard(table().mutex);
     table().known[id] = fresh;
@@ -91,8 +121,8 @@ std::shared_ptr<wakeup> wakeup::make(kind what) {
 std::shared_ptr<wakeup> wakeup::arrived(kind what, std::uint64_t number,
                                         const detail::attachment& descriptor) {
     if (!descriptor)
-        throw codec_error("its descriptor is no eventfd");
-    const auto id = identify(*descriptor, number);
+        throw codec_error("it came without its descriptor");
+    const auto id = identify(*descriptor, what, number);
     std::shared_ptr<wakeup> found;  // destroyed after the lock is released
     const std::lock_guard guard(table().mutex);
     auto& known = table().known[id];
@@ -157,18 +187,15 @@ void wakeup::set() {
         has_news = kind_ == kind::news && !waiting_.empty();
     }
     const std::uint64_t one = 1;
-    if (is_ready(*opened, POLLOUT))  // else it is set, as often as can be counted
+    if (kind_ == kind::news)
+        ring(*opened);
+    else if (is_ready(*opened, POLLOUT))  // else it is set, as often as can be counted
         (void)!::write(*opened, &one, sizeof one);
-    if (has_news)  // of which an eventfd that another process has filled does not tell
+    if (has_news)  // because a timer that another process has stopped gives no event
         waits::serve_soon(shared_from_this());
 }
 
-void wakeup::clear() {
-    const auto opened = descriptor();
-    std::uint64_t count = 0;
-    if (is_ready(*opened, POLLIN))
-        (void)!::read(*opened, &count, sizeof count);
-}
+void wakeup::clear() { drain(*descriptor()); }
 
 void wakeup::arm(watcher& here) {
     here.arm(shared_from_this(), ticket_, *descriptor_,

@@ -15,26 +15,27 @@
 
 namespace cohort::sync {
 
-/// An eventfd by which processes wake each other (eventfd(2)), and the operations of this process
-/// that wait for it. All handles of the eventfd in this process share it.
+/// A descriptor by which processes wake each other, and the operations of this process that wait for
+/// it. All handles of the descriptor in this process share it.
 ///
 /// The operations belong to one process: a forked copy starts with none. A worker that is a copy
-/// has closed its parent's descriptors, so the eventfd's descriptor must arrive there again.
+/// has closed its parent's descriptors, so the descriptor must arrive there again.
 class wakeup : public waits::watched, public std::enable_shared_from_this<wakeup> {
 public:
     enum class kind {
-        state,  // it is set until somebody clears it
-        news,   // each set() is a reason to look again; nobody clears it
+        state,  // an eventfd(2): it is set until somebody clears it
+        news,   // a timerfd: each set() is a reason to look again; nobody clears it
     };
 
     /// @throws sharing_error
     static std::shared_ptr<wakeup> make(kind what);
-    /// The one of this process that has the same eventfd, or a new one for the descriptor.
-    /// @throws codec_error  the descriptor is no eventfd
+    /// The one of this process that is known by the same, or a new one for the descriptor.
+    /// @throws codec_error  the descriptor is none of this kind
     static std::shared_ptr<wakeup> arrived(kind what, std::uint64_t number,
                                            const detail::attachment& descriptor);
 
-    /// What an eventfd is recognised by in this process. All eventfds have the same inode.
+    /// What the descriptor is known by in this process. All eventfds have the same inode, and so do
+    /// all timers.
     enum class known_by { kernel, drawn_number };
     using identity = std::pair<known_by, std::uint64_t>;
 
@@ -43,12 +44,15 @@ public:
     wakeup& operator=(const wakeup&) = delete;
     ~wakeup() override;
 
-    /// Drawn by chance when the eventfd was made; the same in all processes.
+    /// Drawn by chance when the descriptor was made; the same in all processes.
     std::uint64_t number() const noexcept { return number_; }
     /// @throws sharing_error  EBADF: this is a forked copy that did not keep it
     detail::attachment descriptor();
-    /// Never block, whatever another process has done to the eventfd. They throw as descriptor().
+    /// Does not block, whatever another process has done to the descriptor before. For news it does
+    /// not block whatever another process does meanwhile, because the engine's thread calls it.
+    /// Throws as descriptor().
     void set();
+    /// Never blocks. Throws as descriptor().
     void clear();
 
     struct waiter {
