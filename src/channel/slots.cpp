@@ -76,11 +76,11 @@ sys::unique_fd slots::make_file(std::uint64_t capacity, std::size_t most,
                                 std::error_code& error) noexcept {
     const auto count = static_cast<off_t>(std::min<std::uint64_t>(capacity, most));
     auto made = sys::make_memfd("cohort-queue-slots", error);
+    const auto bytes = static_cast<off_t>(sizeof(page)) + count * static_cast<off_t>(sizeof(slot));
     // Without its pages, an access could end this process by SIGBUS.
-    if (!error && ::fallocate(made.get(), 0, 0,
-                              static_cast<off_t>(sizeof(page)) +
-                                  count * static_cast<off_t>(sizeof(slot))) != 0)
-        error = sys::last_error();
+    while (!error && ::fallocate(made.get(), 0, 0, bytes) != 0)
+        if (errno != EINTR)
+            error = sys::last_error();
     if (!error)
         error = sys::add_seals(made.get(), F_SEAL_SHRINK | F_SEAL_GROW);
     return error ? sys::unique_fd() : std::move(made);
@@ -92,20 +92,26 @@ slots::slots(int file, std::uint64_t capacity) {
     struct stat status;
     struct statfs system;
     const int seals = ::fcntl(file, F_GET_SEALS);
-    if (seals < 0 || (seals & F_SEAL_SHRINK) == 0 || ::fstat(file, &status) != 0 ||
-        ::fstatfs(file, &system) != 0 || system.f_type == HUGETLBFS_MAGIC ||
+    const auto none_of_ours = [] {
+        return codec_error("a queue: its memory is none of a queue's");
+    };
+    if (seals < 0 || (seals & F_SEAL_SHRINK) == 0)
+        throw none_of_ours();
+    if (::fstat(file, &status) != 0 || ::fstatfs(file, &system) != 0)
+        share::refuse("queue", sys::last_error());
+    if (system.f_type == HUGETLBFS_MAGIC ||
         status.st_size < static_cast<off_t>(sizeof(page) + sizeof(slot)))
-        throw codec_error("a queue: its memory is none of a queue's");
+        throw none_of_ours();
     constexpr std::uint64_t most = std::uint64_t{1} << 20;
     count_ = static_cast<std::size_t>(
         std::min({(static_cast<std::uint64_t>(status.st_size) - sizeof(page)) / sizeof(slot),
                   capacity, most}));
     bytes_ = sizeof(page) + count_ * sizeof(slot);
     void* const mapped = ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-    if (mapped == MAP_FAILED && errno == ENOMEM)
-        share::refuse("queue", sys::last_error());
+    if (mapped == MAP_FAILED && (errno == EACCES || errno == EPERM))
+        throw none_of_ours();
     if (mapped == MAP_FAILED)
-        throw codec_error("a queue: its memory can't be written");
+        share::refuse("queue", sys::last_error());
     page_ = static_cast<page*>(mapped);
     slots_ = reinterpret_cast<slot*>(page_ + 1);
 }
