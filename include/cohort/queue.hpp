@@ -197,8 +197,8 @@ public:
     /// A queue that is bounded by the kernel's socket buffer alone: some hundred small values.
     queue() : queue(0, nullptr) {}
     /// At most `capacity` values wait in the queue, also after processes that use it were killed. A
-    /// process that is stopped (SIGSTOP) in its put for more than a second holds nobody up, so it may
-    /// add one value more when it goes on.
+    /// process that is stopped (SIGSTOP) in its put for more than a second holds nobody up, so it
+    /// may add one value more when it goes on.
     /// @throws std::invalid_argument  `capacity` is 0 or negative
     explicit queue(std::size_t capacity) : queue(detail::checked_capacity(capacity), nullptr) {}
 

@@ -75,11 +75,11 @@ private:
     sys::unique_fd carrier_;  // of more descriptors than one packet carries
 };
 
-/// A wait looks again after this time if not all that it waits for has an event: a slot of a process
-/// that was killed, a buffer of which only a little is free.
+/// A wait looks again after this time if not all that it waits for has an event: a slot of a
+/// process that was killed, a buffer of which only a little is free.
 inline constexpr std::chrono::milliseconds look_again_after{100};
-/// After a message was received, its receiver may not have freed its slot yet: when a put that waits
-/// looks next. The time doubles up to look_again_after.
+/// When a put that waits looks again after a message was received, because the receiver may not
+/// have freed the slot yet. The time doubles up to look_again_after.
 inline constexpr std::chrono::milliseconds soonest_look{1};
 
 /// How many messages wait in a bounded queue, at one of its sockets.

@@ -15,8 +15,8 @@
 
 namespace cohort::sync {
 
-/// A descriptor by which processes wake each other, and the operations of this process that wait for
-/// it. All handles of the descriptor in this process share it.
+/// A descriptor by which processes wake each other, and the operations of this process that wait
+/// for it. All handles of the descriptor in this process share it.
 ///
 /// The operations belong to one process: a forked copy starts with none. A worker that is a copy
 /// has closed its parent's descriptors, so the descriptor must arrive there again.

@@ -133,7 +133,8 @@ void check_message(detail::queue_message& message, const channel& on) {
 }
 
 void check_packet(int writer, int reader, bytes packet, std::uint8_t with, std::uint8_t choice) {
-    const channel on{reader, nullptr, 1024, choice % 3 != 0, choice % 2 == 0 ? &any_size : &fixed_size};
+    const channel on{reader, nullptr, 1024, choice % 3 != 0,
+                     choice % 2 == 0 ? &any_size : &fixed_size};
     send(writer, packet, with);
     try {
         incoming came;
