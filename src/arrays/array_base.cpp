@@ -181,10 +181,8 @@ array_base array_base::read(decoder& from, std::size_t element_bytes, std::size_
     if (memory && memory.access() == memory_access::read_only &&
         access == memory_access::read_write)
         throw codec_error("the shared array can only be read: take a shared_array<const T>");
-    auto layout = place.layout(element_bytes, memory.size());
-    array_base made(std::move(memory), std::move(layout), static_cast<std::size_t>(place.offset));
-    arrays::require_alignment(made.data_, alignment);
-    return made;
+    auto layout = place.layout(element_bytes, alignment, memory.size());
+    return array_base(std::move(memory), std::move(layout), static_cast<std::size_t>(place.offset));
 }
 
 }  // namespace detail::inline v0_1

@@ -23,6 +23,17 @@ std::vector<T> numbers(detail::decoder& from) {
 
 }  // namespace
 
+detail::strided place::layout(std::size_t element_bytes, std::size_t alignment,
+                              std::size_t bytes) const {
+    if (bytes > 0 && offset % alignment != 0)
+        throw codec_error("a shared array is not aligned for its elements");
+    try {
+        return detail::strided::checked(shape, strides, element_bytes, offset, bytes);
+    } catch (const std::logic_error& e) {  // another process has made up the numbers
+        throw codec_error(e.what());
+    }
+}
+
 void write_place(detail::encoder& to, std::size_t offset, const detail::strided& layout,
                  const std::string& dtype) {
     to.unsigned_integer(offset);

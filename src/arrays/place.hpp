@@ -17,10 +17,10 @@ struct place {
     std::vector<std::size_t> shape;
     std::vector<std::ptrdiff_t> strides;
 
-    /// @throws std::invalid_argument  not all elements lie within `bytes` bytes
-    detail::strided layout(std::size_t element_bytes, std::size_t bytes) const {
-        return detail::strided::checked(shape, strides, element_bytes, offset, bytes);
-    }
+    /// @param bytes  the size of the memory, whose address fits any type
+    /// @throws codec_error  not all elements lie within the memory, or they are not aligned
+    detail::strided layout(std::size_t element_bytes, std::size_t alignment,
+                           std::size_t bytes) const;
 };
 
 /// Writes a place and the type of the elements as four values.

@@ -202,10 +202,9 @@ device_array device_array::read(decoder& from, std::size_t element_bytes, std::s
     if (from.boolean() && !is_const)
         throw codec_error("the shared array is one of const elements: take a "
                           "cuda::shared_array<const T>");
-    auto layout = place.layout(element_bytes, memory ? memory->size() : 0);
-    device_array made(std::move(memory), std::move(layout), static_cast<std::size_t>(place.offset));
-    arrays::require_alignment(made.data_, alignment);
-    return made;
+    auto layout = place.layout(element_bytes, alignment, memory ? memory->size() : 0);
+    return device_array(std::move(memory), std::move(layout),
+                        static_cast<std::size_t>(place.offset));
 }
 
 }  // namespace cohort::detail::inline v0_1

@@ -135,7 +135,7 @@ payload_target target_of(std::size_t size) {
     }
 }
 
-/// The value in a message. @throws codec_error, and what the codec of T throws
+/// The value in a message. @throws codec_error, and what a from_json of the user's throws itself
 template <class T>
 T value_in(const queue_message& message) {
     if (message.type != 0 && message.type != type_hash_of<T>())
@@ -153,7 +153,12 @@ T value_in(const queue_message& message) {
             std::memcpy(room.data(), message.bytes.data(), room.size());
         return value;
     } else {
-        return decode_value<T>(message.bytes, message.attachments);
+        try {
+            return decode_value<T>(message.bytes, message.attachments);
+        } catch (const json::exception& e) {  // another process has made up the value
+            throw codec_error("cohort: a value in a queue is no " + type_name(typeid(T)) + ": " +
+                              e.what());
+        }
     }
 }
 
