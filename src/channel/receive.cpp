@@ -119,7 +119,7 @@ detail::queue_message taken(std::uint64_t type, std::span<const std::byte> paylo
         return copy_of(type, payload);  // who takes the value says what is wrong
     std::ranges::copy(payload, target.bytes.begin());
     detail::queue_message message(type, std::move(target.owner), target.bytes);
-    message.in_target = true;
+    message.made_by = on.make;
     return message;
 }
 
@@ -233,7 +233,7 @@ void load(detail::queue_message& message, const channel& on) {
         refuse_packet("its memory file was cut off");
     message.owner = target.owner;
     message.bytes = target.bytes;
-    message.in_target = true;
+    message.made_by = on.make;
     send_back(*memory, on);
 }
 

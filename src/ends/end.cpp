@@ -158,9 +158,15 @@ std::shared_ptr<end> end_of(end::side which, const detail::attachment& socket,
             return found;
         }
     }
+    // The description may come from any process, and what the end receives is read by the handles.
     if (found->which() != which)
         throw codec_error("the other end of a queue");
-    found->renew(socket, slots_file);
+    if (found->about().type != about.type)
+        throw codec_error("a queue of values of another type");
+    if (found->about().capacity != about.capacity)
+        throw codec_error("a queue of another capacity");
+    if (found->is_inherited())
+        found->renew(socket, slots_file);
     return found;
 }
 

@@ -115,6 +115,7 @@ private:
 };
 
 /// The end that has this socket, in this process: the one that it has already, or a new one.
+/// @throws codec_error  it has one that is described otherwise
 std::shared_ptr<end> end_of(end::side which, const detail::attachment& socket,
                             const detail::attachment& slots_file, const end::description& about);
 

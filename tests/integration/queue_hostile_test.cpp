@@ -15,7 +15,11 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
+
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 namespace queue_hostile_test {
 
@@ -61,6 +65,47 @@ TEST_CASE("queue hostile: what is no value of the type is a codec_error") {
     raw_queue<picky> others;
     put_payload(others, "\x01");
     CHECK_THROWS_AS((void)others.reader.get(), std::domain_error);
+}
+
+TEST_CASE("queue hostile: an end that arrives again is of the type and capacity that it was of") {
+    const leak_guard guard;
+    using numbers = std::vector<double>;
+    raw_queue<std::string> texts;
+    raw_queue<queue_reader<numbers>> handles;
+    const int reader = *cohort::item_to_share(texts.reader).lent.lock();
+    const auto put_reader = [&](std::uint64_t type, std::uint64_t capacity, int credits) {
+        cohort::detail::encoder to;
+        to.array(7);
+        to.boolean(false);
+        to.unsigned_integer(0);
+        credits < 0 ? to.null() : to.unsigned_integer(1);
+        to.unsigned_integer(type);
+        to.unsigned_integer(capacity);
+        to.unsigned_integer(65536);
+        to.boolean(true);
+        const auto& cbor = to.bytes();
+        const std::string payload(reinterpret_cast<const char*>(cbor.data()), cbor.size());
+        std::vector<int> with{reader};
+        if (credits >= 0)
+            with.push_back(credits);
+        send_raw(handles.writer,
+                 header_with(1, static_cast<std::uint16_t>(with.size()), payload.size()), payload,
+                 with);
+    };
+    put_reader(cohort::detail::type_hash_of<numbers>(), 0, -1);
+    CHECK_THROWS_AS((void)handles.reader.get(), cohort::codec_error);
+
+    raw_queue<queue_reader<std::string>> others;
+    std::swap(handles.writer, others.writer);
+    const int credits = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK | EFD_SEMAPHORE);
+    put_reader(cohort::detail::type_hash_of<std::string>(), 1, credits);
+    CHECK_THROWS_AS((void)others.reader.get(), cohort::codec_error);
+    ::close(credits);
+    put_reader(cohort::detail::type_hash_of<std::string>(), 0, -1);
+    auto same = others.reader.get();
+    REQUIRE(same);
+    put_payload(texts, std::string(20'000, 'A'));
+    CHECK((*same->get() == std::string(20'000, 'A')));
 }
 
 }  // namespace queue_hostile_test

@@ -34,7 +34,7 @@ struct queue_message {
     std::shared_ptr<const void> owner;  // of `bytes`
     std::span<const std::byte> bytes;
     std::vector<attachment> attachments;
-    bool in_target = false;  // `owner` is what make_target has made
+    make_target made_by = nullptr;  // what has made `owner`; null: something else
     // A received payload that is still in a memory file:
     attachment spilled;  // null: it is in `bytes`
     std::uint64_t spilled_size = 0;

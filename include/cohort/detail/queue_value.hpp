@@ -142,7 +142,7 @@ T value_in(const queue_message& message) {
         throw codec_error("cohort: a queue of " + type_name(typeid(T)) +
                           " has received a value of another type");
     if constexpr (payload_of<T>::raw) {
-        if (message.in_target)  // the owner is a T, see target_of()
+        if (message.made_by == &target_of<T>)  // the owner is a T
             return std::move(*static_cast<T*>(const_cast<void*>(message.owner.get())));
         T value{};
         const auto room = payload_of<T>::room(value, message.bytes.size());
