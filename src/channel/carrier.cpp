@@ -30,6 +30,7 @@ sys::unique_fd pack(std::span<const int> descriptors, std::error_code& error) no
 }
 
 std::error_code unpack(int carrier, std::size_t count, std::vector<sys::unique_fd>& descriptors) {
+    sys::tell_nothing(carrier);
     const std::size_t wanted = descriptors.size() + count;
     std::array<std::byte, 1> one;
     std::size_t length = 1;

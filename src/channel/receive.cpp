@@ -204,7 +204,8 @@ step receive(const channel& on, incoming& into, may_wait how) {
     if (error == std::errc::resource_unavailable_try_again)
         return step::must_wait;
     const bool lost = error == std::errc::too_many_files_open;
-    if (error && !lost)
+    const bool bad = error == std::errc::bad_message;
+    if (error && !lost && !bad)
         share::refuse("receiving from a queue", error);
     if (length == 0)
         return step::over;
@@ -214,6 +215,8 @@ step receive(const channel& on, incoming& into, may_wait how) {
         share::refuse("the descriptors of a value in a queue were lost", error);
     }
     const close_rest closes(buffer.descriptors);
+    if (bad)
+        refuse_packet("something unknown came with it");
     take_packet(packet, buffer.descriptors, on, into);
     return step::done;
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "queue/passing.hpp"
 
+#include "sys/socket.hpp"
+
 #include <cohort/errors.hpp>
 
 #include <sys/socket.h>
@@ -70,6 +72,7 @@ std::shared_ptr<end> read_end(detail::decoder& from, end::side which,
     const auto slots = from.take_null() ? nullptr : descriptor(from);
     if (!is_queue_socket(*socket) || (slots != nullptr) != (about.capacity > 0))
         throw codec_error("a queue: its descriptors are none of a queue");
+    sys::tell_nothing(*socket);
     return end_of(which, socket, slots, about);
 }
 

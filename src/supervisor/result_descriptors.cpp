@@ -35,12 +35,13 @@ bool result_descriptors::receive() {
     pid_t sender = 0;
     auto error = sys::receive_message(socket_.get(), std::as_writable_bytes(std::span(&message, 1)),
                                       length, came, sys::waiting::nonblock, &sender);
-    if (error && error != std::errc::too_many_files_open)
+    const bool bad = error == std::errc::bad_message;
+    if (error && !bad && error != std::errc::too_many_files_open)
         return false;
     if (length == 0)
         return false;
     // A group's own workers send one message each.
-    const bool is_ours = length == sizeof message && message.index >= 0 &&
+    const bool is_ours = !bad && length == sizeof message && message.index >= 0 &&
                          message.index < workers_ &&
                          received_.size() <= 2 * static_cast<std::size_t>(workers_);
     if (!is_ours)

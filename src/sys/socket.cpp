@@ -9,11 +9,25 @@
 
 #include <sys/socket.h>
 
+#ifndef SO_PASSPIDFD
+#define SO_PASSPIDFD 76  // Linux 6.5
+#endif
+#ifndef SCM_PIDFD
+#define SCM_PIDFD 0x04
+#endif
+#ifndef SCM_SECURITY
+#define SCM_SECURITY 0x03
+#endif
+
 namespace cohort::sys {
 namespace {
 
-constexpr std::size_t control_room =
-    CMSG_SPACE(most_descriptors * sizeof(int)) + CMSG_SPACE(sizeof(ucred));
+// What another process may have asked for, if the socket was its own before, has room as well: what
+// has none would look like descriptors that are lost.
+constexpr std::size_t longest_security_label = 256;
+constexpr std::size_t control_room = CMSG_SPACE(most_descriptors * sizeof(int)) +
+                                     CMSG_SPACE(sizeof(ucred)) + CMSG_SPACE(sizeof(int)) +
+                                     CMSG_SPACE(longest_security_label);
 
 iovec part_of(std::span<const std::byte> bytes) noexcept {
     return {const_cast<std::byte*>(bytes.data()), bytes.size()};
@@ -42,6 +56,46 @@ std::error_code send(int socket, std::span<iovec> parts, std::span<const int> de
     return {};
 }
 
+/// The descriptors of one control message.
+template <class Take>
+void each_descriptor(const cmsghdr& header, Take take) {
+    for (std::size_t at = CMSG_LEN(0); at + sizeof(int) <= header.cmsg_len; at += sizeof(int)) {
+        int fd;
+        std::memcpy(&fd, reinterpret_cast<const std::byte*>(&header) + at, sizeof fd);
+        if (fd >= 0)
+            take(unique_fd(fd));
+    }
+}
+
+/// Takes what came with a message.
+std::error_code take_control(msghdr& message, std::vector<unique_fd>& descriptors, pid_t* sender) {
+    std::error_code error;
+    for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr;
+         header = CMSG_NXTHDR(&message, header)) {
+        switch (header->cmsg_level == SOL_SOCKET ? header->cmsg_type : 0) {
+        case SCM_RIGHTS:
+            each_descriptor(*header, [&](unique_fd fd) { descriptors.push_back(std::move(fd)); });
+            break;
+        case SCM_CREDENTIALS:
+            ucred from;
+            std::memcpy(&from, CMSG_DATA(header), sizeof from);
+            if (sender != nullptr)
+                *sender = from.pid;
+            break;
+        case SCM_PIDFD:
+            each_descriptor(*header, [](const unique_fd&) {});
+            break;
+        case SCM_SECURITY:
+            break;
+        default:
+            error = std::make_error_code(std::errc::bad_message);
+        }
+    }
+    if (!error && (message.msg_flags & MSG_CTRUNC) != 0)
+        error = std::make_error_code(std::errc::too_many_files_open);
+    return error;
+}
+
 }  // namespace
 
 std::error_code make_socket_pair(unique_fd& one, unique_fd& other) noexcept {
@@ -60,6 +114,12 @@ std::error_code tell_sender(int socket) noexcept {
     const int on = 1;
     return ::setsockopt(socket, SOL_SOCKET, SO_PASSCRED, &on, sizeof on) == 0 ? std::error_code()
                                                                               : last_error();
+}
+
+void tell_nothing(int socket) noexcept {
+    const int off = 0;
+    for (const int option : {SO_PASSCRED, SO_PASSSEC, SO_PASSPIDFD})
+        (void)::setsockopt(socket, SOL_SOCKET, option, &off, sizeof off);
 }
 
 std::error_code send_message(int socket, std::span<const std::byte> bytes,
@@ -95,27 +155,7 @@ std::error_code receive_message(int socket, std::span<std::byte> buffer, std::si
     length = static_cast<std::size_t>(count);
     if (sender != nullptr)
         *sender = 0;
-    for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr;
-         header = CMSG_NXTHDR(&message, header)) {
-        if (header->cmsg_level != SOL_SOCKET)
-            continue;
-        if (header->cmsg_type == SCM_CREDENTIALS && sender != nullptr) {
-            ucred from;
-            std::memcpy(&from, CMSG_DATA(header), sizeof from);
-            *sender = from.pid;
-        }
-        if (header->cmsg_type != SCM_RIGHTS)
-            continue;
-        for (std::size_t at = CMSG_LEN(0); at + sizeof(int) <= header->cmsg_len;
-             at += sizeof(int)) {
-            int fd;
-            std::memcpy(&fd, CMSG_DATA(header) + (at - CMSG_LEN(0)), sizeof fd);
-            descriptors.emplace_back(fd);
-        }
-    }
-    if ((message.msg_flags & MSG_CTRUNC) != 0)
-        return std::make_error_code(std::errc::too_many_files_open);
-    return {};
+    return take_control(message, descriptors, sender);
 }
 
 }  // namespace cohort::sys

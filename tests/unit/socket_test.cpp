@@ -2,9 +2,12 @@
 // The connection between the application and its fork server.
 #include "sys/socket.hpp"
 
+#include "sys/descriptors.hpp"
+
 #include "sys_support.hpp"
 
 #include <fcntl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -63,6 +66,56 @@ TEST_CASE("socket: more descriptors than a message can carry are refused before 
     const std::vector<int> many(sys::most_descriptors + 1, STDERR_FILENO);
     CHECK(sys::send_message(one.get(), std::as_bytes(std::span("x")), many) ==
           std::errc::too_many_files_open);
+}
+
+TEST_CASE("socket: what another process has asked to be told with messages leaves nothing open") {
+    sys::unique_fd one, other;
+    REQUIRE_FALSE(sys::make_socket_pair(one, other));
+    const int on = 1;
+    constexpr int pass_pidfd = 76;  // SO_PASSPIDFD, Linux 6.5
+    const bool has_pidfds = ::setsockopt(other.get(), SOL_SOCKET, pass_pidfd, &on, sizeof on) == 0;
+    REQUIRE(::setsockopt(other.get(), SOL_SOCKET, SO_PASSCRED, &on, sizeof on) == 0);
+    REQUIRE(::setsockopt(other.get(), SOL_SOCKET, SO_PASSSEC, &on, sizeof on) == 0);
+    std::byte buffer[8];
+    std::size_t length = 0;
+    std::vector<sys::unique_fd> got;
+    const auto before = sys::open_descriptors();
+    const auto crosses = [&] {
+        const std::vector<int> most(sys::most_descriptors, STDERR_FILENO);
+        REQUIRE_FALSE(sys::send_message(one.get(), std::as_bytes(std::span("x")), most));
+        const auto error =
+            sys::receive_message(other.get(), buffer, length, got, sys::waiting::nonblock);
+        CHECK_FALSE(error);
+        CHECK(got.size() == sys::most_descriptors);
+        got.clear();
+    };
+    crosses();
+    CHECK(sys::open_descriptors() == before);
+    sys::tell_nothing(other.get());
+    int left = 1;
+    socklen_t size = sizeof left;
+    REQUIRE(::getsockopt(other.get(), SOL_SOCKET, SO_PASSCRED, &left, &size) == 0);
+    CHECK(left == 0);
+    if (has_pidfds) {
+        REQUIRE(::getsockopt(other.get(), SOL_SOCKET, pass_pidfd, &left, &size) == 0);
+        CHECK(left == 0);
+    }
+    crosses();
+    CHECK(sys::open_descriptors() == before);
+}
+
+TEST_CASE("socket: a message with which something unknown comes is refused") {
+    sys::unique_fd one, other;
+    REQUIRE_FALSE(sys::make_socket_pair(one, other));
+    const int on = 1;
+    REQUIRE(::setsockopt(other.get(), SOL_SOCKET, SO_TIMESTAMP, &on, sizeof on) == 0);
+    REQUIRE_FALSE(sys::send_message(one.get(), std::as_bytes(std::span("x")), {}));
+    std::byte buffer[8];
+    std::size_t length = 0;
+    std::vector<sys::unique_fd> got;
+    CHECK(sys::receive_message(other.get(), buffer, length, got, sys::waiting::nonblock) ==
+          std::errc::bad_message);
+    CHECK(length == sizeof "x");
 }
 
 }  // namespace socket_test
