@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include <sys/socket.h>
+#include <unistd.h>
 
 #ifndef SO_PASSPIDFD
 #define SO_PASSPIDFD 76  // Linux 6.5
@@ -67,6 +68,18 @@ void each_descriptor(const cmsghdr& header, Take take) {
     }
 }
 
+/// Gives a descriptor a number above those of the standard streams, which the kernel may have
+/// taken because they are closed. @return EMFILE: there was no room, and it has its number still
+std::error_code out_of_stdio_if_room(unique_fd& fd) noexcept {
+    std::error_code error;
+    if (fd.get() > STDERR_FILENO)
+        return error;
+    auto moved = duplicate(fd.get(), error);
+    if (!error)
+        fd = std::move(moved);
+    return error;
+}
+
 /// Takes what came with a message.
 std::error_code take_control(msghdr& message, std::vector<unique_fd>& descriptors, pid_t* sender) {
     std::error_code error;
@@ -91,6 +104,9 @@ std::error_code take_control(msghdr& message, std::vector<unique_fd>& descriptor
             error = std::make_error_code(std::errc::bad_message);
         }
     }
+    for (auto& fd : descriptors)
+        if (const auto no_room = out_of_stdio_if_room(fd); no_room && !error)
+            error = no_room;
     if (!error && (message.msg_flags & MSG_CTRUNC) != 0)
         error = std::make_error_code(std::errc::too_many_files_open);
     return error;

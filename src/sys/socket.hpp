@@ -41,7 +41,8 @@ enum class waiting {
     nonblock,
     peek,  // does not wait either, and leaves the message in the socket
 };
-/// Receives one message, cut to `buffer`; its descriptors are close-on-exec.
+/// Receives one message, cut to `buffer`; its descriptors are close-on-exec and
+/// numbered 3 or higher, unless an error is returned.
 /// @param length  of the message; 0 at the end of the connection
 /// @param sender  if not null, the process that has sent the message, see tell_sender(); 0: unknown
 /// @return EMFILE: there was no room for all of the descriptors. EBADMSG: something unknown came

@@ -104,6 +104,28 @@ TEST_CASE("socket: what another process has asked to be told with messages leave
     CHECK(sys::open_descriptors() == before);
 }
 
+TEST_CASE("socket: a received descriptor never becomes a standard stream") {
+    sys::unique_fd one, other;
+    REQUIRE_FALSE(sys::make_socket_pair(one, other));
+    const int sent[] = {one.get(), other.get()};
+    REQUIRE_FALSE(sys::send_message(one.get(), std::as_bytes(std::span("x")), sent));
+    std::byte buffer[8];
+    std::size_t length = 0;
+    std::vector<sys::unique_fd> got;
+    const sys::unique_fd output(::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3));
+    ::close(STDOUT_FILENO);
+    const auto error =
+        sys::receive_message(other.get(), buffer, length, got, sys::waiting::nonblock);
+    const bool is_free = ::fcntl(STDOUT_FILENO, F_GETFD) < 0;
+    ::dup2(output.get(), STDOUT_FILENO);
+    CHECK_FALSE(error);
+    CHECK(is_free);
+    REQUIRE(got.size() == 2);
+    CHECK(got[0].get() > STDERR_FILENO);
+    CHECK(got[1].get() > STDERR_FILENO);
+    CHECK(inode_of(got[0].get()) == inode_of(one.get()));
+}
+
 TEST_CASE("socket: a message with which something unknown comes is refused") {
     sys::unique_fd one, other;
     REQUIRE_FALSE(sys::make_socket_pair(one, other));
