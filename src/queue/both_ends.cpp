@@ -51,10 +51,11 @@ queue_end queue_ends::for_reading() const {
         refuse_reading();
     if (answer == roles::answer::gives_up_other)
         given_up.swap(both_->writer);
+    auto reader = both_->reader;  // another thread's call may give it up once the lock is released
     guard.unlock();
     if (given_up && given_up->is_inherited())
         given_up->close();
-    return queue_end(both_->reader);
+    return queue_end(std::move(reader));
 }
 
 queue_end queue_ends::for_writing() const {
@@ -65,10 +66,11 @@ queue_end queue_ends::for_writing() const {
         refuse_writing();
     if (answer == roles::answer::gives_up_other)
         given_up.swap(both_->reader);
+    auto writer = both_->writer;
     guard.unlock();
     if (given_up && given_up->is_inherited())
         given_up->close();
-    return queue_end(both_->writer);
+    return queue_end(std::move(writer));
 }
 
 queue_end queue_ends::reader() const {
