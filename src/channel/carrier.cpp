@@ -36,12 +36,14 @@ std::error_code unpack(int carrier, std::size_t count, std::vector<sys::unique_f
     std::size_t length = 1;
     std::vector<sys::unique_fd> part;
     while (descriptors.size() < wanted) {
-        const auto error = sys::receive_message(carrier, one, length, part, sys::waiting::nonblock);
+        // What there is no room for stays inside.
+        const auto error = sys::receive_message(carrier, one, length, part, sys::waiting::peek);
         const bool is_empty = error == std::errc::resource_unavailable_try_again;
         if (error && !is_empty)
             return error;
         if (is_empty || length == 0 || part.empty())
             return std::make_error_code(std::errc::protocol_error);
+        sys::drop_message(carrier);
         std::move(part.begin(), part.end(), std::back_inserter(descriptors));
     }
     return {};

@@ -19,7 +19,8 @@ namespace cohort::queues {
                                   std::error_code& error) noexcept;
 
 /// Takes the descriptors out of what pack() returned, and appends them.
-/// @return EMFILE: there was no room for all of them. EPROTO: there are fewer than `count`
+/// @return EMFILE: there was no room for all of them, and the others are still inside. EPROTO:
+///         there are fewer than `count`
 [[nodiscard]] std::error_code unpack(int carrier, std::size_t count,
                                      std::vector<sys::unique_fd>& descriptors);
 

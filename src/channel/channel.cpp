@@ -33,7 +33,7 @@ namespace {
 constexpr int wanted_send_buffer = 4 << 20;
 // No message takes less of a socket's buffer, because the kernel counts what it keeps beside it.
 constexpr std::size_t smallest_message = 512;
-// Room for some six memory files on their way back.
+// Writers never receive. What a reader sends stays in the socket.
 constexpr int smallest_send_buffer = 1;
 
 std::size_t send_buffer(int socket) noexcept {
@@ -56,20 +56,6 @@ bool reader_sees_empty(int socket) noexcept {
 bool has_no_reader(int socket) noexcept {
     pollfd peer{socket, 0, 0};
     return ::poll(&peer, 1, 0) > 0 && (peer.revents & (POLLHUP | POLLERR)) != 0;
-}
-
-/// A memory file that a reader has emptied; empty: none is there.
-sys::unique_fd take_emptied(int socket) {
-    packet_header header;
-    std::size_t length = 0;
-    std::vector<sys::unique_fd> came;
-    const auto bytes = std::as_writable_bytes(std::span(&header, 1));
-    const auto error = sys::receive_message(socket, bytes, length, came, sys::waiting::nonblock);
-    if (error || length != sizeof header || header.mark != packet_header::expected_mark ||
-        header.kind != packet_kind::emptied || came.size() != 1)
-        return {};
-    // Only memory files have seals: a write to any other file may wait for ever.
-    return ::fcntl(came[0].get(), F_GET_SEALS) >= 0 ? std::move(came[0]) : sys::unique_fd();
 }
 
 }  // namespace
@@ -101,7 +87,7 @@ outgoing::outgoing(detail::queue_message message, const channel& on)
         share::refuse("a value in a queue", E2BIG,
                       fmt::format("it has {} descriptors", message_.attachments.size()));
     if (message_.bytes.size() > on.largest_inlined)
-        spill(on);
+        spill();
 }
 
 outgoing::outgoing(std::vector<std::byte> payloads, std::uint64_t type)
@@ -112,14 +98,12 @@ outgoing::outgoing(std::vector<std::byte> payloads, std::uint64_t type)
     message_.bytes = payloads_;
 }
 
-void outgoing::spill(const channel& on) {
+void outgoing::spill() {
     std::error_code error;
-    memory_ = take_emptied(on.socket);
-    if (!memory_ || sys::write_at(memory_.get(), message_.bytes, 0)) {
-        memory_ = sys::make_memfd("cohort-queue", error);
-        if (!error)
-            error = sys::write_at(memory_.get(), message_.bytes, 0);
-    }
+    // New each time: whoever reads from the queue may keep the file, and see and change it later.
+    memory_ = sys::make_memfd("cohort-queue", error);
+    if (!error)
+        error = sys::write_at(memory_.get(), message_.bytes, 0);
     if (error)
         share::refuse(
             fmt::format("a value of {} in a queue", share::size_text(message_.bytes.size())),

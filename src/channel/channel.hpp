@@ -64,7 +64,7 @@ public:
     step send(const channel& on);
 
 private:
-    void spill(const channel& on);
+    void spill();
     std::error_code pack();
     std::error_code send_now(const channel& on, const slots::ticket* slot);
 
@@ -93,12 +93,21 @@ struct incoming {
 
 enum class may_wait { yes, no };
 /// Receives one packet and frees its slot. Where descriptors may come, there must be room.
+/// @return must_wait  there is none, even if it might wait: try again
 /// @throws codec_error    the packet was none; it is gone
-/// @throws sharing_error  there is no room for its descriptors: it stays, if that was seen in time
+/// @throws sharing_error  there is no room for its descriptors: it stays, unless another process
+///                        has received another packet in between
 step receive(const channel& on, incoming& into, may_wait how);
 
-/// Brings a payload from its memory file into memory, and sends the file back to the writers.
+/// Brings a payload from its memory file into memory.
 /// @throws codec_error  it is none that the sender may have made, or no value has this size
-void load(detail::queue_message& message, const channel& on);
+void load_payload(detail::queue_message& message, detail::make_target make);
+/// load_payload(), and makes attachments of the descriptors. Files of other processes are asked
+/// here: not to be called on the engine's thread, nor under a lock that it takes.
+/// @return false: there is no room for the descriptors yet, and the message is as good as before
+/// @throws what load_payload() throws; the message is gone
+bool load(detail::queue_message& message, detail::make_target make);
+/// Throws the sharing_error of a value for which there is no room yet.
+[[noreturn]] void refuse_for_now();
 
 }  // namespace cohort::queues

@@ -20,7 +20,6 @@ std::string wrong_with_payload(const packet_header& header, std::size_t payload)
             return fmt::format("its header announces {} bytes, {} follow", header.size, payload);
         return {};
     case packet_kind::spilled:
-    case packet_kind::emptied:
         if (payload != 0)
             return fmt::format("{} bytes follow a header that announces none", payload);
         if (header.descriptors == 0)
@@ -38,6 +37,12 @@ packet_header header_of(std::span<const std::byte> packet) noexcept {
     return header;
 }
 
+std::size_t descriptors_beside(const packet_header& header) noexcept {
+    // The memory file of a spilled payload is never packed with the others.
+    const std::size_t spilled = header.kind == packet_kind::spilled ? 1 : 0;
+    return header.descriptors > sys::most_descriptors ? 1 + spilled : header.descriptors;
+}
+
 std::string wrong_with(std::span<const std::byte> packet, std::size_t descriptors) {
     if (packet.size() < sizeof(packet_header))
         return fmt::format("it has {} bytes, its header alone has {}", packet.size(),
@@ -47,10 +52,7 @@ std::string wrong_with(std::span<const std::byte> packet, std::size_t descriptor
         return "it does not begin with COQ1";
     if (header.kind == packet_kind::batch && header.descriptors != 0)
         return "a batch has no descriptors";
-    const std::size_t spilled = header.kind == packet_kind::spilled ? 1 : 0;
-    // The memory file of a spilled payload is never packed with the others.
-    const std::size_t expected =
-        header.descriptors > sys::most_descriptors ? 1 + spilled : header.descriptors;
+    const std::size_t expected = descriptors_beside(header);
     if (descriptors != expected)
         return fmt::format("its header announces {} descriptors, {} came", expected, descriptors);
     return wrong_with_payload(header, packet.size() - sizeof header);
@@ -71,7 +73,7 @@ bool split_batch(std::span<const std::byte> batch, std::vector<std::span<const s
             return false;
         std::memcpy(&length, batch.data(), sizeof length);
         batch = batch.subspan(sizeof length);
-        if (batch.size() < length)
+        if (batch.size() < length || into.size() == most_in_batch)
             return false;
         into.push_back(batch.first(length));
         batch = batch.subspan(length);

@@ -16,7 +16,6 @@ enum class packet_kind : std::uint16_t {
     inlined = 1,  // the payload follows the header
     spilled = 2,  // the payload is in a memory file, the first of the descriptors
     batch = 3,    // several payloads, each behind its length
-    emptied = 4,  // a memory file on its way back from a reader to the writers
 };
 
 /// The first bytes of a packet, in the machine's byte order.
@@ -37,8 +36,13 @@ static_assert(sizeof(packet_header) == 24);
 /// @param descriptors  how many came with it
 /// @return what is wrong with it; empty: nothing
 std::string wrong_with(std::span<const std::byte> packet, std::size_t descriptors);
+/// How many descriptors come beside a packet with this header.
+std::size_t descriptors_beside(const packet_header& header) noexcept;
 /// The header of a packet, which must be long enough.
 packet_header header_of(std::span<const std::byte> packet) noexcept;
+
+/// More payloads than put_all() sends in one packet make no batch.
+inline constexpr std::size_t most_in_batch = 64;
 
 /// The payloads of a batch, one behind the other.
 class batch_writer {
@@ -54,7 +58,8 @@ private:
 };
 
 /// Takes the payloads of a batch out of it.
-/// @return false: the batch is not well-formed, and `into` holds what came before the fault
+/// @return false: the batch is not well-formed or of too many payloads, and `into` holds what came
+/// before the fault
 bool split_batch(std::span<const std::byte> batch, std::vector<std::span<const std::byte>>& into);
 
 }  // namespace cohort::queues

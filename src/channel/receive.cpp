@@ -2,8 +2,10 @@
 // Receiving.
 #include "channel/channel.hpp"
 
+#include "channel/arrived.hpp"
 #include "channel/carrier.hpp"
 #include "share/descriptor.hpp"
+#include "share/dispose.hpp"
 #include "share/limits.hpp"
 #include "sys/descriptors.hpp"
 #include "sys/error.hpp"
@@ -14,9 +16,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
+#include <iterator>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include <fcntl.h>
@@ -27,75 +33,67 @@
 namespace cohort::queues {
 namespace {
 
-/// Numbers of descriptors that are this close to the limit make a receiver careful.
-constexpr std::uint64_t careful_below_limit = 32;
-constexpr off_t largest_kept_memory = off_t{4} << 20;
 constexpr std::size_t smallest_in_target = 16 << 10;
 
-/// Where this thread receives: room for what a full socket can hold.
-class receive_buffer {
-public:
-    std::span<std::byte> of(std::size_t size) {
-        if (size_ < size) {
-            bytes_ = std::make_unique_for_overwrite<std::byte[]>(size);
-            size_ = size;
-        }
-        return {bytes_.get(), size_};
-    }
-    std::vector<sys::unique_fd> descriptors;
-
-private:
-    std::unique_ptr<std::byte[]> bytes_;
-    std::size_t size_ = 0;
+/// Where a thread receives. Trivially destructible, because a static object of the user's may get
+/// from a queue after the thread's own objects were destroyed.
+struct receive_buffer {
+    std::byte* bytes;
+    std::size_t size;
 };
-thread_local receive_buffer buffer;
+constinit thread_local receive_buffer buffer{nullptr, 0};
 
-bool near_descriptor_limit(int any) noexcept {
-    const sys::unique_fd lowest_free(::fcntl(any, F_DUPFD_CLOEXEC, 0));
-    return !lowest_free || static_cast<std::uint64_t>(lowest_free.get()) + careful_below_limit >=
-                               sys::descriptor_limit();
-}
-
-/// Whether the next packet can be received whole. A receive without room for the descriptors would
-/// take the packet and lose them.
-/// @throws sharing_error
-void require_room(const channel& on, may_wait how) {
-    pollfd packet{on.socket, POLLIN, 0};
-    while (how == may_wait::yes && ::poll(&packet, 1, -1) < 0 && errno == EINTR) {
-    }
-    std::byte first{};
-    std::size_t length = 0;
-    const auto error = sys::receive_message(on.socket, std::span(&first, 1), length,
-                                            buffer.descriptors, sys::waiting::peek);
-    buffer.descriptors.clear();
-    if (error == std::errc::too_many_files_open)
-        share::refuse("a value waits in a queue, and can't be received yet", error);
-}
-
-/// Closes the descriptors that nobody has taken.
-class close_rest {
-public:
-    explicit close_rest(std::vector<sys::unique_fd>& came) noexcept : came_(came) {}
-    close_rest(const close_rest&) = delete;
-    close_rest& operator=(const close_rest&) = delete;
-    ~close_rest() { came_.clear(); }
-
-private:
-    std::vector<sys::unique_fd>& came_;
+struct frees_buffer {
+    frees_buffer() noexcept = default;
+    frees_buffer(const frees_buffer&) = delete;
+    frees_buffer& operator=(const frees_buffer&) = delete;
+    ~frees_buffer() { delete[] std::exchange(buffer, {nullptr, 0}).bytes; }
 };
 
-/// Frees the slot of a packet that was received.
-/// @return the packet without its ticket
-std::span<const std::byte> free_slot(std::span<const std::byte> packet,
-                                     const channel& on) noexcept {
+/// Room for what a full socket can hold.
+std::span<std::byte> room_for(std::size_t size) {
+    thread_local const frees_buffer at_the_end_of_the_thread;
+    if (buffer.size < size) {
+        delete[] std::exchange(buffer, {nullptr, 0}).bytes;
+        buffer = {new std::byte[size], size};
+    }
+    return {buffer.bytes, buffer.size};
+}
+
+void await_readable(int socket) noexcept {
+    pollfd packet{socket, POLLIN, 0};
+    (void)::poll(&packet, 1, -1);
+}
+
+/// The ticket in front of a packet of a queue with a capacity. Writers in other languages send none.
+std::optional<slots::ticket> ticket_of(std::span<const std::byte> packet,
+                                       const channel& on) noexcept {
     slots::ticket ticket;
     if (on.slots == nullptr || packet.size() < sizeof ticket)
-        return packet;
+        return std::nullopt;
     std::memcpy(&ticket, packet.data(), sizeof ticket);
     if (ticket.mark != slots::ticket::expected_mark)
-        return packet;
-    on.slots->received(ticket);
-    return packet.subspan(sizeof ticket);
+        return std::nullopt;
+    return ticket;
+}
+std::span<const std::byte> without_ticket(std::span<const std::byte> packet,
+                                          const channel& on) noexcept {
+    return packet.subspan(ticket_of(packet, on) ? sizeof(slots::ticket) : 0);
+}
+
+/// A receive without room for the descriptors of a packet would take the packet and lose them.
+/// @throws sharing_error  there is no room for those of the next packet, which stays
+void require_room(const channel& on) {
+    std::array<std::byte, sizeof(slots::ticket) + sizeof(packet_header)> bytes;
+    std::size_t length = 0;
+    const auto error = sys::peek(on.socket, bytes, length);
+    const auto packet = without_ticket(std::span(bytes).first(length), on);
+    packet_header header;
+    if (error || packet.size() < sizeof header)
+        return;
+    std::memcpy(&header, packet.data(), sizeof header);
+    if (!sys::has_room_for(descriptors_beside(header)))
+        refuse_for_now();
 }
 
 [[noreturn]] void refuse_packet(const std::string& why) {
@@ -132,36 +130,23 @@ void take_batch(const packet_header& header, std::span<const std::byte> payload,
         refuse_packet("its batch is cut off");
 }
 
-void take_packet(std::span<const std::byte> packet, std::vector<sys::unique_fd>& came,
-                 const channel& on, incoming& into) {
-    if (const auto wrong = wrong_with(packet, came.size()); !wrong.empty())
+void take_packet(std::span<const std::byte> packet, arrived with, const channel& on,
+                 incoming& into) {
+    if (const auto wrong = wrong_with(packet, with.descriptors.size()); !wrong.empty())
         refuse_packet(wrong);
     const auto header = header_of(packet);
     const auto payload = packet.subspan(sizeof header);
-    if (header.kind == packet_kind::emptied)
-        refuse_packet("it is an emptied memory file");
     if (header.kind == packet_kind::batch)
         return take_batch(header, payload, into);
 
     auto message = taken(header.type, payload, on);
-    std::size_t first = 0;
-    if (header.kind == packet_kind::spilled) {
-        message.spilled = share::own(std::move(came[first++]));
-        message.spilled_size = header.size;
+    if (header.descriptors > 0) {
+        with.spilled = header.kind == packet_kind::spilled;
+        with.spilled_size = header.size;
+        if (header.descriptors > sys::most_descriptors)
+            with.packed = header.descriptors - (with.spilled ? 1u : 0u);
+        message.arrived = std::make_shared<arrived>(std::move(with));
     }
-    if (header.descriptors > sys::most_descriptors) {
-        const sys::unique_fd carrier = std::move(came[first]);
-        came.clear();
-        first = 0;
-        const std::size_t packed = header.descriptors - (message.spilled ? 1u : 0u);
-        const auto error = queues::unpack(carrier.get(), packed, came);
-        if (sys::is_shortage(error))
-            share::refuse("the descriptors of a value in a queue were lost", error);
-        if (error)
-            refuse_packet("its descriptors can't be unpacked: " + error.message());
-    }
-    for (; first < came.size(); ++first)
-        message.attachments.push_back(share::own(std::move(came[first])));
     into.messages.push_back(std::move(message));
 }
 
@@ -176,68 +161,114 @@ bool is_memory_of(int file, std::uint64_t size) noexcept {
            size <= static_cast<std::uint64_t>(status.st_blocks) * block;
 }
 
-/// Lets the writers use a memory file again, because new pages are what it costs.
-void send_back(int file, const channel& on) noexcept {
-    struct stat status;
-    if (on.socket < 0 || ::fstat(file, &status) != 0 || status.st_size > largest_kept_memory)
-        return;
-    packet_header header;
-    header.kind = packet_kind::emptied;
-    header.descriptors = 1;
-    (void)sys::send_parts(on.socket, std::as_bytes(std::span(&header, 1)), {}, std::span(&file, 1));
+/// Takes descriptors out of their carrier. @return false: there is no room for them yet
+bool unpack_all(arrived& with) {
+    if (with.packed == 0)
+        return true;
+    if (with.packed >= sys::descriptor_limit())
+        refuse_packet("it has more descriptors than this process may have");
+    if (!sys::has_room_for(with.packed))
+        return false;
+    std::vector<sys::unique_fd> came;
+    const auto error = queues::unpack(with.descriptors.back().get(), with.packed, came);
+    with.packed -= std::min(with.packed, came.size());
+    with.descriptors.insert(with.descriptors.end() - 1, std::make_move_iterator(came.begin()),
+                            std::make_move_iterator(came.end()));
+    if (sys::is_shortage(error))
+        return false;
+    if (error)
+        refuse_packet("its descriptors can't be unpacked: " + error.message());
+    with.descriptors.pop_back();
+    return true;
 }
 
 }  // namespace
 
+arrived::~arrived() {
+    for (auto& descriptor : descriptors)
+        share::dispose(std::move(descriptor));
+}
+
 step receive(const channel& on, incoming& into, may_wait how) {
-    if (on.carries && near_descriptor_limit(on.socket))
-        require_room(on, how);
     const auto bytes =
-        buffer.of(4 * on.largest_inlined + sizeof(slots::ticket) + sizeof(packet_header) + 1);
+        room_for(4 * on.largest_inlined + sizeof(slots::ticket) + sizeof(packet_header) + 1);
+    arrived with;
     std::size_t length = 0;
+    // A wait in recvmsg wakes one process for each packet. If that process only looked at the
+    // packet and was killed then, the others would sleep on: so there is no wait with a look before
+    // it, but a poll.
+    if (on.carries && how == may_wait::yes && !sys::has_room_for(sys::most_descriptors + 1)) {
+        await_readable(on.socket);
+        how = may_wait::no;
+    }
+    if (on.carries && how == may_wait::no)
+        require_room(on);
     std::error_code error;
     do
-        error = sys::receive_message(on.socket, bytes, length, buffer.descriptors,
+        error = sys::receive_message(on.socket, bytes, length, with.descriptors,
                                      how == may_wait::yes ? sys::waiting::block
                                                           : sys::waiting::nonblock);
     while (error == std::errc::connection_reset);  // told once, before the packets that are left
-    if (error == std::errc::resource_unavailable_try_again)
+    if (error == std::errc::resource_unavailable_try_again) {
+        if (how == may_wait::yes)  // whoever shares the socket can make a receive not wait
+            await_readable(on.socket);
         return step::must_wait;
+    }
     const bool lost = error == std::errc::too_many_files_open;
     const bool bad = error == std::errc::bad_message;
     if (error && !lost && !bad)
         share::refuse("receiving from a queue", error);
     if (length == 0)
         return step::over;
-    const auto packet = free_slot(bytes.first(length), on);
-    if (lost) {
-        buffer.descriptors.clear();
+    if (const auto ticket = ticket_of(bytes.first(length), on))
+        on.slots->received(*ticket);
+    const auto packet = without_ticket(bytes.first(length), on);
+    if (lost)
         share::refuse("the descriptors of a value in a queue were lost", error);
-    }
-    const close_rest closes(buffer.descriptors);
     if (bad)
         refuse_packet("something unknown came with it");
-    take_packet(packet, buffer.descriptors, on, into);
+    take_packet(packet, std::move(with), on, into);
     return step::done;
 }
 
-void load(detail::queue_message& message, const channel& on) {
-    if (!message.spilled)
+void load_payload(detail::queue_message& message, detail::make_target make) {
+    if (!message.arrived || !message.arrived->spilled)
         return;
-    const auto memory = std::exchange(message.spilled, nullptr);
-    const auto size = static_cast<std::size_t>(message.spilled_size);
-    if (!is_memory_of(*memory, message.spilled_size))
+    arrived& with = *message.arrived;
+    const auto size = static_cast<std::size_t>(with.spilled_size);
+    if (!is_memory_of(with.descriptors.front().get(), with.spilled_size))
         refuse_packet("its memory file is not what its header says");
-    const auto target = on.make == nullptr ? detail::payload_target() : on.make(size);
+    const auto target = make == nullptr ? detail::payload_target() : make(size);
     if (!target.owner)
         throw codec_error(fmt::format("a value of {} bytes in a queue is none of this type", size));
     std::error_code error;
-    if (sys::read_at(*memory, target.bytes, 0, error) != size)
+    if (sys::read_at(with.descriptors.front().get(), target.bytes, 0, error) != size)
         refuse_packet("its memory file was cut off");
     message.owner = target.owner;
     message.bytes = target.bytes;
-    message.made_by = on.make;
-    send_back(*memory, on);
+    message.made_by = make;
+    with.spilled = false;
+    with.descriptors.erase(with.descriptors.begin());
+}
+
+bool load(detail::queue_message& message, detail::make_target make) {
+    if (!message.arrived)
+        return true;
+    if (!unpack_all(*message.arrived))
+        return false;
+    load_payload(message, make);
+    auto& descriptors = message.arrived->descriptors;
+    message.attachments.reserve(descriptors.size());
+    for (auto& descriptor : descriptors)
+        message.attachments.push_back(share::own(std::move(descriptor)));
+    descriptors.clear();
+    message.arrived.reset();
+    return true;
+}
+
+void refuse_for_now() {
+    share::refuse("a value waits in a queue, and can't be received yet",
+                  std::make_error_code(std::errc::too_many_files_open));
 }
 
 }  // namespace cohort::queues

@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "ends/received_message.hpp"
 
+#include "channel/arrived.hpp"
 #include "sys/fork_mark.hpp"
 #include "waits/watcher.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <exception>
 #include <mutex>
 #include <stdexcept>
 #include <utility>
+
+#include <unistd.h>
 
 namespace cohort::queues {
 
@@ -45,10 +49,15 @@ received_message::received_message(std::shared_ptr<end> from, end::state& state,
 
 received_message::~received_message() {
     // In a forked copy the message is the parent's.
-    if (!from_ || generation_ != sys::process_generation())
-        return;
+    if (from_ && generation_ == sys::process_generation())
+        give_back();
+}
+
+/// Stores the message again, unless something is wrong with it.
+void received_message::give_back() noexcept {
+    const auto from = std::exchange(from_, nullptr);
     try {
-        end::state& state = from_->here();
+        end::state& state = from->here();
         std::unique_lock lock(state.mutex);
         --state.underway;
         if (wrong_)
@@ -57,17 +66,27 @@ received_message::~received_message() {
         const bool is_awaited = !state.waiting.empty();
         lock.unlock();
         if (is_awaited)
-            waits::serve_soon(from_);
+            waits::serve_soon(from);
     } catch (...) {  // no memory: the message is lost
     }
 }
 
 detail::queue_message received_message::take() {
-    load_early();
-    const auto from = std::exchange(from_, nullptr);
-    if (!from || generation_ != sys::process_generation())
+    if (!from_ || generation_ != sys::process_generation())
         throw std::logic_error("cohort: this value of a queue belongs to another process, or was "
                                "taken before");
+    load_early();
+    try {
+        if (!wrong_ && !load(message_, from_->about().make)) {
+            give_back();
+            refuse_for_now();
+        }
+    } catch (...) {
+        if (!from_)
+            throw;
+        wrong_ = std::current_exception();
+    }
+    const auto from = std::exchange(from_, nullptr);
     {
         end::state& state = from->here();
         const std::lock_guard guard(state.mutex);
@@ -79,17 +98,18 @@ detail::queue_message received_message::take() {
 }
 
 void received_message::load_early() noexcept {
-    if (wrong_ || !message_.spilled || !from_)
+    if (wrong_ || !from_)
         return;
     try {
-        end::state& state = from_->here();
-        std::unique_lock lock(state.mutex);
-        const auto socket = state.socket;
-        lock.unlock();
-        load(message_, {socket ? *socket : -1, nullptr, 0, false, from_->about().make});
+        load_payload(message_, from_->about().make);
     } catch (...) {
         wrong_ = std::current_exception();
     }
+}
+
+bool received_message::is_quick() const noexcept {
+    return !message_.arrived || !message_.arrived->spilled ||
+           message_.arrived->spilled_size <= largest_quick_payload;
 }
 
 }  // namespace cohort::queues

@@ -21,14 +21,16 @@ public:
     received_message& operator=(const received_message&) = delete;
     ~received_message();
 
+    /// On a thread of the user's. @throws what load() throws; sharing_error: there is no room for
+    /// its descriptors yet, and it is there for the next call
     detail::queue_message take();
     /// Brings a large payload into memory, for take(). What is wrong with it take() throws.
     void load_early() noexcept;
-    bool is_quick() const noexcept {
-        return !message_.spilled || message_.spilled_size <= largest_quick_payload;
-    }
+    bool is_quick() const noexcept;
 
 private:
+    void give_back() noexcept;
+
     std::shared_ptr<end> from_;  // null: taken
     const std::uint64_t generation_;
     detail::queue_message message_;

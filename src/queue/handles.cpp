@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // The handles of one end, behind queue_reader and queue_writer.
+#include "channel/arrived.hpp"
+#include "channel/packet.hpp"
 #include "ends/received_message.hpp"
 #include "queue/blocking.hpp"
 #include "queue/passing.hpp"
@@ -10,8 +12,11 @@
 
 #include <fmt/format.h>
 
+#include <cstddef>
+#include <exception>
 #include <limits>
 #include <mutex>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -21,7 +26,14 @@ namespace cohort::queues {
 namespace {
 
 constexpr std::size_t largest_batch = 32 << 10;
-constexpr std::size_t most_in_batch = 64;
+/// One call brings no more payloads into memory than this, because many of them may be in one file.
+constexpr std::size_t most_loaded = std::size_t{64} << 20;
+
+void next_throws(end& which, std::exception_ptr wrong) {
+    end::state& state = which.here();
+    const std::lock_guard guard(state.mutex);
+    state.wrong = std::move(wrong);
+}
 
 }  // namespace
 }  // namespace cohort::queues
@@ -50,22 +62,30 @@ std::size_t checked_capacity(std::size_t capacity) {
 queue_answer queue_end::receive(std::vector<queue_message>& into, std::size_t at_most,
                                 const patience& how_long) const {
     const auto answer = receive_some(*end_, into, at_most, how_long);
+    std::size_t loaded = 0;
     for (auto at = into.begin(); at != into.end(); ++at) {
-        if (!at->spilled)
+        if (!at->arrived)
             continue;
+        const bool is_first = at == into.begin();
+        loaded += at->arrived->spilled ? static_cast<std::size_t>(at->arrived->spilled_size) : 0;
+        std::exception_ptr wrong;
+        auto rest = at;
         try {
-            load(*at, end_->open().borrow());
+            if ((is_first || loaded <= most_loaded) && load(*at, end_->about().make))
+                continue;
         } catch (...) {
-            const std::span rest(at + 1, into.end());
-            give_back(rest);
-            if (at == into.begin())
-                throw;
-            end::state& state = end_->here();
-            const std::lock_guard guard(state.mutex);
-            state.wrong = std::current_exception();
-            into.erase(at, into.end());
-            break;
+            wrong = std::current_exception();
+            ++rest;
         }
+        give_back(std::span(rest, into.end()));
+        if (is_first && wrong)
+            std::rethrow_exception(wrong);
+        if (is_first)
+            refuse_for_now();
+        if (wrong)
+            next_throws(*end_, std::move(wrong));
+        into.erase(at, into.end());
+        break;
     }
     return answer;
 }

@@ -61,6 +61,13 @@ std::uint64_t descriptor_limit() noexcept {
     return limit.rlim_cur;
 }
 
+bool has_room_for(std::uint64_t descriptors) noexcept {
+    if (descriptors == 0)
+        return true;
+    const auto open = open_descriptors();
+    return !open || *open + descriptors <= descriptor_limit();
+}
+
 bool survives_exec(int fd) noexcept {
     const int flags = ::fcntl(fd, F_GETFD);
     return flags >= 0 && (flags & FD_CLOEXEC) == 0;

@@ -174,4 +174,19 @@ std::error_code receive_message(int socket, std::span<std::byte> buffer, std::si
     return take_control(message, descriptors, sender);
 }
 
+std::error_code peek(int socket, std::span<std::byte> buffer, std::size_t& length) noexcept {
+    ssize_t count;
+    while ((count = ::recv(socket, buffer.data(), buffer.size(), MSG_PEEK | MSG_DONTWAIT)) < 0)
+        if (errno != EINTR)
+            return last_error();
+    length = static_cast<std::size_t>(count);
+    return {};
+}
+
+void drop_message(int socket) noexcept {
+    std::byte first;
+    while (::recv(socket, &first, 1, MSG_DONTWAIT) < 0 && errno == EINTR) {
+    }
+}
+
 }  // namespace cohort::sys

@@ -52,4 +52,11 @@ enum class waiting {
                                               std::vector<unique_fd>& descriptors, waiting how,
                                               pid_t* sender = nullptr);
 
+/// Looks at the beginning of the next message, which stays as it is. Never waits.
+/// @return EAGAIN: there is no message
+[[nodiscard]] std::error_code peek(int socket, std::span<std::byte> buffer,
+                                   std::size_t& length) noexcept;
+/// Takes the next message, if there is one, and lets the kernel close what came with it.
+void drop_message(int socket) noexcept;
+
 }  // namespace cohort::sys

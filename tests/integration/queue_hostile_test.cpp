@@ -15,10 +15,15 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
+#include <fcntl.h>
+#include <netinet/in.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 namespace queue_hostile_test {
@@ -43,6 +48,31 @@ namespace {
 template <class T>
 void put_payload(const raw_queue<T>& to, std::string_view payload) {
     send_raw(to.writer, header_with(1, 0, payload.size()), std::string(payload));
+}
+
+struct lingering_pair {
+    int sender;  // its close waits for the peer, which reads nothing
+    int peer;
+};
+lingering_pair lingering_socket(std::chrono::seconds how_long) {
+    const int listener = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_in at{};
+    at.sin_family = AF_INET;
+    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t length = sizeof at;
+    REQUIRE(::bind(listener, reinterpret_cast<sockaddr*>(&at), sizeof at) == 0);
+    REQUIRE(::listen(listener, 1) == 0);
+    REQUIRE(::getsockname(listener, reinterpret_cast<sockaddr*>(&at), &length) == 0);
+    const int sender = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    REQUIRE(::connect(sender, reinterpret_cast<sockaddr*>(&at), sizeof at) == 0);
+    const int peer = ::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
+    ::close(listener);
+    const std::vector<char> bytes(1 << 16);
+    while (::send(sender, bytes.data(), bytes.size(), MSG_DONTWAIT) > 0) {
+    }
+    const linger wait{1, static_cast<int>(how_long.count())};
+    REQUIRE(::setsockopt(sender, SOL_SOCKET, SO_LINGER, &wait, sizeof wait) == 0);
+    return {sender, peer};
 }
 
 }  // namespace
@@ -106,6 +136,86 @@ TEST_CASE("queue hostile: an end that arrives again is of the type and capacity 
     REQUIRE(same);
     put_payload(texts, std::string(20'000, 'A'));
     CHECK((*same->get() == std::string(20'000, 'A')));
+}
+
+GROUP_TEST("queue hostile: a socket that lingers in a bad packet holds up neither engine nor get") {
+    raw_queue<std::string> raw;
+    co_await asio::post(executor, asio::use_awaitable);
+    for (const bool awaited : {true, false}) {
+        CAPTURE(awaited);
+        const auto lingering = lingering_socket(2h);
+        send_raw(raw.writer, header_with(0, 1, 0), "", {lingering.sender});
+        ::close(lingering.sender);
+        bool refused = false;
+        try {
+            if (awaited)
+                (void)co_await raw.whole.get();
+            else
+                (void)raw.reader.get();
+        } catch (const cohort::codec_error&) {
+            refused = true;
+        }
+        CHECK(refused);
+        ::close(lingering.peer);
+    }
+}
+
+TEST_CASE("queue hostile: many packets that name one memory file do not take its size many times") {
+    const leak_guard guard;
+    constexpr std::size_t size = 8 << 20;
+    raw_queue<std::string> raw;
+    const int file = memory_of(size, size);
+    for (int i = 0; i < 12; ++i)
+        send_raw(raw.writer, header_with(2, 1, size), "", {file});
+    ::close(file);
+    std::size_t got = 0;
+    while (got < 12) {
+        const auto some = raw.reader.get_some(64);
+        CHECK(some.size() >= 1);
+        CHECK(some.size() <= 8);
+        got += some.size();
+    }
+    CHECK(got == 12);
+}
+
+TEST_CASE("queue hostile: a reader can't give a writer memory to write to") {
+    const leak_guard guard;
+    queue<std::string> texts;
+    texts.keep_both_ends();
+    const int reader = *cohort::item_to_share(texts.reader()).lent.lock();
+    const int memory = memory_of(5 << 20, 5 << 20);
+    send_raw(reader, header_with(4, 1, 0), "", {memory});
+    const std::string large(5 << 20, 'y');
+    texts.writer().put(large);
+    CHECK((*texts.try_get() == large));
+    char first = 0;
+    CHECK(::pread(memory, &first, 1, 0) == 1);
+    CHECK(first == 'x');
+    ::close(memory);
+}
+
+TEST_CASE("queue hostile: a blocked get sleeps although another process made the socket not wait") {
+    const leak_guard guard;
+    const watchdog bounded;
+    raw_queue<int> raw;
+    const int reader = *cohort::item_to_share(raw.reader).lent.lock();
+    REQUIRE(::fcntl(reader, F_SETFL, O_NONBLOCK) == 0);
+    rusage before{};
+    rusage after{};
+    std::thread waits([&] {
+        ::getrusage(RUSAGE_THREAD, &before);
+        CHECK(*raw.reader.get() == 7);
+        ::getrusage(RUSAGE_THREAD, &after);
+    });
+    std::this_thread::sleep_for(300ms);  // for the processor time that a spin would take
+    raw.whole.writer().put(7);
+    waits.join();
+    CHECK(after.ru_nvcsw + after.ru_nivcsw - before.ru_nvcsw - before.ru_nivcsw < 50);
+    const auto used = [](const rusage& of) {
+        return (of.ru_utime.tv_sec + of.ru_stime.tv_sec) * 1000 +
+               (of.ru_utime.tv_usec + of.ru_stime.tv_usec) / 1000;
+    };
+    CHECK(used(after) - used(before) < 50);
 }
 
 }  // namespace queue_hostile_test

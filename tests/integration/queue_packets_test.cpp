@@ -72,6 +72,7 @@ TEST_CASE("queue packets: packets that are none are a codec_error, and the next 
     marked.mark[0] = 'X';
     raw_header typed = header_with(1, 0, 2);
     typed.type = 99;
+    const std::string empty_payloads(std::size_t{4} * 65, '\0');
     const std::vector<std::function<void()>> wrong{
         [&] { REQUIRE(::send(raw.writer, "x", 1, 0) == 1); },
         [&] { REQUIRE(::send(raw.writer, &marked, 23, 0) == 23); },
@@ -89,6 +90,7 @@ TEST_CASE("queue packets: packets that are none are a codec_error, and the next 
         [&] { send_raw(raw.writer, header_with(9, 0, 2), "ab"); },
         [&] { send_raw(raw.writer, header_with(4, 1, 0), "", {shorter}); },
         [&] { send_raw(raw.writer, header_with(3, 0, 3), "abc"); },
+        [&] { send_raw(raw.writer, header_with(3, 0, empty_payloads.size()), empty_payloads); },
         [&] { send_raw(raw.writer, header_with(3, 0, 6), std::string("\x09\0\0\0ab", 6)); },
         [&] { send_raw(raw.writer, header_with(2, 0, 2), ""); },
         [&] { send_raw(raw.writer, header_with(2, 1, 2), "", {pipe_ends[0]}); },
@@ -176,6 +178,64 @@ TEST_CASE("queue packets: an array for which there is no descriptor waits in the
     CHECK((*came)[2](9) == 42);
 }
 
+namespace {
+
+using arrays = std::vector<shared_array<int>>;
+
+/// Puts arrays, and gets them while so many numbers of descriptors are free: first below the highest
+/// that is in use, then above it.
+void wait_in_queue(std::size_t count, rlim_t limit, int free_below, int free_above) {
+    queue<arrays> values;
+    values.keep_both_ends();
+    std::vector<int> below;
+    std::vector<int> above;
+    for (int i = 0; i < free_below; ++i)
+        below.push_back(::fcntl(0, F_DUPFD_CLOEXEC, 0));
+    {
+        arrays sent;
+        for (std::size_t i = 0; i < count; ++i)
+            sent.emplace_back(1);
+        sent.back()(0) = 42;
+        CHECK(values.try_put(sent));
+    }
+    rlimit before{};
+    ::getrlimit(RLIMIT_NOFILE, &before);
+    rlimit low = before;
+    low.rlim_cur = limit;
+    ::setrlimit(RLIMIT_NOFILE, &low);
+    for (int fd; (fd = ::fcntl(0, F_DUPFD_CLOEXEC, 0)) >= 0;)
+        above.push_back(fd);
+    for (const int fd : below)
+        ::close(fd);
+    for (int i = 0; i < free_above; ++i, above.pop_back())
+        ::close(above.back());
+    int waited = 0;
+    for (int i = 0; i < 2; ++i)
+        try {
+            (void)values.try_get();
+        } catch (const cohort::sharing_error&) {
+            ++waited;
+        }
+    for (const int fd : above)
+        ::close(fd);
+    ::setrlimit(RLIMIT_NOFILE, &before);
+    CHECK(waited == 2);
+    const auto came = values.try_get();
+    REQUIRE(came);
+    REQUIRE(came->size() == count);
+    CHECK(came->back()(0) == 42);
+}
+
+}  // namespace
+
+TEST_CASE("queue packets: a value waits in the queue as long as its descriptors have no room") {
+    const leak_guard guard;
+    const watchdog bounded;
+    wait_in_queue(4, 256, 2, 0);
+    wait_in_queue(100, 400, 0, 50);
+    wait_in_queue(300, 700, 0, 100);  // in a carrier
+}
+
 TEST_CASE("queue packets: more arrays than one packet carries cross in one value") {
     const leak_guard guard;
     queue<std::vector<shared_array<int>>> arrays;
@@ -202,20 +262,6 @@ TEST_CASE("queue packets: one that is none costs get_some nothing of the others"
     CHECK(raw.reader.get_some(10) == std::vector<std::string>{"a", "b"});
     CHECK_THROWS_AS((void)raw.reader.get_some(10), cohort::codec_error);
     CHECK(raw.reader.get_some(10) == std::vector<std::string>{"c"});
-}
-
-TEST_CASE("queue packets: a memory file that comes back sealed is not used") {
-    const leak_guard guard;
-    queue<std::string> texts;
-    texts.keep_both_ends();
-    const int sealed = memory_of(10, 10);
-    REQUIRE(::fcntl(sealed, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW) == 0);
-    const int reader = *cohort::item_to_share(texts.reader()).lent.lock();
-    send_raw(reader, header_with(4, 1, 0), "", {sealed});
-    ::close(sealed);
-    const std::string large(500'000, 'y');
-    texts.writer().put(large);
-    CHECK((*texts.try_get() == large));
 }
 
 TEST_CASE("queue packets: an end with a capacity is not shared with a command") {

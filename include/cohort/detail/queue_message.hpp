@@ -12,6 +12,10 @@
 #include <utility>
 #include <vector>
 
+namespace cohort::queues {
+class arrived;
+}
+
 namespace cohort::detail::inline v0_1 {
 
 /// Memory for the bytes of a value, as part of the value if its bytes are the value.
@@ -35,9 +39,7 @@ struct queue_message {
     std::span<const std::byte> bytes;
     std::vector<attachment> attachments;
     make_target made_by = nullptr;  // what has made `owner`; null: something else
-    // A received payload that is still in a memory file:
-    attachment spilled;  // null: it is in `bytes`
-    std::uint64_t spilled_size = 0;
+    std::shared_ptr<queues::arrived> arrived;  // what was received and not looked at; null: nothing
 };
 
 /// FNV-1a of 64 bits: by it a reader sees that a packet holds a value of another type.
