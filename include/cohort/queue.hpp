@@ -45,14 +45,19 @@ public:
     }
     /// Never waits. @return false: the queue is full, and `value` is as it was
     bool try_put(T& value) { return send(std::as_const(value), detail::patience::none()); }
-    /// Puts all values of a range, in their order. Without a capacity they travel in packets of up
-    /// to 64 values, each of which goes to one reader.
+    /// Puts all values of a range, in their order, and takes at most 64 of them out of the range
+    /// before they are put. Without a capacity they travel in packets of up to 64 values, each of
+    /// which goes to one reader.
     template <std::ranges::input_range Range>
     void put_all(Range&& values) {
+        const auto& end = detail::used(end_);
         std::vector<detail::queue_message> messages;
-        for (auto&& value : values)
+        for (auto&& value : values) {
             messages.push_back(detail::message_of<const T&>(static_cast<const T&>(value)));
-        detail::used(end_).send_all(std::move(messages));
+            if (messages.size() == detail::most_in_packet)
+                end.send_all(std::exchange(messages, {}));
+        }
+        end.send_all(std::move(messages));
     }
     /// Closes this handle: a later put throws std::logic_error.
     void close() noexcept { end_.close(); }

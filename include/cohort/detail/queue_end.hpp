@@ -42,6 +42,9 @@ struct queue_description {
     make_target make = nullptr;  // for values that are received here; does not travel
 };
 
+/// How many values put_all() sends in one packet, where the queue is unbounded.
+inline constexpr std::size_t most_in_packet = 64;
+
 enum class queue_answer { done, ended, timed_out, stopped };
 
 /// A handle of one end of a queue.
