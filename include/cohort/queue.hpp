@@ -212,6 +212,7 @@ public:
     /// Waits while the queue is full. @throws what queue_writer throws
     /// @par Cancellation  every type: stops waiting; nothing was put.
     [[nodiscard]] asio::awaitable<void> put(T value) { return emplace(std::move(value)); }
+    /// The time of a value of more than 1 MiB begins when the value is ready to be sent.
     /// @return false: still full when the time was up; nothing was put
     template <class Rep, class Period>
     [[nodiscard]] asio::awaitable<bool> put(T value, std::chrono::duration<Rep, Period> timeout) {

@@ -24,8 +24,10 @@ struct waiter {
         : to(std::move(operation)), until(d), message(std::move(put)) {}
 
     const detail::receiver to;
-    const deadline until;
-    std::shared_ptr<outgoing> message;      // of a put; null: still being written aside
+    deadline until;
+    std::shared_ptr<outgoing> message;  // of a put; null: still being written aside
+    // Of a put that is written aside: how long it may wait once that is done.
+    std::optional<detail::steady_duration> patience;
     std::optional<engine::timer_id> timer;  // only on the engine's thread
 };
 

@@ -278,8 +278,12 @@ void written(const std::shared_ptr<end>& which, const std::shared_ptr<waiter>& w
         end::state& state = which->here();
         const std::lock_guard guard(state.mutex);
         w->message = std::move(made);
+        if (w->patience)
+            w->until = detail::saturating_add(std::chrono::steady_clock::now(), *w->patience);
     }
     which->serve();
+    if (w->until)
+        set_timer(which, w);
 }
 
 }  // namespace
@@ -315,8 +319,11 @@ void await_room(const queue_end& end, queue_message message, std::optional<stead
             which, std::make_shared<waiter>(
                        to, until, std::make_shared<outgoing>(std::move(message), opened.borrow())));
     // Writing so much takes longer than the caller's loop and the engine should be held up. The put
-    // has its place in the line from now on.
-    auto w = std::make_shared<waiter>(to, until, std::shared_ptr<outgoing>());
+    // has its place in the line from now on, and its time begins when the value is written: a queue
+    // that has room is not full, however long that takes.
+    auto w = std::make_shared<waiter>(to, std::nullopt, std::shared_ptr<outgoing>());
+    if (const auto now = std::chrono::steady_clock::now(); until)
+        w->patience = *until > now ? *until - now : detail::steady_duration::zero();
     begin(which, w);
     auto& here = watcher::own();
     auto value = std::make_shared<queue_message>(std::move(message));
