@@ -4,6 +4,7 @@
 #include "channel/channel.hpp"
 #include "ends/line.hpp"
 #include "share/descriptor.hpp"
+#include "sys/unique_fd.hpp"
 #include "waits/watcher.hpp"
 
 #include <cohort/detail/queue_end.hpp>
@@ -85,6 +86,9 @@ public:
         line waiting;
         bool thread_waits = false;
         std::condition_variable_any changed;  // for threads
+        // Wakes the thread that waits for the socket in a poll, when a message is stored. Made
+        // when a thread first waits so.
+        sys::unique_fd stored_event;
 
         /// What the engine watches the socket for.
         enum class watch { nothing, once, each_receive };

@@ -39,6 +39,9 @@ void store(end::state& state, detail::queue_message&& message) {
         std::ranges::upper_bound(state.stored, message.number, {}, &detail::queue_message::number);
     state.stored.insert(place, std::move(message));
     state.changed.notify_all();
+    constexpr std::uint64_t one = 1;
+    if (state.thread_waits && state.stored_event)
+        (void)!::write(state.stored_event.get(), &one, sizeof one);
 }
 
 received_message::received_message(std::shared_ptr<end> from, end::state& state,

@@ -3,6 +3,7 @@
 
 #include "ends/received_message.hpp"
 #include "queue/receive_edge.hpp"
+#include "sys/descriptors.hpp"
 #include "waits/patience.hpp"
 #include "waits/watcher.hpp"
 
@@ -19,6 +20,7 @@
 #include <optional>
 #include <span>
 #include <stop_token>
+#include <system_error>
 #include <utility>
 
 #include <poll.h>
@@ -108,19 +110,36 @@ bool may_block(const end::state& state, const detail::patience& how_long) {
     return !how_long.deadline && !how_long.stop.stop_possible() && state.underway == 0;
 }
 
+/// An eventfd without a count that is written to when a message is stored. The state is locked.
+/// @return -1: there is no room for one
+int event_of_stored(end::state& state) noexcept {
+    std::error_code error;
+    if (!state.stored_event)
+        state.stored_event = sys::make_eventfd(error);
+    if (!state.stored_event)
+        return -1;
+    std::uint64_t count = 0;
+    (void)!::read(state.stored_event.get(), &count, sizeof count);
+    return state.stored_event.get();
+}
+
 /// Waits for a packet and stores what it holds.
 step await_packet(end& from, end::state& state, std::unique_lock<std::mutex>& lock,
                   const detail::patience& how_long, const channel& on) {
     const bool simple = may_block(state, how_long);
+    // A handler that is destroyed gives its message back, of which the socket does not tell.
+    const int stored = simple ? -1 : event_of_stored(state);
     incoming came;
     step result = step::must_wait;
     {
         const only_waiter waits(from, state, lock);
         if (!simple) {
             const stop_event stop(how_long.stop);
-            std::array events{pollfd{on.socket, POLLIN, 0}, pollfd{stop.descriptor(), POLLIN, 0}};
-            // A handler that is destroyed gives its message back, which has no event.
-            (void)poll_until(events, earlier(how_long.deadline, clock::now() + look_again_after));
+            std::array events{pollfd{on.socket, POLLIN, 0}, pollfd{stored, POLLIN, 0},
+                              pollfd{stop.descriptor(), POLLIN, 0}};
+            (void)poll_until(
+                events, stored >= 0 ? how_long.deadline
+                                    : earlier(how_long.deadline, clock::now() + look_again_after));
         }
         result = receive(on, came, simple ? may_wait::yes : may_wait::no);
     }
