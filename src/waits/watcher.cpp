@@ -4,9 +4,11 @@
 #include "sys/descriptors.hpp"
 #include "sys/error.hpp"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -17,6 +19,10 @@ namespace cohort::waits {
 namespace {
 
 std::atomic<watcher*> own_watcher{nullptr};
+
+/// Where epoll has no room, what waits is served after this time, then after twice the time.
+constexpr std::chrono::milliseconds first_look{10};
+constexpr std::chrono::milliseconds last_look{100};
 
 }  // namespace
 
@@ -63,7 +69,48 @@ void watcher::arm(const std::shared_ptr<watched>& which, std::uint64_t ticket, i
     const auto error = sys::last_error();
     if (is_new)
         watched_.erase(ticket);
-    throw std::system_error(error, "epoll_ctl");
+    if (error.value() != ENOSPC && error.value() != ENOMEM)
+        throw std::system_error(error, "epoll_ctl");
+    unwatched_.insert_or_assign(ticket, unwatched{which, fd, events});
+    if (!std::exchange(serves_unwatched_, true))
+        process_.loop().post([this] { serve_unwatched(first_look); });
+}
+
+/// Has epoll watch a descriptor, if there is room now.
+bool watcher::add(std::uint64_t ticket, const unwatched& wanted) {
+    epoll_event event{};
+    event.events = wanted.events;
+    event.data.u64 = ticket;
+    watched_.insert_or_assign(ticket, wanted.which);
+    if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, wanted.fd, &event) == 0)
+        return true;
+    watched_.erase(ticket);
+    return false;
+}
+
+void watcher::serve_unwatched(std::chrono::milliseconds after) {
+    const auto at = std::chrono::steady_clock::now() + after;
+    process_.loop().timer().at(at, [this, after] {
+        std::vector<std::shared_ptr<watched>> waiting;
+        {
+            const std::lock_guard guard(mutex_);
+            std::erase_if(unwatched_, [&](const auto& each) {
+                auto which = each.second.which.lock();
+                if (!which)
+                    return true;
+                waiting.push_back(std::move(which));
+                // Who wants one event at a time arms again, if it still waits.
+                return (each.second.events & EPOLLONESHOT) != 0 || add(each.first, each.second);
+            });
+            if (waiting.empty()) {
+                serves_unwatched_ = false;
+                return;
+            }
+        }
+        for (const auto& which : waiting)
+            which->serve();
+        serve_unwatched(std::min(2 * after, last_look));
+    });
 }
 
 void watcher::forget(std::uint64_t ticket, int fd) noexcept {
@@ -72,6 +119,7 @@ void watcher::forget(std::uint64_t ticket, int fd) noexcept {
     if (mine == nullptr || process == nullptr || &mine->process_ != process)
         return;
     const std::lock_guard guard(mine->mutex_);
+    mine->unwatched_.erase(ticket);
     if (mine->watched_.erase(ticket) > 0)
         (void)::epoll_ctl(mine->epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
 }

@@ -7,6 +7,7 @@
 
 #include <cohort/detail/border.hpp>
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -43,6 +44,8 @@ public:
     /// Serves the object, on the engine's thread, when its descriptor is ready. Any thread; the
     /// object's state must be locked.
     /// @param events  as for epoll_ctl(2): with EPOLLONESHOT once, with EPOLLET at each event
+    /// Where epoll has no room for one more (a limit of the user), the object is served again and
+    /// again instead, until there is.
     /// @throws std::system_error
     void arm(const std::shared_ptr<watched>& which, std::uint64_t ticket, int fd,
              std::uint32_t events);
@@ -52,8 +55,16 @@ public:
 
 private:
     explicit watcher(engine::process& process);
+    /// A descriptor for which epoll had no room.
+    struct unwatched {
+        std::weak_ptr<watched> which;
+        int fd;
+        std::uint32_t events;
+    };
     void watch();
     void look();
+    void serve_unwatched(std::chrono::milliseconds after);
+    bool add(std::uint64_t ticket, const unwatched& wanted);
 
     engine::process& process_;
     engine::background_thread aside_;
@@ -61,6 +72,8 @@ private:
     sys::unique_fd epoll_;
     std::mutex mutex_;
     std::unordered_map<std::uint64_t, std::weak_ptr<watched>> watched_;  // by ticket
+    std::unordered_map<std::uint64_t, unwatched> unwatched_;             // by ticket
+    bool serves_unwatched_ = false;
 };
 
 /// Has the engine serve an object, without an event.
