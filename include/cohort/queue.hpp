@@ -92,10 +92,9 @@ private:
 /// The reading end of a queue, for plain functions of workers: a get blocks until there is a value.
 /// A handle, as queue_writer. Each value goes to one reader.
 ///
-/// Every get throws codec_error if what came is no T (it is gone then; exceptions of nlohmann-json
-/// become codec_error, others that the value's own from_json throws pass as they are),
-/// sharing_error if there is no room for descriptors (the value waits in the queue), and
-/// std::logic_error after a close().
+/// Every get throws codec_error if what came is no T (it is gone then), what the value's own
+/// from_json throws unless nlohmann-json throws it (codec_error), sharing_error if there is no room
+/// for descriptors (the value waits in the queue), and std::logic_error after a close().
 /// @par Thread safety  all calls from any thread; assignment as of std::shared_ptr.
 template <class T>
 class queue_reader {

@@ -92,6 +92,11 @@ TEST_CASE("queue hostile: what is no value of the type is a codec_error") {
         put_payload(arrays, payload);
         CHECK_THROWS_AS((void)arrays.reader.get(), cohort::codec_error);
     }
+    raw_queue<bool> bools;
+    put_payload(bools, "\x02");
+    CHECK_THROWS_AS((void)bools.reader.get(), cohort::codec_error);
+    put_payload(bools, "\x01");
+    CHECK(*bools.reader.get());
     raw_queue<picky> others;
     put_payload(others, "\x01");
     CHECK_THROWS_AS((void)others.reader.get(), std::domain_error);

@@ -135,12 +135,28 @@ payload_target target_of(std::size_t size) {
     }
 }
 
+template <class T>
+inline constexpr bool is_of_bools = std::is_same_v<T, bool>;
+template <std::size_t N>
+inline constexpr bool is_of_bools<std::array<bool, N>> = true;
+
+/// @throws codec_error  a byte of a bool is neither 0 nor 1, which would be undefined behaviour
+template <class T>
+void require_bools(std::span<const std::byte> payload) {
+    for (const std::byte each : payload)
+        if (each > std::byte{1})
+            throw codec_error("cohort: a value in a queue is no " + type_name(typeid(T)) +
+                              ": it has a bool that is neither true nor false");
+}
+
 /// The value in a message. @throws codec_error, and what a from_json of the user's throws itself
 template <class T>
 T value_in(const queue_message& message) {
     if (message.type != 0 && message.type != type_hash_of<T>())
         throw codec_error("cohort: a queue of " + type_name(typeid(T)) +
                           " has received a value of another type");
+    if constexpr (is_of_bools<T>)
+        require_bools<T>(message.bytes);
     if constexpr (payload_of<T>::raw) {
         if (message.made_by == &target_of<T>)  // the owner is a T
             return std::move(*static_cast<T*>(const_cast<void*>(message.owner.get())));
