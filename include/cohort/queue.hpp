@@ -45,9 +45,8 @@ public:
     }
     /// Never waits. @return false: the queue is full, and `value` is as it was
     bool try_put(T& value) { return send(std::as_const(value), detail::patience::none()); }
-    /// Puts all values of a range, in their order, and takes at most 64 of them out of the range
-    /// before they are put. Without a capacity they travel in packets of up to 64 values, each of
-    /// which goes to one reader.
+    /// Puts all values of a range, in their order, 64 at a time. Without a capacity these travel in
+    /// packets, each of which goes to one reader.
     template <std::ranges::input_range Range>
     void put_all(Range&& values) {
         const auto& end = detail::used(end_);
@@ -202,9 +201,8 @@ class queue {
 public:
     /// A queue that is bounded by the kernel's socket buffer alone: some hundred small values.
     queue() : queue(0, nullptr) {}
-    /// At most `capacity` values wait in the queue, also after processes that use it were killed. A
-    /// process that is stopped (SIGSTOP) in its put for more than a second holds nobody up, so it
-    /// may add one value more when it goes on.
+    /// At most `capacity` values wait, whichever process is killed. A process that is stopped in its
+    /// put for more than a second holds nobody up, so it may add one value more when it goes on.
     /// @throws std::invalid_argument  `capacity` is 0 or negative
     explicit queue(std::size_t capacity) : queue(detail::checked_capacity(capacity), nullptr) {}
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // The awaited calls: tried at once on the caller's thread, completed later by the engine's.
 #include "ends/received_message.hpp"
-
+#include "ends/socket_watch.hpp"
 #include "share/limits.hpp"
 #include "waits/watcher.hpp"
 
@@ -15,8 +15,6 @@
 #include <optional>
 #include <utility>
 #include <vector>
-
-#include <sys/epoll.h>
 
 namespace cohort::queues {
 namespace {
@@ -62,37 +60,6 @@ void hand_over(const receiver& to, completion result) {
         here.aside().run([message] { message->load_early(); },
                          [to, result] { complete(to, result); });
     });
-}
-
-void arm(const std::shared_ptr<end>& which, end::state& state, step wanted) {
-    auto& here = watcher::own();
-    if (which->which() == end::side::reader) {
-        if (!state.thread_waits)
-            here.arm(which, which->socket_ticket(), *state.socket, EPOLLIN | EPOLLONESHOT);
-        return;
-    }
-    if (wanted == step::done)
-        return;
-    using watch = end::state::watch;
-    if (wanted == step::without_slot) {
-        // The socket can be written, which is an event at once: to arm it again would be the next.
-        if (state.armed == watch::each_receive)
-            return;
-        here.arm(which, which->socket_ticket(), *state.socket, EPOLLOUT | EPOLLET);
-        state.armed = watch::each_receive;
-        return;
-    }
-    // A socket without events tells that the last reader is gone.
-    here.arm(which, which->socket_ticket(), *state.socket,
-             (wanted == step::must_wait ? EPOLLOUT : 0u) | EPOLLONESHOT);
-    state.armed = watch::once;
-}
-
-/// Lets receives be no events any more, when no put waits.
-void disarm(const std::shared_ptr<end>& which, end::state& state) {
-    if (state.armed == end::state::watch::each_receive && state.socket)
-        watcher::forget(which->socket_ticket(), *state.socket);
-    state.armed = end::state::watch::nothing;
 }
 
 /// Tries what the first in line wants. @return empty: it has to wait on
