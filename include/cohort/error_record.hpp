@@ -6,8 +6,10 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <sys/types.h>
@@ -93,6 +95,46 @@ public:
 
     /// Whether all fields are equal.
     friend bool operator==(const activity&, const activity&) = default;
+};
+
+/// A record, or none. Copies share the record, because a worker may have filled it with megabytes.
+/// Read like a std::optional, but the record in it does not change: assign a new one.
+/// @par Thread safety  distinct objects: safe, also if they share the record.
+template <class T>
+class shared_record {
+public:
+    /// No record.
+    shared_record() noexcept = default;
+    /// No record.
+    shared_record(std::nullopt_t) noexcept {}
+    /// Takes over a record.
+    shared_record(T record) : record_(std::make_shared<const T>(std::move(record))) {}
+    /// Takes over a record, if there is one.
+    shared_record(std::optional<T> record) {
+        if (record)
+            *this = shared_record(*std::move(record));
+    }
+
+    /// Whether there is a record.
+    bool has_value() const noexcept { return record_ != nullptr; }
+    /// Whether there is a record.
+    explicit operator bool() const noexcept { return has_value(); }
+    /// The record, which must be there.
+    const T& operator*() const noexcept { return *record_; }
+    /// The record, which must be there.
+    const T* operator->() const noexcept { return record_.get(); }
+    /// The record. @throws std::bad_optional_access  there is none
+    const T& value() const { return record_ ? *record_ : throw std::bad_optional_access(); }
+    /// Lets go of the record.
+    void reset() noexcept { record_.reset(); }
+
+    /// Whether both have equal records, or none.
+    friend bool operator==(const shared_record& a, const shared_record& b) {
+        return a.record_ == b.record_ || (a.record_ && b.record_ && *a.record_ == *b.record_);
+    }
+
+private:
+    std::shared_ptr<const T> record_;
 };
 
 namespace detail::inline v0_1 {

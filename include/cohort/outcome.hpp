@@ -71,7 +71,7 @@ struct result_bytes {
 struct outcome_access;
 }  // namespace detail::inline v0_1
 
-/// How one worker ended. A value: copies share the result.
+/// How one worker ended. A value: copies share the result and the records.
 class COHORT_API outcome {
 public:
     int index = -1;                             ///< index of the worker in its group, from 0
@@ -83,8 +83,8 @@ public:
     std::chrono::steady_clock::time_point started;  ///< just before it was cloned
     std::chrono::steady_clock::time_point ended;    ///< when its exit was seen
     resource_usage usage;                           ///< by it and the children that it waited for
-    std::optional<error_record> error;  ///< its exception or error file; empty if it left none
-    std::optional<crash_record> crash;  ///< where a signal ended its function; empty: not known
+    shared_record<error_record> error;  ///< its exception or error file; empty if it left none
+    shared_record<crash_record> crash;  ///< where a signal ended its function; empty: not known
     /// What it was doing just before it got the stop signal. Empty without options::stack_on_stop.
     std::vector<activity> at_stop;
     captured out;  ///< what it wrote to standard output; empty without capture()

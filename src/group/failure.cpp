@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
+#include "group/group_end.hpp"
 #include "record/exception_json.hpp"
 #include "registry/error_types.hpp"
 
@@ -12,6 +13,7 @@
 #include <cstddef>
 #include <exception>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -79,11 +81,15 @@ std::string text_of_exit(const outcome& worker) {
 
 }  // namespace
 
-report report_of(const completion& done) { return done.end ? done.end->report : report(); }
+std::optional<outcome> outcome_of(const std::shared_ptr<const ended_worker>& worker) {
+    return worker ? std::make_optional(worker->whole()) : std::nullopt;
+}
+
+report report_of(const completion& done) { return done.end ? done.end->report() : report(); }
 
 std::exception_ptr failure_of(const std::shared_ptr<const group_end>& end) {
     // The exceptions share the outcomes of the group.
-    const process_exception::outcome_list outcomes(end, &end->report.outcomes);
+    const process_exception::outcome_list outcomes(end, &end->report().outcomes);
     if (end->first_failure < 0)
         return end->stopped ? std::make_exception_ptr(group_stopped(outcomes)) : nullptr;
     const auto& worker = (*outcomes)[static_cast<std::size_t>(end->first_failure)];

@@ -199,7 +199,7 @@ void group_state::give_up() {
             return false;  // its record is still being read
         auto given_up = worker.process->abandon();
         add_unpublished(index);
-        worker.end->worker = std::make_shared<const outcome>(std::move(given_up.outcome));
+        worker.end->worker->left = std::make_shared<const outcome>(std::move(given_up.outcome));
         worker.end->has_words = true;
         break_barriers(index, exit_status());
         verdict_of(index) = std::move(given_up.verdict);
@@ -245,35 +245,24 @@ void group_state::go_on_ending() {
 
 /// The end of the group, if these are the ends of its workers.
 std::shared_ptr<group_end> group_state::end_with(
-    const std::vector<std::shared_ptr<const outcome>>& workers) {
-    auto end = std::make_shared<group_end>();
+    std::vector<std::shared_ptr<const ended_worker>> workers) {
+    auto end = std::make_shared<group_end>(std::move(workers));
     end->stopped = machine_.stop_was_asked();
-    auto& outcomes = end->report.outcomes;
-    for (const auto& worker : workers)
-        outcomes.push_back(*worker);
-    std::ranges::sort(outcomes, {}, &outcome::index);
-    if (!outcomes.empty()) {
-        const auto last = std::ranges::max(outcomes, {}, &outcome::ended).ended;
-        end->report.elapsed = last - std::ranges::min(outcomes, {}, &outcome::started).started;
-    }
-    if (outcomes.size() == verdicts_.size()) {
+    if (end->workers().size() == verdicts_.size())
         end->first_failure = lifecycle::first_failure(verdicts_);
-        if (end->first_failure >= 0)
-            outcomes[static_cast<std::size_t>(end->first_failure)].first_failure = true;
-    }
     return end;
 }
 
 void group_state::report_end() {
     const auto end = end_with(ended_);
-    const auto& outcomes = end->report.outcomes;
-    if (outcomes.size() < verdicts_.size())
+    if (end->workers().size() < verdicts_.size())
         break_barriers({sync::barrier_cause::kind::not_started, -1, {}});
     barriers_.clear();
-    if (end->first_failure >= 0)
+    if (end->first_failure >= 0) {
+        const auto& failed = *end->workers()[static_cast<std::size_t>(end->first_failure)];
         end->last_words =
-            supervisor::last_words(outcomes[static_cast<std::size_t>(end->first_failure)],
-                                   streams_->merges(end->first_failure));
+            supervisor::last_words(streams_->merges(end->first_failure) ? failed.out : failed.err);
+    }
     streams_->group_ended();
     snapshot_.close(end);
     if (start_.failure) {

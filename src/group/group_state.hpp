@@ -79,10 +79,10 @@ private:
     void write_report();
     void add_unpublished(int index);
     void publish_all();
-    void publish(const std::shared_ptr<const outcome>& worker);
+    void publish(const std::shared_ptr<const ended_worker>& worker);
     lifecycle::verdict& verdict_of(int index) { return verdicts_[static_cast<std::size_t>(index)]; }
     void tell_next();
-    std::shared_ptr<group_end> end_with(const std::vector<std::shared_ptr<const outcome>>& workers);
+    std::shared_ptr<group_end> end_with(std::vector<std::shared_ptr<const ended_worker>> workers);
 
     /// Hands an event to the lifecycle and performs the actions that it answers with. Does the same
     /// for the events that these actions cause.
@@ -139,9 +139,9 @@ private:
     /// The end of a worker that users can't see yet: its record is being read, then its outcome is
     /// put into words, until `limit` at most, while what it has printed is written.
     struct unpublished_end {
-        std::shared_ptr<const outcome> worker;  // null: its record is being read
+        std::shared_ptr<ended_worker> worker = std::make_shared<ended_worker>();
         std::optional<engine::timer_id> limit;
-        std::optional<output::stream_end> printed;  // empty: not all is where it belongs
+        bool has_output = false;  // all that it has printed is where it belongs
         bool has_words = false;
         bool is_ready = false;
     };
@@ -156,7 +156,7 @@ private:
     std::map<int, worker> workers_;  // the live ones, and those whose record is being read
     std::deque<std::shared_ptr<unpublished_end>> unpublished_;  // in the order of the ends
     std::vector<lifecycle::verdict> verdicts_;                  // by index
-    std::vector<std::shared_ptr<const outcome>> ended_;         // in the order of the ends
+    std::vector<std::shared_ptr<const ended_worker>> ended_;    // in the order of the ends
     std::size_t told_ = 0;  // how many elements of ended_ next() has returned
     waits::waiters end_waiters_;
     waits::waiters next_waiters_;

@@ -18,34 +18,6 @@ using namespace std::chrono_literals;
 
 constexpr auto longest_naming = 10s;
 
-void add_note(outcome& worker, const std::string& note) {
-    auto& notes = outcome_access::note(worker);
-    notes += notes.empty() ? note : "; " + note;
-}
-
-/// The outcome with one more note; empty: the outcome itself.
-std::shared_ptr<const outcome> with_note(const std::shared_ptr<const outcome>& worker,
-                                         const std::string& note) {
-    if (note.empty())
-        return worker;
-    const auto noted = std::make_shared<outcome>(*worker);
-    add_note(*noted, note);
-    return noted;
-}
-
-/// The outcome with what its worker has printed.
-std::shared_ptr<const outcome> with_output(const std::shared_ptr<const outcome>& worker,
-                                           output::stream_end printed) {
-    if (printed.out == captured() && printed.err == captured())
-        return with_note(worker, printed.note);
-    const auto whole = std::make_shared<outcome>(*worker);
-    whole->out = std::move(printed.out);
-    whole->err = std::move(printed.err);
-    if (!printed.note.empty())
-        add_note(*whole, printed.note);
-    return whole;
-}
-
 }  // namespace
 
 /// The lifecycle does not wait for the names of frames. Calls that return outcomes do, and get them
@@ -56,8 +28,8 @@ void group_state::worker_ended(supervisor::worker_end end) {
     verdict_of(end.outcome.index) = std::move(end.verdict);
     add_descriptors(end.outcome);
     sweep_names();
-    place->worker = std::make_shared<const outcome>(std::move(end.outcome));
-    if (supervisor::needs_words(*place->worker))
+    place->worker->left = std::make_shared<const outcome>(std::move(end.outcome));
+    if (supervisor::needs_words(*place->worker->left))
         find_words(place);
     else
         has_words(place);
@@ -112,8 +84,9 @@ void group_state::add_descriptors(outcome& worker) {
     if (!worker.has_result())
         return;
     if (lost)
-        add_note(worker, "descriptors in its result were lost: this process has no room for more, "
-                         "see RLIMIT_NOFILE");
+        add_note(outcome_access::note(worker),
+                 "descriptors in its result were lost: this process has no room for more, see "
+                 "RLIMIT_NOFILE");
     outcome_access::set_descriptors(worker, std::move(came));
 }
 
@@ -122,7 +95,7 @@ void group_state::add_descriptors(outcome& worker) {
 void group_state::find_words(const std::shared_ptr<unpublished_end>& place) {
     const auto write = [self = shared_from_this(), place](engine::background_thread& where,
                                                           trace::names* names) {
-        auto found = std::make_shared<std::shared_ptr<const outcome>>(place->worker);
+        auto found = std::make_shared<std::shared_ptr<const outcome>>(place->worker->left);
         where.run([found, names] { *found = supervisor::in_words(*found, names); },
                   [self, place, found] { self->give_words(place, std::move(*found)); });
     };
@@ -143,7 +116,7 @@ void group_state::give_words(const std::shared_ptr<unpublished_end>& place,
         return;
     if (place->limit)
         process_.loop().timer().cancel(*std::exchange(place->limit, std::nullopt));
-    place->worker = std::move(worker);
+    place->worker->left = std::move(worker);
     has_words(place);
 }
 
@@ -155,26 +128,28 @@ void group_state::has_words(const std::shared_ptr<unpublished_end>& place) {
 /// The lifecycle does not wait for what a worker has printed either.
 void group_state::add_output(int index, output::stream_end printed) {
     const auto found = std::ranges::find_if(unpublished_, [index](const auto& place) {
-        return place->worker && place->worker->index == index;
+        return place->worker->left && place->worker->left->index == index;
     });
     if (found == unpublished_.end())
         return;
     const auto place = *found;  // a copy, because its publication takes it out
-    place->printed = std::move(printed);
+    place->worker->out = std::move(printed.out);
+    place->worker->err = std::move(printed.err);
+    add_note(place->worker->note, printed.note);
+    place->has_output = true;
     complete(place);
 }
 
 /// If the outcome has all its parts, it is told. With options::logs() its error is written to a file
 /// before.
 void group_state::complete(const std::shared_ptr<unpublished_end>& place) {
-    if (!place->has_words || !place->printed)
+    if (!place->has_words || !place->has_output)
         return;
-    place->worker = with_output(place->worker, std::move(*place->printed));
-    const auto& worker = *place->worker;
-    if (!logs_ || !worker.error || worker.success())
+    const auto& left = place->worker->left;
+    if (!logs_ || !left->error || left->success())
         return is_ready(*place);
-    logs_->write_error(place->worker, [self = shared_from_this(), place](const std::string& note) {
-        place->worker = with_note(place->worker, note);
+    logs_->write_error(left, [self = shared_from_this(), place](const std::string& note) {
+        add_note(place->worker->note, note);
         self->is_ready(*place);
     });
 }
@@ -192,10 +167,11 @@ void group_state::write_report() {
     const auto last = unpublished_.front();
     auto workers = ended_;
     workers.push_back(last->worker);
-    const auto end = end_with(workers);
-    logs_->write_report({end, &end->report},
+    logs_->write_report([end = end_with(workers)]() -> const report& { return end->report(); },
                         [self = shared_from_this(), last](const std::string& note) {
-                            last->worker = with_note(last->worker, note);
+                            // The thread that writes the report may still read the old one.
+                            last->worker = std::make_shared<ended_worker>(*last->worker);
+                            add_note(last->worker->note, note);
                             self->report_is_written_ = true;
                             self->publish_all();
                             self->go_on_ending();
@@ -218,7 +194,7 @@ void group_state::publish_all() {
     }
 }
 
-void group_state::publish(const std::shared_ptr<const outcome>& worker) {
+void group_state::publish(const std::shared_ptr<const ended_worker>& worker) {
     snapshot_.note_end(worker);
     ended_.push_back(worker);
     tell_next();
@@ -227,7 +203,7 @@ void group_state::publish(const std::shared_ptr<const outcome>& worker) {
 void group_state::tell_next() {
     while (told_ < ended_.size() && next_waiters_.has_one()) {
         completion one;
-        one.next = *ended_[told_];
+        one.next = ended_[told_];
         if (!next_waiters_.complete_first(one))
             return;
         ++told_;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <cohort/detail/border.hpp>
+#include "group/group_end.hpp"
+
 #include <cohort/outcome.hpp>
 
 #include <atomic>
@@ -31,11 +32,11 @@ public:
         const auto noted = outcomes_;
         lock.unlock();  // copying outcomes may take long, and the engine's thread needs the lock
         if (end)
-            return end->report.outcomes;
+            return end->report().outcomes;
         std::vector<outcome> ended;
         for (const auto& o : noted)
             if (o)
-                ended.push_back(*o);
+                ended.push_back(o->whole());
         return ended;
     }
 
@@ -44,9 +45,9 @@ public:
         pids_[static_cast<std::size_t>(index)] = pid;
         ++alive_;
     }
-    void note_end(std::shared_ptr<const outcome> o) {
+    void note_end(std::shared_ptr<const detail::ended_worker> worker) {
         std::lock_guard lock(mutex_);
-        outcomes_[static_cast<std::size_t>(o->index)] = std::move(o);
+        outcomes_[static_cast<std::size_t>(worker->left->index)] = std::move(worker);
         --alive_;
     }
     /// From now on the outcomes of the group's end replace those noted before.
@@ -64,7 +65,7 @@ private:
     mutable std::mutex mutex_;
     std::atomic<int> alive_ = 0;
     std::vector<pid_t> pids_;
-    std::vector<std::shared_ptr<const outcome>> outcomes_;
+    std::vector<std::shared_ptr<const detail::ended_worker>> outcomes_;
     std::shared_ptr<const detail::group_end> end_;
 };
 

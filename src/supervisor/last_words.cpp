@@ -26,8 +26,7 @@ std::string end_of(const captured& text, std::size_t most) {
 
 }  // namespace
 
-std::string last_words(const outcome& worker, bool merged) {
-    const captured& from = merged ? worker.out : worker.err;
+std::string last_words(const captured& from) {
     // Two bytes more: a newline at the end, and the byte before the words.
     auto end = end_of(from, most_bytes + 2);
     const bool is_all = end.size() == from.total;

@@ -42,11 +42,11 @@ void log_files::write_error(std::shared_ptr<const outcome> worker, listener then
         [worker] { return record::write_error(*worker->error); }, std::move(then));
 }
 
-void log_files::write_report(std::shared_ptr<const report> group, listener then) {
+void log_files::write_report(std::function<const report&()> group, listener then) {
     const auto& attempt = streams_->routes().log_directory;
     write(
-        attempt.substr(0, attempt.rfind('/')) + "/report.json", [group] { return to_json(*group); },
-        std::move(then));
+        attempt.substr(0, attempt.rfind('/')) + "/report.json",
+        [group = std::move(group)] { return to_json(group()); }, std::move(then));
 }
 
 void log_files::write(std::string path, std::function<std::string()> text, listener then) {

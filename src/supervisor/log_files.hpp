@@ -27,7 +27,8 @@ public:
         : process_(process), streams_(std::move(streams)), timeout_(timeout) {}
 
     void write_error(std::shared_ptr<const outcome> worker, listener then);
-    void write_report(std::shared_ptr<const report> group, listener then);
+    /// @param group  makes the report; called by the thread that writes
+    void write_report(std::function<const report&()> group, listener then);
 
 private:
     void write(std::string path, std::function<std::string()> text, listener then);

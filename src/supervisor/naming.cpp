@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <optional>
+#include <utility>
 #include <vector>
 
 namespace cohort::supervisor {
@@ -15,9 +17,21 @@ namespace {
 // decides how many frames there are.
 constexpr std::size_t most_named = 8192;
 
+/// The parts of an outcome that get words.
+struct worded_parts {
+    std::optional<error_record> error;
+    std::optional<crash_record> crash;
+    std::vector<activity> at_stop;
+};
+
+template <class Record>
+std::optional<Record> copy_of(const shared_record<Record>& record) {
+    return record ? std::make_optional(*record) : std::nullopt;
+}
+
 /// All stacks of a worker's end, one after the other.
-template <class Outcome, class Visit>
-void for_each_stack(Outcome& worker, Visit visit) {
+template <class Parts, class Visit>
+void for_each_stack(Parts& worker, Visit visit) {
     if (worker.error) {
         visit(worker.error->frames);
         for (auto& nested : worker.error->nested)
@@ -29,7 +43,7 @@ void for_each_stack(Outcome& worker, Visit visit) {
         visit(thread.frames);
 }
 
-void name_frames(outcome& worker, trace::names& names) {
+void name_frames(worded_parts& worker, trace::names& names) {
     std::size_t left = most_named;
     for_each_stack(worker, [&](std::vector<stack_frame>& frames) {
         if (frames.size() > left)
@@ -39,7 +53,7 @@ void name_frames(outcome& worker, trace::names& names) {
     });
 }
 
-void write_traces(outcome& worker) {
+void write_traces(worded_parts& worker) {
     if (worker.error && (!worker.error->frames.empty() || !worker.error->nested.empty()))
         worker.error->trace = record::traceback_of(*worker.error);
     if (worker.crash)
@@ -59,10 +73,14 @@ bool needs_words(const outcome& worker) noexcept {
 std::shared_ptr<const outcome> in_words(const std::shared_ptr<const outcome>& worker,
                                         trace::names* names) noexcept {
     try {
-        const auto worded = std::make_shared<outcome>(*worker);
+        worded_parts parts{copy_of(worker->error), copy_of(worker->crash), worker->at_stop};
         if (names)
-            name_frames(*worded, *names);
-        write_traces(*worded);
+            name_frames(parts, *names);
+        write_traces(parts);
+        const auto worded = std::make_shared<outcome>(*worker);
+        worded->error = std::move(parts.error);
+        worded->crash = std::move(parts.crash);
+        worded->at_stop = std::move(parts.at_stop);
         return worded;
     } catch (...) {
         return worker;  // no memory: the outcome keeps the message and the addresses

@@ -194,14 +194,15 @@ private:
             return then_(std::move(known_));
         struct job {
             record_contents contents;
-            Work work;
+            std::optional<Work> work;  // until it is done, because it holds the bytes
         };
         auto parsing = std::make_shared<job>(job{std::move(known_), std::move(work)});
         parsing->contents.note = "its record could not be read: no thread could be started";
         by_.parsing.run(
             [parsing] {
                 parsing->contents.note.clear();
-                parsing->work(parsing->contents);
+                (*parsing->work)(parsing->contents);
+                parsing->work.reset();
             },
             [parsing, then = std::move(then_)] { then(std::move(parsing->contents)); });
     }

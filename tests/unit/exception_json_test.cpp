@@ -53,12 +53,13 @@ outcome worker(int index, exit_status status, cause why) {
     one.ended = one.started + std::chrono::nanoseconds(index + 1);
     one.usage = {std::chrono::microseconds(1), std::chrono::microseconds(2), 3, 4, 5, 6, 7};
     one.error = error_with_all();
-    one.crash.emplace();
-    one.crash->signal = SIGBUS;
-    one.crash->code = BUS_ADRALN;
-    one.crash->address = 0x11;
-    one.crash->trace = "SIGBUS at address 0x11";
-    one.crash->frames = error_with_all().frames;
+    cohort::crash_record crash;
+    crash.signal = SIGBUS;
+    crash.code = BUS_ADRALN;
+    crash.address = 0x11;
+    crash.trace = "SIGBUS at address 0x11";
+    crash.frames = error_with_all().frames;
+    one.crash = crash;
     one.at_stop.resize(2);
     one.at_stop[0].id = 5;
     one.at_stop[0].name = "main";
@@ -279,8 +280,10 @@ TEST_CASE("exception json: what is too long goes without results, then without s
         detail::result_bytes{"v", std::vector<std::byte>(9 << 20)});
     CHECK(inside::result(read_of().outcomes()[1]) == nullptr);
     CHECK(read_of().outcomes()[1].error == all[1].error);
+    auto long_error = error_with_all();
+    long_error.message = std::string(1 << 20, '\x01');  // six bytes each as an escape
     for (outcome& one : all)
-        one.error->message = std::string(1 << 20, '\x01');  // six bytes each as an escape
+        one.error = long_error;
     CHECK(read_of().outcomes()[1].error->frames.empty());
     CHECK(read_of().outcomes()[1].error->message.size() <= 1024);
     CHECK(read_of().outcomes()[1].usage == all[1].usage);

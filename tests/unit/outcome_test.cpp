@@ -112,13 +112,27 @@ TEST_CASE("outcome: a report is a success when every worker's end is, or without
 TEST_CASE("outcome: prints as one line, with the first line of its error") {
     auto o = ended(1, cohort::cause::raised, cohort::exit_status::from_code(1));
     CHECK(fmt::format("{}", o) == "worker 1 (pid 1001): raised, exit code 1, 1.500 s, 3.5 MiB");
-    o.error = cohort::error_record();
-    o.error->type = "std::runtime_error";
-    o.error->message = "cannot open\nmore";
+    cohort::error_record error;
+    error.type = "std::runtime_error";
+    error.message = "cannot open\nmore";
+    o.error = error;
     o.first_failure = true;
     CHECK(fmt::format("{}", o) == "worker 1 (pid 1001): raised, exit code 1, 1.500 s, 3.5 MiB: "
                                   "first failure: std::runtime_error: cannot open ...");
     CHECK(fmt::format("{:>9}|{}", o.cause, o.status) == "   raised|exit code 1");
+}
+
+TEST_CASE("outcome: copies share its error and its crash") {
+    cohort::outcome one;
+    one.error = cohort::error_record();
+    one.crash = cohort::crash_record();
+    const auto copy = one;
+    CHECK(&*copy.error == &*one.error);
+    CHECK(&*copy.crash == &*one.crash);
+    CHECK(copy.error == one.error);
+    one.error.reset();
+    CHECK(copy.error.has_value());
+    CHECK_THROWS_AS((void)one.error.value(), std::bad_optional_access);
 }
 
 TEST_CASE("outcome: a report prints as a table whose columns are aligned") {

@@ -32,13 +32,11 @@ using operation_id = std::uint64_t;
 class group_state;
 using group_ref = std::shared_ptr<group_state>;
 
-/// The result of an ended group: immutable, shared by all that ask for it.
-struct group_end {
-    cohort::report report;
-    bool stopped = false;    // a stop was requested
-    int first_failure = -1;  // index into report.outcomes
-    std::string last_words;  // what that worker wrote last to stderr, if it was captured
-};
+/// The end of one worker, and of a whole group: shared by all that ask for them. The threads that
+/// ask make the outcomes, by outcome_of() and report_of(). The engine's thread makes none, because
+/// the worker decides how long the texts in it are.
+struct ended_worker;
+class group_end;
 
 /// The error of a worker that could not be started, as the parts of a spawn_error.
 struct start_failure {
@@ -54,7 +52,8 @@ struct completion {
     completion() = default;  // no aggregate, because GCC 12 destroys those twice inside co_await
     kind what = kind::done;
     std::shared_ptr<const group_end> end;  // set by await_end when done
-    std::optional<outcome> next;           // set by await_next when done; empty: the group is over
+    std::shared_ptr<const ended_worker>
+        next;  // set by await_next when done; null: the group is over
     std::shared_ptr<const start_failure> not_started;   // set by start_group when failed
     std::exception_ptr error;                           // set if the initiating call threw
     std::shared_ptr<queues::received_message> message;  // set by await_message when done
@@ -152,6 +151,8 @@ COHORT_API int group_lingering(const group_state& group) noexcept;
 
 // src/group/failure.cpp:
 
+/// The outcome of a worker that has ended; without an end none.
+COHORT_API std::optional<outcome> outcome_of(const std::shared_ptr<const ended_worker>& worker);
 /// The report of a group that has ended; without an end an empty one.
 COHORT_API report report_of(const completion& done);
 /// A new exception for the end of a group: process_raised_exception, process_exited_exception,

@@ -57,7 +57,7 @@ struct success_result : report_result {
 struct next_result {
     using type = std::optional<outcome>;
     std::exception_ptr error(const completion& done) { return error_of(done); }
-    type value(completion& done) { return std::move(done.next); }
+    type value(completion& done) { return outcome_of(done.next); }
 };
 
 /// Calls a handler of the signature void(std::exception_ptr, Result::type).

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "group/group_end.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+
+namespace cohort::detail::inline v0_1 {
+
+void add_note(std::string& notes, const std::string& more) {
+    if (!more.empty())
+        notes += notes.empty() ? more : "; " + more;
+}
+
+outcome ended_worker::whole() const {
+    auto worker = *left;
+    worker.out = out;
+    worker.err = err;
+    add_note(outcome_access::note(worker), note);
+    return worker;
+}
+
+group_end::group_end(std::vector<std::shared_ptr<const ended_worker>> workers)
+    : workers_(std::move(workers)) {
+    std::ranges::sort(workers_, {}, [](const auto& worker) { return worker->left->index; });
+}
+
+const report& group_end::report() const {
+    const std::lock_guard lock(mutex_);
+    if (report_)
+        return *report_;
+    cohort::report made;
+    made.outcomes.reserve(workers_.size());
+    for (const auto& worker : workers_)
+        made.outcomes.push_back(worker->whole());
+    if (const auto& all = made.outcomes; !all.empty())
+        made.elapsed = std::ranges::max(all, {}, &outcome::ended).ended -
+                       std::ranges::min(all, {}, &outcome::started).started;
+    if (first_failure >= 0)
+        made.outcomes[static_cast<std::size_t>(first_failure)].first_failure = true;
+    return report_.emplace(std::move(made));
+}
+
+}  // namespace cohort::detail::inline v0_1

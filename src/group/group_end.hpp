@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <cohort/outcome.hpp>
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace cohort::detail::inline v0_1 {
+
+/// All that is known of the end of one worker. The parts of the outcome stay apart until somebody
+/// asks for it, because putting them together copies the worker's texts.
+struct ended_worker {
+    std::shared_ptr<const outcome> left;  // without the members below; null: it is not yet known
+    captured out;
+    captured err;
+    std::string note;  // what is to be added to the note of the outcome
+
+    /// A new outcome. Takes as long as the worker's texts are long.
+    outcome whole() const;
+};
+
+/// @param more  empty: nothing is added
+void add_note(std::string& notes, const std::string& more);
+
+/// The end of a group.
+class group_end {
+public:
+    /// @param workers  all that have ended, in any order
+    explicit group_end(std::vector<std::shared_ptr<const ended_worker>> workers);
+
+    bool stopped = false;    // a stop was requested
+    int first_failure = -1;  // index into the outcomes
+    std::string last_words;  // what that worker wrote last to stderr, if it was captured
+
+    /// By index.
+    const std::vector<std::shared_ptr<const ended_worker>>& workers() const noexcept {
+        return workers_;
+    }
+    /// Made by the first call, which takes as long as the texts of all workers are long. Any thread
+    /// except the engine's, and not before the members above are set.
+    const cohort::report& report() const;
+
+private:
+    std::vector<std::shared_ptr<const ended_worker>> workers_;
+    mutable std::mutex mutex_;
+    mutable std::optional<cohort::report> report_;
+};
+
+}  // namespace cohort::detail::inline v0_1
