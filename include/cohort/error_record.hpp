@@ -125,6 +125,15 @@ public:
     const T* operator->() const noexcept { return record_.get(); }
     /// The record. @throws std::bad_optional_access  there is none
     const T& value() const { return record_ ? *record_ : throw std::bad_optional_access(); }
+    /// A copy of the record, or `otherwise`.
+    template <class U>
+    T value_or(U&& otherwise) const {
+        return record_ ? *record_ : static_cast<T>(std::forward<U>(otherwise));
+    }
+    /// A copy of the record that can be changed.
+    operator std::optional<T>() const {
+        return record_ ? std::optional<T>(*record_) : std::nullopt;
+    }
     /// Lets go of the record.
     void reset() noexcept { record_.reset(); }
 
