@@ -46,7 +46,6 @@ struct walk {
     raw_stack& into;
     std::uintptr_t from;
     bool begun;
-    std::uintptr_t outermost = 0;  // the last call found; not added before its caller is seen
 };
 
 _Unwind_Reason_Code step(_Unwind_Context* at, void* data) {
@@ -60,22 +59,17 @@ _Unwind_Reason_Code step(_Unwind_Context* at, void* data) {
         return _URC_NO_REASON;
     // At a frame, _Unwind_GetCFA() tells where the frame of its callee ends. The callee that ends
     // at the end of the worker's own stack is the library's outermost_call(). That frame can't be
-    // recognised by its own callee's end, which depends on how many arguments it has pushed.
-    if (end_of_own_stack != 0 && _Unwind_GetCFA(at) >= end_of_own_stack) {
-        w.outermost = 0;
+    // recognised by its own callee's end, which depends on how many arguments it has pushed. On a
+    // stack that was overwritten the unwinder finds other ends.
+    const auto end = _Unwind_GetCFA(at);
+    if (end_of_own_stack != 0 && end >= end_of_own_stack) {
+        if (end == end_of_own_stack)
+            w.into.drop_last();
         return _URC_END_OF_STACK;
     }
-    if (w.outermost != 0)
-        w.into.add(w.outermost);
     // A return address may already belong to the line after the call.
-    w.outermost = is_exact != 0 ? ip : ip - 1;
+    w.into.add(is_exact != 0 ? ip : ip - 1);
     return w.into.full() ? _URC_END_OF_STACK : _URC_NO_REASON;
-}
-
-void add_calls(walk& w) noexcept {
-    _Unwind_Backtrace(&step, &w);
-    if (w.outermost != 0)
-        w.into.add(w.outermost);
 }
 
 }  // namespace
@@ -83,11 +77,11 @@ void add_calls(walk& w) noexcept {
 void capture(raw_stack& into, const void* from) noexcept {
     into.clear();
     walk w{into, reinterpret_cast<std::uintptr_t>(from), from == nullptr};
-    add_calls(w);
+    _Unwind_Backtrace(&step, &w);
     if (w.begun)
         return;
     w.begun = true;
-    add_calls(w);
+    _Unwind_Backtrace(&step, &w);
 }
 
 namespace {

@@ -22,6 +22,7 @@ public:
         if (!full())
             calls_[count_++] = call;
     }
+    void drop_last() noexcept { count_ -= count_ > 0 ? 1 : 0; }
     void clear() noexcept { count_ = 0; }
 
 private:
