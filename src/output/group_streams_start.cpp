@@ -41,7 +41,7 @@ source source_of(const stream_route& route, int pipe) {
     case kind::inherited:
         return {};
     case kind::given:
-        return place(*route.given);
+        return place(route.given);
     case kind::file:
         // O_NONBLOCK, so that a FIFO without a reader is an error and not a hang.
         return open(route.path, O_WRONLY | O_CREAT | O_APPEND | O_NOCTTY | O_NONBLOCK |
@@ -59,7 +59,7 @@ source source_of(const input_route& route, int descriptor) {
     case input_route::kind::inherited:
         return {};
     case input_route::kind::given:
-        return place(*route.given);
+        return place(route.given);
     case input_route::kind::file:
         return open(route.path, O_RDONLY);
     case input_route::kind::bytes:

@@ -21,7 +21,7 @@ using kind = stream_route::kind;
 
 /// The streams of one worker as they were asked for.
 struct asked_streams {
-    std::shared_ptr<const int> given[3];
+    std::optional<int> given[3];
     std::vector<detail::sink> sinks[3];
     std::optional<detail::input> input;
 };
@@ -35,7 +35,7 @@ asked_streams asked_of(const detail::placement& where) {
     asked_streams asked;
     for (const auto& [number, fd] : where.descriptors)
         if (number <= STDERR_FILENO)
-            asked.given[number] = fd;
+            asked.given[number] = *fd;
     for (const auto& [number, sinks] : where.sinks)
         asked.sinks[number] = sinks;
     asked.input = where.input;
@@ -200,7 +200,7 @@ void router::route_input(int index, input_route& into) {
     into.path = "/dev/null";
     if (asked.given[STDIN_FILENO]) {
         into.what = input_kind::given;
-        into.given = asked.given[STDIN_FILENO];
+        into.given = *asked.given[STDIN_FILENO];
     } else if (!asked.input) {
         return;
     } else if (const auto* file = std::get_if<detail::path_input>(&*asked.input)) {
@@ -220,7 +220,7 @@ void router::route_stream(int index, int number, stream_route& into) {
     const auto& sinks = asked.sinks[number];
     if (asked.given[number]) {
         into.what = kind::given;
-        into.given = asked.given[number];
+        into.given = *asked.given[number];
         return;
     }
     if (sinks.empty() || is_one(sinks, detail::inherit_sink()))

@@ -35,13 +35,15 @@ using sink_route = std::variant<capture_route, queue_route, target_route>;
 struct stream_route {
     enum class kind {
         inherited,  // this program's own stream
-        given,      // the descriptor `given`
+        given,      // the descriptor `given`, which the plan owns
         file,       // the child opens `path`
         joined,     // stderr goes where stdout goes
         piped,      // through a pipe into `sinks`; without one it is read into nothing
     };
     kind what = kind::inherited;
-    std::shared_ptr<const int> given;
+    // Borrowed from the plan, which lives until the last start, because the routes live as long as
+    // the group: whoever reads the other end of a pipe must see its end when the worker has ended.
+    int given = -1;
     std::string path;
     bool truncates = false;
     std::vector<sink_route> sinks;
@@ -51,7 +53,7 @@ struct stream_route {
 struct input_route {
     enum class kind { inherited, given, file, bytes, feed };
     kind what = kind::file;
-    std::shared_ptr<const int> given;
+    int given = -1;  // borrowed from the plan, as for an output stream
     std::string path;
     std::shared_ptr<const std::string> text;
 };
