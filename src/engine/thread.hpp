@@ -6,6 +6,7 @@
 namespace cohort::engine {
 
 /// Starts a thread that is never joined, with every signal blocked from its first instruction on.
+/// It has the processors and the scheduling policy of the main thread.
 /// @throws std::system_error  the thread can't be started
 void start_thread(std::function<void()> body);
 
