@@ -5,6 +5,7 @@
 #include "record/control_file.hpp"
 #include "record/crash_json.hpp"
 #include "record/error_json.hpp"
+#include "share/dispose.hpp"
 
 #include <fmt/format.h>
 
@@ -60,6 +61,9 @@ public:
             std::function<void(record_contents)> then)
         : by_(by), record_(std::move(record)), size_(size_of(record_.get())),
           then_(std::move(then)) {}
+    reading(const reading&) = delete;
+    reading& operator=(const reading&) = delete;
+    ~reading() { close_record(std::move(record_)); }
 
     void control_file() {
         fill(0, std::min(size_, first_read), [self = shared_from_this()] {
@@ -218,6 +222,15 @@ private:
 };
 
 }  // namespace
+
+void close_record(sys::unique_fd record) noexcept {
+    // The last close frees the pages. A small record is closed here, because a thread costs more.
+    struct stat status {};
+    constexpr blkcnt_t small = 2048;  // in units of 512 bytes
+    if (record && ::fstat(record.get(), &status) == 0 && status.st_blocks <= small)
+        return;
+    share::dispose(std::move(record));
+}
 
 void read_record(const record_readers& by, sys::unique_fd record, record_kind kind,
                  std::function<void(record_contents)> then) {

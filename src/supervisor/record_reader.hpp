@@ -34,6 +34,9 @@ struct record_readers {
     std::uint64_t result_limit;  // in bytes
 };
 
+/// Closes the record of a worker. Large memory is freed by another thread.
+void close_record(sys::unique_fd record) noexcept;
+
 /// Reads the record of a worker that has ended, and calls `then` on the engine's thread, whatever
 /// the record contains. The record is copied once, through the reactor, in pieces and up to a
 /// limit; then the thread `by.parsing` parses the copy.

@@ -180,7 +180,7 @@ void worker_process::ended(const engine::reaped& end) {
     const bool well = end.status.exited() && settings_->success_codes.contains(code);
     if (kind_ == record_kind::error_file && well) {
         // A command's error file counts only if it failed.
-        record_.reset();
+        close_record(std::move(record_));
         return tell({});
     }
     if (!cgroup_ || end.status.signal() != SIGKILL)
@@ -254,7 +254,7 @@ worker_end worker_process::abandon() {
     ended_ = {};
     judged_ = {};
     printed_ = {};
-    record_.reset();
+    close_record(std::move(record_));
     if (!exited_)
         exit_seen_ = process_.loop().now();
     return judge({}, {}, true);

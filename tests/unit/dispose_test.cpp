@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "share/dispose.hpp"
+
+#include "supervisor/record_reader.hpp"
+#include "sys/unique_fd.hpp"
+
+#include <doctest/doctest.h>
+
+#include <future>
+#include <memory>
+#include <thread>
+#include <utility>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+namespace dispose_test {
+
+using cohort::share::dispose;
+using cohort::sys::unique_fd;
+
+namespace {
+
+/// A pipe whose reading end shows when the writing end is closed.
+struct watched_end {
+    unique_fd reading;
+    unique_fd writing;
+    watched_end() {
+        int ends[2];
+        REQUIRE(::pipe2(ends, O_CLOEXEC) == 0);
+        reading = unique_fd(ends[0]);
+        writing = unique_fd(ends[1]);
+    }
+    bool is_closed_within(int milliseconds) const {
+        pollfd end{reading.get(), POLLIN, 0};
+        return ::poll(&end, 1, milliseconds) == 1;
+    }
+};
+
+/// Keeps the thread that disposes busy until it is destroyed.
+class blocked {
+public:
+    blocked() {
+        struct waits {
+            std::promise<void> begun;
+            std::shared_future<void> until;
+            ~waits() {
+                begun.set_value();
+                until.wait();
+            }
+        };
+        auto object = std::make_shared<waits>();
+        object->until = open_.get_future().share();
+        auto begun = object->begun.get_future();
+        dispose(std::shared_ptr<const void>(std::move(object)));
+        begun.wait();
+    }
+    blocked(const blocked&) = delete;
+    blocked& operator=(const blocked&) = delete;
+    ~blocked() { open_.set_value(); }
+
+private:
+    std::promise<void> open_;
+};
+
+unique_fd file_of(off_t size) {
+    unique_fd file(::memfd_create("test", MFD_CLOEXEC));
+    REQUIRE(file);
+    REQUIRE(::fallocate(file.get(), 0, 0, size) == 0);
+    return file;
+}
+
+bool is_open(int descriptor) { return ::fcntl(descriptor, F_GETFD) != -1; }
+
+}  // namespace
+
+TEST_CASE("dispose: closes a descriptor, on another thread") {
+    watched_end end;
+    dispose(std::move(end.writing));
+    CHECK(end.is_closed_within(60'000));
+}
+
+TEST_CASE("dispose: destroys an object on another thread") {
+    struct tells {
+        std::promise<std::thread::id> where;
+        ~tells() { where.set_value(std::this_thread::get_id()); }
+    };
+    auto object = std::make_shared<tells>();
+    auto where = object->where.get_future();
+    dispose(std::shared_ptr<const void>(std::move(object)));
+    CHECK(where.get() != std::this_thread::get_id());
+}
+
+TEST_CASE("dispose: what hangs does not keep later descriptors open") {
+    const blocked hangs;
+    bool closed = false;
+    for (int i = 0; i < 6000 && !closed; ++i) {  // the queue waits a second for what hangs
+        watched_end end;
+        dispose(std::move(end.writing));
+        closed = end.is_closed_within(10);
+    }
+    CHECK(closed);
+}
+
+TEST_CASE("dispose: a large record of a worker is closed on another thread, a small one here") {
+    // If this machine is so slow that the queue takes the blocked thread for one that hangs, the
+    // record may be closed before the check.
+    bool was_open = false;
+    for (int i = 0; i < 20 && !was_open; ++i) {
+        const blocked busy;
+        auto large = file_of(off_t{4} << 20);
+        const int of_large = large.get();
+        cohort::supervisor::close_record(std::move(large));
+        was_open = is_open(of_large);
+        auto other = file_of(4096);
+        const int of_small = other.get();
+        cohort::supervisor::close_record(std::move(other));
+        CHECK_FALSE(is_open(of_small));
+    }
+    CHECK(was_open);
+}
+
+}  // namespace dispose_test
