@@ -69,6 +69,7 @@ struct result_bytes {
     std::vector<std::byte> cbor;
 };
 struct outcome_access;
+class arrived_descriptors;
 }  // namespace detail::inline v0_1
 
 /// How one worker ended. A value: copies share the result and the records.
@@ -113,13 +114,13 @@ private:
     /// The CBOR of the result if it is of this type. @throws result_error
     const std::vector<std::byte>& result_cbor(std::string_view type) const;
     /// The descriptors that came with the result.
-    std::span<const std::shared_ptr<const int>> result_descriptors() const noexcept;
+    std::span<const std::shared_ptr<const int>> result_descriptors() const;
 
     bool success_ = false;
     bool is_command_ = false;
     std::string note_;
     std::shared_ptr<const detail::result_bytes> result_;
-    std::shared_ptr<const std::vector<std::shared_ptr<const int>>> result_descriptors_;
+    std::shared_ptr<detail::arrived_descriptors> result_descriptors_;
 };
 
 /// How a whole group ended.
@@ -140,9 +141,8 @@ struct outcome_access {
     static std::string& note(outcome& o) noexcept { return o.note_; }
     static std::shared_ptr<const result_bytes>& result(outcome& o) noexcept { return o.result_; }
     static const result_bytes* result(const outcome& o) noexcept { return o.result_.get(); }
-    static void set_descriptors(outcome& o, std::vector<std::shared_ptr<const int>> came) {
-        o.result_descriptors_ =
-            std::make_shared<const std::vector<std::shared_ptr<const int>>>(std::move(came));
+    static std::shared_ptr<arrived_descriptors>& descriptors(outcome& o) noexcept {
+        return o.result_descriptors_;
     }
 };
 }  // namespace detail::inline v0_1

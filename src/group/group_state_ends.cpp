@@ -87,7 +87,7 @@ void group_state::add_descriptors(outcome& worker) {
         add_note(outcome_access::note(worker),
                  "descriptors in its result were lost: this process has no room for more, see "
                  "RLIMIT_NOFILE");
-    outcome_access::set_descriptors(worker, std::move(came));
+    outcome_access::descriptors(worker) = std::move(came);
 }
 
 /// Puts an outcome into words on another thread, because the worker decides how long the texts are,

@@ -4,10 +4,14 @@
 #include "channel/carrier.hpp"
 #include "record/result_message.hpp"
 #include "share/descriptor.hpp"
+#include "share/dispose.hpp"
 #include "sys/socket.hpp"
+
+#include <cohort/outcome.hpp>
 
 #include <span>
 #include <system_error>
+#include <utility>
 
 namespace cohort::supervisor {
 namespace {
@@ -16,15 +20,33 @@ namespace {
 /// does nothing but send.
 constexpr int most_at_once = 1024;
 
+/// Closes elsewhere what nobody has taken, because that may wait.
+class unwanted_rest {
+public:
+    explicit unwanted_rest(std::vector<sys::unique_fd>& came) noexcept : came_(came) {}
+    unwanted_rest(const unwanted_rest&) = delete;
+    unwanted_rest& operator=(const unwanted_rest&) = delete;
+    ~unwanted_rest() {
+        for (auto& descriptor : came_)
+            share::dispose(std::move(descriptor));
+    }
+
+private:
+    std::vector<sys::unique_fd>& came_;
+};
+
 }  // namespace
 
-std::vector<detail::attachment> result_descriptors::take(int index, pid_t pid, bool& lost) {
+/// The socket may hold descriptors that nobody has received.
+result_descriptors::~result_descriptors() { share::dispose(std::move(socket_)); }
+
+std::shared_ptr<detail::arrived_descriptors> result_descriptors::take(int index, pid_t pid,
+                                                                      bool& lost) {
     for (int i = 0; i < most_at_once && receive(); ++i) {
     }
     auto found = received_.extract({index, pid});
     lost = !found.empty() && found.mapped().lost;
-    return found.empty() ? std::vector<detail::attachment>()
-                         : std::move(found.mapped().descriptors);
+    return found.empty() ? nullptr : std::move(found.mapped().descriptors);
 }
 
 /// Receives one message. @return false: there is none
@@ -32,6 +54,7 @@ bool result_descriptors::receive() {
     record::result_message message;
     std::size_t length = 0;
     std::vector<sys::unique_fd> came;
+    const unwanted_rest rest(came);
     pid_t sender = 0;
     auto error = sys::receive_message(socket_.get(), std::as_writable_bytes(std::span(&message, 1)),
                                       length, came, sys::waiting::nonblock, &sender);
@@ -47,16 +70,39 @@ bool result_descriptors::receive() {
     if (!is_ours)
         return true;
     if (message.packed > 0 && came.size() == 1) {
-        const sys::unique_fd carrier = std::move(came.front());
+        sys::unique_fd carrier = std::move(came.front());
         came.clear();
         error = queues::unpack(carrier.get(), message.packed, came);
+        share::dispose(std::move(carrier));
     }
     received into;
     into.lost = bool(error);
-    for (auto& descriptor : came)
-        into.descriptors.push_back(share::own(std::move(descriptor)));
+    into.descriptors = std::make_shared<detail::arrived_descriptors>(std::exchange(came, {}));
     received_.insert_or_assign({message.index, sender}, std::move(into));
     return true;
 }
 
 }  // namespace cohort::supervisor
+
+namespace cohort {
+
+detail::arrived_descriptors::~arrived_descriptors() {
+    for (auto& descriptor : came_)
+        share::dispose(std::move(descriptor));
+}
+
+std::span<const detail::attachment> detail::arrived_descriptors::owned() {
+    const std::lock_guard lock(mutex_);
+    owned_.reserve(came_.size());
+    for (auto& descriptor : came_)
+        owned_.push_back(share::own(std::move(descriptor)));
+    came_.clear();
+    return owned_;
+}
+
+std::span<const std::shared_ptr<const int>> outcome::result_descriptors() const {
+    return result_descriptors_ ? result_descriptors_->owned()
+                               : std::span<const std::shared_ptr<const int>>();
+}
+
+}  // namespace cohort

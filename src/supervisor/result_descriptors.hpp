@@ -5,12 +5,37 @@
 
 #include <cohort/detail/registration.hpp>
 
-#include <cstddef>
 #include <map>
+#include <memory>
+#include <mutex>
+#include <span>
 #include <utility>
 #include <vector>
 
 #include <sys/types.h>
+
+namespace cohort::detail::inline v0_1 {
+
+/// The descriptors of one result. A worker has chosen them, and any call on one may wait, even
+/// fstat(2) or close(2): so the engine's thread makes none.
+class arrived_descriptors {
+public:
+    explicit arrived_descriptors(std::vector<sys::unique_fd> came) noexcept
+        : came_(std::move(came)) {}
+    arrived_descriptors(const arrived_descriptors&) = delete;
+    arrived_descriptors& operator=(const arrived_descriptors&) = delete;
+    ~arrived_descriptors();
+
+    /// For the thread that takes the result.
+    std::span<const attachment> owned();
+
+private:
+    std::mutex mutex_;
+    std::vector<sys::unique_fd> came_;  // until owned()
+    std::vector<attachment> owned_;
+};
+
+}  // namespace cohort::detail::inline v0_1
 
 namespace cohort::supervisor {
 
@@ -22,14 +47,18 @@ public:
     /// @param workers  how many the group has
     result_descriptors(sys::unique_fd socket, int workers) noexcept
         : socket_(std::move(socket)), workers_(workers) {}
+    result_descriptors(const result_descriptors&) = delete;
+    result_descriptors& operator=(const result_descriptors&) = delete;
+    ~result_descriptors();
 
     /// What one worker has sent. Other processes can't send in its name.
     /// @param lost  whether descriptors were lost because this process may have no more
-    std::vector<detail::attachment> take(int index, pid_t pid, bool& lost);
+    /// @return null: nothing
+    std::shared_ptr<detail::arrived_descriptors> take(int index, pid_t pid, bool& lost);
 
 private:
     struct received {
-        std::vector<detail::attachment> descriptors;
+        std::shared_ptr<detail::arrived_descriptors> descriptors;
         bool lost = false;
     };
     bool receive();

@@ -57,12 +57,6 @@ const std::vector<std::byte>& outcome::result_cbor(std::string_view type) const 
                                    index, to_string(cause), to_string(status)));
 }
 
-std::span<const std::shared_ptr<const int>> outcome::result_descriptors() const noexcept {
-    if (!result_descriptors_)
-        return {};
-    return *result_descriptors_;
-}
-
 bool report::success() const noexcept {
     return std::all_of(outcomes.begin(), outcomes.end(),
                        [](const outcome& o) { return o.success(); });
