@@ -11,26 +11,24 @@ class executed final : public start_way {
 public:
     explicit executed(start_plan& plan) noexcept : plan_(plan) {}
 
-    start_report start(int index, start_slots& slots) override {
-        start_report report;
+    void start(int index, start_slots& slots, start_report& report) override {
         report.index = index;
         start_plan::prepared_worker worker;
         report.failure = plan_.prepare_worker(index, worker);
         report.record = plan_.take_record(index);
         if (report.failure)
-            return report;
+            return;
         report.own_cgroup = worker.cgroup;
         report.started = std::chrono::steady_clock::now();
         auto result = exec::start_by_exec(worker.order, slots.child);
-        if (result.is_unguarded)
-            plan_.tell_guardian(result.pidfd.get());
         report.pid = result.pid;
         report.pidfd = std::move(result.pidfd);
+        if (result.is_unguarded)
+            plan_.tell_guardian(report.pidfd.get());
         if (result.first_child)
             report.unwanted.push_back({std::move(result.first_child), 0});
         if (result.failed != exec::stage::none)
             report.failure = plan_.failure_of(result, *worker.order, index);
-        return report;
     }
 
 private:

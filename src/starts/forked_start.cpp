@@ -14,24 +14,22 @@ class forked final : public start_way {
 public:
     explicit forked(start_plan& plan) noexcept : plan_(plan) {}
 
-    start_report start(int index, start_slots& slots) override {
-        start_report report;
+    void start(int index, start_slots& slots, start_report& report) override {
         report.index = index;
         start_plan::prepared_worker worker;
         report.failure = plan_.prepare_worker(index, worker);
         report.record = plan_.take_record(index);
         if (report.failure)
-            return report;
+            return;
         report.own_cgroup = worker.cgroup;
         report.started = std::chrono::steady_clock::now();
         auto result = make_copy(worker.order, index, report.record.get(), slots);
-        if (result.is_unguarded)
-            plan_.tell_guardian(result.pidfd.get());
         report.pid = result.pid;
         report.pidfd = std::move(result.pidfd);
+        if (result.is_unguarded)
+            plan_.tell_guardian(report.pidfd.get());
         if (result.failed != exec::stage::none)
             report.failure = plan_.failure_of(result, *worker.order, index);
-        return report;
     }
 
 private:

@@ -4,31 +4,64 @@
 #include "sys/pidfd.hpp"
 
 #include <algorithm>
-#include <cerrno>
+#include <chrono>
 #include <csignal>
+#include <cstddef>
 #include <exception>
 #include <iterator>
+#include <memory>
+#include <new>
 #include <system_error>
+#include <thread>
 #include <utility>
 
 namespace cohort::starts {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+/// A start whose child fails is tried once more, so that many children of it can be left.
+constexpr std::size_t most_failed_tries = 2;
+
+/// Tries again while there is no memory: a report that does not come would leave the group without
+/// an end, and its child unreaped. No event announces free memory.
+template <class Action>
+void with_patience(Action action) {
+    for (;;)
+        try {
+            return action();
+        } catch (const std::bad_alloc&) {
+            std::this_thread::sleep_for(1ms);
+        }
+}
+
+}  // namespace
 
 group_start::group_start(engine::engine& loop, std::unique_ptr<start_plan> plan, listener report)
     : loop_(loop), plan_(std::move(plan)), report_(std::move(report)) {}
 
 bool group_start::step() noexcept {
-    start_report report;
+    std::shared_ptr<start_report> shared;
+    with_patience([&] {
+        shared = std::make_shared<start_report>();
+        shared->unwanted.reserve(most_failed_tries);
+    });
+    start_report& report = *shared;
     try {
         if (!way_)
             report.failure = prepare();
         if (!report.failure && !held_)
-            report = start_next();
+            start_next(report);
     } catch (const std::system_error& e) {
         report.failure = {e.code(), "writing the arguments and the environment", next_, "exec"};
     } catch (const std::exception&) {  // no memory
         report.failure = {std::make_error_code(std::errc::not_enough_memory),
                           "preparing the worker", next_, "memory"};
+        if (report.pidfd)
+            (void)sys::send_signal(report.pidfd.get(), SIGKILL);  // the listener reaps it
     }
+    in_flight_ = false;
     const bool more = report.index >= 0 && !report.failure && next_ < plan_->size() && !held_;
     report.cgroup = plan_->cgroup();
     if (!more) {
@@ -40,7 +73,7 @@ bool group_start::step() noexcept {
         plan_.reset();
         slots_.server.close();
     }
-    tell(std::move(report), more ? progress::more : progress::over);
+    tell(shared, more ? progress::more : progress::over);
     return more;
 }
 
@@ -51,18 +84,16 @@ std::optional<start_failure> group_start::prepare() {
     return way_->prepare();
 }
 
-start_report group_start::start_next() {
+void group_start::start_next(start_report& report) {
     slots_.child = -1;
     in_flight_ = true;
-    auto report = way_->start(next_, slots_);
+    way_->start(next_, slots_, report);
     if (!report.failure) {
         report.stacks = plan_->take_stacks(next_);
         plan_->close_ends_of_started(next_);
     }
     report.results = plan_->take_results();
     ++next_;
-    in_flight_ = false;
-    return report;
 }
 
 void group_start::kill_in_flight() noexcept {
@@ -74,11 +105,12 @@ void group_start::kill_in_flight() noexcept {
         (void)sys::send_signal(pidfd, SIGKILL);
 }
 
-void group_start::tell(start_report report, progress p) {
-    auto shared =
-        std::make_shared<start_report>(std::move(report));  // a task is copyable, a report is not
-    loop_.post([self = std::static_pointer_cast<group_start>(shared_from_this()), shared, p] {
-        self->report_(std::move(*shared), p);
+/// The report is shared, because a task is copyable and a report is not.
+void group_start::tell(const std::shared_ptr<start_report>& report, progress p) {
+    with_patience([&] {
+        loop_.post([self = std::static_pointer_cast<group_start>(shared_from_this()), report, p] {
+            self->report_(std::move(*report), p);
+        });
     });
 }
 

@@ -40,9 +40,9 @@ public:
     void kill_server() noexcept { slots_.server.give_up(); }
 
 private:
-    void tell(start_report report, progress p);
+    void tell(const std::shared_ptr<start_report>& report, progress p);
     std::optional<start_failure> prepare();
-    start_report start_next();
+    void start_next(start_report& report);
 
     engine::engine& loop_;
     std::unique_ptr<start_plan> plan_;  // null after the last start, so that descriptors are closed

@@ -29,7 +29,7 @@ public:
         : plan_(plan), environment_(orders::order_builder::inherited(plan.from().environment)) {}
 
     std::optional<start_failure> prepare() override;
-    start_report start(int index, start_slots& slots) override;
+    void start(int index, start_slots& slots, start_report& report) override;
     std::vector<unwanted_child> withdraw(start_slots& slots) override;
 
 private:
@@ -66,8 +66,7 @@ std::optional<start_failure> served::prepare() {
     return std::nullopt;
 }
 
-start_report served::start(int index, start_slots& slots) {
-    start_report report;
+void served::start(int index, start_slots& slots, start_report& report) {
     report.index = index;
     // If the server dies meanwhile, ask another one, but no third, as this request may kill them.
     for (int attempt = 0; attempt < 2; ++attempt) {
@@ -75,7 +74,7 @@ start_report served::start(int index, start_slots& slots) {
         if (!asked_.contains(index)) {
             if (report.failure->code == std::errc::broken_pipe)
                 continue;
-            return report;
+            return;
         }
         const auto asked = std::move(asked_.extract(index).mapped());
         auto made = asked.of->take(asked.number, slots.server);
@@ -90,13 +89,12 @@ start_report served::start(int index, start_slots& slots) {
                                        report.failure->code == std::errc::interrupted &&
                                        !asked.of->is_usable();
         if (!ended_with_server)
-            return report;
+            return;
         report.unwanted.push_back({std::move(report.pidfd), report.pid});
         plan_.give_record_back(index, std::move(report.record));
     }
     report.failure = server_failure({std::make_error_code(std::errc::connection_reset),
                                      "the fork server ended twice during this start"});
-    return report;
 }
 
 /// Asks the server for worker `index` and for some that follow it, so that the server need not wait
@@ -149,14 +147,15 @@ std::optional<start_failure> served::ask_for(int index, start_slots& slots) {
 void served::finish(start_report& report, exec::exec_result made, const orders::worker_order& order,
                     start_slots& slots) {
     report.record = plan_.take_record(report.index);
-    if (made.failed == exec::stage::none) {
+    const bool has_begun = made.failed == exec::stage::none;
+    if (has_begun) {
         exec::own_pidfd(made, made.pidfd.release(), slots.child);
         copies::await_copy(made, report.record.get(), plan_.started_event());
-        if (made.is_unguarded)
-            plan_.tell_guardian(made.pidfd.get());
     }
     report.pid = made.pid;
     report.pidfd = std::move(made.pidfd);
+    if (has_begun && made.is_unguarded)
+        plan_.tell_guardian(report.pidfd.get());
     if (made.failed != exec::stage::none)
         report.failure = plan_.failure_of(made, order, report.index);
 }

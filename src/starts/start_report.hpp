@@ -25,8 +25,8 @@ struct unwanted_child {
     pid_t pid = 0;  // 0: the child failed before it could make children
 };
 
-/// The result of one start. After a failure `pidfd` may be set: then its child has exited and must
-/// be reaped.
+/// The result of one start. After a failure `pidfd` may be set: then its child has exited, or was
+/// killed, and must be reaped.
 struct start_report {
     int index = -1;
     pid_t pid = 0;

@@ -16,8 +16,9 @@ public:
     virtual ~start_way() = default;
     /// Makes what this way itself needs. Called once, before the first start.
     virtual std::optional<start_failure> prepare() { return std::nullopt; }
-    /// Starts worker `index`; those before it have been started.
-    virtual start_report start(int index, start_slots& slots) = 0;
+    /// Starts worker `index`; those before it have been started. As soon as the child exists its
+    /// pidfd is in `report`, so that an exception does not lose the child.
+    virtual void start(int index, start_slots& slots, start_report& report) = 0;
     /// Called after the last start: kills the workers that were asked for but not reported.
     /// @return all of them; they may live for a moment, and may have children
     virtual std::vector<unwanted_child> withdraw(start_slots&) { return {}; }
