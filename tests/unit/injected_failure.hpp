@@ -47,6 +47,9 @@ private:
             return;
         pollfd either[] = {{listener_.get(), POLLIN, 0}, {over_.reader.get(), POLLIN, 0}};
         while (::poll(either, 2, -1) > 0 && either[1].revents == 0) {
+            // Before Linux 6.11 the next call would wait for ever when no caller is left.
+            if ((either[0].revents & POLLIN) == 0)
+                return;
             seccomp_notif call{};
             if (::ioctl(listener_.get(), SECCOMP_IOCTL_NOTIF_RECV, &call) != 0) {
                 if (errno == ENOENT || errno == EINTR)  // the caller has died meanwhile
@@ -62,8 +65,6 @@ private:
                 reply.flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
             }
             ::ioctl(listener_.get(), SECCOMP_IOCTL_NOTIF_SEND, &reply);
-            if ((either[0].revents & POLLHUP) != 0)
-                return;  // no caller is left
         }
     }
 
