@@ -54,6 +54,21 @@ capability tree_of(const sys::tiers& tiers) {
     return tree;
 }
 
+/// The guardian has two tiers. Both end the same, but only a pidfd can never mean another group.
+capability parent_death_of(const sys::tiers& tiers) {
+    const auto guardian = guardian::probe_guardian();
+    if (!guardian.best)
+        return {"parent death", "parent-death signal", guardian.reason,
+                "workers end with this process, however it dies"};
+    return choose(
+        "parent death", tiers.pidfd_group,
+        {"parent-death signal, guardian",
+         "workers end with this process, and what is left in their process groups after them"},
+        {"parent-death signal, guardian by pgid",
+         "workers end with this process, and what is left in their process groups after them, "
+         "unless another process has the worker's number by then"});
+}
+
 host_capabilities probe() {
     const auto& tiers = sys::current_tiers();
     host_capabilities host;
@@ -72,11 +87,7 @@ host_capabilities probe() {
         choose("stolen status", tiers.pidfd_info, {"PIDFD_GET_INFO", "read back from the kernel"},
                {"lost", "a status that another waiter took is reported as lost"});
     host.tree = tree_of(tiers);
-    host.parent_death = choose(
-        "parent death", guardian::probe_guardian(),
-        {"parent-death signal, guardian",
-         "workers end with this process, and what is left in their process groups after them"},
-        {"parent-death signal", "workers end with this process, however it dies"});
+    host.parent_death = parent_death_of(tiers);
     const auto no_names = share::why_no_names().why;
     host.sharing = choose("sharing", {no_names.empty(), no_names},
                           {"file_descriptor, file_system", "shared memory with and without names"},

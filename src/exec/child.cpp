@@ -75,12 +75,13 @@ COHORT_BEFORE_EXEC void enter_cgroup(child_task& task) noexcept {
 /// Tells the guardian about the child. The child does it itself, so that its program never runs
 /// unknown to the guardian. If it has no pidfd of itself it opens one for this call.
 COHORT_BEFORE_EXEC void announce(child_task& task) noexcept {
-    const orders::guard_order guard = task.order->guarded_by();
+    orders::guard_order guard = task.order->guarded_by();
     if (guard.connection < 0)
         return;
     const bool has_own = task.shared_table && task.pidfd != nullptr;
-    const long pidfd =
-        has_own ? *task.pidfd : sys::raw_call(SYS_pidfd_open, sys::raw_call(SYS_getpid), 0);
+    const long self = sys::raw_call(SYS_getpid);
+    const long pidfd = has_own ? *task.pidfd : sys::raw_call(SYS_pidfd_open, self, 0);
+    orders::add_numbers(guard.message, self);
     task.is_unguarded = pidfd < 0 || !orders::tell_guardian(guard, static_cast<int>(pidfd));
     if (!has_own && pidfd >= 0)
         sys::raw_call(SYS_close, pidfd);

@@ -16,15 +16,30 @@ enum class guarded : std::int32_t { worker, cgroup, names };
 
 /// A message to the guardian about one worker, about a group's cgroup, or about the names of shared
 /// memory. A descriptor comes with it: the worker's pidfd, the cgroup's directory, or /dev/shm. A
-/// pid would not do, because it may mean another process when the guardian acts; a pidfd never does.
+/// pid alone would not do, because it may mean another process when the guardian acts; a pidfd never
+/// does.
 struct guard_message {
     guarded what = guarded::worker;
     std::int32_t stop_signal = 0;
     std::int32_t grace_ms = 0;  // from the parent's death to SIGKILL; 0: SIGKILL at once
-    std::int32_t unused = 0;    // instead of padding, because the bytes are sent as they are
+
+    // Only of workers.
+    std::int32_t by_number = 0;       // 1: the kernel can't signal a process group by a pidfd
+    std::int32_t leader = 0;          // by_number: the worker's pid
+    std::int32_t leader_session = 0;  // by_number: the session of the worker's process group
+
     std::uint64_t session = 0;  // only of names: they have it in common
 };
 static_assert(std::has_unique_object_representations_v<guard_message>);
+
+/// Adds the numbers by which the guardian finds a worker's process group, if it needs them. Called
+/// when the worker leads its group.
+COHORT_BEFORE_EXEC inline void add_numbers(guard_message& message, long leader) noexcept {
+    if (message.by_number == 0)
+        return;
+    message.leader = static_cast<std::int32_t>(leader);
+    message.leader_session = static_cast<std::int32_t>(sys::raw_call(SYS_getsid, leader));
+}
 
 /// The numbers of the guardian's descriptors when it begins.
 inline constexpr int guardian_parent = 3;      // a pidfd of the application

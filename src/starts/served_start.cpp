@@ -155,7 +155,7 @@ void served::finish(start_report& report, exec::exec_result made, const orders::
     report.pid = made.pid;
     report.pidfd = std::move(made.pidfd);
     if (has_begun && made.is_unguarded)
-        plan_.tell_guardian(report.pidfd.get());
+        plan_.tell_guardian(report.pid, report.pidfd.get());
     if (made.failed != exec::stage::none)
         report.failure = plan_.failure_of(made, order, report.index);
 }

@@ -5,6 +5,7 @@
 #include "share/named_file.hpp"
 #include "sys/memfd.hpp"
 #include "sys/socket.hpp"
+#include "sys/tiers.hpp"
 
 #include <fmt/format.h>
 
@@ -97,7 +98,12 @@ orders::guard_message start_plan::guard_message(const detail::group_settings& s,
     const auto grace = s.daemon                   ? milliseconds(0)
                        : s.grace_period > longest ? longest
                                                   : std::chrono::ceil<milliseconds>(s.grace_period);
-    return {what, s.stop_signal, static_cast<std::int32_t>(grace.count())};
+    orders::guard_message message;
+    message.what = what;
+    message.stop_signal = s.stop_signal;
+    message.grace_ms = static_cast<std::int32_t>(grace.count());
+    message.by_number = !sys::current_tiers().pidfd_group.best;
+    return message;
 }
 
 std::optional<start_failure> start_plan::check_limit() const {

@@ -71,7 +71,11 @@ public:
     /// Hands out this process' end of the socket for the descriptors of results, once.
     sys::unique_fd take_results() noexcept { return std::move(results_); }
     /// Tells the guardian about a worker that could not do that itself.
-    void tell_guardian(int pidfd) { with_.guardian.resend(guard_, pidfd); }
+    void tell_guardian(pid_t worker, int pidfd) {
+        orders::guard_order guard = guard_;
+        orders::add_numbers(guard.message, worker);
+        with_.guardian.resend(guard, pidfd);
+    }
 
     static start_failure failure(int error, std::string text, int index, exec::stage at);
     start_failure failure_of(const exec::exec_result& result, const orders::worker_order& order,

@@ -90,17 +90,13 @@ tier_choice probe_pidfd_info() {
     return {false, "PIDFD_GET_INFO: no PIDFD_INFO_EXIT"};
 }
 
-/// A guardian needs a way to signal a process group after the group's leader has ended. Whether one
-/// can be started is for guardian/guardian_client.hpp to find out.
-tier_choice guardian_choice(const tier_choice& pidfd_group) {
+/// Whether a guardian can be started is for guardian/guardian_client.hpp to find out.
+tier_choice guardian_choice() {
 #if defined(COHORT_HAS_GUARDIAN)
-    if (!pidfd_group.best)
-        return pidfd_group;
     if (::getpid() == 1)
         return {false, "guardian: all of a PID namespace ends with its first process"};
     return {};
 #else
-    (void)pidfd_group;
     return {false, "guardian: none for this architecture"};
 #endif
 }
@@ -149,7 +145,7 @@ tiers probe_tiers(std::string_view forced) {
             force(found, word);
     }
     if (found.guardian.best)
-        found.guardian = guardian_choice(found.pidfd_group);
+        found.guardian = guardian_choice();
     return found;
 }
 

@@ -32,6 +32,7 @@ struct tiers {
     // PIDFD_GET_INFO with PIDFD_INFO_EXIT (Linux 6.15); else a stolen status is lost.
     tier_choice pidfd_info;
     // A guardian ends, after this process' death, what its workers started; else nothing does.
+    // Without pidfd_group it finds their process groups by number.
     tier_choice guardian;
     // Not with COHORT_FORCE=no_file_system. Whether shared memory can have names here is for
     // share/named_file.hpp to find out.

@@ -71,7 +71,8 @@ std::set<std::string> cgroups_in(const std::string& cgroup) {
 
 promises promises_here(std::string cgroup) {
     const auto host = cohort::capabilities();
-    return {host.parent_death.best(), host.tree.tier.starts_with("cgroup"), std::move(cgroup)};
+    return {host.parent_death.tier.find("guardian") != std::string::npos,
+            host.tree.tier.starts_with("cgroup"), std::move(cgroup)};
 }
 
 round_plan::round_plan(std::uint64_t seed, const promises& promised) {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include "guardian.hpp"
 #include "pipes.hpp"
+#include "procfs.hpp"
 #include "reporter.hpp"
 #include "scratch.hpp"
 
@@ -12,9 +14,11 @@
 #include <asio/awaitable.hpp>
 
 #include <csignal>
+#include <cstdlib>
 #include <stdexcept>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <sys/types.h>
 
@@ -23,10 +27,27 @@ namespace cohort::test {
 
 /// Whether applications have a guardian here; skips the case if not.
 inline bool has_guardian() {
-    if (cohort::capabilities().parent_death.best())
+    if (host_has_guardian())
         return true;
     skip("no guardian here: " + cohort::capabilities().parent_death.reason);
     return false;
+}
+
+/// The tiers on which a host can have a guardian, as words for its COHORT_FORCE: that of this
+/// process, and that of kernels that can't signal a process group by a pidfd. Without a cgroup, by
+/// which the guardian would end all.
+inline std::vector<std::string> guardian_tiers() {
+    const char* forced = std::getenv("COHORT_FORCE");
+    const std::string words = forced != nullptr ? forced : "";
+    return {words + ",no_cgroup", words + ",no_cgroup,pgid"};
+}
+
+/// The child of a host's worker.
+inline process_info child_of_worker(pid_t host) {
+    for (const auto& process : descendants_of(host, all_processes()))
+        if (process.parent != host)
+            return process;
+    return {};
 }
 
 /// A host in a directory of its own, with the pipe that all of its processes hold.

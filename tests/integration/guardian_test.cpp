@@ -14,16 +14,11 @@
 
 #include <cohort/capabilities.hpp>
 
-#include <cerrno>
 #include <chrono>
 #include <csignal>
-#include <cstdint>
 #include <fstream>
 #include <string>
 
-#include <linux/sched.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 namespace guardian_test {
@@ -218,52 +213,6 @@ TEST_CASE("guardian: a killed guardian is replaced when a group next starts, by 
             replaces(method, place);
 }
 
-TEST_CASE("guardian: a process that has a dead worker's number is not signalled") {
-    if (!has_guardian())
-        return;
-    const leak_guard guard;
-    run_coroutine([]() -> asio::awaitable<void> {
-        live_host host(co_await asio::this_coro::executor);
-        co_await host.start(cohort::command(COHORT_PROGRAM_GUARDED_HOST, "plain"));
-        co_await host.held.wait();
-        const held_process guardian(await_guardian(host.pid()));
-        const auto descendants = descendants_of(host.pid(), all_processes());
-        REQUIRE(descendants.size() == 1);
-        pid_t number = descendants[0].pid;
-        guardian.signal(SIGSTOP);
-        co_await host.kill();
-        co_await host.until_all_are_gone();
-        // Whoever takes in orphans reaps it some time; until then the number is taken.
-        clone_args args{};
-        args.exit_signal = SIGCHLD;
-        args.set_tid = reinterpret_cast<std::uintptr_t>(&number);
-        args.set_tid_size = 1;
-        long decoy = -1;
-        const auto until = std::chrono::steady_clock::now() + generous_bound() / 2;
-        do {
-            decoy = ::syscall(SYS_clone3, &args, sizeof args);
-        } while (decoy < 0 && errno == EEXIST && std::chrono::steady_clock::now() < until);
-        if (decoy == 0) {
-            ::setpgid(0, 0);
-            for (;;)
-                ::pause();
-        }
-        if (decoy < 0) {
-            skip("clone3 with set_tid: " + std::generic_category().message(errno));
-            guardian.signal(SIGCONT);
-            co_return;
-        }
-        ::setpgid(static_cast<pid_t>(decoy), static_cast<pid_t>(decoy));
-        const held_process other(static_cast<pid_t>(decoy));
-        guardian.signal(SIGCONT);
-        CHECK(guardian.ends());
-        CHECK(other.lives());
-        other.signal(SIGKILL);
-        CHECK(other.ends());
-        ::waitpid(static_cast<pid_t>(decoy), nullptr, 0);
-    }());
-}
-
 GROUP_TEST(
     "guardian: without one the workers end with the application, but not their own children") {
     live_host host(executor);
@@ -271,12 +220,9 @@ GROUP_TEST(
         cohort::command(COHORT_PROGRAM_GUARDED_HOST, "forked").env("COHORT_FORCE", "no_guardian"));
     co_await host.held.wait();
     CHECK(guardian_of(host.pid()) == 0);
-    pid_t child = 0;  // of the worker
-    for (const auto& process : descendants_of(host.pid(), all_processes()))
-        if (process.parent != host.pid())
-            child = process.pid;
-    REQUIRE(child != 0);
-    const held_process orphan(child);
+    const auto child = child_of_worker(host.pid());
+    REQUIRE(child.pid != 0);
+    const held_process orphan(child.pid);
     co_await host.kill();
     CHECK(orphan.lives());
     orphan.signal(SIGKILL);

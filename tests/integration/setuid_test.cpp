@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // A host that becomes another user while the library's threads run. What it does is in
 // programs/setuid_host.
+#include "guardian.hpp"
 #include "held_process.hpp"
 #include "live_support.hpp"
 #include "methods.hpp"
@@ -30,8 +31,6 @@ bool may_change_user() {
     skip("needs root, to become another user");
     return false;
 }
-
-bool has_guardian() { return cohort::capabilities().parent_death.best(); }
 
 /// The users of the guardians that stand in for this process.
 std::multiset<std::string> users_of_guardians(pid_t of) {
@@ -76,7 +75,7 @@ asio::awaitable<void> change(int method, ending how, const leak_guard& guard) {
     CHECK(lines[2] == "stopped: unkillable unkillable");
     CHECK(lines[3] == "new ones are nobody's: true");
     CHECK(lines[4] == "new ones stopped: stopped stopped");
-    if (has_guardian())
+    if (host_has_guardian())
         CHECK(users_of_guardians(host.pids().at(0)) == std::multiset<std::string>{"0", "65534"});
 
     if (how == ending::by_sigkill)
@@ -84,7 +83,7 @@ asio::awaitable<void> change(int method, ending how, const leak_guard& guard) {
     hold.open();
     const auto end = co_await host.wait();
     CHECK(end.success() == (how == ending::by_return));
-    if (!has_guardian())
+    if (!host_has_guardian())
         co_return end_all(guard);
     try {
         for (;;)

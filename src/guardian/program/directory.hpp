@@ -27,10 +27,11 @@ inline bool is_dot_or_dot_dot(const char* name) {
 }
 
 /// Calls `use` for each entry until it returns false. The entry may be removed in the call.
+/// @param path  of the directory, from `directory`
 template <class Use>
-void for_each_entry(int directory, Use use) {
+void for_each_entry(int directory, Use use, const char* path = ".") {
     // Opened again, because the place up to which it was read belongs to the open directory.
-    const auto own = static_cast<int>(sys::raw_call(SYS_openat, directory, sys::address("."),
+    const auto own = static_cast<int>(sys::raw_call(SYS_openat, directory, sys::address(path),
                                                     O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (own < 0)
         return;

@@ -7,10 +7,14 @@
 //
 // The guardian holds a pidfd of each worker and signals process groups only through these
 // (PIDFD_SIGNAL_PROCESS_GROUP). So it never reaches another process, even when it acts late and
-// pids have been reused. Which workers have ended, it finds out by looking now and then.
+// pids have been reused. Before Linux 6.9 it signals a group by number, if nothing says that the
+// number is another's: see process_groups.hpp. Which workers have ended, it finds out by looking
+// now and then.
+#include "guardian/program/ancillary_data.hpp"
 #include "guardian/program/cgroup.hpp"
 #include "guardian/program/clock.hpp"
 #include "guardian/program/names.hpp"
+#include "guardian/program/process_groups.hpp"
 #include "orders/guard.hpp"
 
 #include <cerrno>
@@ -48,6 +52,7 @@ constexpr long look_interval_ms = 10'000;
 struct guarded_item {
     bool held = false;
     bool stop_sent = false;
+    bool has_members = false;  // by_number: processes of its session have been seen in its group
     guard_message message;
 };
 constexpr int capacity = 1 << 16;
@@ -64,11 +69,45 @@ unsigned own_user = 0;
 int names_directory = -1;  // /dev/shm; -1: names are not removed
 cohort::guardian::names_prefix names;
 
-long signal_group(int pidfd, int signo) {
-    return raw_call(SYS_pidfd_send_signal, pidfd, signo, 0, to_process_group);
-}
 long signal_one(int pidfd, int signo) {
     return raw_call(SYS_pidfd_send_signal, pidfd, signo, 0, 0);
+}
+
+/// Looks which of the groups that are signalled by number have members. One look is for all of
+/// them, because many workers end at once with their parent.
+void look_for_members() {
+    cohort::guardian::for_each_process([](const cohort::guardian::group_and_session& process) {
+        for (int fd = 0; fd < end_of_guarded; ++fd) {
+            guarded_item& item = guarded_items[fd];
+            if (item.held && item.message.by_number != 0 && item.message.leader == process.group &&
+                item.message.leader_session == process.session)
+                item.has_members = true;
+        }
+    });
+}
+
+/// Whether the number of a worker is that of its process group still. The kernel gives no number
+/// to a new process while a process or a group has it. After the leader was reaped, a process with
+/// its number is another one, whose group is not the worker's.
+bool keeps_its_number(int fd) {
+    guarded_item& item = guarded_items[fd];
+    const int number = item.message.leader;
+    if (number <= 1)  // kill(2) would take 0 and 1 for other targets
+        return false;
+    if (signal_one(fd, 0) != -ESRCH)
+        return true;
+    if (raw_call(SYS_kill, number, 0) != -ESRCH || raw_call(SYS_kill, -number, 0) == -ESRCH)
+        return false;
+    if (!item.has_members)
+        look_for_members();
+    return item.has_members;
+}
+
+long signal_group(int fd, int signo) {
+    const guard_message& message = guarded_items[fd].message;
+    if (message.by_number == 0)
+        return raw_call(SYS_pidfd_send_signal, fd, signo, 0, to_process_group);
+    return keeps_its_number(fd) ? raw_call(SYS_kill, -message.leader, signo) : -ESRCH;
 }
 
 bool is_worker(int fd) { return guarded_items[fd].message.what == guarded::worker; }
@@ -102,6 +141,7 @@ void release_ended() {
 void hold(int fd, const guard_message& message) {
     guarded_items[fd].held = true;
     guarded_items[fd].stop_sent = false;
+    guarded_items[fd].has_members = false;
     guarded_items[fd].message = message;
     if (fd >= end_of_guarded)
         end_of_guarded = fd + 1;
@@ -119,38 +159,6 @@ void hold_names(int directory, const guard_message& message) {
         raw_call(SYS_close, names_directory);
     names_directory = directory;
     cohort::guardian::set_prefix(names, own_user, message.session);
-}
-
-/// What comes with a message: its descriptor and its sender.
-struct ancillary_data {
-    int descriptor = -1;
-    bool from_own_user = false;
-};
-
-/// The descriptor that comes with a message. If there are more, closes them.
-int first_descriptor(const int* descriptors, unsigned long length) {
-    const unsigned long count =
-        length < sizeof(cmsghdr) ? 0 : (length - sizeof(cmsghdr)) / sizeof(int);
-    for (unsigned long i = 1; i < count; ++i)
-        raw_call(SYS_close, descriptors[i]);
-    return count > 0 ? descriptors[0] : -1;
-}
-
-ancillary_data read_ancillary_data(const unsigned char* control, unsigned long length) {
-    constexpr unsigned long unit = sizeof(long);
-    ancillary_data found;
-    for (unsigned long at = 0; at + sizeof(cmsghdr) <= length;) {
-        const auto* header = reinterpret_cast<const cmsghdr*>(control + at);
-        const void* data = control + at + sizeof(cmsghdr);
-        if (header->cmsg_type == SCM_RIGHTS)
-            found.descriptor = first_descriptor(static_cast<const int*>(data), header->cmsg_len);
-        else if (header->cmsg_type == SCM_CREDENTIALS)
-            found.from_own_user = static_cast<const ucred*>(data)->uid == own_user;
-        if (header->cmsg_len < sizeof(cmsghdr))
-            break;
-        at += (header->cmsg_len + unit - 1) / unit * unit;
-    }
-    return found;
 }
 
 enum class receive_result { received, none_now, closed, of_another_user };
@@ -175,7 +183,8 @@ receive_result receive_message() {
         return receive_result::none_now;
     if (length <= 0)
         return receive_result::closed;
-    const ancillary_data ancillary = read_ancillary_data(control, message.msg_controllen);
+    const auto ancillary =
+        cohort::guardian::read_ancillary_data(control, message.msg_controllen, own_user);
     const bool is_whole = ancillary.from_own_user && length == sizeof content;
     if (is_whole && ancillary.descriptor >= 0 && content.what == guarded::names)
         hold_names(ancillary.descriptor, content);
@@ -288,6 +297,9 @@ long take_due_step(int fd, long elapsed) {
 /// group ends.
 void end_all() {
     const long start = now_ms();
+    // A guardian that is full needs descriptors to look at processes and cgroups.
+    for (int fd = 0; fd <= parent; ++fd)
+        raw_call(SYS_close, fd);
     for (long pause = 1;; pause = pause * 2 < longest_pause_ms ? pause * 2 : longest_pause_ms) {
         const long elapsed = now_ms() - start;
         release_ended();
