@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "group/group_end.hpp"
+#include "values/group_end.hpp"
 
 #include <algorithm>
 #include <cstddef>
