@@ -55,7 +55,8 @@ pid_t fork_victim() {
 /// A host whose guardian has room for two, and that tells it of five. @return 0: all went well
 int send_too_many() {
     auto guardian = make_client();
-    const auto order = guardian.ensure_running().order({orders::guarded::worker, 0, 0});
+    auto order = guardian.ensure_running().order({orders::guarded::worker, 0, 0});
+    order.message.by_number = !sys::current_tiers().pidfd_group.best;
     const pid_t first = await_guardian_of(::getpid());
     constexpr rlim_t room = 6 + 1 + 2;  // its own, one of a cgroup
     const rlimit few{room, room};
@@ -63,7 +64,9 @@ int send_too_many() {
         return 1;
     for (int i = 0; i < 5; ++i) {
         std::error_code error;
-        const auto pidfd = sys::open_pidfd(fork_victim(), error);
+        const pid_t victim = fork_victim();
+        const auto pidfd = sys::open_pidfd(victim, error);
+        orders::add_numbers(order.message, victim);
         if (!orders::tell_guardian(order, pidfd.get()))
             guardian.resend(order, pidfd.get());
     }
