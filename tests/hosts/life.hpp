@@ -44,7 +44,7 @@ public:
     }
 
     void none_starts() {
-        CHECK_THROWS_AS(spawn(cohort::command("/no/such/program"), 1), cohort::spawn_error);
+        CHECK_THROWS_AS((void)spawn(cohort::command("/no/such/program"), 1), cohort::spawn_error);
     }
 
 private:
