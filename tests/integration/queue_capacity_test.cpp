@@ -7,6 +7,7 @@
 #include <asio.hpp>
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -200,7 +201,7 @@ GROUP_TEST("queue capacity: many puts wait in line, and each goes on when there 
     auto group = co_await cohort::spawn(cohort::function<take_all>(numbers.reader()), 2);
     constexpr int many = 300;
     cohort::event done;
-    int put = 0;
+    std::atomic<int> put{0};  // each handler runs on a thread of its own
     for (int i = 0; i < many; ++i)
         numbers.writer().async_put(i, [&put, &done](std::exception_ptr error) {
             CHECK_FALSE(error);
