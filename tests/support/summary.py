@@ -10,9 +10,11 @@ import os
 import re
 import sys
 
+CAUSE_LENGTH = 600  # of one failure, in the list at the end
 COUNT = re.compile(r"^ *\[cases\] (\d+) passed, (\d+) failed, (\d+) skipped$", re.MULTILINE)
 SKIP = re.compile(r"^\[skipped\] (.*)$", re.MULTILINE)
 FAILURE = re.compile(r"^\[failed\] (.*)$", re.MULTILINE)
+FINDING = re.compile(r"^SUMMARY: .*$|^==\d+==ERROR: .*$|^.*: runtime error: .*$", re.MULTILINE)  # of a sanitizer
 
 
 def entries(path):
@@ -42,6 +44,15 @@ def names_of_failures(entry):
     return names
 
 
+def cause_of(entry, name):
+    """What doctest says of this case's first failed check, or what a sanitizer says of the program."""
+    _, found, after = (entry.get("stdout") or "").partition(f"TEST CASE:  {name}\n")
+    if found:
+        _, error, text = after.partition("ERROR: ")
+        return (error + re.split(r"\n====|\n\[", text, maxsplit=1)[0])[:CAUSE_LENGTH].strip()
+    return "\n".join(FINDING.findall(entry.get("stderr") or ""))[:CAUSE_LENGTH]
+
+
 def show_output(title, entry):
     print(f"--- output of {title} ({entry['result']}, exit code {entry.get('returncode')}) ---")
     print(SKIP.sub("", entry.get("stdout") or "").strip(), entry.get("stderr") or "", sep="\n")
@@ -68,6 +79,8 @@ def main(arguments):
     for title, entry in failed:
         for name in names_of_failures(entry):
             print(f"failed: {title}: {name}")
+            for line in cause_of(entry, name).splitlines():
+                print(f"    {line}")
     print(f"{total[0]} passed, {total[1]} failed, {total[2]} skipped", flush=True)
     return 1 if total[1] > 0 else 0
 
