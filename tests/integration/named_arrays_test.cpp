@@ -106,6 +106,10 @@ METHODS_TEST("named arrays: arrays by descriptor have no name, with workers or w
 GROUP_TEST("named arrays: a forked copy of the program that lets go of an array leaves its name") {
     if (names_are_denied())
         co_return;
+    if (under_tsan) {
+        skip(no_threads_in_copies);
+        co_return;
+    }
     const with_strategy scope(sharing_strategy::file_system);
     shared_array<int> dropped(1);
     shared_array<int> held(1);

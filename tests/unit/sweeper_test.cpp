@@ -2,6 +2,7 @@
 // Names of shared memory that are still used when this process lets go of them.
 #include "guard.hpp"
 #include "reporter.hpp"
+#include "sanitizers.hpp"
 #include "share/named_file.hpp"
 #include "sys_support.hpp"
 
@@ -94,6 +95,8 @@ TEST_CASE("sweeper: a name goes after another process that used it was killed") 
 TEST_CASE("sweeper: a name that only the sender knew goes with the queue that it was sent to") {
     if (names_are_denied())
         return;
+    if (under_tsan)
+        return skip(no_threads_in_copies);
     const leak_guard guard;
     (void)array(with_name, 1);  // draws the session, which the copy has too
     auto told = make_pipe();
