@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "share/dispose.hpp"
 
+#include "dispose_support.hpp"
 #include "supervisor/record_reader.hpp"
 #include "sys/unique_fd.hpp"
 
@@ -20,6 +21,7 @@ namespace dispose_test {
 
 using cohort::share::dispose;
 using cohort::sys::unique_fd;
+using cohort::test::blocked_disposal;
 
 namespace {
 
@@ -37,32 +39,6 @@ struct watched_end {
         pollfd end{reading.get(), POLLIN, 0};
         return ::poll(&end, 1, milliseconds) == 1;
     }
-};
-
-/// Keeps the thread that disposes busy until it is destroyed.
-class blocked {
-public:
-    blocked() {
-        struct waits {
-            std::promise<void> begun;
-            std::shared_future<void> until;
-            ~waits() {
-                begun.set_value();
-                until.wait();
-            }
-        };
-        auto object = std::make_shared<waits>();
-        object->until = open_.get_future().share();
-        auto begun = object->begun.get_future();
-        dispose(std::shared_ptr<const void>(std::move(object)));
-        begun.wait();
-    }
-    blocked(const blocked&) = delete;
-    blocked& operator=(const blocked&) = delete;
-    ~blocked() { open_.set_value(); }
-
-private:
-    std::promise<void> open_;
 };
 
 unique_fd file_of(off_t size) {
@@ -94,7 +70,7 @@ TEST_CASE("dispose: destroys an object on another thread") {
 }
 
 TEST_CASE("dispose: what hangs does not keep later descriptors open") {
-    const blocked hangs;
+    const blocked_disposal hangs;
     bool closed = false;
     for (int i = 0; i < 6000 && !closed; ++i) {  // the queue waits a second for what hangs
         watched_end end;
@@ -109,7 +85,7 @@ TEST_CASE("dispose: a large record of a worker is closed on another thread, a sm
     // record may be closed before the check.
     bool was_open = false;
     for (int i = 0; i < 20 && !was_open; ++i) {
-        const blocked busy;
+        const blocked_disposal busy;
         auto large = file_of(off_t{4} << 20);
         const int of_large = large.get();
         cohort::supervisor::close_record(std::move(large));

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "supervisor/result_descriptors.hpp"
 
+#include "dispose_support.hpp"
 #include "record/result_message.hpp"
 #include "share/dispose.hpp"
 #include "sys/socket.hpp"
 
 #include <doctest/doctest.h>
 
-#include <future>
-#include <memory>
 #include <optional>
 #include <span>
 #include <utility>
@@ -25,34 +24,9 @@ namespace result_descriptors_test {
 using cohort::record::result_message;
 using cohort::supervisor::result_descriptors;
 using cohort::sys::unique_fd;
+using cohort::test::blocked_disposal;
 
 namespace {
-
-/// Keeps the thread that disposes busy until it is destroyed.
-class blocked {
-public:
-    blocked() {
-        struct waits {
-            std::promise<void> begun;
-            std::shared_future<void> until;
-            ~waits() {
-                begun.set_value();
-                until.wait();
-            }
-        };
-        auto object = std::make_shared<waits>();
-        object->until = open_.get_future().share();
-        auto begun = object->begun.get_future();
-        cohort::share::dispose(std::shared_ptr<const void>(std::move(object)));
-        begun.wait();
-    }
-    blocked(const blocked&) = delete;
-    blocked& operator=(const blocked&) = delete;
-    ~blocked() { open_.set_value(); }
-
-private:
-    std::promise<void> open_;
-};
 
 /// The socket of a group's results, and a pipe whose reading end shows when the other is closed.
 struct results {
@@ -96,7 +70,7 @@ void check_closed_elsewhere(int index, Drop drop) {
     for (int i = 0; i < 20 && !stayed_open; ++i) {
         results sent;
         {
-            const blocked busy;
+            const blocked_disposal busy;
             sent.send_pipe(index);
             drop(sent);
             stayed_open = !sent.is_closed(0);

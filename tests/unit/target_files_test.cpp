@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
-// How the files that workers' text goes into are opened, written and rotated.
+// How the files that workers' text goes into are opened and written.
 #include "reporter.hpp"
-#include "scratch.hpp"
 #include "sys_support.hpp"
+#include "target_place.hpp"
 #include "targets/files.hpp"
 #include "targets/written_file.hpp"
 
@@ -20,27 +20,8 @@ using namespace cohort;
 using namespace cohort::test;
 using output::old_text;
 using output::written_file;
+using place = cohort::test::target_place;
 namespace fs = std::filesystem;
-
-namespace {
-
-/// A directory, and the error of the latest opening in it.
-struct place {
-    scratch_directory scratch;
-    std::error_code error;
-    sys::unique_fd base = output::open_base(-1, scratch.path(), error);
-
-    sys::unique_fd open(const std::string& path, old_text before = old_text::is_dropped) {
-        return output::open_output(base.get(), path, before, error);
-    }
-    std::string text(const std::string& name) const { return read_file(scratch.file(name)); }
-};
-
-void put(const sys::unique_fd& file, std::string_view text) {
-    REQUIRE(::write(file.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size()));
-}
-
-}  // namespace
 
 TEST_CASE("target files: missing directories are made, relative to the base") {
     place p;

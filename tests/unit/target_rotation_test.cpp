@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 // How the files that workers' text goes into are rotated.
 #include "reporter.hpp"
-#include "scratch.hpp"
 #include "sys_support.hpp"
+#include "target_place.hpp"
 #include "targets/files.hpp"
 #include "targets/written_file.hpp"
 
@@ -28,16 +28,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// A directory, and the error of the latest opening in it.
-struct place {
-    scratch_directory scratch;
-    std::error_code error;
-    sys::unique_fd base = output::open_base(-1, scratch.path(), error);
-
-    sys::unique_fd open(const std::string& path, old_text before = old_text::is_dropped) {
-        return output::open_output(base.get(), path, before, error);
-    }
-    std::string text(const std::string& name) const { return read_file(scratch.file(name)); }
+/// A directory, and what of it is rotated.
+struct place : target_place {
     /// A file "log" that is rotated.
     written_file rotated(std::uint64_t limit, int kept) {
         auto shared =
@@ -50,10 +42,6 @@ struct place {
             std::distance(fs::directory_iterator(scratch.path()), fs::directory_iterator()));
     }
 };
-
-void put(const sys::unique_fd& file, std::string_view text) {
-    REQUIRE(::write(file.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size()));
-}
 
 }  // namespace
 
