@@ -207,7 +207,10 @@ asio::awaitable<void> see_others_and_stop(cohort::group& group, const completed<
 asio::awaitable<void> stop_in_time(cohort::group& group) {
     (void)co_await group.stop();
     const auto all = group.outcomes();
-    CHECK(all.front().status.signal() == SIGTERM);
+    // By SIGTERM, or by SIGKILL if the kernel gives SIGTERM to no thread: one blocks it in the handler
+    // that writes stacks, the other has a signal waiting in its page fault already.
+    const int signo = all.front().status.signal();
+    CHECK((signo == SIGTERM || signo == SIGKILL));
 }
 
 asio::awaitable<void> end_unread() {
