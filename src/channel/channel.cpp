@@ -197,4 +197,6 @@ std::size_t waiting_at_writer(int socket, slots& of) noexcept {
     return of.waiting(socket, writer_sees_empty, std::chrono::steady_clock::now());
 }
 
+void note_if_empty(int socket, slots& of) noexcept { of.found_none(socket, reader_sees_empty); }
+
 }  // namespace cohort::queues

@@ -85,6 +85,8 @@ inline constexpr std::chrono::milliseconds soonest_look{1};
 /// How many messages wait in a bounded queue, at one of its sockets.
 std::size_t waiting_at_reader(int socket, slots& of) noexcept;
 std::size_t waiting_at_writer(int socket, slots& of) noexcept;
+/// Notes in the slots what has left the socket, if no message waits there. At the reading socket.
+void note_if_empty(int socket, slots& of) noexcept;
 
 /// What was received.
 struct incoming {

@@ -210,6 +210,8 @@ step receive(const channel& on, incoming& into, may_wait how) {
                                                           : sys::waiting::nonblock);
     while (error == std::errc::connection_reset);  // told once, before the packets that are left
     if (error == std::errc::resource_unavailable_try_again) {
+        if (on.slots != nullptr)
+            note_if_empty(on.socket, *on.slots);
         if (how == may_wait::yes)  // whoever shares the socket can make a receive not wait
             await_readable(on.socket);
         return step::must_wait;

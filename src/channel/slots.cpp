@@ -159,8 +159,12 @@ void slots::stamp_forsaken(time now) noexcept {
 /// Finds what was received and whose slot nobody has freed.
 void slots::look(int socket, is_empty empty, time now) noexcept {
     stamp_forsaken(now);
+    found_none(socket, empty);
+}
+
+void slots::found_none(int socket, is_empty empty) noexcept {
     const auto until = page_->clock.load();
-    if (empty(socket))
+    if (page_->all_received_until.load() < until && empty(socket))
         raise(page_->all_received_until, until);
 }
 

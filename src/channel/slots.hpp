@@ -29,6 +29,9 @@ namespace cohort::queues {
 /// stopped may still send, and then one message more than the capacity waits until it is received.
 /// Its number is no longer that of the slot, so receiving it frees nothing.
 ///
+/// Until the proof is there, a slot that nobody uses counts as used: while no message is received
+/// and some wait, nobody can know whether the message of a killed process is one of them.
+///
 /// Nothing here blocks, and each loop has an end whatever another process writes into the memory.
 /// The bound holds between processes that keep to these rules.
 class slots {
@@ -70,6 +73,9 @@ public:
     void give_back(const ticket& of) noexcept { free(of); }
     /// The message was received. Its ticket may be made up.
     void received(const ticket& of) noexcept;
+    /// A receive found no message. Proves that all that was sent before has left the socket, also
+    /// what was received by a process that was killed before it freed the slot.
+    void found_none(int socket, is_empty empty) noexcept;
     /// How many messages wait.
     std::size_t waiting(int socket, is_empty empty, time now) noexcept;
 

@@ -13,6 +13,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
 #include <random>
 #include <string>
 #include <utility>
@@ -39,12 +40,13 @@ public:
         if (pid_ > 0)
             return;
         ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-        for (random_numbers random(seed);;) {
-            if (random.chance(50))
-                (void)numbers.writer().put(1, 1ms);
-            else
-                (void)numbers.reader().get(1ms);
+        try {
+            use(numbers, seed);
+        } catch (const std::exception& e) {  // not to be caught by what this copy has of its parent
+            fmt::print("a copy: {}\n", e.what());
+            std::fflush(stdout);
         }
+        ::_exit(1);
     }
     copy(const copy&) = delete;
     copy& operator=(const copy&) = delete;
@@ -57,11 +59,22 @@ public:
         if (pid_ <= 0)
             return;
         signal(SIGKILL);
-        ::waitpid(pid_, nullptr, 0);
+        int status = 0;
+        CHECK(::waitpid(pid_, &status, 0) == pid_);
+        CHECK(WIFSIGNALED(status));  // it has not ended by itself
     }
     void signal(int number) const { ::kill(pid_, number); }
 
 private:
+    static void use(const cohort::queue<int>& numbers, std::uint64_t seed) {
+        for (random_numbers random(seed);;) {
+            if (random.chance(50))
+                (void)numbers.writer().put(1, 1ms);
+            else
+                (void)numbers.reader().get(1ms);
+        }
+    }
+
     pid_t pid_;
 };
 
@@ -82,10 +95,20 @@ int harm(const cohort::queue<int>& numbers, random_numbers& random) {
     return signals;
 }
 
-void expect_exact(cohort::queue<int>& numbers, std::size_t capacity) {
+/// Takes all values, and waits until no slot is used: the slot of a put that was killed before it
+/// sent is found after some time, and only while nothing waits that may be the value of that put.
+void empty(cohort::queue<int>& numbers) {
     while (numbers.try_get()) {
     }
-    // The slot of a put that was killed before it sent is found after some time.
+    const auto until = std::chrono::steady_clock::now() + hang;
+    while (numbers.size() != 0) {
+        REQUIRE_MESSAGE(std::chrono::steady_clock::now() < until, "an empty queue has used slots");
+        ::usleep(1000);  // no event tells
+    }
+}
+
+void expect_exact(cohort::queue<int>& numbers, std::size_t capacity) {
+    empty(numbers);
     for (std::size_t i = 0; i < capacity; ++i)
         REQUIRE_MESSAGE(numbers.writer().put(int(i), hang), "the capacity has shrunk");
     int value = 0;

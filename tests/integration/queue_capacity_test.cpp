@@ -130,6 +130,23 @@ TEST_CASE("queue capacity: what a killed process has received takes no room in t
     }
 }
 
+TEST_CASE("queue capacity: a reader that finds the queue empty leaves no room to killed readers") {
+    const leak_guard guard;
+    const watchdog bounded;
+    queue<int> numbers(2);
+    numbers.keep_both_ends();
+    int value = 1;
+    CHECK(numbers.try_put(value));
+    const auto reader = cohort::detail::encode_value(numbers.reader());
+    char packet[100];
+    CHECK(::recv(*reader.attachments[0], packet, sizeof packet, 0) > 0);  // and it is killed
+    CHECK_FALSE(numbers.try_get());
+    for (value = 0; value < 2; ++value)
+        CHECK(numbers.try_put(value));  // the second one finds the first one in the queue
+    CHECK_FALSE(numbers.try_put(value));
+    CHECK(numbers.size() == 2);
+}
+
 TEST_CASE("queue capacity: room that a killed reader took is found though the queue is never "
           "empty") {
     const leak_guard guard;
