@@ -184,7 +184,7 @@ GROUP_TEST("strategies: what a killed program has left is swept, and what is use
 GROUP_TEST("strategies: a name is used once at a time, and what is left of it is replaced") {
     if (names_are_denied())
         co_return;
-    const auto name = "cohort-test-" + std::to_string(::getpid());
+    auto name = "cohort-test-" + std::to_string(::getpid());
     const auto named = [&] { return shared_array<int>(cohort::share_options().name(name), 3); };
     {
         const auto first = named();
@@ -202,6 +202,9 @@ GROUP_TEST("strategies: a name is used once at a time, and what is left of it is
         CHECK(again.size() == 3);
     }
     CHECK_THROWS_AS((void)shared_array<int>::attach(name), cohort::sharing_error);
+    // Another name, because this process may still try to remove the first one: it let go of that
+    // while the other array had it.
+    name += "-left";
     const pid_t killed = ::fork();
     if (killed == 0) {
         const auto left = named();
