@@ -26,20 +26,37 @@ constexpr auto patience_at_end = std::chrono::seconds(20);
 
 void (*warm_up_call)() = nullptr;
 
-bool is_shared_library(const std::string& path) { return path.find(".so") != std::string::npos; }
-
-/// Waits until this process holds no descriptor of a file that other threads open for a moment: the
-/// library closes those of a group after the group's end was told, and a shared library is open
-/// while the names of a stack are looked up in it.
-void await_closed(const std::string& name) {
+/// Waits until no record is open, because the library closes those of a group after the group's end
+/// was told.
+void await_closed_records() {
     const auto until = std::chrono::steady_clock::now() + patience_at_end;
     const auto is_open = [&] {
-        return std::ranges::any_of(open_descriptors(), [&](const auto& open) {
-            return open.second.find(name) != std::string::npos;
+        return std::ranges::any_of(open_descriptors(), [](const auto& open) {
+            return open.second.find("memfd:cohort-record") != std::string::npos;
         });
     };
     while (is_open() && std::chrono::steady_clock::now() < until)
         ::poll(nullptr, 0, 1);  // a close has no event
+}
+
+/// Whether a thread of the library or of the C library may have such a file open for a moment, at
+/// any time: a shared library in which names of a stack are looked up, and shared memory whose name
+/// may be unused.
+bool is_momentary(const std::string& target) {
+    return target.find(".so") != std::string::npos || target == "/dev/shm" ||
+           target.rfind("/dev/shm/cohort", 0) == 0;
+}
+
+/// The open descriptors at a moment when no other thread has one open for a moment.
+std::map<int, std::string> descriptors_at_rest() {
+    const auto until = std::chrono::steady_clock::now() + patience_at_end;
+    for (;;) {
+        auto found = open_descriptors();
+        if (std::ranges::none_of(found, [](const auto& one) { return is_momentary(one.second); }) ||
+            std::chrono::steady_clock::now() >= until)
+            return found;
+        ::poll(nullptr, 0, 1);  // a close has no event
+    }
 }
 
 void warm_up_once() {
@@ -47,7 +64,7 @@ void warm_up_once() {
         if (warm_up_call == nullptr)
             return true;
         warm_up_call();
-        await_closed("memfd:cohort-record");
+        await_closed_records();
         return true;
     }();
     (void)done;
@@ -120,7 +137,6 @@ bool set_warm_up(void (*warm_up)()) {
 
 leak_guard::leak_guard() : mark_(std::string(mark_name) + "=") {
     warm_up_once();
-    await_closed(".so");
     if (const char* previous = std::getenv(mark_name); previous != nullptr)
         previous_mark_ = previous;
     const auto value = new_mark();
@@ -131,9 +147,7 @@ leak_guard::leak_guard() : mark_(std::string(mark_name) + "=") {
     files_ = watched_files();
     group_cgroups_ = leaves_of(::getpid());
     mapped_arrays_ = mapped_arrays();
-    descriptors_ = open_descriptors();
-    // One may have been opened since: what looks for names of a stack closes it again.
-    std::erase_if(descriptors_, [](const auto& open) { return is_shared_library(open.second); });
+    descriptors_ = descriptors_at_rest();
 }
 
 leak_guard::~leak_guard() {
@@ -149,10 +163,15 @@ leak_guard::~leak_guard() {
 std::string leak_guard::leftovers(std::chrono::milliseconds patience) {
     using clock = std::chrono::steady_clock;
     const auto until = clock::now() + patience;
+    auto stayed = new_files();
     for (auto pause = std::chrono::milliseconds(1);;
          pause = std::min(2 * pause, std::chrono::milliseconds(100))) {
         std::vector<pid_t> alive;
         auto left = look(alive);
+        const auto files = new_files();
+        std::erase_if(stayed, [&](const auto& file) { return files.count(file) == 0; });
+        for (const auto& file : stayed)
+            left += "file: " + file + '\n';
         if (left.empty() || clock::now() >= until)
             return left;
         wait_for_change(alive, pause);
@@ -198,12 +217,18 @@ std::string leak_guard::look(std::vector<pid_t>& alive) const {
 
     if (const auto mapped = mapped_arrays(); mapped != mapped_arrays_)
         left << "mappings of shared arrays: " << mapped << ", were " << mapped_arrays_ << '\n';
+    return left.str();
+}
 
+/// Files that were not there before. Those of other programs that run at the same time are among
+/// them: names in shared memory do not tell whose they are.
+std::set<std::string> leak_guard::new_files() const {
+    std::set<std::string> found;
     for (const auto& [directory, before] : files_)
         for (const auto& name : names_in(directory))
             if (before.count(name) == 0 && counts(directory, name))
-                left << "file: " << directory << '/' << name << '\n';
-    return left.str();
+                found.insert(directory + '/' + name);
+    return found;
 }
 
 }  // namespace cohort::test

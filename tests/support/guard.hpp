@@ -16,9 +16,10 @@ namespace cohort::test {
 /// The first object in each test case that starts processes. When the case ends, all must be as
 /// before: the descriptors of this process, its children (none unreaped), every process that the
 /// case started (grandchildren too, by a variable that all of them inherit), the files in the
-/// temporary directories, the mappings of shared arrays, and the cgroups below this process's own. The guard waits for what is
-/// about to go; anything else fails the case with a listing. Processes that lose the variable and
-/// their parent are not seen.
+/// temporary directories, the mappings of shared arrays, and the cgroups below this process's own.
+/// The guard waits for what is about to go; anything else fails the case with a listing. A file is
+/// left over if it is there each time that the guard looks, because other programs make files, too.
+/// Processes that lose the variable and their parent are not seen.
 class leak_guard {
 public:
     leak_guard();
@@ -37,6 +38,7 @@ private:
     using process_key = std::pair<pid_t, unsigned long long>;
 
     std::string look(std::vector<pid_t>& alive) const;
+    std::set<std::string> new_files() const;
 
     std::string mark_;
     std::string previous_mark_;

@@ -4,7 +4,9 @@
 #include "scratch.hpp"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <string>
@@ -65,6 +67,25 @@ TEST_CASE("guard: it sees an open, a closed and a changed descriptor") {
     CHECK(guard.leftovers(now) ==
           "closed descriptor: " + std::to_string(before) + " -> /dev/null\n");
     guard.dismiss();
+}
+
+TEST_CASE("guard: what another thread has open for a moment when a case begins is not missed") {
+    for (int round = 0; round < 20; ++round) {
+        std::atomic<bool> done = false;
+        std::thread other([&] {
+            while (!done) {
+                const int directory = ::open("/dev/shm", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+                std::this_thread::yield();
+                ::close(directory);
+                std::this_thread::yield();
+            }
+        });
+        leak_guard guard;
+        done = true;
+        other.join();
+        CHECK(guard.leftovers(now) == "");
+        guard.dismiss();
+    }
 }
 
 TEST_CASE("guard: it sees a zombie, and takes its status from nobody") {
@@ -130,6 +151,30 @@ TEST_CASE("guard: it sees files in the temporary directory and in shared memory"
         ::unlink(path.c_str());
     }
     CHECK(guard.leftovers(now) == "");
+}
+
+TEST_CASE("guard: files that come and go, as those of other programs do, are not left over") {
+    leak_guard guard;
+    const auto file = [](int number) {
+        return fmt::format("/dev/shm/guard-test-{}-{}", ::getpid(), number);
+    };
+    const auto make = [](const std::string& path) {
+        ::close(::open(path.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+    };
+    std::atomic<bool> done = false;
+    int last = 0;
+    make(file(0));
+    std::thread other([&] {
+        for (; !done; ++last) {
+            make(file(last + 1));
+            ::unlink(file(last).c_str());
+        }
+    });
+    CHECK(guard.leftovers(20s) == "");
+    done = true;
+    other.join();
+    CHECK(guard.leftovers(now) == "file: " + file(last) + "\n");
+    ::unlink(file(last).c_str());
 }
 
 }  // namespace guard_test
