@@ -20,6 +20,8 @@
 //                       a worker gets and prints much. Exit code 0: all of it, 77: no small ones
 //   printing_host copied        forks itself while its workers print; the copy exits
 // Descriptors 8 and 9 are the gate and the ready pipe of the tests.
+#include "leak_check.hpp"
+
 #include <cohort/cohort.hpp>
 
 #include <asio.hpp>
