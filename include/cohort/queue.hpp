@@ -203,8 +203,6 @@ public:
     queue() : queue(0, nullptr) {}
     /// At most `capacity` values wait, whichever process is killed. A process that is stopped in its
     /// put for more than a second holds nobody up, so it may add one value more when it goes on.
-    /// After a process was killed in a put or a get, the queue may take one value less: for about a
-    /// second, and then until the values that wait were received.
     /// @throws std::invalid_argument  `capacity` is 0 or negative
     explicit queue(std::size_t capacity) : queue(detail::checked_capacity(capacity), nullptr) {}
 
