@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <exception>
+#include <new>
 #include <utility>
 
 namespace cohort::engine {
@@ -50,7 +51,11 @@ void background_thread::work_off() {
         auto next = take_job();
         if (!next)
             return;
-        next->work();
+        try {
+            next->work();
+        } catch (const std::bad_alloc&) {
+            // `then` finds out that not all is done.
+        }
         next->work = {};
         loop_.post(std::move(next->then));
     }

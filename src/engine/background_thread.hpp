@@ -2,10 +2,9 @@
 #pragma once
 
 #include "engine/engine.hpp"
+#include "sys/patient_containers.hpp"
 
 #include <condition_variable>
-#include <deque>
-#include <functional>
 #include <mutex>
 #include <optional>
 
@@ -25,7 +24,8 @@ public:
     bool start() noexcept;
     /// Runs `work` on the thread, then `then` on the engine's thread. One `work` runs at a time, in
     /// the order of the calls. If no thread can be started, only `then` runs. `work` is destroyed
-    /// before `then` runs. Neither may throw. Call it on the engine's thread.
+    /// before `then` runs. `then` may not throw; `work` may throw std::bad_alloc, and is over then.
+    /// Call it on the engine's thread.
     void run(task work, task then);
     /// Locked by the thread whenever it does not wait for work, for the reason that engine::turn()
     /// gives. See also process::turns().
@@ -48,7 +48,7 @@ private:
     std::mutex turn_;
     std::mutex mutex_;
     std::condition_variable came_;
-    std::deque<job> jobs_;
+    sys::patient_deque<job> jobs_;
     bool has_thread_ = false;
     std::optional<time_point> begun_;  // when the present work began; empty: there is none
 };

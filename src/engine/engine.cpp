@@ -30,7 +30,7 @@ std::unique_ptr<reactor::reactor> best_reactor() {
     if (sys::current_tiers().io_uring_wanted.best) {
         try {
             return reactor::make_io_uring();
-        } catch (const std::system_error&) {
+        } catch (const std::exception&) {
         }
     }
     return reactor::make_epoll();
@@ -114,7 +114,7 @@ void engine::watch_readable(int fd, task then) {
 }
 
 void engine::read(int fd, std::span<std::byte> buffer, std::uint64_t offset,
-                  std::function<void(int)> then) {
+                  sys::callback<void(int)> then) {
     submit({fd, true, buffer, offset, std::move(then)});
 }
 
@@ -162,7 +162,7 @@ void engine::await_forks() noexcept {
 }
 
 void engine::run_inbox() {
-    std::vector<task> tasks;
+    decltype(inbox_) tasks;
     // Tasks may post tasks without end: a flooded pipe does where the reactor refuses to watch it.
     constexpr int most_rounds = 16;
     for (int round = 0; round < most_rounds; ++round) {
@@ -209,7 +209,7 @@ void engine::try_epoll() {
     try {
         reactor_ = reactor::make_epoll().release();
         had_epoll_ = true;
-    } catch (const std::system_error&) {
+    } catch (const std::exception&) {
         reactor_ = last_resort_.get();
         timers_.at(std::chrono::steady_clock::now() + longest_back_off, [this] { try_epoll(); });
     }

@@ -3,24 +3,23 @@
 
 #include "engine/timers.hpp"
 #include "reactor/reactor.hpp"
+#include "sys/callback.hpp"
+#include "sys/patient_containers.hpp"
 
 #include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <span>
 #include <system_error>
 #include <thread>
-#include <unordered_map>
 #include <vector>
 
 namespace cohort::engine {
 
-using task = std::function<void()>;
+using task = sys::callback<void()>;
 
 /// The engine's thread. Everything that concerns groups happens on it, one thing at a time, so
 /// groups need no locks. Made at the first spawn and never joined; its state is leaked. Where a
@@ -32,7 +31,7 @@ public:
     void start();
 
     /// Runs `t` on the engine's thread, after the tasks that were posted before. Safe from any
-    /// thread.
+    /// thread. Like all that the engine allocates, the memory for it is waited for.
     void post(task t);
     /// Like post(), but does not wake the engine: `t` runs with its next event. The caller must
     /// make sure that there will be one.
@@ -49,14 +48,14 @@ public:
     /// Reads once. Calls `then` with the number of bytes, or with -errno. The buffer must live
     /// until `then` is called.
     void read(int fd, std::span<std::byte> buffer, std::uint64_t offset,
-              std::function<void(int)> then);
+              sys::callback<void(int)> then);
     timers& timer() noexcept { return timers_; }
     /// Makes a call that may block for as long as a worker likes: read(2) of a pipe does while a
     /// worker writes to that pipe from memory that does not come. Then runs `then` with its result.
     /// The call is made after the present task, without the turn, so that no fork waits for it. If
     /// it lasts, another thread may take over the loop: see take_over_if_hung(). Of one pipe, make
     /// no second call until `then` has run.
-    void call(std::function<int()> make, std::function<void(int)> then);
+    void call(sys::callback<int()> make, sys::callback<void(int)> then);
     /// Calls `begins` on the loop's thread before each of these calls. Set it before start().
     void on_call(task begins) { call_begins_ = std::move(begins); }
 
@@ -87,13 +86,13 @@ private:
         bool is_read;
         std::span<std::byte> buffer;
         std::uint64_t offset;
-        std::function<void(int)> then;
+        sys::callback<void(int)> then;
         std::chrono::milliseconds back_off{1};
     };
 
     struct blocking_call {
-        std::function<int()> make;
-        std::function<void(int)> then;
+        sys::callback<int()> make;
+        sys::callback<void(int)> then;
     };
 
     void make_reactor();
@@ -117,7 +116,7 @@ private:
     std::mutex turn_;
     std::atomic<int> forks_ = 0;  // that wait for the turn, or have it
     std::mutex inbox_mutex_;
-    std::vector<task> inbox_;
+    sys::patient_vector<task> inbox_;
     bool woken_ = false;  // by wake(), since the engine last looked into the inbox
     std::atomic<reactor::reactor*> reactor_ = nullptr;
     std::atomic<int> wakers_ = 0;  // threads that are in reactor_'s wake()
@@ -127,8 +126,8 @@ private:
     timers timers_;
     time_point now_;
     reactor::ticket last_ticket_ = 0;
-    std::unordered_map<reactor::ticket, request> pending_;
-    std::deque<blocking_call> calls_;  // to be made after the present task
+    sys::patient_unordered_map<reactor::ticket, request> pending_;
+    sys::patient_deque<blocking_call> calls_;  // to be made after the present task
     task call_begins_;
     std::atomic<time_point::rep> call_began_ = 0;  // the present call; 0: there is none
     std::atomic<bool> has_called_ = false;         // since take_over_if_hung() was last asked

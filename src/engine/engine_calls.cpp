@@ -10,7 +10,7 @@
 
 namespace cohort::engine {
 
-void engine::call(std::function<int()> make, std::function<void(int)> then) {
+void engine::call(sys::callback<int()> make, sys::callback<void(int)> then) {
     calls_.push_back({std::move(make), std::move(then)});
 }
 

@@ -67,7 +67,7 @@ process::process()
 /// @param leader  the child's pid if it leads a process group; 0: it leads none
 void process::adopt(sys::unique_fd pidfd, pid_t leader) {
     // Shared, because a task must be copyable.
-    auto shared = std::make_shared<sys::unique_fd>(std::move(pidfd));
+    auto shared = sys::make_shared_patiently<sys::unique_fd>(std::move(pidfd));
     engine_.post([this, shared, leader] {
         if (leader == 0)
             reaper_.adopt(std::move(*shared));
@@ -190,7 +190,7 @@ void process::stop_all_and_wait(std::chrono::steady_clock::duration limit) {
     const auto longest = limit < 12h ? 2 * limit + 1s : 24h;
     const auto until = std::chrono::steady_clock::now() +
                        std::min<std::chrono::steady_clock::duration>(spans_.longest(), longest);
-    auto ended = std::make_shared<std::promise<void>>();
+    auto ended = sys::patiently([] { return std::make_shared<std::promise<void>>(); });
     engine_.post([this, limit, ended] {
         const auto groups = groups_;  // a copy, because a group that ends at once leaves the set
         for (auto* group : groups)

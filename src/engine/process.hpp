@@ -19,7 +19,6 @@
 #include <atomic>
 #include <chrono>
 #include <mutex>
-#include <set>
 #include <utility>
 #include <vector>
 
@@ -170,8 +169,8 @@ private:
     std::atomic<bool> watching_output_ = false;
     uncopied_descriptors uncopied_;
     stop_spans spans_;
-    std::set<live_group*> groups_;
-    std::vector<task> when_empty_;
+    sys::patient_set<live_group*> groups_;
+    sys::patient_vector<task> when_empty_;
 };
 
 }  // namespace cohort::engine

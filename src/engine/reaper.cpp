@@ -18,13 +18,13 @@ constexpr std::chrono::milliseconds longest_back_off{100};
 struct reaper::watched_child {
     int pidfd;
     task seen;
-    std::function<void(const reaped&)> then;
+    sys::callback<void(const reaped&)> then;
     sys::reap_result why = sys::reap_result::not_yet;  // why it is looked at again
     std::chrono::milliseconds back_off = first_back_off;
 };
 
-void reaper::watch(int pidfd, task seen, std::function<void(const reaped&)> then) {
-    auto v = std::make_shared<watched_child>();
+void reaper::watch(int pidfd, task seen, sys::callback<void(const reaped&)> then) {
+    auto v = sys::make_shared_patiently<watched_child>();
     v->pidfd = pidfd;
     v->seen = std::move(seen);
     v->then = std::move(then);
@@ -73,7 +73,7 @@ void reaper::look(const std::shared_ptr<watched_child>& v) {
 }
 
 void reaper::adopt(sys::unique_fd pidfd, task then) {
-    auto owned = std::make_shared<sys::unique_fd>(std::move(pidfd));
+    auto owned = sys::make_shared_patiently<sys::unique_fd>(std::move(pidfd));
     watch(owned->get(), {}, [owned, then = std::move(then)](const reaped&) {
         owned->reset();
         if (then)
@@ -82,7 +82,7 @@ void reaper::adopt(sys::unique_fd pidfd, task then) {
 }
 
 void reaper::adopt_group(sys::unique_fd pidfd, pid_t leader, task then) {
-    auto owned = std::make_shared<sys::unique_fd>(std::move(pidfd));
+    auto owned = sys::make_shared_patiently<sys::unique_fd>(std::move(pidfd));
     watch(
         owned->get(), [owned, leader] { sweep(owned->get(), leader); },
         [owned, then = std::move(then)](const reaped&) {

@@ -8,7 +8,6 @@
 #include <cohort/exit_status.hpp>
 
 #include <chrono>
-#include <functional>
 #include <memory>
 
 #include <sys/resource.h>
@@ -36,7 +35,7 @@ public:
     /// @param seen   called once, when the child has ended and is not reaped yet, so that its
     ///               process group can be swept; may be empty
     /// @param then   called once, after the child was reaped or its status was lost
-    void watch(int pidfd, task seen, std::function<void(const reaped&)> then);
+    void watch(int pidfd, task seen, sys::callback<void(const reaped&)> then);
 
     /// Reaps a child that nobody else waits for, whenever it ends; then calls `then`.
     void adopt(sys::unique_fd pidfd, task then = {});

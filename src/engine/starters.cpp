@@ -4,7 +4,7 @@
 #include "engine/thread.hpp"
 
 #include <algorithm>
-#include <system_error>
+#include <exception>
 #include <utility>
 
 namespace cohort::engine {
@@ -48,13 +48,14 @@ void starters::take_over() {
     }
     try {
         add_starter();
-    } catch (const std::system_error&) {
+    } catch (const std::exception&) {
         // No thread can be made now; the caller looks again.
     }
 }
 
 void starters::add_starter() {
     auto fresh = std::make_unique<starter>();
+    all_.reserve(all_.size() + 1);  // first, because the thread refers to its starter for ever
     start_thread([this, self = fresh.get()] { run(*self); });
     active_ = fresh.get();
     all_.push_back(std::move(fresh));

@@ -2,10 +2,10 @@
 #pragma once
 
 #include "sys/futex.hpp"
+#include "sys/patient_containers.hpp"
 
 #include <atomic>
 #include <chrono>
-#include <deque>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -57,7 +57,7 @@ private:
     // each time, because its mutex counts as contended after a wait.
     sys::futex calls_{0};
     std::atomic<int> asleep_ = 0;  // starters that wait for a call, or are about to
-    std::deque<std::shared_ptr<start_job>> queue_;
+    sys::patient_deque<std::shared_ptr<start_job>> queue_;
     std::vector<std::unique_ptr<starter>> all_;
     starter* active_ = nullptr;
 };

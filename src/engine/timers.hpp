@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include "sys/callback.hpp"
+#include "sys/patient_containers.hpp"
+
 #include <chrono>
 #include <cstdint>
-#include <functional>
-#include <map>
 #include <optional>
 #include <utility>
 
@@ -18,7 +19,7 @@ using timer_id = std::pair<time_point, std::uint64_t>;
 /// The deadlines of all groups in one order. No clock: `now` is a parameter.
 class timers {
 public:
-    timer_id at(time_point deadline, std::function<void()> then) {
+    timer_id at(time_point deadline, sys::callback<void()> then) {
         timer_id id(deadline, ++last_);
         queue_.emplace(id, std::move(then));
         return id;
@@ -49,7 +50,7 @@ public:
     }
 
 private:
-    std::map<timer_id, std::function<void()>> queue_;
+    sys::patient_map<timer_id, sys::callback<void()>> queue_;
     std::uint64_t last_ = 0;
 };
 

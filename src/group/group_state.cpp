@@ -60,6 +60,7 @@ group_state::group_state(engine::process& process, spawn_plan plan, orders::call
                           process.cgroups(), streams_})),
       machine_(rules_of(*settings_)), verdicts_(static_cast<std::size_t>(settings_->nprocs)),
       end_waiters_(process, process.loop()), next_waiters_(process, process.loop()) {
+    ended_.reserve(verdicts_.size());  // here, because there is nobody to tell later
     for (const auto& barrier : barriers_)
         barrier->page.note_workers(settings_->nprocs);
     if (settings_->logs)
@@ -76,7 +77,7 @@ void group_state::start(receiver to, start_completes when) {
         plan_.reset();
         return process_.loop().post(begins);
     }
-    auto job = std::make_shared<starts::group_start>(
+    auto job = sys::make_shared_patiently<starts::group_start>(
         process_.loop(), std::move(plan_),
         [self = shared_from_this()](starts::start_report report, starts::group_start::progress p) {
             self->start_reported(std::move(report), p);
@@ -153,7 +154,8 @@ void group_state::happen(event e) {
         return;  // called from inside the loop below
     const auto keep = shared_from_this();
     while (!events_.empty()) {
-        for (auto a : machine_.on(events_.front(), std::chrono::steady_clock::now()))
+        const auto now = std::chrono::steady_clock::now();
+        for (auto a : sys::patiently([&] { return machine_.on(events_.front(), now); }))
             perform(a);
         events_.pop_front();
     }
@@ -192,14 +194,15 @@ void group_state::arm_deadline() {
 
 void group_state::give_up() {
     ending_.give_up();
-    std::vector<int> given_up_workers;
+    sys::patient_vector<int> given_up_workers;
     std::erase_if(workers_, [&](const auto& entry) {
         const auto& [index, worker] = entry;
         if (worker.end)
             return false;  // its record is still being read
         auto given_up = worker.process->abandon();
         add_unpublished(index);
-        worker.end->worker->left = std::make_shared<const outcome>(std::move(given_up.outcome));
+        worker.end->worker->left =
+            sys::make_shared_patiently<const outcome>(std::move(given_up.outcome));
         worker.end->has_words = true;
         break_barriers(index, exit_status());
         verdict_of(index) = std::move(given_up.verdict);
@@ -246,7 +249,7 @@ void group_state::go_on_ending() {
 /// The end of the group, if these are the ends of its workers.
 std::shared_ptr<group_end> group_state::end_with(
     std::vector<std::shared_ptr<const ended_worker>> workers) {
-    auto end = std::make_shared<group_end>(std::move(workers));
+    auto end = sys::make_shared_patiently<group_end>(std::move(workers));
     end->stopped = machine_.stop_was_asked();
     if (end->workers().size() == verdicts_.size())
         end->first_failure = lifecycle::first_failure(verdicts_);
@@ -254,21 +257,21 @@ std::shared_ptr<group_end> group_state::end_with(
 }
 
 void group_state::report_end() {
-    const auto end = end_with(ended_);
+    const auto end = end_with(sys::patiently([&] { return ended_; }));
     if (end->workers().size() < verdicts_.size())
         break_barriers({sync::barrier_cause::kind::not_started, -1, {}});
     barriers_.clear();
     if (end->first_failure >= 0) {
         const auto& failed = *end->workers()[static_cast<std::size_t>(end->first_failure)];
-        end->last_words =
-            supervisor::last_words(streams_->merges(end->first_failure) ? failed.out : failed.err);
+        const auto& text = streams_->merges(end->first_failure) ? failed.out : failed.err;
+        end->last_words = sys::patiently([&] { return supervisor::last_words(text); });
     }
     streams_->group_ended();
     snapshot_.close(end);
     if (start_.failure) {
         auto failed = completion_of(completion::kind::failed);
-        failed.not_started =
-            std::make_shared<const start_failure>(*std::exchange(start_.failure, std::nullopt));
+        failed.not_started = sys::make_shared_patiently<const start_failure>(
+            *std::exchange(start_.failure, std::nullopt));
         complete_start(std::move(failed));
     } else if (start_.is_held()) {
         complete_start(completion_of(completion::kind::aborted));

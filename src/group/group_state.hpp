@@ -10,13 +10,12 @@
 #include "supervisor/result_descriptors.hpp"
 #include "supervisor/worker_process.hpp"
 #include "sync/barrier.hpp"
+#include "sys/patient_containers.hpp"
 #include "waits/waiters.hpp"
 
 #include <cohort/detail/border.hpp>
 
 #include <chrono>
-#include <deque>
-#include <map>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -110,7 +109,7 @@ private:
     engine::stop_spans::entry stop_span_;
 
     lifecycle::machine machine_;
-    std::deque<event> events_;
+    sys::patient_deque<event> events_;
     std::optional<engine::timer_id> deadline_;
 
     enum class start_course {
@@ -139,7 +138,7 @@ private:
     /// The end of a worker that users can't see yet: its record is being read, then its outcome is
     /// put into words, until `limit` at most, while what it has printed is written.
     struct unpublished_end {
-        std::shared_ptr<ended_worker> worker = std::make_shared<ended_worker>();
+        std::shared_ptr<ended_worker> worker = sys::make_shared_patiently<ended_worker>();
         std::optional<engine::timer_id> limit;
         bool has_output = false;  // all that it has printed is where it belongs
         bool has_words = false;
@@ -153,10 +152,10 @@ private:
         std::shared_ptr<supervisor::worker_process> process;
         std::shared_ptr<unpublished_end> end;  // null: it lives
     };
-    std::map<int, worker> workers_;  // the live ones, and those whose record is being read
-    std::deque<std::shared_ptr<unpublished_end>> unpublished_;  // in the order of the ends
-    std::vector<lifecycle::verdict> verdicts_;                  // by index
-    std::vector<std::shared_ptr<const ended_worker>> ended_;    // in the order of the ends
+    sys::patient_map<int, worker> workers_;  // the live ones, and those whose record is being read
+    sys::patient_deque<std::shared_ptr<unpublished_end>> unpublished_;  // in the order of the ends
+    std::vector<lifecycle::verdict> verdicts_;                          // by index
+    std::vector<std::shared_ptr<const ended_worker>> ended_;            // in the order of the ends
     std::size_t told_ = 0;  // how many elements of ended_ next() has returned
     waits::waiters end_waiters_;
     waits::waiters next_waiters_;

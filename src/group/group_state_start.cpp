@@ -76,7 +76,7 @@ void group_state::reap_failed_start(starts::unwanted_child child) {
         return;
     ending_.hold(lifecycle::reason::unreaped);
     const auto until = saturating_add(std::chrono::steady_clock::now(), settings_->kill_timeout);
-    auto limit = std::make_shared<std::optional<engine::timer_id>>();
+    auto limit = sys::make_shared_patiently<std::optional<engine::timer_id>>();
     *limit = process_.loop().timer().at(until, [self = shared_from_this(), limit] {
         limit->reset();
         if (self->start_.operation) {
@@ -98,8 +98,11 @@ void group_state::reap_failed_start(starts::unwanted_child child) {
 
 /// The failure of the worker whose start hangs. All workers before it have started.
 start_failure group_state::hanging_start() const {
-    return {std::make_error_code(std::errc::timed_out), "the start of a worker hangs in the kernel",
-            snapshot_.alive() + static_cast<int>(ended_.size()), "exec"};
+    return sys::patiently([&] {
+        return start_failure{std::make_error_code(std::errc::timed_out),
+                             "the start of a worker hangs in the kernel",
+                             snapshot_.alive() + static_cast<int>(ended_.size()), "exec"};
+    });
 }
 
 void group_state::start_is_over(std::optional<start_failure> failure) {
@@ -115,7 +118,7 @@ void group_state::start_is_over(std::optional<start_failure> failure) {
 void group_state::add_worker(starts::start_report report) {
     const int index = report.index;
     snapshot_.note_start(index, report.pid);
-    auto worker = std::make_shared<supervisor::worker_process>(
+    auto worker = sys::make_shared_patiently<supervisor::worker_process>(
         process_,
         supervisor::worker_process::birth{index, report.pid, std::move(report.pidfd),
                                           std::move(report.record), std::move(report.stacks),

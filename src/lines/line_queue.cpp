@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "lines/line_queue.hpp"
 
+#include "sys/patiently.hpp"
+
 #include <algorithm>
 #include <iterator>
 #include <new>
@@ -112,7 +114,7 @@ void line_queue::end_stream(int index, int attempt, cohort::stream from,
         insert(s.end, when_full::block);
 }
 
-/// Puts a worker where its cost belongs.
+/// Puts a worker where its cost belongs. Without memory it gets there with its next run.
 void line_queue::rank(int index, worker& w) {
     if (w.ranked == w.cost)
         return;
@@ -124,7 +126,11 @@ void line_queue::rank(int index, worker& w) {
         node.value() = {w.cost, index};
         loudest_.insert(std::move(node));
     } else {
-        loudest_.emplace(w.cost, index);
+        try {
+            loudest_.emplace(w.cost, index);
+        } catch (const std::bad_alloc&) {
+            return;
+        }
     }
     w.ranked = w.cost;
 }
@@ -243,7 +249,8 @@ detail::told_lines line_queue::take(std::size_t at_most) {
         if (lines == 0)
             break;
         const bool is_whole = lines == e.left();
-        told.emplace_back();  // first, because what is taken must not get lost when memory runs out
+        // First and patiently, because what was taken must not get lost when memory runs out.
+        sys::patiently([&] { told.emplace_back(); });
         told.back() = take_from(e, lines, cost);
         if (!is_whole)
             break;
@@ -256,7 +263,7 @@ detail::told_lines line_queue::take_line() {
     detail::told_lines told;
     if (empty())
         return told;
-    told.reserve(1);
+    sys::patiently([&] { told.reserve(1); });
     entry& e = entries_.front();
     told.push_back(take_from(e, 1, e.left() == 1 ? e.cost : cost_of(e.run->lines[e.first])));
     return told;

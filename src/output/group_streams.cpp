@@ -33,7 +33,7 @@ void add_to(std::string& notes, const std::string& note) {
 /// The end of one worker's streams: what is still to be read and written, and whom to tell then.
 struct group_streams::flush {
     int index;
-    std::function<void(stream_end)> then;  // empty: nobody waits, or it was told
+    sys::callback<void(stream_end)> then;  // empty: nobody waits, or it was told
     stream_end result;
     std::size_t unread = 0;  // streams
     struct written_target {
@@ -41,7 +41,7 @@ struct group_streams::flush {
         engine::time_point latest;  // when the last of the worker's text for it was read
         bool is_written = false;
     };
-    std::vector<written_target> targets;
+    sys::patient_vector<written_target> targets;
     std::size_t unwritten = 0;
     std::optional<engine::timer_id> limit;
 };
@@ -85,7 +85,7 @@ void group_streams::begin(int index) {
     begin_stream(index, stream::out);
     begin_stream(index, stream::err);
     if (auto& worker = at(index); worker.in_ours && !worker.feed)
-        worker.feed = std::make_shared<pipe_writer>(loop(), std::move(worker.in_ours));
+        worker.feed = sys::make_shared_patiently<pipe_writer>(loop(), std::move(worker.in_ours));
 }
 
 void group_streams::begin_stream(int index, stream from) {
@@ -96,22 +96,22 @@ void group_streams::begin_stream(int index, stream from) {
     const auto& routes = routes_.workers[static_cast<std::size_t>(index)];
     auto& sinks = from == stream::out ? of.out : of.err;
     auto& reader = from == stream::out ? of.out_reader : of.err_reader;
-    sinks = std::make_shared<stream_sinks>(loop(), stream_sinks::origin{index, from},
-                                           from == stream::out ? routes.out : routes.err, targets_,
-                                           routes_.targets, hub_, pool_);
-    reader = std::make_shared<pipe_reader>(loop(), std::move(fd), sinks, lingering_);
+    sinks = sys::make_shared_patiently<stream_sinks>(loop(), stream_sinks::origin{index, from},
+                                                     from == stream::out ? routes.out : routes.err,
+                                                     targets_, routes_.targets, hub_, pool_);
+    reader = sys::make_shared_patiently<pipe_reader>(loop(), std::move(fd), sinks, lingering_);
     sinks->set_reader(reader);
     for (const auto& sink : (from == stream::out ? routes.out : routes.err).sinks)
         if (const auto* to = std::get_if<target_route>(&sink); to != nullptr && !to->tag.empty())
-            targets_[to->target]->set_tag(index, from, to->tag);
+            sys::patiently([&] { targets_[to->target]->set_tag(index, from, to->tag); });
     reader->begin();
 }
 
-void group_streams::worker_ended(int index, std::function<void(stream_end)> then) {
+void group_streams::worker_ended(int index, sys::callback<void(stream_end)> then) {
     if (!routes_.has_pipes())
         return then({});
     loop().post([self = shared_from_this(), index, then = std::move(then)] {
-        auto ending = std::make_shared<flush>();
+        auto ending = sys::make_shared_patiently<flush>();
         ending->index = index;
         ending->then = then;
         self->end_streams(std::move(ending));
@@ -190,7 +190,7 @@ void group_streams::gather(flush& ending) {
     for (const auto& sinks : {of.out, of.err}) {
         if (!sinks)
             continue;
-        add_to(ending.result.note, sinks->trouble());
+        sys::patiently([&] { add_to(ending.result.note, sinks->trouble()); });
         for (const auto& [to, latest] : sinks->written()) {
             const auto found = std::ranges::find(ending.targets, to, &flush::written_target::to);
             if (found == ending.targets.end())
@@ -212,9 +212,11 @@ void group_streams::finish(flush& done) {
         loop().timer().cancel(*std::exchange(done.limit, std::nullopt));
     // Of a target that has written all of this worker's text, only its error matters.
     for (const auto& each : done.targets)
-        add_to(done.result.note, each.is_written ? each.to->trouble() : each.to->note());
+        sys::patiently([&] {
+            add_to(done.result.note, each.is_written ? each.to->trouble() : each.to->note());
+        });
     // Shared, because a task must be copyable.
-    auto result = std::make_shared<stream_end>(std::move(done.result));
+    auto result = sys::make_shared_patiently<stream_end>(std::move(done.result));
     process_.loop().post(
         [result, then = std::exchange(done.then, {})] { then(std::move(*result)); });
 }
@@ -227,7 +229,7 @@ void group_streams::group_ended() {
         self->has_ended_ = true;
         for (int index = 0; index < static_cast<int>(self->workers_.size()); ++index)
             if (!self->at(index).has_ended) {
-                auto ending = std::make_shared<flush>();
+                auto ending = sys::make_shared_patiently<flush>();
                 ending->index = index;
                 self->end_streams(std::move(ending));
             }
@@ -291,7 +293,7 @@ bool group_streams::feeds(int index) const noexcept {
 
 void group_streams::write(int index, std::string text, detail::receiver to) {
     // Shared, because a task must be copyable.
-    auto kept = std::make_shared<std::string>(std::move(text));
+    auto kept = sys::make_shared_patiently<std::string>(std::move(text));
     loop().post([self = shared_from_this(), index, kept, to = std::move(to)] {
         const auto tell = [self, to](std::error_code error) {
             using kind = detail::completion::kind;
@@ -299,8 +301,10 @@ void group_streams::write(int index, std::string text, detail::receiver to) {
                                               : error                                ? kind::failed
                                                                                      : kind::done);
             if (error && done.what == kind::failed)
-                done.error = std::make_exception_ptr(
-                    std::system_error(error, "cohort::group::write: the worker reads no more"));
+                done.error = sys::patiently([&] {
+                    return std::make_exception_ptr(
+                        std::system_error(error, "cohort::group::write: the worker reads no more"));
+                });
             self->process_.deliver(self->loop(), to, std::move(done));
         };
         const auto& feed = self->at(index).feed;

@@ -17,7 +17,6 @@
 
 #include <atomic>
 #include <chrono>
-#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -71,7 +70,7 @@ public:
     void worker_started(int index);
     /// Takes what the worker has written until now, then ends its streams, and calls `then` on the
     /// engine's thread when all is where it belongs, or after the flush timeout.
-    void worker_ended(int index, std::function<void(stream_end)> then);
+    void worker_ended(int index, sys::callback<void(stream_end)> then);
     /// Every worker has ended. Those that did not start, or were given up, write no more either.
     void group_ended();
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "output/line_hub.hpp"
 
+#include "sys/patiently.hpp"
+
+#include <new>
 #include <utility>
 
 namespace cohort::output {
@@ -24,8 +27,12 @@ void line_hub::add(std::shared_ptr<const detail::line_run> run, when_full full) 
 }
 
 void line_hub::end_stream(int index, stream from) {
-    if (!is_forgotten_)
-        queue_.end_stream(index, 0, from, process_.output().now());
+    try {
+        if (!is_forgotten_)
+            queue_.end_stream(index, 0, from, process_.output().now());
+    } catch (const std::bad_alloc&) {
+        // The loss stays untold.
+    }
     --open_streams_;
     tell();
 }
@@ -42,7 +49,7 @@ detail::told_lines line_hub::take(detail::amount wanted) {
     if (wanted == detail::amount::all)
         return std::exchange(returned_, {});
     detail::told_run& first = returned_.front();
-    detail::told_lines line{first};
+    auto line = sys::patiently([&] { return detail::told_lines{first}; });
     line.front().count = 1;
     first.offset += first.run->lines[first.first].size;
     first.lost = {};
@@ -55,12 +62,13 @@ detail::told_lines line_hub::take(detail::amount wanted) {
 /// Lines whose reader is gone are kept, because each line is told once to somebody who lives.
 void line_hub::tell() {
     while (waiters_.has_one() && has_lines()) {
-        auto told = std::make_shared<detail::told_lines>();  // first, because it may throw
+        auto told = sys::make_shared_patiently<detail::told_lines>();
         *told = take(waiters_.wanted_by_first());
         detail::completion done;
         done.lines = told;
         if (!waiters_.complete_only_first(done))
-            returned_.insert(returned_.begin(), told->begin(), told->end());
+            sys::patiently(
+                [&] { returned_.insert(returned_.begin(), told->begin(), told->end()); });
     }
     while (is_over() && waiters_.has_one())
         (void)waiters_.complete_only_first(detail::completion());

@@ -13,8 +13,6 @@
 #include <cohort/output.hpp>
 
 #include <cstddef>
-#include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -50,9 +48,7 @@ public:
     /// What capture() kept. Once, after the end.
     captured take_captured();
     /// The targets that it has written to, and when the last text for each was read.
-    const std::map<std::shared_ptr<target>, engine::time_point>& written() const noexcept {
-        return written_;
-    }
+    const auto& written() const noexcept { return written_; }
     /// What is missing, for a note: what could not be read, and for what there was no memory. Empty:
     /// nothing.
     std::string trouble() const;
@@ -66,7 +62,7 @@ private:
     struct cut {
         std::optional<splitter::settings> how;  // empty: the bytes as they come
         std::optional<splitter> cutter;
-        std::vector<consumer> consumers;
+        sys::patient_vector<consumer> consumers;
     };
 
     void add_consumer(std::optional<splitter::settings> how, consumer added);
@@ -78,8 +74,8 @@ private:
     engine::engine& loop_;
     const origin origin_;
     std::optional<capture_buffer> capture_;
-    std::vector<cut> cuts_;
-    std::map<std::shared_ptr<target>, engine::time_point> written_;
+    sys::patient_vector<cut> cuts_;
+    sys::patient_map<std::shared_ptr<target>, engine::time_point> written_;
     std::shared_ptr<line_hub> hub_;
     std::shared_ptr<run_pool> pool_;
     bool uses_hub_ = false;

@@ -60,7 +60,7 @@ struct pipe_reader::pipe {
 
 pipe_reader::pipe_reader(engine::engine& loop, sys::unique_fd fd, std::shared_ptr<byte_sink> sink,
                          std::shared_ptr<std::atomic<int>> lingering)
-    : loop_(loop), pipe_(std::make_shared<pipe>()), sink_(std::move(sink)),
+    : loop_(loop), pipe_(sys::make_shared_patiently<pipe>()), sink_(std::move(sink)),
       lingering_(std::move(lingering)) {
     pipe_->fd = std::move(fd);
 }

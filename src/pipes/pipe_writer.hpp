@@ -3,12 +3,11 @@
 
 #include "engine/engine.hpp"
 #include "pipes/writable_watch.hpp"
+#include "sys/patient_containers.hpp"
 #include "sys/unique_fd.hpp"
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
-#include <functional>
 #include <memory>
 #include <string>
 #include <system_error>
@@ -22,7 +21,7 @@ namespace cohort::output {
 /// worker can hold for as long as it likes.
 class pipe_writer : public std::enable_shared_from_this<pipe_writer> {
 public:
-    using listener = std::function<void(std::error_code)>;
+    using listener = sys::callback<void(std::error_code)>;
 
     pipe_writer(engine::engine& loop, std::shared_ptr<sys::unique_fd> fd)
         : loop_(loop), fd_(std::move(fd)) {}
@@ -58,7 +57,7 @@ private:
     engine::engine& loop_;
     std::shared_ptr<sys::unique_fd> fd_;  // null: closed
     writable_watch watch_;
-    std::deque<pending> texts_;
+    sys::patient_deque<pending> texts_;
     std::size_t left_of_turn_ = 0;  // how many bytes may still be written in this turn
     bool closes_ = false;           // when all texts are over
     bool has_ended_ = false;        // nobody reads any more

@@ -2,13 +2,12 @@
 #include "reactor/reactor_base.hpp"
 
 #include "sys/descriptors.hpp"
+#include "sys/patient_containers.hpp"
 #include "sys/small_file.hpp"
 
 #include <algorithm>
 #include <cerrno>
 #include <span>
-#include <unordered_map>
-#include <unordered_set>
 
 #include <liburing.h>
 #include <poll.h>
@@ -107,8 +106,8 @@ private:
     void watch_ended(ticket id, int result);
 
     ring ring_;
-    std::unordered_map<ticket, int> watches_;  // the descriptors of armed watches
-    std::unordered_set<ticket> reads_;         // in flight
+    sys::patient_unordered_map<ticket, int> watches_;  // the descriptors of armed watches
+    sys::patient_unordered_set<ticket> reads_;         // in flight
     bool wake_armed_ = false;
 };
 

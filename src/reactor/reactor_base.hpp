@@ -3,6 +3,7 @@
 
 #include "reactor/reactor.hpp"
 #include "reactor/wake_fd.hpp"
+#include "sys/patient_containers.hpp"
 
 #include <chrono>
 #include <cstddef>
@@ -42,7 +43,7 @@ protected:
     virtual void collect(span_of_time longest) = 0;
 
     wake_fd wake_;
-    std::vector<event> ready_;  // happened, not reported yet
+    sys::patient_vector<event> ready_;  // happened, not reported yet
 };
 
 }  // namespace cohort::reactor

@@ -4,37 +4,20 @@
 #include "sys/pidfd.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <csignal>
 #include <cstddef>
 #include <exception>
 #include <iterator>
 #include <memory>
-#include <new>
 #include <system_error>
-#include <thread>
 #include <utility>
 
 namespace cohort::starts {
 
 namespace {
 
-using namespace std::chrono_literals;
-
 /// A start whose child fails is tried once more, so that many children of it can be left.
 constexpr std::size_t most_failed_tries = 2;
-
-/// Tries again while there is no memory: a report that does not come would leave the group without
-/// an end, and its child unreaped. No event announces free memory.
-template <class Action>
-void with_patience(Action action) {
-    for (;;)
-        try {
-            return action();
-        } catch (const std::bad_alloc&) {
-            std::this_thread::sleep_for(1ms);
-        }
-}
 
 }  // namespace
 
@@ -42,11 +25,10 @@ group_start::group_start(engine::engine& loop, std::unique_ptr<start_plan> plan,
     : loop_(loop), plan_(std::move(plan)), report_(std::move(report)) {}
 
 bool group_start::step() noexcept {
-    std::shared_ptr<start_report> shared;
-    with_patience([&] {
-        shared = std::make_shared<start_report>();
-        shared->unwanted.reserve(most_failed_tries);
-    });
+    // Patiently, because a report that does not come would leave the group without an end, and its
+    // child unreaped.
+    const auto shared = sys::make_shared_patiently<start_report>();
+    sys::patiently([&] { shared->unwanted.reserve(most_failed_tries); });
     start_report& report = *shared;
     try {
         if (!way_)
@@ -54,10 +36,14 @@ bool group_start::step() noexcept {
         if (!report.failure && !held_)
             start_next(report);
     } catch (const std::system_error& e) {
-        report.failure = {e.code(), "writing the arguments and the environment", next_, "exec"};
+        sys::patiently([&] {
+            report.failure = {e.code(), "writing the arguments and the environment", next_, "exec"};
+        });
     } catch (const std::exception&) {  // no memory
-        report.failure = {std::make_error_code(std::errc::not_enough_memory),
-                          "preparing the worker", next_, "memory"};
+        sys::patiently([&] {
+            report.failure = {std::make_error_code(std::errc::not_enough_memory),
+                              "preparing the worker", next_, "memory"};
+        });
         if (report.pidfd)
             (void)sys::send_signal(report.pidfd.get(), SIGKILL);  // the listener reaps it
     }
@@ -65,8 +51,11 @@ bool group_start::step() noexcept {
     const bool more = report.index >= 0 && !report.failure && next_ < plan_->size() && !held_;
     report.cgroup = plan_->cgroup();
     if (!more) {
-        if (way_)
-            std::ranges::move(way_->withdraw(slots_), std::back_inserter(report.unwanted));
+        if (way_) {
+            auto left = way_->withdraw(slots_);
+            sys::patiently([&] { report.unwanted.reserve(report.unwanted.size() + left.size()); });
+            std::ranges::move(left, std::back_inserter(report.unwanted));
+        }
         // Close the plan's descriptors before the report, because a listener may wait for the end
         // of a pipe that the plan holds open.
         way_.reset();
@@ -105,12 +94,9 @@ void group_start::kill_in_flight() noexcept {
         (void)sys::send_signal(pidfd, SIGKILL);
 }
 
-/// The report is shared, because a task is copyable and a report is not.
 void group_start::tell(const std::shared_ptr<start_report>& report, progress p) {
-    with_patience([&] {
-        loop_.post([self = std::static_pointer_cast<group_start>(shared_from_this()), report, p] {
-            self->report_(std::move(*report), p);
-        });
+    loop_.post([self = std::static_pointer_cast<group_start>(shared_from_this()), report, p] {
+        self->report_(std::move(*report), p);
     });
 }
 

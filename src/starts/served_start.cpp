@@ -3,6 +3,7 @@
 
 #include "copies/copy.hpp"
 #include "sys/memfd.hpp"
+#include "sys/patiently.hpp"
 #include "sys/pidfd.hpp"
 
 #include <algorithm>
@@ -162,6 +163,7 @@ void served::finish(start_report& report, exec::exec_result made, const orders::
 
 std::vector<unwanted_child> served::withdraw(start_slots& slots) {
     std::vector<unwanted_child> unwanted;
+    sys::patiently([&] { unwanted.reserve(asked_.size()); });
     for (const auto& [index, asked] : std::exchange(asked_, {})) {
         auto made = asked.of->take(asked.number, slots.server);
         if (!made || !made->pidfd)

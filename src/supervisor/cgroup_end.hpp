@@ -5,7 +5,6 @@
 #include "engine/background_thread.hpp"
 #include "engine/engine.hpp"
 
-#include <functional>
 #include <memory>
 
 namespace cohort::supervisor {
@@ -18,6 +17,6 @@ namespace cohort::supervisor {
 /// @param then   called once, on the engine's thread; may be empty
 void end_cgroup(engine::engine& loop, engine::background_thread& side,
                 std::shared_ptr<cgroups::group_cgroup> ended, engine::time_point until,
-                std::function<void()> then);
+                sys::callback<void()> then);
 
 }  // namespace cohort::supervisor

@@ -22,7 +22,7 @@ namespace {
 
 /// @return what went wrong; empty: nothing
 std::string write_file(int base, const std::string& path,
-                       const std::function<std::string()>& text) noexcept try {
+                       const sys::callback<std::string()>& text) noexcept try {
     std::error_code error;
     auto file = output::open_output(base, path, output::old_text::is_dropped, error);
     if (!error)
@@ -37,37 +37,39 @@ std::string write_file(int base, const std::string& path,
 }  // namespace
 
 void log_files::write_error(std::shared_ptr<const outcome> worker, listener then) {
+    const auto& attempt = streams_->routes().log_directory;
     write(
-        fmt::format("{}/{}/error.json", streams_->routes().log_directory, worker->index),
+        sys::patiently([&] { return fmt::format("{}/{}/error.json", attempt, worker->index); }),
         [worker] { return record::write_error(*worker->error); }, std::move(then));
 }
 
-void log_files::write_report(std::function<const report&()> group, listener then) {
+void log_files::write_report(sys::callback<const report&()> group, listener then) {
     const auto& attempt = streams_->routes().log_directory;
     write(
-        attempt.substr(0, attempt.rfind('/')) + "/report.json",
+        sys::patiently([&] { return attempt.substr(0, attempt.rfind('/')) + "/report.json"; }),
         [group = std::move(group)] { return to_json(group()); }, std::move(then));
 }
 
-void log_files::write(std::string path, std::function<std::string()> text, listener then) {
+void log_files::write(std::string path, sys::callback<std::string()> text, listener then) {
     struct state {
         std::string path;
         std::string note;
         std::optional<engine::timer_id> limit;
         listener then;  // empty once it was told
     };
-    auto kept = std::make_shared<state>();
+    auto kept = sys::make_shared_patiently<state>();
     kept->path = std::move(path);
     kept->then = std::move(then);
     kept->limit = process_.loop().timer().at(
         detail::saturating_add(std::chrono::steady_clock::now(), timeout_), [kept] {
             kept->limit.reset();
             if (const auto tell = std::exchange(kept->then, {}))
-                tell(kept->path + " is not yet written");
+                tell(sys::patiently([&] { return kept->path + " is not yet written"; }));
         });
-    auto note = std::make_shared<std::string>(kept->path + ": no thread can be started");
-    process_.logging().run([streams = streams_, path = kept->path, text = std::move(text),
-                            note] { *note = write_file(streams->log_base(), path, text); },
+    auto note = sys::make_shared_patiently<std::string>(
+        sys::patiently([&] { return kept->path + ": no thread can be started"; }));
+    process_.logging().run([streams = streams_, kept, text = std::move(text),
+                            note] { *note = write_file(streams->log_base(), kept->path, text); },
                            [&process = process_, kept, note] {
                                if (kept->limit)
                                    process.loop().timer().cancel(

@@ -5,7 +5,6 @@
 #include "engine/background_thread.hpp"
 #include "engine/engine.hpp"
 
-#include <functional>
 #include <memory>
 #include <optional>
 
@@ -17,6 +16,6 @@ namespace cohort::supervisor {
 /// @param then  called once, on the engine's thread; with nothing if no answer comes in time
 void find_oom_kill(engine::engine& loop, engine::background_thread& side,
                    std::shared_ptr<const cgroups::worker_cgroup> cgroup,
-                   std::function<void(std::optional<cgroups::oom_kill>)> then);
+                   sys::callback<void(std::optional<cgroups::oom_kill>)> then);
 
 }  // namespace cohort::supervisor

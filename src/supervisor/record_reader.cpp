@@ -58,7 +58,7 @@ lifecycle::function_progress progress_of(const record::control_contents& content
 class reading : public std::enable_shared_from_this<reading> {
 public:
     reading(const record_readers& by, sys::unique_fd record,
-            std::function<void(record_contents)> then)
+            sys::callback<void(record_contents)> then)
         : by_(by), record_(std::move(record)), size_(size_of(record_.get())),
           then_(std::move(then)) {}
     reading(const reading&) = delete;
@@ -89,7 +89,7 @@ public:
 
 private:
     /// Appends the file's bytes from `offset` up to `end` to bytes_, or as many as there are.
-    void fill(std::uint64_t offset, std::uint64_t end, std::function<void()> then) {
+    void fill(std::uint64_t offset, std::uint64_t end, sys::callback<void()> then) {
         if (offset >= end)
             return then();
         // A read can be short, and a file can shrink: bytes_ is cut to what came.
@@ -118,16 +118,18 @@ private:
         const auto begin = record::payload_offset + contents.type_length;
         const auto end = contents.needed;
         if (end <= bytes_.size() || end == record::payload_offset) {
-            type_ = contents.result_type;
+            sys::patiently([&] { type_ = contents.result_type; });
             const auto cbor = contents.result_cbor;
-            return finish_result({cbor.begin(), cbor.end()});
+            return finish_result(
+                sys::patiently([&] { return std::vector(cbor.begin(), cbor.end()); }));
         }
         if (auto why = refusal_of(begin, end); !why.empty())
             return finish_without_result(end - begin, why);
         fill(bytes_.size(), begin, [self = shared_from_this(), begin, end] {
             const std::string_view all(reinterpret_cast<const char*>(self->bytes_.data()),
                                        self->bytes_.size());
-            self->type_ = all.substr(record::payload_offset, begin - record::payload_offset);
+            const auto type = all.substr(record::payload_offset, begin - record::payload_offset);
+            sys::patiently([&] { self->type_ = type; });
             self->bytes_ = {};
             self->fill(begin, end, [self, length = end - begin] {
                 if (self->bytes_.size() < length)
@@ -148,12 +150,12 @@ private:
     }
 
     void finish_without_result(std::uint64_t length, std::string_view why) {
-        known_.note = fmt::format("its result ({} bytes) {}", length, why);
+        sys::patiently([&] { known_.note = fmt::format("its result ({} bytes) {}", length, why); });
         then_(std::move(known_));
     }
 
     void finish_result(std::vector<std::byte> cbor) {
-        known_.result = std::make_shared<detail::result_bytes>(
+        known_.result = sys::make_shared_patiently<detail::result_bytes>(
             detail::result_bytes{std::move(type_), std::move(cbor)});
         then_(std::move(known_));
     }
@@ -200,12 +202,15 @@ private:
             record_contents contents;
             std::optional<Work> work;  // until it is done, because it holds the bytes
         };
-        auto parsing = std::make_shared<job>(job{std::move(known_), std::move(work)});
-        parsing->contents.note = "its record could not be read: no thread could be started";
+        auto parsing = sys::make_shared_patiently<job>(job{std::move(known_), std::move(work)});
+        sys::patiently([&] {
+            parsing->contents.note =
+                "its record could not be read: there was no thread, or no memory";
+        });
         by_.parsing.run(
             [parsing] {
-                parsing->contents.note.clear();
                 (*parsing->work)(parsing->contents);
+                parsing->contents.note.clear();
                 parsing->work.reset();
             },
             [parsing, then = std::move(then_)] { then(std::move(parsing->contents)); });
@@ -214,7 +219,7 @@ private:
     const record_readers by_;
     sys::unique_fd record_;
     std::uint64_t size_;
-    std::function<void(record_contents)> then_;
+    sys::callback<void(record_contents)> then_;
     record_contents known_;
     std::string type_;  // of the result
     std::vector<std::byte> bytes_;
@@ -233,8 +238,8 @@ void close_record(sys::unique_fd record) noexcept {
 }
 
 void read_record(const record_readers& by, sys::unique_fd record, record_kind kind,
-                 std::function<void(record_contents)> then) {
-    auto r = std::make_shared<reading>(by, std::move(record), std::move(then));
+                 sys::callback<void(record_contents)> then) {
+    auto r = sys::make_shared_patiently<reading>(by, std::move(record), std::move(then));
     if (kind == record_kind::control_file)
         r->control_file();
     else

@@ -9,7 +9,6 @@
 #include <cohort/outcome.hpp>
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -21,8 +20,9 @@ struct record_contents {
     std::optional<lifecycle::function_progress> progress;  // functions only
     std::shared_ptr<const detail::result_bytes> result;    // only if the function returned
     std::string note;  // why something that the worker left is missing here; empty: nothing is
-    std::optional<error_record> error;
-    std::optional<crash_record> crash;  // functions only
+    // Shared here, by the thread that parses: a failed allocation is no fault there.
+    shared_record<error_record> error;
+    shared_record<crash_record> crash;  // functions only
 };
 
 enum class record_kind { control_file, error_file };
@@ -41,6 +41,6 @@ void close_record(sys::unique_fd record) noexcept;
 /// the record contains. The record is copied once, through the reactor, in pieces and up to a
 /// limit; then the thread `by.parsing` parses the copy.
 void read_record(const record_readers& by, sys::unique_fd record, record_kind kind,
-                 std::function<void(record_contents)> then);
+                 sys::callback<void(record_contents)> then);
 
 }  // namespace cohort::supervisor

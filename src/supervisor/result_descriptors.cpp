@@ -5,10 +5,12 @@
 #include "record/result_message.hpp"
 #include "share/descriptor.hpp"
 #include "share/dispose.hpp"
+#include "sys/patiently.hpp"
 #include "sys/socket.hpp"
 
 #include <cohort/outcome.hpp>
 
+#include <new>
 #include <span>
 #include <system_error>
 #include <utility>
@@ -56,8 +58,10 @@ bool result_descriptors::receive() {
     std::vector<sys::unique_fd> came;
     const unwanted_rest rest(came);
     pid_t sender = 0;
-    auto error = sys::receive_message(socket_.get(), std::as_writable_bytes(std::span(&message, 1)),
-                                      length, came, sys::waiting::nonblock, &sender);
+    auto error = sys::patiently([&] {
+        return sys::receive_message(socket_.get(), std::as_writable_bytes(std::span(&message, 1)),
+                                    length, came, sys::waiting::nonblock, &sender);
+    });
     const bool bad = error == std::errc::bad_message;
     if (error && !bad && error != std::errc::too_many_files_open)
         return false;
@@ -72,12 +76,17 @@ bool result_descriptors::receive() {
     if (message.packed > 0 && came.size() == 1) {
         sys::unique_fd carrier = std::move(came.front());
         came.clear();
-        error = queues::unpack(carrier.get(), message.packed, came);
+        try {
+            error = queues::unpack(carrier.get(), message.packed, came);
+        } catch (const std::bad_alloc&) {
+            error = std::make_error_code(std::errc::not_enough_memory);
+        }
         share::dispose(std::move(carrier));
     }
     received into;
     into.lost = bool(error);
-    into.descriptors = std::make_shared<detail::arrived_descriptors>(std::exchange(came, {}));
+    into.descriptors =
+        sys::make_shared_patiently<detail::arrived_descriptors>(std::exchange(came, {}));
     received_.insert_or_assign({message.index, sender}, std::move(into));
     return true;
 }

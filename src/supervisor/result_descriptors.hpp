@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include "sys/patient_containers.hpp"
 #include "sys/unique_fd.hpp"
 
 #include <cohort/detail/registration.hpp>
 
-#include <map>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -65,7 +65,8 @@ private:
 
     sys::unique_fd socket_;
     int workers_;
-    std::map<std::pair<int, pid_t>, received> received_;  // by what the sender says, and who it is
+    // By what the sender says, and who it is.
+    sys::patient_map<std::pair<int, pid_t>, received> received_;
 };
 
 }  // namespace cohort::supervisor

@@ -41,7 +41,7 @@ bool read_answer(int fd, std::string& text) try {
 }  // namespace
 
 stacks_answer::stacks_answer(engine::process& process, sys::unique_fd pipe)
-    : process_(process), pipe_(std::make_shared<sys::unique_fd>(std::move(pipe))) {}
+    : process_(process), pipe_(sys::make_shared_patiently<sys::unique_fd>(std::move(pipe))) {}
 
 stacks_answer::~stacks_answer() {
     if (!process_.is_own())
@@ -56,7 +56,7 @@ bool stacks_answer::is_hung_up() const noexcept {
 }
 
 void stacks_answer::await(engine::time_point deadline,
-                          std::function<void(std::vector<activity>)> then) {
+                          sys::callback<void(std::vector<activity>)> then) {
     then_ = std::move(then);
     limit_ = process_.loop().timer().at(deadline, [self = shared_from_this()] {
         self->limit_.reset();
@@ -77,7 +77,7 @@ void stacks_answer::take() {
         std::string text;
         bool is_whole = false;
     };
-    auto taken = std::make_shared<job>(job{text_, false});
+    auto taken = sys::make_shared_patiently<job>(sys::patiently([&] { return job{text_, false}; }));
     process_.looking().run(
         [pipe = pipe_, taken] { taken->is_whole = read_answer(pipe->get(), taken->text); },
         [self = shared_from_this(), taken] {
@@ -105,7 +105,7 @@ void stacks_answer::finish() {
         std::string text;
         std::vector<activity> told;
     };
-    auto answer = std::make_shared<job>(job{std::move(text_), {}});
+    auto answer = sys::make_shared_patiently<job>(job{std::move(text_), {}});
     being_parsed_ = true;
     process_.parsing().run(
         [answer] {

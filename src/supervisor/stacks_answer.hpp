@@ -7,7 +7,6 @@
 #include <cohort/detail/plan.hpp>
 #include <cohort/error_record.hpp>
 
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -29,7 +28,7 @@ public:
     bool is_hung_up() const noexcept;
     /// Calls `then` once, with the whole answer or with what has come of it by `deadline`. If no
     /// thread can be had to parse it, calls `then` with nothing.
-    void await(engine::time_point deadline, std::function<void(std::vector<activity>)> then);
+    void await(engine::time_point deadline, sys::callback<void(std::vector<activity>)> then);
     /// Whether the answer has come, but `then` has yet to be called.
     bool is_being_parsed() const noexcept { return being_parsed_; }
 
@@ -44,7 +43,7 @@ private:
     std::shared_ptr<sys::unique_fd> pipe_;
     std::string text_;
     std::optional<engine::timer_id> limit_;
-    std::function<void(std::vector<activity>)> then_;
+    sys::callback<void(std::vector<activity>)> then_;
 };
 
 }  // namespace cohort::supervisor

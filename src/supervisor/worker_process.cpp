@@ -3,9 +3,11 @@
 
 #include "record/control.hpp"
 #include "supervisor/oom_look.hpp"
+#include "sys/patiently.hpp"
 #include "sys/pidfd.hpp"
 #include "sys/tiers.hpp"
 #include "trace/activities.hpp"
+#include "values/group_end.hpp"
 
 #include <cohort/detail/duration.hpp>
 
@@ -53,12 +55,12 @@ worker_process::worker_process(engine::process& process, birth b,
       pidfd_(std::move(b.pidfd)), record_(std::move(b.record)), cgroup_(std::move(b.cgroup)),
       streams_(std::move(b.streams)), started_(b.started) {
     if (b.stacks)
-        stacks_ = std::make_shared<stacks_answer>(process_, std::move(b.stacks));
+        stacks_ = sys::make_shared_patiently<stacks_answer>(process_, std::move(b.stacks));
 }
 
-void worker_process::await_end(std::function<void(const exit_status&)> ended,
-                               std::function<void(worker_end)> judged,
-                               std::function<void(output::stream_end)> printed) {
+void worker_process::await_end(sys::callback<void(const exit_status&)> ended,
+                               sys::callback<void(worker_end)> judged,
+                               sys::callback<void(output::stream_end)> printed) {
     ended_ = std::move(ended);
     judged_ = std::move(judged);
     printed_ = std::move(printed);
@@ -115,7 +117,7 @@ void worker_process::send_stop_signal(int signo) {
         std::vector<activity> activities;
         bool answers = false;
     };
-    auto seen = std::make_shared<found>();
+    auto seen = sys::make_shared_patiently<found>();
     process_.looking().run(
         [seen, pid = pid_, kind = kind_, asking = starts::asking_signal(*settings_)] {
             const bool calls_function = kind == record_kind::control_file;
@@ -147,6 +149,7 @@ void worker_process::ask_for_stacks(int signo) {
     if (sys::send_signal(pidfd_.get(), starts::asking_signal(*settings_)))
         return stop_now(signo);
     stacks_->await(ask_until_, [self = shared_from_this(), signo](std::vector<activity> told) {
+        sys::patiently([&] { self->at_stop_.reserve(self->at_stop_.size() + told.size()); });
         trace::add_frames(self->at_stop_, std::move(told));
         self->stop_now(signo);
     });
@@ -173,7 +176,7 @@ void worker_process::ended(const engine::reaped& end) {
     pidfd_.reset();
     if (!judged_)
         return;  // abandoned before
-    end_ = std::make_unique<const engine::reaped>(end);
+    end_ = end;
     std::exchange(ended_, {})(end.status);
     end_streams();
     const int code = end.status.exit_code();
@@ -206,7 +209,7 @@ void worker_process::read(record_contents contents) {
         return tell(std::move(contents));
     // The answer with its stacks is a part of the outcome. The parsing thread takes work in order,
     // so the answer has been parsed when this empty work is done.
-    auto kept = std::make_shared<record_contents>(std::move(contents));
+    auto kept = sys::make_shared_patiently<record_contents>(std::move(contents));
     process_.parsing().run([] {},
                            [self = shared_from_this(), kept] { self->tell(std::move(*kept)); });
 }
@@ -220,7 +223,7 @@ void worker_process::end_streams() {
             [self = shared_from_this()] {
                 self->streams_limit_.reset();
                 output::stream_end unread;
-                unread.note = "what it printed was not read in time";
+                sys::patiently([&] { unread.note = "what it printed was not read in time"; });
                 self->streams_ended(std::move(unread));
             });
     streams_->worker_ended(index_, [self = shared_from_this()](output::stream_end printed) {
@@ -277,10 +280,11 @@ worker_end worker_process::judge(const engine::reaped& end, record_contents cont
     facts.kill_sent = kill_sent_;
     facts.sigkill_is_ours = sent_sigkill_;
     if (oom_kill_)
-        facts.oom_kill = to_string(*oom_kill_);
+        facts.oom_kill = sys::patiently([&] { return to_string(*oom_kill_); });
 
     worker_end result;
-    result.verdict = lifecycle::judge(facts, settings_->success_codes);
+    result.verdict =
+        sys::patiently([&] { return lifecycle::judge(facts, settings_->success_codes); });
     auto& o = result.outcome;
     o.index = index_;
     o.pid = pid_;
@@ -291,12 +295,12 @@ worker_end worker_process::judge(const engine::reaped& end, record_contents cont
     o.usage = to_usage(end.usage);
     o.error = std::move(contents.error);
     o.crash = std::move(contents.crash);
-    o.at_stop = at_stop_;
+    o.at_stop = std::move(at_stop_);
     detail::outcome_access::success(o) = result.verdict.success;
     detail::outcome_access::is_command(o) = kind_ == record_kind::error_file;
     const auto& note = result.verdict.note;
-    detail::outcome_access::note(o) =
-        note.empty() || contents.note.empty() ? note + contents.note : note + "; " + contents.note;
+    sys::patiently([&] { detail::outcome_access::note(o) = note; });
+    sys::patiently([&] { detail::add_note(detail::outcome_access::note(o), contents.note); });
     detail::outcome_access::result(o) = std::move(contents.result);
     return result;
 }

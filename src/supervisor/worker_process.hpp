@@ -13,7 +13,6 @@
 #include <cohort/detail/plan.hpp>
 #include <cohort/outcome.hpp>
 
-#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -51,9 +50,9 @@ public:
     /// `ended` with its status; then reads its record and calls `judged`, without a wait for what it
     /// has printed; then calls `printed` with that. Calls none of them after abandon(), but for
     /// `printed` if the worker was judged before.
-    void await_end(std::function<void(const exit_status&)> ended,
-                   std::function<void(worker_end)> judged,
-                   std::function<void(output::stream_end)> printed);
+    void await_end(sys::callback<void(const exit_status&)> ended,
+                   sys::callback<void(worker_end)> judged,
+                   sys::callback<void(output::stream_end)> printed);
 
     /// Signals the worker and its process group, by the best means that this host has. Never
     /// signals a worker that has ended.
@@ -101,13 +100,13 @@ private:
     bool sent_sigkill_ = false;
     bool exited_ = false;
     std::optional<cgroups::oom_kill> oom_kill_;
-    std::unique_ptr<const engine::reaped> end_;     // null: not reaped
+    std::optional<engine::reaped> end_;             // empty: not reaped
     std::optional<output::stream_end> stream_end_;  // until it is told
     std::optional<engine::timer_id> streams_limit_;
     bool streams_have_ended_ = false;
-    std::function<void(const exit_status&)> ended_;
-    std::function<void(worker_end)> judged_;
-    std::function<void(output::stream_end)> printed_;
+    sys::callback<void(const exit_status&)> ended_;
+    sys::callback<void(worker_end)> judged_;
+    sys::callback<void(output::stream_end)> printed_;
 };
 
 }  // namespace cohort::supervisor

@@ -146,14 +146,14 @@ private:
     std::condition_variable came_;  // something to write, or the end
     line_queue queue_;
     std::vector<std::pair<std::pair<int, cohort::stream>, std::string>> new_tags_;
-    std::vector<waiter> waiters_;   // their tasks are touched on the loop only
-    engine::time_point latest_{};   // the latest time of all lines that were added
-    engine::time_point reached_{};  // all lines that are older have been written
-    std::uint64_t added_ = 0;       // bytes of lines
-    std::uint64_t taken_ = 0;       // by the writer
-    std::uint64_t in_hand_ = 0;     // of them, those of the batch that is being written
-    std::uint64_t left_out_ = 0;    // for lack of memory
-    std::error_code error_;         // why it was given up
+    sys::patient_vector<waiter> waiters_;  // their tasks are touched on the loop only
+    engine::time_point latest_{};          // the latest time of all lines that were added
+    engine::time_point reached_{};         // all lines that are older have been written
+    std::uint64_t added_ = 0;              // bytes of lines
+    std::uint64_t taken_ = 0;              // by the writer
+    std::uint64_t in_hand_ = 0;            // of them, those of the batch that is being written
+    std::uint64_t left_out_ = 0;           // for lack of memory
+    std::error_code error_;                // why it was given up
     bool is_closed_ = false;
     bool is_writing_ = false;
     bool has_thread_ = false;  // or a place among the shared ones

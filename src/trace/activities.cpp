@@ -10,11 +10,13 @@
 #include <cstdint>
 #include <filesystem>
 #include <iterator>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <utility>
+
+#include <dirent.h>
 
 namespace cohort::trace {
 
@@ -87,11 +89,11 @@ std::string command_line(const fs::path& directory) {
 
 template <class Visit>
 void for_each_number(const fs::path& directory, Visit visit) {
-    std::error_code error;
-    fs::directory_iterator entries(directory, error);
-    for (; !error && entries != fs::directory_iterator(); entries.increment(error))
-        if (const auto id = number(entries->path().filename().string()))
-            visit(*id, entries->path());
+    // Not fs::directory_iterator, because libstdc++'s ends the program where it finds no memory.
+    const std::unique_ptr<DIR, int (*)(DIR*)> entries(::opendir(directory.c_str()), &::closedir);
+    while (const dirent* const entry = entries ? ::readdir(entries.get()) : nullptr)
+        if (const auto id = number(entry->d_name))
+            visit(*id, directory / entry->d_name);
 }
 
 }  // namespace

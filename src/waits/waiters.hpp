@@ -2,13 +2,13 @@
 #pragma once
 
 #include "engine/process.hpp"
+#include "sys/patient_containers.hpp"
 
 #include <cohort/detail/border.hpp>
 
 #include <algorithm>
 #include <optional>
 #include <utility>
-#include <vector>
 
 namespace cohort::waits {
 
@@ -90,7 +90,7 @@ private:
         detail::amount wanted;
         bool aborted;
     };
-    using iterator = std::vector<waiter>::iterator;
+    using iterator = sys::patient_vector<waiter>::iterator;
 
     iterator find(detail::operation_id id) {
         return std::ranges::find_if(waiting_, [id](const auto& w) { return w.to.id == id; });
@@ -118,7 +118,7 @@ private:
 
     engine::process& process_;
     engine::engine& loop_;
-    std::vector<waiter> waiting_;
+    sys::patient_vector<waiter> waiting_;
 };
 
 }  // namespace cohort::waits

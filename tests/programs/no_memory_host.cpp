@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: BSL-1.0
+// A host in which allocations of the library's own threads fail.
+//   no_memory_host HOW FIRST STEP    HOW: one, or some
+// Again and again in a process of its own: a group runs while the FIRST-th, (FIRST + STEP)-th, ...
+// allocation fails, alone or with all that follow for some milliseconds. Prints those that did not
+// end well, and fails if there are any.
+#include <cohort/cohort.hpp>
+
+#include <asio.hpp>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <new>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace {
+
+using namespace std::chrono_literals;
+using clock_type = std::chrono::steady_clock;
+
+constexpr auto shortage = 3ms;
+
+std::atomic<int> left{0};  // until an allocation fails; 0: none fails
+std::atomic<clock_type::rep> fails_until{0};
+bool fails_for_some_time = false;
+thread_local constinit bool is_users_thread = false;
+
+bool fails_now() noexcept {
+    if (is_users_thread)
+        return false;
+    if (left > 0 && --left == 0) {
+        if (fails_for_some_time)
+            fails_until = (clock_type::now() + shortage).time_since_epoch().count();
+        return true;
+    }
+    return fails_until != 0 && clock_type::now().time_since_epoch().count() < fails_until;
+}
+
+void* allocate(std::size_t size) {
+    void* const memory = fails_now() ? nullptr : std::malloc(size == 0 ? 1 : size);
+    if (memory == nullptr)
+        throw std::bad_alloc();
+    return memory;
+}
+
+}  // namespace
+
+void* operator new(std::size_t size) { return allocate(size); }
+void* operator new[](std::size_t size) { return allocate(size); }
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete[](void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
+
+namespace {
+
+void raise_or_sleep(int index) {
+    if (index == 0)
+        throw std::runtime_error("a text that is too long to be kept without an allocation");
+    for (;;)
+        ::pause();
+}
+
+asio::awaitable<void> print() {
+    cohort::options how(2);
+    how.stdout_to(cohort::lines(), cohort::capture()).stderr_to(cohort::capture());
+    auto group =
+        co_await cohort::spawn(cohort::command("sh", "-c", "echo a; echo b >&2; exit 3"), how);
+    while (auto line = co_await group.output()) {
+    }
+    (void)co_await group.wait();
+}
+
+asio::awaitable<void> raise() {
+    cohort::options how(2);
+    how.stack_on_stop(true).stderr_to(cohort::capture());
+    (void)co_await cohort::run(cohort::function<raise_or_sleep>(), how);
+}
+
+asio::awaitable<void> feed() {
+    auto group = co_await cohort::spawn(
+        cohort::command("cat"),
+        cohort::options(1).stdin_from(cohort::feed()).stdout_to(cohort::capture()));
+    co_await group.write(0, "text");
+    group.close_input(0);
+    (void)co_await group.wait();
+}
+
+/// `raise` is the last, because the JSON library allocates in destructors, so it can't do without
+/// memory for some time.
+constexpr std::array scenes{print, feed, raise};
+
+asio::awaitable<void> play(int which, int failing) {
+    cohort::options warm(1);
+    warm.stdout_to(cohort::capture());
+    (void)co_await cohort::run(cohort::command("true"), warm);  // makes threads and the guardian
+    left = failing;
+    co_await scenes.at(static_cast<std::size_t>(which))();
+}
+
+enum exit_code { all_failures_tried = 42 };
+
+/// Either a result or an exception is right.
+[[noreturn]] void run(int which, int failing) {
+    is_users_thread = true;
+    const rlimit none{0, 0};
+    ::setrlimit(RLIMIT_CORE, &none);
+    ::alarm(60);  // for one that hangs
+    asio::io_context io;
+    asio::co_spawn(io, play(which, failing), [](std::exception_ptr) {});
+    io.run();
+    ::_exit(left > 0 ? all_failures_tried : 0);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    cohort::worker_main(argc, argv);
+    if (argc != 4)
+        return 2;
+    is_users_thread = true;
+    fails_for_some_time = argv[1] == std::string_view("some");
+    bool is_well = true;
+    const int last = static_cast<int>(scenes.size()) - (fails_for_some_time ? 1 : 0);
+    for (int which = 0; which < last; ++which)
+        for (int failing = std::atoi(argv[2]);; failing += std::atoi(argv[3])) {
+            const pid_t pid = ::fork();
+            if (pid == 0)
+                run(which, failing);
+            int status = 0;
+            ::waitpid(pid, &status, 0);
+            if (WIFEXITED(status) && WEXITSTATUS(status) == all_failures_tried)
+                break;
+            if (status == 0)
+                continue;
+            std::printf("scene %d, allocation %d: %s %d\n", which, failing,
+                        WIFSIGNALED(status) ? "signal" : "status",
+                        WIFSIGNALED(status) ? WTERMSIG(status) : status);
+            is_well = false;
+        }
+    return is_well ? 0 : 1;
+}
