@@ -182,7 +182,7 @@ public:
                                                   std::forward<Token>(token), timeout);
     }
 
-    /// Like output(), but gives all lines that there are, up to 1 MiB: several times faster.
+    /// Like output(), but gives all lines that there are, up to 256 KiB: several times faster.
     /// @return at least one line; empty: every stream has ended and all lines have been told.
     template <class Result = detail::lines_result>
     [[nodiscard]] asio::awaitable<std::vector<output_line>> output_batch() {

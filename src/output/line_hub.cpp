@@ -11,7 +11,7 @@ namespace cohort::output {
 namespace {
 
 /// What one call of output_batch() gets at most, in bytes of text.
-constexpr std::size_t most_told = std::size_t{1} << 20;
+constexpr std::size_t most_told = std::size_t{256} << 10;
 
 }  // namespace
 

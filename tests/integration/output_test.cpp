@@ -208,7 +208,7 @@ GROUP_TEST("output: output_batch() gives all that there is, in order, and nothin
     std::vector<output_line> all;
     for (auto& line : co_await group.output_batch())
         all.push_back(std::move(line));
-    CHECK(all.size() == 2000);  // less than 1 MiB
+    CHECK(all.size() == 2000);  // less than 256 KiB
     int next[2][2] = {{0, 1}, {0, 1}};
     for (const auto& line : all) {
         int& expected = next[line.index][line.stream == cohort::stream::err];
@@ -217,6 +217,16 @@ GROUP_TEST("output: output_batch() gives all that there is, in order, and nothin
     }
     for (const auto& line : co_await group.output_batch())
         FAIL(line.text);
+}
+
+GROUP_TEST("output: output_batch() gives at most 256 KiB, and the rest to the next call") {
+    constexpr std::size_t smallest_cost = 32;  // a short line counts as this many bytes
+    auto group = co_await cohort::spawn(cohort::function<count_up>(10'000),
+                                        cohort::options(1).output_to(lines()));
+    CHECK(co_await group.join());
+    const auto first = co_await group.output_batch();
+    CHECK(first.size() <= (std::size_t{256} << 10) / smallest_cost);
+    CHECK(first.size() + (co_await group.output_batch()).size() == 10'000);
 }
 
 GROUP_TEST("output: a timeout says whether the time was up or all has ended") {
