@@ -5,9 +5,11 @@
 #include "share/limits.hpp"
 #include "sys/descriptors.hpp"
 
+#include <exception>
 #include <system_error>
 #include <utility>
 
+#include <poll.h>
 #include <sys/epoll.h>
 
 namespace cohort::leases {
@@ -21,7 +23,7 @@ detail::attachment lease::make(std::function<void()> release) {
     const auto made = std::make_shared<lease>(std::move(ends.read), std::move(release));
     made->itself_ = made;
     try {
-        waits::watcher::own().arm(made, made->ticket_, made->reader_.get(), EPOLLONESHOT);
+        made->watch();
     } catch (...) {
         made->itself_.reset();
         throw;
@@ -35,9 +37,27 @@ lease::lease(sys::unique_fd reader, std::function<void()> release)
 
 lease::~lease() { waits::watcher::forget(ticket_, reader_.get()); }
 
+void lease::watch() {
+    waits::watcher::own().arm(shared_from_this(), ticket_, reader_.get(), EPOLLONESHOT);
+}
+
+/// Whether all writing ends of the pipe are closed.
+bool lease::is_over() const noexcept {
+    pollfd end{reader_.get(), 0, 0};
+    return ::poll(&end, 1, 0) > 0 && (end.revents & POLLHUP) != 0;
+}
+
 void lease::serve() {
     if (!itself_)
         return;
+    if (!is_over()) {
+        try {
+            watch();
+        } catch (const std::exception&) {
+            // Without memory for a watch, `release` is never called, which is safe.
+        }
+        return;
+    }
     const auto over = std::exchange(itself_, {});
     auto& here = waits::watcher::own();
     if (here.process().exiting())

@@ -29,6 +29,9 @@ public:
     void serve() override;
 
 private:
+    void watch();
+    bool is_over() const noexcept;
+
     const sys::unique_fd reader_;
     const std::uint64_t ticket_;
     std::function<void()> release_;

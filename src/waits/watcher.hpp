@@ -19,7 +19,8 @@ namespace cohort::waits {
 class watched {
 public:
     virtual ~watched() = default;
-    /// Completes what can be completed. On the engine's thread.
+    /// Completes what can be completed. On the engine's thread. May be called although no
+    /// descriptor is ready, see watcher::arm().
     virtual void serve() = 0;
 };
 
