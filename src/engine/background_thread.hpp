@@ -28,7 +28,7 @@ public:
     /// Call it on the engine's thread.
     void run(task work, task then);
     /// Locked by the thread whenever it does not wait for work, for the reason that engine::turn()
-    /// gives. See also process::turns().
+    /// gives. See also process::begin_fork().
     std::mutex& turn() noexcept { return turn_; }
     /// Whether the present work has lasted for seconds, and so may never end.
     bool is_late(time_point now) noexcept;

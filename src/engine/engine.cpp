@@ -151,14 +151,8 @@ void engine::loop() {
             return;
         turn.unlock();
         wait(events);
-        await_forks();
         turn.lock();
     }
-}
-
-void engine::await_forks() noexcept {
-    for (int forks = forks_; forks != 0; forks = forks_)
-        forks_.wait(forks);
 }
 
 void engine::run_inbox() {

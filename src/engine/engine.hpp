@@ -4,6 +4,7 @@
 #include "engine/timers.hpp"
 #include "reactor/reactor.hpp"
 #include "sys/callback.hpp"
+#include "sys/fair_mutex.hpp"
 #include "sys/patient_containers.hpp"
 
 #include <atomic>
@@ -70,14 +71,10 @@ public:
     static bool is_this_thread() noexcept;
 
     /// Locked by the engine whenever it does not wait. A fork of this process locks it too, so that
-    /// the copy inherits no locked mutex and no half-made change from the engine.
-    std::mutex& turn() noexcept { return turn_; }
-    /// From begin_fork() to end_fork() the engine does not lock its turn again.
-    void begin_fork() noexcept { ++forks_; }
-    void end_fork() noexcept {
-        --forks_;
-        forks_.notify_all();
-    }
+    /// the copy inherits no locked mutex and no half-made change from the engine. Fair, because an
+    /// engine that is never idle would else keep forks waiting, and forks one after the other the
+    /// engine.
+    sys::fair_mutex& turn() noexcept { return turn_; }
 
 private:
     /// A request to the reactor, with all that is needed to repeat it to another reactor.
@@ -97,11 +94,10 @@ private:
 
     void make_reactor();
     void loop();
-    bool make_calls(std::unique_lock<std::mutex>& turn);
+    bool make_calls(std::unique_lock<sys::fair_mutex>& turn);
     void take_over(time_point::rep hung);
     void become_this_thread();
     void retire(reactor::reactor* mine, blocking_call answered, int result);
-    void await_forks() noexcept;
     void run_inbox();
     bool has_tasks();
     void wait(std::vector<reactor::event>& events);
@@ -113,8 +109,7 @@ private:
     std::error_code hand_over(reactor::ticket id, const request& r);
     void finish(reactor::ticket id, int result);
 
-    std::mutex turn_;
-    std::atomic<int> forks_ = 0;  // that wait for the turn, or have it
+    sys::fair_mutex turn_;
     std::mutex inbox_mutex_;
     sys::patient_vector<task> inbox_;
     bool woken_ = false;  // by wake(), since the engine last looked into the inbox

@@ -17,7 +17,7 @@ void engine::call(sys::callback<int()> make, sys::callback<void(int)> then) {
 /// Here no task is half done, so another thread finds all that it needs to go on. The events that
 /// this thread has still to handle come again, because the other thread watches everything anew.
 /// @return false: another thread has taken over, and this one must end
-bool engine::make_calls(std::unique_lock<std::mutex>& turn) {
+bool engine::make_calls(std::unique_lock<sys::fair_mutex>& turn) {
     while (!calls_.empty()) {
         auto next = std::move(calls_.front());
         calls_.pop_front();
@@ -29,7 +29,6 @@ bool engine::make_calls(std::unique_lock<std::mutex>& turn) {
             call_begins_();
         turn.unlock();
         const int result = next.make();
-        await_forks();
         turn.lock();
         if (call_began_ != began) {
             turn.unlock();
@@ -61,7 +60,6 @@ bool engine::take_over_if_hung(time_point since) noexcept {
 /// @param hung  when the call began that hangs; if it is over now, this thread is not needed
 void engine::take_over(time_point::rep hung) {
     {
-        await_forks();
         const std::lock_guard turn(turn_);
         if (call_began_ != hung)
             return;

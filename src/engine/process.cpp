@@ -36,19 +36,12 @@ void before_fork() {
     if (own == forking)
         return;  // registered twice: see start()
     forking = own;
-    if (!own)
-        return;
-    own->begin_fork();
-    for (auto* turn : own->turns())
-        turn->lock();
+    if (own)
+        own->begin_fork();
 }
 void after_fork_in_parent() {
-    process* const own = std::exchange(forking, nullptr);
-    if (!own)
-        return;
-    for (auto* turn : own->turns())
-        turn->unlock();
-    own->end_fork();
+    if (process* const own = std::exchange(forking, nullptr))
+        own->end_fork();
 }
 void after_fork_in_child() {
     if (process* const parents = std::exchange(forking, nullptr))
@@ -74,6 +67,24 @@ void process::adopt(sys::unique_fd pidfd, pid_t leader) {
         else
             reaper_.adopt_group(std::move(*shared), leader);
     });
+}
+
+void process::begin_fork() noexcept {
+    fork_mutex_.lock();
+    output_.turn().lock();
+    engine_.turn().lock();
+    parsing_.turn().lock();
+    cgroups_.turn().lock();
+    uncopied_.mutex().lock();
+}
+
+void process::end_fork() noexcept {
+    uncopied_.mutex().unlock();
+    cgroups_.turn().unlock();
+    parsing_.turn().unlock();
+    engine_.turn().unlock();
+    output_.turn().unlock();
+    fork_mutex_.unlock();
 }
 
 process* process::own() noexcept {

@@ -86,23 +86,12 @@ public:
     /// Works on cgroups, for which the kernel may take milliseconds.
     background_thread& cgroups() noexcept { return cgroups_; }
 
-    /// The mutexes that a fork of this process locks first. Those of naming(), logging() and
-    /// looking() are not among them, because these threads may wait for a disk or a process.
-    std::array<std::mutex*, 5> turns() noexcept {
-        return {&output_.turn(), &engine_.turn(), &parsing_.turn(), &cgroups_.turn(),
-                &uncopied_.mutex()};
-    }
     uncopied_descriptors& uncopied() noexcept { return uncopied_; }
-    /// Called around a fork: both loops then let it have their turns first. A loop that is never
-    /// idle would take its turn again at once, again and again.
-    void begin_fork() noexcept {
-        engine_.begin_fork();
-        output_.begin_fork();
-    }
-    void end_fork() noexcept {
-        engine_.end_fork();
-        output_.end_fork();
-    }
+    /// Called around a fork of this process: locks the turns of both loops and of the threads that
+    /// wait for no disk and no process. One fork at a time, so that each loop has its turn again
+    /// between two of them.
+    void begin_fork() noexcept;
+    void end_fork() noexcept;
 
     /// Hands a start to the starter threads. If the start has to wait, also wakes the engine, which
     /// then watches for a start that hangs; otherwise the report of the start wakes the engine.
@@ -147,6 +136,7 @@ private:
     const pid_t pid_ = ::getpid();
     std::atomic<bool> exiting_ = false;
     std::mutex start_mutex_;
+    std::mutex fork_mutex_;
     bool engine_started_ = false;
     bool output_started_ = false;
     std::atomic<bool> starters_started_ = false;

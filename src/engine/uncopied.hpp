@@ -17,7 +17,7 @@ class process;
 /// its input would wait for the copy too. A child handler of pthread_atfork(3) closes them.
 class uncopied_descriptors {
 public:
-    /// Locked by a fork, see process::turns().
+    /// Locked by a fork, see process::begin_fork().
     std::mutex& mutex() noexcept { return mutex_; }
 
     /// Owns `fd` from now on. In a copy of `owner` the last owner closes nothing.

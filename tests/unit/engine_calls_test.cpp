@@ -2,12 +2,14 @@
 // Calls that hang on the loop's thread, and the thread that takes over. An engine never ends: each
 // case has a process of its own.
 #include "engine/engine.hpp"
+#include "engine/process.hpp"
 #include "reporter.hpp"
 #include "sanitizers.hpp"
 #include "sys_support.hpp"
 
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <filesystem>
@@ -17,7 +19,9 @@
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
+#include <sys/wait.h>
 #include <unistd.h>
 
 namespace engine_calls_test {
@@ -160,12 +164,38 @@ TEST_CASE("engine calls: a call that is over in time stays on its thread") {
 
 TEST_CASE("engine calls: a fork does not wait for a call that hangs") {
     in_a_process([](hung_loop& hung) {
-        hung.loop.begin_fork();
         hung.loop.turn().lock();  // a call that held the turn would hold this up for ever
         hung.loop.turn().unlock();
-        hung.loop.end_fork();
         return true;
     });
+}
+
+TEST_CASE("engine calls: forks one after the other do not keep the loop from its turn") {
+    if (under_tsan)
+        return skip(no_threads_in_copies);
+    CHECK(in_fork([] {
+              auto& process = engine::process::for_spawn();
+              std::atomic<bool> goes_on = true;
+              const auto fork_on = [&goes_on] {
+                  while (goes_on) {
+                      const pid_t copy = ::fork();
+                      if (copy == 0)
+                          ::_exit(0);
+                      ::waitpid(copy, nullptr, 0);
+                  }
+              };
+              std::vector<std::jthread> forking;
+              for (int thread = 0; thread < 32; ++thread)
+                  forking.emplace_back(fork_on);
+              for (int turn = 0; turn < 20; ++turn) {
+                  std::promise<void> done;
+                  process.loop().post([&done] { done.set_value(); });
+                  if (done.get_future().wait_for(bound) != std::future_status::ready)
+                      ::_exit(1);
+              }
+              goes_on = false;
+              return 0;
+          }) == 0);
 }
 
 }  // namespace engine_calls_test
