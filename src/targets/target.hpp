@@ -5,7 +5,7 @@
 #include "lines/line_queue.hpp"
 #include "lines/tagger.hpp"
 #include "sys/unique_fd.hpp"
-#include "targets/writers.hpp"
+#include "targets/call_threads.hpp"
 #include "targets/written_file.hpp"
 
 #include <cohort/detail/sink.hpp>
@@ -40,7 +40,7 @@ struct target_settings {
     /// holds it may wait for ever: only writers may lock it. Null: there is no such target.
     std::mutex* turn = nullptr;
     std::size_t buffer = detail::default_buffer;  // in bytes of lines that are not yet written
-    writers* shared = nullptr;  // write the target; null: a thread of its own, for a console
+    call_threads* shared = nullptr;  // write the target; null: a thread of its own, for a console
 };
 
 /// One place that workers' lines are written to: a file, or this program's stdout or stderr. Lines
@@ -134,7 +134,7 @@ private:
     const std::string name_;
     const tagger tagger_;
     std::mutex* const turn_;
-    writers* const shared_;  // null: it has a thread of its own
+    call_threads* const shared_;  // null: it has a thread of its own
 
     // The writer's:
     std::optional<written_file> file_;  // set by make()

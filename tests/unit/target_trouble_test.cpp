@@ -191,7 +191,7 @@ TEST_CASE("target trouble: files share one thread while no write hangs") {
             return std::distance(fs::directory_iterator("/proc/self/task"), {});
         };
         const auto before = threads();
-        auto& shared = *new output::writers(w.loop, std::chrono::hours(1));
+        auto& shared = *new output::call_threads(w.loop, std::chrono::hours(1));
         std::vector<std::shared_ptr<target>> all;
         for (int i = 0; i < 50; ++i) {
             auto settings = named(std::to_string(i));
@@ -214,7 +214,7 @@ TEST_CASE("target trouble: files share one thread while no write hangs") {
 TEST_CASE("target trouble: files whose writes hang hold up no other file") {
     CHECK(holds([](world& w) {
         const scratch_directory scratch;
-        auto& shared = *new output::writers(w.loop);
+        auto& shared = *new output::call_threads(w.loop);
         auto settings = named("fifo");
         settings.shared = &shared;
         std::vector<sys::unique_fd> readers;

@@ -17,20 +17,20 @@ namespace cohort::output {
 /// threads count against the limits of processes that workers need. Another thread comes only when
 /// all present ones have been in a write(2) for a while, as that of a dead file server never ends.
 /// A thread that has had nothing to do for a second ends.
-class writers {
+class call_threads {
 public:
     /// Writes the next batch. @param scratch  memory of the thread, with anything in it
     /// @return true: call it again. Must not throw.
     using step = std::function<bool(std::string& scratch)>;
 
-    explicit writers(engine::engine& loop,
-                     engine::time_point::duration hung_after = std::chrono::milliseconds(10))
+    explicit call_threads(engine::engine& loop,
+                          engine::time_point::duration hung_after = std::chrono::milliseconds(10))
         : loop_(loop), hung_after_(hung_after) {}
-    writers(const writers&) = delete;
-    writers& operator=(const writers&) = delete;
+    call_threads(const call_threads&) = delete;
+    call_threads& operator=(const call_threads&) = delete;
 
     /// Those that look for writers that hang on `loop`, made if need be and leaked on purpose.
-    static writers& of(engine::engine& loop);
+    static call_threads& of(engine::engine& loop);
 
     /// Calls `next` on a writer until it returns false. Safe from any thread.
     /// @throws std::system_error, std::bad_alloc  there is no thread and none can be started, or

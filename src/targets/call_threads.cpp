@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "targets/writers.hpp"
+#include "targets/call_threads.hpp"
 
 #include "engine/thread.hpp"
 
@@ -20,19 +20,19 @@ constexpr auto linger = 1s;  // how long an idle writer stays
 
 }  // namespace
 
-writers& writers::of(engine::engine& loop) {
+call_threads& call_threads::of(engine::engine& loop) {
     // A forked copy of this process has another loop, because the threads are its parent's.
-    static constinit std::atomic<writers*> latest{nullptr};
+    static constinit std::atomic<call_threads*> latest{nullptr};
     auto* seen = latest.load();
     while (!seen || &seen->loop_ != &loop) {
-        auto fresh = std::make_unique<writers>(loop);
+        auto fresh = std::make_unique<call_threads>(loop);
         if (latest.compare_exchange_strong(seen, fresh.get()))
             seen = fresh.release();
     }
     return *seen;
 }
 
-void writers::submit(step next) {
+void call_threads::submit(step next) {
     std::list<job> one;
     one.push_back({std::move(next)});
     {
@@ -50,12 +50,12 @@ void writers::submit(step next) {
 }
 
 /// With the mutex held. @throws std::system_error, std::bad_alloc
-void writers::add_thread() {
+void call_threads::add_thread() {
     engine::start_thread([this] { work(); });
     ++threads_;
 }
 
-void writers::work() {
+void call_threads::work() {
     std::string scratch;
     std::unique_lock lock(mutex_);
     while (came_.wait_for(lock, linger, [this] { return !waiting_.empty(); }))
@@ -65,7 +65,7 @@ void writers::work() {
 
 /// Does the next step of the job that has waited longest. Allocates nothing: the job moves from
 /// list to list.
-void writers::work_off(std::unique_lock<std::mutex>& lock, std::string& scratch) {
+void call_threads::work_off(std::unique_lock<std::mutex>& lock, std::string& scratch) {
     std::list<job> done;
     const auto now = waiting_.begin();
     begun_.splice(begun_.end(), waiting_, now);
@@ -82,7 +82,7 @@ void writers::work_off(std::unique_lock<std::mutex>& lock, std::string& scratch)
 }
 
 /// Looks a moment later whether a write hangs. Only while `watches_` is set.
-void writers::watch() noexcept {
+void call_threads::watch() noexcept {
     try {
         loop_.post([this] {
             loop_.timer().at(std::chrono::steady_clock::now() + hung_after_, [this] { look(); });
@@ -93,7 +93,7 @@ void writers::watch() noexcept {
     }
 }
 
-void writers::look() {
+void call_threads::look() {
     {
         const std::lock_guard lock(mutex_);
         watches_ = !waiting_.empty();
