@@ -21,9 +21,14 @@ public:
     ~arrived();
 
     std::vector<sys::unique_fd> descriptors;
-    std::size_t packed = 0;  // how many more are inside the last one, see unpack()
+    std::size_t packed = 0;  // how many more are inside the last one, see unpack_all()
     bool spilled = false;    // the payload is in the first one
     std::uint64_t spilled_size = 0;
 };
+
+/// Takes the packed descriptors out of their carrier. Not to be called on the engine's thread.
+/// @return false: there is no room for them yet
+/// @throws codec_error  the carrier is none
+bool unpack_all(arrived& with);
 
 }  // namespace cohort::queues

@@ -3,9 +3,7 @@
 #include "channel/channel.hpp"
 
 #include "channel/arrived.hpp"
-#include "channel/carrier.hpp"
 #include "share/descriptor.hpp"
-#include "share/dispose.hpp"
 #include "share/limits.hpp"
 #include "sys/descriptors.hpp"
 #include "sys/error.hpp"
@@ -20,7 +18,6 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <iterator>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -161,33 +158,7 @@ bool is_memory_of(int file, std::uint64_t size) noexcept {
            size <= static_cast<std::uint64_t>(status.st_blocks) * block;
 }
 
-/// Takes descriptors out of their carrier. @return false: there is no room for them yet
-bool unpack_all(arrived& with) {
-    if (with.packed == 0)
-        return true;
-    if (with.packed >= sys::descriptor_limit())
-        refuse_packet("it has more descriptors than this process may have");
-    if (!sys::has_room_for(with.packed))
-        return false;
-    std::vector<sys::unique_fd> came;
-    const auto error = queues::unpack(with.descriptors.back().get(), with.packed, came);
-    with.packed -= std::min(with.packed, came.size());
-    with.descriptors.insert(with.descriptors.end() - 1, std::make_move_iterator(came.begin()),
-                            std::make_move_iterator(came.end()));
-    if (sys::is_shortage(error))
-        return false;
-    if (error)
-        refuse_packet("its descriptors can't be unpacked: " + error.message());
-    with.descriptors.pop_back();
-    return true;
-}
-
 }  // namespace
-
-arrived::~arrived() {
-    for (auto& descriptor : descriptors)
-        share::dispose(std::move(descriptor));
-}
 
 step receive(const channel& on, incoming& into, may_wait how) {
     const auto bytes =

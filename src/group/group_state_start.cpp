@@ -118,6 +118,8 @@ void group_state::start_is_over(std::optional<start_failure> failure) {
 void group_state::add_worker(starts::start_report report) {
     const int index = report.index;
     snapshot_.note_start(index, report.pid);
+    if (result_descriptors_)
+        result_descriptors_->started(index, report.pid);
     auto worker = sys::make_shared_patiently<supervisor::worker_process>(
         process_,
         supervisor::worker_process::birth{index, report.pid, std::move(report.pidfd),

@@ -5,8 +5,6 @@
 
 #include <cohort/errors.hpp>
 
-#include <sys/socket.h>
-
 namespace cohort::queues {
 namespace {
 
@@ -18,14 +16,6 @@ detail::attachment descriptor(detail::decoder& from) {
     if (!found)
         throw codec_error("a queue: its descriptor is missing");
     return found;
-}
-
-bool is_queue_socket(int fd) noexcept {
-    int domain = 0;
-    int type = 0;
-    socklen_t length = sizeof domain;
-    return ::getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &length) == 0 && domain == AF_UNIX &&
-           ::getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &length) == 0 && type == SOCK_SEQPACKET;
 }
 
 }  // namespace
@@ -70,7 +60,7 @@ std::shared_ptr<end> read_end(detail::decoder& from, end::side which,
                               const end::description& about) {
     const auto socket = descriptor(from);
     const auto slots = from.take_null() ? nullptr : descriptor(from);
-    if (!is_queue_socket(*socket) || (slots != nullptr) != (about.capacity > 0))
+    if (!sys::is_packet_socket(*socket) || (slots != nullptr) != (about.capacity > 0))
         throw codec_error("a queue: its descriptors are none of a queue");
     sys::tell_nothing(*socket);
     return end_of(which, socket, slots, about);

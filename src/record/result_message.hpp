@@ -5,9 +5,8 @@
 
 namespace cohort::record {
 
-/// What a function worker sends before it notes its result, if the result holds descriptors. They
-/// come with the message; if they are more than a message carries, packed into one
-/// (sys/carrier.hpp).
+/// What a function worker sends before it notes its result, if the result holds descriptors. One
+/// comes with the message; more are packed into one (channel/carrier.hpp).
 struct result_message {
     std::int32_t index = -1;   // of the worker
     std::uint32_t packed = 0;  // how many descriptors are in the one that came; 0: none is packed

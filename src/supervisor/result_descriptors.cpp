@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "supervisor/result_descriptors.hpp"
 
-#include "channel/carrier.hpp"
 #include "record/result_message.hpp"
 #include "share/descriptor.hpp"
 #include "share/dispose.hpp"
+#include "share/limits.hpp"
 #include "sys/patiently.hpp"
 #include "sys/socket.hpp"
 
@@ -22,71 +22,60 @@ namespace {
 /// does nothing but send.
 constexpr int most_at_once = 1024;
 
-/// Closes elsewhere what nobody has taken, because that may wait.
-class unwanted_rest {
-public:
-    explicit unwanted_rest(std::vector<sys::unique_fd>& came) noexcept : came_(came) {}
-    unwanted_rest(const unwanted_rest&) = delete;
-    unwanted_rest& operator=(const unwanted_rest&) = delete;
-    ~unwanted_rest() {
-        for (auto& descriptor : came_)
-            share::dispose(std::move(descriptor));
-    }
-
-private:
-    std::vector<sys::unique_fd>& came_;
-};
-
 }  // namespace
 
 /// The socket may hold descriptors that nobody has received.
 result_descriptors::~result_descriptors() { share::dispose(std::move(socket_)); }
+
+void result_descriptors::started(int index, pid_t pid) {
+    pids_[static_cast<std::size_t>(index)] = pid;
+    std::erase_if(received_, [&](const auto& each) {
+        const auto& [said, sender] = each.first;
+        return said == index && sender != pid;
+    });
+}
 
 std::shared_ptr<detail::arrived_descriptors> result_descriptors::take(int index, pid_t pid,
                                                                       bool& lost) {
     for (int i = 0; i < most_at_once && receive(); ++i) {
     }
     auto found = received_.extract({index, pid});
+    started(index, nobody);
     lost = !found.empty() && found.mapped().lost;
     return found.empty() ? nullptr : std::move(found.mapped().descriptors);
+}
+
+bool result_descriptors::may_send(int index, pid_t sender) const noexcept {
+    if (index < 0 || static_cast<std::size_t>(index) >= pids_.size())
+        return false;
+    const auto worker = pids_[static_cast<std::size_t>(index)];
+    // A worker may send before its start is reported. A group's own workers send one message each.
+    return worker == unknown ? received_.size() <= 2 * pids_.size() : worker == sender;
 }
 
 /// Receives one message. @return false: there is none
 bool result_descriptors::receive() {
     record::result_message message;
     std::size_t length = 0;
-    std::vector<sys::unique_fd> came;
-    const unwanted_rest rest(came);
+    queues::arrived came;
     pid_t sender = 0;
-    auto error = sys::patiently([&] {
+    const auto error = sys::patiently([&] {
         return sys::receive_message(socket_.get(), std::as_writable_bytes(std::span(&message, 1)),
-                                    length, came, sys::waiting::nonblock, &sender);
+                                    length, came.descriptors, sys::waiting::nonblock, &sender);
     });
     const bool bad = error == std::errc::bad_message;
     if (error && !bad && error != std::errc::too_many_files_open)
         return false;
     if (length == 0)
         return false;
-    // A group's own workers send one message each.
-    const bool is_ours = !bad && length == sizeof message && message.index >= 0 &&
-                         message.index < workers_ &&
-                         received_.size() <= 2 * static_cast<std::size_t>(workers_);
-    if (!is_ours)
+    // Workers send one descriptor, in which others may be packed.
+    if (bad || length != sizeof message || came.descriptors.size() > 1 ||
+        !may_send(message.index, sender))
         return true;
-    if (message.packed > 0 && came.size() == 1) {
-        sys::unique_fd carrier = std::move(came.front());
-        came.clear();
-        try {
-            error = queues::unpack(carrier.get(), message.packed, came);
-        } catch (const std::bad_alloc&) {
-            error = std::make_error_code(std::errc::not_enough_memory);
-        }
-        share::dispose(std::move(carrier));
-    }
+    came.packed = came.descriptors.empty() ? 0 : message.packed;
     received into;
     into.lost = bool(error);
-    into.descriptors =
-        sys::make_shared_patiently<detail::arrived_descriptors>(std::exchange(came, {}));
+    into.descriptors = sys::make_shared_patiently<detail::arrived_descriptors>(std::move(came));
     received_.insert_or_assign({message.index, sender}, std::move(into));
     return true;
 }
@@ -95,17 +84,16 @@ bool result_descriptors::receive() {
 
 namespace cohort {
 
-detail::arrived_descriptors::~arrived_descriptors() {
-    for (auto& descriptor : came_)
-        share::dispose(std::move(descriptor));
-}
-
 std::span<const detail::attachment> detail::arrived_descriptors::owned() {
     const std::lock_guard lock(mutex_);
-    owned_.reserve(came_.size());
-    for (auto& descriptor : came_)
+    auto& came = came_.descriptors;
+    if (!queues::unpack_all(came_))
+        share::refuse("the descriptors of a result can't be received yet",
+                      std::make_error_code(std::errc::too_many_files_open));
+    owned_.reserve(owned_.size() + came.size());
+    for (auto& descriptor : came)
         owned_.push_back(share::own(std::move(descriptor)));
-    came_.clear();
+    came.clear();
     return owned_;
 }
 

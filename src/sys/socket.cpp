@@ -126,6 +126,14 @@ std::error_code make_socket_pair(unique_fd& one, unique_fd& other) noexcept {
     return error;
 }
 
+bool is_packet_socket(int fd) noexcept {
+    int domain = 0;
+    int type = 0;
+    socklen_t length = sizeof domain;
+    return ::getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &length) == 0 && domain == AF_UNIX &&
+           ::getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &length) == 0 && type == SOCK_SEQPACKET;
+}
+
 std::error_code tell_sender(int socket) noexcept {
     const int on = 1;
     return ::setsockopt(socket, SOL_SOCKET, SO_PASSCRED, &on, sizeof on) == 0 ? std::error_code()

@@ -16,6 +16,10 @@ namespace cohort::sys {
 /// numbered 3 or higher.
 [[nodiscard]] std::error_code make_socket_pair(unique_fd& one, unique_fd& other) noexcept;
 
+/// Whether a descriptor, which may come from any process, is a socket as make_socket_pair() makes
+/// them. Asks nothing that could wait.
+[[nodiscard]] bool is_packet_socket(int fd) noexcept;
+
 /// How many descriptors one message can carry: SCM_MAX_FD.
 inline constexpr std::size_t most_descriptors = 253;
 

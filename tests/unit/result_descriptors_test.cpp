@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "supervisor/result_descriptors.hpp"
 
+#include "channel/carrier.hpp"
 #include "dispose_support.hpp"
 #include "record/result_message.hpp"
 #include "share/dispose.hpp"
 #include "sys/socket.hpp"
 
+#include <cohort/errors.hpp>
+
 #include <doctest/doctest.h>
 
+#include <array>
 #include <optional>
 #include <span>
+#include <system_error>
 #include <utility>
 
 #include <fcntl.h>
@@ -40,17 +45,21 @@ struct results {
         worker = unique_fd(ends[0]);
         constexpr int on = 1;
         REQUIRE(::setsockopt(ends[1], SOL_SOCKET, SO_PASSCRED, &on, sizeof on) == 0);
-        host.emplace(unique_fd(ends[1]), 1);
+        host.emplace(unique_fd(ends[1]), 2);
     }
-    void send_pipe(int index) {
+    unique_fd make_pipe() {
         int ends[2];
         REQUIRE(::pipe2(ends, O_CLOEXEC) == 0);
         reading = unique_fd(ends[0]);
-        const unique_fd writing(ends[1]);
-        result_message message{index, 0};
-        const int number = writing.get();
+        return unique_fd(ends[1]);
+    }
+    void send(result_message message, std::span<const int> descriptors) {
         REQUIRE_FALSE(cohort::sys::send_message(worker.get(), std::as_bytes(std::span(&message, 1)),
-                                                std::span(&number, 1)));
+                                                descriptors));
+    }
+    void send_pipe(int index) {
+        const auto writing = make_pipe();
+        send({index, 0}, std::array{writing.get()});
     }
     auto take() {
         bool lost = false;
@@ -104,6 +113,76 @@ TEST_CASE("result descriptors: who takes a result owns its descriptors") {
     came.reset();
     CHECK_FALSE(sent.is_closed(0));
     CHECK(::write(*taken, "x", 1) == 1);
+    CHECK(sent.is_closed(60'000));
+}
+
+TEST_CASE("result descriptors: packed ones are unpacked by the thread that takes the result") {
+    results sent;
+    unique_fd carrier;
+    {
+        const auto writing = sent.make_pipe();
+        std::error_code error;
+        carrier = cohort::queues::pack(std::array{writing.get(), writing.get()}, error);
+        REQUIRE_FALSE(error);
+        sent.send({0, 2}, std::array{carrier.get()});
+    }
+    auto came = sent.take();
+    REQUIRE(came);
+    pollfd inside{carrier.get(), POLLIN, 0};
+    CHECK(::poll(&inside, 1, 0) == 1);
+    CHECK(came->owned().size() == 2);
+    CHECK(came->owned().size() == 2);
+    inside.revents = 0;
+    CHECK(::poll(&inside, 1, 0) == 1);
+    CHECK(inside.revents == (POLLIN | POLLHUP));  // the end
+    CHECK_FALSE(sent.is_closed(0));
+    came.reset();
+    CHECK(sent.is_closed(60'000));
+}
+
+TEST_CASE("result descriptors: nothing is received from a file that is no socket of packets") {
+    results sent;
+    const unique_fd other(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sent.send({0, 2}, std::array{other.get()});
+    const auto came = sent.take();
+    REQUIRE(came);
+    CHECK_THROWS_AS((void)came->owned(), cohort::codec_error);
+}
+
+TEST_CASE("result descriptors: a message that another process than the worker sent is dropped") {
+    for (const bool is_early : {false, true}) {
+        results sent;
+        const auto worker = ::getppid();
+        if (!is_early)
+            sent.host->started(0, worker);
+        sent.send_pipe(0);
+        bool lost = false;
+        if (is_early) {  // received before the start of the worker is known
+            (void)sent.host->take(1, worker, lost);
+            CHECK_FALSE(sent.is_closed(0));
+            sent.host->started(0, worker);
+        } else {
+            CHECK_FALSE(sent.host->take(0, worker, lost));
+        }
+        CHECK(sent.is_closed(60'000));
+    }
+}
+
+TEST_CASE("result descriptors: what comes after a result was taken is closed") {
+    results sent;
+    CHECK_FALSE(sent.take());
+    sent.send_pipe(0);
+    CHECK_FALSE(sent.take());
+    CHECK(sent.is_closed(60'000));
+}
+
+TEST_CASE("result descriptors: one message brings this process no more than one descriptor") {
+    results sent;
+    {
+        const auto writing = sent.make_pipe();
+        sent.send({0, 0}, std::array{writing.get(), writing.get()});
+    }
+    CHECK_FALSE(sent.take());
     CHECK(sent.is_closed(60'000));
 }
 
