@@ -81,7 +81,8 @@ asio::awaitable<void> print() {
     (void)co_await group.wait();
 }
 
-/// Without exceptions and stacks, because the JSON library that reads them allocates in destructors.
+/// Without exceptions and stacks, because the JSON library, which reads them, allocates in
+/// destructors.
 asio::awaitable<void> stop() {
     cohort::options how(2);
     how.stderr_to(cohort::capture());
