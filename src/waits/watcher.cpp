@@ -59,33 +59,33 @@ std::uint64_t watcher::next_ticket() noexcept {
 
 void watcher::arm(const std::shared_ptr<watched>& which, std::uint64_t ticket, int fd,
                   std::uint32_t events) {
-    epoll_event event{};
-    event.events = events;
-    event.data.u64 = ticket;
+    const unwatched wanted{which, fd, events};
     const std::lock_guard guard(mutex_);
-    const bool is_new = watched_.try_emplace(ticket, which).second;
-    if (::epoll_ctl(epoll_.get(), is_new ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, fd, &event) == 0)
+    const auto error = watch(ticket, wanted);
+    if (!error) {
+        unwatched_.erase(ticket);
         return;
-    const auto error = sys::last_error();
-    if (is_new)
-        watched_.erase(ticket);
+    }
     if (error.value() != ENOSPC && error.value() != ENOMEM)
         throw std::system_error(error, "epoll_ctl");
-    unwatched_.insert_or_assign(ticket, unwatched{which, fd, events});
+    unwatched_.insert_or_assign(ticket, wanted);
     if (!std::exchange(serves_unwatched_, true))
         process_.loop().post([this] { serve_unwatched(first_look); });
 }
 
-/// Has epoll watch a descriptor, if there is room now.
-bool watcher::add(std::uint64_t ticket, const unwatched& wanted) {
+/// Has epoll watch a descriptor, if there is room now. `mutex_` is locked.
+std::error_code watcher::watch(std::uint64_t ticket, const unwatched& wanted) {
     epoll_event event{};
     event.events = wanted.events;
     event.data.u64 = ticket;
-    watched_.insert_or_assign(ticket, wanted.which);
-    if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, wanted.fd, &event) == 0)
-        return true;
-    watched_.erase(ticket);
-    return false;
+    const bool is_new = watched_.try_emplace(ticket, wanted.which).second;
+    const int change = is_new ? EPOLL_CTL_ADD : EPOLL_CTL_MOD;
+    if (::epoll_ctl(epoll_.get(), change, wanted.fd, &event) == 0)
+        return {};
+    const auto error = sys::last_error();
+    if (is_new)
+        watched_.erase(ticket);
+    return error;
 }
 
 void watcher::serve_unwatched(std::chrono::milliseconds after) {
@@ -100,7 +100,7 @@ void watcher::serve_unwatched(std::chrono::milliseconds after) {
                     return true;
                 waiting.push_back(std::move(which));
                 // Who wants one event at a time arms again, if it still waits.
-                return (each.second.events & EPOLLONESHOT) != 0 || add(each.first, each.second);
+                return (each.second.events & EPOLLONESHOT) != 0 || !watch(each.first, each.second);
             });
             if (waiting.empty()) {
                 serves_unwatched_ = false;

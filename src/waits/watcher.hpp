@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <system_error>
 #include <unordered_map>
 
 namespace cohort::waits {
@@ -65,7 +66,7 @@ private:
     void watch();
     void look();
     void serve_unwatched(std::chrono::milliseconds after);
-    bool add(std::uint64_t ticket, const unwatched& wanted);
+    std::error_code watch(std::uint64_t ticket, const unwatched& wanted);
 
     engine::process& process_;
     engine::background_thread aside_;
