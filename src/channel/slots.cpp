@@ -74,13 +74,11 @@ struct slots::slot {
 
 sys::unique_fd slots::make_file(std::uint64_t capacity, std::size_t most,
                                 std::error_code& error) noexcept {
-    const auto count = static_cast<off_t>(std::min<std::uint64_t>(capacity, most));
+    const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(capacity, most));
     auto made = sys::make_memfd("cohort-queue-slots", error);
-    const auto bytes = static_cast<off_t>(sizeof(page)) + count * static_cast<off_t>(sizeof(slot));
-    // Without its pages, an access could end this process by SIGBUS.
-    while (!error && ::fallocate(made.get(), 0, 0, bytes) != 0)
-        if (errno != EINTR)
-            error = sys::last_error();
+    const auto bytes = sizeof(page) + count * sizeof(slot);
+    if (!error)  // without its pages, an access could end this process by SIGBUS
+        error = sys::reserve(made.get(), bytes);
     if (!error)
         error = sys::add_seals(made.get(), F_SEAL_SHRINK | F_SEAL_GROW);
     return error ? sys::unique_fd() : std::move(made);

@@ -38,12 +38,13 @@ exec::exec_result refused(int error) {
 }
 
 shared_progress* map_progress(const sys::unique_fd& file, std::error_code& error) {
-    if (::ftruncate(file.get(), sizeof(shared_progress)) == 0) {
-        void* const page = ::mmap(nullptr, sizeof(shared_progress), PROT_READ | PROT_WRITE,
-                                  MAP_SHARED, file.get(), 0);
-        if (page != MAP_FAILED)
-            return new (page) shared_progress;
-    }
+    error = sys::set_length(file.get(), sizeof(shared_progress));
+    if (error)
+        return nullptr;
+    void* const page =
+        ::mmap(nullptr, sizeof(shared_progress), PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
+    if (page != MAP_FAILED)
+        return new (page) shared_progress;
     error = sys::last_error();
     return nullptr;
 }

@@ -4,6 +4,7 @@
 #include "guard.hpp"
 #include "sys/memfd.hpp"
 #include "sys/unique_fd.hpp"
+#include "sys_support.hpp"
 
 #include <cohort/errors.hpp>
 
@@ -20,6 +21,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 namespace slots_test {
@@ -261,6 +263,16 @@ TEST_CASE("slots: only a sealed memory file of a queue is taken") {
     const auto good = make(4);
     slots all(good.get(), ~std::uint64_t{0});
     CHECK(take_all(all) == 4);
+}
+
+TEST_CASE("slots: where RLIMIT_FSIZE does not allow their file, there is an error and no signal") {
+    CHECK(test::in_fork([] {
+              const rlimit small{1024, 1024};
+              ::setrlimit(RLIMIT_FSIZE, &small);
+              std::error_code error;
+              const auto file = slots::make_file(1000, 1000, error);
+              return error == std::errc::file_too_large && !file ? 0 : 1;
+          }) == 0);
 }
 
 // --- processes that are killed between any two steps ---
