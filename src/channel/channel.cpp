@@ -33,6 +33,8 @@ namespace {
 constexpr int wanted_send_buffer = 4 << 20;
 // No message takes less of a socket's buffer, because the kernel counts what it keeps beside it.
 constexpr std::size_t smallest_message = 512;
+// The kernel doubles the size that is asked for.
+static_assert(2 * std::size_t{wanted_send_buffer} / smallest_message + 1 <= slots::largest_count);
 // Writers never receive. What a reader sends stays in the socket.
 constexpr int smallest_send_buffer = 1;
 

@@ -74,7 +74,8 @@ struct slots::slot {
 
 sys::unique_fd slots::make_file(std::uint64_t capacity, std::size_t most,
                                 std::error_code& error) noexcept {
-    const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(capacity, most));
+    const auto count =
+        static_cast<std::size_t>(std::min<std::uint64_t>({capacity, most, largest_count}));
     auto made = sys::make_memfd("cohort-queue-slots", error);
     const auto bytes = sizeof(page) + count * sizeof(slot);
     if (!error)  // without its pages, an access could end this process by SIGBUS
@@ -97,13 +98,13 @@ slots::slots(int file, std::uint64_t capacity) {
         throw none_of_ours();
     if (::fstat(file, &status) != 0 || ::fstatfs(file, &system) != 0)
         share::refuse("queue", sys::last_error());
-    if (system.f_type == HUGETLBFS_MAGIC ||
-        status.st_size < static_cast<off_t>(sizeof(page) + sizeof(slot)))
+    constexpr std::size_t smallest = sizeof(page) + sizeof(slot);
+    constexpr std::size_t largest = sizeof(page) + largest_count * sizeof(slot);
+    const auto size = static_cast<std::uint64_t>(status.st_size);
+    if (system.f_type == HUGETLBFS_MAGIC || size < smallest || size > largest)
         throw none_of_ours();
-    constexpr std::uint64_t most = std::uint64_t{1} << 20;
     count_ = static_cast<std::size_t>(
-        std::min({(static_cast<std::uint64_t>(status.st_size) - sizeof(page)) / sizeof(slot),
-                  capacity, most}));
+        std::min<std::uint64_t>((size - sizeof(page)) / sizeof(slot), capacity));
     bytes_ = sizeof(page) + count_ * sizeof(slot);
     void* const mapped = ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     if (mapped == MAP_FAILED && (errno == EACCES || errno == EPERM))
@@ -140,10 +141,13 @@ std::optional<slots::ticket> slots::take_free(time now) noexcept {
     return std::nullopt;
 }
 
-/// Stamps what was taken so long ago that whoever took it is dead or stopped.
+/// Stamps what was taken so long ago that whoever took it is dead or stopped. What is left is
+/// stamped by later looks. One process seldom leaves more than a few slots, and each stamp is
+/// several writes to memory that others use.
 void slots::stamp_forsaken(time now) noexcept {
     const auto milliseconds = milliseconds_of(now);
-    for (std::size_t i = 0; i < count_; ++i) {
+    std::size_t stamped = 0;
+    for (std::size_t i = 0; i < count_ && stamped < most_stamps; ++i) {
         const auto seen = slots_[i].now.load();
         if (state_of(seen) != state::taken || !is_old(number_of(seen), milliseconds))
             continue;
@@ -151,6 +155,7 @@ void slots::stamp_forsaken(time now) noexcept {
         forsaken.slot = static_cast<std::uint32_t>(i);
         forsaken.number = number_of(seen);
         sent(forsaken);
+        ++stamped;
     }
 }
 

@@ -46,10 +46,15 @@ public:
         static constexpr std::uint32_t expected_mark = 0x53514F43;  // "COQS"
     };
 
+    /// No queue has more, because its socket cannot hold more messages.
+    static constexpr std::size_t largest_count = (std::size_t{1} << 14) + 1;
+    /// The most slots of killed puts that one look gives up.
+    static constexpr std::size_t most_stamps = 256;
+
     /// @param most  how many messages the socket can hold at all
     static sys::unique_fd make_file(std::uint64_t capacity, std::size_t most,
                                     std::error_code& error) noexcept;
-    /// @throws codec_error    it is no such file
+    /// @throws codec_error    no queue has such a file
     /// @throws sharing_error  there is no memory
     explicit slots(int file, std::uint64_t capacity);
     slots(const slots&) = delete;
