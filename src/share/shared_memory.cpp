@@ -68,6 +68,11 @@ objection object_to(int descriptor, memory_access access, bool must_be_sealed,
     return {};
 }
 
+[[noreturn]] void refuse_removed(std::size_t bytes, const std::string& name) {
+    share::refuse(array_of(bytes), ENOENT,
+                  fmt::format("its name \"{}\" was removed from /dev/shm", name));
+}
+
 /// The same file, open for reading only. A mapping by a descriptor that could write would count as
 /// a writer.
 sys::unique_fd reopen_for_reading(int descriptor, std::error_code& error) {
@@ -175,8 +180,7 @@ attachment shared_memory::opened(share::opening how) const {
     std::error_code error;
     auto found = segment_->descriptor(how, error);
     if (error == std::errc::no_such_file_or_directory)
-        share::refuse(array_of(size()), ENOENT,
-                      fmt::format("its name \"{}\" was removed from /dev/shm", segment_->name()));
+        refuse_removed(size(), segment_->name());
     if (error && !segment_->name().empty())
         share::refuse(array_of(size()), error);
     if (error)
@@ -194,8 +198,12 @@ const std::string& shared_memory::name() const noexcept {
 shared_memory shared_memory::read_only() const {
     if (access() == memory_access::read_only)
         return *this;
-    if (!name().empty())
-        return attach(name(), memory_access::read_only);
+    if (!name().empty()) {
+        auto named = attach(name(), memory_access::read_only);
+        if (!is_same_memory(named))  // another file has the name now
+            refuse_removed(size(), name());
+        return named;
+    }
     std::error_code error;
     const auto writable = descriptor();
     auto file = reopen_for_reading(*writable, error);

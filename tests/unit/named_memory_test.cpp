@@ -203,6 +203,24 @@ TEST_CASE("named memory: a shortage of descriptors does not take the strategy aw
           }) == 0);
 }
 
+TEST_CASE("named memory: a read-only handle never shows another array that has the name now") {
+    if (names_are_denied())
+        return;
+    const leak_guard guard;
+    const auto how = share_options().name(own_name());
+    const shared_array<int> first(how, 1000);
+    CHECK(first.read_only().shares_memory_with(first));
+    REQUIRE(::shm_unlink(("/" + own_name()).c_str()) == 0);
+    const shared_array<int> second(how, 4);
+    try {
+        (void)first.read_only();
+        FAIL("the handle shows the other array");
+    } catch (const sharing_error& error) {
+        CHECK(error.code() == std::errc::no_such_file_or_directory);
+    }
+    CHECK(second.read_only().shares_memory_with(second));
+}
+
 TEST_CASE("named memory: an array larger than RLIMIT_FSIZE is an error that names the limit") {
     for (const auto strategy : get_all_sharing_strategies())
         CHECK(in_fork([&] {
