@@ -19,6 +19,14 @@ namespace {
 // Not /proc/self/fd, because that belongs to the main thread, which may have ended.
 constexpr const char* directory_of_descriptors = "/proc/thread-self/fd";
 
+/// How many of the numbers 0 to 2 are free, which the library's own descriptors never have.
+std::uint64_t free_standard_streams() noexcept {
+    std::uint64_t count = 0;
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd)
+        count += ::fcntl(fd, F_GETFD) < 0 ? 1 : 0;
+    return count;
+}
+
 }  // namespace
 
 unique_fd out_of_stdio(unique_fd fd, std::error_code& error) noexcept {
@@ -65,7 +73,7 @@ bool has_room_for(std::uint64_t descriptors) noexcept {
     if (descriptors == 0)
         return true;
     const auto open = open_descriptors();
-    return !open || *open + descriptors <= descriptor_limit();
+    return !open || *open + free_standard_streams() + descriptors <= descriptor_limit();
 }
 
 bool survives_exec(int fd) noexcept {

@@ -19,7 +19,8 @@ namespace cohort::sys {
 /// The soft RLIMIT_NOFILE: one more than the highest number that a new descriptor can get.
 [[nodiscard]] std::uint64_t descriptor_limit() noexcept;
 
-/// Whether so many more descriptors can be opened; true when /proc is not there.
+/// Whether so many more descriptors can be opened, with numbers from 3 on; true when /proc is not
+/// there.
 [[nodiscard]] bool has_room_for(std::uint64_t descriptors) noexcept;
 
 /// Whether `fd` is open and not close-on-exec.

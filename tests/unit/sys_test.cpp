@@ -226,6 +226,23 @@ TEST_CASE("sys: the limit on descriptors is the soft one") {
           }) == 0);
 }
 
+TEST_CASE("sys: a free number of a standard stream is no room for a descriptor") {
+    CHECK(in_fork([] {
+              const rlimit limit{1024, 1024};  // above all that was inherited
+              ::setrlimit(RLIMIT_NOFILE, &limit);
+              std::error_code error;
+              std::vector<unique_fd> others;
+              while (auto copy = sys::duplicate(STDERR_FILENO, error))
+                  others.push_back(std::move(copy));
+              others.pop_back();  // a count of open descriptors may need one
+              ::close(STDIN_FILENO);
+              if (!sys::has_room_for(1) || sys::has_room_for(2))
+                  return 1;
+              others.pop_back();
+              return sys::has_room_for(2) && !sys::has_room_for(3) ? 0 : 2;
+          }) == 0);
+}
+
 TEST_CASE("sys: a duplicate is close-on-exec and above the standard streams") {
     const no_leftovers guard;
     std::error_code error;
