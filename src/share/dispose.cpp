@@ -2,7 +2,9 @@
 #include "share/dispose.hpp"
 
 #include "share/descriptor.hpp"
+#include "share/exiting_owner.hpp"
 #include "share/fork_held.hpp"
+#include "share/quiet_thread.hpp"
 #include "sys/fork_mark.hpp"
 
 #include <chrono>
@@ -11,10 +13,9 @@
 #include <exception>
 #include <memory>
 #include <mutex>
-#include <thread>
+#include <optional>
 #include <utility>
 
-#include <csignal>
 #include <sys/socket.h>
 
 namespace cohort::share {
@@ -68,37 +69,36 @@ bool take_one(sys::unique_fd& descriptor, std::shared_ptr<const void>& object) {
     return true;
 }
 
+bool may_hold_others(int descriptor) noexcept {
+    int domain = 0;
+    socklen_t length = sizeof domain;
+    return ::getsockopt(descriptor, SOL_SOCKET, SO_DOMAIN, &domain, &length) == 0 &&
+           domain == AF_UNIX;
+}
+
+/// A lingering close of one socket would keep all others waiting.
+void close_now(sys::unique_fd descriptor) noexcept {
+    std::optional<exiting_owner> closes;
+    constexpr linger none{0, 0};
+    if (may_hold_others(descriptor.get()))
+        closes.emplace(descriptor.get());
+    else
+        (void)::setsockopt(descriptor.get(), SOL_SOCKET, SO_LINGER, &none, sizeof none);
+    try {
+        (void)own(std::move(descriptor));  // removes its name, too
+    } catch (const std::exception&) {      // no memory: it is closed
+    }
+}
+
 void work_off() noexcept {
     for (;;) {
         sys::unique_fd descriptor;
         std::shared_ptr<const void> object;
         if (!take_one(descriptor, object))
             return;
-        // A lingering close of one socket would keep all others waiting.
-        constexpr linger none{0, 0};
         if (descriptor)
-            (void)::setsockopt(descriptor.get(), SOL_SOCKET, SO_LINGER, &none, sizeof none);
-        try {
-            if (descriptor)
-                (void)own(std::move(descriptor));  // removes its name, too
-        } catch (const std::exception&) {          // no memory: it is closed
-        }
+            close_now(std::move(descriptor));
     }
-}
-
-/// With all signals blocked, because they are for the threads of the user.
-void start_thread() {
-    sigset_t before;
-    sigset_t every;
-    sigfillset(&every);
-    pthread_sigmask(SIG_SETMASK, &every, &before);
-    try {
-        std::thread(work_off).detach();
-    } catch (...) {
-        pthread_sigmask(SIG_SETMASK, &before, nullptr);
-        throw;
-    }
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 void start_thread_if_needed(disposed& of) {
@@ -106,7 +106,7 @@ void start_thread_if_needed(disposed& of) {
     const bool hangs = of.threads > 0 && now - of.progress > longest_close;
     if (of.threads > 0 && (!hangs || of.threads >= most_threads))
         return;
-    start_thread();
+    start_quiet_thread(work_off);
     ++of.threads;
     of.progress = now;
 }

@@ -3,21 +3,32 @@
 
 #include "dispose_support.hpp"
 #include "supervisor/record_reader.hpp"
+#include "sys/socket.hpp"
 #include "sys/unique_fd.hpp"
 
 #include <doctest/doctest.h>
 
+#include <array>
+#include <chrono>
+#include <cstddef>
 #include <future>
 #include <memory>
+#include <span>
 #include <thread>
 #include <utility>
+#include <vector>
 
+#include <arpa/inet.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 namespace dispose_test {
+
+using namespace std::chrono_literals;
 
 using cohort::share::dispose;
 using cohort::sys::unique_fd;
@@ -46,6 +57,38 @@ unique_fd file_of(off_t size) {
     REQUIRE(file);
     REQUIRE(::fallocate(file.get(), 0, 0, size) == 0);
     return file;
+}
+
+/// A socket whose close waits for minutes, as long as `peer`, which reads nothing, is open.
+unique_fd lingering_socket(unique_fd& peer) {
+    const unique_fd listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_in at{};
+    at.sin_family = AF_INET;
+    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t length = sizeof at;
+    REQUIRE(::bind(listener.get(), reinterpret_cast<const sockaddr*>(&at), sizeof at) == 0);
+    REQUIRE(::listen(listener.get(), 1) == 0);
+    REQUIRE(::getsockname(listener.get(), reinterpret_cast<sockaddr*>(&at), &length) == 0);
+    unique_fd sender(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    REQUIRE(::connect(sender.get(), reinterpret_cast<const sockaddr*>(&at), sizeof at) == 0);
+    peer = unique_fd(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    REQUIRE(::fcntl(sender.get(), F_SETFL, O_NONBLOCK) == 0);
+    const std::vector<char> bytes(1 << 16);
+    while (::write(sender.get(), bytes.data(), bytes.size()) > 0) {
+    }
+    constexpr linger wait{1, 300};
+    REQUIRE(::setsockopt(sender.get(), SOL_SOCKET, SO_LINGER, &wait, sizeof wait) == 0);
+    return sender;
+}
+/// A Unix socket in which a descriptor is on its way.
+unique_fd holder_of(const unique_fd& inner) {
+    unique_fd outer;
+    unique_fd entrance;
+    REQUIRE_FALSE(cohort::sys::make_socket_pair(outer, entrance));
+    constexpr std::byte one{};
+    REQUIRE_FALSE(
+        cohort::sys::send_message(entrance.get(), std::span(&one, 1), std::array{inner.get()}));
+    return outer;
 }
 
 bool is_open(int descriptor) { return ::fcntl(descriptor, F_GETFD) != -1; }
@@ -78,6 +121,21 @@ TEST_CASE("dispose: what hangs does not keep later descriptors open") {
         closed = end.is_closed_within(10);
     }
     CHECK(closed);
+}
+
+TEST_CASE("dispose: a lingering socket inside another one keeps nothing waiting") {
+    unique_fd peer;
+    auto outer = holder_of(lingering_socket(peer));
+    struct tells {
+        std::promise<void> is_destroyed;
+        ~tells() { is_destroyed.set_value(); }
+    };
+    auto object = std::make_shared<tells>();
+    auto destroyed = object->is_destroyed.get_future();
+    dispose(std::move(outer));
+    // By the same thread, because no later call starts another one.
+    dispose(std::shared_ptr<const void>(std::move(object)));
+    CHECK(destroyed.wait_for(60s) == std::future_status::ready);
 }
 
 TEST_CASE("dispose: a large record of a worker is closed on another thread, a small one here") {
