@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "ends/end.hpp"
 
+#include "engine/engine.hpp"
 #include "share/descriptor.hpp"
+#include "share/dispose.hpp"
+#include "share/exiting_owner.hpp"
 #include "share/fork_held.hpp"
 #include "share/limits.hpp"
 #include "share/sweeper.hpp"
@@ -11,6 +14,7 @@
 
 #include <cerrno>
 #include <map>
+#include <new>
 #include <stdexcept>
 #include <utility>
 
@@ -23,6 +27,45 @@ struct end_table {
     std::map<share::file_id, std::weak_ptr<end>> ends;
 };
 end_table& table() { return share::fork_held<end_table>::get(); }
+
+/// What is left of a closed end. To close it closes what other processes have put into the queue.
+struct remains {
+    detail::attachment socket;
+    detail::attachment slots_file;
+    std::unique_ptr<end::state> state;
+    bool may_hold_names = false;  // unread messages, which go with a reading end, may
+
+    void close() noexcept {
+        socket.reset();
+        slots_file.reset();
+        state.reset();
+        if (may_hold_names)
+            share::names_sweeper().ask();
+    }
+};
+
+struct closed_elsewhere {
+    explicit closed_elsewhere(remains&& w) noexcept : what(std::move(w)) {}
+    closed_elsewhere(const closed_elsewhere&) = delete;
+    closed_elsewhere& operator=(const closed_elsewhere&) = delete;
+    ~closed_elsewhere() {
+        const share::exiting_owner makes_last_close(what.socket ? *what.socket : -1);
+        what.close();
+    }
+    remains what;
+};
+
+/// To close may take as long as another process likes, so that the engine's thread must not do it.
+/// A thread of the user's does it at once, because its next put expects to find no reader.
+void close(remains what) noexcept {
+    if (!engine::engine::is_this_thread())
+        return what.close();
+    try {
+        share::dispose(std::make_shared<const closed_elsewhere>(std::move(what)));
+    } catch (const std::bad_alloc&) {
+        what.close();
+    }
+}
 
 }  // namespace
 
@@ -48,14 +91,12 @@ end::~end() {
             table().ends.erase(known);
     }
     state* const last = state_.load();
+    remains left{std::move(last->socket), std::move(last->slots_file), nullptr, false};
     if (last->generation == sys::process_generation()) {
-        delete last;
-        drop_unread();
-        return;
-    }
-    // Leaked, because its mutex may be locked. What it holds is closed.
-    last->socket.reset();
-    last->slots_file.reset();
+        left.state.reset(last);
+        left.may_hold_names = which_ == side::reader;
+    }  // else it is leaked, because its mutex may be locked
+    queues::close(std::move(left));
 }
 
 bool end::is_inherited() const noexcept { return born_ != sys::process_generation(); }
@@ -67,12 +108,6 @@ void end::forget_descriptors() noexcept {
         return;
     if (mine.socket)
         waits::watcher::forget(socket_ticket(), *mine.socket);
-}
-
-/// After a reading end was closed: unread messages, which went with it, may have held names.
-void end::drop_unread() const noexcept {
-    if (which_ == side::reader)
-        share::names_sweeper().ask();
 }
 
 end::state& end::here() {
@@ -121,8 +156,8 @@ void end::renew(detail::attachment socket, detail::attachment slots_file) {
 }
 
 void end::close() {
-    detail::attachment socket;  // closed after the locks are released
-    detail::attachment slots_file;
+    remains left;  // closed after the locks are released
+    left.may_hold_names = which_ == side::reader;
     state& mine = here();
     bool is_awaited = false;
     {
@@ -131,12 +166,10 @@ void end::close() {
         is_awaited = !mine.waiting.empty();
         const auto no_fork = lock_ends();
         mine.closed = true;
-        socket.swap(mine.socket);
-        slots_file.swap(mine.slots_file);
+        left.socket.swap(mine.socket);
+        left.slots_file.swap(mine.slots_file);
     }
-    socket.reset();
-    slots_file.reset();
-    drop_unread();
+    queues::close(std::move(left));
     mine.changed.notify_all();
     if (is_awaited)
         waits::serve_soon(shared_from_this());

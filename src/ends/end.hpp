@@ -107,7 +107,6 @@ public:
 
 private:
     void forget_descriptors() noexcept;
-    void drop_unread() const noexcept;
 
     const std::uint64_t socket_ticket_;
     const std::uint64_t born_;  // in which process, see state::generation
