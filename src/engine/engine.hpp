@@ -57,6 +57,11 @@ public:
     /// it lasts, another thread may take over the loop: see take_over_if_hung(). Of one pipe, make
     /// no second call until `then` has run.
     void call(sys::callback<int()> make, sys::callback<void(int)> then);
+    /// Makes a call on another thread. @throws std::exception  there is no thread for it
+    using other_threads = sys::callback<void(task)>;
+    /// What makes the calls for a while after one has hung, so that they do not wait for each other
+    /// if more of them hang. Without it the loop's thread makes all. Set it before start().
+    void on_hung_call(other_threads make) { others_ = std::move(make); }
     /// Calls `begins` on the loop's thread before each of these calls. Set it before start().
     void on_call(task begins) { call_begins_ = std::move(begins); }
 
@@ -95,6 +100,8 @@ private:
     void make_reactor();
     void loop();
     bool make_calls(std::unique_lock<sys::fair_mutex>& turn);
+    bool make_elsewhere(const blocking_call& next);
+    void answer(blocking_call answered, int result);
     void take_over(time_point::rep hung);
     void become_this_thread();
     void retire(reactor::reactor* mine, blocking_call answered, int result);
@@ -124,6 +131,8 @@ private:
     sys::patient_unordered_map<reactor::ticket, request> pending_;
     sys::patient_deque<blocking_call> calls_;  // to be made after the present task
     task call_begins_;
+    other_threads others_;
+    time_point hung_until_;                        // until then others_ makes the calls
     std::atomic<time_point::rep> call_began_ = 0;  // the present call; 0: there is none
     std::atomic<bool> has_called_ = false;         // since take_over_if_hung() was last asked
 };

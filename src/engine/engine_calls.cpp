@@ -10,6 +10,13 @@
 
 namespace cohort::engine {
 
+namespace {
+
+/// How long other threads make the calls after one has hung.
+constexpr auto elsewhere = std::chrono::seconds(1);
+
+}  // namespace
+
 void engine::call(sys::callback<int()> make, sys::callback<void(int)> then) {
     calls_.push_back({std::move(make), std::move(then)});
 }
@@ -21,6 +28,8 @@ bool engine::make_calls(std::unique_lock<sys::fair_mutex>& turn) {
     while (!calls_.empty()) {
         auto next = std::move(calls_.front());
         calls_.pop_front();
+        if (make_elsewhere(next))
+            continue;
         auto* const mine = reactor_.load();
         const auto began = std::chrono::steady_clock::now().time_since_epoch().count();
         has_called_ = true;
@@ -39,6 +48,21 @@ bool engine::make_calls(std::unique_lock<sys::fair_mutex>& turn) {
         next.then(result);
     }
     return true;
+}
+
+/// @return false: the loop's thread must make the call
+bool engine::make_elsewhere(const blocking_call& next) {
+    if (!others_ || now_ >= hung_until_)
+        return false;
+    try {
+        others_([this, next = blocking_call(next)]() mutable {
+            const int result = next.make();
+            answer(std::move(next), result);
+        });
+        return true;
+    } catch (const std::exception&) {
+        return false;
+    }
 }
 
 bool engine::take_over_if_hung(time_point since) noexcept {
@@ -64,6 +88,7 @@ void engine::take_over(time_point::rep hung) {
         if (call_began_ != hung)
             return;
         call_began_ = 0;
+        hung_until_ = std::chrono::steady_clock::now() + elsewhere;
         become_this_thread();
         try {
             make_reactor();
@@ -75,11 +100,15 @@ void engine::take_over(time_point::rep hung) {
     loop();
 }
 
-/// Hands over the result of a call that has hung. What belongs to the call is destroyed by the
-/// thread that has taken over, because that thread alone may touch it.
-/// @param mine  destroyed here, because a ring belongs to the thread that made it
-void engine::retire(reactor::reactor* mine, blocking_call answered, int result) {
+/// Hands over the result of a call that another thread than the loop's has made. What belongs to the
+/// call is destroyed by the loop's thread, because that thread alone may touch it.
+void engine::answer(blocking_call answered, int result) {
     post([answered = std::move(answered), result] { answered.then(result); });
+}
+
+/// Ends the thread whose call has hung. @param mine  destroyed here, because a ring belongs to the thread that made it
+void engine::retire(reactor::reactor* mine, blocking_call answered, int result) {
+    answer(std::move(answered), result);
     if (mine == last_resort_.get())
         return;
     while (wakers_ != 0)  // they may have seen `mine` before it was replaced

@@ -135,11 +135,12 @@ void process::start() {
     }
 }
 
-void process::start_output() {
+void process::start_output(engine::other_threads others) {
     std::lock_guard lock(start_mutex_);
     if (output_started_)
         return;
     output_.on_call([this] { watch_output(); });
+    output_.on_hung_call(std::move(others));
     output_.start();
     output_started_ = true;
 }

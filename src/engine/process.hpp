@@ -77,8 +77,9 @@ public:
     /// The loop that moves what workers print, on a thread of its own, so that the deadlines of the
     /// engine never wait for text. Only after start_output().
     engine& output() noexcept { return output_; }
+    /// @param others  see engine::on_hung_call()
     /// @throws std::system_error  the thread or a reactor can't be made
-    void start_output();
+    void start_output(engine::other_threads others);
     /// Held by who writes to this program's stdout or stderr, so that the lines of groups stay whole.
     std::mutex& console_turn(int fd) noexcept {
         return console_turns_[fd == STDOUT_FILENO ? 0 : 1];

@@ -7,6 +7,7 @@
 #include "registry/mark.hpp"
 #include "routes/names.hpp"
 #include "sys/descriptors.hpp"
+#include "targets/call_threads.hpp"
 
 #include <cohort/errors.hpp>
 
@@ -141,7 +142,12 @@ std::shared_ptr<output::group_streams> make_streams(engine::process& process,
     auto routes = output::make_routes(plan, names);
     try {
         if (routes.has_pipes())
-            process.start_output();
+            process.start_output([&loop = process.loop()](engine::task call) {
+                output::call_threads::of(loop).submit([call = std::move(call)](std::string&) {
+                    call();
+                    return false;
+                });
+            });
     } catch (const std::system_error& e) {
         throw spawn_error(e.code(), "starting the library's threads", -1, "threads");
     }

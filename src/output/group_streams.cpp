@@ -12,8 +12,8 @@ namespace cohort::output {
 
 namespace {
 
-/// Half of the time that reading the rest of a worker's pipes may take: without a worker that holds
-/// a pipe's lock it takes microseconds.
+/// A call that reads the rest of a worker's pipe may last this long, and at most twice as long.
+/// Without a worker that holds the pipe's lock it takes microseconds.
 constexpr auto reading_step = std::chrono::milliseconds(250);
 
 bool writes_to(const stream_route& route, auto sink) {
@@ -130,7 +130,7 @@ void group_streams::end_streams(std::shared_ptr<flush> ending) {
         readers.size() - static_cast<std::size_t>(std::ranges::count(readers, nullptr));
     if (ending->unread == 0)
         return streams_ended(std::move(ending));
-    limit_reading(ending, 2);
+    limit_reading(ending);
     for (const auto& reader : readers)
         if (reader)
             reader->worker_ended([self = shared_from_this(), ending] {
@@ -139,20 +139,19 @@ void group_streams::end_streams(std::shared_ptr<flush> ending) {
             });
 }
 
-/// For a worker that holds the lock of its pipe for as long as it likes. Counted in steps, because
-/// a program that was stopped for a while sees that while pass at once.
-void group_streams::limit_reading(const std::shared_ptr<flush>& ending, int steps) {
-    ending->limit =
-        loop().timer().at(std::chrono::steady_clock::now() + reading_step,
-                          [self = shared_from_this(), ending, steps] {
-                              ending->limit.reset();
-                              if (steps > 1)
-                                  return self->limit_reading(ending, steps - 1);
-                              const worker& of = self->at(ending->index);
-                              for (const auto& reader : std::array{of.out_reader, of.err_reader})
-                                  if (reader)
-                                      reader->give_up();
-                          });
+/// For a worker that holds the lock of its pipe for as long as it likes. In steps, because a program
+/// that was stopped for a while sees that while pass at once.
+void group_streams::limit_reading(const std::shared_ptr<flush>& ending) {
+    ending->limit = loop().timer().at(
+        std::chrono::steady_clock::now() + reading_step, [self = shared_from_this(), ending] {
+            ending->limit.reset();
+            const worker& of = self->at(ending->index);
+            for (const auto& reader : std::array{of.out_reader, of.err_reader})
+                if (reader)
+                    reader->look();
+            if (ending->unread != 0)
+                self->limit_reading(ending);
+        });
 }
 
 void group_streams::streams_ended(std::shared_ptr<flush> ending) {

@@ -131,7 +131,7 @@ private:
     void begin(int index);
     void begin_stream(int index, stream from);
     void end_streams(std::shared_ptr<flush> ending);
-    void limit_reading(const std::shared_ptr<flush>& ending, int steps);
+    void limit_reading(const std::shared_ptr<flush>& ending);
     void streams_ended(std::shared_ptr<flush> ending);
     void gather(flush& ending);
     void finish(flush& done);

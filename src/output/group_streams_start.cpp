@@ -162,7 +162,7 @@ std::optional<start_failure> group_streams::open_target(
     settings.name = plan.path;
     settings.style.timestamps = plan.settings.timestamps;
     settings.style.ends_lines = !plan.is_raw;
-    settings.shared = &call_threads::of(loop());
+    settings.shared = &call_threads::of(process_.loop());
     if (plan.settings.rotate_at != 0)
         settings.rotate = rotated_path{rotation(plan.settings.rotate_at, plan.settings.kept),
                                        plan.path, from.directory};

@@ -22,18 +22,24 @@ constexpr auto without_memory = std::chrono::milliseconds(10);
 /// How long to wait after a read into nothing: a writer that floods the pipe waits meanwhile.
 constexpr auto between_lingering_reads = std::chrono::milliseconds(10);
 
-/// The memory that this thread reads all pipes to. One buffer for each thread, because a call that
-/// hangs in one thread may still fill its buffer while another thread has taken over the loop.
 /// @return null: there is no memory
-const std::shared_ptr<char[]>& read_buffer() noexcept {
-    thread_local std::shared_ptr<char[]> buffer;
-    if (!buffer) {
-        try {
-            buffer.reset(new char[most_a_turn]);
-        } catch (const std::bad_alloc&) {
-            // It stays null.
-        }
+std::shared_ptr<char[]> new_buffer() noexcept {
+    try {
+        return std::shared_ptr<char[]>(new char[most_a_turn]);
+    } catch (const std::bad_alloc&) {
+        return nullptr;
     }
+}
+
+/// The memory to read a pipe to. One buffer serves all pipes that the loop's thread reads. Another
+/// thread has a new one for each call, because the loop may still need what the last call has read.
+/// A call that hangs keeps its thread's buffer, while another thread takes over the loop.
+std::shared_ptr<char[]> read_buffer() noexcept {
+    if (!engine::engine::is_this_thread())
+        return new_buffer();
+    thread_local std::shared_ptr<char[]> buffer;
+    if (!buffer)
+        buffer = new_buffer();
     return buffer;
 }
 
@@ -42,8 +48,9 @@ const std::shared_ptr<char[]>& read_buffer() noexcept {
 /// What a call works on, which may outlive the reader.
 struct pipe_reader::pipe {
     sys::unique_fd fd;
-    std::shared_ptr<char[]> bytes;  // what was read last
-    std::size_t left = 0;           // how much of the rest is still to be read
+    std::shared_ptr<char[]> bytes;    // what was read last
+    std::size_t left = 0;             // how much of the rest is still to be read
+    std::atomic<unsigned> begun = 0;  // calls; a call may have to wait for others before it begins
 
     /// @return bytes, or -errno; -ENOBUFS: no memory now
     int read_once(std::size_t most) noexcept {
@@ -98,11 +105,16 @@ void pipe_reader::turn() {
 
 void pipe_reader::read() {
     is_called_ = true;
-    loop_.call([pipe = pipe_] { return pipe->read_once(most_a_turn); },
-               [self = shared_from_this()](int got) {
-                   self->is_called_ = false;
-                   self->turn_over(got);
-               });
+    ++asked_;
+    loop_.call(
+        [pipe = pipe_] {
+            ++pipe->begun;
+            return pipe->read_once(most_a_turn);
+        },
+        [self = shared_from_this()](int got) {
+            self->is_called_ = false;
+            self->turn_over(got);
+        });
 }
 
 void pipe_reader::turn_over(int got) {
@@ -144,8 +156,10 @@ void pipe_reader::worker_ended(engine::task then) {
 
 void pipe_reader::read_rest() {
     is_called_ = true;
+    ++asked_;
     loop_.call(
         [pipe = pipe_] {
+            ++pipe->begun;
             if (pipe->left == 0)
                 pipe->left = most_bytes_in(pipe->fd.get());
             return pipe->left == 0 ? 0 : pipe->read_once(pipe->left);
@@ -172,8 +186,10 @@ void pipe_reader::rest_came(int got) {
     watch();
 }
 
-void pipe_reader::give_up() {
-    if (state_ != state::ends)
+void pipe_reader::look() {
+    const unsigned begun = pipe_->begun;
+    const bool hangs = is_called_ && begun == asked_;
+    if (state_ != state::ends || !hangs || std::exchange(seen_, begun) != begun)
         return;
     linger();
     end_stream(std::make_error_code(std::errc::timed_out));

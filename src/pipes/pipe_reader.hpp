@@ -46,9 +46,10 @@ public:
     /// The worker has ended: takes the bytes that are in the pipe now, even over the sink's room,
     /// then ends the stream and calls `then`.
     void worker_ended(engine::task then);
-    /// Ends the stream although not all of it has been read, with the error `timed_out`. For a call
-    /// that hangs.
-    void give_up();
+    /// To be called now and then while the stream ends. If one call on the pipe has lasted since
+    /// the look before, ends the stream although not all of it has been read, with the error
+    /// `timed_out`. A call that has yet to begin, because others hang, does not count.
+    void look();
 
 private:
     enum class state { reads, waits_for_room, ends, lingers, closed };
@@ -74,6 +75,8 @@ private:
     state state_ = state::reads;
     bool is_watched_ = false;
     bool is_called_ = false;  // a call on the pipe is not over
+    unsigned asked_ = 0;      // calls
+    unsigned seen_ = 0;       // of them, how many had begun at the last look() at one that lasted
     engine::task ended_;      // from worker_ended()
 };
 

@@ -49,10 +49,33 @@ void call_threads::submit(step next) {
     watch();
 }
 
+void call_threads::run(engine::task work, engine::task then) {
+    try {
+        submit([&loop = loop_, work = std::move(work), then](std::string&) mutable {
+            work();
+            work = {};
+            loop.post(std::move(then));
+            return false;
+        });
+    } catch (const std::exception&) {
+        loop_.post(std::move(then));
+    }
+}
+
 /// With the mutex held. @throws std::system_error, std::bad_alloc
 void call_threads::add_thread() {
     engine::start_thread([this] { work(); });
     ++threads_;
+}
+
+/// All threads hang, so those that come may soon do so too. With the mutex held.
+void call_threads::add_threads() {
+    try {
+        for (auto more = std::min(threads_, waiting_.size()); more > 0; --more)
+            add_thread();
+    } catch (const std::exception&) {
+        // No more threads can be started now; look() tries again.
+    }
 }
 
 void call_threads::work() {
@@ -81,7 +104,7 @@ void call_threads::work_off(std::unique_lock<std::mutex>& lock, std::string& scr
     lock.lock();
 }
 
-/// Looks a moment later whether a write hangs. Only while `watches_` is set.
+/// Looks a moment later whether all threads hang. Only while `watches_` is set.
 void call_threads::watch() noexcept {
     try {
         loop_.post([this] {
@@ -100,15 +123,9 @@ void call_threads::look() {
         if (!watches_)
             return;
         const auto hung_since = std::chrono::steady_clock::now() - hung_after_;
-        if (begun_.size() == threads_ && std::ranges::all_of(begun_, [&](const job& each) {
-                return each.since <= hung_since;
-            })) {
-            try {
-                add_thread();
-            } catch (const std::exception&) {
-                // No thread can be started now; this looks again.
-            }
-        }
+        if (begun_.size() == threads_ &&
+            std::ranges::all_of(begun_, [&](const job& each) { return each.since <= hung_since; }))
+            add_threads();
     }
     watch();
 }

@@ -13,13 +13,15 @@
 
 namespace cohort::output {
 
-/// The threads that write files. One thread serves all files, a batch of each in turn, because
-/// threads count against the limits of processes that workers need. Another thread comes only when
-/// all present ones have been in a write(2) for a while, as that of a dead file server never ends.
-/// A thread that has had nothing to do for a second ends.
+/// The threads for calls on files of others, which may never return: a write(2) to a dead file
+/// server, a read(2) of a pipe whose lock a worker holds. One thread makes all calls, in turn,
+/// because threads count against the limits of processes that workers need. More threads come only
+/// when all present ones have been in a call for a while: as many again each time, so that a few
+/// looks pass over any number of calls that hang. A thread that has had nothing to do for a second
+/// ends.
 class call_threads {
 public:
-    /// Writes the next batch. @param scratch  memory of the thread, with anything in it
+    /// Makes the next call. @param scratch  memory of the thread, with anything in it
     /// @return true: call it again. Must not throw.
     using step = std::function<bool(std::string& scratch)>;
 
@@ -29,13 +31,16 @@ public:
     call_threads(const call_threads&) = delete;
     call_threads& operator=(const call_threads&) = delete;
 
-    /// Those that look for writers that hang on `loop`, made if need be and leaked on purpose.
+    /// Those of a process, whose engine is `loop`. Made if need be and leaked on purpose.
     static call_threads& of(engine::engine& loop);
 
-    /// Calls `next` on a writer until it returns false. Safe from any thread.
+    /// Calls `next` on a thread until it returns false. Safe from any thread.
     /// @throws std::system_error, std::bad_alloc  there is no thread and none can be started, or
     ///         there is no memory; `next` is not called
     void submit(step next);
+    /// Runs `work` on a thread, then `then` on the loop, or `then` alone if no thread can be started.
+    /// `work` is destroyed before `then` runs. Neither may throw.
+    void run(engine::task work, engine::task then);
 
 private:
     struct job {
@@ -45,6 +50,7 @@ private:
     void work();
     void work_off(std::unique_lock<std::mutex>& lock, std::string& scratch);
     void add_thread();
+    void add_threads();
     void watch() noexcept;
     void look();
 

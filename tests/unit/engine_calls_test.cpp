@@ -162,6 +162,37 @@ TEST_CASE("engine calls: a call that is over in time stays on its thread") {
     });
 }
 
+TEST_CASE("engine calls: after a call has hung, no call waits for another one that hangs") {
+    if (under_tsan)
+        return skip(no_threads_in_copies);
+    CHECK(in_fork([] {
+              hung_loop& hung = *new hung_loop;
+              hung.loop.on_hung_call([](engine::task call) { std::thread(call).detach(); });
+              hung.start();
+              std::promise<void> second;
+              std::promise<bool> third;
+              hung.loop.post([&] {
+                  hung.loop.call(
+                      [&] {
+                          second.set_value();
+                          char byte = 0;
+                          return static_cast<int>(::read(hung.release.reader.get(), &byte, 1));
+                      },
+                      [](int) {});
+                  hung.loop.call([] { return 3; },
+                                 [&](int result) {
+                                     third.set_value(result == 3 &&
+                                                     engine::engine::is_this_thread());
+                                 });
+              });
+              bool well = hung.take_over();
+              well &= second.get_future().wait_for(bound) == std::future_status::ready;
+              auto is_made = third.get_future();
+              well &= is_made.wait_for(bound) == std::future_status::ready && is_made.get();
+              return well && hung.does([] {}) ? 0 : 1;
+          }) == 0);
+}
+
 TEST_CASE("engine calls: a fork does not wait for a call that hangs") {
     in_a_process([](hung_loop& hung) {
         hung.loop.turn().lock();  // a call that held the turn would hold this up for ever

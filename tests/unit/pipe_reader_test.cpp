@@ -141,6 +141,22 @@ TEST_CASE("pipe reader: another error of the last read is told") {
         SYS_read, EIO);
 }
 
+TEST_CASE("pipe reader: a stream is not given up while its calls wait for those of others") {
+    holds([](auto& loop, auto& shared) {
+        stream_end one(loop, shared);
+        one.write("row\n");
+        std::promise<void> over;
+        loop.post([&] {
+            one.reader->worker_ended([&] { over.set_value(); });
+            for (int looks = 0; looks < 3; ++looks)  // the call begins after this task
+                one.reader->look();
+        });
+        return over.get_future().wait_for(std::chrono::milliseconds(bound_ms)) ==
+                   std::future_status::ready &&
+               shared.all == "row\n" && !one.to->error;
+    });
+}
+
 TEST_CASE("pipe reader: streams with one sink ask for room before each of them reads") {
     holds([](auto& loop, auto& shared) {
         stream_end one(loop, shared);

@@ -2,6 +2,8 @@
 // Targets that fail, hang, end or share what they write to.
 #include "target_support.hpp"
 
+#include <atomic>
+
 namespace target_trouble_test {
 
 using namespace target_test;
@@ -236,6 +238,27 @@ TEST_CASE("target trouble: files whose writes hang hold up no other file") {
             hanging[static_cast<std::size_t>(i)]->close();
             w.expect(read_from(readers[static_cast<std::size_t>(i)]) == text);
         }
+    }));
+}
+
+TEST_CASE("target trouble: while all threads hang, as many again come") {
+    CHECK(holds([](world& w) {
+        auto& shared = *new output::call_threads(w.loop);
+        constexpr int hanging = 40;
+        std::promise<void> go;
+        const auto goes = go.get_future().share();
+        std::atomic<int> begun = 0;
+        world::called other;
+        for (int i = 0; i < hanging; ++i)
+            shared.submit([&, goes](std::string&) {
+                ++begun;
+                goes.wait();
+                return false;
+            });
+        w.run([&] { shared.run([] {}, other.task()); });
+        w.expect(other.comes());
+        w.expect(begun == hanging);
+        go.set_value();
     }));
 }
 
