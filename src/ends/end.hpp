@@ -85,6 +85,7 @@ public:
         // wait for that one, because a packet may hold messages for several.
         line waiting;
         bool thread_waits = false;
+        bool tries = false;                   // that one only looks whether there is a packet
         std::condition_variable_any changed;  // for threads
         // Wakes the thread that waits for the socket in a poll, when a message is stored. Made
         // when a thread first waits so.
@@ -98,9 +99,19 @@ public:
     };
     state& here();
     /// The descriptors of a state that is locked and has them.
-    channel channel_of(const state& mine) const noexcept {
-        return open_descriptors{mine.socket, mine.slots_file, slots_, about_}.borrow();
+    open_descriptors opened(const state& mine) const {
+        return {mine.socket, mine.slots_file, slots_, about_};
     }
+    channel channel_of(const state& mine) const noexcept {
+        return {*mine.socket, slots_.get(), about_.largest_inlined, about_.carries, about_.make};
+    }
+
+    /// Noted before other processes may have the end's socket, too. A receive may then wait, even
+    /// one that asks not to: the kernel lets one process at a time receive from a socket, and that
+    /// one may receive into memory that never comes. So nothing may be locked meanwhile, and the
+    /// engine's thread must not do it.
+    void give_away() noexcept { is_given_away_ = true; }
+    bool is_given_away() const noexcept { return is_given_away_; }
 
     /// The ticket of the end's socket, see watcher.
     std::uint64_t socket_ticket() const noexcept { return socket_ticket_; }
@@ -114,6 +125,7 @@ private:
     const side which_;
     const description about_;
     const std::shared_ptr<queues::slots> slots_;  // null: unbounded. A forked copy has it too
+    std::atomic<bool> is_given_away_ = false;
     std::atomic<state*> state_;
 };
 

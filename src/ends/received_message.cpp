@@ -2,6 +2,7 @@
 #include "ends/received_message.hpp"
 
 #include "channel/arrived.hpp"
+#include "ends/only_waiter.hpp"
 #include "sys/fork_mark.hpp"
 #include "waits/watcher.hpp"
 
@@ -16,10 +17,25 @@
 
 namespace cohort::queues {
 
-step take_one(end& from, end::state& state, detail::queue_message& into) {
+namespace {
+
+step receive_now(end& from, end::state& state, std::unique_lock<std::mutex>& lock, incoming& into) {
+    if (!from.is_given_away())
+        return receive(from.channel_of(state), into, may_wait::no);
+    const auto opened = from.opened(state);
+    const only_waiter tries(from, state, lock, only_waiter::how::tries);
+    return receive(opened.borrow(), into, may_wait::no);
+}
+
+}  // namespace
+
+step take_one(end& from, end::state& state, std::unique_lock<std::mutex>& lock,
+              detail::queue_message& into) {
     if (state.stored.empty()) {
+        if (!state.socket)
+            return step::over;
         incoming came;
-        const auto result = receive(from.channel_of(state), came, may_wait::no);
+        const auto result = receive_now(from, state, lock, came);
         for (auto& message : came.messages)
             store(state, std::move(message));
         if (result != step::done)

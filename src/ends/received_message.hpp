@@ -37,9 +37,12 @@ private:
     std::exception_ptr wrong_;
 };
 
-/// Takes a message of an end whose state is locked: one that is stored, else one of its socket.
+/// Takes a message of an end whose state is locked: one that is stored, else one of its socket. The
+/// lock is released meanwhile if other processes may have the end, too. Only a thread of the user's
+/// may do that, see end::give_away(), and nobody else may wait for the socket then.
 /// @throws what receive() throws
-step take_one(end& from, end::state& state, detail::queue_message& into);
+step take_one(end& from, end::state& state, std::unique_lock<std::mutex>& lock,
+              detail::queue_message& into);
 
 /// Stores a message in its place: at the end, if it has no number yet. The state is locked.
 void store(end::state& state, detail::queue_message&& message);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // The awaited calls: tried at once on the caller's thread, completed later by the engine's.
+#include "ends/receive_call.hpp"
 #include "ends/received_message.hpp"
 #include "ends/socket_watch.hpp"
 #include "share/limits.hpp"
@@ -62,23 +63,31 @@ void hand_over(const receiver& to, completion result) {
     });
 }
 
-/// Tries what the first in line wants. @return empty: it has to wait on
+std::exception_ptr was_closed() {
+    return std::make_exception_ptr(
+        std::system_error(std::make_error_code(std::errc::operation_canceled),
+                          "cohort: this end of the queue was closed"));
+}
+
+/// Tries what the first in line wants. The state is locked by `lock`, see take_one().
+/// @return empty: it has to wait on
 std::optional<completion> try_first(const std::shared_ptr<end>& which, end::state& state,
-                                    const waiter& first, step& came) {
+                                    std::unique_lock<std::mutex>& lock, const waiter& first,
+                                    step& came) {
     try {
         if (!state.socket)
-            return failed_with(std::make_exception_ptr(
-                std::system_error(std::make_error_code(std::errc::operation_canceled),
-                                  "cohort: this end of the queue was closed")));
+            return failed_with(was_closed());
         if (which->which() == end::side::reader) {
             if (state.wrong)
                 return failed_with(std::exchange(state.wrong, nullptr));
             if (state.thread_waits && state.stored.empty())
                 return std::nullopt;  // the thread has this served when it has a packet
             detail::queue_message message;
-            came = take_one(*which, state, message);
+            came = take_one(*which, state, lock, message);
             if (came == step::done)
                 return with_message(which, state, std::move(message));
+            if (!state.socket)
+                return failed_with(was_closed());
             return came == step::over ? std::optional<completion>(std::in_place) : std::nullopt;
         }
         if (!first.message) {
@@ -99,8 +108,10 @@ void drop_timer(waiter& w) {
         watcher::own().process().loop().timer().cancel(*std::exchange(w.timer, std::nullopt));
 }
 
-/// Completes what can be completed. @return what the first in line waits for; done: none waits
-step serve_line(const std::shared_ptr<end>& which) {
+/// Completes what can be completed.
+/// @param received  what a receive has come to just now
+/// @return what the first in line waits for; done: none waits, or a receive is under way
+step serve_line(const std::shared_ptr<end>& which, std::optional<step> received = {}) {
     end::state& state = which->here();
     for (int served = 0; served < most_at_once; ++served) {
         std::unique_lock lock(state.mutex);
@@ -110,9 +121,19 @@ step serve_line(const std::shared_ptr<end>& which) {
             return step::done;
         }
         step came = step::must_wait;
-        auto result = try_first(which, state, *state.waiting.first(), came);
+        std::optional<completion> result;
+        const bool receives = would_receive(*which, state);
+        const auto tried = std::exchange(received, std::nullopt);
+        if (!receives)
+            result = try_first(which, state, lock, *state.waiting.first(), came);
+        else if (tried == step::over)
+            result.emplace();
         if (!result) {
             try {
+                if (receives && !tried) {
+                    receive_in_call(which, state, [which](step came) { serve_line(which, came); });
+                    return step::done;
+                }
                 arm(which, state, came);
                 return came;
             } catch (...) {
@@ -214,8 +235,10 @@ void begin(const std::shared_ptr<end>& which, const std::shared_ptr<waiter>& w) 
     std::unique_lock lock(state.mutex);
     step came = step::must_wait;
     std::optional<completion> result;
-    if (state.waiting.empty())
-        result = try_first(which, state, *w, came);
+    // A handler may run on the engine's thread.
+    if (state.waiting.empty() &&
+        !(engine::engine::is_this_thread() && would_receive(*which, state)))
+        result = try_first(which, state, lock, *w, came);
     if (!result && w->until && *w->until <= std::chrono::steady_clock::now())
         result = completion_of(completion::kind::time_up);
     if (!result)

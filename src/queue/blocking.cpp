@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "queue/blocking.hpp"
 
+#include "ends/only_waiter.hpp"
 #include "ends/received_message.hpp"
 #include "queue/receive_edge.hpp"
 #include "sys/descriptors.hpp"
@@ -34,7 +35,6 @@ using waits::poll_until;
 using waits::stop_event;
 using clock = std::chrono::steady_clock;
 
-
 /// How many messages one call takes.
 constexpr std::size_t most_at_once = 64;
 
@@ -60,13 +60,13 @@ void take_stored(end::state& state, std::vector<detail::queue_message>& into, st
 
 /// Takes what is there, without waiting. What is wrong with a packet behind others is told by the
 /// next call.
-step take_some(end& from, end::state& state, std::vector<detail::queue_message>& into,
-               std::size_t at_most) {
+step take_some(end& from, end::state& state, std::unique_lock<std::mutex>& lock,
+               std::vector<detail::queue_message>& into, std::size_t at_most) {
     step came = step::done;
     while (came == step::done && into.size() < at_most) {
         detail::queue_message one;
         try {
-            came = take_one(from, state, one);
+            came = take_one(from, state, lock, one);
         } catch (...) {
             if (into.empty())
                 throw;
@@ -78,30 +78,6 @@ step take_some(end& from, end::state& state, std::vector<detail::queue_message>&
     }
     return into.empty() ? came : step::done;
 }
-
-/// The calling thread, as the one that waits for the socket.
-class only_waiter {
-public:
-    only_waiter(end& which, end::state& state, std::unique_lock<std::mutex>& lock) noexcept
-        : which_(which), state_(state), lock_(lock) {
-        state_.thread_waits = true;
-        lock_.unlock();
-    }
-    only_waiter(const only_waiter&) = delete;
-    only_waiter& operator=(const only_waiter&) = delete;
-    ~only_waiter() {
-        lock_.lock();
-        state_.thread_waits = false;
-        state_.changed.notify_all();
-        if (!state_.waiting.empty())
-            waits::serve_soon(which_.shared_from_this());
-    }
-
-private:
-    end& which_;
-    end::state& state_;
-    std::unique_lock<std::mutex>& lock_;
-};
 
 /// Whether nothing but a packet can end the wait. It is a wait in the kernel then, because of many
 /// processes that wait for a packet only one is woken, and without a try before, which would cost a
@@ -132,7 +108,7 @@ step await_packet(end& from, end::state& state, std::unique_lock<std::mutex>& lo
     incoming came;
     step result = step::must_wait;
     {
-        const only_waiter waits(from, state, lock);
+        const only_waiter waits(from, state, lock, only_waiter::how::waits);
         if (!simple) {
             const stop_event stop(how_long.stop);
             std::array events{pollfd{on.socket, POLLIN, 0}, pollfd{stored, POLLIN, 0},
@@ -164,7 +140,6 @@ void await_turn(end::state& state, std::unique_lock<std::mutex>& lock,
 
 queue_answer receive_some(end& from, std::vector<detail::queue_message>& into, std::size_t at_most,
                           const detail::patience& how_long) {
-    // What is received at once is received under the lock.
     at_most = std::min(at_most, most_at_once);
     if (at_most == 0)
         return queue_answer::done;
@@ -173,6 +148,9 @@ queue_answer receive_some(end& from, std::vector<detail::queue_message>& into, s
     end::state& state = from.here();
     std::unique_lock lock(state.mutex);
     for (;;) {
+        // Who only tries takes no time, unless another process holds the socket.
+        if (state.tries)
+            state.changed.wait_for(lock, look_again_after, [&] { return !state.tries; });
         if (state.wrong)
             std::rethrow_exception(std::exchange(state.wrong, nullptr));
         const bool has_turn = !state.thread_waits && state.waiting.empty();
@@ -180,7 +158,7 @@ queue_answer receive_some(end& from, std::vector<detail::queue_message>& into, s
         const bool waits_at_once =
             into.empty() && state.stored.empty() && may_block(state, how_long);
         if (has_turn && state.socket && !waits_at_once)
-            came = take_some(from, state, into, at_most);
+            came = take_some(from, state, lock, into, at_most);
         else
             take_stored(state, into, at_most);
         if (!into.empty())

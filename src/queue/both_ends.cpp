@@ -119,6 +119,7 @@ std::size_t queue_ends::waiting() const {
 void queue_ends::write(encoder& to) const {
     const auto reading = reader();
     const auto writing = writer();
+    reading.get()->give_away();
     {
         const auto guard = lock_ends();
         both_->roles.share();

@@ -20,7 +20,8 @@ detail::attachment descriptor(detail::decoder& from) {
 
 }  // namespace
 
-void note_sharing(const end& which) {
+void note_sharing(end& which) {
+    which.give_away();
     const auto queue = which.queue.lock();
     const auto guard = lock_ends();
     if (queue)
@@ -63,7 +64,9 @@ std::shared_ptr<end> read_end(detail::decoder& from, end::side which,
     if (!sys::is_packet_socket(*socket) || (slots != nullptr) != (about.capacity > 0))
         throw codec_error("a queue: its descriptors are none of a queue");
     sys::tell_nothing(*socket);
-    return end_of(which, socket, slots, about);
+    auto found = end_of(which, socket, slots, about);
+    found->give_away();
+    return found;
 }
 
 }  // namespace cohort::queues

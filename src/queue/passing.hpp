@@ -23,7 +23,7 @@ public:
 };
 
 /// Notes that an end is passed to another process.
-void note_sharing(const end& which);
+void note_sharing(end& which);
 
 void write_end(detail::encoder& to, const end::open_descriptors& descriptors);
 void write_description(detail::encoder& to, const end::description& about);

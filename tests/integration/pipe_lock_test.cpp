@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // Processes that hold the lock of a pipe: in the kernel read(2) and write(2) keep it while they wait
 // for a page of the process, and every other call on that pipe waits for it, O_NONBLOCK or not.
+#include "missing_page.hpp"
 #include "slow_executor.hpp"
 #include "stream_support.hpp"
 
@@ -11,21 +12,15 @@
 
 #include <chrono>
 #include <csignal>
-#include <cstdint>
 #include <exception>
 #include <future>
 #include <optional>
-#include <sstream>
 #include <string>
 #include <thread>
 #include <utility>
 
 #include <fcntl.h>
-#include <linux/userfaultfd.h>
-#include <sys/ioctl.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -36,33 +31,6 @@ using namespace std::chrono_literals;
 using cohort::capture;
 
 namespace {
-
-int open_userfaultfd() { return static_cast<int>(::syscall(SYS_userfaultfd, O_CLOEXEC)); }
-
-/// A page that never comes. userfaultfd(2) tells who waits for it.
-class missing_page {
-public:
-    missing_page() : fd_(open_userfaultfd()) {
-        uffdio_api api{};
-        api.api = UFFD_API;
-        page_ = ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        uffdio_register wanted{};
-        wanted.range = {reinterpret_cast<std::uintptr_t>(page_), 4096};
-        wanted.mode = UFFDIO_REGISTER_MODE_MISSING;
-        if (::ioctl(fd_, UFFDIO_API, &api) != 0 || ::ioctl(fd_, UFFDIO_REGISTER, &wanted) != 0)
-            ::_exit(3);
-    }
-    char* address() const noexcept { return static_cast<char*>(page_); }
-    /// Returns when a thread waits for the page.
-    void await_who_waits() const {
-        uffd_msg message{};
-        (void)!::read(fd_, &message, sizeof message);
-    }
-
-private:
-    int fd_;
-    void* page_;
-};
 
 /// Leaves a process in a session of its own that holds the lock of the pipe `fd` until the gate
 /// opens. Returns when it has the lock of a pipe to write to; to a pipe to read from, somebody must
@@ -116,44 +84,6 @@ void answer_under_lock(int) {
     page.await_who_waits();
     say_ready();
     sleep_until_killed();
-}
-
-/// A leak_guard for cases in which another thread takes over the output loop: what that thread waits
-/// with has other numbers, and nothing else may be new.
-class moved_loop_guard {
-public:
-    ~moved_loop_guard() {
-        const auto until = std::chrono::steady_clock::now() + 30s;
-        std::string left;
-        do
-            left = guard_.leftovers(10ms);
-        while (!is_moved(left) && std::chrono::steady_clock::now() < until);
-        CHECK_MESSAGE(is_moved(left), left);
-        guard_.dismiss();
-    }
-
-private:
-    static bool is_moved(const std::string& left) {
-        int more = 0;
-        std::istringstream all(left);
-        for (std::string line; std::getline(all, line);) {
-            if (line.find(" -> anon_inode:[") == line.npos)
-                return false;
-            more += line.starts_with("open ") ? 1 : -1;
-        }
-        return more == 0;
-    }
-
-    leak_guard guard_;
-};
-
-bool is_possible() {
-    const int fd = open_userfaultfd();
-    if (fd >= 0)
-        ::close(fd);
-    else
-        skip("this user may not call userfaultfd(2)");
-    return fd >= 0;
 }
 
 /// What another group's worker prints.
@@ -224,7 +154,7 @@ asio::awaitable<void> end_of(cohort::group& group) { (void)co_await group.wait()
 }  // namespace
 
 TEST_CASE("pipe lock: a daemon that holds its pipe's lock holds up no group and no fork") {
-    if (!is_possible())
+    if (!can_miss_pages())
         return;
     const moved_loop_guard guard;
     asio::io_context io;
@@ -236,7 +166,7 @@ TEST_CASE("pipe lock: a daemon that holds its pipe's lock holds up no group and 
 }
 
 TEST_CASE("pipe lock: each of several such daemons is passed over") {
-    if (!is_possible())
+    if (!can_miss_pages())
         return;
     const moved_loop_guard guard;
     asio::io_context io;
@@ -248,7 +178,7 @@ TEST_CASE("pipe lock: each of several such daemons is passed over") {
 }
 
 TEST_CASE("pipe lock: a write to a worker that holds its input's lock holds up no other group") {
-    if (!is_possible())
+    if (!can_miss_pages())
         return;
     const moved_loop_guard guard;
     asio::io_context io;
@@ -272,7 +202,7 @@ TEST_CASE("pipe lock: a write to a worker that holds its input's lock holds up n
 }
 
 TEST_CASE("pipe lock: a worker that holds the lock of the pipe for its stacks is stopped in time") {
-    if (!is_possible())
+    if (!can_miss_pages())
         return;
     const leak_guard guard;
     asio::io_context io;
