@@ -47,7 +47,6 @@ bool background_thread::is_late(time_point now) noexcept {
 void background_thread::work_off() {
     for (;;) {
         await_job();
-        const std::lock_guard turn(turn_);
         auto next = take_job();
         if (!next)
             return;

@@ -73,15 +73,11 @@ void process::begin_fork() noexcept {
     fork_mutex_.lock();
     output_.turn().lock();
     engine_.turn().lock();
-    parsing_.turn().lock();
-    cgroups_.turn().lock();
     uncopied_.mutex().lock();
 }
 
 void process::end_fork() noexcept {
     uncopied_.mutex().unlock();
-    cgroups_.turn().unlock();
-    parsing_.turn().unlock();
     engine_.turn().unlock();
     output_.turn().unlock();
     fork_mutex_.unlock();

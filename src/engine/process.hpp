@@ -72,6 +72,8 @@ public:
     trace::names& names() noexcept { return names_; }
     /// Reads about workers in /proc. May wait for a process.
     background_thread& looking() noexcept { return looking_; }
+    /// Searches /dev/shm for unused names. Anybody can make that search long.
+    background_thread& sweeping() noexcept { return sweeping_; }
     /// Writes files of logs. May wait for a disk.
     background_thread& logging() noexcept { return logging_; }
     /// The loop that moves what workers print, on a thread of its own, so that the deadlines of the
@@ -88,9 +90,9 @@ public:
     background_thread& cgroups() noexcept { return cgroups_; }
 
     uncopied_descriptors& uncopied() noexcept { return uncopied_; }
-    /// Called around a fork of this process: locks the turns of both loops and of the threads that
-    /// wait for no disk and no process. One fork at a time, so that each loop has its turn again
-    /// between two of them.
+    /// Called around a fork of this process: locks the turns of both loops. One fork at a time, so
+    /// that each loop has its turn again between two of them. Locks nothing that may be held for
+    /// long, because no deadline is met meanwhile: no thread in the background, for example.
     void begin_fork() noexcept;
     void end_fork() noexcept;
 
@@ -154,6 +156,7 @@ private:
     background_thread naming_{engine_};
     trace::names names_;
     background_thread looking_{engine_};
+    background_thread sweeping_{engine_};
     background_thread logging_{engine_};
     background_thread cgroups_{engine_, background_thread::thread::stays};
     std::atomic<bool> watching_starters_ = false;

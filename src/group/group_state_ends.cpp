@@ -62,7 +62,7 @@ void group_state::sweep_names() {
         return;
     }
     ending_.hold(lifecycle::reason::names);
-    process_.parsing().run(
+    process_.sweeping().run(
         [] {
             (void)share::sweep(share::prefix_of_session());
             share::names_sweeper().sweep_left();

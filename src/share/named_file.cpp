@@ -8,6 +8,7 @@
 #include "share/settings.hpp"
 #include "sys/descriptors.hpp"
 #include "sys/error.hpp"
+#include "sys/fair_mutex.hpp"
 #include "sys/memfd.hpp"
 #include "sys/tiers.hpp"
 
@@ -119,8 +120,9 @@ bool means_no_file(std::error_code error) noexcept {
 }
 
 /// Held while a name is removed. A forked copy would else inherit an exclusive lock for good.
+/// Fair, because a sweep of many names would else keep a fork waiting.
 struct removals {
-    std::mutex mutex;
+    sys::fair_mutex mutex;
 };
 
 removal remove_unused(int directory, const std::string& name) noexcept {

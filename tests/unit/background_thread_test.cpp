@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "engine/background_thread.hpp"
+
+#include "engine/process.hpp"
+#include "reporter.hpp"
+#include "sanitizers.hpp"
+#include "sys_support.hpp"
+
+#include <doctest/doctest.h>
+
+#include <array>
+#include <chrono>
+#include <future>
+#include <thread>
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace background_thread_test {
+
+using namespace cohort;
+using namespace cohort::test;
+
+namespace {
+
+/// Keeps a thread busy for ever. Returns when the work has begun.
+void keep_busy(engine::process& process, engine::background_thread& worker) {
+    std::promise<void> begun;
+    process.loop().post([&] {
+        worker.run(
+            [&begun] {
+                begun.set_value();
+                for (;;)
+                    ::pause();
+            },
+            [] {});
+    });
+    begun.get_future().wait();
+}
+
+}  // namespace
+
+TEST_CASE("background thread: a fork does not wait for work") {
+    if (under_tsan)
+        return skip(no_threads_in_copies);
+    CHECK(in_fork([] {
+              auto& process = engine::process::for_spawn();
+              for (auto* each :
+                   std::array{&process.parsing(), &process.cgroups(), &process.naming(),
+                              &process.looking(), &process.logging(), &process.sweeping()})
+                  keep_busy(process, *each);
+              std::promise<void> forked;
+              std::thread([&forked] {
+                  const pid_t copy = ::fork();
+                  if (copy == 0)
+                      ::_exit(0);
+                  ::waitpid(copy, nullptr, 0);
+                  forked.set_value();
+              }).detach();
+              const auto bound = std::chrono::milliseconds(bound_ms);
+              ::_exit(forked.get_future().wait_for(bound) == std::future_status::ready ? 0 : 1);
+              return 0;
+          }) == 0);
+}
+
+}  // namespace background_thread_test
