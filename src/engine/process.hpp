@@ -86,6 +86,8 @@ public:
     std::mutex& console_turn(int fd) noexcept {
         return console_turns_[fd == STDOUT_FILENO ? 0 : 1];
     }
+    /// Destroys what is large, see make_freed_aside().
+    background_thread& freeing() noexcept { return freeing_; }
     /// Works on cgroups, for which the kernel may take milliseconds.
     background_thread& cgroups() noexcept { return cgroups_; }
 
@@ -157,6 +159,7 @@ private:
     trace::names names_;
     background_thread looking_{engine_};
     background_thread sweeping_{engine_};
+    background_thread freeing_{engine_};
     background_thread logging_{engine_};
     background_thread cgroups_{engine_, background_thread::thread::stays};
     std::atomic<bool> watching_starters_ = false;

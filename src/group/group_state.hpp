@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include "engine/freed_aside.hpp"
 #include "engine/process.hpp"
 #include "group/snapshot.hpp"
 #include "lifecycle/ending.hpp"
@@ -138,7 +139,7 @@ private:
     /// The end of a worker that users can't see yet: its record is being read, then its outcome is
     /// put into words, until `limit` at most, while what it has printed is written.
     struct unpublished_end {
-        std::shared_ptr<ended_worker> worker = sys::make_shared_patiently<ended_worker>();
+        std::shared_ptr<ended_worker> worker = engine::make_freed_aside<ended_worker>();
         std::optional<engine::timer_id> limit;
         bool has_output = false;  // all that it has printed is where it belongs
         bool has_words = false;

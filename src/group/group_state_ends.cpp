@@ -177,8 +177,7 @@ void group_state::write_report() {
         [end = end_with(std::move(workers))]() -> const report& { return end->report(); },
         [self = shared_from_this(), last](const std::string& note) {
             // The thread that writes the report may still read the old one.
-            last->worker =
-                sys::patiently([&] { return std::make_shared<ended_worker>(*last->worker); });
+            last->worker = engine::make_freed_aside<ended_worker>(*last->worker);
             sys::patiently([&] { add_note(last->worker->note, note); });
             self->report_is_written_ = true;
             self->publish_all();

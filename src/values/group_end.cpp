@@ -20,6 +20,23 @@ outcome ended_worker::whole() const {
     return worker;
 }
 
+bool is_small(const ended_worker& worker) noexcept {
+    constexpr std::size_t small = 4096;
+    if (!worker.left)
+        return true;
+    const auto* const result = outcome_access::result(*worker.left);
+    const auto captured = [](const cohort::captured& text) {
+        return text.head.size() + text.tail.size();
+    };
+    return !worker.left->error && !worker.left->crash && worker.left->at_stop.empty() &&
+           (result == nullptr || result->cbor.size() + result->type.size() <= small) &&
+           captured(worker.out) + captured(worker.err) <= small;
+}
+
+bool is_small(const group_end& end) noexcept {
+    return std::ranges::all_of(end.workers_, [](const auto& each) { return is_small(*each); });
+}
+
 group_end::group_end(std::vector<std::shared_ptr<const ended_worker>> workers)
     : workers_(std::move(workers)) {
     std::ranges::sort(workers_, {}, [](const auto& worker) { return worker->left->index; });

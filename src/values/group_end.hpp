@@ -23,8 +23,15 @@ struct ended_worker {
     outcome whole() const;
 };
 
+/// Whether it takes no time worth speaking of to destroy what the worker has left.
+bool is_small(const ended_worker& worker) noexcept;
+
 /// @param more  empty: nothing is added
 void add_note(std::string& notes, const std::string& more);
+
+class group_end;
+/// As of its workers.
+bool is_small(const group_end& end) noexcept;
 
 /// The end of a group.
 class group_end {
@@ -45,6 +52,8 @@ public:
     const cohort::report& report() const;
 
 private:
+    friend bool is_small(const group_end& end) noexcept;
+
     std::vector<std::shared_ptr<const ended_worker>> workers_;
     mutable std::mutex mutex_;
     mutable std::optional<cohort::report> report_;

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include "engine/process.hpp"
+#include "sys/patiently.hpp"
+
+#include <exception>
+#include <memory>
+#include <utility>
+
+namespace cohort::engine {
+
+template <class T>
+void free_aside(T* last) noexcept {
+    process* const own = engine::is_this_thread() ? process::own() : nullptr;
+    if (!own || is_small(*last))
+        return delete last;
+    try {
+        const std::shared_ptr<const void> object(last);
+        own->freeing().run([object] {}, [] {});
+    } catch (const std::exception&) {
+        // There is no memory: it was destroyed here.
+    }
+}
+
+/// Makes an object for what workers leave. If the engine's thread is the last to let go of it,
+/// another thread destroys it, because the kernel takes long to free much memory, and no deadline
+/// is met meanwhile. What is small is destroyed at once, because a thread costs more; is_small()
+/// says whether a `T` is. Waits for memory, see sys::patiently().
+template <class T, class... Arguments>
+std::shared_ptr<T> make_freed_aside(Arguments&&... arguments) {
+    T* const made = sys::patiently([&] { return new T(std::forward<Arguments>(arguments)...); });
+    return {made, &free_aside<T>, sys::patient_allocator<T>()};
+}
+
+}  // namespace cohort::engine
