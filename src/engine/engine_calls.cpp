@@ -100,13 +100,14 @@ void engine::take_over(time_point::rep hung) {
     loop();
 }
 
-/// Hands over the result of a call that another thread than the loop's has made. What belongs to the
-/// call is destroyed by the loop's thread, because that thread alone may touch it.
+/// Hands over the result of a call that another thread than the loop's has made. What belongs to
+/// the call is destroyed by the loop's thread, because that thread alone may touch it.
 void engine::answer(blocking_call answered, int result) {
     post([answered = std::move(answered), result] { answered.then(result); });
 }
 
-/// Ends the thread whose call has hung. @param mine  destroyed here, because a ring belongs to the thread that made it
+/// Ends the thread whose call has hung.
+/// @param mine  destroyed here, because a ring belongs to the thread that made it
 void engine::retire(reactor::reactor* mine, blocking_call answered, int result) {
     answer(std::move(answered), result);
     if (mine == last_resort_.get())

@@ -2,6 +2,7 @@
 #include "supervisor/stacks_answer.hpp"
 
 #include "record/crash_json.hpp"
+#include "targets/call_threads.hpp"
 
 #include <array>
 #include <cerrno>
@@ -47,7 +48,8 @@ stacks_answer::~stacks_answer() {
     if (!process_.is_own())
         (void)pipe_->release();  // in a forked copy the number may be another file's
     else
-        process_.looking().run([pipe = std::move(pipe_)] { pipe->reset(); }, [] {});
+        output::call_threads::of(process_.loop())
+            .run([pipe = std::move(pipe_)] { pipe->reset(); }, [] {});
 }
 
 bool stacks_answer::is_hung_up() const noexcept {
@@ -78,12 +80,12 @@ void stacks_answer::take() {
         bool is_whole = false;
     };
     auto taken = sys::make_shared_patiently<job>(sys::patiently([&] { return job{text_, false}; }));
-    process_.looking().run(
-        [pipe = pipe_, taken] { taken->is_whole = read_answer(pipe->get(), taken->text); },
-        [self = shared_from_this(), taken] {
-            if (self->then_)
-                self->took(std::move(taken->text), taken->is_whole);
-        });
+    auto& threads = output::call_threads::of(process_.loop());
+    threads.run([pipe = pipe_, taken] { taken->is_whole = read_answer(pipe->get(), taken->text); },
+                [self = shared_from_this(), taken] {
+                    if (self->then_)
+                        self->took(std::move(taken->text), taken->is_whole);
+                });
 }
 
 /// Without a thread nothing was read; the limit ends the wait.

@@ -16,7 +16,7 @@ namespace cohort::supervisor {
 
 /// The answer of a worker function to the request for its stacks. Belongs to the engine's thread.
 ///
-/// Calls on the pipe that take its lock, read(2) and close(2), are made by another thread, because
+/// Calls on the pipe that take its lock, read(2) and close(2), are made by call_threads, because
 /// the worker can hold that lock for as long as it likes.
 class stacks_answer : public std::enable_shared_from_this<stacks_answer> {
 public:

@@ -86,6 +86,13 @@ void answer_under_lock(int) {
     sleep_until_killed();
 }
 
+void hold_stacks_pipe(int) { leave_lock_holder(stacks_pipe()); }
+
+void wait_for_stop(int) {
+    say_ready();
+    sleep_until_killed();
+}
+
 /// What another group's worker prints.
 asio::awaitable<std::string> echoed() {
     const auto report = co_await cohort::run(cohort::command("echo", "row"),
@@ -141,6 +148,14 @@ asio::awaitable<void> stop_in_time(cohort::group& group) {
     // that writes stacks, the other has a signal waiting in its page fault already.
     const int signo = all.front().status.signal();
     CHECK((signo == SIGTERM || signo == SIGKILL));
+}
+
+asio::awaitable<void> tell_stacks(cohort::group& group) {
+    (void)co_await group.stop();
+    const auto all = group.outcomes();
+    CHECK(all.front().at_stop.size() == 1);
+    for (const auto& thread : all.front().at_stop)
+        CHECK_FALSE(thread.frames.empty());
 }
 
 asio::awaitable<void> end_unread() {
@@ -209,6 +224,26 @@ TEST_CASE("pipe lock: a worker that holds the lock of the pipe for its stacks is
     auto group = start_ready(io, cohort::function<answer_under_lock>(), 1,
                              cohort::options(1).stack_on_stop(true));
     run_coroutine(io, stop_in_time(group));
+}
+
+TEST_CASE(
+    "pipe lock: a daemon that holds the lock of its pipe for stacks takes no stacks of others") {
+    if (!is_possible())
+        return;
+    const leak_guard guard;
+    const auto asked = [] { return cohort::options(1).stack_on_stop(true); };
+    gate hold;
+    {
+        asio::io_context io;
+        auto group =
+            start_ready(io, cohort::function<hold_stacks_pipe>(), 1,
+                        asked().cgroup(cohort::cgroup::off).fd(hold.child_end(), gate::number));
+        run_coroutine(io, end_of(group));
+    }
+    asio::io_context io;
+    auto others = start_ready(io, cohort::function<wait_for_stop>(), 1, asked());
+    run_coroutine(io, tell_stacks(others));
+    hold.open();
 }
 
 TEST_CASE("pipe lock: no end waits for an output thread that does not answer") {
