@@ -210,10 +210,15 @@ void group_state::give_up() {
         return true;
     });
     // What they have printed until now is told.
-    for (const int index : given_up_workers)
-        streams_->worker_ended(index, [self = shared_from_this(), index](output::stream_end end) {
-            self->add_output(index, std::move(end));
-        });
+    for (const int index : given_up_workers) {
+        const auto printed = std::make_shared<output::stream_end>();
+        streams_->worker_ended(
+            index, [printed](output::stream_end read) { *printed = std::move(read); },
+            [self = shared_from_this(), index, printed](const std::string& note) {
+                add_note(printed->note, note);
+                self->add_output(index, std::move(*printed));
+            });
+    }
     abandon_start();
 }
 

@@ -33,7 +33,8 @@ void add_to(std::string& notes, const std::string& note) {
 /// The end of one worker's streams: what is still to be read and written, and whom to tell then.
 struct group_streams::flush {
     int index;
-    sys::callback<void(stream_end)> then;  // empty: nobody waits, or it was told
+    sys::callback<void(stream_end)> read;      // empty: nobody waits
+    sys::callback<void(std::string)> written;  // empty: nobody waits, or it was told
     stream_end result;
     std::size_t unread = 0;  // streams
     struct written_target {
@@ -107,15 +108,20 @@ void group_streams::begin_stream(int index, stream from) {
     reader->begin();
 }
 
-void group_streams::worker_ended(int index, sys::callback<void(stream_end)> then) {
-    if (!routes_.has_pipes())
-        return then({});
-    loop().post([self = shared_from_this(), index, then = std::move(then)] {
-        auto ending = sys::make_shared_patiently<flush>();
-        ending->index = index;
-        ending->then = then;
-        self->end_streams(std::move(ending));
-    });
+void group_streams::worker_ended(int index, sys::callback<void(stream_end)> read,
+                                 sys::callback<void(std::string)> written) {
+    if (!routes_.has_pipes()) {
+        read({});
+        return written({});
+    }
+    loop().post(
+        [self = shared_from_this(), index, read = std::move(read), written = std::move(written)] {
+            auto ending = sys::make_shared_patiently<flush>();
+            ending->index = index;
+            ending->read = read;
+            ending->written = written;
+            self->end_streams(std::move(ending));
+        });
 }
 
 /// Reads what the worker has left in its pipes, and ends its streams.
@@ -160,8 +166,12 @@ void group_streams::streams_ended(std::shared_ptr<flush> ending) {
     gather(*ending);
     --ending_;
     close_sinks();
-    if (!ending->then)
+    if (!ending->written)
         return;
+    process_.loop().post(
+        [result = std::move(ending->result), read = std::exchange(ending->read, {})]() mutable {
+            read(std::move(result));
+        });
     ending->unwritten = ending->targets.size();
     if (ending->unwritten == 0)
         return finish(*ending);
@@ -205,19 +215,19 @@ void group_streams::gather(flush& ending) {
 }
 
 void group_streams::finish(flush& done) {
-    if (!done.then)
+    if (!done.written)
         return;
     if (done.limit)
         loop().timer().cancel(*std::exchange(done.limit, std::nullopt));
     // Of a target that has written all of this worker's text, only its error matters.
+    std::string note;
     for (const auto& each : done.targets)
-        sys::patiently([&] {
-            add_to(done.result.note, each.is_written ? each.to->trouble() : each.to->note());
-        });
-    // Shared, because a task must be copyable.
-    auto result = sys::make_shared_patiently<stream_end>(std::move(done.result));
+        sys::patiently(
+            [&] { add_to(note, each.is_written ? each.to->trouble() : each.to->note()); });
     process_.loop().post(
-        [result, then = std::exchange(done.then, {})] { then(std::move(*result)); });
+        [note = std::move(note), written = std::exchange(done.written, {})]() mutable {
+            written(std::move(note));
+        });
 }
 
 void group_streams::group_ended() {

@@ -33,7 +33,7 @@ namespace cohort::output {
 struct stream_end {
     captured out;
     captured err;
-    std::string note;  // what could not be written; empty: nothing
+    std::string note;  // what could not be read; empty: nothing
 };
 
 /// All streams of one group: made before its first worker starts, moved by the output thread while
@@ -68,9 +68,14 @@ public:
     // On the engine's thread:
 
     void worker_started(int index);
-    /// Takes what the worker has written until now, then ends its streams, and calls `then` on the
-    /// engine's thread when all is where it belongs, or after the flush timeout.
-    void worker_ended(int index, sys::callback<void(stream_end)> then);
+    /// Takes what the worker has written until now, and ends its streams. Both functions are called
+    /// on the engine's thread.
+    /// @param read     called as soon as the streams are read, so that no target keeps the captured
+    ///                 text from the engine
+    /// @param written  called after that, when all is where it belongs, or after the flush timeout;
+    ///                 gets what could not be written
+    void worker_ended(int index, sys::callback<void(stream_end)> read,
+                      sys::callback<void(std::string)> written);
     /// Every worker has ended. Those that did not start, or were given up, write no more either.
     void group_ended();
 
@@ -147,9 +152,9 @@ private:
     std::mutex targets_mutex_;  // for an end of the group while its start still hangs
     std::vector<std::shared_ptr<target>> targets_;
     std::vector<worker> workers_;
-    std::size_t started_ = 0;  // how many workers the starter thread has started
-    int ending_ = 0;           // how many workers' streams are being read to their end
-    bool has_ended_ = false;   // the group
+    std::size_t started_ = 0;        // how many workers the starter thread has started
+    int ending_ = 0;                 // how many workers' streams are being read to their end
+    bool has_ended_ = false;         // the group
     const std::shared_ptr<run_pool> pool_ = std::make_shared<run_pool>();
     std::shared_ptr<line_hub> hub_;  // null: no stream goes into a queue
     const std::shared_ptr<std::atomic<int>> lingering_ = std::make_shared<std::atomic<int>>(0);

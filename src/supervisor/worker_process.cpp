@@ -217,27 +217,40 @@ void worker_process::read(record_contents contents) {
 /// After the sweep of its process group, so that what the sweep has ended writes no more.
 void worker_process::end_streams() {
     if (streams_->routes().has_pipes())
-        streams_limit_ = process_.loop().timer().at(
-            detail::saturating_add(std::chrono::steady_clock::now() + longest_reading,
-                                   settings_->flush_timeout),
-            [self = shared_from_this()] {
-                self->streams_limit_.reset();
-                output::stream_end unread;
-                sys::patiently([&] { unread.note = "what it printed was not read in time"; });
-                self->streams_ended(std::move(unread));
-            });
-    streams_->worker_ended(index_, [self = shared_from_this()](output::stream_end printed) {
-        self->streams_ended(std::move(printed));
-    });
+        limit_streams(2);
+    streams_->worker_ended(
+        index_,
+        [self = shared_from_this()](output::stream_end read) {
+            if (!self->streams_have_ended_)
+                self->stream_end_ = std::move(read);
+        },
+        [self = shared_from_this()](const std::string& note) { self->streams_ended(note); });
 }
 
-/// @param printed  counts only the first time
-void worker_process::streams_ended(output::stream_end printed) {
+/// Counted in steps, because a program that was stopped for a while sees that while pass at once,
+/// and its output thread must have a step's time after that.
+void worker_process::limit_streams(int steps) {
+    const auto step = longest_reading / 2 + settings_->flush_timeout / 2;
+    streams_limit_ = process_.loop().timer().at(
+        detail::saturating_add(std::chrono::steady_clock::now(), step),
+        [self = shared_from_this(), steps] {
+            self->streams_limit_.reset();
+            if (steps > 1)
+                return self->limit_streams(steps - 1);
+            self->streams_ended(self->stream_end_ ? "what it printed was not written in time"
+                                                  : "what it printed was not read in time");
+        });
+}
+
+/// @param note  counts only the first time
+void worker_process::streams_ended(const std::string& note) {
     if (streams_limit_)
         process_.loop().timer().cancel(*std::exchange(streams_limit_, std::nullopt));
     if (std::exchange(streams_have_ended_, true))
         return;
-    stream_end_ = std::move(printed);
+    if (!stream_end_)
+        stream_end_.emplace();
+    sys::patiently([&] { detail::add_note(stream_end_->note, note); });
     tell_printed();
 }
 
@@ -249,7 +262,7 @@ void worker_process::tell(record_contents contents) {
 }
 
 void worker_process::tell_printed() {
-    if (!judged_ && stream_end_ && printed_)
+    if (!judged_ && streams_have_ended_ && printed_)
         std::exchange(printed_, {})(std::move(*stream_end_));
 }
 

@@ -75,7 +75,8 @@ private:
     void read(record_contents contents);
     void tell(record_contents contents);
     void end_streams();
-    void streams_ended(output::stream_end printed);
+    void limit_streams(int steps);
+    void streams_ended(const std::string& note);
     void tell_printed();
     worker_end judge(const engine::reaped& end, record_contents contents, bool unkillable);
 
@@ -101,7 +102,7 @@ private:
     bool exited_ = false;
     std::optional<cgroups::oom_kill> oom_kill_;
     std::optional<engine::reaped> end_;             // empty: not reaped
-    std::optional<output::stream_end> stream_end_;  // until it is told
+    std::optional<output::stream_end> stream_end_;  // what was read, until it is told
     std::optional<engine::timer_id> streams_limit_;
     bool streams_have_ended_ = false;
     sys::callback<void(const exit_status&)> ended_;
