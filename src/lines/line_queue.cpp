@@ -74,6 +74,12 @@ void line_queue::add(std::shared_ptr<const line_run> run, cohort::when_full full
         make_room();
 }
 
+void line_queue::leave_out(const line_run& run) {
+    detail::loss& lost = workers_[run.index].of(run.from).lost;
+    lost = sum(lost, {run.lines.size(), run.text.size()});
+    lost_bytes_ += run.text.size();
+}
+
 void line_queue::insert(std::shared_ptr<const line_run> run, cohort::when_full full) {
     const int index = run->index;
     worker& w = workers_[index];

@@ -35,6 +35,8 @@ public:
     /// `drop_oldest` too: the oldest ones of the worker that has most of them here. A line that is
     /// alone in the queue stays, however long it is.
     void add(std::shared_ptr<const detail::line_run> run, cohort::when_full full);
+    /// Counts a run as dropped instead of adding it.
+    void leave_out(const detail::line_run& run);
     /// The stream has ended. A loss that no line of the stream follows is told by an empty line
     /// that is not complete; that line costs nothing and is never dropped.
     /// @param wall  `at` by the wall clock, for a reader that shows it

@@ -97,9 +97,9 @@ void group_streams::begin_stream(int index, stream from) {
     const auto& routes = routes_.workers[static_cast<std::size_t>(index)];
     auto& sinks = from == stream::out ? of.out : of.err;
     auto& reader = from == stream::out ? of.out_reader : of.err_reader;
-    sinks = sys::make_shared_patiently<stream_sinks>(loop(), stream_sinks::origin{index, from},
-                                                     from == stream::out ? routes.out : routes.err,
-                                                     targets_, routes_.targets, hub_, pool_);
+    sinks = sys::make_shared_patiently<stream_sinks>(
+        loop(), stream_sinks::origin{index, from}, from == stream::out ? routes.out : routes.err,
+        targets_, routes_.targets, hub_, pool_, pipe_capacity_);
     reader = sys::make_shared_patiently<pipe_reader>(loop(), std::move(fd), sinks, lingering_);
     sinks->set_reader(reader);
     for (const auto& sink : (from == stream::out ? routes.out : routes.err).sinks)

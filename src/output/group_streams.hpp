@@ -152,6 +152,7 @@ private:
     std::mutex targets_mutex_;  // for an end of the group while its start still hangs
     std::vector<std::shared_ptr<target>> targets_;
     std::vector<worker> workers_;
+    std::size_t pipe_capacity_ = 0;  // of their outputs, as they were made
     std::size_t started_ = 0;        // how many workers the starter thread has started
     int ending_ = 0;                 // how many workers' streams are being read to their end
     bool has_ended_ = false;         // the group

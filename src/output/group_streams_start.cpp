@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <utility>
@@ -212,6 +213,7 @@ std::optional<start_failure> group_streams::make_output(int callers_directory, i
     // A worker that lives on for a moment after this process may say its last words.
     if (settings_.parent_death_signal != SIGKILL)
         open_for_both(made.theirs);
+    pipe_capacity_ = std::max(pipe_capacity_, made.capacity);
     auto& worker = at(index);
     (from == stream::out ? worker.out_theirs : worker.err_theirs) = std::move(made.theirs);
     (from == stream::out ? worker.out_ours : worker.err_ours) = std::move(made.ours);

@@ -22,6 +22,8 @@ public:
     // For the streams:
 
     void add(std::shared_ptr<const detail::line_run> run, when_full full);
+    /// Counts a run as dropped instead of adding it.
+    void leave_out(const detail::line_run& run) { queue_.leave_out(run); }
     bool has_room() const noexcept { return is_forgotten_ || queue_.has_room(); }
     /// Calls `then` once, when there is room; it returns whether the stream reads on. The streams
     /// that wait are called one at a time, because each may fill the room that there is.

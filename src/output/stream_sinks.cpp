@@ -15,6 +15,8 @@ namespace cohort::output {
 
 namespace {
 
+constexpr std::size_t most_a_turn = 65'536;  // see pipe_reader
+
 /// How a target wants the text split; empty: not at all.
 std::optional<splitter::settings> cut_for(const target_plan& plan) {
     if (plan.is_raw)
@@ -34,8 +36,9 @@ bool is_same(const std::optional<splitter::settings>& a,
 stream_sinks::stream_sinks(engine::engine& loop, origin whose, const stream_route& route,
                            std::span<const std::shared_ptr<target>> targets,
                            std::span<const target_plan> plans, std::shared_ptr<line_hub> hub,
-                           std::shared_ptr<run_pool> pool)
-    : loop_(loop), origin_(whose), hub_(std::move(hub)), pool_(std::move(pool)) {
+                           std::shared_ptr<run_pool> pool, std::size_t pipe_capacity)
+    : loop_(loop), origin_(whose), hub_(std::move(hub)), pool_(std::move(pool)),
+      most_over_(most_a_turn + pipe_capacity) {
     for (const auto& sink : route.sinks)
         if (const auto* capture = std::get_if<capture_route>(&sink)) {
             capture_.emplace(capture->head, capture->tail);
@@ -101,8 +104,13 @@ void stream_sinks::split(cut& by, std::string_view bytes) {
 }
 
 void stream_sinks::pass_on(cut& to, std::shared_ptr<const detail::line_run> run) {
-    for (const auto& consumer : to.consumers)
-        if (consumer.to) {
+    for (auto& consumer : to.consumers)
+        if (!takes(consumer, run->text.size())) {
+            if (consumer.to)
+                consumer.to->leave_out(*run);
+            else
+                hub_->leave_out(*run);
+        } else if (consumer.to) {
             consumer.to->add(run, consumer.full);
             written_[consumer.to] = run->time;
         } else {
@@ -110,9 +118,21 @@ void stream_sinks::pass_on(cut& to, std::shared_ptr<const detail::line_run> run)
         }
 }
 
+/// Whether a consumer that drops nothing takes more. At a worker's end it gets what is in the pipe
+/// without having room; but no more than fits in the pipe as it was made, because the worker may
+/// have enlarged it and so would decide how much memory this process needs.
+bool stream_sinks::takes(consumer& each, std::size_t bytes) {
+    if (each.full != when_full::block)
+        return true;
+    if (each.to ? each.to->has_room() : hub_->has_room())
+        return true;
+    each.over += bytes;
+    return each.over <= most_over_;
+}
+
 bool stream_sinks::has_room() {
-    for (const auto& each : cuts_)
-        for (const auto& consumer : each.consumers) {
+    for (auto& each : cuts_)
+        for (auto& consumer : each.consumers) {
             if (consumer.full != when_full::block)
                 continue;
             const auto go_on = [reader = reader_] {
@@ -127,6 +147,7 @@ bool stream_sinks::has_room() {
                 hub_->when_room(go_on);
                 return false;
             }
+            consumer.over = 0;
         }
     return true;
 }

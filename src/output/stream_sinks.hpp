@@ -32,10 +32,11 @@ public:
         int index;  // of the worker
         stream from;
     };
+    /// @param pipe_capacity  of the pipe as it was made
     stream_sinks(engine::engine& loop, origin whose, const stream_route& route,
                  std::span<const std::shared_ptr<target>> targets,
                  std::span<const target_plan> plans, std::shared_ptr<line_hub> hub,
-                 std::shared_ptr<run_pool> pool);
+                 std::shared_ptr<run_pool> pool, std::size_t pipe_capacity);
 
     /// Whose reading goes on when there is room again.
     void set_reader(std::weak_ptr<pipe_reader> reader) { reader_ = std::move(reader); }
@@ -57,6 +58,7 @@ private:
     struct consumer {
         std::shared_ptr<target> to;  // null: the group's queue
         when_full full;
+        std::size_t over = 0;  // bytes that it got without having room
     };
     /// Sinks that want the text split in the same way.
     struct cut {
@@ -67,6 +69,7 @@ private:
 
     void add_consumer(std::optional<splitter::settings> how, consumer added);
     void pass_on(cut& to, std::shared_ptr<const detail::line_run> run);
+    bool takes(consumer& each, std::size_t bytes);
     std::shared_ptr<detail::line_run> new_run(std::size_t size) const;
     void split(cut& by, std::string_view bytes);
     void finish(cut& of);
@@ -78,6 +81,7 @@ private:
     sys::patient_map<std::shared_ptr<target>, engine::time_point> written_;
     std::shared_ptr<line_hub> hub_;
     std::shared_ptr<run_pool> pool_;
+    const std::size_t most_over_;
     bool uses_hub_ = false;
     std::weak_ptr<pipe_reader> reader_;
     std::uint64_t lost_ = 0;  // bytes, for lack of memory

@@ -18,6 +18,16 @@
 
 namespace cohort::output {
 
+namespace {
+
+std::size_t capacity_of(int fd) noexcept {
+    constexpr std::size_t largest_for_users = 1'048'576;  // see pipe(7)
+    const int capacity = ::fcntl(fd, F_GETPIPE_SZ);
+    return capacity > 0 ? static_cast<std::size_t>(capacity) : largest_for_users;
+}
+
+}  // namespace
+
 worker_pipe make_worker_pipe(pipe_use use, std::size_t size, std::error_code& error) {
     int ends[2];
     if (::pipe2(ends, O_CLOEXEC) != 0) {
@@ -35,6 +45,7 @@ worker_pipe make_worker_pipe(pipe_use use, std::size_t size, std::error_code& er
         (void)::fcntl(write_end.get(), F_SETPIPE_SZ,
                       static_cast<int>(std::min<std::size_t>(size, INT_MAX)));
     worker_pipe made;
+    made.capacity = capacity_of(read_end.get());
     made.ours = std::move(use == pipe_use::worker_writes ? read_end : write_end);
     made.theirs = std::move(use == pipe_use::worker_writes ? write_end : read_end);
     if (::fcntl(made.ours.get(), F_SETFL, O_NONBLOCK) != 0) {
@@ -54,12 +65,10 @@ void open_for_both(sys::unique_fd& write_end) noexcept {
 }
 
 std::size_t most_bytes_in(int fd) noexcept {
-    constexpr std::size_t largest_for_users = 1'048'576;  // see pipe(7)
     int count = 0;
     if (::ioctl(fd, FIONREAD, &count) == 0)
         return static_cast<std::size_t>(std::max(count, 0));
-    const int capacity = ::fcntl(fd, F_GETPIPE_SZ);
-    return capacity > 0 ? static_cast<std::size_t>(capacity) : largest_for_users;
+    return capacity_of(fd);
 }
 
 namespace {

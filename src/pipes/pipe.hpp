@@ -15,6 +15,7 @@ namespace cohort::output {
 struct worker_pipe {
     sys::unique_fd ours;
     sys::unique_fd theirs;
+    std::size_t capacity = 0;  // in bytes, as it was made: the worker can change it
 };
 
 enum class pipe_use { worker_writes, worker_reads };

@@ -176,8 +176,11 @@ void pipe_reader::rest_came(int got) {
         return watch();  // it was given up
     if (got > 0) {
         pipe_->left -= static_cast<std::size_t>(got);
-        if (pipe_->left > 0)
-            return read_rest();
+        if (pipe_->left > 0)  // the worker decides how much, so others get their turns
+            return loop_.post([self = shared_from_this()] {
+                if (self->state_ == state::ends && !self->is_called_)
+                    self->read_rest();
+            });
     }
     linger();
     // Less than was expected is no error: it was not known, or another reader has taken the rest.

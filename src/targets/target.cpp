@@ -71,6 +71,18 @@ void target::add(std::shared_ptr<const detail::line_run> run, cohort::when_full 
     wake_writer();
 }
 
+void target::leave_out(const detail::line_run& run) noexcept {
+    const std::lock_guard lock(mutex_);
+    if (takes_no_more())
+        return;
+    try {
+        queue_.leave_out(run);
+        added_ += run.text.size();
+    } catch (const std::bad_alloc&) {
+        left_out_ += run.text.size();
+    }
+}
+
 void target::end_stream(int index, int attempt, cohort::stream from,
                         engine::time_point at) noexcept {
     {

@@ -70,6 +70,8 @@ public:
     void set_tag(int index, cohort::stream from, std::string tag);
     /// Adds lines, also when there is no room. Without memory for them they are left out.
     void add(std::shared_ptr<const detail::line_run> run, cohort::when_full full) noexcept;
+    /// Counts lines as dropped instead of adding them.
+    void leave_out(const detail::line_run& run) noexcept;
     /// The stream has ended. Tells the loss that no line of it follows.
     void end_stream(int index, int attempt, cohort::stream from, engine::time_point at) noexcept;
 

@@ -290,4 +290,16 @@ TEST_CASE("line queue: lines that were dropped do not stay in memory") {
     CHECK(told[0].run->text.size() == 80);
 }
 
+TEST_CASE("line queue: lines that are left out are told as dropped ones") {
+    line_queue queue(1'000);
+    queue.add(run_of(0, {"a"}), block);
+    queue.leave_out(*run_of(0, {"b", "c"}));
+    queue.add(run_of(1, {"d"}), block);
+    queue.add(run_of(0, {"e"}), block);
+    queue.leave_out(*run_of(0, {"f"}));
+    end(queue, 0);
+    CHECK(all(queue) == "0:a 1:d (2/4)0:e (1/2)0:- ");
+    CHECK(queue.lost_bytes() == 6);
+}
+
 }  // namespace line_queue_test
