@@ -60,7 +60,7 @@ public:
     /// Makes a call on another thread. @throws std::exception  there is no thread for it
     using other_threads = sys::callback<void(task)>;
     /// What makes the calls for a while after one has hung, so that they do not wait for each other
-    /// if more of them hang. Without it the loop's thread makes all. Set it before start().
+    /// if more of them hang. Without it the loop's thread makes all. Set it on the loop's thread.
     void on_hung_call(other_threads make) { others_ = std::move(make); }
     /// Calls `begins` on the loop's thread before each of these calls. Set it before start().
     void on_call(task begins) { call_begins_ = std::move(begins); }

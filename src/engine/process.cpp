@@ -132,13 +132,14 @@ void process::start() {
 }
 
 void process::start_output(engine::other_threads others) {
-    std::lock_guard lock(start_mutex_);
-    if (output_started_)
-        return;
-    output_.on_call([this] { watch_output(); });
-    output_.on_hung_call(std::move(others));
-    output_.start();
-    output_started_ = true;
+    const std::lock_guard lock(start_mutex_);
+    if (!output_started_) {
+        output_.on_call([this] { watch_output(); });
+        output_.start();
+        output_started_ = true;
+    }
+    if (others && !std::exchange(output_has_others_, true))
+        output_.post([this, others = std::move(others)] { output_.on_hung_call(others); });
 }
 
 /// Looks after the output loop while it makes calls. Once it makes none, no timer runs.

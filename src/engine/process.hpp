@@ -79,9 +79,9 @@ public:
     /// The loop that moves what workers print, on a thread of its own, so that the deadlines of the
     /// engine never wait for text. Only after start_output().
     engine& output() noexcept { return output_; }
-    /// @param others  see engine::on_hung_call()
+    /// @param others  see engine::on_hung_call(); the first that are given count
     /// @throws std::system_error  the thread or a reactor can't be made
-    void start_output(engine::other_threads others);
+    void start_output(engine::other_threads others = {});
     /// Held by who writes to this program's stdout or stderr, so that the lines of groups stay whole.
     std::mutex& console_turn(int fd) noexcept {
         return console_turns_[fd == STDOUT_FILENO ? 0 : 1];
@@ -144,6 +144,7 @@ private:
     std::mutex fork_mutex_;
     bool engine_started_ = false;
     bool output_started_ = false;
+    bool output_has_others_ = false;
     std::atomic<bool> starters_started_ = false;
 
     engine engine_;
