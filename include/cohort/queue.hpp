@@ -49,7 +49,7 @@ public:
     /// packets, each of which goes to one reader.
     template <std::ranges::input_range Range>
     void put_all(Range&& values) {
-        const auto& end = detail::used(end_);
+        const auto end = detail::used(end_);
         std::vector<detail::queue_message> messages;
         for (auto&& value : values) {
             messages.push_back(detail::message_of<const T&>(static_cast<const T&>(value)));
@@ -58,7 +58,8 @@ public:
         }
         end.send_all(std::move(messages));
     }
-    /// Closes this handle: a later put throws std::logic_error.
+    /// Closes this handle: a later put throws std::logic_error. A put that another thread is in
+    /// goes on, and the end stays open until it is over.
     void close() noexcept { end_.close(); }
 
     /// put() with a completion token: void(std::exception_ptr).
@@ -80,7 +81,7 @@ private:
     explicit queue_writer(detail::queue_end end) noexcept : end_(std::move(end)) {}
     template <class Value>
     bool send(Value&& value, const detail::patience& how_long) {
-        const auto& end = detail::used(end_);
+        const auto end = detail::used(end_);
         return end.send(detail::message_of(std::forward<Value>(value)), how_long) ==
                detail::queue_answer::done;
     }
@@ -115,11 +116,13 @@ public:
     /// Waits for a value, and takes those that are there already, too: `at_most`, and 64 in one call.
     /// @return at least one; empty: the stream has ended
     std::vector<T> get_some(std::size_t at_most) {
+        const auto end = detail::used(end_);
         std::vector<detail::queue_message> messages;
-        detail::used(end_).receive(messages, at_most, detail::patience::endless());
-        return detail::values_in<T>(end_, messages);
+        end.receive(messages, at_most, detail::patience::endless());
+        return detail::values_in<T>(end, messages);
     }
-    /// Closes this handle: a later get throws std::logic_error.
+    /// Closes this handle: a later get throws std::logic_error. A get that another thread is in
+    /// goes on, and the end stays open until it is over; a stop_token ends it.
     void close() noexcept { end_.close(); }
 
     /// get() with a completion token: void(std::exception_ptr, received<T>).

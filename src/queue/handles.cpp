@@ -5,6 +5,7 @@
 #include "ends/received_message.hpp"
 #include "queue/blocking.hpp"
 #include "queue/passing.hpp"
+#include "share/fork_held.hpp"
 
 #include <cohort/detail/encoder.hpp>
 #include <cohort/detail/queue_end.hpp>
@@ -12,7 +13,9 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <limits>
 #include <mutex>
@@ -29,6 +32,32 @@ constexpr std::size_t largest_batch = 32 << 10;
 /// One call brings no more payloads into memory than this, because many of them may be in one file.
 constexpr std::size_t most_loaded = std::size_t{64} << 20;
 
+/// Locks under which handles are closed, and copied for a call. A handle has one of a few, so that
+/// threads with handles of their own seldom wait for each other.
+struct handle_locks {
+    struct all {
+        std::array<std::mutex, 16> each;
+        void lock() {
+            for (auto& one : each)
+                one.lock();
+        }
+        void unlock() {
+            for (auto& one : each)
+                one.unlock();
+        }
+    } mutex;
+};
+
+std::mutex& lock_of(const detail::queue_end& handle) noexcept {
+    auto& locks = share::fork_held<handle_locks>::get().mutex.each;
+    return locks[reinterpret_cast<std::uintptr_t>(&handle) / sizeof handle % locks.size()];
+}
+
+detail::queue_end copy_of(const detail::queue_end& handle) {
+    const std::lock_guard guard(lock_of(handle));
+    return handle;
+}
+
 void next_throws(end& which, std::exception_ptr wrong) {
     end::state& state = which.here();
     const std::lock_guard guard(state.mutex);
@@ -42,10 +71,17 @@ namespace cohort::detail::inline v0_1 {
 
 using namespace queues;
 
-const queue_end& used(const queue_end& end) {
-    if (!end)
+queue_end used(const queue_end& end) {
+    auto copy = copy_of(end);
+    if (!copy)
         throw std::logic_error("cohort: this handle is of no queue, or was closed");
-    return end;
+    return copy;
+}
+
+void queue_end::close() noexcept {
+    std::shared_ptr<queues::end> closed;  // destroyed after the lock is released
+    const std::lock_guard guard(lock_of(*this));
+    closed.swap(end_);
 }
 
 std::size_t checked_capacity(std::size_t capacity) {
@@ -129,13 +165,14 @@ queue_answer queue_end::send_all(std::vector<queue_message> messages) const {
 }
 
 void queue_end::write(encoder& to) const {
-    if (!end_)
+    const auto end = copy_of(*this).end_;
+    if (!end)
         return to.null();
-    note_sharing(*end_);
+    note_sharing(*end);
     to.array(1 + 2 + 4);
-    to.boolean(end_->which() == queue_side::writer);
-    write_end(to, end_->open());
-    write_description(to, end_->about());
+    to.boolean(end->which() == queue_side::writer);
+    write_end(to, end->open());
+    write_description(to, end->about());
 }
 
 queue_end queue_end::read(decoder& from, queue_side side, const queue_description& expected) {

@@ -14,6 +14,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <numeric>
 #include <optional>
@@ -47,6 +48,21 @@ struct unwritable {
 };
 void to_json(nlohmann::json&, const unwritable&) { throw std::runtime_error("not this one"); }
 void from_json(const nlohmann::json&, unwritable&) {}
+/// A value during whose writing and reading something happens.
+struct eventful {
+    int number = 0;
+    static inline std::function<void()> on_write, on_read;
+};
+void to_json(nlohmann::json& to, const eventful& value) {
+    to = value.number;
+    if (eventful::on_write)
+        eventful::on_write();
+}
+void from_json(const nlohmann::json& from, eventful& value) {
+    value.number = from.get<int>();
+    if (eventful::on_read)
+        eventful::on_read();
+}
 struct views {
     shared_array<int> whole;
     shared_array<int> column;
@@ -69,6 +85,36 @@ void get_for_ever(int, queue_reader<int> numbers, const cohort::event& began) {
 }
 
 }  // namespace
+
+TEST_CASE("queue blocking: a call goes on whose handle another thread closes meanwhile") {
+    const leak_guard guard;
+    queue_reader<eventful> reader;
+    cohort::queue_writer<eventful> writer;
+    {
+        queue<eventful> values;
+        reader = values.reader();
+        writer = values.writer();
+    }
+    auto other = writer;
+    eventful::on_write = [&] { std::thread([&] { writer.close(); }).join(); };
+    writer.put({1});
+    eventful::on_write = nullptr;
+    CHECK_THROWS_AS(writer.put({2}), std::logic_error);
+    other.put_all(std::vector<eventful>{{3}, {4}});
+    int reads = 0;
+    eventful::on_read = [&] {
+        if (++reads == 1)
+            std::thread([&] { reader.close(); }).join();
+        else
+            throw std::runtime_error("not this one");  // so that the rest is given back
+    };
+    const auto got = reader.get_some(3);
+    eventful::on_read = nullptr;
+    REQUIRE(got.size() == 1);
+    CHECK(got[0].number == 1);
+    CHECK_THROWS_AS(reader.get(), std::logic_error);
+    CHECK_THROWS_AS(other.put({5}), cohort::broken_queue);
+}
 
 TEST_CASE("queue blocking: plain values, containers and own types survive a queue to oneself") {
     const leak_guard guard;

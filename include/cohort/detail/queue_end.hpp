@@ -66,7 +66,8 @@ public:
     queue_answer send(queue_message message, const patience& how_long) const;
     /// Sends many values without descriptors, several in each packet where the queue is unbounded.
     queue_answer send_all(std::vector<queue_message> messages) const;
-    void close() noexcept { end_.reset(); }
+    /// May be called while another thread is in used() or write().
+    void close() noexcept;
 
     void write(encoder& to) const;
     /// @throws codec_error  it is the other side of a queue, or of a queue of another type
@@ -103,8 +104,9 @@ private:
     std::shared_ptr<queues::both_ends> both_;
 };
 
+/// A handle for one call, which keeps the end while another thread closes the caller's handle.
 /// @throws std::logic_error  the handle is of no queue, or was closed
-COHORT_API const queue_end& used(const queue_end& end);
+COHORT_API queue_end used(const queue_end& end);
 /// @throws std::invalid_argument  0
 COHORT_API std::size_t checked_capacity(std::size_t capacity);
 
