@@ -13,6 +13,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -140,6 +141,7 @@ queue_answer queue_end::send(queue_message message, const patience& how_long) co
 
 queue_answer queue_end::send_all(std::vector<queue_message> messages) const {
     const auto endless = patience::endless();
+    const auto largest = std::min(largest_batch, end_->about().largest_inlined);
     batch_writer batch;
     std::uint64_t type = 0;
     const auto send_batch = [&] {
@@ -150,9 +152,9 @@ queue_answer queue_end::send_all(std::vector<queue_message> messages) const {
     };
     for (auto& message : messages) {
         const bool fits = end_->about().capacity == 0 && message.attachments.empty() &&
-                          message.bytes.size() < largest_batch;
+                          message.bytes.size() < largest;
         if (batch.count() == most_in_batch || !fits ||
-            batch.bytes().size() + message.bytes.size() > largest_batch)
+            batch.bytes().size() + message.bytes.size() > largest)
             send_batch();
         type = message.type;
         if (fits)

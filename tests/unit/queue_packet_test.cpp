@@ -1,12 +1,25 @@
 // SPDX-License-Identifier: BSL-1.0
-// What a queue checks of a packet.
+// What a queue puts into a packet, and what it checks of one.
+#include "channel/channel.hpp"
 #include "channel/packet.hpp"
+#include "ends/end.hpp"
+#include "guard.hpp"
+#include "share/descriptor.hpp"
+
+#include <cohort/queue.hpp>
 
 #include <doctest/doctest.h>
 
+#include <chrono>
+#include <cstddef>
 #include <cstring>
+#include <future>
+#include <iterator>
 #include <string>
+#include <utility>
 #include <vector>
+
+#include <sys/socket.h>
 
 namespace queue_packet_test {
 
@@ -65,6 +78,42 @@ TEST_CASE("queue packet: a batch gives back what was added") {
     out.clear();
     CHECK_FALSE(split_batch(std::span(batch.bytes()).first(batch.bytes().size() - 1), out));
     CHECK(out.size() == 2);
+}
+
+TEST_CASE("queue packet: a batch is no larger than the largest message of its socket") {
+    using namespace cohort::detail;
+    const cohort::test::leak_guard guard;
+    auto made = make_channel(0);
+    const int smallest = 1;
+    int buffer = 0;
+    socklen_t size = sizeof buffer;
+    REQUIRE(::setsockopt(made.writer.get(), SOL_SOCKET, SO_SNDBUF, &smallest, sizeof smallest) ==
+            0);
+    REQUIRE(::getsockopt(made.writer.get(), SOL_SOCKET, SO_SNDBUF, &buffer, &size) == 0);
+    const queue_description about{.type = type_hash_of<std::string>(),
+                                  .largest_inlined = static_cast<std::size_t>(buffer) / 4};
+    const auto socket = [](auto& of) { return cohort::share::own(std::move(of)); };
+    const queue_end reader(end_of(queue_side::reader, socket(made.reader), nullptr, about));
+    const queue_end writer(end_of(queue_side::writer, socket(made.writer), nullptr, about));
+    constexpr std::size_t count = 64;
+    auto sent = std::async(std::launch::async, [&] {
+        std::vector<queue_message> messages;
+        for (std::size_t i = 0; i < count; ++i)
+            messages.push_back(message_of(std::string(100, 'x')));
+        writer.send_all(std::move(messages));
+    });
+    std::vector<queue_message> got;
+    while (got.size() < count) {
+        std::vector<queue_message> some;
+        const auto answer =
+            reader.receive(some, count, patience::until(std::chrono::milliseconds(30'000)));
+        if (answer != queue_answer::done)
+            break;
+        got.insert(got.end(), std::make_move_iterator(some.begin()),
+                   std::make_move_iterator(some.end()));
+    }
+    CHECK(got.size() == count);
+    CHECK_NOTHROW(sent.get());
 }
 
 TEST_CASE("queue packet: a batch of more payloads than writers send is refused") {
