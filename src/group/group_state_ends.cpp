@@ -53,7 +53,8 @@ void group_state::break_barriers(const sync::barrier_cause& cause) {
 }
 
 /// Removes names of shared memory that the worker was the last to use. A worker that ends by itself
-/// has done that, but one that was killed has not. The end of the group waits for it.
+/// has done that, but one that was killed has not. The end of the group waits for it, unless others
+/// have filled the directory: a thread goes on then.
 void group_state::sweep_names() {
     if (!share::may_have_names())
         return;
@@ -64,8 +65,10 @@ void group_state::sweep_names() {
     ending_.hold(lifecycle::reason::names);
     process_.sweeping().run(
         [] {
-            (void)share::sweep(share::prefix_of_session());
+            const auto done = share::sweep(share::prefix_of_session(), share::few_entries);
             share::names_sweeper().sweep_left();
+            if (!done.is_complete)
+                share::names_sweeper().ask();
         },
         [self = shared_from_this()] {
             self->ending_.release(lifecycle::reason::names);

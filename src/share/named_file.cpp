@@ -40,8 +40,6 @@ using namespace std::chrono_literals;
 constexpr char directory_path[] = "/dev/shm";
 /// How long open_named() waits for a sweeper, which holds its lock for microseconds.
 constexpr auto longest_lock = 100ms;
-/// How many entries a sweep reads, because anybody may fill the directory meanwhile.
-constexpr std::size_t most_entries = std::size_t{1} << 20;
 
 std::error_code lock(int file, int how) noexcept {
     while (::flock(file, how | LOCK_NB) != 0)
@@ -128,11 +126,14 @@ struct removals {
 removal remove_unused(int directory, const std::string& name) noexcept {
     const std::lock_guard no_fork(fork_held<removals>::get().mutex);
     std::error_code error;
+    struct stat opened;
+    struct stat named;
+    // Anybody may make many such names, and an open takes longer than a look.
+    if (::fstatat(directory, name.c_str(), &named, AT_SYMLINK_NOFOLLOW) == 0 && !is_ours(named))
+        return removal::none;
     const auto file = open_in(directory, name, O_RDONLY, error);
     if (error)
         return means_no_file(error) ? removal::none : removal::used;
-    struct stat opened;
-    struct stat named;
     if (::fstat(file.get(), &opened) != 0 || !is_ours(opened))
         return removal::none;
     if (lock(file.get(), LOCK_EX))
@@ -271,19 +272,20 @@ removal remove_unused(const std::string& name) noexcept {
     return error ? removal::used : remove_unused(directory.get(), name);
 }
 
-std::size_t sweep(std::string_view prefix) {
+swept sweep(std::string_view prefix, std::size_t most) {
     std::error_code error;
     const auto directory = open_directory(error);
-    std::size_t removed = 0;
-    std::size_t read = 0;
+    swept done;
     std::filesystem::directory_iterator entry(directory_path, error);
-    for (; !error && ++read <= most_entries && entry != std::filesystem::directory_iterator();
-         entry.increment(error)) {
+    const std::filesystem::directory_iterator end;
+    for (std::size_t read = 0; !error && entry != end && read < most; ++read) {
         const auto name = entry->path().filename().native();
         if (name.starts_with(prefix))
-            removed += remove_unused(directory.get(), name) == removal::removed;
+            done.removed += remove_unused(directory.get(), name) == removal::removed;
+        entry.increment(error);
     }
-    return removed;
+    done.is_complete = error || entry == end;
+    return done;
 }
 
 std::string prefix_of_user() { return fmt::format("cohort.{}.", ::geteuid()); }

@@ -46,8 +46,19 @@ enum class removal {
 /// Removes a name of the library's if nobody uses its memory.
 removal remove_unused(const std::string& name) noexcept;
 
-/// Removes all names with this prefix whose memory nobody uses. @return how many
-std::size_t sweep(std::string_view prefix);
+/// How many entries of the directory a sweep reads at all, because anybody may fill it meanwhile.
+inline constexpr std::size_t most_entries = std::size_t{1} << 20;
+/// How many are read while somebody waits.
+inline constexpr std::size_t few_entries = std::size_t{1} << 14;
+
+/// What a sweep has done.
+struct swept {
+    std::size_t removed = 0;
+    bool is_complete = false;  // the whole directory was read
+};
+/// Removes names with this prefix whose memory nobody uses.
+/// @param most  how many entries of the directory are read; others may be left then
+swept sweep(std::string_view prefix, std::size_t most = most_entries);
 /// What the names begin with that processes of this user draw, and of them those of this session.
 std::string prefix_of_user();
 std::string prefix_of_session();

@@ -65,7 +65,7 @@ void set_sharing_strategy(sharing_strategy strategy) {
     share::chosen = strategy;
 }
 
-std::size_t sweep_shared_memory() { return share::sweep(share::prefix_of_user()); }
+std::size_t sweep_shared_memory() { return share::sweep(share::prefix_of_user()).removed; }
 
 std::string to_string(sharing_strategy strategy) {
     return strategy == sharing_strategy::file_system ? "file_system" : "file_descriptor";

@@ -20,6 +20,7 @@
 
 #include <fcntl.h>
 #include <sched.h>
+#include <sys/inotify.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
@@ -201,6 +202,26 @@ TEST_CASE("named memory: a shortage of descriptors does not take the strategy aw
               taken.clear();
               return shared_array<int>(with_name, 1).valid() ? 0 : 3;
           }) == 0);
+}
+
+TEST_CASE("named memory: a sweep opens no file of others, and says whether it has read all") {
+    if (names_are_denied())
+        return;
+    const leak_guard guard;
+    const foreign_object first;
+    const std::string other = first.name + ".other";
+    const sys::unique_fd second(::open(path_of(other).c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600));
+    REQUIRE(second);
+    {
+        const sys::unique_fd watch(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
+        REQUIRE(::inotify_add_watch(watch.get(), path_of(first.name).c_str(), IN_OPEN) >= 0);
+        CHECK(share::sweep(first.name).is_complete);
+        char event[4096];
+        CHECK(::read(watch.get(), event, sizeof event) == -1);
+    }
+    CHECK_FALSE(share::sweep(first.name, 1).is_complete);
+    CHECK(first.is_there());
+    CHECK(::unlink(path_of(other).c_str()) == 0);
 }
 
 TEST_CASE("named memory: a read-only handle never shows another array that has the name now") {
