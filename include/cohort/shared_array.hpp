@@ -74,13 +74,14 @@ public:
     /// @param descriptor  of the file; stays the caller's
     /// @param offset      of the first element, in bytes
     /// @param shape       the extents, the last dimension's elements side by side
-    /// @throws sharing_error          it is no memory file, not sealed, or can't be written
+    /// @throws sharing_error          it is no memory file, not sealed, of the pool of huge pages,
+    ///                                or can't be written
     /// @throws std::invalid_argument  the array does not lie within the file, or is not aligned
     static shared_array from_descriptor(int descriptor, std::size_t offset,
                                         std::span<const std::size_t> shape) {
         return foreign(descriptor, offset, shape, true);
     }
-    /// The same, also for memory that its owner could truncate.
+    /// The same, also for memory that its owner could truncate, and for huge pages.
     static shared_array from_descriptor(int descriptor, std::size_t offset,
                                         std::span<const std::size_t> shape, trust_unsealed_t) {
         return foreign(descriptor, offset, shape, false);

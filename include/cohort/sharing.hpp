@@ -88,6 +88,11 @@ public:
     /// Takes the array's memory from the pool of huge pages, see hugetlbpage in the kernel's
     /// documentation; where that is empty, asks for transparent huge pages. The array is not made
     /// if this machine allows neither: sharing_error ENOTSUP.
+    ///
+    /// Whoever can write such an array can take pages back to the pool (fallocate(2)), and where the
+    /// pool is empty then, the next access ends this process by SIGBUS. So give it to workers that
+    /// you trust, or as a shared_array<const T>. A program accepts no array from the pool that comes
+    /// from a worker, unless the program has mapped it: sharing_error EPERM.
     share_options& huge_pages(bool wanted = true) noexcept {
         huge_pages_ = wanted;
         return *this;
@@ -120,8 +125,8 @@ COHORT_API bool is_shared(const void* address) noexcept;
 struct trust_unsealed_t {
     explicit trust_unsealed_t() = default;
 };
-/// For shared_array::from_descriptor: accepts memory that its owner could truncate. An access to
-/// memory that was truncated ends this process by SIGBUS.
+/// For shared_array::from_descriptor: accepts memory that its owner could truncate, or whose huge
+/// pages its owner could take back. An access to memory that is gone ends this process by SIGBUS.
 inline constexpr trust_unsealed_t trust_unsealed{};
 
 }  // namespace cohort

@@ -59,6 +59,15 @@ const segment_table::entry* segment_table::entry_around(const void* address) con
     return wanted - begin < found.address->size() ? &found : nullptr;
 }
 
+bool segment_table::has(const file_id& file) noexcept {
+    const std::lock_guard guard(mutex);
+    for (const auto access : {memory_access::read_only, memory_access::read_write})
+        if (const auto at = by_file_.find({file, access});
+            at != by_file_.end() && !at->second.mapped.expired())
+            return true;
+    return false;
+}
+
 std::shared_ptr<segment> segment_table::around(const void* address) noexcept {
     std::shared_ptr<segment> found;
     const std::lock_guard guard(mutex);

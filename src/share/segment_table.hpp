@@ -27,6 +27,8 @@ public:
     /// The mapping around an address; null: there is none.
     std::shared_ptr<segment> around(const void* address) noexcept;
     bool contains(const void* address) noexcept;
+    /// Whether a file is mapped.
+    bool has(const file_id& file) noexcept;
     /// How many handles a segment has.
     long owners_of(const segment& mapped) noexcept;
 

@@ -19,8 +19,10 @@
 #include <utility>
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #ifndef MADV_POPULATE_READ
@@ -49,6 +51,15 @@ struct objection {
     const char* text = "";
 };
 
+/// Whether others who can write a file could take back its pages in this process' mapping. A hole
+/// that is punched into a file of huge pages is filled from their pool, which may be empty then. A
+/// worker trusts its host.
+bool may_lose_pages(int descriptor, const struct stat& file) {
+    struct statfs system {};
+    return !share::this_is_a_worker() && ::fstatfs(descriptor, &system) == 0 &&
+           system.f_type == HUGETLBFS_MAGIC && !share::segments().has({file.st_dev, file.st_ino});
+}
+
 objection object_to(int descriptor, memory_access access, bool must_be_sealed,
                     const struct stat& file) {
     if (!S_ISREG(file.st_mode))
@@ -59,6 +70,9 @@ objection object_to(int descriptor, memory_access access, bool must_be_sealed,
     if (must_be_sealed && (seals < 0 || (seals & F_SEAL_SHRINK) == 0))
         return {EPERM, "not sealed: its owner could truncate it, and every access would end this "
                        "process by SIGBUS"};
+    if (must_be_sealed && may_lose_pages(descriptor, file))
+        return {EPERM, "its pages are huge ones of the pool: its owner could take them back, and "
+                       "every access would end this process by SIGBUS"};
     const int mode = ::fcntl(descriptor, F_GETFL) & O_ACCMODE;
     const bool is_writable = mode == O_RDWR && (seals < 0 || (seals & F_SEAL_WRITE) == 0);
     if (access == memory_access::read_write && !is_writable)
