@@ -70,8 +70,6 @@ public:
     stop_spans& spans() noexcept { return spans_; }
     /// Only for work that runs on naming().
     trace::names& names() noexcept { return names_; }
-    /// Reads about workers in /proc. May wait for a process.
-    background_thread& looking() noexcept { return looking_; }
     /// Searches /dev/shm for unused names. Anybody can make that search long.
     background_thread& sweeping() noexcept { return sweeping_; }
     /// Writes files of logs. May wait for a disk.
@@ -158,7 +156,6 @@ private:
     background_thread parsing_{engine_};
     background_thread naming_{engine_};
     trace::names names_;
-    background_thread looking_{engine_};
     background_thread sweeping_{engine_};
     background_thread freeing_{engine_};
     background_thread logging_{engine_};

@@ -3,9 +3,11 @@
 
 #include "record/control.hpp"
 #include "supervisor/oom_look.hpp"
+#include "supervisor/process_looks.hpp"
 #include "sys/patiently.hpp"
 #include "sys/pidfd.hpp"
 #include "sys/tiers.hpp"
+#include "targets/call_threads.hpp"
 #include "trace/activities.hpp"
 #include "values/group_end.hpp"
 
@@ -111,26 +113,36 @@ void worker_process::send_stop_signal(int signo) {
     ask_until_ =
         std::chrono::steady_clock::now() +
         std::min<std::chrono::nanoseconds>(last_words_timeout, settings_->grace_period / 2);
-    process_.loop().timer().at(ask_until_,
-                               [self = shared_from_this(), signo] { self->stop_now(signo); });
+    process_.loop().timer().at(ask_until_, [self = shared_from_this(), signo] {
+        self->not_seen_ = !self->stop_sent_ && !self->exited_ && self->at_stop_.empty();
+        self->stop_now(signo);
+    });
+    if (kind_ == record_kind::error_file)
+        return process_looks::of(process_.loop())
+            .ask(pid_, [self = shared_from_this(), signo](std::vector<activity> found) {
+                self->saw(signo, std::move(found), false);
+            });
     struct found {
         std::vector<activity> activities;
         bool answers = false;
     };
     auto seen = sys::make_shared_patiently<found>();
-    process_.looking().run(
-        [seen, pid = pid_, kind = kind_, asking = starts::asking_signal(*settings_)] {
-            const bool calls_function = kind == record_kind::control_file;
-            seen->activities =
-                calls_function ? trace::threads_of(pid) : trace::processes_of_group(pid);
-            seen->answers = calls_function && trace::catches(pid, asking);
-        },
-        [self = shared_from_this(), seen, signo] {
-            if (self->exited_ || self->stop_sent_)
-                return;  // too late; the pid may have been reused, so this may be another process
-            self->at_stop_ = std::move(seen->activities);
-            seen->answers ? self->ask_for_stacks(signo) : self->stop_now(signo);
-        });
+    output::call_threads::of(process_.loop())
+        .run(
+            [seen, pid = pid_, asking = starts::asking_signal(*settings_)] {
+                seen->activities = trace::threads_of(pid);
+                seen->answers = trace::catches(pid, asking);
+            },
+            [self = shared_from_this(), seen, signo] {
+                self->saw(signo, std::move(seen->activities), seen->answers);
+            });
+}
+
+void worker_process::saw(int signo, std::vector<activity> activities, bool answers) {
+    if (exited_ || stop_sent_)
+        return;  // too late; the pid may have been reused, so this may be another process
+    at_stop_ = std::move(activities);
+    answers ? ask_for_stacks(signo) : stop_now(signo);
 }
 
 /// Whether the worker has called report_stacks(). Until then the signal that asks for stacks has
@@ -314,6 +326,11 @@ worker_end worker_process::judge(const engine::reaped& end, record_contents cont
     const auto& note = result.verdict.note;
     sys::patiently([&] { detail::outcome_access::note(o) = note; });
     sys::patiently([&] { detail::add_note(detail::outcome_access::note(o), contents.note); });
+    if (not_seen_)
+        sys::patiently([&] {
+            detail::add_note(detail::outcome_access::note(o),
+                             "there was no time to see what it was doing before its stop");
+        });
     detail::outcome_access::result(o) = std::move(contents.result);
     return result;
 }

@@ -68,6 +68,7 @@ public:
 private:
     void sweep() noexcept;
     void stop_now(int signo) noexcept;
+    void saw(int signo, std::vector<activity> activities, bool answers);
     void ask_for_stacks(int signo);
     bool has_entered() const noexcept;
     void ended(const engine::reaped& end);
@@ -92,6 +93,7 @@ private:
     std::shared_ptr<stacks_answer> stacks_;  // null: it can't be asked for its stacks
     std::vector<activity> at_stop_;
     bool asking_ = false;
+    bool not_seen_ = false;  // the stop signal was due before /proc was read
     lifecycle::time_point ask_until_;
     std::optional<lifecycle::time_point> asked_;
     lifecycle::time_point started_;

@@ -110,17 +110,25 @@ std::vector<activity> threads_of(pid_t process) {
     return threads;
 }
 
-std::vector<activity> processes_of_group(pid_t leader) {
-    std::vector<activity> processes;
+std::map<pid_t, std::vector<activity>> processes_of_groups(const std::set<pid_t>& leaders) {
+    std::map<pid_t, std::vector<activity>> found;
     for_each_number("/proc", [&](pid_t id, const fs::path& directory) {
         const auto now = status_of(directory);
-        if ((now.group != leader && id != leader) || processes.size() >= most)
+        std::set<pid_t> of;  // two groups, if a leader has moved to another one
+        for (const pid_t leader : {id, now.group})
+            if (leaders.contains(leader) && found[leader].size() < most)
+                of.insert(leader);
+        if (of.empty())
             return;
-        processes.push_back(activity_of(directory, id, now));
-        processes.back().name = command_line(directory);
+        auto process = activity_of(directory, id, now);
+        process.name = command_line(directory);
+        for (const pid_t leader : of)
+            found[leader].push_back(process);
     });
-    std::ranges::stable_sort(processes, {}, [&](const auto& p) { return p.id != leader; });
-    return processes;
+    for (auto& [leader, processes] : found)
+        std::ranges::stable_sort(processes, {},
+                                 [leader = leader](const auto& p) { return p.id != leader; });
+    return found;
 }
 
 bool catches(pid_t process, int signo) {

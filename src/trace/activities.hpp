@@ -3,6 +3,8 @@
 
 #include <cohort/error_record.hpp>
 
+#include <map>
+#include <set>
 #include <vector>
 
 #include <sys/types.h>
@@ -11,9 +13,9 @@ namespace cohort::trace {
 
 /// The threads of a process; empty when it is gone, or /proc is not there. @par Source  proc(5)
 std::vector<activity> threads_of(pid_t process);
-/// A process and those in the process group that it leads; empty when there are none, or /proc is
-/// not there. Reads all of /proc.
-std::vector<activity> processes_of_group(pid_t leader);
+/// For each leader its process, which comes first, and those in the process group that it leads;
+/// without those that have none, or if /proc is not there. Reads all of /proc once.
+std::map<pid_t, std::vector<activity>> processes_of_groups(const std::set<pid_t>& leaders);
 /// Whether a process has a handler for the signal; true where that can't be told.
 bool catches(pid_t process, int signo);
 /// Gives the threads in `known` their frames from `told`. Threads only in `told` are added.

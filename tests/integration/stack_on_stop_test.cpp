@@ -203,6 +203,15 @@ GROUP_TEST("stack on stop: a worker held by SIGSTOP has no stack, and is stopped
     CHECK(worker.at_stop[0].frames.empty());
 }
 
+TEST_CASE("stack on stop: of many commands that are stopped at once each is listed, or a note says "
+          "why not") {
+    const leak_guard guard;
+    const auto says = "printf x >&" + std::to_string(ready::number) + "; exec sleep 1000";
+    const auto report = stopped_when_ready(cohort::command("sh", "-c", says), 200, told(200));
+    for (const auto& worker : report.outcomes)
+        CHECK((!worker.at_stop.empty() || !worker.note().empty()));
+}
+
 TEST_CASE("stack on stop: a worker that blocks the signal has no stack") {
     const leak_guard guard;
     const auto report = stopped_when_ready(cohort::function<block_all_signals>(), 1, told(1));

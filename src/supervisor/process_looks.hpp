@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include "engine/engine.hpp"
+#include "sys/callback.hpp"
+#include "sys/patient_containers.hpp"
+
+#include <cohort/error_record.hpp>
+
+#include <mutex>
+#include <vector>
+
+#include <sys/types.h>
+
+namespace cohort::supervisor {
+
+/// Finds the processes of process groups. Reads /proc once for all groups that are asked for at the
+/// same time, because a read takes as long as the host has processes.
+class process_looks {
+public:
+    using listener = sys::callback<void(std::vector<activity>)>;
+
+    explicit process_looks(engine::engine& loop) noexcept : loop_(loop) {}
+    process_looks(const process_looks&) = delete;
+    process_looks& operator=(const process_looks&) = delete;
+
+    /// Those of a process, whose engine is `loop`. Made if need be and leaked on purpose.
+    static process_looks& of(engine::engine& loop);
+
+    /// Calls `then` on the engine's thread with what trace::processes_of_groups() tells of the
+    /// leader's group. Without a thread to read /proc it is called when the next look has one. Call
+    /// it on the engine's thread.
+    void ask(pid_t leader, listener then);
+
+private:
+    struct question {
+        pid_t leader;
+        listener then;
+    };
+    void answer();
+
+    engine::engine& loop_;
+    std::mutex mutex_;
+    sys::patient_vector<question> asked_;
+};
+
+}  // namespace cohort::supervisor
