@@ -72,8 +72,6 @@ public:
     trace::names& names() noexcept { return names_; }
     /// Searches /dev/shm for unused names. Anybody can make that search long.
     background_thread& sweeping() noexcept { return sweeping_; }
-    /// Writes files of logs. May wait for a disk.
-    background_thread& logging() noexcept { return logging_; }
     /// The loop that moves what workers print, on a thread of its own, so that the deadlines of the
     /// engine never wait for text. Only after start_output().
     engine& output() noexcept { return output_; }
@@ -158,7 +156,6 @@ private:
     trace::names names_;
     background_thread sweeping_{engine_};
     background_thread freeing_{engine_};
-    background_thread logging_{engine_};
     background_thread cgroups_{engine_, background_thread::thread::stays};
     std::atomic<bool> watching_starters_ = false;
     std::atomic<bool> watching_output_ = false;

@@ -3,6 +3,7 @@
 
 #include "record/error_json.hpp"
 #include "sys/error.hpp"
+#include "targets/call_threads.hpp"
 #include "targets/files.hpp"
 #include "targets/written_file.hpp"
 
@@ -25,6 +26,8 @@ std::string write_file(int base, const std::string& path,
                        const sys::callback<std::string()>& text) noexcept try {
     std::error_code error;
     auto file = output::open_output(base, path, output::old_text::is_dropped, error);
+    if (!error && !output::is_regular(file.get()))
+        return path + " is no regular file";
     if (!error)
         error = output::written_file(std::move(file)).write(text() + "\n");
     return error ? fmt::format("{}: {}", path, error.message()) : std::string();
@@ -68,15 +71,16 @@ void log_files::write(std::string path, sys::callback<std::string()> text, liste
         });
     auto note = sys::make_shared_patiently<std::string>(
         sys::patiently([&] { return kept->path + ": no thread can be started"; }));
-    process_.logging().run([streams = streams_, kept, text = std::move(text),
-                            note] { *note = write_file(streams->log_base(), kept->path, text); },
-                           [&process = process_, kept, note] {
-                               if (kept->limit)
-                                   process.loop().timer().cancel(
-                                       *std::exchange(kept->limit, std::nullopt));
-                               if (const auto tell = std::exchange(kept->then, {}))
-                                   tell(*note);
-                           });
+    output::call_threads::of(process_.loop())
+        .run([streams = streams_, path = sys::patiently([&] { return kept->path; }),
+              text = std::move(text),
+              note] { *note = write_file(streams->log_base(), path, text); },
+             [&process = process_, kept, note] {
+                 if (kept->limit)
+                     process.loop().timer().cancel(*std::exchange(kept->limit, std::nullopt));
+                 if (const auto tell = std::exchange(kept->then, {}))
+                     tell(*note);
+             });
 }
 
 }  // namespace cohort::supervisor

@@ -121,6 +121,11 @@ sys::unique_fd open_next(int base, const std::string& path, std::error_code& err
     return open_to_append(base, path, O_EXCL | O_NOFOLLOW, error);
 }
 
+bool is_regular(int fd) noexcept {
+    struct stat found {};
+    return ::fstat(fd, &found) == 0 && S_ISREG(found.st_mode);
+}
+
 bool is_same_file(int a, int b) noexcept {
     struct stat of_a {};
     struct stat of_b {};

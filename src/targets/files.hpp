@@ -40,6 +40,9 @@ enum class old_text { is_kept, is_dropped };
 /// file overwritten. Makes no directories: if somebody has removed them, then on purpose.
 [[nodiscard]] sys::unique_fd open_next(int base, const std::string& path, std::error_code& error);
 
+/// Whether the file takes all that is written without a reader.
+[[nodiscard]] bool is_regular(int fd) noexcept;
+
 /// Whether two descriptors are of the same file, pipe, socket or terminal.
 [[nodiscard]] bool is_same_file(int a, int b) noexcept;
 
