@@ -78,10 +78,6 @@ public:
     /// @param others  see engine::on_hung_call(); the first that are given count
     /// @throws std::system_error  the thread or a reactor can't be made
     void start_output(engine::other_threads others = {});
-    /// Held by who writes to this program's stdout or stderr, so that the lines of groups stay whole.
-    std::mutex& console_turn(int fd) noexcept {
-        return console_turns_[fd == STDOUT_FILENO ? 0 : 1];
-    }
     /// Destroys what is large, see make_freed_aside().
     background_thread& freeing() noexcept { return freeing_; }
     /// Works on cgroups, for which the kernel may take milliseconds.
@@ -145,7 +141,6 @@ private:
 
     engine engine_;
     engine output_;
-    std::array<std::mutex, 2> console_turns_;
     reaper reaper_;
     starters starters_;
     forkserver::forkserver_manager forkserver_manager_;

@@ -134,8 +134,8 @@ std::optional<start_failure> group_streams::open_target(
         const int fd = plan.what == target_plan::kind::own_stdout ? STDOUT_FILENO : STDERR_FILENO;
         settings.name = to_string(plan.from);
         settings.style = console_style(fd, !settings_.colours);
-        settings.turn =
-            &process_.console_turn(is_same_file(STDOUT_FILENO, fd) ? STDOUT_FILENO : fd);
+        settings.console = &console_writer::of(
+            process_.loop(), is_same_file(STDOUT_FILENO, fd) ? STDOUT_FILENO : fd);
         // If this program has closed the stream, another descriptor may have its number for a moment.
         if (!sys::survives_exec(fd)) {
             into.push_back(target::make(loop(), -1, std::move(settings)));
@@ -163,7 +163,7 @@ std::optional<start_failure> group_streams::open_target(
     settings.name = plan.path;
     settings.style.timestamps = plan.settings.timestamps;
     settings.style.ends_lines = !plan.is_raw;
-    settings.shared = &call_threads::of(process_.loop());
+    settings.threads = &call_threads::of(process_.loop());
     if (plan.settings.rotate_at != 0)
         settings.rotate = rotated_path{rotation(plan.settings.rotate_at, plan.settings.kept),
                                        plan.path, from.directory};

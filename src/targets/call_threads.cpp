@@ -4,11 +4,14 @@
 #include "engine/thread.hpp"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <exception>
 #include <memory>
 #include <new>
 #include <utility>
+
+#include <unistd.h>
 
 namespace cohort::output {
 
@@ -16,37 +19,63 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto linger = 1s;  // how long an idle writer stays
+constexpr auto linger = 1s;  // how long an idle thread stays
+
+template <class T>
+struct of_loop {
+    const engine::engine& loop;
+    T value;
+};
+
+/// A forked copy of this process has another loop, because the threads are its parent's.
+template <class T>
+T& latest_of(std::atomic<of_loop<T>*>& latest, engine::engine& loop) {
+    auto* seen = latest.load();
+    while (!seen || &seen->loop != &loop) {
+        std::unique_ptr<of_loop<T>> fresh(new of_loop<T>{loop, T(loop)});
+        if (latest.compare_exchange_strong(seen, fresh.get()))
+            seen = fresh.release();
+    }
+    return seen->value;
+}
 
 }  // namespace
 
 call_threads& call_threads::of(engine::engine& loop) {
-    // A forked copy of this process has another loop, because the threads are its parent's.
-    static constinit std::atomic<call_threads*> latest{nullptr};
-    auto* seen = latest.load();
-    while (!seen || &seen->loop_ != &loop) {
-        auto fresh = std::make_unique<call_threads>(loop);
-        if (latest.compare_exchange_strong(seen, fresh.get()))
-            seen = fresh.release();
-    }
-    return *seen;
+    static constinit std::atomic<of_loop<call_threads>*> latest{nullptr};
+    return latest_of(latest, loop);
 }
 
-void call_threads::submit(step next) {
+console_writer& console_writer::of(engine::engine& loop, int fd) {
+    static constinit std::array<std::atomic<of_loop<console_writer>*>, 2> latest{};
+    return latest_of(latest[fd == STDOUT_FILENO ? 0 : 1], loop);
+}
+
+void call_threads::submit(step next, const void* of) {
     std::list<job> one;
-    one.push_back({std::move(next)});
+    one.push_back({std::move(next), of});
     {
         const std::lock_guard lock(mutex_);
         if (threads_ == 0)
             add_thread();
         waiting_.splice(waiting_.end(), one);
         const auto idle = threads_ - begun_.size();
-        if (waiting_.size() <= idle || std::exchange(watches_, true)) {
+        if (waiting_.size() <= idle || threads_ == most_ || std::exchange(watches_, true)) {
             came_.notify_one();
             return;
         }
     }
     watch();
+}
+
+bool call_threads::withdraw(const void* of) noexcept {
+    std::list<job> forgotten;
+    const std::lock_guard lock(mutex_);
+    const auto found = std::ranges::find(waiting_, of, &job::of);
+    if (found == waiting_.end())
+        return false;
+    forgotten.splice(forgotten.end(), waiting_, found);
+    return true;
 }
 
 void call_threads::run(engine::task work, engine::task then) {
@@ -71,7 +100,7 @@ void call_threads::add_thread() {
 /// All threads hang, so those that come may soon do so too. With the mutex held.
 void call_threads::add_threads() {
     try {
-        for (auto more = std::min(threads_, waiting_.size()); more > 0; --more)
+        for (auto more = std::min({threads_, waiting_.size(), most_ - threads_}); more > 0; --more)
             add_thread();
     } catch (const std::exception&) {
         // No more threads can be started now; look() tries again.

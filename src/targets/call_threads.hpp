@@ -3,10 +3,12 @@
 
 #include "engine/engine.hpp"
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <functional>
+#include <limits>
 #include <list>
 #include <mutex>
 #include <string>
@@ -25,9 +27,11 @@ public:
     /// @return true: call it again. Must not throw.
     using step = std::function<bool(std::string& scratch)>;
 
+    /// @param most  threads; if all of them hang, all calls wait
     explicit call_threads(engine::engine& loop,
-                          engine::time_point::duration hung_after = std::chrono::milliseconds(10))
-        : loop_(loop), hung_after_(hung_after) {}
+                          engine::time_point::duration hung_after = std::chrono::milliseconds(10),
+                          std::size_t most = std::numeric_limits<std::size_t>::max())
+        : loop_(loop), hung_after_(hung_after), most_(most) {}
     call_threads(const call_threads&) = delete;
     call_threads& operator=(const call_threads&) = delete;
 
@@ -37,14 +41,18 @@ public:
     /// Calls `next` on a thread until it returns false. Safe from any thread.
     /// @throws std::system_error, std::bad_alloc  there is no thread and none can be started, or
     ///         there is no memory; `next` is not called
-    void submit(step next);
-    /// Runs `work` on a thread, then `then` on the loop, or `then` alone if no thread can be started.
-    /// `work` is destroyed before `then` runs. Neither may throw.
+    /// @param of  for withdraw()
+    void submit(step next, const void* of = nullptr);
+    /// Forgets what was submitted with this `of`. @return false: it is being called, or is over
+    bool withdraw(const void* of) noexcept;
+    /// Runs `work` on a thread, then `then` on the loop. If no thread can be started, only `then`
+    /// runs. `work` is destroyed before `then` runs. Neither may throw.
     void run(engine::task work, engine::task then);
 
 private:
     struct job {
         step next;
+        const void* of;
         engine::time_point since{};  // when the present step began
     };
     void work();
@@ -56,12 +64,25 @@ private:
 
     engine::engine& loop_;
     const engine::time_point::duration hung_after_;
+    const std::size_t most_;
     std::mutex mutex_;
     std::condition_variable came_;
     std::list<job> waiting_;
     std::list<job> begun_;  // one for each thread that is not idle
     std::size_t threads_ = 0;
     bool watches_ = false;
+};
+
+/// What writes to one of this program's own streams, for all groups. One thread, so that lines stay
+/// whole, and so that a stream that takes nothing holds up one thread only.
+struct console_writer {
+    explicit console_writer(engine::engine& loop) : thread(loop, std::chrono::hours(1), 1) {}
+    /// That of a process, whose engine is `loop`. Made if need be and leaked on purpose.
+    /// @param fd  STDOUT_FILENO or STDERR_FILENO
+    static console_writer& of(engine::engine& loop, int fd);
+
+    call_threads thread;
+    std::atomic<std::size_t> of_ended = 0;  // bytes that wait although their groups have ended
 };
 
 }  // namespace cohort::output

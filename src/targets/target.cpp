@@ -15,6 +15,11 @@ namespace cohort::output {
 
 namespace {
 
+/// How much of groups that have ended may wait for one console.
+constexpr std::size_t most_of_ended = std::size_t{16} << 20;
+/// What each target of an ended group counts as at least: it also keeps a descriptor.
+constexpr std::size_t least_of_ended = std::size_t{64} << 10;
+
 std::string bytes_text(std::uint64_t count) {
     return fmt::format("{} byte{}", values::with_separators(count), count == 1 ? "" : "s");
 }
@@ -30,8 +35,16 @@ line_style console_style(int fd, bool no_color) noexcept {
 }
 
 target::target(engine::engine& loop, target_settings settings)
-    : loop_(loop), name_(std::move(settings.name)), tagger_(settings.style), turn_(settings.turn),
-      shared_(settings.shared), ends_lines_(settings.style.ends_lines), queue_(settings.buffer) {}
+    : loop_(loop), name_(std::move(settings.name)), tagger_(settings.style),
+      console_(settings.console), threads_(console_           ? console_->thread
+                                           : settings.threads ? *settings.threads
+                                                              : call_threads::of(loop)),
+      ends_lines_(settings.style.ends_lines), queue_(settings.buffer) {}
+
+target::~target() {
+    if (console_)
+        console_->of_ended -= of_ended_;
+}
 
 std::shared_ptr<target> target::make(engine::engine& loop, sys::unique_fd file,
                                      target_settings settings) {
@@ -102,14 +115,53 @@ void target::end_stream(int index, int attempt, cohort::stream from,
 }
 
 void target::close() {
+    bool closes_now = false;
     {
         const std::lock_guard lock(mutex_);
         is_closed_ = true;
-        // A file is closed by a thread, because even that may wait for a file server.
-        if (!has_thread_ && queue_.empty() && !file_->is_owned())
-            is_over_ = true;
+        if (!is_submitted_ && queue_.empty() && (console_ || !file_->is_owned()))
+            closes_now = !std::exchange(is_over_, true);
     }
-    wake_writer();
+    if (closes_now || (console_ && leaves_out_rest()))
+        close_file();
+    else
+        wake_writer();  // even closing a file may wait for a file server
+}
+
+/// For a console that takes nothing, because groups that end would fill memory with their lines.
+/// @return whether nobody uses the file any more
+bool target::leaves_out_rest() noexcept {
+    {
+        const std::lock_guard lock(mutex_);
+        if (!is_submitted_ || of_ended_ != 0)
+            return false;
+        of_ended_ = queued() + least_of_ended;
+        if ((console_->of_ended += of_ended_) <= most_of_ended)
+            return false;
+        error_ = std::make_error_code(std::errc::no_buffer_space);
+        queue_.clear();
+    }
+    if (!threads_.withdraw(this))
+        return false;  // its last batch is being written
+    {
+        const std::lock_guard lock(mutex_);
+        is_over_ = true;
+    }
+    tell_later();
+    return true;
+}
+
+/// Without the console's thread, which may wait. Even close(2) may wait, for a process that holds
+/// the lock of a pipe.
+void target::close_file() {
+    loop_.post([self = shared_from_this()] {
+        self->loop_.call(
+            [self] {
+                self->file_->close();
+                return 0;
+            },
+            [](int) {});
+    });
 }
 
 // --- who waits ---

@@ -14,7 +14,6 @@
 #include <cohort/policies.hpp>
 
 #include <chrono>
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -36,18 +35,18 @@ struct target_settings {
     /// For the bytes of one stream as they are: no timestamps, ends_lines false, no tags.
     line_style style{};
     std::optional<rotated_path> rotate{};
-    /// Held during each write, so that two targets of one pipe write whole lines. The thread that
-    /// holds it may wait for ever: only writers may lock it. Null: there is no such target.
-    std::mutex* turn = nullptr;
     std::size_t buffer = detail::default_buffer;  // in bytes of lines that are not yet written
-    call_threads* shared = nullptr;  // write the target; null: a thread of its own, for a console
+    call_threads* threads = nullptr;    // write the target; null: call_threads::of() the loop
+    console_writer* console = nullptr;  // writes the target instead; null: it is none
 };
 
 /// One place that workers' lines are written to: a file, or this program's stdout or stderr. Lines
-/// wait in a bounded queue. A thread writes them, by a write(2) that may wait: one that files
-/// share, or one of its own, which comes when there is something to write and goes when there has been
-/// nothing for a while. It shares this object and holds no lock that others take while it writes,
-/// so a writer that hangs holds up nobody.
+/// wait in a bounded queue. Threads that other targets share write them, by a write(2) that may
+/// wait. Such a thread shares this object and holds no lock that others take while it writes, so a
+/// write that hangs holds up nobody.
+///
+/// A console that takes nothing keeps the lines of groups that have ended, up to a bound. What does
+/// not fit is left out.
 ///
 /// After an error of a write the target is given up: it drops what it has and what comes, and tells
 /// why by trouble().
@@ -64,7 +63,7 @@ public:
 
     target(const target&) = delete;
     target& operator=(const target&) = delete;
-    ~target() = default;
+    ~target();
 
     /// What stands before each line of a worker's stream from now on. Without it: nothing.
     void set_tag(int index, cohort::stream from, std::string tag);
@@ -113,9 +112,10 @@ private:
     // On any thread:
     void wake_writer() noexcept;
     void try_again_later() noexcept;
+    bool leaves_out_rest() noexcept;
+    void close_file();
 
     // On the writer:
-    void work() noexcept;
     bool step(std::string& bytes) noexcept;
     detail::told_lines next_batch();
     void write(detail::told_lines batch, std::string& bytes) noexcept;
@@ -135,8 +135,8 @@ private:
     engine::engine& loop_;
     const std::string name_;
     const tagger tagger_;
-    std::mutex* const turn_;
-    call_threads* const shared_;  // null: it has a thread of its own
+    console_writer* const console_;
+    call_threads& threads_;
 
     // The writer's:
     std::optional<written_file> file_;  // set by make()
@@ -145,7 +145,6 @@ private:
     bool is_mid_line_ = false;  // what was written does not end with a newline
 
     mutable std::mutex mutex_;
-    std::condition_variable came_;  // something to write, or the end
     line_queue queue_;
     std::vector<std::pair<std::pair<int, cohort::stream>, std::string>> new_tags_;
     sys::patient_vector<waiter> waiters_;  // their tasks are touched on the loop only
@@ -158,7 +157,8 @@ private:
     std::error_code error_;                // why it was given up
     bool is_closed_ = false;
     bool is_writing_ = false;
-    bool has_thread_ = false;  // or a place among the shared ones
+    bool is_submitted_ = false;  // to threads_
+    std::size_t of_ended_ = 0;   // what it has added to console_->of_ended
     bool tries_again_ = false;
     bool is_over_ = false;  // the file is closed, or will be by the thread that is going
 };

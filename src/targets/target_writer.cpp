@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-// What the thread of a target does.
-#include "engine/thread.hpp"
+// What the threads that write a target do.
 #include "targets/target.hpp"
 
 #include <algorithm>
@@ -17,7 +16,6 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::size_t batch_size = std::size_t{128} << 10;
-constexpr auto linger = 1s;  // how long an idle writer stays
 
 std::uint64_t size_of(const detail::told_run& told) noexcept {
     std::uint64_t size = 0;
@@ -33,22 +31,16 @@ void target::wake_writer() noexcept {
         const std::lock_guard lock(mutex_);
         if (is_over_)
             return;
-        if (std::exchange(has_thread_, true)) {
-            if (!is_writing_)  // else it looks again by itself
-                came_.notify_one();
+        if (std::exchange(is_submitted_, true))
             return;
-        }
     }
     try {
-        if (shared_ != nullptr)
-            shared_->submit(
-                [self = shared_from_this()](std::string& bytes) { return self->step(bytes); });
-        else
-            engine::start_thread([self = shared_from_this()] { self->work(); });
+        threads_.submit(
+            [self = shared_from_this()](std::string& bytes) { return self->step(bytes); }, this);
     } catch (const std::exception&) {
         {
             const std::lock_guard lock(mutex_);
-            has_thread_ = false;
+            is_submitted_ = false;
         }
         try_again_later();
     }
@@ -79,13 +71,7 @@ void target::try_again_later() noexcept {
     }
 }
 
-void target::work() noexcept {
-    std::string bytes;
-    while (step(bytes)) {
-    }
-}
-
-/// Writes a batch. @return false: the writer must not call it again
+/// Writes a batch. @return false: the thread must not call it again
 bool target::step(std::string& bytes) noexcept {
     detail::told_lines batch;
     try {
@@ -102,17 +88,15 @@ bool target::step(std::string& bytes) noexcept {
     return true;
 }
 
-/// A target's own thread waits for lines here. @return empty: the writer counts as gone
+/// @return empty: there is nothing to write, and the target has to be submitted again
 detail::told_lines target::next_batch() {
     std::unique_lock lock(mutex_);
-    if (shared_ == nullptr)
-        came_.wait_for(lock, linger, [this] { return !queue_.empty() || takes_no_more(); });
     auto batch = queue_.take(batch_size);
     for (auto& [stream, tag] : new_tags_)
         tags_.insert_or_assign(stream, std::move(tag));
     new_tags_.clear();
     if (batch.empty()) {
-        has_thread_ = false;
+        is_submitted_ = false;
         is_over_ = takes_no_more();
         if (is_over_) {
             lock.unlock();
@@ -142,9 +126,6 @@ void target::write(detail::told_lines batch, std::string& bytes) noexcept {
         bytes.clear();
         format(batch, bytes);
         batch.clear();
-        std::unique_lock<std::mutex> turn;
-        if (turn_ != nullptr)
-            turn = std::unique_lock(*turn_);
         error = file_->write(bytes);
     } catch (const std::bad_alloc&) {
         error = std::make_error_code(std::errc::not_enough_memory);

@@ -143,9 +143,8 @@ TEST_CASE("target trouble: a file that was not rotated is written on, and the no
 TEST_CASE("target trouble: two targets of one pipe write whole lines in turns") {
     CHECK(holds([](world& w) {
         const auto pipe = make_pipe();
-        std::mutex turn;
         auto settings = named("stdout");
-        settings.turn = &turn;
+        settings.console = new output::console_writer(w.loop);
         const auto out = target::make(w.loop, pipe.writer.get(), settings);
         const auto err = target::make(w.loop, pipe.writer.get(), settings);
         constexpr std::size_t width = 9'999;
@@ -197,7 +196,7 @@ TEST_CASE("target trouble: files share one thread while no write hangs") {
         std::vector<std::shared_ptr<target>> all;
         for (int i = 0; i < 50; ++i) {
             auto settings = named(std::to_string(i));
-            settings.shared = &shared;
+            settings.threads = &shared;
             all.push_back(target::make(w.loop, new_file(scratch.file(settings.name)), settings));
         }
         const auto text = long_text(300'000);
@@ -218,7 +217,7 @@ TEST_CASE("target trouble: files whose writes hang hold up no other file") {
         const scratch_directory scratch;
         auto& shared = *new output::call_threads(w.loop);
         auto settings = named("fifo");
-        settings.shared = &shared;
+        settings.threads = &shared;
         std::vector<sys::unique_fd> readers;
         std::vector<std::shared_ptr<target>> hanging;
         const auto text = long_text(1'000'000);
@@ -259,6 +258,41 @@ TEST_CASE("target trouble: while all threads hang, as many again come") {
         w.expect(other.comes());
         w.expect(begun == hanging);
         go.set_value();
+    }));
+}
+
+TEST_CASE(
+    "target trouble: a console that takes nothing keeps one thread and few of the ended groups") {
+    CHECK(holds([](world& w) {
+        const auto count = [](const char* directory) {
+            return std::distance(fs::directory_iterator(directory), {});
+        };
+        const auto pipe = make_pipe();
+        auto settings = named("stdout");
+        settings.console = new output::console_writer(w.loop);
+        const auto first = target::make(w.loop, pipe.writer.get(), settings);
+        const auto text = long_text(1'000'000);
+        w.add(*first, lines(0, text));
+        w.expect(is_full(pipe.writer));
+        const auto threads = count("/proc/self/task");
+        const auto descriptors = count("/proc/self/fd");
+        std::vector<std::weak_ptr<target>> all;
+        for (int i = 0; i < 600; ++i) {
+            const auto to =
+                target::make(w.loop, sys::unique_fd(::dup(pipe.writer.get())), settings);
+            w.add(*to, lines(0, "text\n"));
+            w.run([&] { to->close(); });
+            all.push_back(to);
+        }
+        w.run([] {});  // the files of those that were left out are closed after the last task
+        w.run([] {});
+        w.expect(count("/proc/self/task") == threads);
+        w.expect(count("/proc/self/fd") <= descriptors + 256);
+        const auto kept = std::ranges::count_if(all, [](const auto& to) { return !to.expired(); });
+        w.expect(kept > 100 && kept <= 256);
+        // What was kept is written as soon as the console takes it.
+        const auto wanted = text.size() + 5 * static_cast<std::size_t>(kept);
+        w.expect(read_from(pipe.reader, wanted).size() == wanted);
     }));
 }
 
