@@ -11,9 +11,6 @@
 
 #include <fmt/format.h>
 
-#include <fcntl.h>
-#include <unistd.h>
-
 namespace full_queue_test {
 
 using namespace std::chrono_literals;
@@ -78,17 +75,6 @@ void push_out(int index, bool first_waits) {
     // Its stream ends after its line has gone.
     char byte = 0;
     (void)!::read(7, &byte, 1);
-}
-
-/// Makes its pipe larger than this program has made it, and fills it.
-std::uint64_t fill_enlarged_pipe(int) {
-    (void)::fcntl(1, F_SETPIPE_SZ, 1 << 20);
-    (void)::fcntl(1, F_SETFL, O_NONBLOCK);
-    const auto line = std::string(999, 'x') + "\n";
-    std::uint64_t wrote = 0;
-    for (ssize_t now = 0; (now = ::write(1, line.data(), line.size())) > 0;)
-        wrote += static_cast<std::uint64_t>(now);
-    return wrote;
 }
 
 /// Counts what it has written, a line at a time.
@@ -346,21 +332,6 @@ GROUP_TEST("full queue: other groups are served while one waits and another prin
     CHECK(is_right);
     co_await prints.stop();
     co_await waits.stop();
-}
-
-GROUP_TEST("full queue: a worker that enlarges its pipe does not enlarge what its end leaves") {
-    constexpr std::size_t bound = 65'536;
-    auto group = co_await cohort::spawn(
-        cohort::function<fill_enlarged_pipe>(),
-        cohort::options(1).stdout_to(lines().buffer(bound).when_full(when_full::block)));
-    const auto report = co_await group.wait();
-    std::uint64_t got = 0, lost = 0;
-    while (const auto line = co_await group.output()) {
-        got += line->text.size() + (line->complete ? 1 : 0);
-        lost += line->lost_before;
-    }
-    CHECK(got <= bound + pipe_capacity + 2 * one_read);
-    CHECK(got + lost == report.outcomes.front().result<std::uint64_t>());
 }
 
 }  // namespace full_queue_test
