@@ -30,7 +30,7 @@ using namespace std::chrono_literals;
 constexpr auto last_words_timeout = 500ms;  // how long a worker may take to report its stacks
 /// How much longer than flush_timeout the end of a worker's streams may take. The output thread has
 /// bounds of its own, which are shorter; this one is for an output thread that does not answer.
-constexpr auto longest_reading = 1s;
+constexpr std::chrono::nanoseconds longest_reading = 1s;
 
 std::chrono::microseconds to_duration(const timeval& t) {
     return std::chrono::seconds(t.tv_sec) + std::chrono::microseconds(t.tv_usec);
