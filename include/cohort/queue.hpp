@@ -196,11 +196,7 @@ private:
 /// std::logic_error, unless keep_both_ends() came before.
 ///
 /// The awaitable calls try at once, on the caller's thread, and wait in the library's engine only
-/// if that does not do.
-///
-/// A process that has the reading end, too, can hold up the calls that get in other processes, by
-/// receiving into memory that never comes; it can't hold up groups. Pass a queue_writer to a worker
-/// that you do not trust.
+/// if that does not do. A process with the reading end can hold up gets (examples/caveats.md).
 /// @par Thread safety  all calls from any thread; assignment as of std::shared_ptr.
 /// @par Source  torch.multiprocessing.Queue and SimpleQueue
 template <class T>

@@ -4,10 +4,10 @@
 #include "engine/engine.hpp"
 #include "share/descriptor.hpp"
 #include "share/dispose.hpp"
-#include "share/exiting_owner.hpp"
 #include "share/fork_held.hpp"
 #include "share/limits.hpp"
 #include "share/sweeper.hpp"
+#include "sys/exiting_owner.hpp"
 #include "sys/fork_mark.hpp"
 
 #include <cohort/errors.hpp>
@@ -49,7 +49,7 @@ struct closed_elsewhere {
     closed_elsewhere(const closed_elsewhere&) = delete;
     closed_elsewhere& operator=(const closed_elsewhere&) = delete;
     ~closed_elsewhere() {
-        const share::exiting_owner makes_last_close(what.socket ? *what.socket : -1);
+        const sys::exiting_owner makes_last_close(what.socket ? *what.socket : -1);
         what.close();
     }
     remains what;

@@ -2,10 +2,10 @@
 #include "share/dispose.hpp"
 
 #include "share/descriptor.hpp"
-#include "share/exiting_owner.hpp"
 #include "share/fork_held.hpp"
-#include "share/quiet_thread.hpp"
+#include "sys/exiting_owner.hpp"
 #include "sys/fork_mark.hpp"
+#include "sys/quiet_thread.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -78,7 +78,7 @@ bool may_hold_others(int descriptor) noexcept {
 
 /// A lingering close of one socket would keep all others waiting.
 void close_now(sys::unique_fd descriptor) noexcept {
-    std::optional<exiting_owner> closes;
+    std::optional<sys::exiting_owner> closes;
     constexpr linger none{0, 0};
     if (may_hold_others(descriptor.get()))
         closes.emplace(descriptor.get());
@@ -106,7 +106,7 @@ void start_thread_if_needed(disposed& of) {
     const bool hangs = of.threads > 0 && now - of.progress > longest_close;
     if (of.threads > 0 && (!hangs || of.threads >= most_threads))
         return;
-    start_quiet_thread(work_off);
+    sys::start_quiet_thread(work_off);
     ++of.threads;
     of.progress = now;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "share/exiting_owner.hpp"
+#include "sys/exiting_owner.hpp"
 
-#include "share/quiet_thread.hpp"
+#include "sys/quiet_thread.hpp"
 
 #include <exception>
 #include <semaphore>
@@ -13,7 +13,7 @@
 #define CLOSE_RANGE_UNSHARE (1U << 1)
 #endif
 
-namespace cohort::share {
+namespace cohort::sys {
 
 struct exiting_owner::shared {
     explicit shared(int d) noexcept : descriptor(d) {}
@@ -63,4 +63,4 @@ exiting_owner::~exiting_owner() {
         shared_->ends.release();
 }
 
-}  // namespace cohort::share
+}  // namespace cohort::sys
