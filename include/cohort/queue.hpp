@@ -58,8 +58,7 @@ public:
         }
         end.send_all(std::move(messages));
     }
-    /// Closes this handle: a later put throws std::logic_error. A put that another thread is in
-    /// goes on, and the end stays open until it is over.
+    /// Closes this handle: a later put throws std::logic_error; one in another thread goes on.
     void close() noexcept { end_.close(); }
 
     /// put() with a completion token: void(std::exception_ptr).
@@ -81,8 +80,7 @@ private:
     explicit queue_writer(detail::queue_end end) noexcept : end_(std::move(end)) {}
     template <class Value>
     bool send(Value&& value, const detail::patience& how_long) {
-        const auto end = detail::used(end_);
-        return end.send(detail::message_of(std::forward<Value>(value)), how_long) ==
+        return detail::used(end_).send(detail::message_of(std::forward<Value>(value)), how_long) ==
                detail::queue_answer::done;
     }
 
@@ -121,8 +119,7 @@ public:
         end.receive(messages, at_most, detail::patience::endless());
         return detail::values_in<T>(end, messages);
     }
-    /// Closes this handle: a later get throws std::logic_error. A get that another thread is in
-    /// goes on, and the end stays open until it is over; a stop_token ends it.
+    /// Closes this handle: a later get throws std::logic_error; one in another thread goes on.
     void close() noexcept { end_.close(); }
 
     /// get() with a completion token: void(std::exception_ptr, received<T>).

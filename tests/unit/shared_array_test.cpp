@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // Shared arrays within one process: what they are made of, what they refuse.
 #include "guard.hpp"
-#include "reporter.hpp"
-#include "sys/memfd.hpp"
 
 #include <cohort/shared_array.hpp>
 
@@ -12,11 +10,9 @@
 #include <atomic>
 #include <complex>
 #include <cstdint>
-#include <memory>
 #include <numeric>
 #include <stdexcept>
 #include <string>
-#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -303,35 +299,6 @@ TEST_CASE("shared array: huge pages are given, or it is said why not") {
         CHECK(e.code() == std::errc::not_supported);
         CHECK(std::string(e.what()).find("vm.nr_hugepages") != std::string::npos);
     }
-}
-
-TEST_CASE("shared array: huge pages of others are taken only by those who trust them") {
-    const leak_guard guard;
-    std::error_code error;
-    constexpr std::size_t length = std::size_t{2} << 20;
-    const auto file = cohort::sys::make_huge_memfd("cohort-test", error);
-    if (error || cohort::sys::set_length(file.get(), length))
-        return cohort::test::skip("no huge pages of 2 MiB here");
-    REQUIRE_FALSE(cohort::sys::add_seals(file.get(), F_SEAL_SHRINK | F_SEAL_GROW));
-    const auto is_refused = [&](auto take) {
-        try {
-            (void)take();
-        } catch (const sharing_error& refused) {
-            return refused.code() == std::errc::operation_not_permitted;
-        }
-        return false;
-    };
-    CHECK(is_refused(
-        [&] { return shared_array<int>::from_descriptor(file.get(), 0, shape_of_four); }));
-    const auto came = [&] {
-        return cohort::detail::shared_memory::arrived(std::make_shared<const int>(file.get()));
-    };
-    CHECK(is_refused(came));
-    if (cohort::sys::reserve(file.get(), length))
-        return cohort::test::skip("the pool of huge pages is empty");
-    const auto array =
-        shared_array<int>::from_descriptor(file.get(), 0, shape_of_four, cohort::trust_unsealed);
-    CHECK(came().data() == reinterpret_cast<std::byte*>(array.data()));
 }
 
 TEST_CASE("shared array: handles are used by several threads at once") {

@@ -4,7 +4,6 @@
 #include "guard.hpp"
 #include "sys/memfd.hpp"
 #include "sys/unique_fd.hpp"
-#include "sys_support.hpp"
 
 #include <cohort/errors.hpp>
 
@@ -21,8 +20,6 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 namespace slots_test {
@@ -266,21 +263,6 @@ TEST_CASE("slots: only a sealed memory file of a queue is taken") {
     CHECK(take_all(all) == 4);
 }
 
-TEST_CASE("slots: a file with more slots than any queue has is refused") {
-    const test::leak_guard guard;
-    std::error_code error;
-    constexpr std::uint64_t no_bound = ~std::uint64_t{0};
-    const auto largest = slots::make_file(no_bound, ~std::size_t{0}, error);
-    REQUIRE_FALSE(error);
-    CHECK(take_all(*std::make_unique<slots>(largest.get(), no_bound)) == slots::largest_count);
-    struct stat status {};
-    REQUIRE(::fstat(largest.get(), &status) == 0);
-    const auto larger = sys::make_memfd("cohort-test", error);
-    REQUIRE(::ftruncate(larger.get(), status.st_size + 16) == 0);
-    REQUIRE_FALSE(sys::add_seals(larger.get(), F_SEAL_SHRINK | F_SEAL_GROW));
-    CHECK_THROWS_AS(slots(larger.get(), 1), codec_error);
-}
-
 TEST_CASE("slots: one look gives up a bounded number of slots, and the next looks the others") {
     constexpr std::size_t count = 3 * slots::most_stamps;
     const auto file = make(count);
@@ -289,16 +271,6 @@ TEST_CASE("slots: one look gives up a bounded number of slots, and the next look
     const auto later = start + slots::patience;
     for (std::size_t looks = 1; looks <= 3; ++looks)
         CHECK(all.waiting(0, is_empty, later) == count - looks * slots::most_stamps);
-}
-
-TEST_CASE("slots: where RLIMIT_FSIZE does not allow their file, there is an error and no signal") {
-    CHECK(test::in_fork([] {
-              const rlimit small{1024, 1024};
-              ::setrlimit(RLIMIT_FSIZE, &small);
-              std::error_code error;
-              const auto file = slots::make_file(1000, 1000, error);
-              return error == std::errc::file_too_large && !file ? 0 : 1;
-          }) == 0);
 }
 
 // --- processes that are killed between any two steps ---

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: BSL-1.0
+// The files of the slots of bounded queues: how they are made, which are taken.
+#include "channel/slots.hpp"
+#include "guard.hpp"
+#include "sys/memfd.hpp"
+#include "sys_support.hpp"
+
+#include <cohort/errors.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <system_error>
+
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace slot_files_test {
+
+using namespace cohort;
+using queues::slots;
+
+TEST_CASE("slot files: a file with more slots than any queue has is refused") {
+    const test::leak_guard guard;
+    std::error_code error;
+    constexpr std::uint64_t no_bound = ~std::uint64_t{0};
+    const auto largest = slots::make_file(no_bound, ~std::size_t{0}, error);
+    REQUIRE_FALSE(error);
+    CHECK_NOTHROW(slots(largest.get(), no_bound));
+    struct stat status {};
+    REQUIRE(::fstat(largest.get(), &status) == 0);
+    const auto larger = sys::make_memfd("cohort-test", error);
+    REQUIRE(::ftruncate(larger.get(), status.st_size + 16) == 0);
+    REQUIRE_FALSE(sys::add_seals(larger.get(), F_SEAL_SHRINK | F_SEAL_GROW));
+    CHECK_THROWS_AS(slots(larger.get(), 1), codec_error);
+}
+
+TEST_CASE(
+    "slot files: where RLIMIT_FSIZE does not allow their file, there is an error and no signal") {
+    CHECK(test::in_fork([] {
+              const rlimit small{1024, 1024};
+              ::setrlimit(RLIMIT_FSIZE, &small);
+              std::error_code error;
+              const auto file = slots::make_file(1000, 1000, error);
+              return error == std::errc::file_too_large && !file ? 0 : 1;
+          }) == 0);
+}
+
+}  // namespace slot_files_test
