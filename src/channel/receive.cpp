@@ -165,10 +165,10 @@ step receive(const channel& on, incoming& into, may_wait how) {
         room_for(4 * on.largest_inlined + sizeof(slots::ticket) + sizeof(packet_header) + 1);
     arrived with;
     std::size_t length = 0;
+    // The table may fill up during a wait in recvmsg, so the look for room comes after the wait.
     // A wait in recvmsg wakes one process for each packet. If that process only looked at the
-    // packet and was killed then, the others would sleep on: so there is no wait with a look before
-    // it, but a poll.
-    if (on.carries && how == may_wait::yes && !sys::has_room_for(sys::most_descriptors + 1)) {
+    // packet and was killed then, the others would sleep on: so it is a wait in a poll.
+    if (on.carries && how == may_wait::yes) {
         await_readable(on.socket);
         how = may_wait::no;
     }
