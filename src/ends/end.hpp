@@ -79,7 +79,7 @@ public:
         std::uint64_t received = 0;                // how many messages so far
         std::deque<detail::queue_message> stored;  // received, and not taken yet
         std::exception_ptr wrong;                  // what the next call throws
-        int underway = 0;                          // messages that handlers have not taken yet
+        int underway = 0;                          // of handlers and calls that may give some back
 
         // One at a time waits for the socket: a thread, or the engine for those in line. The others
         // wait for that one, because a packet may hold messages for several.

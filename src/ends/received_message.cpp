@@ -54,10 +54,22 @@ void store(end::state& state, detail::queue_message&& message) {
     const auto place =
         std::ranges::upper_bound(state.stored, message.number, {}, &detail::queue_message::number);
     state.stored.insert(place, std::move(message));
+    wake_threads(state);
+}
+
+void wake_threads(end::state& state) noexcept {
     state.changed.notify_all();
     constexpr std::uint64_t one = 1;
     if (state.thread_waits && state.stored_event)
         (void)!::write(state.stored_event.get(), &one, sizeof one);
+}
+
+underway::~underway() {
+    if (generation_ != sys::process_generation())
+        return;
+    end::state& state = of_->here();
+    const std::lock_guard guard(state.mutex);
+    --state.underway;
 }
 
 received_message::received_message(std::shared_ptr<end> from, end::state& state,

@@ -5,6 +5,7 @@
 
 #include <cohort/detail/queue_end.hpp>
 
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <utility>
@@ -44,6 +45,25 @@ private:
 step take_one(end& from, end::state& state, std::unique_lock<std::mutex>& lock,
               detail::queue_message& into);
 
+/// While a call has messages that it may give back, nobody may wait for the socket alone.
+class underway {
+public:
+    /// The end's state is locked.
+    underway(end& of, end::state& state)
+        : of_(of.shared_from_this()), generation_(state.generation) {
+        ++state.underway;
+    }
+    underway(const underway&) = delete;
+    underway& operator=(const underway&) = delete;
+    ~underway();
+
+private:
+    std::shared_ptr<end> of_;
+    const std::uint64_t generation_;
+};
+
+/// Wakes the threads that wait at an end whose state is locked.
+void wake_threads(end::state& state) noexcept;
 /// Stores a message in its place: at the end, if it has no number yet. The state is locked.
 void store(end::state& state, detail::queue_message&& message);
 

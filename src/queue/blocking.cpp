@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <exception>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <span>
 #include <stop_token>
@@ -124,11 +125,24 @@ step await_packet(end& from, end::state& state, std::unique_lock<std::mutex>& lo
     return result;
 }
 
+/// Notes that messages which were taken may come back.
+void note_underway(end& from, end::state& state, std::vector<detail::queue_message>& taken) {
+    if (taken.size() == 1 && !taken.front().arrived)
+        return;
+    try {
+        const auto all = std::make_shared<const underway>(from, state);
+        for (auto& message : taken)
+            message.underway = all;
+    } catch (const std::bad_alloc&) {  // who waits alone meanwhile wakes up with the next packet
+    }
+}
+
 /// Waits until another thread, or the engine, has stopped waiting for the socket.
 void await_turn(end::state& state, std::unique_lock<std::mutex>& lock,
                 const detail::patience& how_long) {
     const auto may_go_on = [&] {
-        return (!state.thread_waits && state.waiting.empty()) || !state.stored.empty();
+        return (!state.thread_waits && state.waiting.empty()) || !state.stored.empty() ||
+               state.wrong;
     };
     if (how_long.deadline)
         state.changed.wait_until(lock, how_long.stop, *how_long.deadline, may_go_on);
@@ -161,8 +175,10 @@ queue_answer receive_some(end& from, std::vector<detail::queue_message>& into, s
             came = take_some(from, state, lock, into, at_most);
         else
             take_stored(state, into, at_most);
-        if (!into.empty())
+        if (!into.empty()) {
+            note_underway(from, state, into);
             return queue_answer::done;
+        }
         if (came == step::over || !state.socket)
             return queue_answer::ended;
         if (const auto over = end_of(how_long); over != queue_answer::done)

@@ -6,6 +6,7 @@
 #include "queue/blocking.hpp"
 #include "queue/passing.hpp"
 #include "share/fork_held.hpp"
+#include "waits/watcher.hpp"
 
 #include <cohort/detail/encoder.hpp>
 #include <cohort/detail/queue_end.hpp>
@@ -59,10 +60,22 @@ detail::queue_end copy_of(const detail::queue_end& handle) {
     return handle;
 }
 
-void next_throws(end& which, std::exception_ptr wrong) {
-    end::state& state = which.here();
-    const std::lock_guard guard(state.mutex);
-    state.wrong = std::move(wrong);
+/// Lets those who wait at an end see what came back. The state is locked by `lock`.
+void wake(const std::shared_ptr<end>& which, std::unique_lock<std::mutex>& lock) {
+    end::state& state = which->here();
+    wake_threads(state);
+    const bool is_awaited = !state.waiting.empty();
+    lock.unlock();
+    if (is_awaited)
+        waits::serve_soon(which);
+}
+
+void next_throws(const std::shared_ptr<end>& which, std::exception_ptr wrong) {
+    end::state& state = which->here();
+    std::unique_lock lock(state.mutex);
+    if (!state.wrong)
+        state.wrong = std::move(wrong);
+    wake(which, lock);
 }
 
 }  // namespace
@@ -120,7 +133,7 @@ queue_answer queue_end::receive(std::vector<queue_message>& into, std::size_t at
         if (is_first)
             refuse_for_now();
         if (wrong)
-            next_throws(*end_, std::move(wrong));
+            next_throws(end_, std::move(wrong));
         into.erase(at, into.end());
         break;
     }
@@ -128,10 +141,16 @@ queue_answer queue_end::receive(std::vector<queue_message>& into, std::size_t at
 }
 
 void queue_end::give_back(std::span<queue_message> messages) const {
+    if (messages.empty())
+        return;
+    const auto until_stored = messages.front().underway;
     queues::end::state& state = end_->here();
-    const std::lock_guard guard(state.mutex);
-    for (auto& message : messages)
+    std::unique_lock lock(state.mutex);
+    for (auto& message : messages) {
+        message.underway.reset();
         store(state, std::move(message));
+    }
+    wake(end_, lock);
 }
 
 queue_answer queue_end::send(queue_message message, const patience& how_long) const {

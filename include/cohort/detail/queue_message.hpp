@@ -40,6 +40,7 @@ struct queue_message {
     std::vector<attachment> attachments;
     make_target made_by = nullptr;  // what has made `owner`; null: something else
     std::shared_ptr<queues::arrived> arrived;  // what was received and not looked at; null: nothing
+    std::shared_ptr<const void> underway;  // of a call that may give it back; null: it can't
 };
 
 /// FNV-1a of 64 bits: by it a reader sees that a packet holds a value of another type.
