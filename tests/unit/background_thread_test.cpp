@@ -45,9 +45,9 @@ TEST_CASE("background thread: a fork does not wait for work") {
         return skip(no_threads_in_copies);
     CHECK(in_fork([] {
               auto& process = engine::process::for_spawn();
-              for (auto* each :
-                   std::array{&process.parsing(), &process.cgroups(), &process.naming(),
-                              &process.looking(), &process.logging(), &process.sweeping()})
+              for (auto* each : std::array{&process.parsing(), &process.cgroups(),
+                                           &process.naming(), &process.sweeping(),
+                                           &process.freeing()})
                   keep_busy(process, *each);
               std::promise<void> forked;
               std::thread([&forked] {
