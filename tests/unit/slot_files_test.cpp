@@ -3,12 +3,14 @@
 #include "channel/slots.hpp"
 #include "guard.hpp"
 #include "sys/memfd.hpp"
+#include "sys/unique_fd.hpp"
 #include "sys_support.hpp"
 
 #include <cohort/errors.hpp>
 
 #include <doctest/doctest.h>
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <system_error>
@@ -21,7 +23,31 @@
 namespace slot_files_test {
 
 using namespace cohort;
+using namespace std::chrono_literals;
 using queues::slots;
+
+TEST_CASE("slot files: only a sealed memory file of a queue is taken") {
+    const test::leak_guard guard;
+    std::error_code error;
+    const auto unsealed = sys::make_memfd("cohort-test", error);
+    REQUIRE(::ftruncate(unsealed.get(), 4096) == 0);
+    CHECK_THROWS_AS(slots(unsealed.get(), 1), codec_error);
+    const auto small = sys::make_memfd("cohort-test", error);
+    REQUIRE_FALSE(sys::add_seals(small.get(), F_SEAL_SHRINK));
+    CHECK_THROWS_AS(slots(small.get(), 1), codec_error);
+    REQUIRE_FALSE(sys::add_seals(unsealed.get(), F_SEAL_SHRINK | F_SEAL_WRITE));
+    CHECK_THROWS_AS(slots(unsealed.get(), 1), codec_error);
+    const sys::unique_fd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
+    CHECK_THROWS_AS(slots(null.get(), 1), codec_error);
+    // A capacity that is made up does not reach beyond the file.
+    const auto good = slots::make_file(4, 1000, error);
+    slots all(good.get(), ~std::uint64_t{0});
+    std::size_t taken = 0;
+    while (all.take(
+        0, [](int) noexcept { return false; }, slots::time(1000s)))
+        ++taken;
+    CHECK(taken == 4);
+}
 
 TEST_CASE("slot files: a file with more slots than any queue has is refused") {
     const test::leak_guard guard;

@@ -5,22 +5,16 @@
 #include "sys/memfd.hpp"
 #include "sys/unique_fd.hpp"
 
-#include <cohort/errors.hpp>
-
 #include <doctest/doctest.h>
 
-#include <algorithm>
+#include <chrono>
+#include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <deque>
-#include <memory>
 #include <optional>
 #include <random>
+#include <span>
 #include <vector>
-
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 namespace slots_test {
 
@@ -242,25 +236,6 @@ TEST_CASE("slots: a ticket from the future frees no slot of others") {
     (void)put(all);
     (void)put(all);
     CHECK_FALSE(all.take(0, is_not_empty, start));
-}
-
-TEST_CASE("slots: only a sealed memory file of a queue is taken") {
-    const test::leak_guard guard;
-    std::error_code error;
-    const auto unsealed = sys::make_memfd("cohort-test", error);
-    REQUIRE(::ftruncate(unsealed.get(), 4096) == 0);
-    CHECK_THROWS_AS(slots(unsealed.get(), 1), codec_error);
-    const auto small = sys::make_memfd("cohort-test", error);
-    REQUIRE_FALSE(sys::add_seals(small.get(), F_SEAL_SHRINK));
-    CHECK_THROWS_AS(slots(small.get(), 1), codec_error);
-    REQUIRE_FALSE(sys::add_seals(unsealed.get(), F_SEAL_SHRINK | F_SEAL_WRITE));
-    CHECK_THROWS_AS(slots(unsealed.get(), 1), codec_error);
-    const sys::unique_fd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
-    CHECK_THROWS_AS(slots(null.get(), 1), codec_error);
-    // A capacity that is made up does not reach beyond the file.
-    const auto good = make(4);
-    slots all(good.get(), ~std::uint64_t{0});
-    CHECK(take_all(all) == 4);
 }
 
 TEST_CASE("slots: one look gives up a bounded number of slots, and the next looks the others") {
