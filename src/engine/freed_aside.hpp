@@ -16,8 +16,8 @@ void free_aside(T* last) noexcept {
     if (!own || is_small(*last))
         return delete last;
     try {
-        const std::shared_ptr<const void> object(last);
-        own->freeing().run([object] {}, [] {});
+        std::shared_ptr<const void> object(last);
+        own->freeing().run([object = std::move(object)]() mutable { object.reset(); }, [] {});
     } catch (const std::exception&) {
         // There is no memory: it was destroyed here.
     }
