@@ -202,12 +202,12 @@ TEST_CASE("house: a room includes only rooms below it, and no Asio") {
     }
 }
 
-TEST_CASE("house: a room has at most 1900 lines") {
+TEST_CASE("house: a room has at most 2100 lines") {
     std::map<std::string, std::size_t> lines;
     for (const auto& file : files_in("src"))
         lines[room_of(file.path.substr(4))] += file.lines.size();
     for (const auto& [room, count] : lines)
-        CHECK_MESSAGE(count <= 1900, room << " has " << count << " lines");
+        CHECK_MESSAGE(count <= 2100, room << " has " << count << " lines");
 }
 
 TEST_CASE("house: a public header includes only public headers below it") {
