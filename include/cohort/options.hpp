@@ -137,7 +137,7 @@ public:
     /// system calls are interrupted. For a command, and for a function that does not answer within
     /// half a second, it is the name, state and wait channel of each process or thread. The stop
     /// signal waits for the answer, at most half of the grace period, which includes this wait.
-    /// Default false.
+    /// Where /proc takes longer, outcome::note() says that there was no time. Default false.
     ///
     /// If SIGRTMAX is the stop signal or the parent-death signal, the next lower signal that is
     /// neither is used. If a worker function has installed a handler of its own for this signal,
