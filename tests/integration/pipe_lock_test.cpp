@@ -228,7 +228,7 @@ TEST_CASE("pipe lock: a worker that holds the lock of the pipe for its stacks is
 
 TEST_CASE(
     "pipe lock: a daemon that holds the lock of its pipe for stacks takes no stacks of others") {
-    if (!is_possible())
+    if (!can_miss_pages())
         return;
     const leak_guard guard;
     const auto asked = [] { return cohort::options(1).stack_on_stop(true); };
