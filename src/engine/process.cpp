@@ -1,11 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "engine/process.hpp"
 
-#include "registry/context.hpp"
-#include "signals/stop_signal.hpp"
-
-#include <cohort/worker.hpp>
-
 #include <algorithm>
 #include <cstdlib>
 #include <future>
@@ -50,14 +45,8 @@ void after_fork_in_child() {
 
 }  // namespace
 
-process::process()
-    : reaper_(engine_), forkserver_manager_([this](sys::unique_fd pidfd, pid_t leader) {
-          adopt(std::move(pidfd), leader);
-      }),
-      guardian_([this](sys::unique_fd pidfd) { adopt(std::move(pidfd), 0); }) {}
+process::process() : reaper_(engine_) {}
 
-/// Hands a child that nobody else waits for to the reaper. Safe from any thread.
-/// @param leader  the child's pid if it leads a process group; 0: it leads none
 void process::adopt(sys::unique_fd pidfd, pid_t leader) {
     // Shared, because a task must be copyable.
     auto shared = sys::make_shared_patiently<sys::unique_fd>(std::move(pidfd));
@@ -110,14 +99,6 @@ void process::start() {
     if (!starters_started_) {
         starters_.start();
         starters_started_ = true;
-        if (this_worker::active())
-            signals::on_stop_signal([this](signals::afterwards then) {
-                // No handler runs any more, as at exit, because one that sees its group stopped
-                // could end this worker before the signal does.
-                if (then == signals::afterwards::ends_by_signal)
-                    exiting_ = true;
-                stop_all_and_wait(registry::grace_period() / 2);
-            });
         // A forked copy inherits both registrations, so the handlers ask for own(). It registers
         // at_exit again, because a worker that is a copy runs only exit handlers of its own. It may
         // register the fork handlers twice, if the fork came before `registered` was set. A guard

@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include "cgroup/group_cgroups.hpp"
 #include "engine/background_thread.hpp"
 #include "engine/engine.hpp"
 #include "engine/reaper.hpp"
 #include "engine/starters.hpp"
 #include "engine/stop_spans.hpp"
 #include "engine/uncopied.hpp"
-#include "forkserver/forkserver_manager.hpp"
-#include "guardian/guardian_client.hpp"
 #include "sys/fork_mark.hpp"
-#include "trace/names.hpp"
+#include "sys/unique_fd.hpp"
 
 #include <cohort/detail/border.hpp>
 
@@ -57,19 +54,19 @@ public:
     /// Whether no handler is called any more, because exit() has begun or because this process is a
     /// worker that ends by its stop signal.
     bool exiting() const noexcept { return exiting_.load(); }
+    /// From now on exiting().
+    void call_no_more_handlers() noexcept { exiting_ = true; }
 
     engine& loop() noexcept { return engine_; }
     reaper& children() noexcept { return reaper_; }
-    forkserver::forkserver_manager& forks() noexcept { return forkserver_manager_; }
-    cgroups::group_cgroups& group_cgroups() noexcept { return group_cgroups_; }
-    guardian::client& guard() noexcept { return guardian_; }
+    /// Hands a child that nobody else waits for to the reaper. Safe from any thread.
+    /// @param leader  the child's pid if it leads a process group; 0: it leads none
+    void adopt(sys::unique_fd pidfd, pid_t leader);
     /// Parses what workers wrote. Its work is bounded and never waits for a disk.
     background_thread& parsing() noexcept { return parsing_; }
     /// Finds the names of stack frames. May wait for a disk.
     background_thread& naming() noexcept { return naming_; }
     stop_spans& spans() noexcept { return spans_; }
-    /// Only for work that runs on naming().
-    trace::names& names() noexcept { return names_; }
     /// Searches /dev/shm for unused names. Anybody can make that search long.
     background_thread& sweeping() noexcept { return sweeping_; }
     /// The loop that moves what workers print, on a thread of its own, so that the deadlines of the
@@ -126,7 +123,6 @@ private:
     void watch_starters();
     void watch_output();
     void tell_when_empty();
-    void adopt(sys::unique_fd pidfd, pid_t leader);
     static void at_exit() noexcept;
 
     sys::fork_mark mark_;
@@ -143,12 +139,8 @@ private:
     engine output_;
     reaper reaper_;
     starters starters_;
-    forkserver::forkserver_manager forkserver_manager_;
-    cgroups::group_cgroups group_cgroups_;
-    guardian::client guardian_;
     background_thread parsing_{engine_};
     background_thread naming_{engine_};
-    trace::names names_;
     background_thread sweeping_{engine_};
     background_thread freeing_{engine_};
     background_thread cgroups_{engine_, background_thread::thread::stays};

@@ -75,12 +75,12 @@ void require_worker_main(const spawn_plan& plan) {
             "    cohort::worker_main(argc, argv);");
 }
 
-engine::process& process_for_spawn() {
+groups::services& services_for_spawn() {
     if (const auto* order = registry::current_order(); order && order->daemonic)
         throw spawn_error(std::make_error_code(std::errc::operation_not_permitted),
                           "daemonic processes are not allowed to have children", -1, "daemon");
     try {
-        return engine::process::for_spawn();
+        return groups::services::of(engine::process::for_spawn());
     } catch (const std::system_error& e) {
         throw spawn_error(e.code(), "starting the library's threads", -1, "threads");
     }
@@ -208,12 +208,13 @@ void check_handler_thread() noexcept {
 
 group_ref create_group(spawn_plan plan) {
     require_worker_main(plan);
-    auto& process = process_for_spawn();
+    auto& services = services_for_spawn();
+    auto& process = services.process();
     refuse_at_exit(process);
     refuse_more_than_can_be(plan.settings.nprocs);
     auto streams = make_streams(process, plan);
     forget_sinks(plan);
-    return std::make_shared<group_state>(process, std::move(plan),
+    return std::make_shared<group_state>(services, std::move(plan),
                                          orders::capture_caller(process.pid()), std::move(streams));
 }
 

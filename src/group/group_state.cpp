@@ -47,24 +47,25 @@ std::shared_ptr<const group_settings> without_placement(group_settings settings)
 
 }  // namespace
 
-group_state::group_state(engine::process& process, spawn_plan plan, orders::caller from,
+group_state::group_state(groups::services& services, spawn_plan plan, orders::caller from,
                          std::shared_ptr<output::group_streams> streams)
-    : process_(process), settings_(without_placement(plan.settings)),
+    : process_(services.process()), names_(services.names()),
+      settings_(without_placement(plan.settings)),
       kind_(plan.calls_function() ? supervisor::record_kind::control_file
                                   : supervisor::record_kind::error_file),
       barriers_(sync::barriers_among(plan.attachments)), snapshot_(settings_->nprocs),
       streams_(std::move(streams)),
       plan_(std::make_unique<starts::start_plan>(
           std::move(plan), std::move(from),
-          starts::helpers{process.forks(), process.group_cgroups(), process.guard(),
-                          process.cgroups(), streams_})),
+          starts::helpers{services.forks(), services.group_cgroups(), services.guard(),
+                          process_.cgroups(), streams_})),
       machine_(rules_of(*settings_)), verdicts_(static_cast<std::size_t>(settings_->nprocs)),
-      end_waiters_(process, process.loop()), next_waiters_(process, process.loop()) {
+      end_waiters_(process_, process_.loop()), next_waiters_(process_, process_.loop()) {
     ended_.reserve(verdicts_.size());  // here, because there is nobody to tell later
     for (const auto& barrier : barriers_)
         barrier->page.note_workers(settings_->nprocs);
     if (settings_->logs)
-        logs_.emplace(process, streams_, settings_->flush_timeout);
+        logs_.emplace(process_, streams_, settings_->flush_timeout);
 }
 
 // --- requests ---

@@ -113,7 +113,7 @@ void group_state::find_words(const std::shared_ptr<unpublished_end>& place) {
             place->limit.reset();
             write(background_thread, nullptr);
         });
-    write(process_.naming(), &process_.names());
+    write(process_.naming(), &names_);
 }
 
 void group_state::give_words(const std::shared_ptr<unpublished_end>& place,

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include "cgroup/group_cgroups.hpp"
+#include "engine/process.hpp"
+#include "forkserver/forkserver_manager.hpp"
+#include "guardian/guardian_client.hpp"
+#include "trace/names.hpp"
+
+namespace cohort::groups {
+
+/// What all groups of one process use besides its threads. Made at the first spawn and leaked on
+/// purpose, as engine::process is. A forked copy makes services of its own at its first spawn.
+class services {
+public:
+    /// The services that belong to this process, made if need be. In a worker the first call also
+    /// lets the stop signal stop the worker's own groups.
+    /// @throws std::system_error  the thread that acts on the stop signal could not be started
+    static services& of(engine::process& process);
+
+    engine::process& process() const noexcept { return process_; }
+    forkserver::forkserver_manager& forks() noexcept { return forkserver_manager_; }
+    cgroups::group_cgroups& group_cgroups() noexcept { return group_cgroups_; }
+    guardian::client& guard() noexcept { return guardian_; }
+    /// Only for work that runs on process::naming().
+    trace::names& names() noexcept { return names_; }
+
+private:
+    explicit services(engine::process& process);
+
+    engine::process& process_;
+    forkserver::forkserver_manager forkserver_manager_;
+    cgroups::group_cgroups group_cgroups_;
+    guardian::client guardian_;
+    trace::names names_;
+};
+
+}  // namespace cohort::groups
