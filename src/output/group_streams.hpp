@@ -115,7 +115,7 @@ private:
         bool has_ended = false;
     };
     struct flush;
-    struct base {
+    struct base_directory {
         std::shared_ptr<sys::unique_fd> directory;  // null: AT_FDCWD
         std::error_code error;
     };
@@ -126,8 +126,8 @@ private:
     engine::engine& loop() const noexcept { return process_.output(); }
     worker& at(int index) { return workers_[static_cast<std::size_t>(index)]; }
     const worker& at(int index) const { return workers_[static_cast<std::size_t>(index)]; }
-    const base& base_of(int callers_directory, const std::string& working_directory,
-                        const std::string& path);
+    const base_directory& base_of(int callers_directory, const std::string& working_directory,
+                                  const std::string& path);
     std::optional<detail::start_failure> make_log_directory(int callers_directory);
     std::optional<detail::start_failure> open_target(int callers_directory, const target_plan& plan,
                                                      std::vector<std::shared_ptr<target>>& into);
@@ -146,7 +146,7 @@ private:
     engine::process& process_;
     const group_routes routes_;
     const settings settings_;
-    std::map<std::string, base> bases_;  // by working directory
+    std::map<std::string, base_directory> bases_;  // by working directory
     std::shared_ptr<sys::unique_fd> log_base_;
     input_files inputs_;
     std::mutex targets_mutex_;  // for an end of the group while its start still hangs

@@ -98,10 +98,10 @@ std::optional<start_failure> group_streams::prepare(int callers_directory) {
 
 /// The directory to which a worker's path is relative. Kept, because many workers share one. An
 /// absolute path needs none, and the worker's may not be searchable for this program's user.
-const group_streams::base& group_streams::base_of(int callers_directory,
-                                                  const std::string& working_directory,
-                                                  const std::string& path) {
-    static const base none;
+const group_streams::base_directory& group_streams::base_of(int callers_directory,
+                                                            const std::string& working_directory,
+                                                            const std::string& path) {
+    static const base_directory none;
     if (path.starts_with('/'))
         return none;
     auto [found, is_new] = bases_.try_emplace(working_directory);
