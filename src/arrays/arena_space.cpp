@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "arrays/arena_space.hpp"
 
-#include "share/limits.hpp"
+#include "base/files/limits.hpp"
 
 #include <fmt/format.h>
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "cgroup/cgroup.hpp"
 
-#include "sys/descriptors.hpp"
-#include "sys/error.hpp"
-#include "sys/pidfd.hpp"
-#include "sys/small_file.hpp"
+#include "base/sys/descriptors.hpp"
+#include "base/sys/error.hpp"
+#include "base/sys/pidfd.hpp"
+#include "base/sys/small_file.hpp"
 
 #include <algorithm>
 #include <cerrno>

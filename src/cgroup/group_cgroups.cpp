@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "cgroup/group_cgroups.hpp"
 
+#include "base/sys/cgroup_procs.hpp"
+#include "base/sys/descriptors.hpp"
+#include "base/sys/error.hpp"
+#include "base/sys/pidfd.hpp"
+#include "base/sys/raw_call.hpp"
 #include "cgroup/cgroup.hpp"
 #include "cgroup/memory_cgroup.hpp"
 #include "exec/child.hpp"
 #include "exec/clone.hpp"
-#include "sys/cgroup_procs.hpp"
-#include "sys/descriptors.hpp"
-#include "sys/error.hpp"
-#include "sys/pidfd.hpp"
-#include "sys/raw_call.hpp"
 
 #include <fmt/format.h>
 

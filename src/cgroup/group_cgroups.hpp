@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include "sys/tiers.hpp"
-#include "sys/unique_fd.hpp"
+#include "base/sys/tiers.hpp"
+#include "base/sys/unique_fd.hpp"
 
 #include <cohort/detail/plan.hpp>
 

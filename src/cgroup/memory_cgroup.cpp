@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "cgroup/memory_cgroup.hpp"
 
-#include "sys/error.hpp"
-#include "sys/small_file.hpp"
-#include "sys/unique_fd.hpp"
+#include "base/sys/error.hpp"
+#include "base/sys/small_file.hpp"
+#include "base/sys/unique_fd.hpp"
 
 #include <fmt/format.h>
 

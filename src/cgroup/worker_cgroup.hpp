@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include "base/sys/unique_fd.hpp"
 #include "cgroup/group_cgroups.hpp"
 #include "cgroup/memory_cgroup.hpp"
-#include "sys/unique_fd.hpp"
 
 #include <memory>
 #include <optional>

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "channel/arrived.hpp"
 
-#include "channel/carrier.hpp"
-#include "share/dispose.hpp"
-#include "sys/descriptors.hpp"
-#include "sys/error.hpp"
-#include "sys/socket.hpp"
+#include "base/files/carrier.hpp"
+#include "base/files/dispose.hpp"
+#include "base/sys/descriptors.hpp"
+#include "base/sys/error.hpp"
+#include "base/sys/socket.hpp"
 
 #include <cohort/errors.hpp>
 

@@ -2,12 +2,12 @@
 // The making of channels, and sending.
 #include "channel/channel.hpp"
 
-#include "channel/carrier.hpp"
-#include "share/limits.hpp"
-#include "sys/descriptors.hpp"
-#include "sys/error.hpp"
-#include "sys/memfd.hpp"
-#include "sys/socket.hpp"
+#include "base/files/carrier.hpp"
+#include "base/files/limits.hpp"
+#include "base/sys/descriptors.hpp"
+#include "base/sys/error.hpp"
+#include "base/sys/memfd.hpp"
+#include "base/sys/socket.hpp"
 
 #include <cohort/errors.hpp>
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include "base/sys/unique_fd.hpp"
 #include "channel/packet.hpp"
 #include "channel/slots.hpp"
-#include "sys/unique_fd.hpp"
 
 #include <cohort/detail/queue_message.hpp>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "channel/packet.hpp"
 
-#include "sys/socket.hpp"
+#include "base/sys/socket.hpp"
 
 #include <fmt/format.h>
 

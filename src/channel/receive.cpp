@@ -2,13 +2,13 @@
 // Receiving.
 #include "channel/channel.hpp"
 
+#include "base/files/descriptor.hpp"
+#include "base/files/limits.hpp"
+#include "base/sys/descriptors.hpp"
+#include "base/sys/error.hpp"
+#include "base/sys/memfd.hpp"
+#include "base/sys/socket.hpp"
 #include "channel/arrived.hpp"
-#include "share/descriptor.hpp"
-#include "share/limits.hpp"
-#include "sys/descriptors.hpp"
-#include "sys/error.hpp"
-#include "sys/memfd.hpp"
-#include "sys/socket.hpp"
 
 #include <cohort/errors.hpp>
 

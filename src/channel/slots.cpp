@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "channel/slots.hpp"
 
-#include "share/limits.hpp"
-#include "sys/error.hpp"
-#include "sys/memfd.hpp"
+#include "base/files/limits.hpp"
+#include "base/sys/error.hpp"
+#include "base/sys/memfd.hpp"
 
 #include <cohort/errors.hpp>
 

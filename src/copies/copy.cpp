@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "copies/copy.hpp"
 
+#include "base/sys/cgroup_procs.hpp"
+#include "base/sys/memfd.hpp"
+#include "base/sys/pidfd.hpp"
+#include "base/sys/raw_call.hpp"
+#include "base/sys/unique_fd.hpp"
 #include "exec/child.hpp"
 #include "record/control_file.hpp"
-#include "sys/cgroup_procs.hpp"
-#include "sys/memfd.hpp"
-#include "sys/pidfd.hpp"
-#include "sys/raw_call.hpp"
-#include "sys/unique_fd.hpp"
 
 #include <cerrno>
 #include <csignal>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "copies/fork.hpp"
 
-#include "sys/descriptors.hpp"
-#include "sys/futex.hpp"
-#include "sys/pidfd.hpp"
-#include "sys/tiers.hpp"
+#include "base/sys/descriptors.hpp"
+#include "base/sys/futex.hpp"
+#include "base/sys/pidfd.hpp"
+#include "base/sys/tiers.hpp"
 
 #include <cerrno>
 #include <csignal>

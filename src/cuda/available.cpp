@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
+#include "base/sys/leaked.hpp"
 #include "cuda/segment.hpp"
-#include "sys/leaked.hpp"
 
 #include <cohort/cuda.hpp>
 

@@ -2,9 +2,9 @@
 #include <cohort/detail/device_array.hpp>
 
 #include "arrays/place.hpp"
+#include "base/files/limits.hpp"
 #include "cuda/segment.hpp"
 #include "cuda/work.hpp"
-#include "share/limits.hpp"
 
 #include <cohort/detail/encoder.hpp>
 #include <cohort/errors.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "cuda/driver.hpp"
 
-#include "sys/leaked.hpp"
+#include "base/sys/leaked.hpp"
 
 #include <cstdlib>
 

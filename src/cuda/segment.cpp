@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "cuda/segment.hpp"
 
+#include "base/files/descriptor.hpp"
+#include "base/files/limits.hpp"
+#include "base/files/random.hpp"
+#include "base/sys/descriptors.hpp"
 #include "cuda/segment_end.hpp"
 #include "cuda/segment_table.hpp"
 #include "cuda/work.hpp"
-#include "share/descriptor.hpp"
-#include "share/limits.hpp"
-#include "share/random.hpp"
-#include "sys/descriptors.hpp"
 
 #include <cohort/errors.hpp>
 #include <cohort/sharing.hpp>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "cuda/segment_end.hpp"
 
+#include "base/sys/leaked.hpp"
 #include "cuda/work.hpp"
-#include "sys/leaked.hpp"
 
 #include <cohort/sharing.hpp>
 

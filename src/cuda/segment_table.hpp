@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include "base/files/descriptor.hpp"
+#include "base/files/fork_held.hpp"
 #include "cuda/segment.hpp"
-#include "share/descriptor.hpp"
-#include "share/fork_held.hpp"
 
 #include <cstdint>
 #include <map>

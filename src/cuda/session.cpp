@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "cuda/session.hpp"
 
-#include "share/limits.hpp"
-#include "sys/leaked.hpp"
+#include "base/files/limits.hpp"
+#include "base/sys/leaked.hpp"
 
 #include <fmt/format.h>
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include "base/sys/fork_mark.hpp"
 #include "cuda/driver.hpp"
-#include "sys/fork_mark.hpp"
 
 #include <cstddef>
 #include <mutex>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "cuda/work.hpp"
 
-#include "share/limits.hpp"
+#include "base/files/limits.hpp"
 
 #include <cerrno>
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "ends/end.hpp"
 
+#include "base/files/descriptor.hpp"
+#include "base/files/dispose.hpp"
+#include "base/files/fork_held.hpp"
+#include "base/files/limits.hpp"
+#include "base/files/sweeper.hpp"
+#include "base/sys/exiting_owner.hpp"
+#include "base/sys/fork_mark.hpp"
 #include "engine/engine.hpp"
-#include "share/descriptor.hpp"
-#include "share/dispose.hpp"
-#include "share/fork_held.hpp"
-#include "share/limits.hpp"
-#include "share/sweeper.hpp"
-#include "sys/exiting_owner.hpp"
-#include "sys/fork_mark.hpp"
 
 #include <cohort/errors.hpp>
 

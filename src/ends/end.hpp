@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include "base/files/descriptor.hpp"
+#include "base/sys/unique_fd.hpp"
 #include "channel/channel.hpp"
 #include "ends/line.hpp"
-#include "share/descriptor.hpp"
-#include "sys/unique_fd.hpp"
 #include "waits/watcher.hpp"
 
 #include <cohort/detail/queue_end.hpp>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include "base/sys/callback.hpp"
 #include "ends/end.hpp"
-#include "sys/callback.hpp"
 
 #include <memory>
 

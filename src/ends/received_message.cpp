@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "ends/received_message.hpp"
 
+#include "base/sys/fork_mark.hpp"
 #include "channel/arrived.hpp"
 #include "ends/only_waiter.hpp"
-#include "sys/fork_mark.hpp"
 #include "waits/watcher.hpp"
 
 #include <algorithm>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 // The awaited calls: tried at once on the caller's thread, completed later by the engine's.
+#include "base/files/limits.hpp"
 #include "ends/receive_call.hpp"
 #include "ends/received_message.hpp"
 #include "ends/socket_watch.hpp"
-#include "share/limits.hpp"
 #include "waits/watcher.hpp"
 
 #include <cohort/detail/duration.hpp>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include "base/sys/patient_containers.hpp"
 #include "engine/engine.hpp"
-#include "sys/patient_containers.hpp"
 
 #include <condition_variable>
 #include <mutex>

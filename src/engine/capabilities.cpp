@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <cohort/capabilities.hpp>
 
+#include "base/files/named_file.hpp"
+#include "base/sys/leaked.hpp"
+#include "base/sys/tiers.hpp"
 #include "cgroup/group_cgroups.hpp"
 #include "cuda/session.hpp"
 #include "guardian/guardian_client.hpp"
 #include "reactor/reactor.hpp"
-#include "share/named_file.hpp"
-#include "sys/leaked.hpp"
-#include "sys/tiers.hpp"
 
 #include <fmt/format.h>
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "engine/engine.hpp"
 
-#include "engine/thread.hpp"
-#include "sys/tiers.hpp"
+#include "base/sys/thread.hpp"
+#include "base/sys/tiers.hpp"
 
 #include <algorithm>
 #include <cerrno>

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include "base/sys/callback.hpp"
+#include "base/sys/fair_mutex.hpp"
+#include "base/sys/patient_containers.hpp"
 #include "engine/timers.hpp"
 #include "reactor/reactor.hpp"
-#include "sys/callback.hpp"
-#include "sys/fair_mutex.hpp"
-#include "sys/patient_containers.hpp"
 
 #include <atomic>
 #include <chrono>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include "base/sys/patiently.hpp"
 #include "engine/process.hpp"
-#include "sys/patiently.hpp"
 
 #include <exception>
 #include <memory>

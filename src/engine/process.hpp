@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include "base/sys/fork_mark.hpp"
+#include "base/sys/unique_fd.hpp"
 #include "engine/background_thread.hpp"
 #include "engine/engine.hpp"
 #include "engine/reaper.hpp"
 #include "engine/starters.hpp"
 #include "engine/stop_spans.hpp"
 #include "engine/uncopied.hpp"
-#include "sys/fork_mark.hpp"
-#include "sys/unique_fd.hpp"
 
 #include <cohort/detail/border.hpp>
 

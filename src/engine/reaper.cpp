@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "engine/reaper.hpp"
 
-#include "sys/pidfd.hpp"
-#include "sys/tiers.hpp"
+#include "base/sys/pidfd.hpp"
+#include "base/sys/tiers.hpp"
 
 #include <algorithm>
 #include <cerrno>

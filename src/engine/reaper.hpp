@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include "base/sys/pidfd.hpp"
+#include "base/sys/unique_fd.hpp"
 #include "engine/engine.hpp"
-#include "sys/pidfd.hpp"
-#include "sys/unique_fd.hpp"
 
 #include <cohort/exit_status.hpp>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "engine/starters.hpp"
 
-#include "engine/thread.hpp"
+#include "base/sys/thread.hpp"
 
 #include <algorithm>
 #include <exception>

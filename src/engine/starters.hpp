@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include "sys/futex.hpp"
-#include "sys/patient_containers.hpp"
+#include "base/sys/futex.hpp"
+#include "base/sys/patient_containers.hpp"
 
 #include <atomic>
 #include <chrono>

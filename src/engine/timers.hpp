@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include "sys/callback.hpp"
-#include "sys/patient_containers.hpp"
+#include "base/sys/callback.hpp"
+#include "base/sys/patient_containers.hpp"
 
 #include <chrono>
 #include <cstdint>

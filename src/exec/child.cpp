@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "exec/child.hpp"
 
+#include "base/sys/raw_call.hpp"
 #include "exec/child_table.hpp"
 #include "exec/itself.hpp"
-#include "sys/raw_call.hpp"
 
 #include <cerrno>
 #include <csignal>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "exec/child_table.hpp"
 
-#include "sys/raw_call.hpp"
+#include "base/sys/raw_call.hpp"
 
 #include <dirent.h>
 #include <fcntl.h>

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "exec/exec.hpp"
 
+#include "base/sys/cgroup_procs.hpp"
+#include "base/sys/descriptors.hpp"
+#include "base/sys/tiers.hpp"
 #include "exec/child.hpp"
 #include "exec/clone.hpp"
-#include "sys/cgroup_procs.hpp"
-#include "sys/descriptors.hpp"
-#include "sys/tiers.hpp"
 
 #include <fmt/format.h>
 

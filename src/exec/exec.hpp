@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include "base/sys/unique_fd.hpp"
 #include "orders/worker_order.hpp"
-#include "sys/unique_fd.hpp"
 
 #include <atomic>
 #include <string>

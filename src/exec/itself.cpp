@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "exec/itself.hpp"
 
+#include "base/sys/raw_call.hpp"
 #include "exec/child.hpp"
-#include "sys/raw_call.hpp"
 
 #include <cerrno>
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "forkserver/forkserver_client.hpp"
 
-#include "channel/carrier.hpp"
+#include "base/files/carrier.hpp"
+#include "base/sys/error.hpp"
+#include "base/sys/memfd.hpp"
+#include "base/sys/pidfd.hpp"
+#include "base/sys/socket.hpp"
+#include "base/sys/tiers.hpp"
 #include "registry/preloads.hpp"
-#include "sys/error.hpp"
-#include "sys/memfd.hpp"
-#include "sys/pidfd.hpp"
-#include "sys/socket.hpp"
-#include "sys/tiers.hpp"
 
 #include <algorithm>
 #include <cerrno>

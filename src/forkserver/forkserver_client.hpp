@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include "base/sys/unique_fd.hpp"
 #include "exec/exec.hpp"
 #include "forkserver/forkserver_wait.hpp"
 #include "forkserver/request.hpp"
-#include "sys/unique_fd.hpp"
 
 #include <cstdint>
 #include <deque>

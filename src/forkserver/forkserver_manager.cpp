@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "forkserver/forkserver_manager.hpp"
 
+#include "base/sys/descriptors.hpp"
+#include "base/sys/memfd.hpp"
+#include "base/sys/socket.hpp"
 #include "exec/itself.hpp"
 #include "orders/order_writer.hpp"
 #include "registry/mark.hpp"
-#include "sys/descriptors.hpp"
-#include "sys/memfd.hpp"
-#include "sys/socket.hpp"
 
 #include <algorithm>
 #include <cerrno>

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include "base/sys/credentials.hpp"
+#include "base/sys/unique_fd.hpp"
 #include "forkserver/forkserver_client.hpp"
 #include "forkserver/forkserver_wait.hpp"
 #include "orders/caller.hpp"
 #include "orders/guard.hpp"
-#include "sys/credentials.hpp"
-#include "sys/unique_fd.hpp"
 
 #include <atomic>
 #include <functional>

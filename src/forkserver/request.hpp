@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include "base/sys/futex.hpp"
 #include "exec/exec.hpp"
-#include "sys/futex.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -23,7 +23,7 @@ struct server_setup {
 
 /// Asks for one worker. The worker's order is in the group's order file. That file is the first of
 /// the descriptors that come with the request; the others are those in the order's slots. What one
-/// message can't carry is packed into the last of them (channel/carrier.hpp).
+/// message can't carry is packed into the last of them (base/files/carrier.hpp).
 struct fork_request {
     std::uint64_t number = 0;
     std::int32_t parent = 0;   // the application

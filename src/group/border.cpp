@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <cohort/detail/border.hpp>
 
+#include "base/sys/descriptors.hpp"
 #include "group/group_state.hpp"
 #include "orders/caller.hpp"
 #include "registry/context.hpp"
 #include "registry/mark.hpp"
 #include "routes/names.hpp"
-#include "sys/descriptors.hpp"
 #include "targets/call_threads.hpp"
 
 #include <cohort/errors.hpp>

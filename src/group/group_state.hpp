@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include "base/sys/patient_containers.hpp"
 #include "engine/freed_aside.hpp"
 #include "group/services.hpp"
 #include "group/snapshot.hpp"
@@ -11,7 +12,6 @@
 #include "supervisor/result_descriptors.hpp"
 #include "supervisor/worker_process.hpp"
 #include "sync/barrier.hpp"
-#include "sys/patient_containers.hpp"
 #include "waits/waiters.hpp"
 
 #include <cohort/detail/border.hpp>

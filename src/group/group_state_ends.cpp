@@ -2,9 +2,9 @@
 // The ends of a group's workers, from their records to the calls that return outcomes.
 #include "group/group_state.hpp"
 
-#include "share/named_file.hpp"
-#include "share/settings.hpp"
-#include "share/sweeper.hpp"
+#include "base/files/named_file.hpp"
+#include "base/files/settings.hpp"
+#include "base/files/sweeper.hpp"
 #include "supervisor/naming.hpp"
 
 #include <algorithm>

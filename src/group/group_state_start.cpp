@@ -2,10 +2,10 @@
 // The start of a group: its reports, and the end of a start that must not go on.
 #include "group/group_state.hpp"
 
+#include "base/files/dispose.hpp"
+#include "base/sys/pidfd.hpp"
 #include "exec/exec.hpp"
-#include "share/dispose.hpp"
 #include "supervisor/cgroup_end.hpp"
-#include "sys/pidfd.hpp"
 
 #include <cohort/detail/duration.hpp>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include "values/group_end.hpp"
+#include "base/values/group_end.hpp"
 
 #include <cohort/outcome.hpp>
 

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "guardian/guardian_client.hpp"
 
+#include "base/files/named_file.hpp"
+#include "base/files/settings.hpp"
+#include "base/sys/error.hpp"
+#include "base/sys/memfd.hpp"
+#include "base/sys/pidfd.hpp"
+#include "base/sys/socket.hpp"
+#include "base/sys/tiers.hpp"
 #include "exec/detached.hpp"
 #include "orders/order_writer.hpp"
-#include "share/named_file.hpp"
-#include "share/settings.hpp"
-#include "sys/error.hpp"
-#include "sys/memfd.hpp"
-#include "sys/pidfd.hpp"
-#include "sys/socket.hpp"
-#include "sys/tiers.hpp"
 
 #include <algorithm>
 #include <cerrno>

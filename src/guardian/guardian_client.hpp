@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include "base/sys/credentials.hpp"
+#include "base/sys/tiers.hpp"
+#include "base/sys/unique_fd.hpp"
 #include "orders/guard.hpp"
-#include "sys/credentials.hpp"
-#include "sys/tiers.hpp"
-#include "sys/unique_fd.hpp"
 
 #include <atomic>
 #include <chrono>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "leases/lease.hpp"
 
-#include "share/descriptor.hpp"
-#include "share/limits.hpp"
-#include "sys/descriptors.hpp"
+#include "base/files/descriptor.hpp"
+#include "base/files/limits.hpp"
+#include "base/sys/descriptors.hpp"
 
 #include <exception>
 #include <system_error>

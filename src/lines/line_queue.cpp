@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "lines/line_queue.hpp"
 
-#include "sys/patiently.hpp"
+#include "base/sys/patiently.hpp"
 
 #include <algorithm>
 #include <iterator>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "orders/caller.hpp"
 
-#include "sys/descriptors.hpp"
+#include "base/sys/descriptors.hpp"
 
 #include <cohort/errors.hpp>
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include "base/sys/unique_fd.hpp"
 #include "orders/environment.hpp"
-#include "sys/unique_fd.hpp"
 
 #include <cstddef>
 #include <vector>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include "sys/raw_call.hpp"
+#include "base/sys/raw_call.hpp"
 
 #include <cerrno>
 #include <cstdint>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "orders/order_builder.hpp"
 
+#include "base/files/settings.hpp"
 #include "record/control_file.hpp"
 #include "registry/mark.hpp"
 #include "registry/registry.hpp"
-#include "share/settings.hpp"
 
 #include <fmt/format.h>
 

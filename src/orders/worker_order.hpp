@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include "base/sys/raw_call.hpp"
 #include "orders/guard.hpp"
-#include "sys/raw_call.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include "base/sys/unique_fd.hpp"
 #include "engine/process.hpp"
 #include "orders/stream_source.hpp"
 #include "output/line_hub.hpp"
@@ -9,7 +10,6 @@
 #include "pipes/pipe_reader.hpp"
 #include "pipes/pipe_writer.hpp"
 #include "routes/routes.hpp"
-#include "sys/unique_fd.hpp"
 #include "targets/target.hpp"
 
 #include <cohort/detail/border.hpp>

@@ -2,9 +2,9 @@
 // The streams of a group before its workers start: pipes, files and directories.
 #include "output/group_streams.hpp"
 
+#include "base/sys/descriptors.hpp"
+#include "base/sys/error.hpp"
 #include "exec/exec.hpp"
-#include "sys/descriptors.hpp"
-#include "sys/error.hpp"
 #include "targets/files.hpp"
 
 #include <fmt/format.h>

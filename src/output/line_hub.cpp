@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "output/line_hub.hpp"
 
-#include "sys/patiently.hpp"
+#include "base/sys/patiently.hpp"
 
 #include <new>
 #include <utility>

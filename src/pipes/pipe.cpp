@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "pipes/pipe.hpp"
 
-#include "sys/descriptors.hpp"
-#include "sys/error.hpp"
-#include "sys/memfd.hpp"
+#include "base/sys/descriptors.hpp"
+#include "base/sys/error.hpp"
+#include "base/sys/memfd.hpp"
 
 #include <fmt/format.h>
 

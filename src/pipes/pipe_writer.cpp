@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "pipes/pipe_writer.hpp"
 
-#include "sys/error.hpp"
+#include "base/sys/error.hpp"
 
 #include <algorithm>
 #include <cerrno>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include "base/sys/patient_containers.hpp"
+#include "base/sys/unique_fd.hpp"
 #include "engine/engine.hpp"
 #include "pipes/writable_watch.hpp"
-#include "sys/patient_containers.hpp"
-#include "sys/unique_fd.hpp"
 
 #include <cstddef>
 #include <cstdint>

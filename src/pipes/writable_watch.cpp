@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "pipes/writable_watch.hpp"
 
-#include "sys/descriptors.hpp"
+#include "base/sys/descriptors.hpp"
 
 #include <chrono>
 #include <cstdint>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include "base/sys/unique_fd.hpp"
 #include "engine/engine.hpp"
-#include "sys/unique_fd.hpp"
 
 #include <memory>
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "queue/blocking.hpp"
 
+#include "base/sys/descriptors.hpp"
 #include "ends/only_waiter.hpp"
 #include "ends/received_message.hpp"
 #include "queue/receive_edge.hpp"
-#include "sys/descriptors.hpp"
 #include "waits/patience.hpp"
 #include "waits/watcher.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // The handle of both ends, behind queue.
+#include "base/files/descriptor.hpp"
 #include "queue/passing.hpp"
-#include "share/descriptor.hpp"
 
 #include <cohort/detail/queue_end.hpp>
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
 // The handles of one end, behind queue_reader and queue_writer.
+#include "base/files/fork_held.hpp"
 #include "channel/arrived.hpp"
 #include "channel/packet.hpp"
 #include "ends/received_message.hpp"
 #include "queue/blocking.hpp"
 #include "queue/passing.hpp"
-#include "share/fork_held.hpp"
 #include "waits/watcher.hpp"
 
 #include <cohort/detail/encoder.hpp>

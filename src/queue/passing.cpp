@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "queue/passing.hpp"
 
-#include "sys/socket.hpp"
+#include "base/sys/socket.hpp"
 
 #include <cohort/errors.hpp>
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include "base/sys/fork_mark.hpp"
 #include "ends/end.hpp"
 #include "queue/roles.hpp"
-#include "sys/fork_mark.hpp"
 
 #include <cohort/detail/encoder.hpp>
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include "sys/descriptors.hpp"
-#include "sys/unique_fd.hpp"
+#include "base/sys/descriptors.hpp"
+#include "base/sys/unique_fd.hpp"
 
 #include <system_error>
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "reactor/reactor_base.hpp"
 
-#include "sys/descriptors.hpp"
-#include "sys/patient_containers.hpp"
-#include "sys/small_file.hpp"
+#include "base/sys/descriptors.hpp"
+#include "base/sys/patient_containers.hpp"
+#include "base/sys/small_file.hpp"
 
 #include <algorithm>
 #include <cerrno>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "reactor/reactor_base.hpp"
 
-#include "sys/patiently.hpp"
+#include "base/sys/patiently.hpp"
 
 namespace cohort::reactor {
 

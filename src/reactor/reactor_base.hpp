@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include "base/sys/patient_containers.hpp"
 #include "reactor/reactor.hpp"
 #include "reactor/wake_fd.hpp"
-#include "sys/patient_containers.hpp"
 
 #include <chrono>
 #include <cstddef>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "reactor/reactor.hpp"
 
-#include "sys/futex.hpp"
+#include "base/sys/futex.hpp"
 
 #include <algorithm>
 #include <cerrno>

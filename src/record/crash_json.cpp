@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "record/crash_json.hpp"
 
+#include "base/text/outline.hpp"
 #include "record/frames_json.hpp"
 #include "record/traceback.hpp"
-#include "text/outline.hpp"
 
 #include <algorithm>
 #include <string>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include "text/text.hpp"
+#include "base/text/text.hpp"
 
 #include <cohort/error_record.hpp>
 

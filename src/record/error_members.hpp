@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include "text/members.hpp"
+#include "base/text/members.hpp"
 
 #include <cohort/error_record.hpp>
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "record/outcome_members.hpp"
 
+#include "base/values/captured_json.hpp"
 #include "record/error_members.hpp"
 #include "record/frames_json.hpp"
-#include "values/captured_json.hpp"
 
 namespace cohort::record {
 namespace {

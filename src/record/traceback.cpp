@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "record/traceback.hpp"
 
-#include "text/text.hpp"
+#include "base/text/text.hpp"
 
 #include <cohort/exit_status.hpp>
 

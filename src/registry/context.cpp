@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "registry/context.hpp"
 
-#include "share/settings.hpp"
+#include "base/files/settings.hpp"
 
 #include <cohort/worker.hpp>
 

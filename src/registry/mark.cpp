@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "registry/mark.hpp"
 
-#include "sys/small_file.hpp"
+#include "base/sys/small_file.hpp"
 
 #include <array>
 #include <atomic>

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "share/memory_file.hpp"
 
-#include "share/limits.hpp"
-#include "sys/descriptors.hpp"
-#include "sys/error.hpp"
-#include "sys/memfd.hpp"
-#include "sys/small_file.hpp"
+#include "base/files/limits.hpp"
+#include "base/sys/descriptors.hpp"
+#include "base/sys/error.hpp"
+#include "base/sys/memfd.hpp"
+#include "base/sys/small_file.hpp"
 
 #include <cerrno>
 #include <cstdint>

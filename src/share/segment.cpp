@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "share/segment.hpp"
 
-#include "share/named_file.hpp"
+#include "base/files/named_file.hpp"
+#include "base/files/sweeper.hpp"
 #include "share/segment_table.hpp"
-#include "share/sweeper.hpp"
 
 #include <utility>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include "share/descriptor.hpp"
+#include "base/files/descriptor.hpp"
 
 #include <cohort/detail/shared_memory.hpp>
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "share/segment_table.hpp"
 
-#include "share/fork_held.hpp"
-#include "sys/error.hpp"
+#include "base/files/fork_held.hpp"
+#include "base/sys/error.hpp"
 
 #include <sys/stat.h>
 

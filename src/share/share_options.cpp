@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <cohort/sharing.hpp>
 
-#include "share/name.hpp"
+#include "base/files/name.hpp"
 
 #include <utility>
 

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <cohort/detail/shared_memory.hpp>
 
-#include "share/limits.hpp"
+#include "base/files/limits.hpp"
+#include "base/files/name.hpp"
+#include "base/files/named_file.hpp"
+#include "base/files/settings.hpp"
+#include "base/sys/descriptors.hpp"
+#include "base/sys/error.hpp"
+#include "base/sys/memfd.hpp"
 #include "share/memory_file.hpp"
-#include "share/name.hpp"
-#include "share/named_file.hpp"
 #include "share/segment_table.hpp"
-#include "share/settings.hpp"
-#include "sys/descriptors.hpp"
-#include "sys/error.hpp"
-#include "sys/memfd.hpp"
 
 #include <fmt/format.h>
 

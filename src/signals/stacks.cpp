@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "signals/stacks.hpp"
 
+#include "base/sys/futex.hpp"
 #include "signals/signals.hpp"
-#include "sys/futex.hpp"
 #include "trace/raw_json.hpp"
 #include "trace/stack.hpp"
 

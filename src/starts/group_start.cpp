@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "starts/group_start.hpp"
 
-#include "sys/pidfd.hpp"
+#include "base/sys/pidfd.hpp"
 
 #include <algorithm>
 #include <csignal>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "starts/start_way.hpp"
 
+#include "base/sys/memfd.hpp"
+#include "base/sys/patiently.hpp"
+#include "base/sys/pidfd.hpp"
 #include "copies/copy.hpp"
-#include "sys/memfd.hpp"
-#include "sys/patiently.hpp"
-#include "sys/pidfd.hpp"
 
 #include <algorithm>
 #include <cerrno>

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "starts/start_plan.hpp"
 
+#include "base/files/named_file.hpp"
+#include "base/sys/memfd.hpp"
+#include "base/sys/socket.hpp"
+#include "base/sys/tiers.hpp"
 #include "exec/itself.hpp"
-#include "share/named_file.hpp"
-#include "sys/memfd.hpp"
-#include "sys/socket.hpp"
-#include "sys/tiers.hpp"
 
 #include <fmt/format.h>
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include "base/sys/descriptors.hpp"
+#include "base/sys/unique_fd.hpp"
 #include "cgroup/group_cgroups.hpp"
 #include "engine/background_thread.hpp"
 #include "exec/exec.hpp"
@@ -10,8 +12,6 @@
 #include "orders/order_builder.hpp"
 #include "output/group_streams.hpp"
 #include "starts/start_report.hpp"
-#include "sys/descriptors.hpp"
-#include "sys/unique_fd.hpp"
 
 #include <cohort/detail/plan.hpp>
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include "base/sys/unique_fd.hpp"
 #include "cgroup/worker_cgroup.hpp"
 #include "forkserver/forkserver_wait.hpp"
-#include "sys/unique_fd.hpp"
 
 #include <cohort/detail/border.hpp>
 

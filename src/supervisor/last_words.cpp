@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "supervisor/last_words.hpp"
 
-#include "text/text.hpp"
+#include "base/text/text.hpp"
 
 #include <algorithm>
 #include <cstddef>

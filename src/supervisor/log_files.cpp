@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "supervisor/log_files.hpp"
 
+#include "base/sys/error.hpp"
 #include "record/error_json.hpp"
-#include "sys/error.hpp"
 #include "targets/call_threads.hpp"
 #include "targets/files.hpp"
 #include "targets/written_file.hpp"

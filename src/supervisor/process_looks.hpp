@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include "base/sys/callback.hpp"
+#include "base/sys/patient_containers.hpp"
 #include "engine/engine.hpp"
-#include "sys/callback.hpp"
-#include "sys/patient_containers.hpp"
 
 #include <cohort/error_record.hpp>
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "supervisor/record_reader.hpp"
 
+#include "base/files/dispose.hpp"
 #include "record/control.hpp"
 #include "record/control_file.hpp"
 #include "record/crash_json.hpp"
 #include "record/error_json.hpp"
-#include "share/dispose.hpp"
 
 #include <fmt/format.h>
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include "base/sys/unique_fd.hpp"
 #include "engine/background_thread.hpp"
 #include "engine/engine.hpp"
 #include "lifecycle/verdict.hpp"
-#include "sys/unique_fd.hpp"
 
 #include <cohort/outcome.hpp>
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "supervisor/result_descriptors.hpp"
 
+#include "base/files/descriptor.hpp"
+#include "base/files/dispose.hpp"
+#include "base/files/limits.hpp"
+#include "base/sys/patiently.hpp"
+#include "base/sys/socket.hpp"
 #include "record/result_message.hpp"
-#include "share/descriptor.hpp"
-#include "share/dispose.hpp"
-#include "share/limits.hpp"
-#include "sys/patiently.hpp"
-#include "sys/socket.hpp"
 
 #include <cohort/outcome.hpp>
 

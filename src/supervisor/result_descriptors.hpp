@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include "base/sys/patient_containers.hpp"
+#include "base/sys/unique_fd.hpp"
 #include "channel/arrived.hpp"
-#include "sys/patient_containers.hpp"
-#include "sys/unique_fd.hpp"
 
 #include <cohort/detail/registration.hpp>
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include "base/sys/unique_fd.hpp"
 #include "engine/process.hpp"
-#include "sys/unique_fd.hpp"
 
 #include <cohort/detail/plan.hpp>
 #include <cohort/error_record.hpp>

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "supervisor/worker_process.hpp"
 
+#include "base/sys/patiently.hpp"
+#include "base/sys/pidfd.hpp"
+#include "base/sys/tiers.hpp"
+#include "base/values/group_end.hpp"
 #include "record/control.hpp"
 #include "supervisor/oom_look.hpp"
 #include "supervisor/process_looks.hpp"
-#include "sys/patiently.hpp"
-#include "sys/pidfd.hpp"
-#include "sys/tiers.hpp"
 #include "targets/call_threads.hpp"
 #include "trace/activities.hpp"
-#include "values/group_end.hpp"
 
 #include <cohort/detail/duration.hpp>
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include "base/sys/unique_fd.hpp"
 #include "cgroup/worker_cgroup.hpp"
 #include "engine/process.hpp"
 #include "lifecycle/verdict.hpp"
@@ -8,7 +9,6 @@
 #include "starts/start_plan.hpp"
 #include "supervisor/record_reader.hpp"
 #include "supervisor/stacks_answer.hpp"
-#include "sys/unique_fd.hpp"
 
 #include <cohort/detail/plan.hpp>
 #include <cohort/outcome.hpp>

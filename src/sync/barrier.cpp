@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "sync/barrier.hpp"
 
-#include "sys/futex.hpp"
+#include "base/sys/futex.hpp"
 
 #include <cohort/detail/duration.hpp>
 #include <cohort/detail/encoder.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "sync/barrier_page.hpp"
 
-#include "sys/futex.hpp"
+#include "base/sys/futex.hpp"
 
 #include <fmt/format.h>
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "sync/wakeup.hpp"
 
-#include "share/descriptor.hpp"
-#include "share/fork_held.hpp"
-#include "share/limits.hpp"
-#include "share/random.hpp"
-#include "sys/descriptors.hpp"
-#include "sys/fork_mark.hpp"
-#include "sys/small_file.hpp"
+#include "base/files/descriptor.hpp"
+#include "base/files/fork_held.hpp"
+#include "base/files/limits.hpp"
+#include "base/files/random.hpp"
+#include "base/sys/descriptors.hpp"
+#include "base/sys/fork_mark.hpp"
+#include "base/sys/small_file.hpp"
 
 #include <cohort/errors.hpp>
 

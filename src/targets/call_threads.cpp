@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "targets/call_threads.hpp"
 
-#include "engine/thread.hpp"
+#include "base/sys/thread.hpp"
 
 #include <algorithm>
 #include <array>

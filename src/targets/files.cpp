@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "targets/files.hpp"
 
+#include "base/sys/descriptors.hpp"
+#include "base/sys/error.hpp"
 #include "lines/rotation.hpp"
-#include "sys/descriptors.hpp"
-#include "sys/error.hpp"
 
 #include <cerrno>
 #include <cstdio>

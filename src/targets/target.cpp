@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "targets/target.hpp"
 
-#include "values/quantity.hpp"
+#include "base/values/quantity.hpp"
 
 #include <fmt/format.h>
 

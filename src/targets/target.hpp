@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include "base/sys/unique_fd.hpp"
 #include "engine/engine.hpp"
 #include "lines/line_queue.hpp"
 #include "lines/tagger.hpp"
-#include "sys/unique_fd.hpp"
 #include "targets/call_threads.hpp"
 #include "targets/written_file.hpp"
 

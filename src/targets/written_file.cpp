@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "targets/written_file.hpp"
 
-#include "sys/error.hpp"
+#include "base/sys/error.hpp"
 #include "targets/files.hpp"
 
 #include <cohort/detail/sink.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "text/pattern.hpp"
 
-#include "text/text.hpp"
+#include "base/text/text.hpp"
 
 #include <fmt/format.h>
 

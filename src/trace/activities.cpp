@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "trace/activities.hpp"
 
+#include "base/sys/small_file.hpp"
 #include "record/frames_json.hpp"
-#include "sys/small_file.hpp"
 
 #include <algorithm>
 #include <charconv>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "sys/mapping.hpp"
+#include "base/sys/mapping.hpp"
 #include "trace/modules.hpp"
 #include "trace/stack.hpp"
 

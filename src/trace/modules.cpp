@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "trace/modules.hpp"
 
-#include "sys/unique_fd.hpp"
+#include "base/sys/unique_fd.hpp"
 
 #include <algorithm>
 #include <array>

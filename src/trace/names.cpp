@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "trace/names.hpp"
 
-#include "text/members.hpp"
+#include "base/text/members.hpp"
+#include "base/values/demangle.hpp"
 #include "trace/modules.hpp"
-#include "values/demangle.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "sys/tiers.hpp"
+#include "base/sys/tiers.hpp"
 
 #include <cohort/detail/plan.hpp>
 #include <cohort/errors.hpp>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "waits/patience.hpp"
 
-#include "share/limits.hpp"
-#include "sys/descriptors.hpp"
+#include "base/files/limits.hpp"
+#include "base/sys/descriptors.hpp"
 
 #include <cstdint>
 #include <system_error>

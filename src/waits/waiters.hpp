@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include "base/sys/patient_containers.hpp"
 #include "engine/process.hpp"
-#include "sys/patient_containers.hpp"
 
 #include <cohort/detail/border.hpp>
 

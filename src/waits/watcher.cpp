@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "waits/watcher.hpp"
 
-#include "sys/descriptors.hpp"
-#include "sys/error.hpp"
+#include "base/sys/descriptors.hpp"
+#include "base/sys/error.hpp"
 
 #include <algorithm>
 #include <array>

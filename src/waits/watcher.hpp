@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include "base/sys/unique_fd.hpp"
 #include "engine/background_thread.hpp"
 #include "engine/process.hpp"
-#include "sys/unique_fd.hpp"
 
 #include <cohort/detail/border.hpp>
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "worker/attachments.hpp"
 
-#include "channel/carrier.hpp"
+#include "base/files/carrier.hpp"
+#include "base/files/descriptor.hpp"
+#include "base/sys/descriptors.hpp"
+#include "base/sys/socket.hpp"
 #include "record/result_message.hpp"
-#include "share/descriptor.hpp"
-#include "sys/descriptors.hpp"
-#include "sys/socket.hpp"
 
 namespace cohort::worker {
 namespace {

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "worker/forkserver_main.hpp"
 
-#include "channel/carrier.hpp"
+#include "base/files/carrier.hpp"
+#include "base/sys/error.hpp"
+#include "base/sys/futex.hpp"
+#include "base/sys/memfd.hpp"
+#include "base/sys/pidfd.hpp"
+#include "base/sys/socket.hpp"
 #include "copies/copy.hpp"
 #include "exec/clone.hpp"
 #include "forkserver/request.hpp"
 #include "registry/exception.hpp"
 #include "registry/registry.hpp"
-#include "sys/error.hpp"
-#include "sys/futex.hpp"
-#include "sys/memfd.hpp"
-#include "sys/pidfd.hpp"
-#include "sys/socket.hpp"
 #include "worker/run_worker.hpp"
 
 #include <algorithm>

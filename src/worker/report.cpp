@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "worker/report.hpp"
 
+#include "base/sys/memfd.hpp"
 #include "record/error_json.hpp"
-#include "sys/memfd.hpp"
 
 #include <chrono>
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include "base/sys/futex.hpp"
 #include "record/control.hpp"
 #include "registry/mark.hpp"
-#include "sys/futex.hpp"
 
 #include <cohort/detail/registration.hpp>
 #include <cohort/error_record.hpp>

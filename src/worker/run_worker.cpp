@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "worker/run_worker.hpp"
 
+#include "base/sys/descriptors.hpp"
+#include "base/sys/unique_fd.hpp"
 #include "registry/context.hpp"
 #include "registry/registry.hpp"
 #include "signals/stop_signal.hpp"
-#include "sys/descriptors.hpp"
-#include "sys/unique_fd.hpp"
 #include "worker/attachments.hpp"
 #include "worker/run.hpp"
 

@@ -3,9 +3,9 @@
 // here is what holds for it. An input is a byte that tells which descriptors come along, one that
 // tells what array is expected, and the description.
 #include "array_input.hpp"
+#include "base/files/descriptor.hpp"
+#include "base/sys/descriptors.hpp"
 #include "holds.hpp"
-#include "share/descriptor.hpp"
-#include "sys/descriptors.hpp"
 
 #include <cohort/detail/array_base.hpp>
 #include <cohort/detail/encoder.hpp>

@@ -2,10 +2,10 @@
 // A packet of a queue may come from any program: libFuzzer makes it up, and here is what holds for
 // what is received. An input is a byte that tells which descriptors come along, one that tells what
 // value is expected, and the packet.
+#include "base/files/descriptor.hpp"
+#include "base/sys/unique_fd.hpp"
 #include "channel/channel.hpp"
 #include "holds.hpp"
-#include "share/descriptor.hpp"
-#include "sys/unique_fd.hpp"
 
 #include <cohort/errors.hpp>
 #include <cohort/sharing.hpp>

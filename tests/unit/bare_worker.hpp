@@ -4,10 +4,10 @@
 // Starts tests/programs/bare_worker.cpp directly, with a control file made here, so that no engine
 // is needed.
 
+#include "base/sys/memfd.hpp"
 #include "record/control_file.hpp"
 #include "record/error_json.hpp"
 #include "registry/mark.hpp"
-#include "sys/memfd.hpp"
 
 #include <cohort/function.hpp>
 

@@ -3,10 +3,10 @@
 #include "guard.hpp"
 #include "standin.hpp"
 
+#include "base/files/descriptor.hpp"
+#include "base/sys/unique_fd.hpp"
 #include "cuda/segment.hpp"
 #include "cuda/segment_table.hpp"
-#include "share/descriptor.hpp"
-#include "sys/unique_fd.hpp"
 
 #include <cohort/cuda.hpp>
 #include <cohort/detail/codec.hpp>

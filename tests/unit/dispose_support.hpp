@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include "share/dispose.hpp"
+#include "base/files/dispose.hpp"
 
 #include <future>
 #include <memory>

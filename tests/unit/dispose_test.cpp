@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "share/dispose.hpp"
+#include "base/files/dispose.hpp"
 
+#include "base/sys/socket.hpp"
+#include "base/sys/unique_fd.hpp"
 #include "dispose_support.hpp"
 #include "supervisor/record_reader.hpp"
-#include "sys/socket.hpp"
-#include "sys/unique_fd.hpp"
 
 #include <doctest/doctest.h>
 

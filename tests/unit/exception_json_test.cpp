@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "text/text.hpp"
+#include "base/text/text.hpp"
 
 #include <cohort/json.hpp>
 

@@ -2,9 +2,9 @@
 // Programs that are given a mark by somebody who may not give them orders. Each case makes a copy
 // of programs/bare_worker, since only a copy may be given a set-user-ID bit.
 #include "bare_worker.hpp"
+#include "base/sys/socket.hpp"
 #include "copied_program.hpp"
 #include "sanitizers.hpp"
-#include "sys/socket.hpp"
 
 #include <optional>
 #include <string>

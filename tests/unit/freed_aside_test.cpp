@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "engine/freed_aside.hpp"
 
+#include "base/values/group_end.hpp"
 #include "reporter.hpp"
 #include "sanitizers.hpp"
 #include "sys_support.hpp"
-#include "values/group_end.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "sys/futex.hpp"
+#include "base/sys/futex.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 // The guardian's search for names of shared memory, in a directory of the test's own.
+#include "base/files/name_mark.hpp"
+#include "base/files/named_file.hpp"
+#include "base/files/settings.hpp"
+#include "base/sys/unique_fd.hpp"
 #include "guardian/program/names.hpp"
 #include "procfs.hpp"
 #include "scratch.hpp"
-#include "share/name_mark.hpp"
-#include "share/named_file.hpp"
-#include "share/settings.hpp"
-#include "sys/unique_fd.hpp"
 
 #include <doctest/doctest.h>
 

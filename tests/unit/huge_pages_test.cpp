@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 // Memory from the pool of huge pages that comes from others.
+#include "base/sys/memfd.hpp"
 #include "guard.hpp"
 #include "reporter.hpp"
-#include "sys/memfd.hpp"
 
 #include <cohort/shared_array.hpp>
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 // Shared arrays with names in /dev/shm: which names there are, whose they are, who removes them.
+#include "base/files/descriptor.hpp"
+#include "base/files/named_file.hpp"
+#include "base/sys/descriptors.hpp"
+#include "base/sys/unique_fd.hpp"
 #include "guard.hpp"
 #include "reporter.hpp"
 #include "scratch.hpp"
-#include "share/descriptor.hpp"
-#include "share/named_file.hpp"
-#include "sys/descriptors.hpp"
-#include "sys/unique_fd.hpp"
 #include "sys_support.hpp"
 
 #include <cohort/shared_array.hpp>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include "base/sys/memfd.hpp"
 #include "exec/exec.hpp"
-#include "sys/memfd.hpp"
 #include "sys_support.hpp"
 #include "wanted_order.hpp"
 

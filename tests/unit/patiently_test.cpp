@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "sys/callback.hpp"
-#include "sys/patiently.hpp"
+#include "base/sys/callback.hpp"
+#include "base/sys/patiently.hpp"
 
 #include <doctest/doctest.h>
 

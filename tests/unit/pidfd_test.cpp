@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
+#include "base/sys/pidfd.hpp"
+#include "base/sys/tiers.hpp"
 #include "injected_failure.hpp"
 #include "reporter.hpp"
-#include "sys/pidfd.hpp"
-#include "sys/tiers.hpp"
 #include "sys_support.hpp"
 
 #include <csignal>

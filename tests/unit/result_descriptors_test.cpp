@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "supervisor/result_descriptors.hpp"
 
-#include "channel/carrier.hpp"
+#include "base/files/carrier.hpp"
+#include "base/files/dispose.hpp"
+#include "base/sys/socket.hpp"
 #include "dispose_support.hpp"
 #include "record/result_message.hpp"
-#include "share/dispose.hpp"
-#include "sys/socket.hpp"
 
 #include <cohort/errors.hpp>
 

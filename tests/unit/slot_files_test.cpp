@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 // The files of the slots of bounded queues: how they are made, which are taken.
+#include "base/sys/memfd.hpp"
+#include "base/sys/unique_fd.hpp"
 #include "channel/slots.hpp"
 #include "guard.hpp"
-#include "sys/memfd.hpp"
-#include "sys/unique_fd.hpp"
 #include "sys_support.hpp"
 
 #include <cohort/errors.hpp>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 // The slots of bounded queues, with processes that are killed or stopped between any two steps.
+#include "base/sys/memfd.hpp"
+#include "base/sys/unique_fd.hpp"
 #include "channel/slots.hpp"
 #include "guard.hpp"
-#include "sys/memfd.hpp"
-#include "sys/unique_fd.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 // The connection between the application and its fork server.
-#include "sys/socket.hpp"
+#include "base/sys/socket.hpp"
 
-#include "sys/descriptors.hpp"
+#include "base/sys/descriptors.hpp"
 
 #include "sys_support.hpp"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
+#include "base/sys/memfd.hpp"
 #include "record/crash_json.hpp"
-#include "sys/memfd.hpp"
 #include "trace/modules.hpp"
 #include "trace/names.hpp"
 #include "trace/raw_json.hpp"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 // Names of shared memory that are still used when this process lets go of them.
+#include "base/files/named_file.hpp"
 #include "guard.hpp"
 #include "reporter.hpp"
 #include "sanitizers.hpp"
-#include "share/named_file.hpp"
 #include "sys_support.hpp"
 
 #include <cohort/queue.hpp>

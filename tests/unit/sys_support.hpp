@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include "sys/descriptors.hpp"
-#include "sys/pidfd.hpp"
+#include "base/sys/descriptors.hpp"
+#include "base/sys/pidfd.hpp"
 #include "system_call_filter.hpp"
 
 #include <doctest/doctest.h>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
+#include "base/sys/descriptors.hpp"
+#include "base/sys/fork_mark.hpp"
+#include "base/sys/memfd.hpp"
+#include "base/sys/unique_fd.hpp"
 #include "reporter.hpp"
-#include "sys/descriptors.hpp"
-#include "sys/fork_mark.hpp"
-#include "sys/memfd.hpp"
-#include "sys/unique_fd.hpp"
 #include "sys_support.hpp"
 
 #include <csignal>

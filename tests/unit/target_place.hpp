@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include "base/sys/unique_fd.hpp"
 #include "scratch.hpp"
-#include "sys/unique_fd.hpp"
 #include "targets/files.hpp"
 
 #include <doctest/doctest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "engine/thread.hpp"
+#include "base/sys/thread.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
+#include "base/sys/tiers.hpp"
 #include "reporter.hpp"
-#include "sys/tiers.hpp"
 #include "sys_support.hpp"
 
 #include <cstdlib>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // The eventfds behind events and barriers, when another process has changed them.
-#include "share/descriptor.hpp"
+#include "base/files/descriptor.hpp"
 #include "sync/wakeup.hpp"
 #include "sys_support.hpp"
 

@@ -2,7 +2,7 @@
 // For the guardian's program, which has no C library: see main.cpp.
 #pragma once
 
-#include "sys/raw_call.hpp"
+#include "base/sys/raw_call.hpp"
 
 #include <sys/socket.h>
 #include <sys/syscall.h>

@@ -2,9 +2,9 @@
 // For the guardian's program, which has no C library: see main.cpp.
 #pragma once
 
+#include "base/sys/raw_call.hpp"
 #include "guardian/program/directory.hpp"
 #include "guardian/program/text.hpp"
-#include "sys/raw_call.hpp"
 
 #include <dirent.h>
 #include <fcntl.h>

@@ -2,10 +2,10 @@
 // For the guardian's program, which has no C library: see main.cpp.
 #pragma once
 
+#include "base/files/name_mark.hpp"
+#include "base/sys/raw_call.hpp"
 #include "guardian/program/directory.hpp"
 #include "guardian/program/text.hpp"
-#include "share/name_mark.hpp"
-#include "sys/raw_call.hpp"
 
 #include <cstdint>
 
@@ -16,9 +16,9 @@
 
 namespace cohort::guardian {
 
-// The names of shared memory in /dev/shm, see share/named_file.hpp. A name may be removed exactly
-// when an exclusive lock on its file succeeds, because each process that uses the memory holds a
-// shared one.
+// The names of shared memory in /dev/shm, see base/files/named_file.hpp. A name may be removed
+// exactly when an exclusive lock on its file succeeds, because each process that uses the memory
+// holds a shared one.
 
 /// What the names of a session begin with: the same text as share::prefix_of_session().
 struct names_prefix {

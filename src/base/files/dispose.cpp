@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "base/files/dispose.hpp"
+
+#include "base/files/descriptor.hpp"
+#include "base/files/fork_held.hpp"
+#include "base/sys/exiting_owner.hpp"
+#include "base/sys/fork_mark.hpp"
+#include "base/sys/quiet_thread.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include <sys/socket.h>
+
+namespace cohort::share {
+namespace {
+
+using clock = std::chrono::steady_clock;
+
+/// A close may hang for ever, then the next call starts one more thread. So many hanging closes end
+/// the work of this queue.
+constexpr int most_threads = 8;
+constexpr auto longest_close = std::chrono::seconds(1);
+
+struct disposed {
+    std::mutex mutex;
+    std::deque<sys::unique_fd> descriptors;
+    std::deque<std::shared_ptr<const void>> objects;
+    int threads = 0;
+    clock::time_point progress;  // when a thread last took something
+    std::uint64_t generation = sys::process_generation();
+};
+disposed& all() { return fork_held<disposed>::get(); }
+
+/// The numbers of a forked copy's parent may mean other files in the copy.
+void forget_parents(disposed& of) {
+    if (of.generation == sys::process_generation())
+        return;
+    of.generation = sys::process_generation();
+    of.threads = 0;
+    for (auto& descriptor : of.descriptors)
+        (void)descriptor.release();
+    of.descriptors.clear();
+    (void)new auto(std::move(of.objects));  // they may own what is the parent's, too
+    of.objects.clear();
+}
+
+/// @return whether there was something to take
+bool take_one(sys::unique_fd& descriptor, std::shared_ptr<const void>& object) {
+    auto& from = all();
+    const std::lock_guard guard(from.mutex);
+    from.progress = clock::now();
+    if (!from.descriptors.empty()) {
+        descriptor = std::move(from.descriptors.front());
+        from.descriptors.pop_front();
+    } else if (!from.objects.empty()) {
+        object = std::move(from.objects.front());
+        from.objects.pop_front();
+    } else {
+        --from.threads;
+        return false;
+    }
+    return true;
+}
+
+bool may_hold_others(int descriptor) noexcept {
+    int domain = 0;
+    socklen_t length = sizeof domain;
+    return ::getsockopt(descriptor, SOL_SOCKET, SO_DOMAIN, &domain, &length) == 0 &&
+           domain == AF_UNIX;
+}
+
+/// A lingering close of one socket would keep all others waiting.
+void close_now(sys::unique_fd descriptor) noexcept {
+    std::optional<sys::exiting_owner> closes;
+    constexpr linger none{0, 0};
+    if (may_hold_others(descriptor.get()))
+        closes.emplace(descriptor.get());
+    else
+        (void)::setsockopt(descriptor.get(), SOL_SOCKET, SO_LINGER, &none, sizeof none);
+    try {
+        (void)own(std::move(descriptor));  // removes its name, too
+    } catch (const std::exception&) {      // no memory: it is closed
+    }
+}
+
+void work_off() noexcept {
+    for (;;) {
+        sys::unique_fd descriptor;
+        std::shared_ptr<const void> object;
+        if (!take_one(descriptor, object))
+            return;
+        if (descriptor)
+            close_now(std::move(descriptor));
+    }
+}
+
+void start_thread_if_needed(disposed& of) {
+    const auto now = clock::now();
+    const bool hangs = of.threads > 0 && now - of.progress > longest_close;
+    if (of.threads > 0 && (!hangs || of.threads >= most_threads))
+        return;
+    sys::start_quiet_thread(work_off);
+    ++of.threads;
+    of.progress = now;
+}
+
+}  // namespace
+
+void dispose(sys::unique_fd descriptor) noexcept {
+    if (!descriptor)
+        return;
+    try {
+        auto& into = all();
+        const std::lock_guard guard(into.mutex);
+        forget_parents(into);
+        into.descriptors.emplace_back();
+        into.descriptors.back() = std::move(descriptor);
+        start_thread_if_needed(into);
+    } catch (const std::exception&) {
+        (void)descriptor.release();  // if it is not yet in the list: closing it may wait
+    }
+}
+
+void dispose(std::shared_ptr<const void> object) noexcept {
+    if (!object)
+        return;
+    try {
+        auto& into = all();
+        const std::lock_guard guard(into.mutex);
+        forget_parents(into);
+        into.objects.emplace_back();
+        into.objects.back() = std::move(object);
+        start_thread_if_needed(into);
+    } catch (const std::exception&) {  // no thread: later; no memory: freed here
+    }
+}
+
+}  // namespace cohort::share

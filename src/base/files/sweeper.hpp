@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include "base/sys/futex.hpp"
+
+#include <cstdint>
+#include <mutex>
+#include <set>
+#include <string>
+
+#include <sys/types.h>
+
+namespace cohort::share {
+
+/// Removes names that others still used when this process let go of them: another process that may
+/// be killed, or a message that may never be read. No event tells when the last lock of a file is
+/// gone, so a thread tries again, with longer and longer pauses. The thread lives only while there
+/// are such names. In a worker they are left to its parent, which sweeps when the worker has ended.
+/// Thread-safe.
+class sweeper {
+public:
+    /// Removes a name if nobody uses its memory. Else notes it.
+    void let_go(const std::string& name) noexcept;
+    /// Looks for unused names of the session soon, because a message may have been dropped that held
+    /// one which this process does not know. Does nothing where nobody has made names.
+    void ask() noexcept;
+    /// ask(), if a file that was closed has its name where the library's names are.
+    void closed(dev_t device) noexcept;
+    /// Tries all noted names now.
+    void sweep_left();
+
+    std::mutex mutex;  // see fork_held
+
+private:
+    void renew() noexcept;
+    void start_if_none() noexcept;
+    void work() noexcept;
+    bool look();
+
+    std::uint64_t generation_ = 0;  // of the process that the rest belongs to
+    std::set<std::string> left_;
+    bool is_asked_ = false;
+    bool has_thread_ = false;
+    sys::futex news_ = 0;
+};
+
+/// The sweeper of this process.
+sweeper& names_sweeper();
+
+}  // namespace cohort::share

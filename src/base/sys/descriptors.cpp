@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "base/sys/descriptors.hpp"
+
+#include "base/sys/error.hpp"
+
+#include <cerrno>
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace cohort::sys {
+namespace {
+
+// Not /proc/self/fd, because that belongs to the main thread, which may have ended.
+constexpr const char* directory_of_descriptors = "/proc/thread-self/fd";
+
+/// How many of the numbers 0 to 2 are free, which the library's own descriptors never have.
+std::uint64_t free_standard_streams() noexcept {
+    std::uint64_t count = 0;
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd)
+        count += ::fcntl(fd, F_GETFD) < 0 ? 1 : 0;
+    return count;
+}
+
+}  // namespace
+
+unique_fd out_of_stdio(unique_fd fd, std::error_code& error) noexcept {
+    error = fd ? std::error_code{} : last_error();
+    if (fd && fd.get() <= STDERR_FILENO)
+        fd = duplicate(fd.get(), error);
+    return fd;
+}
+
+std::optional<std::uint64_t> open_descriptors() noexcept {
+    struct stat directory;
+    if (::stat(directory_of_descriptors, &directory) != 0)
+        return {};
+    if (directory.st_size > 0)  // the count, since Linux 6.2; 0 before
+        return static_cast<std::uint64_t>(directory.st_size);
+    return count_listed_descriptors();
+}
+
+std::optional<std::uint64_t> count_listed_descriptors() noexcept {
+    const unique_fd directory{::open(directory_of_descriptors, O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
+    if (!directory)
+        return {};
+    alignas(dirent64) char buffer[4096];
+    std::uint64_t entries = 0;
+    for (;;) {
+        const long n = ::syscall(SYS_getdents64, directory.get(), buffer, sizeof buffer);
+        if (n < 0)
+            return {};
+        if (n == 0)
+            return entries - 3;  // ".", ".." and the descriptor that reads them
+        for (long at = 0; at < n; ++entries)
+            at += reinterpret_cast<const dirent64*>(buffer + at)->d_reclen;
+    }
+}
+
+std::uint64_t descriptor_limit() noexcept {
+    rlimit limit{};
+    // Can only fail for a bad pointer or resource, getrlimit(2).
+    ::getrlimit(RLIMIT_NOFILE, &limit);
+    return limit.rlim_cur;
+}
+
+bool has_room_for(std::uint64_t descriptors) noexcept {
+    if (descriptors == 0)
+        return true;
+    const auto open = open_descriptors();
+    return !open || *open + free_standard_streams() + descriptors <= descriptor_limit();
+}
+
+bool survives_exec(int fd) noexcept {
+    const int flags = ::fcntl(fd, F_GETFD);
+    return flags >= 0 && (flags & FD_CLOEXEC) == 0;
+}
+
+void close_on_exec(int fd) noexcept {
+    const int flags = ::fcntl(fd, F_GETFD);
+    if (flags >= 0)
+        ::fcntl(fd, F_SETFD, flags | FD_CLOEXEC);
+}
+
+unique_fd duplicate(int fd, std::error_code& error) noexcept {
+    unique_fd copy{::fcntl(fd, F_DUPFD_CLOEXEC, 3)};
+    error = copy ? std::error_code{} : std::error_code{errno, std::system_category()};
+    return copy;
+}
+
+unique_fd make_eventfd(std::error_code& error) noexcept {
+    return out_of_stdio(unique_fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), error);
+}
+
+pipe_ends make_pipe(std::error_code& error) noexcept {
+    int ends[2] = {-1, -1};
+    error = ::pipe2(ends, O_CLOEXEC | O_NONBLOCK) == 0 ? std::error_code{} : last_error();
+    pipe_ends made{unique_fd(ends[0]), unique_fd(ends[1])};
+    for (unique_fd* end : {&made.read, &made.write})
+        if (!error)
+            *end = out_of_stdio(std::move(*end), error);
+    return made;
+}
+
+pipe_ends make_large_pipe(std::error_code& error) noexcept {
+    constexpr int most = 1 << 20;  // pipe-max-size, pipe(7)
+    auto made = make_pipe(error);
+    if (!error)
+        (void)::fcntl(made.write.get(), F_SETPIPE_SZ, most);
+    return made;
+}
+
+}  // namespace cohort::sys

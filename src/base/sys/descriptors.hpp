@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include "base/sys/unique_fd.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <system_error>
+
+namespace cohort::sys {
+
+/// How many descriptors this process has open; empty when /proc is not there.
+[[nodiscard]] std::optional<std::uint64_t> open_descriptors() noexcept;
+
+/// open_descriptors() as it counts before Linux 6.2: by listing /proc. It opens a descriptor for a
+/// moment.
+[[nodiscard]] std::optional<std::uint64_t> count_listed_descriptors() noexcept;
+
+/// The soft RLIMIT_NOFILE: one more than the highest number that a new descriptor can get.
+[[nodiscard]] std::uint64_t descriptor_limit() noexcept;
+
+/// Whether so many more descriptors can be opened, with numbers from 3 on; true when /proc is not
+/// there.
+[[nodiscard]] bool has_room_for(std::uint64_t descriptors) noexcept;
+
+/// Whether `fd` is open and not close-on-exec.
+[[nodiscard]] bool survives_exec(int fd) noexcept;
+
+/// Makes a descriptor close-on-exec, if it is open.
+void close_on_exec(int fd) noexcept;
+
+/// A close-on-exec duplicate numbered 3 or higher, so that it is never taken for a standard stream.
+[[nodiscard]] unique_fd duplicate(int fd, std::error_code& error) noexcept;
+
+/// `fd` itself if it is numbered 3 or higher, else a duplicate in its place: it may be numbered
+/// lower if the host has closed its stdio. If `fd` is empty, `error` is errno.
+[[nodiscard]] unique_fd out_of_stdio(unique_fd fd, std::error_code& error) noexcept;
+
+/// A close-on-exec eventfd(2), numbered 3 or higher, whose read never blocks.
+[[nodiscard]] unique_fd make_eventfd(std::error_code& error) noexcept;
+
+/// The ends of a pipe(2), both close-on-exec, numbered 3 or higher; neither ever blocks.
+struct pipe_ends {
+    unique_fd read;
+    unique_fd write;
+};
+[[nodiscard]] pipe_ends make_pipe(std::error_code& error) noexcept;
+/// The same, with as much room as a user may have. Much of it counts against what a user may have in
+/// all pipes: pipe-user-pages-soft, pipe(7).
+[[nodiscard]] pipe_ends make_large_pipe(std::error_code& error) noexcept;
+
+}  // namespace cohort::sys

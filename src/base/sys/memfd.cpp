@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "base/sys/memfd.hpp"
+
+#include "base/sys/descriptors.hpp"
+#include "base/sys/error.hpp"
+#include "base/sys/file_size_signal.hpp"
+
+#include <atomic>
+#include <cerrno>
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 8U  // Linux 6.3
+#endif
+#ifndef MFD_EXEC
+#define MFD_EXEC 16U  // Linux 6.3
+#endif
+
+namespace cohort::sys {
+namespace {
+
+/// memfd_create, with MFD_NOEXEC_SEAL where the kernel knows it. EINVAL means an unknown flag, or a
+/// name that is too long.
+int create(const char* name, unsigned flags) noexcept {
+    static std::atomic<bool> noexec_known{true};
+    if (noexec_known.load(std::memory_order_relaxed)) {
+        const int fd = ::memfd_create(name, flags | MFD_NOEXEC_SEAL);
+        if (fd >= 0 || errno != EINVAL)
+            return fd;
+    }
+    const int fd = ::memfd_create(name, flags);
+    if (fd >= 0)
+        noexec_known.store(false, std::memory_order_relaxed);
+    return fd;
+}
+
+/// Makes a file by `create` and takes away the rights that memfd_create gives to all users. Another
+/// thread may change the user in between, who then does not own the file, so that it is made anew.
+template <class Create>
+unique_fd make_private(Create create, std::error_code& error) noexcept {
+    constexpr int most_tries = 100;
+    for (int i = 1;; ++i) {
+        auto file = out_of_stdio(unique_fd(create()), error);
+        if (error)
+            return {};
+        if (::fchmod(file.get(), 0600) == 0)
+            return file;
+        error = last_error();
+        if (errno != EPERM || i == most_tries)
+            return {};
+    }
+}
+
+}  // namespace
+
+unique_fd make_memfd(const char* name, std::error_code& error) noexcept {
+    return make_private([&] { return create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING); }, error);
+}
+
+unique_fd make_huge_memfd(const char* name, std::error_code& error) noexcept {
+    return make_private(
+        [&] { return ::memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_HUGETLB); }, error);
+}
+
+unique_fd make_program_memfd(const char* name, std::error_code& error) noexcept {
+    int fd = ::memfd_create(name, MFD_CLOEXEC | MFD_EXEC);
+    if (fd < 0 && errno == EINVAL)
+        fd = ::memfd_create(name, MFD_CLOEXEC);
+    return out_of_stdio(unique_fd(fd), error);
+}
+
+std::error_code set_length(int fd, std::size_t bytes) noexcept {
+    const no_file_size_signal guard;
+    return ::ftruncate(fd, static_cast<off_t>(bytes)) == 0 ? std::error_code() : last_error();
+}
+
+std::error_code reserve(int fd, std::size_t bytes) noexcept {
+    // In one call, because the kernel then refuses what is too much before it has taken anything.
+    const no_file_size_signal guard;
+    while (::fallocate(fd, 0, 0, static_cast<off_t>(bytes)) != 0)
+        if (errno != EINTR)
+            return last_error();
+    return {};
+}
+
+std::error_code write_at(int fd, std::span<const std::byte> bytes, off_t offset) noexcept {
+    const no_file_size_signal guard;
+    while (!bytes.empty()) {
+        const ssize_t n = ::pwrite(fd, bytes.data(), bytes.size(), offset);
+        if (n < 0) {
+            if (errno == EINTR)
+                continue;
+            return last_error();
+        }
+        if (n == 0)
+            return std::make_error_code(std::errc::io_error);
+        bytes = bytes.subspan(static_cast<std::size_t>(n));
+        offset += n;
+    }
+    return {};
+}
+
+std::size_t read_at(int fd, std::span<std::byte> bytes, off_t offset,
+                    std::error_code& error) noexcept {
+    error.clear();
+    std::size_t count = 0;
+    while (count < bytes.size()) {
+        const ssize_t n = ::pread(fd, bytes.data() + count, bytes.size() - count,
+                                  offset + static_cast<off_t>(count));
+        if (n == 0)
+            break;
+        if (n > 0)
+            count += static_cast<std::size_t>(n);
+        else if (errno != EINTR) {
+            error = last_error();
+            break;
+        }
+    }
+    return count;
+}
+
+std::error_code add_seals(int fd, int seals) noexcept {
+    return ::fcntl(fd, F_ADD_SEALS, seals) == 0 ? std::error_code{} : last_error();
+}
+
+ino_t inode(int fd, std::error_code& error) noexcept {
+    struct stat file;
+    if (::fstat(fd, &file) != 0) {
+        error = last_error();
+        return 0;
+    }
+    error.clear();
+    return file.st_ino;
+}
+
+}  // namespace cohort::sys

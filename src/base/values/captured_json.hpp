@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include "base/text/json.hpp"
+
+#include <cohort/output.hpp>
+
+#include <cstddef>
+
+namespace cohort::values {
+
+/// What was captured of a stream: head and tail within `limit` bytes. The bytes that do not fit are
+/// counted as lost.
+text::json json_of(const captured& stream, std::size_t limit);
+/// What json_of() wrote, also by another version.
+captured captured_in(const text::json& object);
+
+}  // namespace cohort::values

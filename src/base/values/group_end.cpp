@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "base/values/group_end.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+
+namespace cohort::detail::inline v0_1 {
+
+void add_note(std::string& notes, const std::string& more) {
+    if (!more.empty())
+        notes += notes.empty() ? more : "; " + more;
+}
+
+outcome ended_worker::whole() const {
+    auto worker = *left;
+    worker.out = out;
+    worker.err = err;
+    add_note(outcome_access::note(worker), note);
+    return worker;
+}
+
+bool is_small(const ended_worker& worker) noexcept {
+    constexpr std::size_t small = 4096;
+    if (!worker.left)
+        return true;
+    const auto* const result = outcome_access::result(*worker.left);
+    const auto captured = [](const cohort::captured& text) {
+        return text.head.size() + text.tail.size();
+    };
+    return !worker.left->error && !worker.left->crash && worker.left->at_stop.empty() &&
+           (result == nullptr || result->cbor.size() + result->type.size() <= small) &&
+           captured(worker.out) + captured(worker.err) <= small;
+}
+
+bool is_small(const group_end& end) noexcept {
+    return std::ranges::all_of(end.workers_, [](const auto& each) { return is_small(*each); });
+}
+
+group_end::group_end(std::vector<std::shared_ptr<const ended_worker>> workers)
+    : workers_(std::move(workers)) {
+    std::ranges::sort(workers_, {}, [](const auto& worker) { return worker->left->index; });
+}
+
+const report& group_end::report() const {
+    const std::lock_guard lock(mutex_);
+    if (report_)
+        return *report_;
+    cohort::report made;
+    made.outcomes.reserve(workers_.size());
+    for (const auto& worker : workers_)
+        made.outcomes.push_back(worker->whole());
+    if (const auto& all = made.outcomes; !all.empty())
+        made.elapsed = std::ranges::max(all, {}, &outcome::ended).ended -
+                       std::ranges::min(all, {}, &outcome::started).started;
+    if (first_failure >= 0)
+        made.outcomes[static_cast<std::size_t>(first_failure)].first_failure = true;
+    return report_.emplace(std::move(made));
+}
+
+}  // namespace cohort::detail::inline v0_1
