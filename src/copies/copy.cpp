@@ -7,7 +7,7 @@
 #include "base/sys/raw_call.hpp"
 #include "base/sys/unique_fd.hpp"
 #include "exec/child.hpp"
-#include "record/control_file.hpp"
+#include "protocol/record/control_file.hpp"
 
 #include <cerrno>
 #include <csignal>

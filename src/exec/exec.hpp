@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/sys/unique_fd.hpp"
-#include "orders/worker_order.hpp"
+#include "protocol/order/worker_order.hpp"
 
 #include <atomic>
 #include <string>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include "orders/worker_order.hpp"
+#include "protocol/order/worker_order.hpp"
 
 namespace cohort::exec {
 

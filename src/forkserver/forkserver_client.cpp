@@ -7,7 +7,7 @@
 #include "base/sys/pidfd.hpp"
 #include "base/sys/socket.hpp"
 #include "base/sys/tiers.hpp"
-#include "registry/preloads.hpp"
+#include "protocol/registry/preloads.hpp"
 
 #include <algorithm>
 #include <cerrno>

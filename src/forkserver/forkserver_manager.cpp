@@ -5,8 +5,8 @@
 #include "base/sys/memfd.hpp"
 #include "base/sys/socket.hpp"
 #include "exec/itself.hpp"
-#include "orders/order_writer.hpp"
-#include "registry/mark.hpp"
+#include "protocol/order/order_writer.hpp"
+#include "protocol/registry/mark.hpp"
 
 #include <algorithm>
 #include <cerrno>

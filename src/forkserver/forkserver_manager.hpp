@@ -5,8 +5,8 @@
 #include "base/sys/unique_fd.hpp"
 #include "forkserver/forkserver_client.hpp"
 #include "forkserver/forkserver_wait.hpp"
-#include "orders/caller.hpp"
-#include "orders/guard.hpp"
+#include "protocol/order/caller.hpp"
+#include "protocol/order/guard.hpp"
 
 #include <atomic>
 #include <functional>

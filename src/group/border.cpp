@@ -3,9 +3,9 @@
 
 #include "base/sys/descriptors.hpp"
 #include "group/group_state.hpp"
-#include "orders/caller.hpp"
-#include "registry/context.hpp"
-#include "registry/mark.hpp"
+#include "protocol/order/caller.hpp"
+#include "protocol/registry/context.hpp"
+#include "protocol/registry/mark.hpp"
 #include "routes/names.hpp"
 #include "targets/call_threads.hpp"
 

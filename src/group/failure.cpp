@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "base/values/group_end.hpp"
-#include "record/exception_json.hpp"
-#include "registry/error_types.hpp"
+#include "protocol/record/exception_json.hpp"
+#include "protocol/registry/error_types.hpp"
 
 #include <cohort/detail/border.hpp>
 #include <cohort/errors.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "group/services.hpp"
 
-#include "registry/context.hpp"
+#include "protocol/registry/context.hpp"
 #include "signals/stop_signal.hpp"
 
 #include <cohort/worker.hpp>

@@ -5,7 +5,7 @@
 #include "engine/process.hpp"
 #include "forkserver/forkserver_manager.hpp"
 #include "guardian/guardian_client.hpp"
-#include "trace/names.hpp"
+#include "protocol/trace/names.hpp"
 
 namespace cohort::groups {
 

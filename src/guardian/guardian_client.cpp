@@ -9,7 +9,7 @@
 #include "base/sys/socket.hpp"
 #include "base/sys/tiers.hpp"
 #include "exec/detached.hpp"
-#include "orders/order_writer.hpp"
+#include "protocol/order/order_writer.hpp"
 
 #include <algorithm>
 #include <cerrno>

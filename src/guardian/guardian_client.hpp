@@ -4,7 +4,7 @@
 #include "base/sys/credentials.hpp"
 #include "base/sys/tiers.hpp"
 #include "base/sys/unique_fd.hpp"
-#include "orders/guard.hpp"
+#include "protocol/order/guard.hpp"
 
 #include <atomic>
 #include <chrono>

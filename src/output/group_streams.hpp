@@ -3,12 +3,12 @@
 
 #include "base/sys/unique_fd.hpp"
 #include "engine/process.hpp"
-#include "orders/stream_source.hpp"
 #include "output/line_hub.hpp"
 #include "output/stream_sinks.hpp"
 #include "pipes/pipe.hpp"
 #include "pipes/pipe_reader.hpp"
 #include "pipes/pipe_writer.hpp"
+#include "protocol/order/stream_source.hpp"
 #include "routes/routes.hpp"
 #include "targets/target.hpp"
 

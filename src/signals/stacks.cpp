@@ -2,9 +2,9 @@
 #include "signals/stacks.hpp"
 
 #include "base/sys/futex.hpp"
+#include "protocol/trace/raw_json.hpp"
+#include "protocol/trace/stack.hpp"
 #include "signals/signals.hpp"
-#include "trace/raw_json.hpp"
-#include "trace/stack.hpp"
 
 #include <algorithm>
 #include <array>

@@ -8,9 +8,9 @@
 #include "exec/exec.hpp"
 #include "forkserver/forkserver_manager.hpp"
 #include "guardian/guardian_client.hpp"
-#include "orders/caller.hpp"
-#include "orders/order_builder.hpp"
 #include "output/group_streams.hpp"
+#include "protocol/order/caller.hpp"
+#include "protocol/order/order_builder.hpp"
 #include "starts/start_report.hpp"
 
 #include <cohort/detail/plan.hpp>

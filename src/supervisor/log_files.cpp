@@ -2,7 +2,7 @@
 #include "supervisor/log_files.hpp"
 
 #include "base/sys/error.hpp"
-#include "record/error_json.hpp"
+#include "protocol/record/error_json.hpp"
 #include "targets/call_threads.hpp"
 #include "targets/files.hpp"
 #include "targets/written_file.hpp"

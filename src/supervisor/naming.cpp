@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "supervisor/naming.hpp"
 
-#include "record/traceback.hpp"
+#include "protocol/record/traceback.hpp"
 
 #include <algorithm>
 #include <cstddef>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include "trace/names.hpp"
+#include "protocol/trace/names.hpp"
 
 #include <cohort/outcome.hpp>
 

@@ -2,10 +2,10 @@
 #include "supervisor/record_reader.hpp"
 
 #include "base/files/dispose.hpp"
-#include "record/control.hpp"
-#include "record/control_file.hpp"
-#include "record/crash_json.hpp"
-#include "record/error_json.hpp"
+#include "protocol/record/control.hpp"
+#include "protocol/record/control_file.hpp"
+#include "protocol/record/crash_json.hpp"
+#include "protocol/record/error_json.hpp"
 
 #include <fmt/format.h>
 

@@ -6,7 +6,7 @@
 #include "base/files/limits.hpp"
 #include "base/sys/patiently.hpp"
 #include "base/sys/socket.hpp"
-#include "record/result_message.hpp"
+#include "protocol/record/result_message.hpp"
 
 #include <cohort/outcome.hpp>
 

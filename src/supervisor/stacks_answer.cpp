@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "supervisor/stacks_answer.hpp"
 
-#include "record/crash_json.hpp"
+#include "protocol/record/crash_json.hpp"
 #include "targets/call_threads.hpp"
 
 #include <array>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include "record/control.hpp"
+#include "protocol/record/control.hpp"
 
 #include <cohort/detail/registration.hpp>
 

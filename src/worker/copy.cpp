@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "worker/copy.hpp"
 
-#include "registry/context.hpp"
+#include "protocol/registry/context.hpp"
 #include "signals/stop_signal.hpp"
 #include "worker/attachments.hpp"
 #include "worker/run.hpp"

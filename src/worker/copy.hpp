@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include "record/control.hpp"
-#include "registry/mark.hpp"
+#include "protocol/record/control.hpp"
+#include "protocol/registry/mark.hpp"
 
 #include <cohort/detail/registration.hpp>
 

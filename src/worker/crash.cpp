@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "worker/crash.hpp"
 
-#include "registry/context.hpp"
+#include "protocol/registry/context.hpp"
+#include "protocol/trace/raw_json.hpp"
+#include "protocol/trace/stack.hpp"
 #include "signals/signals.hpp"
 #include "signals/stop_signal.hpp"
-#include "trace/raw_json.hpp"
-#include "trace/stack.hpp"
 #include "worker/last_words.hpp"
 
 #include <array>

@@ -10,8 +10,8 @@
 #include "copies/copy.hpp"
 #include "exec/clone.hpp"
 #include "forkserver/request.hpp"
-#include "registry/exception.hpp"
-#include "registry/registry.hpp"
+#include "protocol/registry/exception.hpp"
+#include "protocol/registry/registry.hpp"
 #include "worker/run_worker.hpp"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include "registry/mark.hpp"
+#include "protocol/registry/mark.hpp"
 
 namespace cohort::worker {
 

@@ -2,7 +2,7 @@
 #include "worker/report.hpp"
 
 #include "base/sys/memfd.hpp"
-#include "record/error_json.hpp"
+#include "protocol/record/error_json.hpp"
 
 #include <chrono>
 

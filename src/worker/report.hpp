@@ -2,8 +2,8 @@
 #pragma once
 
 #include "base/sys/futex.hpp"
-#include "record/control.hpp"
-#include "registry/mark.hpp"
+#include "protocol/record/control.hpp"
+#include "protocol/registry/mark.hpp"
 
 #include <cohort/detail/registration.hpp>
 #include <cohort/error_record.hpp>

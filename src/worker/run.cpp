@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "worker/run.hpp"
 
-#include "registry/context.hpp"
-#include "registry/exception.hpp"
+#include "protocol/registry/context.hpp"
+#include "protocol/registry/exception.hpp"
+#include "protocol/trace/stack.hpp"
+#include "protocol/trace/throws.hpp"
 #include "signals/stacks.hpp"
 #include "signals/stop_signal.hpp"
-#include "trace/stack.hpp"
-#include "trace/throws.hpp"
 #include "worker/attachments.hpp"
 #include "worker/crash.hpp"
 #include "worker/last_words.hpp"

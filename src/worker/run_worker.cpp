@@ -3,8 +3,8 @@
 
 #include "base/sys/descriptors.hpp"
 #include "base/sys/unique_fd.hpp"
-#include "registry/context.hpp"
-#include "registry/registry.hpp"
+#include "protocol/registry/context.hpp"
+#include "protocol/registry/registry.hpp"
 #include "signals/stop_signal.hpp"
 #include "worker/attachments.hpp"
 #include "worker/run.hpp"

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "worker/terminate.hpp"
 
-#include "registry/exception.hpp"
+#include "protocol/registry/exception.hpp"
+#include "protocol/trace/stack.hpp"
+#include "protocol/trace/throws.hpp"
 #include "signals/stop_signal.hpp"
-#include "trace/stack.hpp"
-#include "trace/throws.hpp"
 #include "worker/last_words.hpp"
 
 #include <chrono>

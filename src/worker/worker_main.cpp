@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <cohort/worker.hpp>
 
-#include "registry/mark.hpp"
+#include "protocol/registry/mark.hpp"
 #include "worker/forkserver_main.hpp"
 #include "worker/run_worker.hpp"
 

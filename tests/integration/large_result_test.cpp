@@ -33,7 +33,7 @@ constexpr std::size_t result_size = std::size_t{300} << 20;
 
 /// A result that a worker claims to have written, and never wrote: the file is all hole.
 void claim_result(std::uint64_t size) {
-    // As src/record/control.hpp has it: the progress is at 256, the result's type at 512.
+    // As src/protocol/record/control.hpp has it: the progress is at 256, the result's type at 512.
     struct {
         std::int64_t entered_at = 1, finished_at = 1;
         std::uint32_t kind = 1, type_length = 1;

@@ -2,8 +2,8 @@
 // A program with functions and worker_main, for tests that start it directly with a control file of
 // their own.
 //   bare_worker key NAME     prints a function's key: the offset, then the module's bytes in hex
-#include "registry/mark.hpp"
-#include "registry/registry.hpp"
+#include "protocol/registry/mark.hpp"
+#include "protocol/registry/registry.hpp"
 #include "signals/stop_signal.hpp"
 
 #include <cohort/function.hpp>

@@ -5,9 +5,9 @@
 // is needed.
 
 #include "base/sys/memfd.hpp"
-#include "record/control_file.hpp"
-#include "record/error_json.hpp"
-#include "registry/mark.hpp"
+#include "protocol/record/control_file.hpp"
+#include "protocol/record/error_json.hpp"
+#include "protocol/registry/mark.hpp"
 
 #include <cohort/function.hpp>
 

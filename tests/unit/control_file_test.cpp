@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "record/control_file.hpp"
+#include "protocol/record/control_file.hpp"
 
-#include "record/error_json.hpp"
+#include "protocol/record/error_json.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 // A file that a worker made to be slow to read: its size alone bounds the time.
 #include "base/text/members.hpp"
-#include "record/error_json.hpp"
-#include "record/traceback.hpp"
+#include "protocol/record/error_json.hpp"
+#include "protocol/record/traceback.hpp"
 #include "sanitizers.hpp"
 
 #include <doctest/doctest.h>

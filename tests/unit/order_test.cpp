@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // The order of one worker: a block of bytes that can be moved, sent and read by any child.
-#include "orders/order_builder.hpp"
-#include "orders/order_writer.hpp"
+#include "protocol/order/order_builder.hpp"
+#include "protocol/order/order_writer.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "record/error_json.hpp"
+#include "protocol/record/error_json.hpp"
 
 #include <doctest/doctest.h>
 

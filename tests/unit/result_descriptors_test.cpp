@@ -5,7 +5,7 @@
 #include "base/files/dispose.hpp"
 #include "base/sys/socket.hpp"
 #include "dispose_support.hpp"
-#include "record/result_message.hpp"
+#include "protocol/record/result_message.hpp"
 
 #include <cohort/errors.hpp>
 

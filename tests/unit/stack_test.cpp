@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "base/sys/memfd.hpp"
-#include "record/crash_json.hpp"
-#include "trace/modules.hpp"
-#include "trace/names.hpp"
-#include "trace/raw_json.hpp"
-#include "trace/stack.hpp"
+#include "protocol/record/crash_json.hpp"
+#include "protocol/trace/modules.hpp"
+#include "protocol/trace/names.hpp"
+#include "protocol/trace/raw_json.hpp"
+#include "protocol/trace/stack.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
+#include "protocol/trace/throws.hpp"
 #include "reporter.hpp"
 #include "sanitizers.hpp"
-#include "trace/throws.hpp"
 
 #include <doctest/doctest.h>
 

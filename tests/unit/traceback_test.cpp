@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "record/error_json.hpp"
-#include "record/traceback.hpp"
+#include "protocol/record/error_json.hpp"
+#include "protocol/record/traceback.hpp"
 
 #include <doctest/doctest.h>
 

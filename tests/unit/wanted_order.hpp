@@ -2,7 +2,7 @@
 #pragma once
 
 #include "exec/exec.hpp"
-#include "orders/order_writer.hpp"
+#include "protocol/order/order_writer.hpp"
 
 #include <string>
 #include <utility>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "bare_worker.hpp"
-#include "registry/registry.hpp"
+#include "protocol/registry/registry.hpp"
 #include "reporter.hpp"
 
 #include <cohort/worker.hpp>

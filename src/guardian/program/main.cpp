@@ -15,7 +15,7 @@
 #include "guardian/program/clock.hpp"
 #include "guardian/program/names.hpp"
 #include "guardian/program/process_groups.hpp"
-#include "orders/guard.hpp"
+#include "protocol/order/guard.hpp"
 
 #include <cerrno>
 #include <csignal>

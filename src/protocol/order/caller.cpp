@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "protocol/order/caller.hpp"
+
+#include "base/sys/descriptors.hpp"
+
+#include <cohort/errors.hpp>
+
+#include <cerrno>
+#include <system_error>
+#include <utility>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+namespace cohort::orders {
+
+namespace {
+
+sys::unique_fd open_directory() {
+    sys::unique_fd directory(open(".", O_PATH | O_DIRECTORY | O_CLOEXEC));
+    if (!directory && (errno == EMFILE || errno == ENFILE))
+        throw spawn_error({errno, std::system_category()}, "open(\".\")", -1, "limit");
+    if (directory && directory.get() <= STDERR_FILENO) {
+        // The host has closed standard streams: leave the numbers 0 to 2 to them.
+        std::error_code ignored;
+        directory = sys::duplicate(directory.get(), ignored);
+    }
+    return directory;
+}
+
+/// The kernel's mask can be longer than cpu_set_t's 1024 CPUs: sched_getaffinity(2) fails with
+/// EINVAL until the buffer is long enough.
+std::vector<cpu_set_t> read_affinity() {
+    for (std::size_t sets = 1; sets <= 64; sets *= 2) {
+        std::vector<cpu_set_t> mask(sets);
+        if (sched_getaffinity(0, sets * sizeof(cpu_set_t), mask.data()) == 0)
+            return mask;
+        if (errno != EINVAL)
+            break;
+    }
+    return {};
+}
+
+}  // namespace
+
+caller capture_caller(pid_t pid) {
+    caller here;
+    here.pid = pid;
+    for (char** variable = environ; variable && *variable; ++variable)
+        here.environment.add(*variable);
+    here.directory = open_directory();
+    here.affinity = read_affinity();
+    return here;
+}
+
+}  // namespace cohort::orders

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include "base/sys/unique_fd.hpp"
+#include "protocol/order/environment.hpp"
+
+#include <cstddef>
+#include <vector>
+
+#include <sched.h>
+#include <sys/types.h>
+
+namespace cohort::orders {
+
+/// The state that workers inherit from the thread that starts a group. Read in the initiating call,
+/// because the start itself happens later and on another thread.
+struct caller {
+    pid_t pid = 0;
+    orders::environment environment;
+    /// By O_PATH. Empty if it could not be opened; the directory of the process is used then.
+    sys::unique_fd directory;
+    /// One mask, as long as this kernel's. Empty if it could not be read.
+    std::vector<cpu_set_t> affinity;
+
+    std::size_t affinity_size() const noexcept { return affinity.size() * sizeof(cpu_set_t); }
+};
+
+/// Captures the calling thread's environment, directory and affinity.
+/// @throws spawn_error  no descriptor is left
+caller capture_caller(pid_t pid);
+
+}  // namespace cohort::orders

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "protocol/order/order_builder.hpp"
+
+#include "base/files/settings.hpp"
+#include "protocol/record/control_file.hpp"
+#include "protocol/registry/mark.hpp"
+#include "protocol/registry/registry.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+namespace cohort::orders {
+namespace {
+
+// The record's descriptor number in the worker: above the single digits that scripts use.
+constexpr int record_base = 60;
+// The record, the arguments, the started event, the pipe for stacks, the socket for results.
+constexpr int own_descriptors = 5;
+
+constexpr std::string_view error_file_variables[] = {"COHORT_ERROR_FILE",
+                                                     "TORCHELASTIC_ERROR_FILE"};
+constexpr std::string_view share_prefix = "COHORT_SHARED_";
+constexpr std::string_view own_variables[] = {"COHORT_INDEX",      "COHORT_SIZE",
+                                              "LOCAL_RANK",        "LOCAL_WORLD_SIZE",
+                                              "COHORT_ERROR_FILE", "TORCHELASTIC_ERROR_FILE"};
+
+/// The lowest number from `from` on that is none of the worker's descriptors.
+int free_number(const detail::placement& where, int from) {
+    while (where.descriptors.contains(from))
+        ++from;
+    return from;
+}
+
+}  // namespace
+
+order_builder::order_builder(const detail::spawn_plan& plan, const caller& from, host_facts facts)
+    : plan_(plan), caller_(from), facts_(std::move(facts)) {}
+
+environment order_builder::inherited(const environment& callers) {
+    return without(callers, own_variables, share_prefix);
+}
+
+bool order_builder::is_copy() const noexcept {
+    return plan_.call || (plan_.function && plan_.settings.method == start_method::forkserver);
+}
+
+order_builder::start_template order_builder::make_template(const detail::program* program) const {
+    start_template made;
+    made.program = program;
+    made.where =
+        program ? plan_.settings.where.overridden_by(program->where) : plan_.settings.where;
+    // The caller may be a worker itself: its own COHORT_INDEX and the like are not passed on.
+    made.environment = apply(inherited(caller_.environment), made.where);
+    if (program)
+        made.candidates = candidates(program->argv.front(), find(made.environment, "PATH"));
+    else
+        made.candidates = {"/proc/self/exe"};
+    const auto end_of_own = record_base + own_descriptors + made.where.shared.size();
+    int last = facts_.descriptor_limit >= end_of_own ? record_base - 1 : STDERR_FILENO;
+    const auto next = [&] { return last = free_number(made.where, last + 1); };
+    made.record_number = next();
+    if (plan_.function)
+        made.arguments_number = next();
+    if (is_copy())
+        made.started_event_number = next();
+    if (facts_.stacks_signal != 0)
+        made.stacks_number = next();
+    if (plan_.results_carry)
+        made.results_number = next();
+    for (const auto& [name, item] : made.where.shared)
+        made.shared_numbers.emplace(name, next());
+    if (!plan_.attachments.empty()) {
+        const auto& taken = made.where.descriptors;
+        made.first_attachment =
+            taken.empty() ? last + 1 : std::max(last, taken.rbegin()->first) + 1;
+    }
+    return made;
+}
+
+const order_builder::start_template& order_builder::template_of(int index) {
+    const bool is_shared = plan_.calls_function() || plan_.programs.size() == 1;
+    if (!template_ || (!is_shared && template_index_ != index)) {
+        const auto place = is_shared ? 0 : static_cast<std::size_t>(index);
+        template_ = make_template(plan_.calls_function() ? nullptr : &plan_.programs[place]);
+        template_index_ = index;
+    }
+    return *template_;
+}
+
+order_block order_builder::build(int index, const worker_resources& with) {
+    const start_template& from = template_of(index);
+    order_writer order;
+    write_numbers(order, with);
+    write_texts(order, from, index, with);
+    write_moves(order, from, with);
+    order.head.channel = {from.record_number, from.started_event_number};
+    return order.finish();
+}
+
+void order_builder::write_numbers(order_writer& into, const worker_resources& with) const {
+    const auto& s = plan_.settings;
+    auto& head = into.head;
+    head.cgroup = into.add_descriptor(with.cgroup);
+    head.cgroup_is_needed = !s.cgroup_directory.empty();
+    into.set_guard(with.guard);
+    head.directory = into.add_descriptor(caller_.directory.get());
+    into.set_affinity(caller_.affinity);
+    head.itself = with.itself;
+    head.record_inode = with.record_inode;
+    head.parent_death_signal = s.parent_death_signal;
+    head.parent = caller_.pid;
+    head.own_process_group = s.process_group == process_group::own;
+    head.process_group = head.own_process_group != 0 ? 0 : with.process_group;
+}
+
+void order_builder::write_texts(order_writer& into, const start_template& from, int index,
+                                const worker_resources& with) const {
+    for (const auto& path : from.candidates)
+        into.add_candidate(path);
+    if (from.program) {
+        for (const auto& text : from.program->argv)
+            into.add_argument(text);
+    } else {
+        into.add_argument(facts_.program_name);
+        into.add_argument(registry::to_string({from.record_number, with.record_inode}));
+    }
+    for (const char* entry : from.environment.entries())
+        into.add_variable(entry);
+    const int size = plan_.settings.nprocs;
+    into.add_variable(fmt::format("COHORT_INDEX={}", index));
+    into.add_variable(fmt::format("COHORT_SIZE={}", size));
+    // The user's choice for these two wins, even if it is to unset them.
+    if (!from.where.changes_variable("LOCAL_RANK"))
+        into.add_variable(fmt::format("LOCAL_RANK={}", index));
+    if (!from.where.changes_variable("LOCAL_WORLD_SIZE"))
+        into.add_variable(fmt::format("LOCAL_WORLD_SIZE={}", size));
+    for (const auto& [name, item] : from.where.shared)
+        into.add_variable(fmt::format("{}{}={{\"fd\":{}{}", share_prefix, name,
+                                      from.shared_numbers.at(name), item.description));
+    // The path contains the worker's pid, so that it is valid in the worker and in its children.
+    if (from.program && plan_.settings.error_file)
+        for (const auto name : error_file_variables)
+            into.add_variable_with_pid(fmt::format("{}=/proc/", name),
+                                       fmt::format("/fd/{}", from.record_number));
+}
+
+void order_builder::write_moves(order_writer& into, const start_template& from,
+                                const worker_resources& with) {
+    const auto& descriptors = from.where.descriptors;
+    if (from.where.umask)
+        into.head.umask = static_cast<std::int32_t>(*from.where.umask);
+    if (from.where.working_directory)
+        into.set_working_directory(*from.where.working_directory);
+    write_streams(into, with);
+    for (const auto& [number, fd] : descriptors)
+        if (number > STDERR_FILENO)
+            into.place(number, *fd);
+    if (!from.program || plan_.settings.error_file)
+        into.place_memory_file(from.record_number, with.record);
+    if (from.arguments_number >= 0)
+        into.place_memory_file(from.arguments_number, with.arguments);
+    if (from.started_event_number >= 0)
+        into.place(from.started_event_number, with.started_event);
+    if (from.stacks_number >= 0)
+        into.place(from.stacks_number, with.stacks);
+    if (from.results_number >= 0)
+        into.place(from.results_number, with.results);
+    for (const auto& [name, item] : from.where.shared)
+        into.place(from.shared_numbers.at(name), *item.descriptor);
+    for (int number = from.first_attachment; const auto& attached : plan_.attachments)
+        into.place(number++, *attached);
+}
+
+void order_builder::write_streams(order_writer& into, const worker_resources& with) {
+    for (int number = STDIN_FILENO; number <= STDERR_FILENO; ++number) {
+        const stream_source& source = with.streams[static_cast<std::size_t>(number)];
+        switch (source.what) {
+        case stream_source::kind::inherit:
+            // An executed worker inherits this process's present streams; the fork server's copy
+            // does not.
+            if (with.is_served)
+                into.place(number, with.own_streams[static_cast<std::size_t>(number)]);
+            break;
+        case stream_source::kind::place:
+            into.place(number, source.fd);
+            break;
+        case stream_source::kind::open:
+            into.open(number, source.path, source.flags);
+            break;
+        case stream_source::kind::join:
+            into.join(number, STDOUT_FILENO);
+            break;
+        }
+    }
+}
+
+record::control_order order_builder::control_of(int index) {
+    const auto& s = plan_.settings;
+    const start_template& from = template_of(index);
+    const auto key = plan_.function ? registry::key_of(*plan_.function) : record::function_key();
+    auto order = record::make_order(index, s.nprocs, caller_.pid, from.arguments_number, key,
+                                    s.stop_signal, s.grace_period);
+    order.daemonic = s.daemon;
+    order.result_limit = s.result_limit;
+    order.crash_record = s.crash_record;
+    order.stacks_fd = from.stacks_number;
+    order.stacks_signal = facts_.stacks_signal;
+    order.sharing_strategy = static_cast<std::int32_t>(get_sharing_strategy());
+    order.sharing_session = share::session();
+    order.results_fd = from.results_number;
+    order.first_attachment = from.first_attachment;
+    order.attachments = static_cast<std::uint32_t>(plan_.attachments.size());
+    order.parent_death_signal = s.parent_death_signal;
+    return order;
+}
+
+copy_channel order_builder::channel_of(int index) {
+    const start_template& from = template_of(index);
+    return {from.record_number, from.started_event_number};
+}
+
+std::string order_builder::program_of(int index) {
+    const start_template& from = template_of(index);
+    return from.program ? from.program->argv.front() : from.candidates.front();
+}
+
+std::string order_builder::directory_of(int index) {
+    return template_of(index).where.working_directory.value_or(".");
+}
+
+std::string order_builder::move_of(const worker_order& order, int item) {
+    const auto& move = order.all_moves()[static_cast<std::size_t>(item)];
+    const char* const path = order.text(move.path);
+    return path != nullptr ? fmt::format("open(\"{}\")", path)
+                           : fmt::format("descriptor {}", move.target);
+}
+
+}  // namespace cohort::orders

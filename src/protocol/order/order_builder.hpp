@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include "protocol/order/caller.hpp"
+#include "protocol/order/environment.hpp"
+#include "protocol/order/order_writer.hpp"
+#include "protocol/order/stream_source.hpp"
+#include "protocol/record/control.hpp"
+
+#include <cohort/detail/plan.hpp>
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <sys/types.h>
+
+namespace cohort::orders {
+
+/// What orders depend on besides the plan and the caller.
+struct host_facts {
+    std::uint64_t descriptor_limit = 1024;  // RLIMIT_NOFILE
+    std::string program_name;               // argv[0] of function workers
+    int stacks_signal = 0;                  // the signal that asks for stacks; 0: never sent
+};
+
+/// The resources of this process that one worker needs. A descriptor of -1: none.
+struct worker_resources {
+    int record = -1;
+    ino_t record_inode = 0;
+    int arguments = -1;
+    int started_event = -1;  // copies only
+    int stacks = -1;         // the write end of the pipe for its stacks
+    int results = -1;        // the socket for descriptors that its result holds
+    stream_sources streams;
+    int cgroup = -1;  // the directory of its cgroup
+    guard_order guard;
+    own_program itself;
+    // For a worker that the fork server makes, because it inherits nothing from this process:
+    bool is_served = false;
+    std::array<int, 3> own_streams{-1, -1, -1};  // of this process; -1: it has none
+    pid_t process_group = 0;
+};
+
+/// Turns a plan into orders: every setting of a worker becomes part of its order here. Makes no
+/// system calls except for memory. Borrows the plan and the caller.
+class order_builder {
+public:
+    order_builder(const detail::spawn_plan& plan, const caller& from, host_facts facts);
+
+    order_block build(int index, const worker_resources& with);
+    /// The order that the control file of a function worker begins with.
+    record::control_order control_of(int index);
+    /// The descriptors on which a copy reports its start, by their numbers in the worker.
+    copy_channel channel_of(int index);
+    /// For an error's text: the program, the directory, or the move that failed.
+    /// @param item  the index of the move in the order
+    std::string program_of(int index);
+    std::string directory_of(int index);
+    static std::string move_of(const worker_order& order, int item);
+
+    /// The caller's environment without the variables that the library sets for each worker.
+    static environment inherited(const environment& callers);
+
+private:
+    /// What the orders of workers with the same program have in common.
+    struct start_template {
+        const detail::program* program = nullptr;  // null: a function
+        detail::placement where;
+        orders::environment environment;
+        std::vector<std::string> candidates;
+        // Numbers of descriptors in the worker; -1: none.
+        int record_number = -1;
+        int arguments_number = -1;
+        int started_event_number = -1;
+        int stacks_number = -1;
+        int results_number = -1;
+        int first_attachment = -1;                  // the others follow it
+        std::map<std::string, int> shared_numbers;  // by the name given to share()
+    };
+
+    bool is_copy() const noexcept;
+    start_template make_template(const detail::program* program) const;
+    const start_template& template_of(int index);
+    void write_texts(order_writer& into, const start_template& from, int index,
+                     const worker_resources& with) const;
+    void write_moves(order_writer& into, const start_template& from, const worker_resources& with);
+    void write_numbers(order_writer& into, const worker_resources& with) const;
+    static void write_streams(order_writer& into, const worker_resources& with);
+
+    const detail::spawn_plan& plan_;
+    const caller& caller_;
+    const host_facts facts_;
+    std::optional<start_template> template_;
+    int template_index_ = -1;  // its worker, if each worker has a program of its own
+};
+
+}  // namespace cohort::orders

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: BSL-1.0
+// Checks a whole order that was read from a file before anything in it is used.
+#include "protocol/order/layout.hpp"
+#include "protocol/order/worker_order.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <stdexcept>
+
+namespace cohort::orders {
+namespace {
+
+constexpr std::size_t pid_digits = 10;
+
+/// Checks whether each place that an order names lies inside its block.
+class checked_order {
+public:
+    explicit checked_order(const worker_order& order) noexcept : order_(order) {}
+
+    bool is_whole() noexcept {
+        return is_laid_out(order_, texts_) && is_table(order_.candidates) &&
+               is_table(order_.argv) && is_table(order_.envp) &&
+               is_text(order_.working_directory) && is_slot(order_.directory) &&
+               is_slot(order_.cgroup) && is_slot(order_.guard_connection) && moves_are_whole() &&
+               pid_fields_are_whole();
+    }
+
+private:
+    bool is_in_texts(std::uint64_t offset, std::uint64_t size) const noexcept {
+        return offset >= texts_ && offset <= order_.size && size <= order_.size - offset;
+    }
+    const char* at(std::uint64_t offset) const noexcept {
+        return reinterpret_cast<const char*>(&order_) + offset;
+    }
+    bool is_text(text_ref ref) const noexcept {
+        return ref.offset == 0 || (is_in_texts(ref.offset, std::uint64_t{ref.length} + 1) &&
+                                   at(ref.offset)[ref.length] == 0);
+    }
+    /// A table holds addresses inside the block of the sender.
+    bool is_table(text_table table) const noexcept {
+        const auto* const texts = reinterpret_cast<const std::uint64_t*>(at(table.offset));
+        return texts[table.count] == 0 &&
+               std::all_of(texts, texts + table.count, [this](std::uint64_t text) {
+                   const auto offset = text - order_.base;
+                   return is_in_texts(offset, 1) &&
+                          std::memchr(at(offset), 0, order_.size - offset) != nullptr;
+               });
+    }
+    bool is_slot(slot at) const noexcept {
+        return at >= -1 && at < static_cast<std::int64_t>(order_.slots.count);
+    }
+    bool moves_are_whole() const noexcept {
+        return std::ranges::all_of(order_.all_moves(), [this](const descriptor_move& move) {
+            return move.target >= 0 && move.joined >= -1 && is_slot(move.source) &&
+                   is_text(move.path);
+        });
+    }
+    bool pid_fields_are_whole() const noexcept {
+        const auto* const first = order_.begin(order_.pid_fields);
+        return std::all_of(first, first + order_.pid_fields.count, [this](const pid_field& field) {
+            return is_text(field.suffix) &&
+                   is_in_texts(field.offset, pid_digits + field.suffix.length + 1);
+        });
+    }
+
+    const worker_order& order_;
+    std::uint64_t texts_ = 0;  // where they begin
+};
+
+}  // namespace
+
+void take_over(order_block& arrived, std::span<const int> descriptors) {
+    const auto bytes = arrived.bytes();
+    if (bytes.size() < sizeof(worker_order) || bytes.size() < arrived->size)
+        throw std::runtime_error("cohort: an order of the fork server is cut short");
+    if (!checked_order(*arrived).is_whole())
+        throw std::runtime_error(
+            "cohort: an order of the fork server names a place outside itself");
+    if (descriptors.size() != arrived->slots.count)
+        throw std::runtime_error("cohort: an order of the fork server lacks descriptors");
+    std::ranges::copy(descriptors, arrived->begin(arrived->slots));
+    arrived.rebase();
+}
+
+}  // namespace cohort::orders

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "protocol/record/exception_json.hpp"
+
+#include <cohort/json.hpp>
+
+#include "protocol/record/error_members.hpp"
+#include "protocol/record/outcome_members.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+namespace cohort {
+namespace record {
+namespace {
+
+constexpr std::size_t exception_limit = std::size_t{16} << 20;
+constexpr std::size_t outcome_limit = 65'536;
+
+// The values of the member "exception".
+constexpr const char* base_name = "process_exception";
+constexpr const char* raised_name = "process_raised_exception";
+constexpr const char* exited_name = "process_exited_exception";
+constexpr const char* stopped_name = "group_stopped";
+
+[[noreturn]] void refuse(const std::string& why) {
+    throw std::invalid_argument("exception_from_json: " + why);
+}
+
+text::json outcomes_json(const std::vector<outcome>& outcomes, brevity how) {
+    text::json list = text::json::array();
+    for (const outcome& one : outcomes)
+        list.push_back(json_of(one, how));
+    return list;
+}
+
+text::json exception_json(const process_exception& e, brevity how) {
+    text::json object = text::json::object();
+    object["exception"] = base_name;
+    object["what"] = how >= brevity::without_details ? text::clean_and_bounded(e.what(), brief_text)
+                                                     : text::clean(e.what());
+    text::put(object, "error_index", e.error_index(), -1);
+    text::put(object, "error_pid", e.error_pid(), 0);
+    object["outcomes"] = outcomes_json(e.outcomes(), how);
+    if (const auto* raised = dynamic_cast<const process_raised_exception*>(&e)) {
+        object["exception"] = raised_name;
+        object["error"] = json_of(raised->error(), how);
+    } else if (const auto* exited = dynamic_cast<const process_exited_exception*>(&e)) {
+        object["exception"] = exited_name;
+        object["status"] = json_of(exited->status());
+    } else if (dynamic_cast<const group_stopped*>(&e) != nullptr) {
+        object["exception"] = stopped_name;
+    }
+    return object;
+}
+
+text::json report_json(const report& r, brevity how) {
+    text::json object = text::json::object();
+    object["success"] = r.success();
+    object["elapsed"] = std::chrono::nanoseconds(r.elapsed).count();
+    object["outcomes"] = outcomes_json(r.outcomes, how);
+    return object;
+}
+
+/// How much text these outcomes have at least. This finds the texts that are too long before they
+/// are written: results have no limit of their own, and there may be many streams.
+std::size_t least_size(const std::vector<outcome>& outcomes, brevity how) {
+    const std::size_t limit = stream_limit(how);
+    std::size_t size = 0;
+    for (const outcome& one : outcomes) {
+        for (const captured* text : {&one.out, &one.err})
+            size += std::min(limit, text->head.size() + text->tail.size());
+        if (const auto* result = detail::outcome_access::result(one);
+            result != nullptr && how == brevity::whole)
+            size += 2 * result->cbor.size();
+    }
+    return size;
+}
+
+/// The line of JSON that `write` makes, as long as it may be.
+/// @param what  a name for the text, for an error's message
+template <class Write>
+std::string bounded_line(const char* what, const std::vector<outcome>& outcomes, Write write) {
+    if (outcomes.size() > outcome_limit)
+        throw std::length_error(fmt::format("to_json: the {} has more than 65536 outcomes", what));
+    for (const auto how : {brevity::whole, brevity::without_results, brevity::without_details,
+                           brevity::without_streams}) {
+        if (least_size(outcomes, how) > exception_limit)
+            continue;
+        std::string text = text::line_of(write(how));
+        if (text.size() <= exception_limit)
+            return text;
+    }
+    throw std::length_error(fmt::format("to_json: the {} is longer than 16 MiB", what));
+}
+
+process_exception::outcome_list outcomes_in(const text::json& object) {
+    const auto list = object.find("outcomes");
+    if (list == object.end() || !list->is_array())
+        refuse("it has no outcomes");
+    if (list->size() > outcome_limit)
+        refuse("it has more than 65,536 outcomes");
+    auto outcomes = std::make_shared<std::vector<outcome>>();
+    for (const text::json& one : *list) {
+        if (!one.is_object())
+            refuse("an outcome is no object");
+        outcomes->push_back(outcome_in(one));
+    }
+    return outcomes;
+}
+
+/// The index of the failed worker; -1 if it is beyond the outcomes, so that it is safe to look an
+/// outcome up by it.
+int index_at(const text::json& object, const std::vector<outcome>& outcomes) {
+    const int index = text::integer_at<int>(object, "error_index").value_or(-1);
+    return index < 0 || (!outcomes.empty() && std::cmp_greater_equal(index, outcomes.size()))
+               ? -1
+               : index;
+}
+
+using raised_maker = std::exception_ptr (*)(const process_raised_exception&);
+
+std::exception_ptr exception_in(const text::json& object, raised_maker raised) {
+    const std::string name = text::text_at(object, "exception");
+    const auto outcomes = outcomes_in(object);
+    if (name == stopped_name)
+        return std::make_exception_ptr(group_stopped(outcomes));
+    const std::string what = text::clean(text::text_at(object, "what"));
+    const int index = index_at(object, *outcomes);
+    const pid_t pid = std::max(0, text::integer_at<pid_t>(object, "error_pid").value_or(0));
+    if (name == exited_name)
+        return std::make_exception_ptr(
+            process_exited_exception(what, index, pid, outcomes, status_at(object)));
+    if (name == base_name)
+        return std::make_exception_ptr(process_exception(what, index, pid, outcomes));
+    if (name != raised_name)
+        refuse("it names none of cohort's exceptions");
+    const auto error = object.find("error");
+    if (error == object.end() || !error->is_object())
+        refuse("a process_raised_exception without an error");
+    return raised(
+        process_raised_exception(what, index, pid, outcomes, error_in(*error, text::text_limit)));
+}
+
+}  // namespace
+
+std::exception_ptr exception_in(std::string_view text, raised_maker raised) {
+    if (text.size() > exception_limit)
+        refuse("it is longer than 16 MiB");
+    const text::json object = text::parsed(text);
+    if (object.is_discarded())
+        refuse("it is not JSON, or nested too deeply");
+    if (!object.is_object())
+        refuse("it is no JSON object");
+    return exception_in(object, raised);
+}
+
+}  // namespace record
+
+std::string to_json(const process_exception& e) {
+    return record::bounded_line("exception", e.outcomes(), [&](record::brevity how) {
+        return record::exception_json(e, how);
+    });
+}
+
+std::string to_json(const report& r) {
+    return record::bounded_line("report", r.outcomes,
+                                [&](record::brevity how) { return record::report_json(r, how); });
+}
+
+}  // namespace cohort

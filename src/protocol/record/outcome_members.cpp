@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "protocol/record/outcome_members.hpp"
+
+#include "base/values/captured_json.hpp"
+#include "protocol/record/error_members.hpp"
+#include "protocol/record/frames_json.hpp"
+
+namespace cohort::record {
+namespace {
+
+using steady_time = std::chrono::steady_clock::time_point;
+
+std::int64_t nanoseconds(steady_time time) noexcept {
+    return std::chrono::nanoseconds(time.time_since_epoch()).count();
+}
+
+steady_time steady_time_at(const text::json& object, const char* name) {
+    const auto count = text::integer_at<std::int64_t>(object, name).value_or(0);
+    return steady_time(std::chrono::nanoseconds(std::max<std::int64_t>(count, 0)));
+}
+
+/// An object's member if that is an object too, else an empty object.
+text::json object_at(const text::json& object, const char* name) {
+    const auto found = object.find(name);
+    return found != object.end() && found->is_object() ? *found : text::json::object();
+}
+
+text::json json_of(const resource_usage& usage) {
+    text::json object = text::json::object();
+    text::put(object, "user_time", usage.user_time.count(), 0);
+    text::put(object, "system_time", usage.system_time.count(), 0);
+    text::put(object, "max_rss", usage.max_rss, 0);
+    text::put(object, "minor_faults", usage.minor_faults, 0);
+    text::put(object, "major_faults", usage.major_faults, 0);
+    text::put(object, "voluntary_switches", usage.voluntary_switches, 0);
+    text::put(object, "involuntary_switches", usage.involuntary_switches, 0);
+    return object;
+}
+
+resource_usage usage_in(const text::json& object) {
+    const auto count = [&](const char* name) {
+        return text::integer_at<long>(object, name).value_or(0);
+    };
+    resource_usage usage;
+    usage.user_time = std::chrono::microseconds(count("user_time"));
+    usage.system_time = std::chrono::microseconds(count("system_time"));
+    usage.max_rss = count("max_rss");
+    usage.minor_faults = count("minor_faults");
+    usage.major_faults = count("major_faults");
+    usage.voluntary_switches = count("voluntary_switches");
+    usage.involuntary_switches = count("involuntary_switches");
+    return usage;
+}
+
+cause cause_at(const text::json& object) {
+    const std::string name = text::text_at(object, "cause");
+    for (int i = 0; i <= static_cast<int>(cause::unkillable); ++i)
+        if (name == to_string(static_cast<cause>(i)))
+            return static_cast<cause>(i);
+    return cause::lost;
+}
+
+text::json json_of(const detail::result_bytes& result) {
+    text::json object = text::json::object();
+    text::put(object, "type", result.type);
+    text::put(
+        object, "cbor",
+        text::hex_of({reinterpret_cast<const char*>(result.cbor.data()), result.cbor.size()}));
+    return object;
+}
+
+std::shared_ptr<const detail::result_bytes> result_in(const text::json& object) {
+    const auto cbor = text::bytes_of_hex(text::text_at(object, "cbor"));
+    if (!cbor)
+        return nullptr;
+    const auto* first = reinterpret_cast<const std::byte*>(cbor->data());
+    return std::make_shared<detail::result_bytes>(detail::result_bytes{
+        text::clean(text::text_at(object, "type")), {first, first + cbor->size()}});
+}
+
+void put(text::json& object, const char* name, const captured& text, brevity how) {
+    if (text != captured())
+        object[name] = values::json_of(text, stream_limit(how));
+}
+
+}  // namespace
+
+text::json json_of(const exit_status& status) {
+    if (!status.known())
+        return nullptr;
+    text::json object = text::json::object();
+    if (status.exited())
+        object["code"] = status.exit_code();
+    else
+        object["signal"] = status.signal();
+    text::put(object, "core", status.core_dumped(), false);
+    return object;
+}
+
+exit_status status_at(const text::json& object) {
+    const text::json status = object_at(object, "status");
+    if (const auto code = text::integer_at<int>(status, "code"))
+        return exit_status::from_code(*code);
+    const int signal = text::integer_at<int>(status, "signal").value_or(0);
+    return signal > 0 ? exit_status::from_signal(signal, text::flag_at(status, "core"))
+                      : exit_status();
+}
+
+text::json json_of(const error_record& error, brevity how) {
+    return how >= brevity::without_details ? json_of(error, brief_text, left_out::frames)
+                                           : json_of(error, text::text_limit);
+}
+
+std::size_t stream_limit(brevity how) noexcept {
+    if (how == brevity::without_streams)
+        return 0;
+    return how == brevity::without_details ? brief_text : text::text_limit;
+}
+
+text::json json_of(const outcome& one, brevity how) {
+    text::json object = text::json::object();
+    text::put(object, "index", one.index, -1);
+    text::put(object, "pid", one.pid, 0);
+    object["status"] = json_of(one.status);
+    object["cause"] = to_string(one.cause);
+    text::put(object, "first_failure", one.first_failure, false);
+    text::put(object, "started", nanoseconds(one.started), 0);
+    text::put(object, "ended", nanoseconds(one.ended), 0);
+    object["usage"] = json_of(one.usage);
+    text::put(object, "success", one.success(), false);
+    text::put(object, "command", detail::outcome_access::is_command(one), false);
+    text::put(object, "note", text::clean_and_bounded(one.note(), text::text_limit));
+    if (const auto* result = detail::outcome_access::result(one);
+        result != nullptr && how == brevity::whole)
+        object["result"] = json_of(*result);
+    put(object, "stdout", one.out, how);
+    put(object, "stderr", one.err, how);
+    const bool details = how < brevity::without_details;
+    if (one.error)
+        object["error"] = json_of(*one.error, how);
+    if (one.crash && details)
+        object["crash"] = json_of(*one.crash);
+    if (!one.at_stop.empty() && details)
+        object["at_stop"] = json_of(one.at_stop);
+    return object;
+}
+
+outcome outcome_in(const text::json& object) {
+    outcome one;
+    one.index = std::max(-1, text::integer_at<int>(object, "index").value_or(-1));
+    one.pid = std::max(0, text::integer_at<pid_t>(object, "pid").value_or(0));
+    one.status = status_at(object);
+    one.cause = cause_at(object);
+    one.first_failure = text::flag_at(object, "first_failure");
+    one.started = steady_time_at(object, "started");
+    one.ended = steady_time_at(object, "ended");
+    one.usage = usage_in(object_at(object, "usage"));
+    if (const auto error = object.find("error"); error != object.end() && error->is_object())
+        one.error = error_in(*error, text::text_limit);
+    one.crash = crash_in(object_at(object, "crash"));
+    one.at_stop = activities_at(object, "at_stop");
+    one.out = values::captured_in(object_at(object, "stdout"));
+    one.err = values::captured_in(object_at(object, "stderr"));
+    detail::outcome_access::success(one) = text::flag_at(object, "success");
+    detail::outcome_access::is_command(one) = text::flag_at(object, "command");
+    detail::outcome_access::note(one) =
+        text::clean_and_bounded(text::text_at(object, "note"), text::text_limit);
+    if (const auto result = object.find("result"); result != object.end() && result->is_object())
+        detail::outcome_access::result(one) = result_in(*result);
+    return one;
+}
+
+}  // namespace cohort::record

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "protocol/registry/context.hpp"
+
+#include "base/files/settings.hpp"
+
+#include <cohort/worker.hpp>
+
+#include <atomic>
+
+namespace cohort {
+namespace registry {
+namespace {
+
+constinit std::atomic<const record::control_order*> worker_order{
+    nullptr};  // leaked: threads may outlive main
+
+}  // namespace
+
+void activate(const record::control_order& order) {
+    share::inherit(order.sharing_session,
+                   static_cast<sharing_strategy>(order.sharing_strategy != 0));
+    worker_order.store(new record::control_order(order), std::memory_order_release);
+}
+
+const record::control_order* current_order() noexcept {
+    return worker_order.load(std::memory_order_acquire);
+}
+
+std::chrono::nanoseconds grace_period() noexcept {
+    const auto* order = current_order();
+    return std::chrono::nanoseconds(order == nullptr ? 0 : order->grace_period_ns);
+}
+
+}  // namespace registry
+
+namespace this_worker {
+
+bool active() noexcept { return registry::current_order() != nullptr; }
+
+int index() noexcept {
+    const auto* order = registry::current_order();
+    return order == nullptr ? -1 : order->index;
+}
+
+int size() noexcept {
+    const auto* order = registry::current_order();
+    return order == nullptr ? 0 : order->size;
+}
+
+pid_t parent() noexcept {
+    const auto* order = registry::current_order();
+    return order == nullptr ? 0 : order->parent;
+}
+
+}  // namespace this_worker
+}  // namespace cohort

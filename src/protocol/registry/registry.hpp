@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include "protocol/record/control_file.hpp"
+
+#include <cohort/detail/registration.hpp>
+
+namespace cohort::registry {
+
+/// The key of a function of this program: the same in every process that runs it.
+record::function_key key_of(const detail::function_node& node);
+
+/// The registered function with this key; null when there is none. The key is only compared: an
+/// address from a file is never followed.
+const detail::function_node* find(const record::function_key& key);
+
+}  // namespace cohort::registry

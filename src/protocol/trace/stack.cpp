@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "protocol/trace/stack.hpp"
+
+#include "protocol/trace/modules.hpp"
+
+#include <cohort/detail/registration.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <climits>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include <pthread.h>
+#include <unistd.h>
+#include <unwind.h>
+
+namespace cohort {
+namespace {
+
+// Where the stack of a worker's own code ends, on the thread that runs its function. In the static
+// thread-local block (initial-exec), because a signal handler must not be what allocates it.
+[[gnu::tls_model("initial-exec")]] constinit thread_local std::uintptr_t end_of_own_stack = 0;
+
+constinit std::atomic<void (*)() noexcept> own_code_begins = nullptr;
+
+}  // namespace
+
+detail::outermost_frame::outermost_frame(const void* end) noexcept {
+    end_of_own_stack = reinterpret_cast<std::uintptr_t>(end);
+    if (const auto tell = own_code_begins.load())
+        tell();
+}
+
+detail::outermost_frame::~outermost_frame() { end_of_own_stack = 0; }
+
+void trace::tell_when_own_code_begins(void (*tell)() noexcept) noexcept { own_code_begins = tell; }
+
+namespace trace {
+namespace {
+
+struct walk {
+    raw_stack& into;
+    std::uintptr_t from;
+    bool begun;
+};
+
+_Unwind_Reason_Code step(_Unwind_Context* at, void* data) {
+    auto& w = *static_cast<walk*>(data);
+    int is_exact = 0;
+    const std::uintptr_t ip = _Unwind_GetIPInfo(at, &is_exact);
+    if (ip == 0)
+        return _URC_END_OF_STACK;
+    w.begun = w.begun || ip == w.from;
+    if (!w.begun)
+        return _URC_NO_REASON;
+    // At a frame, _Unwind_GetCFA() tells where the frame of its callee ends. The callee that ends
+    // at the end of the worker's own stack is the library's outermost_call(). That frame can't be
+    // recognised by its own callee's end, which depends on how many arguments it has pushed. On a
+    // stack that was overwritten the unwinder finds other ends.
+    const auto end = _Unwind_GetCFA(at);
+    if (end_of_own_stack != 0 && end >= end_of_own_stack) {
+        if (end == end_of_own_stack)
+            w.into.drop_last();
+        return _URC_END_OF_STACK;
+    }
+    // A return address may already belong to the line after the call.
+    w.into.add(is_exact != 0 ? ip : ip - 1);
+    return w.into.full() ? _URC_END_OF_STACK : _URC_NO_REASON;
+}
+
+}  // namespace
+
+void capture(raw_stack& into, const void* from) noexcept {
+    into.clear();
+    walk w{into, reinterpret_cast<std::uintptr_t>(from), from == nullptr};
+    _Unwind_Backtrace(&step, &w);
+    if (w.begun)
+        return;
+    w.begun = true;
+    _Unwind_Backtrace(&step, &w);
+}
+
+namespace {
+
+/// The bounds of this thread's own stack; all of memory if they can't be found (no /proc).
+struct own_stack {
+    std::uintptr_t low = 0;
+    std::uintptr_t high = UINTPTR_MAX;
+
+    own_stack() noexcept {
+        pthread_attr_t attributes;
+        if (::pthread_getattr_np(::pthread_self(), &attributes) != 0)
+            return;
+        void* lowest = nullptr;
+        std::size_t size = 0;
+        if (::pthread_attr_getstack(&attributes, &lowest, &size) == 0) {
+            low = reinterpret_cast<std::uintptr_t>(lowest);
+            high = low + size;
+        }
+        ::pthread_attr_destroy(&attributes);
+    }
+};
+
+}  // namespace
+
+void capture_throw(raw_stack& into, const void* from) noexcept {
+    static thread_local const own_stack own;
+    const auto here = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
+    if (own.low <= here && here < own.high)
+        return capture(into, from);
+    into.clear();
+    into.add(reinterpret_cast<std::uintptr_t>(from) - 1);
+}
+
+std::vector<stack_frame> locate(const raw_stack& stack) {
+    std::vector<stack_frame> frames;
+    for (const std::uintptr_t call : stack.calls()) {
+        auto& frame = frames.emplace_back();
+        trace::module at;
+        frame.offset = call;
+        if (!trace::find_module(call, at))
+            continue;
+        frame.offset = call - at.base;
+        frame.build_id = fmt::format("{:02x}", fmt::join(at.build_id, ""));
+        frame.module = at.path;
+        if (frame.module.empty()) {
+            std::array<char, PATH_MAX> buffer;
+            const auto path = program_path(buffer);
+            frame.module.assign(path.begin(), path.end());
+        }
+    }
+    std::ranges::reverse(frames);
+    return frames;
+}
+
+std::span<const char> program_path(std::span<char> buffer) noexcept {
+    const ssize_t length = ::readlink("/proc/self/exe", buffer.data(), buffer.size());
+    return buffer.first(length > 0 ? static_cast<std::size_t>(length) : 0);
+}
+
+}  // namespace trace
+}  // namespace cohort
