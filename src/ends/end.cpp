@@ -8,7 +8,7 @@
 #include "base/files/sweeper.hpp"
 #include "base/sys/exiting_owner.hpp"
 #include "base/sys/fork_mark.hpp"
-#include "engine/engine.hpp"
+#include "loop/engine/engine.hpp"
 
 #include <cohort/errors.hpp>
 

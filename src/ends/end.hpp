@@ -5,7 +5,7 @@
 #include "base/sys/unique_fd.hpp"
 #include "channel/channel.hpp"
 #include "ends/line.hpp"
-#include "waits/watcher.hpp"
+#include "loop/waits/watcher.hpp"
 
 #include <cohort/detail/queue_end.hpp>
 

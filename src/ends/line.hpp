@@ -2,7 +2,7 @@
 #pragma once
 
 #include "channel/channel.hpp"
-#include "engine/timers.hpp"
+#include "loop/engine/timers.hpp"
 
 #include <cohort/detail/border.hpp>
 #include <cohort/detail/duration.hpp>

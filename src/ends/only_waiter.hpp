@@ -2,7 +2,7 @@
 #pragma once
 
 #include "ends/end.hpp"
-#include "waits/watcher.hpp"
+#include "loop/waits/watcher.hpp"
 
 #include <mutex>
 

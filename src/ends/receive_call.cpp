@@ -2,7 +2,7 @@
 #include "ends/receive_call.hpp"
 
 #include "ends/received_message.hpp"
-#include "waits/watcher.hpp"
+#include "loop/waits/watcher.hpp"
 
 #include <exception>
 #include <mutex>

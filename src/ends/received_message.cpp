@@ -4,7 +4,7 @@
 #include "base/sys/fork_mark.hpp"
 #include "channel/arrived.hpp"
 #include "ends/only_waiter.hpp"
-#include "waits/watcher.hpp"
+#include "loop/waits/watcher.hpp"
 
 #include <algorithm>
 #include <cstdint>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "ends/socket_watch.hpp"
 
-#include "waits/watcher.hpp"
+#include "loop/waits/watcher.hpp"
 
 #include <sys/epoll.h>
 

@@ -4,7 +4,7 @@
 #include "ends/receive_call.hpp"
 #include "ends/received_message.hpp"
 #include "ends/socket_watch.hpp"
-#include "waits/watcher.hpp"
+#include "loop/waits/watcher.hpp"
 
 #include <cohort/detail/duration.hpp>
 #include <cohort/errors.hpp>

@@ -7,7 +7,7 @@
 #include "cgroup/group_cgroups.hpp"
 #include "cuda/session.hpp"
 #include "guardian/guardian_client.hpp"
-#include "reactor/reactor.hpp"
+#include "loop/reactor/reactor.hpp"
 
 #include <fmt/format.h>
 

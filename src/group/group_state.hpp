@@ -2,17 +2,17 @@
 #pragma once
 
 #include "base/sys/patient_containers.hpp"
-#include "engine/freed_aside.hpp"
 #include "group/services.hpp"
 #include "group/snapshot.hpp"
 #include "lifecycle/ending.hpp"
 #include "lifecycle/machine.hpp"
+#include "loop/runtime/freed_aside.hpp"
+#include "loop/waits/waiters.hpp"
 #include "starts/group_start.hpp"
 #include "supervisor/log_files.hpp"
 #include "supervisor/result_descriptors.hpp"
 #include "supervisor/worker_process.hpp"
 #include "sync/barrier.hpp"
-#include "waits/waiters.hpp"
 
 #include <cohort/detail/border.hpp>
 

@@ -2,9 +2,9 @@
 #pragma once
 
 #include "cgroup/group_cgroups.hpp"
-#include "engine/process.hpp"
 #include "forkserver/forkserver_manager.hpp"
 #include "guardian/guardian_client.hpp"
+#include "loop/runtime/process.hpp"
 #include "protocol/trace/names.hpp"
 
 namespace cohort::groups {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/sys/unique_fd.hpp"
-#include "waits/watcher.hpp"
+#include "loop/waits/watcher.hpp"
 
 #include <cohort/detail/registration.hpp>
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/sys/unique_fd.hpp"
-#include "engine/process.hpp"
+#include "loop/runtime/process.hpp"
 #include "output/line_hub.hpp"
 #include "output/stream_sinks.hpp"
 #include "pipes/pipe.hpp"

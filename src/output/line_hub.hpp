@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include "engine/process.hpp"
 #include "lines/line_queue.hpp"
-#include "waits/waiters.hpp"
+#include "loop/runtime/process.hpp"
+#include "loop/waits/waiters.hpp"
 
 #include <cohort/detail/border.hpp>
 

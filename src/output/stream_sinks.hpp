@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include "engine/engine.hpp"
 #include "lines/capture.hpp"
 #include "lines/run_pool.hpp"
 #include "lines/splitter.hpp"
+#include "loop/engine/engine.hpp"
 #include "output/line_hub.hpp"
 #include "pipes/pipe_reader.hpp"
 #include "routes/routes.hpp"

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/sys/unique_fd.hpp"
-#include "engine/engine.hpp"
+#include "loop/engine/engine.hpp"
 
 #include <atomic>
 #include <chrono>

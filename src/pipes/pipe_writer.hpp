@@ -3,7 +3,7 @@
 
 #include "base/sys/patient_containers.hpp"
 #include "base/sys/unique_fd.hpp"
-#include "engine/engine.hpp"
+#include "loop/engine/engine.hpp"
 #include "pipes/writable_watch.hpp"
 
 #include <cstddef>

@@ -4,9 +4,9 @@
 #include "base/sys/descriptors.hpp"
 #include "ends/only_waiter.hpp"
 #include "ends/received_message.hpp"
+#include "loop/waits/patience.hpp"
+#include "loop/waits/watcher.hpp"
 #include "queue/receive_edge.hpp"
-#include "waits/patience.hpp"
-#include "waits/watcher.hpp"
 
 #include <cohort/errors.hpp>
 

@@ -4,9 +4,9 @@
 #include "channel/arrived.hpp"
 #include "channel/packet.hpp"
 #include "ends/received_message.hpp"
+#include "loop/waits/watcher.hpp"
 #include "queue/blocking.hpp"
 #include "queue/passing.hpp"
-#include "waits/watcher.hpp"
 
 #include <cohort/detail/encoder.hpp>
 #include <cohort/detail/queue_end.hpp>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include "engine/process.hpp"
-#include "engine/starters.hpp"
+#include "loop/runtime/process.hpp"
+#include "loop/threads/starters.hpp"
 #include "starts/start_plan.hpp"
 #include "starts/start_way.hpp"
 

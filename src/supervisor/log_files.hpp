@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include "engine/process.hpp"
+#include "loop/runtime/process.hpp"
 #include "output/group_streams.hpp"
 
 #include <cohort/outcome.hpp>

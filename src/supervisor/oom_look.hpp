@@ -2,8 +2,8 @@
 #pragma once
 
 #include "cgroup/worker_cgroup.hpp"
-#include "engine/background_thread.hpp"
-#include "engine/engine.hpp"
+#include "loop/engine/engine.hpp"
+#include "loop/threads/background_thread.hpp"
 
 #include <memory>
 #include <optional>

@@ -3,7 +3,7 @@
 
 #include "base/sys/callback.hpp"
 #include "base/sys/patient_containers.hpp"
-#include "engine/engine.hpp"
+#include "loop/engine/engine.hpp"
 
 #include <cohort/error_record.hpp>
 

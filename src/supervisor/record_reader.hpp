@@ -2,9 +2,9 @@
 #pragma once
 
 #include "base/sys/unique_fd.hpp"
-#include "engine/background_thread.hpp"
-#include "engine/engine.hpp"
 #include "lifecycle/verdict.hpp"
+#include "loop/engine/engine.hpp"
+#include "loop/threads/background_thread.hpp"
 
 #include <cohort/outcome.hpp>
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/sys/unique_fd.hpp"
-#include "engine/process.hpp"
+#include "loop/runtime/process.hpp"
 
 #include <cohort/detail/plan.hpp>
 #include <cohort/error_record.hpp>

@@ -3,8 +3,8 @@
 
 #include "base/sys/unique_fd.hpp"
 #include "cgroup/worker_cgroup.hpp"
-#include "engine/process.hpp"
 #include "lifecycle/verdict.hpp"
+#include "loop/runtime/process.hpp"
 #include "output/group_streams.hpp"
 #include "starts/start_plan.hpp"
 #include "supervisor/record_reader.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // Events: the state of an eventfd.
+#include "loop/waits/patience.hpp"
 #include "sync/wakeup.hpp"
-#include "waits/patience.hpp"
 
 #include <cohort/detail/encoder.hpp>
 #include <cohort/detail/sync_handles.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include "waits/watcher.hpp"
+#include "loop/waits/watcher.hpp"
 
 #include <cohort/detail/border.hpp>
 #include <cohort/detail/registration.hpp>

@@ -2,9 +2,9 @@
 #pragma once
 
 #include "base/sys/unique_fd.hpp"
-#include "engine/engine.hpp"
 #include "lines/line_queue.hpp"
 #include "lines/tagger.hpp"
+#include "loop/engine/engine.hpp"
 #include "targets/call_threads.hpp"
 #include "targets/written_file.hpp"
 

@@ -3,7 +3,7 @@
 #include "cgroup/group_cgroups.hpp"
 #include "cgroup/worker_cgroup.hpp"
 #include "cgroup_support.hpp"
-#include "engine/background_thread.hpp"
+#include "loop/threads/background_thread.hpp"
 #include "scratch.hpp"
 #include "supervisor/cgroup_end.hpp"
 #include "supervisor/oom_look.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "engine/background_thread.hpp"
+#include "loop/threads/background_thread.hpp"
 
-#include "engine/process.hpp"
+#include "loop/runtime/process.hpp"
 #include "reporter.hpp"
 #include "sanitizers.hpp"
 #include "sys_support.hpp"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 // Calls that hang on the loop's thread, and the thread that takes over. An engine never ends: each
 // case has a process of its own.
-#include "engine/engine.hpp"
-#include "engine/process.hpp"
+#include "loop/engine/engine.hpp"
+#include "loop/runtime/process.hpp"
 #include "reporter.hpp"
 #include "sanitizers.hpp"
 #include "sys_support.hpp"

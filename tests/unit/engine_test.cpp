@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // The engine's thread while the kernel takes away what it works with.
-#include "engine/reaper.hpp"
+#include "loop/engine/reaper.hpp"
 #include "reactor_support.hpp"
 #include "reporter.hpp"
 #include "sanitizers.hpp"

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 // When the owner of memory learns that nobody uses it any more.
 #include "leases/lease.hpp"
+#include "loop/waits/watcher.hpp"
 #include "reporter.hpp"
 #include "sanitizers.hpp"
 #include "sys_support.hpp"
-#include "waits/watcher.hpp"
 
 #include <doctest/doctest.h>
 

@@ -5,7 +5,7 @@
 #include "base/sys/socket.hpp"
 #include "channel/channel.hpp"
 #include "dispose_support.hpp"
-#include "engine/engine.hpp"
+#include "loop/engine/engine.hpp"
 #include "reporter.hpp"
 #include "sanitizers.hpp"
 #include "sys_support.hpp"

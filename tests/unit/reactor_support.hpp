@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include "reactor/reactor.hpp"
+#include "loop/reactor/reactor.hpp"
 #include "reporter.hpp"
 #include "sys_support.hpp"
 

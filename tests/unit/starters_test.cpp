@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "engine/starters.hpp"
+#include "loop/threads/starters.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "engine/stop_spans.hpp"
+#include "loop/runtime/stop_spans.hpp"
 
 #include <doctest/doctest.h>
 

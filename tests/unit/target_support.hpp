@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include "engine/engine.hpp"
+#include "loop/engine/engine.hpp"
 #include "reporter.hpp"
 #include "sanitizers.hpp"
 #include "scratch.hpp"

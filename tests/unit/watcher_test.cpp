@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 // What waits for descriptors where epoll has no room for them.
+#include "loop/waits/watcher.hpp"
 #include "reporter.hpp"
 #include "sanitizers.hpp"
 #include "sys_support.hpp"
-#include "waits/watcher.hpp"
 
 #include <doctest/doctest.h>
 

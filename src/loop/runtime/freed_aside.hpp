@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/sys/patiently.hpp"
-#include "engine/process.hpp"
+#include "loop/runtime/process.hpp"
 
 #include <exception>
 #include <memory>

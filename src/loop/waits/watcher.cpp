@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "waits/watcher.hpp"
+#include "loop/waits/watcher.hpp"
 
 #include "base/sys/descriptors.hpp"
 #include "base/sys/error.hpp"

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/sys/patient_containers.hpp"
-#include "engine/engine.hpp"
+#include "loop/engine/engine.hpp"
 
 #include <condition_variable>
 #include <mutex>

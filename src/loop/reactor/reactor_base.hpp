@@ -2,8 +2,8 @@
 #pragma once
 
 #include "base/sys/patient_containers.hpp"
-#include "reactor/reactor.hpp"
-#include "reactor/wake_fd.hpp"
+#include "loop/reactor/reactor.hpp"
+#include "loop/reactor/wake_fd.hpp"
 
 #include <chrono>
 #include <cstddef>

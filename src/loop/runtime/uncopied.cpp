@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "engine/uncopied.hpp"
+#include "loop/runtime/uncopied.hpp"
 
-#include "engine/process.hpp"
+#include "loop/runtime/process.hpp"
 
 #include <utility>
 #include <vector>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "engine/background_thread.hpp"
+#include "loop/threads/background_thread.hpp"
 
 #include "base/sys/thread.hpp"
 

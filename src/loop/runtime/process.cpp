@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "engine/process.hpp"
+#include "loop/runtime/process.hpp"
 
 #include <algorithm>
 #include <cstdlib>

@@ -3,12 +3,12 @@
 
 #include "base/sys/fork_mark.hpp"
 #include "base/sys/unique_fd.hpp"
-#include "engine/background_thread.hpp"
-#include "engine/engine.hpp"
-#include "engine/reaper.hpp"
-#include "engine/starters.hpp"
-#include "engine/stop_spans.hpp"
-#include "engine/uncopied.hpp"
+#include "loop/engine/engine.hpp"
+#include "loop/engine/reaper.hpp"
+#include "loop/runtime/stop_spans.hpp"
+#include "loop/runtime/uncopied.hpp"
+#include "loop/threads/background_thread.hpp"
+#include "loop/threads/starters.hpp"
 
 #include <cohort/detail/border.hpp>
 

@@ -4,8 +4,8 @@
 #include "base/sys/callback.hpp"
 #include "base/sys/fair_mutex.hpp"
 #include "base/sys/patient_containers.hpp"
-#include "engine/timers.hpp"
-#include "reactor/reactor.hpp"
+#include "loop/engine/timers.hpp"
+#include "loop/reactor/reactor.hpp"
 
 #include <atomic>
 #include <chrono>

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "base/sys/unique_fd.hpp"
-#include "engine/background_thread.hpp"
-#include "engine/process.hpp"
+#include "loop/runtime/process.hpp"
+#include "loop/threads/background_thread.hpp"
 
 #include <cohort/detail/border.hpp>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "engine/engine.hpp"
+#include "loop/engine/engine.hpp"
 
 #include "base/sys/thread.hpp"
 #include "base/sys/tiers.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // Calls that may block for as long as a worker likes, and the thread that takes over then.
 #include "base/sys/thread.hpp"
-#include "engine/engine.hpp"
+#include "loop/engine/engine.hpp"
 
 #include <chrono>
 #include <exception>

@@ -3,7 +3,7 @@
 
 #include "base/sys/pidfd.hpp"
 #include "base/sys/unique_fd.hpp"
-#include "engine/engine.hpp"
+#include "loop/engine/engine.hpp"
 
 #include <cohort/exit_status.hpp>
 

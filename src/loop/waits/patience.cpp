@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "waits/patience.hpp"
+#include "loop/waits/patience.hpp"
 
 #include "base/files/limits.hpp"
 #include "base/sys/descriptors.hpp"

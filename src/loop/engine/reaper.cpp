@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "engine/reaper.hpp"
+#include "loop/engine/reaper.hpp"
 
 #include "base/sys/pidfd.hpp"
 #include "base/sys/tiers.hpp"

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/sys/patient_containers.hpp"
-#include "engine/process.hpp"
+#include "loop/runtime/process.hpp"
 
 #include <cohort/detail/border.hpp>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "reactor/reactor.hpp"
+#include "loop/reactor/reactor.hpp"
 
 #include "base/sys/futex.hpp"
 
