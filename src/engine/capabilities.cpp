@@ -4,10 +4,10 @@
 #include "base/files/named_file.hpp"
 #include "base/sys/leaked.hpp"
 #include "base/sys/tiers.hpp"
-#include "cgroup/group_cgroups.hpp"
 #include "cuda/session.hpp"
-#include "guardian/guardian_client.hpp"
 #include "loop/reactor/reactor.hpp"
+#include "start/cgroup/group_cgroups.hpp"
+#include "start/guardian/guardian_client.hpp"
 
 #include <fmt/format.h>
 

@@ -4,7 +4,7 @@
 
 #include "base/files/dispose.hpp"
 #include "base/sys/pidfd.hpp"
-#include "exec/exec.hpp"
+#include "start/exec/exec.hpp"
 #include "supervisor/cgroup_end.hpp"
 
 #include <cohort/detail/duration.hpp>

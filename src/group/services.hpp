@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include "cgroup/group_cgroups.hpp"
-#include "forkserver/forkserver_manager.hpp"
-#include "guardian/guardian_client.hpp"
 #include "loop/runtime/process.hpp"
 #include "protocol/trace/names.hpp"
+#include "start/cgroup/group_cgroups.hpp"
+#include "start/forkserver/forkserver_manager.hpp"
+#include "start/guardian/guardian_client.hpp"
 
 namespace cohort::groups {
 

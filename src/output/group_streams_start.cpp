@@ -4,7 +4,7 @@
 
 #include "base/sys/descriptors.hpp"
 #include "base/sys/error.hpp"
-#include "exec/exec.hpp"
+#include "start/exec/exec.hpp"
 #include "targets/files.hpp"
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "copies/fork.hpp"
+#include "start/copies/fork.hpp"
 #include "starts/start_way.hpp"
 #include "worker/attachments.hpp"
 #include "worker/copy.hpp"

@@ -4,7 +4,7 @@
 #include "base/sys/memfd.hpp"
 #include "base/sys/patiently.hpp"
 #include "base/sys/pidfd.hpp"
-#include "copies/copy.hpp"
+#include "start/copies/copy.hpp"
 
 #include <algorithm>
 #include <cerrno>

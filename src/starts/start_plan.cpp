@@ -5,7 +5,7 @@
 #include "base/sys/memfd.hpp"
 #include "base/sys/socket.hpp"
 #include "base/sys/tiers.hpp"
-#include "exec/itself.hpp"
+#include "start/exec/itself.hpp"
 
 #include <fmt/format.h>
 

@@ -3,14 +3,14 @@
 
 #include "base/sys/descriptors.hpp"
 #include "base/sys/unique_fd.hpp"
-#include "cgroup/group_cgroups.hpp"
-#include "exec/exec.hpp"
-#include "forkserver/forkserver_manager.hpp"
-#include "guardian/guardian_client.hpp"
 #include "loop/threads/background_thread.hpp"
 #include "output/group_streams.hpp"
 #include "protocol/order/caller.hpp"
 #include "protocol/order/order_builder.hpp"
+#include "start/cgroup/group_cgroups.hpp"
+#include "start/exec/exec.hpp"
+#include "start/forkserver/forkserver_manager.hpp"
+#include "start/guardian/guardian_client.hpp"
 #include "starts/start_report.hpp"
 
 #include <cohort/detail/plan.hpp>

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "base/sys/unique_fd.hpp"
-#include "cgroup/worker_cgroup.hpp"
-#include "forkserver/forkserver_wait.hpp"
+#include "start/cgroup/worker_cgroup.hpp"
+#include "start/forkserver/forkserver_wait.hpp"
 
 #include <cohort/detail/border.hpp>
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include "cgroup/group_cgroups.hpp"
 #include "loop/engine/engine.hpp"
 #include "loop/threads/background_thread.hpp"
+#include "start/cgroup/group_cgroups.hpp"
 
 #include <memory>
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include "cgroup/worker_cgroup.hpp"
 #include "loop/engine/engine.hpp"
 #include "loop/threads/background_thread.hpp"
+#include "start/cgroup/worker_cgroup.hpp"
 
 #include <memory>
 #include <optional>

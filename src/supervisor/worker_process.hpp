@@ -2,10 +2,10 @@
 #pragma once
 
 #include "base/sys/unique_fd.hpp"
-#include "cgroup/worker_cgroup.hpp"
 #include "lifecycle/verdict.hpp"
 #include "loop/runtime/process.hpp"
 #include "output/group_streams.hpp"
+#include "start/cgroup/worker_cgroup.hpp"
 #include "starts/start_plan.hpp"
 #include "supervisor/record_reader.hpp"
 #include "supervisor/stacks_answer.hpp"

@@ -7,11 +7,11 @@
 #include "base/sys/memfd.hpp"
 #include "base/sys/pidfd.hpp"
 #include "base/sys/socket.hpp"
-#include "copies/copy.hpp"
-#include "exec/clone.hpp"
-#include "forkserver/request.hpp"
 #include "protocol/registry/exception.hpp"
 #include "protocol/registry/registry.hpp"
+#include "start/copies/copy.hpp"
+#include "start/exec/clone.hpp"
+#include "start/forkserver/request.hpp"
 #include "worker/run_worker.hpp"
 
 #include <algorithm>

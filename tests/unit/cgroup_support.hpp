@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include "cgroup/cgroup.hpp"
 #include "reporter.hpp"
+#include "start/cgroup/cgroup.hpp"
 #include "sys_support.hpp"
 
 #include <csignal>

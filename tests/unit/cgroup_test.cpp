@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "cgroup/cgroup.hpp"
-#include "cgroup/group_cgroups.hpp"
-#include "cgroup/worker_cgroup.hpp"
 #include "cgroup_support.hpp"
 #include "one_start.hpp"
+#include "start/cgroup/cgroup.hpp"
+#include "start/cgroup/group_cgroups.hpp"
+#include "start/cgroup/worker_cgroup.hpp"
 
 #include <string>
 #include <vector>

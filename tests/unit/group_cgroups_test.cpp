@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // The cgroup of a group where the kernel, or somebody else, does not let it be made or removed.
-#include "cgroup/group_cgroups.hpp"
 #include "cgroup_support.hpp"
+#include "start/cgroup/group_cgroups.hpp"
 
 #include <chrono>
 #include <fstream>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // How the guardian reads /proc, where it must find process groups by number.
-#include "guardian/program/process_groups.hpp"
+#include "start/guardian/program/process_groups.hpp"
 
 #include <doctest/doctest.h>
 

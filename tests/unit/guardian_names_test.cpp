@@ -4,9 +4,9 @@
 #include "base/files/named_file.hpp"
 #include "base/files/settings.hpp"
 #include "base/sys/unique_fd.hpp"
-#include "guardian/program/names.hpp"
 #include "procfs.hpp"
 #include "scratch.hpp"
+#include "start/guardian/program/names.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 // The application's side of its guardian, and what the guardian does when it can hold no more.
-#include "guardian/guardian_client.hpp"
 #include "one_start.hpp"
 #include "procfs.hpp"
 #include "reporter.hpp"
+#include "start/guardian/guardian_client.hpp"
 
 #include <chrono>
 #include <thread>

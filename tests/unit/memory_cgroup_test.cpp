@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 // The memory controller, with plain files in place of the kernel's: what they may say, and what
 // they must not be believed.
-#include "cgroup/group_cgroups.hpp"
-#include "cgroup/memory_cgroup.hpp"
-#include "cgroup/worker_cgroup.hpp"
 #include "scratch.hpp"
+#include "start/cgroup/group_cgroups.hpp"
+#include "start/cgroup/memory_cgroup.hpp"
+#include "start/cgroup/worker_cgroup.hpp"
 #include "sys_support.hpp"
 
 #include <filesystem>

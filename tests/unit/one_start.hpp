@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/sys/memfd.hpp"
-#include "exec/exec.hpp"
+#include "start/exec/exec.hpp"
 #include "sys_support.hpp"
 #include "wanted_order.hpp"
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
 // Starts by fork: what a copy notes in its record, and what its parent makes of that.
 #include "base/sys/socket.hpp"
-#include "copies/fork.hpp"
 #include "injected_failure.hpp"
 #include "one_start.hpp"
 #include "reporter.hpp"
 #include "sanitizers.hpp"
+#include "start/copies/fork.hpp"
 
 #include <cstdint>
 #include <utility>

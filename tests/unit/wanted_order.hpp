@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include "exec/exec.hpp"
 #include "protocol/order/order_writer.hpp"
+#include "start/exec/exec.hpp"
 
 #include <string>
 #include <utility>

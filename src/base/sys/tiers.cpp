@@ -90,7 +90,7 @@ tier_choice probe_pidfd_info() {
     return {false, "PIDFD_GET_INFO: no PIDFD_INFO_EXIT"};
 }
 
-/// Whether a guardian can be started is for guardian/guardian_client.hpp to find out.
+/// Whether a guardian can be started is for start/guardian/guardian_client.hpp to find out.
 tier_choice guardian_choice() {
 #if defined(COHORT_HAS_GUARDIAN)
     if (::getpid() == 1)

@@ -25,7 +25,7 @@ struct tiers {
     // CLOSE_RANGE_UNSHARE with a shared table; else a walk over /proc/self/fd.
     tier_choice close_range;
     // Not with COHORT_FORCE=no_cgroup. Whether this process can make a cgroup is for
-    // cgroup/group_cgroups.hpp to find out.
+    // start/cgroup/group_cgroups.hpp to find out.
     tier_choice cgroup_wanted;
     // PIDFD_SIGNAL_PROCESS_GROUP (Linux 6.9); else kill(-pgid).
     tier_choice pidfd_group;

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "start/cgroup/cgroup.hpp"
+
+#include "base/sys/descriptors.hpp"
+#include "base/sys/error.hpp"
+#include "base/sys/pidfd.hpp"
+#include "base/sys/small_file.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <memory>
+#include <sstream>
+#include <string_view>
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <unistd.h>
+
+namespace cohort::cgroups {
+namespace {
+
+constexpr long cgroup2_magic = 0x63677270;  // CGROUP2_SUPER_MAGIC
+
+/// Undoes the escapes of mountinfo: a backslash and three octal digits.
+std::string unescaped(std::string_view text) {
+    std::string plain;
+    for (std::size_t i = 0; i < text.size(); ++i)
+        if (text[i] == '\\' && i + 3 < text.size()) {
+            plain += static_cast<char>((text[i + 1] - '0') * 64 + (text[i + 2] - '0') * 8 +
+                                       (text[i + 3] - '0'));
+            i += 3;
+        } else {
+            plain += text[i];
+        }
+    return plain;
+}
+
+/// The path of this process' cgroup in the version 2 hierarchy; empty if it has none. Not read from
+/// /proc/self, because the main thread may have ended.
+std::string membership() {
+    std::istringstream in(sys::read_text("/proc/thread-self/cgroup"));
+    for (std::string line; std::getline(in, line);)
+        if (line.starts_with("0::"))
+            return line.substr(3);
+    return {};
+}
+
+/// The path at which a line of mountinfo shows the cgroup; empty if it does not show it.
+std::string shown_at(const std::string& line, const std::string& cgroup) {
+    const auto dash = line.find(" - cgroup2 ");
+    if (dash == line.npos)
+        return {};
+    std::istringstream fields(line.substr(0, dash));
+    std::string id, parent, device, root, point;
+    fields >> id >> parent >> device >> root >> point;
+    root = unescaped(root);
+    point = unescaped(point);
+    if (root == "/")
+        return cgroup == "/" ? point : point + cgroup;
+    if (cgroup == root)
+        return point;
+    return cgroup.starts_with(root + "/") ? point + cgroup.substr(root.size()) : std::string();
+}
+
+sys::unique_fd open_events(int directory) noexcept {
+    return sys::unique_fd(::openat(directory, "cgroup.events", O_RDONLY | O_CLOEXEC));
+}
+
+/// Whether a process lives in the cgroup or below it.
+/// @param events  the cgroup's open cgroup.events
+bool is_populated(const sys::unique_fd& events) {
+    char text[128] = {};
+    return events && ::pread(events.get(), text, sizeof text - 1, 0) > 0 &&
+           std::string_view(text).find("populated 1") != std::string_view::npos;
+}
+
+std::vector<pid_t> pids_in(int directory) {
+    std::istringstream in(sys::read_text("cgroup.procs", directory));
+    std::vector<pid_t> pids;
+    for (pid_t pid; in >> pid;)
+        if (pid > 0)  // 0: the process has no pid in our pid namespace
+            pids.push_back(pid);
+    return pids;
+}
+
+sys::unique_fd open_inner(int directory, const std::string& name) noexcept {
+    return sys::unique_fd(
+        ::openat(directory, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+}
+
+/// No error if the cgroup was removed before.
+std::error_code remove_at(int directory, const std::string& name) noexcept {
+    const bool gone = ::unlinkat(directory, name.c_str(), AT_REMOVEDIR) == 0 || errno == ENOENT;
+    return gone ? std::error_code() : sys::last_error();
+}
+
+/// Whether `path` still leads to the open directory, and not to another one with its name.
+bool leads_to(int directory, const std::string& path, std::error_code& error) noexcept {
+    struct stat held {};
+    struct stat found {};
+    if (::fstat(directory, &held) != 0)
+        error = sys::last_error();
+    else if (::fstatat(directory, path.c_str(), &found, AT_SYMLINK_NOFOLLOW) == 0)
+        return held.st_dev == found.st_dev && held.st_ino == found.st_ino;
+    else if (errno != ENOENT)
+        error = sys::last_error();
+    return false;
+}
+
+/// Cgroups that are nested more deeply stay, because each level takes a descriptor, and workers
+/// decide how many levels there are.
+constexpr int deepest = 64;
+
+/// Removes the cgroups in this one, the innermost first.
+std::error_code remove_inner(int directory, int depth = 0) {
+    for (const auto& name : cgroups_in(directory)) {
+        const auto inner = depth < deepest ? open_inner(directory, name) : sys::unique_fd();
+        if (inner)
+            if (const auto error = remove_inner(inner.get(), depth + 1))
+                return error;
+        if (const auto error = remove_at(directory, name))
+            return error;
+    }
+    return {};
+}
+
+std::error_code kill_listed(int directory, int depth) {
+    std::error_code failed;
+    for (const pid_t pid : pids_in(directory)) {
+        std::error_code error;
+        const auto pidfd = sys::open_pidfd(pid, error);
+        // The pid may have been reused before the pidfd was opened. If the pid is listed now too,
+        // the pidfd's process is in this cgroup.
+        if (pidfd && std::ranges::count(pids_in(directory), pid) != 0)
+            error = sys::send_signal(pidfd.get(), SIGKILL);
+        if (error && error != std::errc::no_such_process)
+            failed = error;
+    }
+    if (depth == deepest)
+        return failed;
+    for (const auto& name : cgroups_in(directory))
+        if (const auto inner = open_inner(directory, name))
+            if (const auto error = kill_listed(inner.get(), depth + 1))
+                failed = error;
+    return failed;
+}
+
+}  // namespace
+
+std::string own_cgroup(std::string& why_not) {
+    const auto cgroup = membership();
+    if (cgroup.empty()) {
+        why_not = "no cgroup v2 in /proc/thread-self/cgroup";
+        return {};
+    }
+    if (cgroup.starts_with("/..")) {
+        why_not = "the cgroup is outside of the cgroup namespace";
+        return {};
+    }
+    std::istringstream in(sys::read_text("/proc/thread-self/mountinfo"));
+    for (std::string line; std::getline(in, line);)
+        if (auto path = shown_at(line, cgroup); !path.empty())
+            return path;
+    why_not = "cgroup v2 is not mounted";
+    return {};
+}
+
+sys::unique_fd open_cgroup(const std::string& path, std::error_code& error) noexcept {
+    auto directory = sys::out_of_stdio(
+        sys::unique_fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)), error);
+    struct statfs system {};
+    if (directory && ::fstatfs(directory.get(), &system) != 0)
+        error = sys::last_error();
+    else if (directory && system.f_type != cgroup2_magic)
+        error = std::make_error_code(std::errc::not_supported);
+    if (error)
+        directory.reset();
+    return directory;
+}
+
+sys::unique_fd make_cgroup_in(int directory, const std::string& name,
+                              std::error_code& error) noexcept {
+    if (::mkdirat(directory, name.c_str(), 0755) != 0) {
+        error = sys::last_error();
+        return {};
+    }
+    auto made =
+        sys::out_of_stdio(sys::unique_fd(::openat(directory, name.c_str(),
+                                                  O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)),
+                          error);
+    if (error)
+        ::unlinkat(directory, name.c_str(), AT_REMOVEDIR);
+    return made;
+}
+
+std::error_code kill_cgroup(int directory) {
+    const sys::unique_fd kill(::openat(directory, "cgroup.kill", O_WRONLY | O_CLOEXEC));
+    if (kill && ::write(kill.get(), "1", 1) == 1)
+        return {};
+    return kill_listed(directory);
+}
+
+std::error_code kill_listed(int directory) { return kill_listed(directory, 0); }
+
+std::error_code remove_empty_cgroup(int directory, const std::string& name) {
+    const auto path = "../" + name;
+    std::error_code error;
+    return leads_to(directory, path, error) ? remove_at(directory, path) : error;
+}
+
+std::error_code remove_cgroup(int directory, const std::string& name) {
+    auto error = remove_empty_cgroup(directory, name);
+    if (error != std::errc::device_or_resource_busy)
+        return error;
+    // A live process makes it busy, and so does a cgroup in it. The cgroups in it stay while any
+    // process lives here, because the one that made them may be about to use them.
+    if (is_populated(open_events(directory)))
+        return error;
+    error = remove_inner(directory);
+    return error ? error : remove_empty_cgroup(directory, name);
+}
+
+void await_empty_cgroup(int directory, std::chrono::milliseconds longest) {
+    const auto events = open_events(directory);
+    const auto until = std::chrono::steady_clock::now() + longest;
+    while (is_populated(events)) {
+        const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
+            until - std::chrono::steady_clock::now());
+        if (left.count() <= 0)
+            return;
+        pollfd changed{events.get(), POLLPRI, 0};
+        ::poll(&changed, 1, static_cast<int>(left.count()));
+    }
+}
+
+std::vector<std::string> cgroups_in(int directory) {
+    std::vector<std::string> names;
+    // Opened anew, because a duplicate would share its read position with `directory`.
+    sys::unique_fd own(::openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    const std::unique_ptr<DIR, int (*)(DIR*)> stream(own ? ::fdopendir(own.get()) : nullptr,
+                                                     ::closedir);
+    if (!stream)
+        return names;
+    own.release();
+    while (const auto* entry = ::readdir(stream.get()))
+        if (const std::string_view name = entry->d_name;
+            entry->d_type == DT_DIR && name != "." && name != "..")
+            names.emplace_back(name);
+    return names;
+}
+
+}  // namespace cohort::cgroups

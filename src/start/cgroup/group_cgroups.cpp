@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "start/cgroup/group_cgroups.hpp"
+
+#include "base/sys/cgroup_procs.hpp"
+#include "base/sys/descriptors.hpp"
+#include "base/sys/error.hpp"
+#include "base/sys/pidfd.hpp"
+#include "base/sys/raw_call.hpp"
+#include "start/cgroup/cgroup.hpp"
+#include "start/cgroup/memory_cgroup.hpp"
+#include "start/exec/child.hpp"
+#include "start/exec/clone.hpp"
+
+#include <fmt/format.h>
+
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <utility>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/file.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace cohort::cgroups {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// The shortest time between two searches of a directory for cgroups without an owner, because a
+/// process with thousands of groups must not read all their cgroups at each start.
+constexpr auto search_interval = 1s;
+/// How long to wait for processes that were killed in a cgroup without an owner.
+constexpr auto orphan_wait = 100ms;
+/// How long to wait for a probe that another start has begun.
+constexpr auto longest_probe = 1s;
+
+std::string name_of(pid_t owner, unsigned number, orphan_policy policy) {
+    return fmt::format("cohort-{}-{}{}", owner, number,
+                       policy == orphan_policy::keep ? "-free" : "");
+}
+
+/// The policy that the name of a cgroup states; empty: this library did not make the cgroup.
+std::optional<orphan_policy> policy_of(const std::string& name) {
+    pid_t owner = 0;
+    unsigned number = 0;
+    if (std::sscanf(name.c_str(), "cohort-%d-%u", &owner, &number) != 2)
+        return std::nullopt;
+    // A name in another spelling, for example with leading zeros, was not made by this library.
+    for (const auto policy : {orphan_policy::kill, orphan_policy::keep})
+        if (name == name_of(owner, number, policy))
+            return policy;
+    return std::nullopt;
+}
+
+/// Locks the cgroup, until the last copy of the descriptor is closed in any process.
+std::error_code lock_cgroup(int directory) noexcept {
+    return ::flock(directory, LOCK_EX | LOCK_NB) == 0 ? std::error_code() : sys::last_error();
+}
+
+/// Checks whether the cgroup still exists. ENOENT: it was removed.
+std::error_code check_exists(int directory) noexcept {
+    return ::faccessat(directory, "cgroup.procs", F_OK, 0) == 0 ? std::error_code()
+                                                                : sys::last_error();
+}
+
+/// Whether the error means that another process has locked or removed the new cgroup, which looks
+/// like one without an owner until this process has locked it.
+bool was_taken_for_orphan(std::error_code error) noexcept {
+    return error == std::errc::resource_unavailable_try_again ||
+           error == std::errc::no_such_file_or_directory;
+}
+
+/// Opens and locks the cgroup that was just made. Removes it if that fails.
+std::shared_ptr<group_cgroup> open_and_lock(std::string path, const std::string& name, pid_t owner,
+                                            std::error_code& error) {
+    auto opened = sys::out_of_stdio(
+        sys::unique_fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)),
+        error);
+    if (!error)
+        error = lock_cgroup(opened.get());
+    if (!error)
+        error = check_exists(opened.get());
+    if (!error)
+        return std::make_shared<group_cgroup>(std::move(path), std::move(opened), owner);
+    if (opened)
+        (void)!!cgroups::remove_cgroup(opened.get(), name);
+    else
+        ::rmdir(path.c_str());
+    return nullptr;
+}
+
+/// @param directory  the path of the parent cgroup
+std::shared_ptr<group_cgroup> make_group_cgroup(const std::string& directory, pid_t owner,
+                                                orphan_policy policy, std::error_code& error) {
+    static std::atomic<unsigned> last = 0;
+    constexpr int most_taken = 8;
+    constexpr int most_names = 10'000;
+    int taken = 0;
+    for (int names = 0; names < most_names; ++names) {
+        const auto name = name_of(owner, ++last, policy);
+        auto path = directory + "/" + name;
+        error.clear();
+        if (::mkdir(path.c_str(), 0755) == 0) {
+            auto made = open_and_lock(std::move(path), name, owner, error);
+            if (made || !was_taken_for_orphan(error) || ++taken == most_taken)
+                return made;
+        } else {
+            error = sys::last_error();
+            // EEXIST: a process of another pid namespace has the same pid, or this process made it
+            // before it executed its present program.
+            if (error != std::errc::file_exists)
+                return nullptr;
+        }
+    }
+    return nullptr;
+}
+
+// --- the probe ---
+
+struct probe_task {
+    int procs;  // the cgroup's open cgroup.procs; -1: the child is born in the cgroup
+    long result;
+};
+
+COHORT_BEFORE_EXEC int run_probe_child(void* argument) noexcept {
+    auto& task = *static_cast<probe_task*>(argument);
+    const char self = '0';
+    task.result = task.procs < 0 ? 0 : sys::raw_call(SYS_write, task.procs, sys::address(&self), 1);
+    exec::leave();
+}
+
+/// Makes a child that enters the cgroup and exits. @return 0 or the errno
+int try_clone_into(const group_cgroup& where) {
+    const exec::child_stack stack;
+    if (!stack)
+        return ENOMEM;
+    const bool by_clone3 = sys::current_tiers().clone3.best;
+    std::error_code error;
+    sys::unique_fd procs;
+    if (!by_clone3)
+        procs = sys::open_cgroup_procs(where.directory(), error);
+    if (error)
+        return error.value();
+    probe_task task{procs.get(), 0};
+    int pidfd = -1;
+    // The child shares this memory, so no signal handler of this process may run in it.
+    sigset_t all;
+    sigset_t before;
+    ::sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, &before);
+    const long pid =
+        exec::clone_and_wait(by_clone3 ? exec::clone_entry::clone3 : exec::clone_entry::legacy,
+                             exec::descriptor_table::copied, stack, run_probe_child, &task, pidfd,
+                             by_clone3 ? where.directory() : -1);
+    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    if (pid < 0)
+        return static_cast<int>(-pid);
+    const sys::unique_fd owned(pidfd);
+    sys::reap_when_ended(pidfd);
+    return task.result < 0 ? static_cast<int>(-task.result) : 0;
+}
+
+/// Whether the error will last in this process: after setuid, in a file system that has become
+/// read-only, or under a seccomp filter. The guardian or a later program may still have the right.
+bool is_forbidden(std::error_code error) noexcept {
+    return error == std::errc::permission_denied || error == std::errc::operation_not_permitted ||
+           error == std::errc::read_only_file_system || error == std::errc::function_not_supported;
+}
+
+}  // namespace
+
+group_cgroup::group_cgroup(std::string path, sys::unique_fd directory, pid_t owner)
+    : path_(std::move(path)), directory_(std::move(directory)), owner_(owner) {}
+
+group_cgroup::~group_cgroup() {
+    if (!path_.empty() && ::getpid() == owner_)
+        end();
+}
+
+bool group_cgroup::end() noexcept {
+    try {
+        // Removing is tried first, because mostly no process is left to be killed.
+        const auto error =
+            directory_ ? cgroups::remove_cgroup(directory(), name()) : std::error_code();
+        if (error)
+            (void)!!cgroups::kill_cgroup(directory());
+        if (error && !is_forbidden(error))
+            return false;
+    } catch (const std::exception&) {
+        return false;  // no memory now: try again later
+    }
+    forget();
+    return true;
+}
+
+bool group_cgroup::end_if_empty() noexcept {
+    try {
+        if (directory_ && cgroups::remove_empty_cgroup(directory(), name()))
+            return false;
+    } catch (const std::exception&) {
+        return false;  // no memory
+    }
+    forget();
+    return true;
+}
+
+void group_cgroup::forget() noexcept {
+    path_.clear();
+    directory_.reset();
+}
+
+std::error_code group_cgroup::count_memory() noexcept {
+    if (!cgroups::has_memory_controller(directory()))
+        return {};
+    const auto error = cgroups::enable_memory_controller(directory());
+    counts_memory_ = !error;
+    return error;
+}
+
+group_cgroups::make_result group_cgroups::make(const detail::group_settings& settings) {
+    const bool asked = !settings.cgroup_directory.empty();
+    make_result result;
+    std::string directory;
+    if (asked && !sys::current_tiers().cgroup_wanted.best)
+        result.error = std::make_error_code(std::errc::not_supported);
+    else if (asked)
+        directory = settings.cgroup_directory;
+    else if (settings.cgroup == cgroup::automatic && settings.process_group == process_group::own)
+        directory = default_directory();
+    if (directory.empty())
+        return result;
+    // Checked before anything is made, because mkdir works in any file system.
+    if (asked && !cgroups::open_cgroup(directory, result.error))
+        return result;
+    end_orphaned_cgroups_if_due(directory);
+    result.cgroup = make_group_cgroup(directory, owner_,
+                                      settings.parent_death_signal == 0 ? orphan_policy::keep
+                                                                        : orphan_policy::kill,
+                                      result.error);
+    if (!asked)
+        result.error = {};
+    else if (result.cgroup)
+        result.error = result.cgroup->count_memory();
+    if (result.error)
+        result.cgroup.reset();
+    return result;
+}
+
+void group_cgroups::end_orphaned_cgroups_if_due(const std::string& directory) {
+    const auto now = std::chrono::steady_clock::now();
+    {
+        const std::lock_guard lock(mutex_);
+        const auto [seen, first] = last_search_.try_emplace(directory, now);
+        if (!first && now - seen->second < search_interval)
+            return;
+        seen->second = now;
+    }
+    end_orphaned_cgroups(directory);
+}
+
+std::string group_cgroups::default_directory() {
+    std::unique_lock lock(mutex_);
+    if (probing_since_)
+        probed_.wait_until(lock, *probing_since_ + longest_probe,
+                           [this] { return !probing_since_; });
+    if (default_directory_ || probing_since_)
+        return default_directory_.value_or("");
+    probing_since_ = std::chrono::steady_clock::now();
+    lock.unlock();
+    cgroup_probe found;
+    try {
+        found = probe_();
+    } catch (const std::exception&) {
+        found.error = std::make_error_code(std::errc::not_enough_memory);
+    }
+    lock.lock();
+    probing_since_.reset();
+    probed_.notify_all();
+    if (sys::is_shortage(found.error))
+        return {};  // the next call probes again
+    default_directory_ = found.found.best ? std::move(found.directory) : std::string();
+    return *default_directory_;
+}
+
+cgroup_probe probe_cgroups() {
+    cgroup_probe probe;
+    probe.found = sys::current_tiers().cgroup_wanted;
+    if (probe.found.best)
+        probe.directory = cgroups::own_cgroup(probe.found.reason);
+    probe.found.best = !probe.directory.empty();
+    if (!probe.found.best)
+        return probe;
+    std::string tried = "cgroup in ";
+    std::shared_ptr<group_cgroup> made;
+    if (cgroups::open_cgroup(probe.directory, probe.error))
+        made = make_group_cgroup(probe.directory, ::getpid(), orphan_policy::kill, probe.error);
+    if (made) {
+        tried = "clone into a cgroup in ";
+        probe.error = {try_clone_into(*made), std::system_category()};
+    }
+    if (probe.error)
+        probe.found = {false, tried + probe.directory + ": " + probe.error.message()};
+    return probe;
+}
+
+void end_orphaned_cgroups(const std::string& directory) {
+    std::error_code error;
+    const auto place = cgroups::open_cgroup(directory, error);
+    if (!place)
+        return;
+    for (const auto& name : cgroups::cgroups_in(place.get())) {
+        const auto policy = policy_of(name);
+        if (!policy)
+            continue;
+        const sys::unique_fd orphan(
+            ::openat(place.get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+        if (!orphan || lock_cgroup(orphan.get()))
+            continue;
+        if (!cgroups::remove_cgroup(orphan.get(), name) || policy == orphan_policy::keep)
+            continue;
+        (void)!!cgroups::kill_cgroup(orphan.get());
+        cgroups::await_empty_cgroup(orphan.get(), orphan_wait);
+        (void)!!cgroups::remove_cgroup(orphan.get(), name);  // if it fails, a later start does it
+    }
+}
+
+}  // namespace cohort::cgroups

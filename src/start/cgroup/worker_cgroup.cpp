@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "start/cgroup/worker_cgroup.hpp"
+
+#include "start/cgroup/cgroup.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include <fcntl.h>
+
+namespace cohort::cgroups {
+
+worker_cgroup::worker_cgroup(std::shared_ptr<const group_cgroup> parent, std::string name)
+    : parent_(std::move(parent)), name_(std::move(name)) {}
+
+std::shared_ptr<const worker_cgroup> worker_cgroup::make(std::shared_ptr<const group_cgroup> parent,
+                                                         int index, sys::unique_fd& directory,
+                                                         std::error_code& error) {
+    auto name = fmt::format("worker-{}", index);
+    // A first attempt may have left this name. Its memory.events must not be blamed on this worker.
+    constexpr int most_names = 10'000;
+    for (int next = 2;; ++next) {
+        error.clear();
+        directory = cgroups::make_cgroup_in(parent->directory(), name, error);
+        if (!error)
+            return std::make_shared<const worker_cgroup>(std::move(parent), std::move(name));
+        if (error != std::errc::file_exists || next == most_names)
+            return nullptr;
+        name = fmt::format("worker-{}-{}", index, next);
+    }
+}
+
+std::optional<cgroups::oom_kill> worker_cgroup::find_oom_kill() const noexcept {
+    const sys::unique_fd directory(::openat(parent_->directory(), name_.c_str(),
+                                            O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    return directory ? cgroups::find_oom_kill(directory.get()) : std::nullopt;
+}
+
+}  // namespace cohort::cgroups

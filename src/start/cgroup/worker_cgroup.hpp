@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include "base/sys/unique_fd.hpp"
+#include "start/cgroup/group_cgroups.hpp"
+#include "start/cgroup/memory_cgroup.hpp"
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <system_error>
+
+namespace cohort::cgroups {
+
+/// The cgroup of one worker, inside the cgroup of its group. Its files tell what happens to the
+/// worker's memory. The end of the group's cgroup ends it, and what the worker left in it.
+class worker_cgroup {
+public:
+    /// @param parent     a cgroup that counts memory
+    /// @param directory  is set to the new cgroup's open directory, for worker_order::cgroup
+    /// @return null: `error` says why
+    static std::shared_ptr<const worker_cgroup> make(std::shared_ptr<const group_cgroup> parent,
+                                                     int index, sys::unique_fd& directory,
+                                                     std::error_code& error);
+
+    worker_cgroup(std::shared_ptr<const group_cgroup> parent, std::string name);
+
+    const std::string& name() const noexcept { return name_; }
+
+    /// Whether the kernel's out-of-memory killer killed a process in it. Works only until the
+    /// group's cgroup has ended. Safe from any thread.
+    std::optional<cgroups::oom_kill> find_oom_kill() const noexcept;
+
+private:
+    std::shared_ptr<const group_cgroup> parent_;
+    std::string name_;
+};
+
+}  // namespace cohort::cgroups

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "start/copies/fork.hpp"
+
+#include "base/sys/descriptors.hpp"
+#include "base/sys/futex.hpp"
+#include "base/sys/pidfd.hpp"
+#include "base/sys/tiers.hpp"
+
+#include <cerrno>
+#include <csignal>
+#include <cstdint>
+#include <new>
+#include <optional>
+
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+namespace cohort::copies {
+namespace {
+
+/// Holds the child until its parent has a pidfd, by one word that both processes share. fork(3)
+/// returns only a pid. The pid is sure to mean the child only while the child can't have ended,
+/// because the host may wait for any child, or ignore SIGCHLD.
+class release_flag {
+public:
+    release_flag() noexcept {
+        void* const page = ::mmap(nullptr, sizeof(sys::futex), PROT_READ | PROT_WRITE,
+                                  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        if (page != MAP_FAILED)
+            word_ = new (page) sys::futex(held);
+    }
+    release_flag(const release_flag&) = delete;
+    release_flag& operator=(const release_flag&) = delete;
+    ~release_flag() {
+        if (word_ != nullptr)
+            ::munmap(word_, sizeof(sys::futex));
+    }
+
+    explicit operator bool() const noexcept { return word_ != nullptr; }
+    void hold() noexcept { *word_ = held; }
+    void give(bool granted) noexcept {
+        *word_ = granted ? go : leave;
+        sys::wake(*word_);
+    }
+    bool await() noexcept {
+        while (*word_ == held)
+            sys::wait_on(*word_, held);
+        return *word_ == go;
+    }
+
+private:
+    enum : std::uint32_t { held, go, leave };
+    sys::futex* word_ = nullptr;
+};
+
+/// This thread's flag. If there is no memory for it, this start fails and the next one tries again.
+release_flag& own_release_flag() noexcept {
+    thread_local std::optional<release_flag> allowed;
+    if (!allowed || !*allowed)
+        allowed.emplace();
+    return *allowed;
+}
+
+[[noreturn]] void run_child_of_fork(release_flag& allowed, orders::order_block& order,
+                                    exec::start_tier tier,
+                                    const std::function<void()>& body) noexcept {
+    // Until the steps arm the signal that the user chose: the parent may die before.
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (::getppid() != order->parent || !allowed.await())
+        ::_exit(127);
+    reset_dispositions();
+    for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+        if (!sys::survives_exec(fd))
+            ::close(fd);
+    run_copy(order, tier, body);
+}
+
+exec::exec_result failure(int error) {
+    exec::exec_result result;
+    result.failed = exec::stage::clone;
+    result.error = error;
+    return result;
+}
+
+}  // namespace
+
+exec::exec_result start_by_fork(orders::order_block& order, int record, int started_event,
+                                const std::function<void()>& body, std::atomic<int>& pidfd_slot) {
+    release_flag& allowed = own_release_flag();
+    if (!allowed)
+        return failure(ENOMEM);
+    const exec::start_tier tier{false, sys::current_tiers().close_range.best};
+    allowed.hold();
+    const pid_t pid = ::fork();
+    if (pid == 0)
+        run_child_of_fork(allowed, order, tier, body);
+    if (pid < 0)
+        return failure(errno);
+
+    std::error_code error;
+    sys::unique_fd pidfd = sys::open_pidfd(pid, error);
+    allowed.give(!error);
+    if (error) {
+        sys::reap_by_number(pid);  // the child exits at once
+        return failure(error.value());
+    }
+    exec::exec_result result;
+    result.pid = pid;
+    exec::own_pidfd(result, pidfd.release(), pidfd_slot);
+    await_copy(result, record, started_event);
+    return result;
+}
+
+}  // namespace cohort::copies

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "start/exec/child.hpp"
+
+#include "base/sys/raw_call.hpp"
+#include "start/exec/child_table.hpp"
+#include "start/exec/itself.hpp"
+
+#include <cerrno>
+#include <csignal>
+#include <cstdint>
+
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
+// All of this runs in the starter's memory, on a stack of 64 KB, while other threads of the host
+// run on: system calls only, nothing that locks, allocates or uses the C library's state.
+namespace cohort::exec {
+namespace {
+
+constexpr std::size_t kernel_sigset_size = 8;
+
+/// Gives every signal its default action, because exec and CLONE_CLEAR_SIGHAND reset handlers but
+/// keep SIG_IGN. Uses the raw call, because glibc's hides its own two signals, whose handlers must
+/// not run in here either.
+COHORT_BEFORE_EXEC void reset_dispositions() noexcept {
+    struct {  // the kernel's struct sigaction: handler, flags, (restorer,) mask; all zero is
+              // SIG_DFL
+        void* words[8] = {};
+    } const by_default;
+    constexpr int last_signal = 64;
+    for (int signo = 1; signo <= last_signal; ++signo)
+        if (signo != SIGKILL && signo != SIGSTOP)
+            sys::raw_call(SYS_rt_sigaction, signo, sys::address(&by_default), 0,
+                          kernel_sigset_size);
+}
+
+COHORT_BEFORE_EXEC void arm_parent_death(child_task& task) noexcept {
+    task.at = stage::parent_death;
+    if (task.order->parent_death_signal == 0)
+        return;
+    const long result = sys::raw_call(SYS_prctl, PR_SET_PDEATHSIG, task.order->parent_death_signal);
+    if (result < 0)
+        fail(task, result);
+    // If the parent died before the call above, the signal never comes.
+    if (sys::raw_call(SYS_getppid) != task.order->parent)
+        fail(task, -ESRCH);
+}
+
+COHORT_BEFORE_EXEC void lead_group(child_task& task) noexcept {
+    task.at = stage::process_group;
+    long result = 0;
+    if (task.order->own_session != 0)
+        result = sys::raw_call(SYS_setsid);
+    else if (task.order->own_process_group != 0)
+        result = sys::raw_call(SYS_setpgid, 0, 0);
+    else if (task.order->process_group != 0)
+        sys::raw_call(SYS_setpgid, 0, task.order->process_group);  // the group may be gone
+    if (result < 0)
+        fail(task, result);
+}
+
+COHORT_BEFORE_EXEC void enter_cgroup(child_task& task) noexcept {
+    task.at = stage::cgroup;
+    if (!task.enters_cgroup)
+        return;
+    long result = task.cgroup_procs;
+    const char self = '0';  // 0 means the process that writes
+    if (result >= 0)
+        result = sys::raw_call(SYS_write, task.cgroup_procs, sys::address(&self), 1);
+    if (result < 0 && task.order->cgroup_is_needed != 0)
+        fail(task, result);
+}
+
+/// Tells the guardian about the child. The child does it itself, so that its program never runs
+/// unknown to the guardian. If it has no pidfd of itself it opens one for this call.
+COHORT_BEFORE_EXEC void announce(child_task& task) noexcept {
+    orders::guard_order guard = task.order->guarded_by();
+    if (guard.connection < 0)
+        return;
+    const bool has_own = task.shared_table && task.pidfd != nullptr;
+    const long self = sys::raw_call(SYS_getpid);
+    const long pidfd = has_own ? *task.pidfd : sys::raw_call(SYS_pidfd_open, self, 0);
+    orders::add_numbers(guard.message, self);
+    task.is_unguarded = pidfd < 0 || !orders::tell_guardian(guard, static_cast<int>(pidfd));
+    if (!has_own && pidfd >= 0)
+        sys::raw_call(SYS_close, pidfd);
+}
+
+COHORT_BEFORE_EXEC void change_directory(child_task& task) noexcept {
+    task.at = stage::chdir;
+    long result = 0;
+    if (task.directory >= 0)
+        result = sys::raw_call(SYS_fchdir, task.directory);
+    const char* const wanted = task.order->text(task.order->working_directory);
+    if (result == 0 && wanted != nullptr)
+        result = sys::raw_call(SYS_chdir, sys::address(wanted));
+    if (result < 0)
+        fail(task, result);
+}
+
+COHORT_BEFORE_EXEC void write_pid(orders::worker_order& order, const orders::pid_field& field,
+                                  long pid) noexcept {
+    char digits[20];
+    int count = 0;
+    for (; pid > 0; pid /= 10)
+        digits[count++] = static_cast<char>('0' + pid % 10);
+    char* at = reinterpret_cast<char*>(&order) + field.offset;
+    while (count > 0)
+        *at++ = digits[--count];
+    for (const char* c = order.text(field.suffix); *c != '\0'; ++c)
+        *at++ = *c;
+    *at = '\0';
+}
+
+COHORT_BEFORE_EXEC void execute(child_task& task) noexcept {
+    task.at = stage::exec;
+    // Handlers are gone by now: a signal that was pending takes its default action, before or after
+    // exec.
+    const std::uint64_t none = 0;
+    sys::raw_call(SYS_rt_sigprocmask, SIG_SETMASK, sys::address(&none), 0, kernel_sigset_size);
+    long error = -ENOENT;
+    bool denied = false;
+    const orders::worker_order& order = *task.order;
+    for (char* const* path = order.table(order.candidates); *path != nullptr; ++path) {
+        error =
+            sys::raw_call(SYS_execve, sys::address(*path), sys::address(order.table(order.argv)),
+                          sys::address(order.table(order.envp)));
+        denied = denied || error == -EACCES;
+        if (error != -ENOENT && error != -ENOTDIR && error != -ENAMETOOLONG && error != -EACCES)
+            fail(task, error);
+    }
+    fail(task, denied ? -EACCES : error);
+}
+
+/// Moves the pidfd to 3 or above: in a host without stdio the kernel gives it a number where others
+/// expect stdio. The child does it because the starter is suspended until the child has executed,
+/// and other threads must not see the low number. A child with a copied table can't do it;
+/// own_pidfd() does it later.
+COHORT_BEFORE_EXEC void move_pidfd(const child_task& task) noexcept {
+    if (!task.shared_table || *task.pidfd >= 3)
+        return;
+    const long higher = sys::raw_call(SYS_fcntl, *task.pidfd, F_DUPFD_CLOEXEC, 3);
+    if (higher < 0)
+        return;
+    // Write before close: a child killed in between must not leave the number of a closed
+    // descriptor.
+    const int before = *task.pidfd;
+    *task.pidfd = static_cast<int>(higher);
+    sys::raw_call(SYS_close, before);
+}
+
+}  // namespace
+
+COHORT_BEFORE_EXEC void prepare_child(child_task& task) noexcept {
+    arm_parent_death(task);
+    lead_group(task);
+    enter_cgroup(task);
+    announce(task);
+    // Before any step that can hang: a hanging child must hold no descriptor of its parent.
+    clear_table(task);
+    change_directory(task);
+    if (task.order->umask >= 0)
+        sys::raw_call(SYS_umask, task.order->umask);
+    place_descriptors(task);
+    // A failure here is ignored: a cpuset may have shrunk, and the worker runs on the CPUs it has.
+    task.at = stage::affinity;
+    if (const auto mask = task.order->affinity; mask.count != 0)
+        sys::raw_call(SYS_sched_setaffinity, 0, static_cast<long>(mask.count),
+                      sys::address(task.order->begin(mask)));
+}
+
+COHORT_BEFORE_EXEC int run_child(void* argument) noexcept {
+    child_task& task = *static_cast<child_task*>(argument);
+    move_pidfd(task);
+    __atomic_store_n(task.pidfd_slot, *task.pidfd, __ATOMIC_RELEASE);
+    reset_dispositions();
+    prepare_child(task);
+    orders::worker_order& order = *task.order;
+    for (std::size_t i = 0; i < order.pid_fields.count; ++i)
+        write_pid(order, order.begin(order.pid_fields)[i], sys::raw_call(SYS_getpid));
+    keep_rights(task);
+    execute(task);
+    leave();
+}
+
+}  // namespace cohort::exec

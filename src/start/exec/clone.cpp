@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "start/exec/clone.hpp"
+
+#include "base/sys/raw_call.hpp"
+
+#include <cerrno>
+#include <cstdint>
+
+#include <linux/sched.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace cohort::exec {
+namespace {
+
+constexpr std::size_t stack_size = 64 * 1024;
+
+COHORT_BEFORE_EXEC std::size_t page_size() noexcept {
+    return static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+}
+
+COHORT_BEFORE_EXEC void give_cgroup(clone_args& args, int cgroup) noexcept {
+    if (cgroup < 0)
+        return;
+    args.flags |= CLONE_INTO_CGROUP;
+    args.cgroup = static_cast<std::uint64_t>(cgroup);
+}
+
+#if defined(__x86_64__)
+
+/// clone or clone3, where the child begins in main(argument) on its own stack instead of returning
+/// here.
+COHORT_BEFORE_EXEC long enter(long number, long a, long b, long c, int (*main)(void*),
+                              void* argument) noexcept {
+    long result;
+    // The kernel copies all registers but rax, rcx and r11 to the child; the fourth and fifth
+    // argument of clone (child_tid, tls) are not used.
+    register long r10 asm("r10") = 0;
+    register long r8 asm("r8") = 0;
+    register auto r12 asm("r12") = main;
+    register auto r13 asm("r13") = argument;
+    asm volatile("syscall\n\t"
+                 "testq %%rax, %%rax\n\t"
+                 "jnz 1f\n\t"
+                 "xorl %%ebp, %%ebp\n\t"  // the end of the chain of frames
+                 "movq %%r13, %%rdi\n\t"
+                 "callq *%%r12\n\t"
+                 "ud2\n"
+                 "1:"
+                 : "=a"(result)
+                 : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r12), "r"(r13)
+                 : "rcx", "r11", "memory", "cc");
+    return result;
+}
+
+#elif defined(__aarch64__)
+
+/// clone or clone3, where the child begins in main(argument) on its own stack instead of returning
+/// here.
+COHORT_BEFORE_EXEC long enter(long number, long a, long b, long c, int (*main)(void*),
+                              void* argument) noexcept {
+    register long x8 asm("x8") = number;
+    register long x0 asm("x0") = a;
+    register long x1 asm("x1") = b;
+    register long x2 asm("x2") = c;
+    register long x3 asm("x3") = 0;  // tls
+    register long x4 asm("x4") = 0;  // child_tid
+    register auto x5 asm("x5") = main;
+    register auto x6 asm("x6") = argument;
+    asm volatile("svc #0\n\t"
+                 "cbnz x0, 1f\n\t"
+                 "mov x29, xzr\n\t"  // the end of the chain of frames
+                 "mov x30, xzr\n\t"
+                 "mov x0, x6\n\t"
+                 "blr x5\n\t"
+                 "brk #1\n"
+                 "1:"
+                 : "+r"(x0)
+                 : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5), "r"(x6)
+                 : "memory", "cc");
+    return x0;
+}
+
+#endif
+
+}  // namespace
+
+child_stack::child_stack() noexcept {
+    const std::size_t guard = page_size();
+    void* memory = ::mmap(nullptr, guard + stack_size, PROT_READ | PROT_WRITE,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+    if (memory == MAP_FAILED)
+        return;
+    if (::mprotect(memory, guard, PROT_NONE) != 0) {
+        ::munmap(memory, guard + stack_size);
+        return;
+    }
+    base_ = static_cast<std::byte*>(memory);
+}
+
+child_stack::~child_stack() {
+    if (base_ != nullptr)
+        ::munmap(base_, page_size() + stack_size);
+}
+
+COHORT_BEFORE_EXEC std::byte* child_stack::lowest() const noexcept { return base_ + page_size(); }
+COHORT_BEFORE_EXEC std::byte* child_stack::top() const noexcept { return lowest() + stack_size; }
+COHORT_BEFORE_EXEC std::size_t child_stack::size() const noexcept { return stack_size; }
+
+COHORT_BEFORE_EXEC long clone_and_wait(clone_entry entry, descriptor_table table,
+                                       const child_stack& stack, int (*main)(void*), void* argument,
+                                       int& pidfd, int cgroup) noexcept {
+    // No exit signal, because the host must not notice a child that never becomes a program. exec
+    // sets it to SIGCHLD.
+    std::uint64_t flags = CLONE_VM | CLONE_VFORK | CLONE_PIDFD;
+    if (table == descriptor_table::shared)
+        flags |= CLONE_FILES;
+#if defined(__x86_64__) || defined(__aarch64__)
+    if (entry == clone_entry::clone3) {
+        clone_args args{};
+        args.flags = flags | CLONE_CLEAR_SIGHAND;
+        args.pidfd = reinterpret_cast<std::uintptr_t>(&pidfd);
+        args.stack = reinterpret_cast<std::uintptr_t>(stack.lowest());
+        args.stack_size = stack.size();
+        give_cgroup(args, cgroup);
+        return enter(SYS_clone3, sys::address(&args), sizeof args, 0, main, argument);
+    }
+    // The older call has the pidfd where the parent's tid would be, clone(2).
+    return enter(SYS_clone, static_cast<long>(flags), sys::address(stack.top()),
+                 sys::address(&pidfd), main, argument);
+#else
+    if (entry == clone_entry::clone3)
+        return -ENOSYS;
+    const int pid = ::clone(main, stack.top(), static_cast<int>(flags), argument, &pidfd);
+    return pid < 0 ? -errno : pid;
+#endif
+}
+
+namespace {
+
+long result_of(long returned) noexcept { return returned < 0 ? -errno : returned; }
+
+/// What fork(3) sets up for the C library in the child, and a bare clone does not: the place of the
+/// thread's id, and the list of its robust mutexes.
+struct thread_facts {
+    long tid_address = 0;  // 0: the kernel can't tell (no CONFIG_CHECKPOINT_RESTORE)
+    void* robust_list = nullptr;
+    std::size_t robust_length = 0;
+
+    thread_facts() noexcept {
+        if (::prctl(PR_GET_TID_ADDRESS, &tid_address, 0, 0, 0) != 0)
+            tid_address = 0;
+        ::syscall(SYS_get_robust_list, 0, &robust_list, &robust_length);
+    }
+};
+
+}  // namespace
+
+long clone_sibling(clone_entry entry, int& pidfd, pid_t& forked, int cgroup) noexcept {
+    const thread_facts facts;
+    std::uint64_t flags = CLONE_PARENT | CLONE_PIDFD;
+    if (facts.tid_address != 0)
+        flags |= CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID;
+    long pid = -ENOSYS;
+    if (entry == clone_entry::clone3) {
+        clone_args args{};
+        args.flags = flags | CLONE_PARENT_SETTID;
+        args.pidfd = reinterpret_cast<std::uintptr_t>(&pidfd);
+        args.parent_tid = reinterpret_cast<std::uintptr_t>(&forked);
+        args.child_tid = static_cast<std::uint64_t>(facts.tid_address);
+        give_cgroup(args, cgroup);
+        pid = result_of(::syscall(SYS_clone3, &args, sizeof args));
+    } else {
+        // The legacy call has one argument for both the pid and the pidfd, and the pid must not be
+        // missed. The pidfd is opened afterwards. It means the child, because nobody waits for the
+        // child before being told about it.
+        flags = (flags & ~static_cast<std::uint64_t>(CLONE_PIDFD)) | CLONE_PARENT_SETTID;
+#if defined(__x86_64__)
+        pid = result_of(::syscall(SYS_clone, flags, nullptr, &forked, facts.tid_address, 0));
+#else
+        pid = result_of(::syscall(SYS_clone, flags, nullptr, &forked, 0, facts.tid_address));
+#endif
+        if (pid > 0)
+            pidfd = static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
+    }
+    if (pid == 0)
+        ::syscall(SYS_set_robust_list, facts.robust_list, facts.robust_length);
+    return pid;
+}
+
+}  // namespace cohort::exec

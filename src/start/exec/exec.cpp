@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "start/exec/exec.hpp"
+
+#include "base/sys/cgroup_procs.hpp"
+#include "base/sys/descriptors.hpp"
+#include "base/sys/tiers.hpp"
+#include "start/exec/child.hpp"
+#include "start/exec/clone.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace cohort::exec {
+namespace {
+
+/// From this number on reopening files is cheaper than copying the table: the kernel copies a table
+/// in about 30 ns for each number up to the highest one that is kept, and opens a file in some
+/// microseconds.
+constexpr int costly_number = 512;
+
+bool can_do_without(const orders::worker_order& order, const orders::descriptor_move& move) {
+    return move.path.offset != 0 || move.memory_file != 0 || order.descriptor(move.source) < 3;
+}
+
+std::string path_of(const orders::worker_order& order, int fd) {
+    return fmt::format("/proc/{}/fd/{}", order.parent, fd);
+}
+
+/// The paths in /proc by which the child of a process with many descriptors reopens its own; the
+/// directory's is the last. Empty: the child copies the table.
+std::vector<std::string> reopened_by(const orders::worker_order& order) {
+    const auto kept = std::span(order.begin(order.kept), order.kept.count);
+    const auto moves = order.all_moves();
+    std::vector<std::string> paths;
+    if (!kept.empty() && kept.back() >= costly_number &&
+        std::ranges::all_of(moves, [&](const auto& move) { return can_do_without(order, move); }))
+        for (const orders::descriptor_move& move : moves)
+            paths.push_back(move.memory_file != 0 ? path_of(order, order.descriptor(move.source))
+                                                  : std::string());
+    const int directory = order.descriptor(order.directory);
+    if (!paths.empty())
+        paths.push_back(directory >= 3 ? path_of(order, directory) : std::string());
+    return paths;
+}
+
+std::vector<const char*> pointers_to(const std::vector<std::string>& paths) {
+    std::vector<const char*> pointers;
+    for (const std::string& path : paths)
+        pointers.push_back(path.empty() ? nullptr : path.c_str());
+    return pointers;
+}
+
+bool unknown_call(long result) noexcept {
+    return result == -ENOSYS || result == -EPERM || result == -EINVAL || result == -E2BIG;
+}
+
+long clone_child(child_task& task, start_tier tier, const child_stack& stack, int cgroup,
+                 int& pidfd) noexcept {
+    const auto table = tier.close_range ? descriptor_table::shared : descriptor_table::copied;
+    long pid = -ENOSYS;
+    if (tier.clone3)
+        pid = clone_and_wait(clone_entry::clone3, table, stack, run_child, &task, pidfd, cgroup);
+    // Without CLONE_INTO_CGROUP the child enters the cgroup itself. The file is opened here,
+    // because the child may share this table.
+    sys::unique_fd procs;
+    if (pid < 0 && cgroup >= 0) {
+        std::error_code error;
+        procs = sys::open_cgroup_procs(cgroup, error);
+        task.enters_cgroup = true;
+        task.cgroup_procs = error ? -error.value() : procs.get();
+        if (tier.clone3)
+            pid = clone_and_wait(clone_entry::clone3, table, stack, run_child, &task, pidfd);
+    }
+    // The probe has shown that the call exists, but some flags may be missing, or a filter of
+    // system calls may have been set since.
+    if (unknown_call(pid))
+        pid = clone_and_wait(clone_entry::legacy, table, stack, run_child, &task, pidfd);
+    return pid;
+}
+
+/// This thread's stack for its children. If there is no memory for it, this start fails and the
+/// next one tries again.
+const child_stack& own_stack() noexcept {
+    thread_local std::optional<child_stack> stack;
+    if (!stack || !*stack)
+        stack.emplace();
+    return *stack;
+}
+
+/// Starts one child. @param reopened  see reopened_by()
+exec_result attempt(orders::order_block& order, std::atomic<int>& pidfd_slot, start_tier tier,
+                    const child_stack& stack, const std::vector<std::string>& reopened) {
+    // The child must not rely on the C++ runtime, so it writes the atomic as a plain int.
+    static_assert(std::atomic<int>::is_always_lock_free && sizeof pidfd_slot == sizeof(int));
+    const std::vector<const char*> paths = pointers_to(reopened);
+    int pidfd = -1;
+    order.rebase();
+    child_task task(*order);
+    task.shared_table = tier.close_range;
+    task.reopened = paths.empty() ? nullptr : paths.data();
+    task.pidfd = &pidfd;
+    task.pidfd_slot = reinterpret_cast<int*>(&pidfd_slot);
+
+    exec_result result;
+    const long pid = clone_child(task, tier, stack, order->descriptor(order->cgroup), pidfd);
+    if (pid < 0) {
+        result.failed = stage::clone;
+        result.error = static_cast<int>(-pid);
+        return result;
+    }
+    result.pid = static_cast<pid_t>(pid);
+    own_pidfd(result, pidfd, pidfd_slot);
+    result.is_unguarded = task.is_unguarded;
+    if (task.error != 0 || task.at != stage::exec) {
+        result.failed = task.at;
+        result.error = task.error != 0 ? task.error : EINTR;
+        result.item = task.item;
+    }
+    return result;
+}
+
+}  // namespace
+
+const char* to_string(stage s) noexcept {
+    switch (s) {
+    case stage::none:
+        return "none";
+    case stage::limit:
+        return "limit";
+    case stage::memory_file:
+        return "memory file";
+    case stage::logs:
+        return "logs";
+    case stage::clone:
+        return "clone";
+    case stage::parent_death:
+        return "parent death signal";
+    case stage::process_group:
+        return "process group";
+    case stage::cgroup:
+        return "cgroup";
+    case stage::descriptors:
+        return "descriptors";
+    case stage::chdir:
+        return "chdir";
+    case stage::standard_input:
+        return "stdin";
+    case stage::standard_output:
+        return "stdout";
+    case stage::standard_error:
+        return "stderr";
+    case stage::redirect:
+        return "redirect";
+    case stage::affinity:
+        return "affinity";
+    case stage::credentials:
+    case stage::exec:
+        return "exec";
+    }
+    return "unknown";
+}
+
+std::string attempted(stage s) {
+    if (s == stage::exec)
+        return "exec(\"/proc/self/exe\")";
+    if (s == stage::credentials)
+        return "exec(\"/proc/self/exe\") by a process whose real and effective user or group "
+               "differ, "
+               "or change meanwhile (make them the same with setresuid and setresgid, or use "
+               "start_method::fork)";
+    if (s == stage::descriptors && !sys::current_tiers().close_range.best)
+        return "open(\"/proc/self/fd\")";
+    return to_string(s);
+}
+
+void own_pidfd(exec_result& result, int pidfd, std::atomic<int>& pidfd_slot) noexcept {
+    result.pidfd.reset(pidfd);
+    if (pidfd < 3) {
+        std::error_code full;
+        if (sys::unique_fd higher = sys::duplicate(pidfd, full)) {
+            pidfd_slot.store(higher.get(), std::memory_order_release);
+            result.pidfd = std::move(higher);
+            return;
+        }
+    }
+    // The child stores it too, but it may have been killed before its first instruction.
+    pidfd_slot.store(pidfd, std::memory_order_release);
+}
+
+exec_result start_by_exec(orders::order_block& order, std::atomic<int>& pidfd_slot) {
+    const sys::tiers& tiers = sys::current_tiers();
+    return start_by_exec(order, pidfd_slot, {tiers.clone3.best, tiers.close_range.best});
+}
+
+exec_result start_by_exec(orders::order_block& order, std::atomic<int>& pidfd_slot,
+                          start_tier tier) {
+    const child_stack& stack = own_stack();
+    if (!stack) {
+        exec_result result;
+        result.failed = stage::clone;
+        result.error = ENOMEM;
+        return result;
+    }
+    order.rebase();
+    std::vector<std::string> reopened;
+    if (tier.close_range)
+        reopened = reopened_by(*order);
+    exec_result result = attempt(order, pidfd_slot, tier, stack, reopened);
+    if (reopened.empty() || result.failed != stage::descriptors || result.error == EINTR)
+        return result;
+    // stat succeeded but open failed (permissions): retry with a copied table.
+    exec_result second = attempt(order, pidfd_slot, tier, stack, {});
+    second.first_child = std::move(result.pidfd);
+    return second;
+}
+
+bool has_executed(int pidfd) noexcept {
+    // exec gives the child the exit signal SIGCHLD, and __WCLONE finds only children with another
+    // one. There is no other way to tell a program that was killed at once from a child that was
+    // killed inside execve.
+    siginfo_t found{};
+    long result;
+    do {
+        result = ::syscall(SYS_waitid, P_PIDFD, pidfd, &found,
+                           WEXITED | WNOHANG | WNOWAIT | __WCLONE, nullptr);
+    } while (result != 0 && errno == EINTR);
+    return result != 0 && errno == ECHILD;
+}
+
+}  // namespace cohort::exec

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "start/forkserver/forkserver_wait.hpp"
+
+#include "base/sys/descriptors.hpp"
+
+#include <cstdint>
+
+#include <unistd.h>
+
+namespace cohort::forkserver {
+
+std::error_code forkserver_wait::open() {
+    std::error_code error;
+    if (event_)
+        return error;
+    const std::lock_guard lock(mutex_);
+    event_ = sys::make_eventfd(error);
+    if (held_)
+        ring();  // hold() was called before there was an event
+    return error;
+}
+
+void forkserver_wait::close() noexcept {
+    const std::lock_guard lock(mutex_);
+    event_.reset();
+}
+
+void forkserver_wait::ring() noexcept {
+    const std::uint64_t once = 1;
+    if (event_)
+        (void)!::write(event_.get(), &once, sizeof once);
+}
+
+void forkserver_wait::silence() noexcept {
+    std::uint64_t count = 0;
+    (void)!::read(event_.get(), &count, sizeof count);
+}
+
+void forkserver_wait::hold() noexcept {
+    const std::lock_guard lock(mutex_);
+    held_ = true;
+    ring();
+}
+
+void forkserver_wait::give_up() noexcept {
+    const std::lock_guard lock(mutex_);
+    given_up_ = true;
+    ring();
+}
+
+}  // namespace cohort::forkserver

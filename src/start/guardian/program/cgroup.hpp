@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: BSL-1.0
+// For the guardian's program, which has no C library: see main.cpp.
+#pragma once
+
+#include "base/sys/raw_call.hpp"
+#include "start/guardian/program/directory.hpp"
+#include "start/guardian/program/text.hpp"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/syscall.h>
+
+namespace cohort::guardian {
+
+/// Whether the cgroup was removed.
+/// @param directory  the cgroup's open directory, here and below
+inline bool is_removed(int directory) {
+    return sys::raw_call(SYS_faccessat, directory, sys::address("cgroup.procs"), 0) < 0;
+}
+
+/// Sends SIGKILL to all processes in the cgroup and below it (Linux 5.14; before, does nothing).
+inline void kill_cgroup(int directory) {
+    const auto kill = static_cast<int>(
+        sys::raw_call(SYS_openat, directory, sys::address("cgroup.kill"), O_WRONLY | O_CLOEXEC));
+    if (kill < 0)
+        return;
+    sys::raw_call(SYS_write, kill, sys::address("1"), 1);
+    sys::raw_call(SYS_close, kill);
+}
+
+/// Whether a process lives in the cgroup or below it.
+inline bool is_populated(int directory) {
+    const auto events = static_cast<int>(
+        sys::raw_call(SYS_openat, directory, sys::address("cgroup.events"), O_RDONLY | O_CLOEXEC));
+    char text[128];
+    const long length =
+        events < 0 ? 0 : sys::raw_call(SYS_read, events, sys::address(text), sizeof text);
+    if (events >= 0)
+        sys::raw_call(SYS_close, events);
+    constexpr char wanted[] = "populated 1";
+    for (long at = 0; at + static_cast<long>(sizeof wanted) - 1 <= length; ++at)
+        if (begins_with(text + at, wanted))
+            return true;
+    return false;
+}
+
+/// Removes the cgroups in this one, the innermost first.
+inline void remove_inner_cgroups(int directory, int depth = 0) {
+    constexpr int deepest = 16;
+    for_each_entry(directory, [=](const directory_entry& entry) {
+        if (entry.type != DT_DIR || is_dot_or_dot_dot(entry.name))
+            return true;
+        const auto inner = static_cast<int>(sys::raw_call(
+            SYS_openat, directory, sys::address(entry.name), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+        if (inner >= 0 && depth < deepest)
+            remove_inner_cgroups(inner, depth + 1);
+        if (inner >= 0)
+            sys::raw_call(SYS_close, inner);
+        sys::raw_call(SYS_unlinkat, directory, sys::address(entry.name), AT_REMOVEDIR);
+        return true;
+    });
+}
+
+/// Removes the cgroup and all cgroups in it, if no process lives there.
+inline void remove_cgroup(int directory) {
+    if (is_populated(directory))
+        return;
+    remove_inner_cgroups(directory);
+    char link[sizeof "/proc/self/fd/4294967295"];
+    *write_decimal(write_text(link, "/proc/self/fd/"), static_cast<unsigned>(directory)) = 0;
+    char path[4096];
+    const long length = sys::raw_call(SYS_readlinkat, AT_FDCWD, sys::address(link),
+                                      sys::address(path), sizeof path - 1);
+    if (length <= 0)
+        return;
+    path[length] = 0;
+    sys::raw_call(SYS_unlinkat, AT_FDCWD, sys::address(path), AT_REMOVEDIR);
+}
+
+}  // namespace cohort::guardian
