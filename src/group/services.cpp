@@ -2,7 +2,7 @@
 #include "group/services.hpp"
 
 #include "protocol/registry/context.hpp"
-#include "signals/stop_signal.hpp"
+#include "worker/signals/stop_signal.hpp"
 
 #include <cohort/worker.hpp>
 

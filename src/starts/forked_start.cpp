@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "start/copies/fork.hpp"
 #include "starts/start_way.hpp"
-#include "worker/attachments.hpp"
-#include "worker/copy.hpp"
+#include "worker/main/copy.hpp"
+#include "worker/report/attachments.hpp"
 
 #include <chrono>
 #include <utility>

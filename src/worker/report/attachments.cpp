@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "worker/attachments.hpp"
+#include "worker/report/attachments.hpp"
 
 #include "base/files/carrier.hpp"
 #include "base/files/descriptor.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "worker/forkserver_main.hpp"
+#include "worker/main/forkserver_main.hpp"
 
 #include "base/files/carrier.hpp"
 #include "base/sys/error.hpp"
@@ -12,7 +12,7 @@
 #include "start/copies/copy.hpp"
 #include "start/exec/clone.hpp"
 #include "start/forkserver/request.hpp"
-#include "worker/run_worker.hpp"
+#include "worker/main/run_worker.hpp"
 
 #include <algorithm>
 #include <cerrno>

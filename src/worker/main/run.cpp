@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "worker/run.hpp"
+#include "worker/main/run.hpp"
 
 #include "protocol/registry/context.hpp"
 #include "protocol/registry/exception.hpp"
 #include "protocol/trace/stack.hpp"
 #include "protocol/trace/throws.hpp"
-#include "signals/stacks.hpp"
-#include "signals/stop_signal.hpp"
-#include "worker/attachments.hpp"
-#include "worker/crash.hpp"
-#include "worker/last_words.hpp"
-#include "worker/report.hpp"
-#include "worker/terminate.hpp"
+#include "worker/crash/crash.hpp"
+#include "worker/crash/last_words.hpp"
+#include "worker/crash/terminate.hpp"
+#include "worker/report/attachments.hpp"
+#include "worker/report/report.hpp"
+#include "worker/signals/stacks.hpp"
+#include "worker/signals/stop_signal.hpp"
 
 #include <chrono>
 #include <cstdlib>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "signals/stacks.hpp"
+#include "worker/signals/stacks.hpp"
 
 #include "base/sys/futex.hpp"
 #include "protocol/trace/raw_json.hpp"
 #include "protocol/trace/stack.hpp"
-#include "signals/signals.hpp"
+#include "worker/signals/signals.hpp"
 
 #include <algorithm>
 #include <array>

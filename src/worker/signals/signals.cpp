@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "signals/signals.hpp"
+#include "worker/signals/signals.hpp"
 
 #include <csignal>
 #include <pthread.h>

@@ -2,8 +2,8 @@
 #include <cohort/worker.hpp>
 
 #include "protocol/registry/mark.hpp"
-#include "worker/forkserver_main.hpp"
-#include "worker/run_worker.hpp"
+#include "worker/main/forkserver_main.hpp"
+#include "worker/main/run_worker.hpp"
 
 #include <string>
 #include <string_view>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include "worker/report.hpp"
+#include "worker/report/report.hpp"
 
 #include <atomic>
 

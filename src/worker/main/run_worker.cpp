@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "worker/run_worker.hpp"
+#include "worker/main/run_worker.hpp"
 
 #include "base/sys/descriptors.hpp"
 #include "base/sys/unique_fd.hpp"
 #include "protocol/registry/context.hpp"
 #include "protocol/registry/registry.hpp"
-#include "signals/stop_signal.hpp"
-#include "worker/attachments.hpp"
-#include "worker/run.hpp"
+#include "worker/main/run.hpp"
+#include "worker/report/attachments.hpp"
+#include "worker/signals/stop_signal.hpp"
 
 #include <cerrno>
 #include <stdexcept>

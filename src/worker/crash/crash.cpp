@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "worker/crash.hpp"
+#include "worker/crash/crash.hpp"
 
 #include "protocol/registry/context.hpp"
 #include "protocol/trace/raw_json.hpp"
 #include "protocol/trace/stack.hpp"
-#include "signals/signals.hpp"
-#include "signals/stop_signal.hpp"
-#include "worker/last_words.hpp"
+#include "worker/crash/last_words.hpp"
+#include "worker/signals/signals.hpp"
+#include "worker/signals/stop_signal.hpp"
 
 #include <array>
 #include <atomic>

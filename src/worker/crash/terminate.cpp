@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "worker/terminate.hpp"
+#include "worker/crash/terminate.hpp"
 
 #include "protocol/registry/exception.hpp"
 #include "protocol/trace/stack.hpp"
 #include "protocol/trace/throws.hpp"
-#include "signals/stop_signal.hpp"
-#include "worker/last_words.hpp"
+#include "worker/crash/last_words.hpp"
+#include "worker/signals/stop_signal.hpp"
 
 #include <chrono>
 #include <cstdlib>

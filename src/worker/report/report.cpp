@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "worker/report.hpp"
+#include "worker/report/report.hpp"
 
 #include "base/sys/memfd.hpp"
 #include "protocol/record/error_json.hpp"

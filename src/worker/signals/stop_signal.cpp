@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "signals/stop_signal.hpp"
+#include "worker/signals/stop_signal.hpp"
 
 #include "protocol/registry/context.hpp"
-#include "signals/signals.hpp"
+#include "worker/signals/signals.hpp"
 
 #include <cohort/worker.hpp>
 

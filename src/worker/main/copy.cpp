@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "worker/copy.hpp"
+#include "worker/main/copy.hpp"
 
 #include "protocol/registry/context.hpp"
-#include "signals/stop_signal.hpp"
-#include "worker/attachments.hpp"
-#include "worker/run.hpp"
+#include "worker/main/run.hpp"
+#include "worker/report/attachments.hpp"
+#include "worker/signals/stop_signal.hpp"
 
 #include <cstdio>
 #include <cstdlib>
