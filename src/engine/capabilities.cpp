@@ -4,8 +4,8 @@
 #include "base/files/named_file.hpp"
 #include "base/sys/leaked.hpp"
 #include "base/sys/tiers.hpp"
-#include "cuda/session.hpp"
 #include "loop/reactor/reactor.hpp"
+#include "share/cuda/session.hpp"
 #include "start/cgroup/group_cgroups.hpp"
 #include "start/guardian/guardian_client.hpp"
 

@@ -8,11 +8,11 @@
 #include "lifecycle/machine.hpp"
 #include "loop/runtime/freed_aside.hpp"
 #include "loop/waits/waiters.hpp"
+#include "share/sync/barrier.hpp"
 #include "starts/group_start.hpp"
 #include "supervisor/log_files.hpp"
 #include "supervisor/result_descriptors.hpp"
 #include "supervisor/worker_process.hpp"
-#include "sync/barrier.hpp"
 
 #include <cohort/detail/border.hpp>
 

@@ -3,7 +3,7 @@
 
 #include "base/sys/patient_containers.hpp"
 #include "base/sys/unique_fd.hpp"
-#include "channel/arrived.hpp"
+#include "share/queue/arrived.hpp"
 
 #include <cohort/detail/registration.hpp>
 

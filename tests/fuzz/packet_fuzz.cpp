@@ -4,8 +4,8 @@
 // value is expected, and the packet.
 #include "base/files/descriptor.hpp"
 #include "base/sys/unique_fd.hpp"
-#include "channel/channel.hpp"
 #include "holds.hpp"
+#include "share/queue/channel.hpp"
 
 #include <cohort/errors.hpp>
 #include <cohort/sharing.hpp>

@@ -3,7 +3,7 @@
 #include "guard.hpp"
 #include "standin.hpp"
 
-#include "cuda/segment.hpp"
+#include "share/cuda/segment.hpp"
 
 #include <cohort/cuda.hpp>
 #include <cohort/detail/codec.hpp>

@@ -5,8 +5,8 @@
 
 #include "base/files/descriptor.hpp"
 #include "base/sys/unique_fd.hpp"
-#include "cuda/segment.hpp"
-#include "cuda/segment_table.hpp"
+#include "share/cuda/segment.hpp"
+#include "share/cuda/segment_table.hpp"
 
 #include <cohort/cuda.hpp>
 #include <cohort/detail/codec.hpp>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 // When the owner of memory learns that nobody uses it any more.
-#include "leases/lease.hpp"
 #include "loop/waits/watcher.hpp"
 #include "reporter.hpp"
 #include "sanitizers.hpp"
+#include "share/cuda/lease.hpp"
 #include "sys_support.hpp"
 
 #include <doctest/doctest.h>

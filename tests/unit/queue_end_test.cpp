@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "ends/end.hpp"
+#include "share/queue/end.hpp"
 
 #include "base/files/descriptor.hpp"
 #include "base/sys/socket.hpp"
-#include "channel/channel.hpp"
 #include "dispose_support.hpp"
 #include "loop/engine/engine.hpp"
 #include "reporter.hpp"
 #include "sanitizers.hpp"
+#include "share/queue/channel.hpp"
 #include "sys_support.hpp"
 
 #include <doctest/doctest.h>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 // What a queue puts into a packet, and what it checks of one.
 #include "base/files/descriptor.hpp"
-#include "channel/channel.hpp"
-#include "channel/packet.hpp"
-#include "ends/end.hpp"
 #include "guard.hpp"
+#include "share/queue/channel.hpp"
+#include "share/queue/end.hpp"
+#include "share/queue/packet.hpp"
 
 #include <cohort/queue.hpp>
 

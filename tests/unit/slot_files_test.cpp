@@ -2,8 +2,8 @@
 // The files of the slots of bounded queues: how they are made, which are taken.
 #include "base/sys/memfd.hpp"
 #include "base/sys/unique_fd.hpp"
-#include "channel/slots.hpp"
 #include "guard.hpp"
+#include "share/queue/slots.hpp"
 #include "sys_support.hpp"
 
 #include <cohort/errors.hpp>

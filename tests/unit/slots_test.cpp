@@ -2,8 +2,8 @@
 // The slots of bounded queues, with processes that are killed or stopped between any two steps.
 #include "base/sys/memfd.hpp"
 #include "base/sys/unique_fd.hpp"
-#include "channel/slots.hpp"
 #include "guard.hpp"
+#include "share/queue/slots.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // The eventfds behind events and barriers, when another process has changed them.
 #include "base/files/descriptor.hpp"
-#include "sync/wakeup.hpp"
+#include "share/sync/wakeup.hpp"
 #include "sys_support.hpp"
 
 #include <cohort/errors.hpp>

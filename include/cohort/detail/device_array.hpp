@@ -17,7 +17,7 @@ class segment;
 }
 
 // The border between cuda::shared_array, a template, and the compiled library. The bodies stand in
-// src/cuda, that of adopt_device_memory in src/leases.
+// src/share/cuda.
 namespace cohort::detail::inline v0_1 {
 
 class encoder;

@@ -25,7 +25,7 @@ class received_message;
 }  // namespace cohort::queues
 
 // The border between the queues, which are templates, and the compiled library. The bodies stand in
-// src/queue.
+// src/share/queue.
 namespace cohort::detail::inline v0_1 {
 
 class encoder;

@@ -17,7 +17,7 @@ enum class opening;
 }  // namespace cohort::share
 
 // The border between shared_array, a template, and the compiled library. The bodies stand in
-// src/share.
+// src/share/memory.
 namespace cohort::detail::inline v0_1 {
 
 enum class memory_access { read_write, read_only };

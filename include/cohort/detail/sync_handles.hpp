@@ -20,7 +20,7 @@ struct barrier;
 }  // namespace cohort::sync
 
 // The border between events, barriers and mutexes and the compiled library. The bodies stand in
-// src/sync.
+// src/share/sync.
 namespace cohort::detail::inline v0_1 {
 
 class encoder;

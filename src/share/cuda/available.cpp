@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "base/sys/leaked.hpp"
+#include "share/cuda/segment.hpp"
+
+#include <cohort/cuda.hpp>
+
+#include <cstddef>
+#include <exception>
+#include <string>
+
+namespace cohort {
+namespace device {
+namespace {
+
+constexpr std::size_t tried_bytes = std::size_t{2} << 20;
+
+/// Hands memory from this process to itself as to another one. Drivers exist that say they can do
+/// this, and fail.
+std::string try_it() {
+    try {
+        const auto made = segment::make(0, tried_bytes);
+        passport told = made->described();
+        told.number = ~told.number;  // else the segment would be found, and not mapped again
+        (void)segment::arrived(told);
+    } catch (const std::exception& e) {
+        return e.what();
+    }
+    return "";
+}
+
+std::string why_not() {
+    const auto& why = sys::leaked([] { return try_it(); });
+    if (!why.empty() || session::is_usable())
+        return why;
+    return try_it();  // says that this is a forked copy
+}
+
+}  // namespace
+
+}  // namespace device
+
+bool cuda::available() { return device::why_not().empty(); }
+
+std::string cuda::why_not() { return device::why_not(); }
+
+}  // namespace cohort

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <cohort/detail/device_array.hpp>
+
+#include "base/files/limits.hpp"
+#include "share/arrays/place.hpp"
+#include "share/cuda/segment.hpp"
+#include "share/cuda/work.hpp"
+
+#include <cohort/detail/encoder.hpp>
+#include <cohort/errors.hpp>
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <optional>
+#include <stdexcept>
+
+namespace cohort::detail::inline v0_1 {
+namespace {
+
+using device::driver::address;
+
+address address_of(const std::byte* data) noexcept { return reinterpret_cast<address>(data); }
+
+device::operation operate_on(const device::segment& memory) {
+    return {device::session::open(), memory.device(),
+            device::array_of(memory.size(), memory.device())};
+}
+
+/// Calls `copy` with each run of the array: its address, its distance in an array without gaps, and
+/// its size in bytes, and a stream. That is the default one, or one of the library's own while a
+/// capture blocks the default one. Then waits for the copies.
+template <class Copy>
+void copy_runs(const device_array& array, std::size_t element_bytes, Copy copy) {
+    if (array.memory() == nullptr)
+        return;
+    const auto with = operate_on(*array.memory());
+    std::optional<device::own_stream> own;
+    if (device::default_stream_is_blocked(with))
+        own.emplace(with);
+    const device::driver::stream stream = own ? own->get() : nullptr;
+    std::size_t done = 0;
+    array.layout().each_run([&](std::ptrdiff_t first, std::size_t count) {
+        const auto* const at = array.data() + first * static_cast<std::ptrdiff_t>(element_bytes);
+        copy(with, address_of(at), done, count * element_bytes, stream);
+        done += count * element_bytes;
+    });
+    with.require(with.calls().synchronize_stream, stream);
+}
+
+void write_passport(encoder& to, const device::passport& told) {
+    to.array(6);
+    to.unsigned_integer(told.number);
+    to.binary(told.device);
+    to.unsigned_integer(told.bytes);
+    const auto attach = [&to](const attachment& descriptor) {
+        if (descriptor)
+            to.unsigned_integer(to.attach(descriptor));
+        else
+            to.null();
+    };
+    attach(told.exported);
+    if (told.ipc)
+        to.binary(told.ipc->bytes);
+    else
+        to.null();
+    attach(told.lease);
+}
+
+device::passport read_passport(decoder& from) {
+    from.array(6);
+    device::passport told;
+    told.number = from.integer_as<std::uint64_t>();
+    from.binary_into(told.device, "the UUID of a device");
+    told.bytes = from.integer_as<std::size_t>();
+    const auto detach = [&from]() -> attachment {
+        return from.take_null() ? nullptr : from.descriptor(from.integer_as<std::uint64_t>());
+    };
+    told.exported = detach();
+    if (!from.take_null())
+        from.binary_into(told.ipc.emplace().bytes, "a handle of device memory");
+    told.lease = detach();
+    return told;
+}
+
+}  // namespace
+
+device_array::device_array(int device, std::span<const std::size_t> shape,
+                           std::size_t element_bytes)
+    : layout_(std::make_shared<const strided>(shape, element_bytes)) {
+    if (layout_->size() == 0)
+        return;
+    memory_ = device::segment::make(device, layout_->size() * element_bytes);
+    data_ = memory_->data();
+}
+
+device_array::device_array(std::shared_ptr<device::segment> memory, strided layout,
+                           std::size_t offset)
+    : layout_(std::make_shared<const strided>(std::move(layout))) {
+    if (layout_->size() == 0)
+        return;
+    memory_ = std::move(memory);
+    data_ = memory_->data() + offset;
+}
+
+const strided& device_array::layout() const noexcept {
+    static const strided none;
+    return layout_ ? *layout_ : none;
+}
+
+int device_array::device() const noexcept { return memory_ ? memory_->device() : -1; }
+
+device_array device_array::with(const strided::view& seen, std::size_t element_bytes) const {
+    const auto offset = memory_ ? data_ - memory_->data() : 0;
+    const auto further = seen.second * static_cast<std::ptrdiff_t>(element_bytes);
+    device_array made(memory_, seen.first, static_cast<std::size_t>(offset + further));
+    made.stream_ = stream_;
+    return made;
+}
+
+device_array device_array::on(int device) const {
+    if (memory_)
+        memory_->allow(device);
+    return *this;
+}
+
+device_array device_array::send_after(void* stream) const {
+    auto made = *this;
+    made.stream_ = stream;
+    return made;
+}
+
+void device_array::require_size(std::size_t elements, const char* what) const {
+    if (elements != layout().size())
+        throw std::invalid_argument(fmt::format(
+            "cohort: {} of {} elements, the shared array has {}", what, elements, layout().size()));
+}
+
+void device_array::copy_from(const std::byte* from, std::size_t elements,
+                             std::size_t element_bytes) const {
+    require_size(elements, "copy_from");
+    copy_runs(*this, element_bytes,
+              [from](const auto& with, address at, std::size_t done, std::size_t bytes,
+                     device::driver::stream by) {
+                  with.require(with.calls().copy_from_host, at, from + done, bytes, by);
+              });
+}
+
+void device_array::copy_to(std::byte* to, std::size_t elements, std::size_t element_bytes) const {
+    require_size(elements, "copy_to");
+    copy_runs(*this, element_bytes,
+              [to](const auto& with, address at, std::size_t done, std::size_t bytes,
+                   device::driver::stream by) {
+                  with.require(with.calls().copy_to_host, to + done, at, bytes, by);
+              });
+}
+
+device_array device_array::clone(std::size_t element_bytes) const {
+    if (!memory_)
+        return *this;
+    device_array made(device(), layout_->shape(), element_bytes);
+    copy_runs(*this, element_bytes,
+              [&made](const auto& with, address at, std::size_t done, std::size_t bytes,
+                      device::driver::stream by) {
+                  with.require(with.calls().copy_on_device, address_of(made.data_ + done), at,
+                               bytes, by);
+              });
+    return made;
+}
+
+/// What the receiver reads must be there when it reads.
+void device_array::await_work() const {
+    if (!stream_)
+        return memory_->await_work();
+    device::await_stream(operate_on(*memory_), *stream_);
+}
+
+void device_array::write(encoder& to, const std::string& dtype, bool is_const) const {
+    if (!valid())
+        return to.null();
+    to.array(6);
+    if (memory_) {
+        await_work();
+        write_passport(to, memory_->described());
+    } else {
+        to.null();
+    }
+    const auto offset = memory_ ? data_ - memory_->data() : 0;
+    arrays::write_place(to, static_cast<std::size_t>(offset), *layout_, dtype);
+    to.boolean(is_const);
+}
+
+device_array device_array::read(decoder& from, std::size_t element_bytes, std::size_t alignment,
+                                const std::string& dtype, bool is_const) {
+    if (from.take_null())
+        return {};
+    from.array(6);
+    std::shared_ptr<device::segment> memory;
+    if (!from.take_null())
+        memory = device::segment::arrived(read_passport(from));
+    const auto place = arrays::read_place(from, dtype);
+    if (from.boolean() && !is_const)
+        throw codec_error("the shared array is one of const elements: take a "
+                          "cuda::shared_array<const T>");
+    auto layout = place.layout(element_bytes, alignment, memory ? memory->size() : 0);
+    return device_array(std::move(memory), std::move(layout),
+                        static_cast<std::size_t>(place.offset));
+}
+
+}  // namespace cohort::detail::inline v0_1

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "share/cuda/lease.hpp"
+
+#include "base/files/descriptor.hpp"
+#include "base/files/limits.hpp"
+#include "base/sys/descriptors.hpp"
+
+#include <exception>
+#include <system_error>
+#include <utility>
+
+#include <poll.h>
+#include <sys/epoll.h>
+
+namespace cohort::leases {
+
+detail::attachment lease::make(std::function<void()> release) {
+    std::error_code error;
+    auto ends = sys::make_pipe(error);
+    if (error)
+        share::refuse("lease of memory", error);
+    auto writer = share::own(std::move(ends.write));
+    const auto made = std::make_shared<lease>(std::move(ends.read), std::move(release));
+    made->itself_ = made;
+    try {
+        made->watch();
+    } catch (...) {
+        made->itself_.reset();
+        throw;
+    }
+    return writer;
+}
+
+lease::lease(sys::unique_fd reader, std::function<void()> release)
+    : reader_(std::move(reader)), ticket_(waits::watcher::next_ticket()),
+      release_(std::move(release)) {}
+
+lease::~lease() { waits::watcher::forget(ticket_, reader_.get()); }
+
+void lease::watch() {
+    waits::watcher::own().arm(shared_from_this(), ticket_, reader_.get(), EPOLLONESHOT);
+}
+
+/// Whether all writing ends of the pipe are closed.
+bool lease::is_over() const noexcept {
+    pollfd end{reader_.get(), 0, 0};
+    return ::poll(&end, 1, 0) > 0 && (end.revents & POLLHUP) != 0;
+}
+
+void lease::serve() {
+    if (!itself_)
+        return;
+    if (!is_over()) {
+        try {
+            watch();
+        } catch (const std::exception&) {
+            // Without memory for a watch, `release` is never called, which is safe.
+        }
+        return;
+    }
+    const auto over = std::exchange(itself_, {});
+    auto& here = waits::watcher::own();
+    if (here.process().exiting())
+        return;  // what `release` needs may be gone
+    const auto once = [over] {
+        if (const auto release = std::exchange(over->release_, {}))
+            release();
+    };
+    // The second call comes on the engine's thread, if there is no thread for the first.
+    here.callbacks().run(once, once);
+}
+
+}  // namespace cohort::leases

@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "share/cuda/segment.hpp"
+
+#include "base/files/descriptor.hpp"
+#include "base/files/limits.hpp"
+#include "base/files/random.hpp"
+#include "base/sys/descriptors.hpp"
+#include "share/cuda/segment_end.hpp"
+#include "share/cuda/segment_table.hpp"
+#include "share/cuda/work.hpp"
+
+#include <cohort/errors.hpp>
+#include <cohort/sharing.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <new>
+#include <utility>
+
+#include <fcntl.h>
+
+namespace cohort::device {
+namespace {
+
+driver::allocation_properties properties_on(int device) {
+    driver::allocation_properties wanted;
+    wanted.where.id = device;
+    return wanted;
+}
+
+std::size_t granularity_of(const operation& with) {
+    std::size_t granularity = 0;
+    const auto wanted = properties_on(with.device());
+    with.require(with.calls().granularity, &granularity, &wanted, driver::smallest_granularity);
+    return granularity;
+}
+
+/// A descriptor of the memory. The driver's own may be inherited by programs that are executed.
+detail::attachment export_from(const operation& with, const allocation& memory) {
+    int exported = -1;
+    with.require(with.calls().export_descriptor, &exported, memory.get(), driver::posix_descriptor,
+                 0U);
+    sys::close_on_exec(exported);
+    std::error_code error;
+    auto descriptor = sys::out_of_stdio(sys::unique_fd(exported), error);
+    if (error)
+        share::refuse(with.what(), error);
+    return share::own(std::move(descriptor));
+}
+
+/// Checks what can be checked before it is mapped: the driver knows no size of an allocation, but
+/// refuses to map more than there is.
+void check_told(const operation& with, int handle, const passport& told) {
+    std::size_t most = 0;
+    with.require(with.calls().device_bytes, &most, handle);
+    if (told.bytes == 0 || told.bytes > most)
+        throw codec_error(
+            fmt::format("a shared array on a CUDA device lies in memory of {} bytes", told.bytes));
+}
+
+bool is_same(const segment& known, const passport& told) noexcept {
+    return known.size() == told.bytes && known.described().device == told.device;
+}
+
+/// The range of addresses that was allocated at once, with these bytes in it.
+std::pair<driver::address, std::size_t> block_around(const operation& with, driver::address first,
+                                                     std::size_t bytes) {
+    driver::address begin = 0;
+    std::size_t size = 0;
+    with.require(with.calls().address_range, &begin, &size, first);
+    if (first < begin || bytes > size || first - begin > size - bytes)
+        share::refuse(with.what(), EINVAL,
+                      "the memory to adopt goes beyond what was allocated at once");
+    return {begin, size};
+}
+
+/// Whether the driver says by this error that an address is not of cuMemMap.
+bool is_not_mapped(driver::result error) noexcept {
+    return error == driver::invalid_value || error == driver::not_permitted ||
+           error == driver::not_supported;
+}
+
+/// Finds the memory of cuMemCreate behind a block. @return false: it comes from cuMemAlloc
+bool retain_block(const operation& with, driver::address begin, std::size_t size,
+                  allocation& memory) {
+    const auto& calls = with.calls();
+    const auto pointer = [](driver::address at) { return reinterpret_cast<void*>(at); };
+    const auto error = calls.retain_allocation(memory.to_fill(), pointer(begin));
+    if (is_not_mapped(error))
+        return false;
+    if (error != 0)
+        refuse(with.what(), calls.retain_allocation.symbol(), error);
+    allocation last(calls);
+    with.require(calls.retain_allocation, last.to_fill(), pointer(begin + size - 1));
+    if (last.get() != memory.get())
+        share::refuse(with.what(), EINVAL, "the memory to adopt consists of several allocations");
+    driver::allocation_properties found;
+    with.require(calls.properties, &found, memory.get());
+    if ((found.handle_types & driver::posix_descriptor) == 0)
+        share::refuse(with.what(), ENOTSUP,
+                      "its allocator made it by cuMemCreate without "
+                      "CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, so it has no descriptor");
+    return true;
+}
+
+/// The driver's handle of memory of cuMemAlloc.
+driver::ipc_handle ipc_handle_of(const operation& with, driver::address begin) {
+    driver::ipc_handle handle;
+    const auto& get = with.calls().get_ipc_handle;
+    if (const auto error = get(&handle, begin); error != 0)
+        refuse(with.what(), get.symbol(), error,
+               is_not_mapped(error) || error == driver::invalid_context
+                   ? ": memory of cudaMallocAsync and other pools, and of contexts made by "
+                     "cuCtxCreate, can't be adopted"
+                   : "");
+    return handle;
+}
+
+/// Whether a descriptor that came from elsewhere is a writing end of the pipe that is the lease. A
+/// reading end, or another file in its place, would not keep the memory from being released.
+bool is_lease(int descriptor, const segment_table::whereabouts& at) noexcept {
+    const int flags = ::fcntl(descriptor, F_GETFL);
+    return flags >= 0 && (flags & O_PATH) == 0 && (flags & O_ACCMODE) != O_RDONLY && at.lease &&
+           share::id_of(descriptor) == at.lease;
+}
+
+int device_of(const void* data, const std::string& what) {
+    const auto& calls = session::open().calls();
+    int device = -1;
+    const auto at = reinterpret_cast<driver::address>(data);
+    if (const auto error = calls.pointer_attribute(&device, driver::device_of_pointer, at);
+        error != 0)
+        refuse(what, calls.pointer_attribute.symbol(), error);
+    return device;
+}
+
+}  // namespace
+
+segment::segment(int device, passport described, mapping&& mapped)
+    : device_(device), passport_(std::move(described)), origin_(origin::mapped),
+      mapping_(std::move(mapped)), address_(mapping_->address()) {}
+
+segment::segment(int device, passport described, driver::address address, origin from) noexcept
+    : device_(device), passport_(std::move(described)), origin_(from), address_(address) {}
+
+std::shared_ptr<segment> segment::make(int device, std::size_t bytes) {
+    const auto& driver = session::open();
+    end_kept();
+    const operation with(driver, device, array_of(bytes, device));
+    const auto& calls = with.calls();
+    const std::size_t step = granularity_of(with);
+    passport made;
+    made.number = share::random_number();
+    made.device = driver.uuid_of(device);
+    made.bytes = (bytes + step - 1) / step * step;
+    allocation memory(calls);
+    const auto wanted = properties_on(device);
+    with.require(calls.create, memory.to_fill(), made.bytes, &wanted, 0U);
+    made.exported = export_from(with, memory);
+    mapping mapped(with, memory, made.bytes);
+    const own_stream stream(with);
+    with.require(calls.set_bytes, mapped.address(), static_cast<unsigned char>(0), made.bytes,
+                 stream.get());
+    with.require(calls.synchronize_stream, stream.get());
+    return segment_table::own().keep(
+        std::shared_ptr<segment>(new segment(device, std::move(made), std::move(mapped))));
+}
+
+std::shared_ptr<segment> segment::adopt(const void* data, std::size_t bytes,
+                                        detail::attachment lease) {
+    const auto what = "adopted memory of " + share::size_text(bytes);
+    const auto& driver = session::open();
+    const int device = device_of(data, what);
+    const operation with(driver, device, what);
+    const auto& calls = with.calls();
+    const auto [begin, size] = block_around(with, reinterpret_cast<driver::address>(data), bytes);
+    passport made;
+    made.number = share::random_number();
+    made.device = driver.uuid_of(device);
+    made.bytes = size;
+    made.lease = std::move(lease);
+    if (allocation memory(calls); retain_block(with, begin, size, memory))
+        made.exported = export_from(with, memory);
+    else
+        made.ipc = ipc_handle_of(with, begin);
+    return segment_table::own().keep(
+        std::shared_ptr<segment>(new segment(device, std::move(made), begin, origin::adopted)));
+}
+
+std::shared_ptr<segment> segment::arrived(const passport& told) {
+    const auto& driver = session::open();
+    end_kept();
+    auto found = segment_table::own().find(told.number);
+    if (!found)
+        found = returned(driver, told);
+    if (!found) {
+        const int device = driver.device_with(told.device);
+        if (device < 0)
+            share::refuse("shared array of " + share::size_text(told.bytes), ENODEV,
+                          "this process does not see its CUDA device: CUDA_VISIBLE_DEVICES");
+        const operation with(driver, device, array_of(told.bytes, device));
+        check_told(with, driver.handle_of(device), told);
+        found =
+            segment_table::own().keep(told.ipc ? opened_from(with, told) : mapped_from(with, told));
+    }
+    if (!is_same(*found, told))
+        throw codec_error("two shared arrays on CUDA devices have the same number");
+    return found;
+}
+
+/// Adopted memory of this process that comes back. @return null: it is not that
+std::shared_ptr<segment> segment::returned(const session& driver, const passport& told) {
+    const auto at = segment_table::own().adopted(told.number);
+    if (at.address == 0 || !told.lease || at.bytes != told.bytes ||
+        driver.uuid_of(at.device) != told.device || !is_lease(*told.lease, at))
+        return nullptr;
+    return segment_table::own().keep(
+        std::shared_ptr<segment>(new segment(at.device, told, at.address, origin::adopted)));
+}
+
+std::shared_ptr<segment> segment::mapped_from(const operation& with, const passport& told) {
+    if (!told.exported)
+        share::refuse(with.what(), EBADF, "its descriptor did not arrive");
+    if (told.bytes % granularity_of(with) != 0)
+        throw codec_error(fmt::format("memory of a CUDA device can't have {} bytes", told.bytes));
+    const auto& calls = with.calls();
+    allocation memory(calls);
+    auto* const descriptor = reinterpret_cast<void*>(static_cast<std::intptr_t>(*told.exported));
+    with.require(calls.import_descriptor, memory.to_fill(), descriptor, driver::posix_descriptor);
+    driver::allocation_properties found;
+    with.require(calls.properties, &found, memory.get());
+    if (found.where.type != driver::location().type || found.where.id != with.device())
+        throw codec_error("the memory of a shared array is on another device than was told");
+    return std::shared_ptr<segment>(
+        new segment(with.device(), told, mapping(with, memory, told.bytes)));
+}
+
+std::shared_ptr<segment> segment::opened_from(const operation& with, const passport& told) {
+    const auto& calls = with.calls();
+    driver::address begin = 0;
+    with.require(calls.open_ipc_handle, &begin, *told.ipc, driver::lazy_peer_access);
+    auto* const made = new (std::nothrow) segment(with.device(), told, begin, origin::opened);
+    if (made == nullptr) {
+        (void)calls.close_ipc_handle(begin);
+        throw std::bad_alloc();
+    }
+    std::shared_ptr<segment> opened(made);
+    (void)block_around(with, begin, told.bytes);
+    return opened;
+}
+
+segment::~segment() {
+    segment_table::own().remove(passport_.number);
+    if (!session::is_usable()) {  // a forked copy has no mapping, and the driver's calls would fail
+        if (mapping_)
+            new mapping(std::move(*mapping_));
+        return;
+    }
+    try {
+        end({passport_, users(), std::move(mapping_), origin_ == origin::opened ? address_ : 0});
+    } catch (const std::bad_alloc&) {
+        // Then nobody waits for the device.
+    }
+}
+
+std::vector<int> segment::users() const {
+    const std::lock_guard guard(mutex_);
+    auto all = allowed_;
+    all.push_back(device_);
+    return all;
+}
+
+void segment::await_work() const {
+    for (const int device : users()) {
+        await_device(operation(session::open(), device, array_of(size(), device_)));
+    }
+}
+
+void segment::allow(int device) {
+    if (device == device_)
+        return;
+    const auto& driver = session::open();
+    const operation with(driver, device_, array_of(size(), device_));
+    int can = 0;
+    with.require(with.calls().can_access_peer, &can, driver.handle_of(device),
+                 driver.handle_of(device_));
+    if (can == 0)
+        share::refuse(with.what(), ENOTSUP,
+                      fmt::format("CUDA device {} has no peer access to it", device));
+    device::allow(with, address_, size(), device);
+    const std::lock_guard guard(mutex_);
+    if (std::ranges::find(allowed_, device) == allowed_.end())
+        allowed_.push_back(device);
+}
+
+}  // namespace cohort::device

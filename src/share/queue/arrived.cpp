@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "share/queue/arrived.hpp"
+
+#include "base/files/carrier.hpp"
+#include "base/files/dispose.hpp"
+#include "base/sys/descriptors.hpp"
+#include "base/sys/error.hpp"
+#include "base/sys/socket.hpp"
+
+#include <cohort/errors.hpp>
+
+#include <algorithm>
+#include <iterator>
+#include <string>
+#include <system_error>
+#include <utility>
+
+namespace cohort::queues {
+namespace {
+
+[[noreturn]] void refuse_carrier(const std::string& why) {
+    throw codec_error("cohort: descriptors from another process: " + why);
+}
+
+}  // namespace
+
+arrived::~arrived() {
+    for (auto& descriptor : descriptors)
+        share::dispose(std::move(descriptor));
+}
+
+bool unpack_all(arrived& with) {
+    if (with.packed == 0)
+        return true;
+    if (with.packed >= sys::descriptor_limit())
+        refuse_carrier("they are more than this process may have");
+    if (!sys::is_packet_socket(with.descriptors.back().get()))
+        refuse_carrier("what should hold them is no socket of this library's");
+    if (!sys::has_room_for(with.packed))
+        return false;
+    std::vector<sys::unique_fd> came;
+    const auto error = queues::unpack(with.descriptors.back().get(), with.packed, came);
+    with.packed -= std::min(with.packed, came.size());
+    with.descriptors.insert(with.descriptors.end() - 1, std::make_move_iterator(came.begin()),
+                            std::make_move_iterator(came.end()));
+    if (sys::is_shortage(error))
+        return false;
+    if (error)
+        refuse_carrier("they can't be unpacked: " + error.message());
+    share::dispose(std::move(with.descriptors.back()));
+    with.descriptors.pop_back();
+    return true;
+}
+
+}  // namespace cohort::queues

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: BSL-1.0
+// The handle of both ends, behind queue.
+#include "base/files/descriptor.hpp"
+#include "share/queue/passing.hpp"
+
+#include <cohort/detail/queue_end.hpp>
+
+#include <fmt/format.h>
+
+#include <mutex>
+#include <string>
+#include <utility>
+
+namespace cohort::queues {
+namespace {
+
+[[noreturn]] void refuse_role(const char* used, const char* wanted) {
+    throw detail::given_up_end(
+        fmt::format("cohort: this process {} the queue; keep_both_ends() before "
+                    "if it is to {} as well",
+                    used, wanted));
+}
+[[noreturn]] void refuse_reading() { refuse_role("writes to", "read"); }
+[[noreturn]] void refuse_writing() { refuse_role("reads from", "write"); }
+
+}  // namespace
+}  // namespace cohort::queues
+
+namespace cohort::detail::inline v0_1 {
+
+using namespace queues;
+
+queue_ends::queue_ends(const queue_description& about) : both_(std::make_shared<both_ends>()) {
+    auto made = make_channel(about.capacity);
+    auto known = about;
+    known.largest_inlined = made.largest_inlined;
+    const auto reader = share::own(std::move(made.reader));
+    const auto writer = share::own(std::move(made.writer));
+    const auto slots = made.slots ? share::own(std::move(made.slots)) : nullptr;
+    both_->reader = end_of(queue_side::reader, reader, slots, known);
+    both_->writer = end_of(queue_side::writer, writer, slots, known);
+    both_->reader->queue = both_;
+    both_->writer->queue = both_;
+}
+
+queue_end queue_ends::for_reading() const {
+    std::shared_ptr<queues::end> given_up;  // destroyed after the lock is released
+    auto guard = lock_ends();
+    const auto answer = both_->roles.read();
+    if (answer == roles::answer::refused)
+        refuse_reading();
+    if (answer == roles::answer::gives_up_other)
+        given_up.swap(both_->writer);
+    auto reader = both_->reader;  // another thread's call may give it up once the lock is released
+    guard.unlock();
+    if (given_up && given_up->is_inherited())
+        given_up->close();
+    return queue_end(std::move(reader));
+}
+
+queue_end queue_ends::for_writing() const {
+    std::shared_ptr<queues::end> given_up;
+    auto guard = lock_ends();
+    const auto answer = both_->roles.write();
+    if (answer == roles::answer::refused)
+        refuse_writing();
+    if (answer == roles::answer::gives_up_other)
+        given_up.swap(both_->reader);
+    auto writer = both_->writer;
+    guard.unlock();
+    if (given_up && given_up->is_inherited())
+        given_up->close();
+    return queue_end(std::move(writer));
+}
+
+queue_end queue_ends::reader() const {
+    const auto guard = lock_ends();
+    if (!both_->roles.may_read())
+        refuse_reading();
+    return queue_end(both_->reader);
+}
+
+queue_end queue_ends::writer() const {
+    const auto guard = lock_ends();
+    if (!both_->roles.may_write())
+        refuse_writing();
+    return queue_end(both_->writer);
+}
+
+void queue_ends::keep_both() const {
+    const auto guard = lock_ends();
+    if (!both_->roles.keep_both())
+        both_->roles.may_read() ? refuse_writing() : refuse_reading();
+}
+
+void queue_ends::close() const {
+    std::shared_ptr<queues::end> closed;
+    {
+        const auto guard = lock_ends();
+        closed = both_->writer;
+    }
+    if (closed)
+        closed->close();
+}
+
+std::size_t queue_ends::waiting() const {
+    std::shared_ptr<queues::end> any;
+    {
+        const auto guard = lock_ends();
+        any = both_->reader ? both_->reader : both_->writer;
+    }
+    if (any->about().capacity == 0)
+        throw std::logic_error("cohort: size() of a queue without a capacity");
+    const auto opened = any->open();
+    return any->which() == queue_side::reader ? waiting_at_reader(*opened.socket, *opened.slots)
+                                              : waiting_at_writer(*opened.socket, *opened.slots);
+}
+
+void queue_ends::write(encoder& to) const {
+    const auto reading = reader();
+    const auto writing = writer();
+    reading.get()->give_away();
+    {
+        const auto guard = lock_ends();
+        both_->roles.share();
+    }
+    to.array(4 + 4);
+    write_end(to, reading.get()->open());
+    write_end(to, writing.get()->open());
+    write_description(to, reading.get()->about());
+}
+
+queue_ends queue_ends::read(decoder& from, const queue_description& expected) {
+    from.array(4 + 4);
+    decoder descriptors = from;
+    for (int i = 0; i < 4; ++i)
+        from.value();
+    const auto about = read_description(from, expected);
+    auto reader = read_end(descriptors, queue_side::reader, about);
+    auto writer = read_end(descriptors, queue_side::writer, about);
+    const auto captured = reader->queue.lock();
+    const auto guard = lock_ends();
+    // In a forked copy the queue that was captured has its ends back.
+    const bool is_inherited = captured && captured->generation != sys::process_generation();
+    auto both = is_inherited ? captured : std::make_shared<both_ends>();
+    both->generation = sys::process_generation();
+    both->reader = std::move(reader);
+    both->writer = std::move(writer);
+    both->roles = roles();
+    both->roles.share();
+    return queue_ends(std::move(both));
+}
+
+}  // namespace cohort::detail::inline v0_1

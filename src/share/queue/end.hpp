@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include "base/files/descriptor.hpp"
+#include "base/sys/unique_fd.hpp"
+#include "loop/waits/watcher.hpp"
+#include "share/queue/channel.hpp"
+#include "share/queue/line.hpp"
+
+#include <cohort/detail/queue_end.hpp>
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <optional>
+
+namespace cohort::queues {
+
+class both_ends;
+
+/// One end of a queue in this process. All handles of the end share it.
+///
+/// What it keeps beside the descriptors belongs to one process: a forked copy starts with nothing
+/// received and nobody waiting, or the copy would have received messages a second time.
+class end : public waits::watched, public std::enable_shared_from_this<end> {
+public:
+    using side = detail::queue_side;
+    using description = detail::queue_description;
+
+    end(side which, detail::attachment socket, detail::attachment slots, const description& of);
+    end(const end&) = delete;
+    end& operator=(const end&) = delete;
+    ~end() override;
+
+    void serve() override;
+
+    /// The queue that made this end. Set once, before the end is used.
+    std::weak_ptr<both_ends> queue;
+
+    side which() const noexcept { return which_; }
+    const description& about() const noexcept { return about_; }
+
+    /// The end's descriptors, kept open for a call.
+    struct open_descriptors {
+        detail::attachment socket;
+        detail::attachment slots_file;  // null: the queue is unbounded
+        std::shared_ptr<queues::slots> slots;
+        description about;
+
+        channel borrow() const noexcept {
+            return {*socket, slots.get(), about.largest_inlined, about.carries, about.make};
+        }
+    };
+    /// @throws std::logic_error  close() was called
+    /// @throws sharing_error     EBADF: this is a forked copy that did not keep the end
+    open_descriptors open();
+    /// Gives the end the descriptors with which it has arrived again. They are needed only in a
+    /// forked copy, which has closed the end's own.
+    void renew(detail::attachment socket, detail::attachment slots_file);
+    /// Closes this process' end, for all its handles.
+    void close();
+    /// Whether this process is a forked copy of the one that made the end. Handles that nobody uses
+    /// in a copy stay in its memory, so they do not count.
+    bool is_inherited() const noexcept;
+
+    /// What belongs to one process. Only under its mutex.
+    struct state {
+        explicit state(std::uint64_t of) noexcept : generation(of) {}
+
+        const std::uint64_t generation;
+        std::mutex mutex;
+        detail::attachment socket;
+        detail::attachment slots_file;  // needed to pass the end on
+        bool closed = false;
+        std::uint64_t received = 0;                // how many messages so far
+        std::deque<detail::queue_message> stored;  // received, and not taken yet
+        std::exception_ptr wrong;                  // what the next call throws
+        int underway = 0;                          // of handlers and calls that may give some back
+
+        // One at a time waits for the socket: a thread, or the engine for those in line. The others
+        // wait for that one, because a packet may hold messages for several.
+        line waiting;
+        bool thread_waits = false;
+        bool tries = false;                   // that one only looks whether there is a packet
+        std::condition_variable_any changed;  // for threads
+        // Wakes the thread that waits for the socket in a poll, when a message is stored. Made
+        // when a thread first waits so.
+        sys::unique_fd stored_event;
+
+        /// What the engine watches the socket for.
+        enum class watch { nothing, once, each_receive };
+        watch armed = watch::nothing;
+        std::optional<engine::timer_id> retry;  // serves the line again; on the engine's thread
+        bool retries = false;                   // is or will be set, as long as a put waits
+    };
+    state& here();
+    /// The descriptors of a state that is locked and has them.
+    open_descriptors opened(const state& mine) const {
+        return {mine.socket, mine.slots_file, slots_, about_};
+    }
+    channel channel_of(const state& mine) const noexcept {
+        return {*mine.socket, slots_.get(), about_.largest_inlined, about_.carries, about_.make};
+    }
+
+    /// Noted before other processes may have the end's socket, too. A receive may then wait, even
+    /// one that asks not to: the kernel lets one process at a time receive from a socket, and that
+    /// one may receive into memory that never comes. So nothing may be locked meanwhile, and the
+    /// engine's thread must not do it.
+    void give_away() noexcept { is_given_away_ = true; }
+    bool is_given_away() const noexcept { return is_given_away_; }
+
+    /// The ticket of the end's socket, see watcher.
+    std::uint64_t socket_ticket() const noexcept { return socket_ticket_; }
+
+private:
+    void forget_descriptors() noexcept;
+
+    const std::uint64_t socket_ticket_;
+    const std::uint64_t born_;  // in which process, see state::generation
+    const std::optional<share::file_id> id_;
+    const side which_;
+    const description about_;
+    const std::shared_ptr<queues::slots> slots_;  // null: unbounded. A forked copy has it too
+    std::atomic<bool> is_given_away_ = false;
+    std::atomic<state*> state_;
+};
+
+/// The end that has this socket, in this process: the one that it has already, or a new one.
+/// @throws codec_error  it has one that is described otherwise
+std::shared_ptr<end> end_of(end::side which, const detail::attachment& socket,
+                            const detail::attachment& slots_file, const end::description& about);
+
+/// Held while the roles of a queue change. A fork waits for it. Nothing else is locked under it.
+std::unique_lock<std::mutex> lock_ends();
+
+}  // namespace cohort::queues

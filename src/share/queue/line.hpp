@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include "loop/engine/timers.hpp"
+#include "share/queue/channel.hpp"
+
+#include <cohort/detail/border.hpp>
+#include <cohort/detail/duration.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <utility>
+
+namespace cohort::queues {
+
+/// An operation that waits at an end of a queue.
+struct waiter {
+    using deadline = std::optional<detail::steady_time_point>;
+    waiter(detail::receiver operation, deadline d) : to(std::move(operation)), until(d) {}
+    waiter(detail::receiver operation, deadline d, std::shared_ptr<outgoing> put)
+        : to(std::move(operation)), until(d), message(std::move(put)) {}
+
+    const detail::receiver to;
+    deadline until;
+    std::shared_ptr<outgoing> message;  // of a put; null: still being written aside
+    // Of a put that is written aside: how long it may wait once that is done.
+    std::optional<detail::steady_duration> patience;
+    std::optional<engine::timer_id> timer;  // only on the engine's thread
+};
+
+/// The operations that wait at one end, in the order of their calls.
+class line {
+public:
+    bool empty() const noexcept { return waiting_.empty(); }
+    void join(std::shared_ptr<waiter> w) { waiting_.push_back(std::move(w)); }
+    const std::shared_ptr<waiter>& first() const noexcept { return waiting_.front(); }
+    std::shared_ptr<waiter> take_first() {
+        auto taken = std::move(waiting_.front());
+        waiting_.pop_front();
+        return taken;
+    }
+    bool has(detail::operation_id id) const {
+        return std::ranges::any_of(waiting_, [id](const auto& w) { return w->to.id == id; });
+    }
+    /// @return null: it does not wait here
+    std::shared_ptr<waiter> take(detail::operation_id id) {
+        const auto found =
+            std::ranges::find_if(waiting_, [id](const auto& w) { return w->to.id == id; });
+        if (found == waiting_.end())
+            return nullptr;
+        auto taken = std::move(*found);
+        waiting_.erase(found);
+        return taken;
+    }
+
+private:
+    std::deque<std::shared_ptr<waiter>> waiting_;
+};
+
+}  // namespace cohort::queues

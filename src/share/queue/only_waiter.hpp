@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include "loop/waits/watcher.hpp"
+#include "share/queue/end.hpp"
+
+#include <mutex>
+
+namespace cohort::queues {
+
+/// The calling thread, as the one that waits for the socket of an end, whose state is not locked
+/// meanwhile.
+class only_waiter {
+public:
+    enum class how { waits, tries };
+    only_waiter(end& which, end::state& state, std::unique_lock<std::mutex>& lock, how way) noexcept
+        : which_(which), state_(state), lock_(lock) {
+        state_.thread_waits = true;
+        state_.tries = way == how::tries;
+        lock_.unlock();
+    }
+    only_waiter(const only_waiter&) = delete;
+    only_waiter& operator=(const only_waiter&) = delete;
+    ~only_waiter() {
+        lock_.lock();
+        state_.thread_waits = false;
+        state_.tries = false;
+        state_.changed.notify_all();
+        if (!state_.waiting.empty())
+            waits::serve_soon(which_.shared_from_this());
+    }
+
+private:
+    end& which_;
+    end::state& state_;
+    std::unique_lock<std::mutex>& lock_;
+};
+
+}  // namespace cohort::queues
