@@ -3,11 +3,11 @@
 
 #include "base/sys/descriptors.hpp"
 #include "group/group_state.hpp"
+#include "output/routes/names.hpp"
+#include "output/targets/call_threads.hpp"
 #include "protocol/order/caller.hpp"
 #include "protocol/registry/context.hpp"
 #include "protocol/registry/mark.hpp"
-#include "routes/names.hpp"
-#include "targets/call_threads.hpp"
 
 #include <cohort/errors.hpp>
 

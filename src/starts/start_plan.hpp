@@ -4,7 +4,7 @@
 #include "base/sys/descriptors.hpp"
 #include "base/sys/unique_fd.hpp"
 #include "loop/threads/background_thread.hpp"
-#include "output/group_streams.hpp"
+#include "output/streams/group_streams.hpp"
 #include "protocol/order/caller.hpp"
 #include "protocol/order/order_builder.hpp"
 #include "start/cgroup/group_cgroups.hpp"

@@ -2,10 +2,10 @@
 #include "supervisor/log_files.hpp"
 
 #include "base/sys/error.hpp"
+#include "output/targets/call_threads.hpp"
+#include "output/targets/files.hpp"
+#include "output/targets/written_file.hpp"
 #include "protocol/record/error_json.hpp"
-#include "targets/call_threads.hpp"
-#include "targets/files.hpp"
-#include "targets/written_file.hpp"
 
 #include <cohort/detail/duration.hpp>
 #include <cohort/json.hpp>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "loop/runtime/process.hpp"
-#include "output/group_streams.hpp"
+#include "output/streams/group_streams.hpp"
 
 #include <cohort/outcome.hpp>
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "supervisor/process_looks.hpp"
 
+#include "output/targets/call_threads.hpp"
 #include "protocol/trace/activities.hpp"
-#include "targets/call_threads.hpp"
 
 #include <atomic>
 #include <memory>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "supervisor/stacks_answer.hpp"
 
+#include "output/targets/call_threads.hpp"
 #include "protocol/record/crash_json.hpp"
-#include "targets/call_threads.hpp"
 
 #include <array>
 #include <cerrno>

@@ -5,11 +5,11 @@
 #include "base/sys/pidfd.hpp"
 #include "base/sys/tiers.hpp"
 #include "base/values/group_end.hpp"
+#include "output/targets/call_threads.hpp"
 #include "protocol/record/control.hpp"
 #include "protocol/trace/activities.hpp"
 #include "supervisor/oom_look.hpp"
 #include "supervisor/process_looks.hpp"
-#include "targets/call_threads.hpp"
 
 #include <cohort/detail/duration.hpp>
 

@@ -4,7 +4,7 @@
 #include "base/sys/unique_fd.hpp"
 #include "lifecycle/verdict.hpp"
 #include "loop/runtime/process.hpp"
-#include "output/group_streams.hpp"
+#include "output/streams/group_streams.hpp"
 #include "start/cgroup/worker_cgroup.hpp"
 #include "starts/start_plan.hpp"
 #include "supervisor/record_reader.hpp"

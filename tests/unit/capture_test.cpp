@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // What is kept of a stream: its first and its last bytes.
-#include "lines/capture.hpp"
+#include "output/lines/capture.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // Random adds, takes and ends, against a model that keeps each line by itself.
-#include "lines/line_queue.hpp"
+#include "output/lines/line_queue.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // The bounded queue between many workers' streams and one reader: what is dropped, and how it is
 // told.
-#include "lines/line_queue.hpp"
+#include "output/lines/line_queue.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // Patterns of paths and tags, and the count of a sentence.
 #include "base/values/quantity.hpp"
-#include "text/pattern.hpp"
+#include "output/routes/pattern.hpp"
 
 #include <doctest/doctest.h>
 

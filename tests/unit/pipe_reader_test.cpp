@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // What a reader takes out of a pipe, and when. The loop never ends: each case has a process of its
 // own.
-#include "pipes/pipe_reader.hpp"
+#include "output/pipes/pipe_reader.hpp"
 #include "reporter.hpp"
 #include "sanitizers.hpp"
 #include "sys_support.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // When a file is rotated, what is renamed, and where its bytes are cut.
-#include "lines/rotation.hpp"
+#include "output/lines/rotation.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "routes/routes.hpp"
+#include "output/routes/routes.hpp"
 
 #include <cohort/command.hpp>
 #include <cohort/options.hpp>

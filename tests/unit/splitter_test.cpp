@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // Bytes of a stream become lines, however they come.
-#include "lines/splitter.hpp"
+#include "output/lines/splitter.hpp"
 
 #include <doctest/doctest.h>
 

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "base/sys/unique_fd.hpp"
+#include "output/targets/files.hpp"
 #include "scratch.hpp"
-#include "targets/files.hpp"
 
 #include <doctest/doctest.h>
 

@@ -2,12 +2,12 @@
 #pragma once
 
 #include "loop/engine/engine.hpp"
+#include "output/targets/files.hpp"
+#include "output/targets/target.hpp"
 #include "reporter.hpp"
 #include "sanitizers.hpp"
 #include "scratch.hpp"
 #include "sys_support.hpp"
-#include "targets/files.hpp"
-#include "targets/target.hpp"
 
 #include <algorithm>
 #include <chrono>

@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "output/lines/line_queue.hpp"
+
+#include "base/sys/patiently.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <new>
+
+namespace cohort::output {
+
+namespace {
+
+using detail::line_run;
+
+std::size_t cost_of(const line_run::line& line) noexcept {
+    return std::max<std::size_t>(line.size, line_queue::smallest_cost);
+}
+
+std::size_t cost_of(const line_run& run) noexcept {
+    std::size_t cost = 0;
+    for (const auto& line : run.lines)
+        cost += cost_of(line);
+    return cost;
+}
+
+/// Whether the run is the line that only tells a loss.
+bool only_ends(const line_run& run) noexcept {
+    return run.lines.size() == 1 && run.lines[0].size == 0 && !run.lines[0].complete;
+}
+
+detail::loss sum(const detail::loss& a, const detail::loss& b) noexcept {
+    return {a.lines + b.lines, a.bytes + b.bytes};
+}
+
+/// The rest of a run as a run of its own, so that the memory of what was dropped gets free.
+std::shared_ptr<const line_run> rest_of(const line_run& run, std::size_t first,
+                                        std::size_t offset) {
+    auto rest = std::make_shared<line_run>();
+    rest->index = run.index;
+    rest->attempt = run.attempt;
+    rest->from = run.from;
+    rest->time = run.time;
+    rest->wall = run.wall;
+    rest->text.assign(run.text, offset);
+    rest->lines.assign(run.lines.begin() + static_cast<std::ptrdiff_t>(first), run.lines.end());
+    return rest;
+}
+
+}  // namespace
+
+template <line_queue::entry* line_queue::entry::*Next>
+void line_queue::chain<Next>::push(entry& e) noexcept {
+    (last ? last->*Next : first) = &e;
+    last = &e;
+}
+
+template <line_queue::entry* line_queue::entry::*Next>
+void line_queue::chain<Next>::remove(entry& e) noexcept {
+    entry* before = nullptr;
+    for (entry* at = first; at != &e; at = at->*Next)
+        before = at;
+    (before ? before->*Next : first) = e.*Next;
+    if (last == &e)
+        last = before;
+    e.*Next = nullptr;
+}
+
+void line_queue::add(std::shared_ptr<const line_run> run, cohort::when_full full) {
+    if (run->lines.empty())
+        return;
+    insert(std::move(run), full);
+    if (full == when_full::drop_oldest)
+        make_room();
+}
+
+void line_queue::leave_out(const line_run& run) {
+    detail::loss& lost = workers_[run.index].of(run.from).lost;
+    lost = sum(lost, {run.lines.size(), run.text.size()});
+    lost_bytes_ += run.text.size();
+}
+
+void line_queue::insert(std::shared_ptr<const line_run> run, cohort::when_full full) {
+    const int index = run->index;
+    worker& w = workers_[index];
+    stream_state& s = w.of(run->from);
+    entry& e = entries_.emplace_back();
+    e.place = std::prev(entries_.end());
+    e.owner = &w;
+    e.lost = std::exchange(s.lost, {});
+    s.entries.push(e);
+    if (!only_ends(*run)) {
+        e.cost = cost_of(*run);
+        cost_ += e.cost;
+        lines_ += run->lines.size();
+        s.end.reset();
+    }
+    e.run = std::move(run);
+    if (full == when_full::drop_oldest) {
+        e.may_be_dropped = true;
+        w.entries.push(e);
+        w.cost += e.cost;
+        rank(index, w);
+    }
+}
+
+void line_queue::end_stream(int index, int attempt, cohort::stream from,
+                            std::chrono::steady_clock::time_point at,
+                            std::chrono::system_clock::time_point wall) {
+    auto end = std::make_shared<line_run>();
+    end->index = index;
+    end->attempt = attempt;
+    end->from = from;
+    end->time = at;
+    end->wall = wall;
+    end->lines.push_back({0, 0, false});
+    stream_state& s = workers_[index].of(from);
+    s.end = std::move(end);
+    if (s.lost != detail::loss{})
+        insert(s.end, when_full::block);
+}
+
+/// Puts a worker where its cost belongs. Without memory it gets there with its next run.
+void line_queue::rank(int index, worker& w) {
+    if (w.ranked == w.cost)
+        return;
+    auto node = loudest_.extract({w.ranked, index});
+    w.ranked = 0;
+    if (w.cost == 0)
+        return;
+    if (node) {
+        node.value() = {w.cost, index};
+        loudest_.insert(std::move(node));
+    } else {
+        try {
+            loudest_.emplace(w.cost, index);
+        } catch (const std::bad_alloc&) {
+            return;
+        }
+    }
+    w.ranked = w.cost;
+}
+
+/// The worker with most that may be dropped; null if there is none.
+line_queue::worker* line_queue::loudest() {
+    while (!loudest_.empty()) {
+        const auto [cost, index] = *loudest_.rbegin();
+        worker& w = workers_.at(index);
+        if (w.cost == cost)
+            return &w;
+        rank(index, w);
+    }
+    return nullptr;
+}
+
+void line_queue::make_room() {
+    while (cost_ > bound_ && lines_ > 1) {
+        const worker* const w = loudest();
+        if (w == nullptr)
+            return;
+        drop_from(*w->entries.first);
+    }
+}
+
+/// Drops lines of a run, oldest first, until there is room or all are dropped.
+void line_queue::drop_from(entry& e) {
+    const line_run& run = *e.run;
+    std::size_t lines = 0;
+    std::size_t bytes = 0;
+    std::size_t cost = 0;
+    if (cost_ - e.cost > bound_) {
+        lines = e.left();
+        bytes = run.text.size() - e.offset;
+        cost = e.cost;
+    }
+    for (; lines < e.left() && cost_ - cost > bound_ && lines_ - lines > 1; ++lines) {
+        bytes += run.lines[e.first + lines].size;
+        cost += cost_of(run.lines[e.first + lines]);
+    }
+    forget(e, lines, bytes, cost);
+    lost_bytes_ += bytes;
+    e.lost = sum(e.lost, {lines, bytes});
+    if (e.left() == 0) {
+        stream_state& s = e.owner->of(run.from);
+        if (e.next_of_stream == nullptr && s.end) {  // becomes the line that tells the loss
+            e.owner->entries.remove(e);
+            e.may_be_dropped = false;
+            e.run = s.end;
+            e.first = e.offset = 0;
+        } else {
+            detail::loss& next = e.next_of_stream ? e.next_of_stream->lost : s.lost;
+            next = sum(e.lost, next);
+            remove(e);
+        }
+    } else if (2 * e.offset > run.text.size()) {
+        try {
+            e.run = rest_of(run, e.first, e.offset);
+            e.first = e.offset = 0;
+        } catch (const std::bad_alloc&) {
+            // The whole run stays in memory for longer.
+        }
+    }
+}
+
+/// Takes lines off the front of a run.
+void line_queue::forget(entry& e, std::size_t lines, std::size_t bytes, std::size_t cost) noexcept {
+    e.first += lines;
+    e.offset += bytes;
+    e.cost -= cost;
+    cost_ -= cost;
+    if (!only_ends(*e.run))
+        lines_ -= lines;
+    if (e.may_be_dropped)
+        e.owner->cost -= cost;
+}
+
+void line_queue::remove(entry& e) noexcept {
+    e.owner->of(e.run->from).entries.remove(e);
+    if (e.may_be_dropped)
+        e.owner->entries.remove(e);
+    entries_.erase(e.place);
+}
+
+detail::told_run line_queue::take_from(entry& e, std::size_t lines, std::size_t cost) {
+    std::size_t bytes = e.run->text.size() - e.offset;
+    if (lines < e.left()) {
+        bytes = 0;
+        for (std::size_t i = 0; i < lines; ++i)
+            bytes += e.run->lines[e.first + i].size;
+    }
+    detail::told_run told{e.run, e.first, lines, e.offset, std::exchange(e.lost, {})};
+    forget(e, lines, bytes, cost);
+    if (e.left() == 0)
+        remove(e);
+    return told;
+}
+
+detail::told_lines line_queue::take(std::size_t at_most) {
+    detail::told_lines told;
+    for (std::size_t room = at_most; !entries_.empty();) {
+        entry& e = entries_.front();
+        std::size_t lines = 0;
+        std::size_t cost = 0;
+        if (e.cost <= room) {
+            lines = e.left();
+            cost = e.cost;
+        } else {
+            for (; lines < e.left(); ++lines) {
+                const std::size_t next = cost_of(e.run->lines[e.first + lines]);
+                if (cost + next > room && (lines > 0 || !told.empty()))
+                    break;
+                cost += next;
+            }
+        }
+        if (lines == 0)
+            break;
+        const bool is_whole = lines == e.left();
+        // First and patiently, because what was taken must not get lost when memory runs out.
+        sys::patiently([&] { told.emplace_back(); });
+        told.back() = take_from(e, lines, cost);
+        if (!is_whole)
+            break;
+        room -= std::min(room, cost);
+    }
+    return told;
+}
+
+detail::told_lines line_queue::take_line() {
+    detail::told_lines told;
+    if (empty())
+        return told;
+    sys::patiently([&] { told.reserve(1); });
+    entry& e = entries_.front();
+    told.push_back(take_from(e, 1, e.left() == 1 ? e.cost : cost_of(e.run->lines[e.first])));
+    return told;
+}
+
+void line_queue::clear() noexcept {
+    entries_.clear();
+    workers_.clear();
+    loudest_.clear();
+    cost_ = 0;
+    lines_ = 0;
+}
+
+}  // namespace cohort::output

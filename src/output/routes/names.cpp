@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "output/routes/names.hpp"
+
+#include <cstddef>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include <sys/random.h>
+#include <unistd.h>
+
+namespace cohort::output {
+
+namespace {
+
+std::string host_name() {
+    char name[256] = {};
+    return ::gethostname(name, sizeof name - 1) == 0 ? name : "localhost";
+}
+
+std::string random_letters() {
+    constexpr std::size_t count = 8;
+    unsigned char random[count] = {};
+    (void)!::getrandom(random, sizeof random, 0);  // it can't fail for so few bytes
+    std::string letters;
+    for (const unsigned char each : random)
+        letters += static_cast<char>('a' + each % 26);
+    return letters;
+}
+
+}  // namespace
+
+route_names names_for(std::string group) {
+    std::error_code error;
+    return {std::move(group), host_name(), random_letters(),
+            std::filesystem::current_path(error).string()};
+}
+
+}  // namespace cohort::output

@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: BSL-1.0
+// The streams of a group while its workers live.
+#include "output/streams/group_streams.hpp"
+
+#include <cohort/detail/duration.hpp>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+namespace cohort::output {
+
+namespace {
+
+/// A call that reads the rest of a worker's pipe may last this long, and at most twice as long.
+/// Without a worker that holds the pipe's lock it takes microseconds.
+constexpr auto reading_step = std::chrono::milliseconds(250);
+
+bool writes_to(const stream_route& route, auto sink) {
+    return std::ranges::any_of(route.sinks, [](const sink_route& each) {
+        return std::holds_alternative<decltype(sink)>(each);
+    });
+}
+
+void add_to(std::string& notes, const std::string& note) {
+    if (note.empty() || notes.find(note) != std::string::npos)
+        return;
+    notes += notes.empty() ? note : "; " + note;
+}
+
+}  // namespace
+
+/// The end of one worker's streams: what is still to be read and written, and whom to tell then.
+struct group_streams::flush {
+    int index;
+    sys::callback<void(stream_end)> read;      // empty: nobody waits
+    sys::callback<void(std::string)> written;  // empty: nobody waits, or it was told
+    stream_end result;
+    std::size_t unread = 0;  // streams
+    struct written_target {
+        std::shared_ptr<target> to;
+        engine::time_point latest;  // when the last of the worker's text for it was read
+        bool is_written = false;
+    };
+    sys::patient_vector<written_target> targets;
+    std::size_t unwritten = 0;
+    std::optional<engine::timer_id> limit;
+};
+
+group_streams::group_streams(engine::process& process, group_routes routes, settings how)
+    : process_(process), routes_(std::move(routes)), settings_(how),
+      workers_(routes_.workers.size()) {
+    if (routes_.buffer != 0)
+        hub_ = std::make_shared<line_hub>(process_, routes_.buffer, streams_in_queue());
+}
+
+group_streams::~group_streams() {
+    // The threads of a forked copy's targets are its parent's, and may have left locks locked.
+    if (!process_.is_own())
+        return;
+    for (const auto& each : targets_)
+        if (each)
+            each->close();
+    // What still reads or feeds a worker that was given up belongs to the output thread.
+    for (auto& each : workers_)
+        if (each.feed || each.out_reader || each.err_reader)
+            loop().post([feed = std::move(each.feed), out = std::move(each.out_reader),
+                         err = std::move(each.err_reader)] {});
+}
+
+int group_streams::streams_in_queue() const noexcept {
+    int count = 0;
+    for (const auto& worker : routes_.workers)
+        count += writes_to(worker.out, queue_route()) + writes_to(worker.err, queue_route());
+    return count;
+}
+
+// --- a worker's life ---
+
+void group_streams::worker_started(int index) {
+    if (routes_.has_pipes())
+        loop().post([self = shared_from_this(), index] { self->begin(index); });
+}
+
+void group_streams::begin(int index) {
+    begin_stream(index, stream::out);
+    begin_stream(index, stream::err);
+    if (auto& worker = at(index); worker.in_ours && !worker.feed)
+        worker.feed = sys::make_shared_patiently<pipe_writer>(loop(), std::move(worker.in_ours));
+}
+
+void group_streams::begin_stream(int index, stream from) {
+    worker& of = at(index);
+    auto& fd = from == stream::out ? of.out_ours : of.err_ours;
+    if (!fd)
+        return;
+    const auto& routes = routes_.workers[static_cast<std::size_t>(index)];
+    auto& sinks = from == stream::out ? of.out : of.err;
+    auto& reader = from == stream::out ? of.out_reader : of.err_reader;
+    sinks = sys::make_shared_patiently<stream_sinks>(
+        loop(), stream_sinks::origin{index, from}, from == stream::out ? routes.out : routes.err,
+        targets_, routes_.targets, hub_, pool_, pipe_capacity_);
+    reader = sys::make_shared_patiently<pipe_reader>(loop(), std::move(fd), sinks, lingering_);
+    sinks->set_reader(reader);
+    for (const auto& sink : (from == stream::out ? routes.out : routes.err).sinks)
+        if (const auto* to = std::get_if<target_route>(&sink); to != nullptr && !to->tag.empty())
+            sys::patiently([&] { targets_[to->target]->set_tag(index, from, to->tag); });
+    reader->begin();
+}
+
+void group_streams::worker_ended(int index, sys::callback<void(stream_end)> read,
+                                 sys::callback<void(std::string)> written) {
+    if (!routes_.has_pipes()) {
+        read({});
+        return written({});
+    }
+    loop().post(
+        [self = shared_from_this(), index, read = std::move(read), written = std::move(written)] {
+            auto ending = sys::make_shared_patiently<flush>();
+            ending->index = index;
+            ending->read = read;
+            ending->written = written;
+            self->end_streams(std::move(ending));
+        });
+}
+
+/// Reads what the worker has left in its pipes, and ends its streams.
+void group_streams::end_streams(std::shared_ptr<flush> ending) {
+    worker& of = at(ending->index);
+    of.has_ended = true;
+    if (of.feed)
+        of.feed->end();
+    ++ending_;
+    const std::array readers{of.out_reader, of.err_reader};
+    ending->unread =
+        readers.size() - static_cast<std::size_t>(std::ranges::count(readers, nullptr));
+    if (ending->unread == 0)
+        return streams_ended(std::move(ending));
+    limit_reading(ending);
+    for (const auto& reader : readers)
+        if (reader)
+            reader->worker_ended([self = shared_from_this(), ending] {
+                if (--ending->unread == 0)
+                    self->streams_ended(ending);
+            });
+}
+
+/// For a worker that holds the lock of its pipe for as long as it likes. In steps, because a program
+/// that was stopped for a while sees that while pass at once.
+void group_streams::limit_reading(const std::shared_ptr<flush>& ending) {
+    ending->limit = loop().timer().at(
+        std::chrono::steady_clock::now() + reading_step, [self = shared_from_this(), ending] {
+            ending->limit.reset();
+            const worker& of = self->at(ending->index);
+            for (const auto& reader : std::array{of.out_reader, of.err_reader})
+                if (reader)
+                    reader->look();
+            if (ending->unread != 0)
+                self->limit_reading(ending);
+        });
+}
+
+void group_streams::streams_ended(std::shared_ptr<flush> ending) {
+    if (ending->limit)
+        loop().timer().cancel(*std::exchange(ending->limit, std::nullopt));
+    gather(*ending);
+    --ending_;
+    close_sinks();
+    if (!ending->written)
+        return;
+    process_.loop().post(
+        [result = std::move(ending->result), read = std::exchange(ending->read, {})]() mutable {
+            read(std::move(result));
+        });
+    ending->unwritten = ending->targets.size();
+    if (ending->unwritten == 0)
+        return finish(*ending);
+    for (auto& each : ending->targets)
+        each.to->when_written(each.latest, [self = shared_from_this(), ending, &each] {
+            each.is_written = true;
+            if (--ending->unwritten == 0)
+                self->finish(*ending);
+        });
+    ending->limit = loop().timer().at(
+        detail::saturating_add(std::chrono::steady_clock::now(), settings_.flush_timeout),
+        [self = shared_from_this(), ending] {
+            ending->limit.reset();
+            self->finish(*ending);
+        });
+}
+
+/// Takes what the streams leave, and drops them.
+void group_streams::gather(flush& ending) {
+    worker& of = at(ending.index);
+    if (of.out)
+        ending.result.out = of.out->take_captured();
+    if (of.err)
+        ending.result.err = of.err->take_captured();
+    for (const auto& sinks : {of.out, of.err}) {
+        if (!sinks)
+            continue;
+        sys::patiently([&] { add_to(ending.result.note, sinks->trouble()); });
+        for (const auto& [to, latest] : sinks->written()) {
+            const auto found = std::ranges::find(ending.targets, to, &flush::written_target::to);
+            if (found == ending.targets.end())
+                ending.targets.push_back({to, latest});
+            else
+                found->latest = std::max(found->latest, latest);
+        }
+    }
+    of.out_reader.reset();
+    of.err_reader.reset();
+    of.out.reset();
+    of.err.reset();
+}
+
+void group_streams::finish(flush& done) {
+    if (!done.written)
+        return;
+    if (done.limit)
+        loop().timer().cancel(*std::exchange(done.limit, std::nullopt));
+    // Of a target that has written all of this worker's text, only its error matters.
+    std::string note;
+    for (const auto& each : done.targets)
+        sys::patiently(
+            [&] { add_to(note, each.is_written ? each.to->trouble() : each.to->note()); });
+    process_.loop().post(
+        [note = std::move(note), written = std::exchange(done.written, {})]() mutable {
+            written(std::move(note));
+        });
+}
+
+void group_streams::group_ended() {
+    // Where no sink is the group's, the ends of its workers were all, so the loop may sleep.
+    if (!routes_.has_pipes() || (!hub_ && routes_.targets.empty()))
+        return;
+    loop().post([self = shared_from_this()] {
+        self->has_ended_ = true;
+        for (int index = 0; index < static_cast<int>(self->workers_.size()); ++index)
+            if (!self->at(index).has_ended) {
+                auto ending = sys::make_shared_patiently<flush>();
+                ending->index = index;
+                self->end_streams(std::move(ending));
+            }
+        self->close_sinks();
+    });
+}
+
+/// Once the group has ended and all its streams have.
+void group_streams::close_sinks() {
+    if (!has_ended_ || ending_ != 0)
+        return;
+    {
+        const std::lock_guard lock(targets_mutex_);
+        for (const auto& each : targets_)
+            each->close();
+    }
+    if (hub_)
+        hub_->end();
+}
+
+// --- lines ---
+
+void group_streams::await_lines(detail::receiver to, detail::amount wanted,
+                                std::optional<detail::time_point> until) {
+    if (!hub_) {
+        process_.loop().post([&process = process_, to = std::move(to)] {
+            process.deliver(to, detail::completion());
+        });
+        return;
+    }
+    loop().post([self = shared_from_this(), to = std::move(to), wanted, until] {
+        self->hub_->await(to, wanted, until);
+    });
+}
+
+void group_streams::cancel(detail::operation_id id, detail::cancel_mode mode, engine::task stop) {
+    if (!routes_.has_pipes())
+        return;
+    loop().post([self = shared_from_this(), id, mode, stop = std::move(stop)] {
+        if (self->hub_ && self->hub_->cancel(id, mode)) {
+            if (mode == detail::cancel_mode::stop_group)
+                self->process_.loop().post(stop);
+            return;
+        }
+        for (const auto& each : self->workers_)
+            if (each.feed && each.feed->cancel(id))
+                return;
+    });
+}
+
+void group_streams::forget_lines() {
+    if (hub_)
+        loop().post([hub = hub_] { hub->forget(); });
+}
+
+// --- input ---
+
+bool group_streams::feeds(int index) const noexcept {
+    return routes_.workers[static_cast<std::size_t>(index)].in.what == input_route::kind::feed;
+}
+
+void group_streams::write(int index, std::string text, detail::receiver to) {
+    // Shared, because a task must be copyable.
+    auto kept = sys::make_shared_patiently<std::string>(std::move(text));
+    loop().post([self = shared_from_this(), index, kept, to = std::move(to)] {
+        const auto tell = [self, to](std::error_code error) {
+            using kind = detail::completion::kind;
+            auto done = detail::completion_of(error == std::errc::operation_canceled ? kind::aborted
+                                              : error                                ? kind::failed
+                                                                                     : kind::done);
+            if (error && done.what == kind::failed)
+                done.error = sys::patiently([&] {
+                    return std::make_exception_ptr(
+                        std::system_error(error, "cohort::group::write: the worker reads no more"));
+                });
+            self->process_.deliver(self->loop(), to, std::move(done));
+        };
+        const auto& feed = self->at(index).feed;
+        if (feed)
+            feed->write(to.id, std::move(*kept), tell);
+        else
+            tell(std::make_error_code(std::errc::broken_pipe));
+    });
+}
+
+void group_streams::close_input(int index) {
+    loop().post([self = shared_from_this(), index] {
+        if (const auto& feed = self->at(index).feed)
+            feed->close_after_all();
+    });
+}
+
+}  // namespace cohort::output

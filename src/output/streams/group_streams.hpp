@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include "base/sys/unique_fd.hpp"
+#include "loop/runtime/process.hpp"
+#include "output/pipes/pipe.hpp"
+#include "output/pipes/pipe_reader.hpp"
+#include "output/pipes/pipe_writer.hpp"
+#include "output/routes/routes.hpp"
+#include "output/streams/line_hub.hpp"
+#include "output/streams/stream_sinks.hpp"
+#include "output/targets/target.hpp"
+#include "protocol/order/stream_source.hpp"
+
+#include <cohort/detail/border.hpp>
+#include <cohort/output.hpp>
+
+#include <atomic>
+#include <chrono>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include <fcntl.h>
+
+namespace cohort::output {
+
+/// What a worker's streams leave for its outcome.
+struct stream_end {
+    captured out;
+    captured err;
+    std::string note;  // what could not be read; empty: nothing
+};
+
+/// All streams of one group: made before its first worker starts, moved by the output thread while
+/// the workers live, and read by output() until all is told.
+class group_streams : public std::enable_shared_from_this<group_streams> {
+public:
+    struct settings {
+        std::chrono::steady_clock::duration flush_timeout;
+        std::size_t pipe_size = 0;
+        int parent_death_signal = 0;
+        bool colours = false;  // whether tags may have colours on a terminal
+    };
+    /// If `routes` has pipes, process.start_output() must have been called.
+    group_streams(engine::process& process, group_routes routes, settings how);
+    ~group_streams();
+
+    const group_routes& routes() const noexcept { return routes_; }
+    /// The directory to which log_directory is relative; AT_FDCWD if log_directory is absolute.
+    int log_base() const noexcept { return number_of(log_base_); }
+
+    // On the starter thread:
+
+    /// Makes all pipes, opens all files. @param callers_directory  a descriptor; -1: the process' own
+    std::optional<detail::start_failure> prepare(int callers_directory);
+    /// Where a worker's standard streams come from. Borrows descriptors.
+    orders::stream_sources sources_of(int index) const;
+    /// The next worker has started, so it has its ends: closes them in this process.
+    void close_ends_of_started(int index) noexcept;
+    /// No further worker will be started: closes the pipes of those that were not.
+    void close_unstarted() noexcept;
+
+    // On the engine's thread:
+
+    void worker_started(int index);
+    /// Takes what the worker has written until now, and ends its streams. Both functions are called
+    /// on the engine's thread.
+    /// @param read     called as soon as the streams are read, so that no target keeps the captured
+    ///                 text from the engine
+    /// @param written  called after that, when all is where it belongs, or after the flush timeout;
+    ///                 gets what could not be written
+    void worker_ended(int index, sys::callback<void(stream_end)> read,
+                      sys::callback<void(std::string)> written);
+    /// Every worker has ended. Those that did not start, or were given up, write no more either.
+    void group_ended();
+
+    // On any thread:
+
+    void await_lines(detail::receiver to, detail::amount wanted,
+                     std::optional<detail::time_point> until);
+    /// Cancels await_lines() or write(); does nothing for any other operation.
+    /// @param stop  called on the engine's thread if the group is to be stopped
+    void cancel(detail::operation_id id, detail::cancel_mode mode, engine::task stop);
+    /// Whether a worker's stderr goes where its stdout goes.
+    bool merges(int index) const noexcept {
+        return routes_.workers[static_cast<std::size_t>(index)].err.what ==
+               stream_route::kind::joined;
+    }
+    bool feeds(int index) const noexcept;
+    void write(int index, std::string text, detail::receiver to);
+    void close_input(int index);
+    /// Nobody will ask for lines.
+    void forget_lines();
+    int lingering() const noexcept { return lingering_->load(); }
+
+private:
+    struct worker {
+        sys::unique_fd in_theirs;  // the worker's ends, until it has started
+        sys::unique_fd out_theirs;
+        sys::unique_fd err_theirs;
+        std::shared_ptr<sys::unique_fd> in_ours;  // our ends, until the worker has started
+        sys::unique_fd out_ours;
+        sys::unique_fd err_ours;
+        // From here on only the output thread's:
+        std::shared_ptr<stream_sinks> out;
+        std::shared_ptr<stream_sinks> err;
+        std::shared_ptr<pipe_reader> out_reader;
+        std::shared_ptr<pipe_reader> err_reader;
+        std::shared_ptr<pipe_writer> feed;
+        bool has_ended = false;
+    };
+    struct flush;
+    struct base_directory {
+        std::shared_ptr<sys::unique_fd> directory;  // null: AT_FDCWD
+        std::error_code error;
+    };
+    static int number_of(const std::shared_ptr<sys::unique_fd>& directory) noexcept {
+        return directory ? directory->get() : AT_FDCWD;
+    }
+
+    engine::engine& loop() const noexcept { return process_.output(); }
+    worker& at(int index) { return workers_[static_cast<std::size_t>(index)]; }
+    const worker& at(int index) const { return workers_[static_cast<std::size_t>(index)]; }
+    const base_directory& base_of(int callers_directory, const std::string& working_directory,
+                                  const std::string& path);
+    std::optional<detail::start_failure> make_log_directory(int callers_directory);
+    std::optional<detail::start_failure> open_target(int callers_directory, const target_plan& plan,
+                                                     std::vector<std::shared_ptr<target>>& into);
+    std::optional<detail::start_failure> make_input(int index);
+    std::optional<detail::start_failure> make_output(int callers_directory, int index, stream from);
+    void begin(int index);
+    void begin_stream(int index, stream from);
+    void end_streams(std::shared_ptr<flush> ending);
+    void limit_reading(const std::shared_ptr<flush>& ending);
+    void streams_ended(std::shared_ptr<flush> ending);
+    void gather(flush& ending);
+    void finish(flush& done);
+    void close_sinks();
+    int streams_in_queue() const noexcept;
+
+    engine::process& process_;
+    const group_routes routes_;
+    const settings settings_;
+    std::map<std::string, base_directory> bases_;  // by working directory
+    std::shared_ptr<sys::unique_fd> log_base_;
+    input_files inputs_;
+    std::mutex targets_mutex_;  // for an end of the group while its start still hangs
+    std::vector<std::shared_ptr<target>> targets_;
+    std::vector<worker> workers_;
+    std::size_t pipe_capacity_ = 0;  // of their outputs, as they were made
+    std::size_t started_ = 0;        // how many workers the starter thread has started
+    int ending_ = 0;                 // how many workers' streams are being read to their end
+    bool has_ended_ = false;         // the group
+    const std::shared_ptr<run_pool> pool_ = std::make_shared<run_pool>();
+    std::shared_ptr<line_hub> hub_;  // null: no stream goes into a queue
+    const std::shared_ptr<std::atomic<int>> lingering_ = std::make_shared<std::atomic<int>>(0);
+};
+
+}  // namespace cohort::output

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: BSL-1.0
+// The streams of a group before its workers start: pipes, files and directories.
+#include "output/streams/group_streams.hpp"
+
+#include "base/sys/descriptors.hpp"
+#include "base/sys/error.hpp"
+#include "output/targets/files.hpp"
+#include "start/exec/exec.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <utility>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace cohort::output {
+
+namespace {
+
+using detail::start_failure;
+using kind = stream_route::kind;
+using source = orders::stream_source;
+
+start_failure failure(std::error_code error, std::string text, int index, exec::stage at) {
+    return {error, std::move(text), index, exec::to_string(at)};
+}
+
+exec::stage stage_of(stream from) {
+    return from == stream::out ? exec::stage::standard_output : exec::stage::standard_error;
+}
+
+source place(int fd) { return {source::kind::place, fd, {}, 0}; }
+source open(const std::string& path, int flags) { return {source::kind::open, -1, path, flags}; }
+
+source source_of(const stream_route& route, int pipe) {
+    switch (route.what) {
+    case kind::inherited:
+        return {};
+    case kind::given:
+        return place(route.given);
+    case kind::file:
+        // O_NONBLOCK, so that a FIFO without a reader is an error and not a hang.
+        return open(route.path, O_WRONLY | O_CREAT | O_APPEND | O_NOCTTY | O_NONBLOCK |
+                                    (route.truncates ? O_TRUNC : 0));
+    case kind::joined:
+        return {source::kind::join, -1, {}, 0};
+    case kind::piped:
+        break;
+    }
+    return place(pipe);
+}
+
+source source_of(const input_route& route, int descriptor) {
+    switch (route.what) {
+    case input_route::kind::inherited:
+        return {};
+    case input_route::kind::given:
+        return place(route.given);
+    case input_route::kind::file:
+        return open(route.path, O_RDONLY);
+    case input_route::kind::bytes:
+    case input_route::kind::feed:
+        break;
+    }
+    return place(descriptor);
+}
+
+}  // namespace
+
+std::optional<start_failure> group_streams::prepare(int callers_directory) {
+    if (auto failed = make_log_directory(callers_directory))
+        return failed;
+    std::vector<std::shared_ptr<target>> opened;
+    for (const auto& plan : routes_.targets)
+        if (auto failed = open_target(callers_directory, plan, opened)) {
+            for (const auto& each : opened)
+                each->close();
+            return failed;
+        }
+    {
+        const std::lock_guard lock(targets_mutex_);
+        targets_ = std::move(opened);
+    }
+    for (int index = 0; index < static_cast<int>(workers_.size()); ++index) {
+        if (auto failed = make_input(index))
+            return failed;
+        for (const auto from : {stream::out, stream::err})
+            if (auto failed = make_output(callers_directory, index, from))
+                return failed;
+    }
+    return std::nullopt;
+}
+
+/// The directory to which a worker's path is relative. Kept, because many workers share one. An
+/// absolute path needs none, and the worker's may not be searchable for this program's user.
+const group_streams::base_directory& group_streams::base_of(int callers_directory,
+                                                            const std::string& working_directory,
+                                                            const std::string& path) {
+    static const base_directory none;
+    if (path.starts_with('/'))
+        return none;
+    auto [found, is_new] = bases_.try_emplace(working_directory);
+    if (is_new)
+        found->second.directory = std::make_shared<sys::unique_fd>(
+            open_base(callers_directory, working_directory, found->second.error));
+    return found->second;
+}
+
+std::optional<start_failure> group_streams::make_log_directory(int callers_directory) {
+    const auto& path = routes_.log_directory;
+    if (path.empty())
+        return std::nullopt;
+    const auto& from = base_of(callers_directory, routes_.base_of_logs, path);
+    auto error = from.error;
+    if (!error)
+        error = make_directories(number_of(from.directory), path);
+    if (!error && ::mkdirat(number_of(from.directory), path.c_str(), 0777) != 0)
+        error = sys::last_error();
+    if (error)
+        return failure(error, fmt::format("mkdir(\"{}\")", path), -1, exec::stage::logs);
+    log_base_ = from.directory;
+    return std::nullopt;
+}
+
+std::optional<start_failure> group_streams::open_target(
+    int callers_directory, const target_plan& plan, std::vector<std::shared_ptr<target>>& into) {
+    target_settings settings;
+    if (plan.what != target_plan::kind::file) {
+        const int fd = plan.what == target_plan::kind::own_stdout ? STDOUT_FILENO : STDERR_FILENO;
+        settings.name = to_string(plan.from);
+        settings.style = console_style(fd, !settings_.colours);
+        settings.console = &console_writer::of(
+            process_.loop(), is_same_file(STDOUT_FILENO, fd) ? STDOUT_FILENO : fd);
+        // If this program has closed the stream, another descriptor may have its number for a moment.
+        if (!sys::survives_exec(fd)) {
+            into.push_back(target::make(loop(), -1, std::move(settings)));
+            return std::nullopt;
+        }
+        // A duplicate, because this program may close the stream while the group lives, and open a
+        // file that gets its number.
+        std::error_code error;
+        auto stream = sys::duplicate(fd, error);
+        if (error)
+            return failure(error, fmt::format("duplicating {}", settings.name), plan.first_worker,
+                           stage_of(plan.from));
+        into.push_back(target::make(loop(), std::move(stream), std::move(settings)));
+        return std::nullopt;
+    }
+    const auto& from = base_of(callers_directory, plan.working_directory, plan.path);
+    auto error = from.error;
+    sys::unique_fd file;
+    if (!error)
+        file = open_output(number_of(from.directory), plan.path,
+                           plan.settings.appends ? old_text::is_kept : old_text::is_dropped, error);
+    if (error)
+        return failure(error, fmt::format("open(\"{}\")", plan.path), plan.first_worker,
+                       stage_of(plan.from));
+    settings.name = plan.path;
+    settings.style.timestamps = plan.settings.timestamps;
+    settings.style.ends_lines = !plan.is_raw;
+    settings.threads = &call_threads::of(process_.loop());
+    if (plan.settings.rotate_at != 0)
+        settings.rotate = rotated_path{rotation(plan.settings.rotate_at, plan.settings.kept),
+                                       plan.path, from.directory};
+    into.push_back(target::make(loop(), std::move(file), std::move(settings)));
+    return std::nullopt;
+}
+
+std::optional<start_failure> group_streams::make_input(int index) {
+    const auto& route = routes_.workers[static_cast<std::size_t>(index)].in;
+    std::error_code error;
+    if (route.what == input_route::kind::bytes) {
+        at(index).in_theirs = inputs_.make(route.text, error);
+        if (error)
+            return failure(error, "memfd_create for the worker's input", index,
+                           exec::stage::standard_input);
+    } else if (route.what == input_route::kind::feed) {
+        auto made = make_worker_pipe(pipe_use::worker_reads, settings_.pipe_size, error);
+        if (error)
+            return failure(error, "pipe2 for the worker's input", index,
+                           exec::stage::standard_input);
+        at(index).in_theirs = std::move(made.theirs);
+        at(index).in_ours = engine::uncopied_descriptors::own(process_, std::move(made.ours));
+    }
+    return std::nullopt;
+}
+
+std::optional<start_failure> group_streams::make_output(int callers_directory, int index,
+                                                        stream from) {
+    const auto& routes = routes_.workers[static_cast<std::size_t>(index)];
+    const auto& route = from == stream::out ? routes.out : routes.err;
+    std::error_code error;
+    if (route.what == kind::file && route.path.find('/') != std::string::npos &&
+        route.path != "/dev/null") {
+        // Without the working directory the child's own error says what is wrong.
+        const auto& base = base_of(callers_directory, routes.working_directory, route.path);
+        if (!base.error)
+            error = make_directories(number_of(base.directory), route.path);
+        if (error)
+            return failure(error, fmt::format("open(\"{}\")", route.path), index, stage_of(from));
+        return std::nullopt;
+    }
+    if (route.what != kind::piped)
+        return std::nullopt;
+    auto made = make_worker_pipe(pipe_use::worker_writes, settings_.pipe_size, error);
+    if (error)
+        return failure(error, "pipe2 for the worker's output", index, stage_of(from));
+    // A worker that lives on for a moment after this process may say its last words.
+    if (settings_.parent_death_signal != SIGKILL)
+        open_for_both(made.theirs);
+    pipe_capacity_ = std::max(pipe_capacity_, made.capacity);
+    auto& worker = at(index);
+    (from == stream::out ? worker.out_theirs : worker.err_theirs) = std::move(made.theirs);
+    (from == stream::out ? worker.out_ours : worker.err_ours) = std::move(made.ours);
+    return std::nullopt;
+}
+
+orders::stream_sources group_streams::sources_of(int index) const {
+    const auto& routes = routes_.workers[static_cast<std::size_t>(index)];
+    const auto& ends = at(index);
+    return {source_of(routes.in, ends.in_theirs.get()),
+            source_of(routes.out, ends.out_theirs.get()),
+            source_of(routes.err, ends.err_theirs.get())};
+}
+
+void group_streams::close_ends_of_started(int index) noexcept {
+    auto& ends = at(index);
+    ends.in_theirs.reset();
+    ends.out_theirs.reset();
+    ends.err_theirs.reset();
+    started_ = static_cast<std::size_t>(index) + 1;
+}
+
+void group_streams::close_unstarted() noexcept {
+    for (; started_ < workers_.size(); ++started_) {
+        worker& ends = workers_[started_];
+        for (auto* fd :
+             {&ends.in_theirs, &ends.out_theirs, &ends.err_theirs, &ends.out_ours, &ends.err_ours})
+            fd->reset();
+        ends.in_ours.reset();
+    }
+    inputs_ = {};
+    bases_.clear();
+}
+
+}  // namespace cohort::output

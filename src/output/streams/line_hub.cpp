@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "output/streams/line_hub.hpp"
+
+#include "base/sys/patiently.hpp"
+
+#include <new>
+#include <utility>
+
+namespace cohort::output {
+
+namespace {
+
+/// What one call of output_batch() gets at most, in bytes of text.
+constexpr std::size_t most_told = std::size_t{256} << 10;
+
+}  // namespace
+
+line_hub::line_hub(engine::process& process, std::size_t bound, int streams)
+    : process_(process), queue_(bound), waiters_(process, process.output()),
+      open_streams_(streams) {}
+
+void line_hub::add(std::shared_ptr<const detail::line_run> run, when_full full) {
+    if (is_forgotten_)
+        return tell_room();
+    queue_.add(std::move(run), full);
+    tell();
+}
+
+void line_hub::end_stream(int index, stream from) {
+    try {
+        if (!is_forgotten_)
+            queue_.end_stream(index, 0, from, process_.output().now());
+    } catch (const std::bad_alloc&) {
+        // The loss stays untold.
+    }
+    --open_streams_;
+    tell();
+}
+
+void line_hub::await(detail::receiver to, detail::amount wanted,
+                     std::optional<detail::time_point> until) {
+    waiters_.add(std::move(to), until, wanted);
+    tell();
+}
+
+detail::told_lines line_hub::take(detail::amount wanted) {
+    if (returned_.empty())
+        return wanted == detail::amount::one ? queue_.take_line() : queue_.take(most_told);
+    if (wanted == detail::amount::all)
+        return std::exchange(returned_, {});
+    detail::told_run& first = returned_.front();
+    auto line = sys::patiently([&] { return detail::told_lines{first}; });
+    line.front().count = 1;
+    first.offset += first.run->lines[first.first].size;
+    first.lost = {};
+    ++first.first;
+    if (--first.count == 0)
+        returned_.erase(returned_.begin());
+    return line;
+}
+
+/// Lines whose reader is gone are kept, because each line is told once to somebody who lives.
+void line_hub::tell() {
+    while (waiters_.has_one() && has_lines()) {
+        auto told = sys::make_shared_patiently<detail::told_lines>();
+        *told = take(waiters_.wanted_by_first());
+        detail::completion done;
+        done.lines = told;
+        if (!waiters_.complete_only_first(done))
+            sys::patiently(
+                [&] { returned_.insert(returned_.begin(), told->begin(), told->end()); });
+    }
+    while (is_over() && waiters_.has_one())
+        (void)waiters_.complete_only_first(detail::completion());
+    if (has_ended_)
+        waiters_.complete_all(detail::completion());  // only cancelled ones are left
+    tell_room();
+}
+
+void line_hub::tell_room() {
+    while (!waiting_streams_.empty() && has_room()) {
+        const auto then = std::move(waiting_streams_.front());
+        waiting_streams_.pop_front();
+        if (then())
+            return;  // the next is called when this one has read
+    }
+}
+
+bool line_hub::cancel(detail::operation_id id, detail::cancel_mode mode) {
+    return mode == detail::cancel_mode::stop_waiting || has_ended_ ? waiters_.stop_waiting(id)
+                                                                   : waiters_.abort_at_end(id);
+}
+
+void line_hub::end() {
+    open_streams_ = 0;
+    has_ended_ = true;
+    tell();
+}
+
+void line_hub::forget() {
+    is_forgotten_ = true;
+    queue_.clear();
+    returned_.clear();
+    open_streams_ = 0;
+    tell();
+}
+
+}  // namespace cohort::output

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include "loop/runtime/process.hpp"
+#include "loop/waits/waiters.hpp"
+#include "output/lines/line_queue.hpp"
+
+#include <cohort/detail/border.hpp>
+
+#include <memory>
+#include <optional>
+
+namespace cohort::output {
+
+/// The lines of all workers of a group on their way to the calls of output(). Belongs to the output
+/// thread.
+class line_hub {
+public:
+    /// @param streams  how many streams write here
+    line_hub(engine::process& process, std::size_t bound, int streams);
+
+    // For the streams:
+
+    void add(std::shared_ptr<const detail::line_run> run, when_full full);
+    /// Counts a run as dropped instead of adding it.
+    void leave_out(const detail::line_run& run) { queue_.leave_out(run); }
+    bool has_room() const noexcept { return is_forgotten_ || queue_.has_room(); }
+    /// Calls `then` once, when there is room; it returns whether the stream reads on. The streams
+    /// that wait are called one at a time, because each may fill the room that there is.
+    void when_room(sys::callback<bool()> then) { waiting_streams_.push_back(std::move(then)); }
+    /// Calls the stream that has waited longest, if there is room.
+    void tell_room();
+    /// A stream has ended. When all have, calls of output() that find no line end.
+    void end_stream(int index, stream from);
+
+    // For the calls of output():
+
+    void await(detail::receiver to, detail::amount wanted, std::optional<detail::time_point> until);
+    /// @return whether the operation waited here
+    bool cancel(detail::operation_id id, detail::cancel_mode mode);
+
+    /// The group has ended: no stream writes any more, and cancelled operations are over.
+    void end();
+    /// Nobody will ask for lines: drops them, now and later.
+    void forget();
+
+private:
+    bool is_over() const noexcept { return open_streams_ <= 0; }
+    bool has_lines() const noexcept { return !returned_.empty() || !queue_.empty(); }
+    detail::told_lines take(detail::amount wanted);
+    void tell();
+
+    engine::process& process_;
+    line_queue queue_;
+    detail::told_lines
+        returned_;  // taken for a call whose context was gone; told before the queue's
+    waits::waiters waiters_;
+    sys::patient_deque<sys::callback<bool()>> waiting_streams_;
+    int open_streams_;
+    bool is_forgotten_ = false;
+    bool has_ended_ = false;
+};
+
+}  // namespace cohort::output

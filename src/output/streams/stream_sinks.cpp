@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "output/streams/stream_sinks.hpp"
+
+#include "base/values/quantity.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <new>
+#include <string>
+#include <utility>
+
+namespace cohort::output {
+
+namespace {
+
+constexpr std::size_t most_a_turn = 65'536;  // see pipe_reader
+
+/// How a target wants the text split; empty: not at all.
+std::optional<splitter::settings> cut_for(const target_plan& plan) {
+    if (plan.is_raw)
+        return std::nullopt;
+    return splitter::settings{detail::default_longest_line, plan.what != target_plan::kind::file};
+}
+
+bool is_same(const std::optional<splitter::settings>& a,
+             const std::optional<splitter::settings>& b) {
+    if (!a || !b)
+        return !a && !b;
+    return a->longest == b->longest && a->is_screen == b->is_screen;
+}
+
+}  // namespace
+
+stream_sinks::stream_sinks(engine::engine& loop, origin whose, const stream_route& route,
+                           std::span<const std::shared_ptr<target>> targets,
+                           std::span<const target_plan> plans, std::shared_ptr<line_hub> hub,
+                           std::shared_ptr<run_pool> pool, std::size_t pipe_capacity)
+    : loop_(loop), origin_(whose), hub_(std::move(hub)), pool_(std::move(pool)),
+      most_over_(most_a_turn + pipe_capacity) {
+    for (const auto& sink : route.sinks)
+        if (const auto* capture = std::get_if<capture_route>(&sink)) {
+            capture_.emplace(capture->head, capture->tail);
+        } else if (const auto* queue = std::get_if<queue_route>(&sink)) {
+            uses_hub_ = true;
+            add_consumer(queue->longest == 0 ? std::nullopt
+                                             : std::optional(splitter::settings{queue->longest}),
+                         {nullptr, queue->full});
+        } else {
+            const auto& to = std::get<target_route>(sink);
+            add_consumer(cut_for(plans[to.target]), {targets[to.target], to.full});
+        }
+}
+
+void stream_sinks::add_consumer(std::optional<splitter::settings> how, consumer added) {
+    auto found = std::ranges::find_if(cuts_, [&](const cut& c) { return is_same(c.how, how); });
+    if (found == cuts_.end()) {
+        cut fresh;
+        fresh.how = how;
+        if (how)
+            fresh.cutter.emplace(*how);
+        cuts_.push_back(std::move(fresh));
+        found = cuts_.end() - 1;
+    }
+    found->consumers.push_back(std::move(added));
+}
+
+void stream_sinks::take(std::string_view bytes) {
+    try {
+        if (capture_)
+            capture_->add(bytes);
+        for (auto& each : cuts_)
+            split(each, bytes);
+    } catch (const std::bad_alloc&) {
+        lost_ += bytes.size();
+        for (auto& each : cuts_)
+            if (each.cutter) {
+                lost_ += each.cutter->held();
+                each.cutter.emplace(*each.how);  // the splitter may have lost its place
+            }
+    }
+}
+
+std::shared_ptr<detail::line_run> stream_sinks::new_run(std::size_t size) const {
+    auto run = pool_->make(size);
+    run->index = origin_.index;
+    run->from = origin_.from;
+    run->time = loop_.now();
+    run->wall = std::chrono::system_clock::now();
+    return run;
+}
+
+void stream_sinks::split(cut& by, std::string_view bytes) {
+    auto run = new_run(bytes.size());
+    if (by.cutter) {
+        by.cutter->feed(bytes, *run);
+    } else {
+        run->text.assign(bytes);
+        run->lines.push_back({static_cast<std::uint32_t>(bytes.size()), 0, true});
+    }
+    if (!run->lines.empty())
+        pass_on(by, std::move(run));
+}
+
+void stream_sinks::pass_on(cut& to, std::shared_ptr<const detail::line_run> run) {
+    for (auto& consumer : to.consumers)
+        if (!takes(consumer, run->text.size())) {
+            if (consumer.to)
+                consumer.to->leave_out(*run);
+            else
+                hub_->leave_out(*run);
+        } else if (consumer.to) {
+            consumer.to->add(run, consumer.full);
+            written_[consumer.to] = run->time;
+        } else {
+            hub_->add(run, consumer.full);
+        }
+}
+
+/// Whether a consumer that drops nothing takes more. At a worker's end it gets what is in the pipe
+/// without having room; but no more than fits in the pipe as it was made, because the worker may
+/// have enlarged it and so would decide how much memory this process needs.
+bool stream_sinks::takes(consumer& each, std::size_t bytes) {
+    if (each.full != when_full::block)
+        return true;
+    if (each.to ? each.to->has_room() : hub_->has_room())
+        return true;
+    each.over += bytes;
+    return each.over <= most_over_;
+}
+
+bool stream_sinks::has_room() {
+    for (auto& each : cuts_)
+        for (auto& consumer : each.consumers) {
+            if (consumer.full != when_full::block)
+                continue;
+            const auto go_on = [reader = reader_] {
+                const auto found = reader.lock();
+                return found && found->go_on();
+            };
+            if (consumer.to && !consumer.to->has_room()) {
+                consumer.to->when_room(go_on);
+                return false;
+            }
+            if (!consumer.to && !hub_->has_room()) {
+                hub_->when_room(go_on);
+                return false;
+            }
+            consumer.over = 0;
+        }
+    return true;
+}
+
+void stream_sinks::leave_room() {
+    if (uses_hub_)
+        hub_->tell_room();
+}
+
+/// What is left becomes the last line.
+void stream_sinks::finish(cut& of) {
+    if (!of.cutter)
+        return;
+    const auto left = of.cutter->held();
+    try {
+        auto run = new_run(left);
+        of.cutter->finish(*run);
+        if (!run->lines.empty())
+            pass_on(of, std::move(run));
+    } catch (const std::bad_alloc&) {
+        lost_ += left;
+    }
+}
+
+std::string stream_sinks::trouble() const {
+    if (error_ == std::errc::timed_out)
+        return fmt::format("its {} was not read to the end, because a process held up its pipe",
+                           to_string(origin_.from));
+    if (error_)
+        return fmt::format("reading its {}: {}", to_string(origin_.from), error_.message());
+    if (lost_ != 0)
+        return fmt::format("{} bytes of its {} were left out, because there was no memory",
+                           values::with_separators(lost_), to_string(origin_.from));
+    return {};
+}
+
+void stream_sinks::end(std::error_code why) {
+    error_ = why;
+    for (auto& each : cuts_) {
+        finish(each);
+        for (const auto& consumer : each.consumers)
+            if (consumer.to)
+                consumer.to->end_stream(origin_.index, 0, origin_.from, loop_.now());
+    }
+    if (uses_hub_)
+        hub_->end_stream(origin_.index, origin_.from);
+}
+
+captured stream_sinks::take_captured() {
+    captured kept;
+    if (!capture_)
+        return kept;
+    kept.total = capture_->total();
+    try {
+        kept.head = shared_text(capture_->take_head());
+        kept.tail = shared_text(capture_->take_tail());
+    } catch (const std::bad_alloc&) {
+        lost_ += kept.lost();
+    }
+    capture_.reset();
+    return kept;
+}
+
+}  // namespace cohort::output

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include "loop/engine/engine.hpp"
+#include "output/lines/capture.hpp"
+#include "output/lines/run_pool.hpp"
+#include "output/lines/splitter.hpp"
+#include "output/pipes/pipe_reader.hpp"
+#include "output/routes/routes.hpp"
+#include "output/streams/line_hub.hpp"
+#include "output/targets/target.hpp"
+
+#include <cohort/output.hpp>
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+namespace cohort::output {
+
+/// One stream of one worker on its way from the pipe to its sinks. Each text is split once for all
+/// sinks that want it split in the same way, and they share the result. Belongs to the output
+/// thread.
+class stream_sinks final : public byte_sink, public std::enable_shared_from_this<stream_sinks> {
+public:
+    struct origin {
+        int index;  // of the worker
+        stream from;
+    };
+    /// @param pipe_capacity  of the pipe as it was made
+    stream_sinks(engine::engine& loop, origin whose, const stream_route& route,
+                 std::span<const std::shared_ptr<target>> targets,
+                 std::span<const target_plan> plans, std::shared_ptr<line_hub> hub,
+                 std::shared_ptr<run_pool> pool, std::size_t pipe_capacity);
+
+    /// Whose reading goes on when there is room again.
+    void set_reader(std::weak_ptr<pipe_reader> reader) { reader_ = std::move(reader); }
+
+    void take(std::string_view bytes) override;
+    bool has_room() override;
+    void leave_room() override;
+    void end(std::error_code why) override;
+
+    /// What capture() kept. Once, after the end.
+    captured take_captured();
+    /// The targets that it has written to, and when the last text for each was read.
+    const auto& written() const noexcept { return written_; }
+    /// What is missing, for a note: what could not be read, and for what there was no memory. Empty:
+    /// nothing.
+    std::string trouble() const;
+
+private:
+    struct consumer {
+        std::shared_ptr<target> to;  // null: the group's queue
+        when_full full;
+        std::size_t over = 0;  // bytes that it got without having room
+    };
+    /// Sinks that want the text split in the same way.
+    struct cut {
+        std::optional<splitter::settings> how;  // empty: the bytes as they come
+        std::optional<splitter> cutter;
+        sys::patient_vector<consumer> consumers;
+    };
+
+    void add_consumer(std::optional<splitter::settings> how, consumer added);
+    void pass_on(cut& to, std::shared_ptr<const detail::line_run> run);
+    bool takes(consumer& each, std::size_t bytes);
+    std::shared_ptr<detail::line_run> new_run(std::size_t size) const;
+    void split(cut& by, std::string_view bytes);
+    void finish(cut& of);
+
+    engine::engine& loop_;
+    const origin origin_;
+    std::optional<capture_buffer> capture_;
+    sys::patient_vector<cut> cuts_;
+    sys::patient_map<std::shared_ptr<target>, engine::time_point> written_;
+    std::shared_ptr<line_hub> hub_;
+    std::shared_ptr<run_pool> pool_;
+    const std::size_t most_over_;
+    bool uses_hub_ = false;
+    std::weak_ptr<pipe_reader> reader_;
+    std::uint64_t lost_ = 0;  // bytes, for lack of memory
+    std::error_code error_;
+};
+
+}  // namespace cohort::output

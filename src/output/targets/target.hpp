@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include "base/sys/unique_fd.hpp"
+#include "loop/engine/engine.hpp"
+#include "output/lines/line_queue.hpp"
+#include "output/lines/tagger.hpp"
+#include "output/targets/call_threads.hpp"
+#include "output/targets/written_file.hpp"
+
+#include <cohort/detail/sink.hpp>
+#include <cohort/detail/told_lines.hpp>
+#include <cohort/output.hpp>
+#include <cohort/policies.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+namespace cohort::output {
+
+/// How text looks on this program's stdout or stderr.
+[[nodiscard]] line_style console_style(int fd, bool no_color) noexcept;
+
+struct target_settings {
+    std::string name;  // for notes: "logs/0.log", "stdout"
+    /// For the bytes of one stream as they are: no timestamps, ends_lines false, no tags.
+    line_style style{};
+    std::optional<rotated_path> rotate{};
+    std::size_t buffer = detail::default_buffer;  // in bytes of lines that are not yet written
+    call_threads* threads = nullptr;    // write the target; null: call_threads::of() the loop
+    console_writer* console = nullptr;  // writes the target instead; null: it is none
+};
+
+/// One place that workers' lines are written to: a file, or this program's stdout or stderr. Lines
+/// wait in a bounded queue. Threads that other targets share write them, by a write(2) that may
+/// wait. Such a thread shares this object and holds no lock that others take while it writes, so a
+/// write that hangs holds up nobody.
+///
+/// A console that takes nothing keeps the lines of groups that have ended, up to a bound. What does
+/// not fit is left out.
+///
+/// After an error of a write the target is given up: it drops what it has and what comes, and tells
+/// why by trouble().
+///
+/// All members are for the thread of `loop`; close() and what follows it here for any thread.
+class target final : public std::enable_shared_from_this<target> {
+public:
+    /// A target that owns its file.
+    static std::shared_ptr<target> make(engine::engine& loop, sys::unique_fd file,
+                                        target_settings settings);
+    /// A target on a descriptor of the application, which stays as it is: open, with its flags.
+    static std::shared_ptr<target> make(engine::engine& loop, int borrowed,
+                                        target_settings settings);
+
+    target(const target&) = delete;
+    target& operator=(const target&) = delete;
+    ~target();
+
+    /// What stands before each line of a worker's stream from now on. Without it: nothing.
+    void set_tag(int index, cohort::stream from, std::string tag);
+    /// Adds lines, also when there is no room. Without memory for them they are left out.
+    void add(std::shared_ptr<const detail::line_run> run, cohort::when_full full) noexcept;
+    /// Counts lines as dropped instead of adding them.
+    void leave_out(const detail::line_run& run) noexcept;
+    /// The stream has ended. Tells the loss that no line of it follows.
+    void end_stream(int index, int attempt, cohort::stream from, engine::time_point at) noexcept;
+
+    /// True also when the target was given up.
+    bool has_room() const;
+    /// Calls `then` once, on the loop, when there is room. Never before it returns.
+    void when_room(engine::task then);
+    /// Calls `then` once, on the loop, when all that was added before has been written, or was left
+    /// out. Never before it returns.
+    void when_written(engine::task then);
+    /// The same for lines that were read until `until`.
+    void when_written(engine::time_point until, engine::task then);
+
+    /// Nothing is added any more. What is in the queue is written, then the file is closed. Later
+    /// calls have no effect.
+    void close();
+
+    /// What went wrong, for a note: "logs/0.log: No space left on device after 12,288 bytes".
+    /// Empty: nothing did.
+    std::string trouble() const;
+    /// What is still to be written, for the note of one who waits no longer: "stdout: 12,288 bytes
+    /// are not yet written". Empty: nothing is.
+    std::string pending() const;
+    /// trouble(), or if there is none, pending().
+    std::string note() const;
+
+private:
+    struct waiter {
+        std::optional<engine::time_point> written_until;  // empty: waits for room
+        engine::task then;
+    };
+
+    target(engine::engine& loop, target_settings settings);
+
+    // On the loop:
+    void await(waiter waits);
+    void tell();
+
+    // On any thread:
+    void wake_writer() noexcept;
+    void try_again_later() noexcept;
+    bool leaves_out_rest() noexcept;
+    void close_file();
+
+    // On the writer:
+    bool step(std::string& bytes) noexcept;
+    detail::told_lines next_batch();
+    void write(detail::told_lines batch, std::string& bytes) noexcept;
+    void format(const detail::told_lines& batch, std::string& bytes);
+    void give_up(std::error_code why) noexcept;
+    void tell_later() noexcept;
+
+    // With the mutex held:
+    bool takes_no_more() const noexcept { return error_ || is_closed_; }
+    bool is_idle() const noexcept { return queue_.empty() && !is_writing_; }
+    bool is_met(const waiter& waits) const noexcept;
+    std::uint64_t queued() const noexcept {
+        const auto gone = taken_ + queue_.lost_bytes();
+        return added_ > gone ? added_ - gone : 0;
+    }
+
+    engine::engine& loop_;
+    const std::string name_;
+    const tagger tagger_;
+    console_writer* const console_;
+    call_threads& threads_;
+
+    // The writer's:
+    std::optional<written_file> file_;  // set by make()
+    std::map<std::pair<int, cohort::stream>, std::string> tags_;
+    const bool ends_lines_;
+    bool is_mid_line_ = false;  // what was written does not end with a newline
+
+    mutable std::mutex mutex_;
+    line_queue queue_;
+    std::vector<std::pair<std::pair<int, cohort::stream>, std::string>> new_tags_;
+    sys::patient_vector<waiter> waiters_;  // their tasks are touched on the loop only
+    engine::time_point latest_{};          // the latest time of all lines that were added
+    engine::time_point reached_{};         // all lines that are older have been written
+    std::uint64_t added_ = 0;              // bytes of lines
+    std::uint64_t taken_ = 0;              // by the writer
+    std::uint64_t in_hand_ = 0;            // of them, those of the batch that is being written
+    std::uint64_t left_out_ = 0;           // for lack of memory
+    std::error_code error_;                // why it was given up
+    bool is_closed_ = false;
+    bool is_writing_ = false;
+    bool is_submitted_ = false;  // to threads_
+    std::size_t of_ended_ = 0;   // what it has added to console_->of_ended
+    bool tries_again_ = false;
+    bool is_over_ = false;  // the file is closed, or will be by the thread that is going
+};
+
+}  // namespace cohort::output
