@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 // What the engine's thread leaves to others. An engine never ends: each has its own process.
 #include "cgroup_support.hpp"
+#include "group/supervisor/cgroup_end.hpp"
+#include "group/supervisor/oom_look.hpp"
 #include "loop/threads/background_thread.hpp"
 #include "scratch.hpp"
 #include "start/cgroup/group_cgroups.hpp"
 #include "start/cgroup/worker_cgroup.hpp"
-#include "supervisor/cgroup_end.hpp"
-#include "supervisor/oom_look.hpp"
 
 #include <chrono>
 #include <functional>

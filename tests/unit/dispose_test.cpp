@@ -4,7 +4,7 @@
 #include "base/sys/socket.hpp"
 #include "base/sys/unique_fd.hpp"
 #include "dispose_support.hpp"
-#include "supervisor/record_reader.hpp"
+#include "group/supervisor/record_reader.hpp"
 
 #include <doctest/doctest.h>
 

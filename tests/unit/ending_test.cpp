@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // The end of a group: what it waits for, and in which order it comes.
-#include "lifecycle/ending.hpp"
+#include "group/lifecycle/ending.hpp"
 
 #include <doctest/doctest.h>
 

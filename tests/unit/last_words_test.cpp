@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "supervisor/last_words.hpp"
+#include "group/supervisor/last_words.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // What the lifecycle says of a worker whose end needs an explanation: who sent SIGKILL, and why an
 // exit status is unknown.
-#include "lifecycle/verdict.hpp"
+#include "group/lifecycle/verdict.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "lifecycle/machine.hpp"
+#include "group/lifecycle/machine.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include "lifecycle/machine.hpp"
+#include "group/lifecycle/machine.hpp"
 
 #include <chrono>
 #include <string>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "lifecycle/verdict.hpp"
+#include "group/lifecycle/verdict.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "supervisor/result_descriptors.hpp"
+#include "group/supervisor/result_descriptors.hpp"
 
 #include "base/files/carrier.hpp"
 #include "base/files/dispose.hpp"

@@ -22,7 +22,7 @@ class received_message;
 }
 
 // The border between the headers (Asio, user code) and the compiled library (processes): ids and
-// values only. The bodies stand in src/group/border.cpp.
+// values only. The bodies stand in src/group/border/border.cpp.
 namespace cohort::detail::inline v0_1 {
 
 using time_point = std::chrono::steady_clock::time_point;
@@ -149,7 +149,7 @@ COHORT_API std::string group_log_directory(const group_state& group);
 /// How many pipes of ended workers are still held by what these have started.
 COHORT_API int group_lingering(const group_state& group) noexcept;
 
-// src/group/failure.cpp:
+// src/group/border/failure.cpp:
 
 /// The outcome of a worker that has ended; without an end none.
 COHORT_API std::optional<outcome> outcome_of(const std::shared_ptr<const ended_worker>& worker);

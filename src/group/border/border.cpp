@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <cohort/detail/border.hpp>
+
+#include "base/sys/descriptors.hpp"
+#include "group/state/group_state.hpp"
+#include "output/routes/names.hpp"
+#include "output/targets/call_threads.hpp"
+#include "protocol/order/caller.hpp"
+#include "protocol/registry/context.hpp"
+#include "protocol/registry/mark.hpp"
+
+#include <cohort/errors.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstdint>
+#include <cstdlib>
+#include <functional>
+#include <stdexcept>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <variant>
+
+// The border to the headers: checks the caller, and hands the call over to the engine's thread.
+namespace cohort::detail::inline v0_1 {
+
+namespace {
+
+std::atomic<operation_id> last_operation_id{0};
+
+/// The engine of the group's process. @throws std::system_error  in a forked copy of that process
+engine::engine& own_loop(const group_ref& group) {
+    if (!group->process().is_own())
+        throw std::system_error(std::make_error_code(std::errc::no_child_process),
+                                "cohort: this group belongs to the parent of this forked process");
+    return group->process().loop();
+}
+
+/// Runs `ask` on the engine's thread. @throws std::system_error  see own_loop()
+template <class Ask>
+void post(const group_ref& group, Ask ask) {
+    own_loop(group).post([group, ask = std::move(ask)] { ask(*group); });
+}
+
+/// Like post(), for calls that never fail: in a forked copy it does nothing.
+template <class Ask>
+void post_if_own(const group_ref& group, Ask ask) {
+    if (group && group->process().is_own())
+        group->process().loop().post([group, ask = std::move(ask)] { ask(*group); });
+}
+
+/// The exception leaves a noexcept function, so the program ends with this text.
+[[noreturn]] void refuse_inline_handler() {
+    throw std::logic_error("cohort: an executor has called a handler inside post() (execute() with "
+                           "blocking.never), where it must queue it");
+}
+
+/// @throws spawn_error, std::logic_error
+void require_worker_main(const spawn_plan& plan) {
+    if (registry::is_worker_process() && !registry::worker_main_reached())
+        throw spawn_error(std::make_error_code(std::errc::operation_not_permitted),
+                          "worker_main was not reached in this worker: call it first in main", -1,
+                          "worker_main");
+    // Each worker would be a second copy of the whole program, which may never end.
+    const bool executes_program_again = plan.function != nullptr;
+    if (executes_program_again && !registry::worker_main_called())
+        throw std::logic_error(
+            "cohort: function workers execute this program again, but it has not called "
+            "worker_main, which runs them. Put this line first in main(int argc, char** argv):\n"
+            "    cohort::worker_main(argc, argv);");
+}
+
+groups::services& services_for_spawn() {
+    if (const auto* order = registry::current_order(); order && order->daemonic)
+        throw spawn_error(std::make_error_code(std::errc::operation_not_permitted),
+                          "daemonic processes are not allowed to have children", -1, "daemon");
+    try {
+        return groups::services::of(engine::process::for_spawn());
+    } catch (const std::system_error& e) {
+        throw spawn_error(e.code(), "starting the library's threads", -1, "threads");
+    }
+}
+
+/// @throws spawn_error
+void refuse_at_exit(const engine::process& process) {
+    if (process.exiting())
+        throw spawn_error({ESHUTDOWN, std::system_category()},
+                          "spawn was called while the program exits", -1, "exit");
+}
+
+/// Called before memory is allocated for the workers, because a wrong number could use up all
+/// memory. Each worker needs a record and a pidfd at least; the start counts exactly.
+/// @throws spawn_error
+void refuse_more_than_can_be(int nprocs) {
+    constexpr int cheap = 10'000;
+    if (nprocs <= cheap)
+        return;
+    const auto limit = sys::descriptor_limit();
+    if (2 * static_cast<std::uint64_t>(nprocs) > limit)
+        throw spawn_error({EMFILE, std::system_category()},
+                          fmt::format("{} workers need {} descriptors, the limit is {}", nprocs,
+                                      2 * static_cast<std::uint64_t>(nprocs), limit),
+                          -1, "limit");
+}
+
+/// The name of a group that the user has not named: that of its program.
+std::string default_name(const spawn_plan& plan) {
+    if (plan.calls_function() || plan.programs.empty())
+        return program_invocation_short_name;
+    const std::string& program = plan.programs.front().argv.front();
+    return program.substr(program.rfind('/') + 1);
+}
+
+/// Whether a path or a tag of the group can be a pattern.
+bool has_patterns(const spawn_plan& plan) {
+    const auto can_be = [](const sink& s) {
+        return std::holds_alternative<file_sink>(s) || std::holds_alternative<console_sink>(s);
+    };
+    const auto has_one = [&](const placement& where) {
+        return std::ranges::any_of(where.sinks, [&](const auto& stream) {
+            return std::ranges::any_of(stream.second, can_be);
+        });
+    };
+    return plan.settings.logs || has_one(plan.settings.where) ||
+           std::ranges::any_of(plan.programs, has_one, &program::where);
+}
+
+/// @throws std::invalid_argument  see output::make_routes
+/// @throws spawn_error            the output thread can't be started
+std::shared_ptr<output::group_streams> make_streams(engine::process& process,
+                                                    const spawn_plan& plan) {
+    const auto& s = plan.settings;
+    // Each name takes a system call, which a short command would feel.
+    const auto names = has_patterns(plan)
+                           ? output::names_for(s.name.empty() ? default_name(plan) : s.name)
+                           : output::route_names();
+    auto routes = output::make_routes(plan, names);
+    try {
+        if (routes.has_pipes())
+            process.start_output([&loop = process.loop()](engine::task call) {
+                output::call_threads::of(loop).submit([call = std::move(call)](std::string&) {
+                    call();
+                    return false;
+                });
+            });
+    } catch (const std::system_error& e) {
+        throw spawn_error(e.code(), "starting the library's threads", -1, "threads");
+    }
+    const char* const no_color = std::getenv("NO_COLOR");
+    return std::make_shared<output::group_streams>(
+        process, std::move(routes),
+        output::group_streams::settings{s.flush_timeout, s.pipe_size, s.parent_death_signal,
+                                        no_color == nullptr || *no_color == '\0'});
+}
+
+/// Destroys the filters of console().only() here, if they are not used elsewhere. The rest of the
+/// plan ends on a starter thread, where no code of the user's may run.
+void forget_sinks(spawn_plan& plan) {
+    plan.settings.where.sinks.clear();
+    for (auto& each : plan.programs)
+        each.where.sinks.clear();
+}
+
+/// @throws std::invalid_argument, std::logic_error  see write_input()
+void require_feed(const group_state& group, const char* call, int index) {
+    if (index < 0 || index >= group.snapshot().size())
+        throw std::invalid_argument(
+            fmt::format("cohort::group::{}: there is no worker {}, the group has {}", call, index,
+                        group.snapshot().size()));
+    if (!group.streams().feeds(index))
+        throw std::logic_error(fmt::format(
+            "cohort::group::{}: the standard input of worker {} is not feed()", call, index));
+}
+
+/// Completes the operation here if the group has already ended, which happens when its workers live
+/// for a moment only. @return false: the engine must complete the operation
+bool complete_if_ended(const group_state& group, const receiver& to) {
+    auto end = group.snapshot().end();
+    if (!end || group.process().exiting())
+        return false;
+    const auto sink = to.sink.lock();
+    completion done;
+    done.end = std::move(end);
+    return !sink || sink->complete(to.id, done) != delivery::refused;
+}
+
+void start(const group_ref& group, receiver to, group_state::start_completes when) {
+    (void)own_loop(group);
+    refuse_at_exit(group->process());  // again: the coroutine may have been made long before
+    group->start(std::move(to), when);
+}
+
+}  // namespace
+
+completion_sink::~completion_sink() = default;
+
+operation_id next_operation_id() noexcept { return ++last_operation_id; }
+
+void check_handler_thread() noexcept {
+    if (engine::engine::is_this_thread())
+        refuse_inline_handler();
+}
+
+group_ref create_group(spawn_plan plan) {
+    require_worker_main(plan);
+    auto& services = services_for_spawn();
+    auto& process = services.process();
+    refuse_at_exit(process);
+    refuse_more_than_can_be(plan.settings.nprocs);
+    auto streams = make_streams(process, plan);
+    forget_sinks(plan);
+    return std::make_shared<group_state>(services, std::move(plan),
+                                         orders::capture_caller(process.pid()), std::move(streams));
+}
+
+void start_group(const group_ref& group, receiver to) {
+    start(group, std::move(to), group_state::start_completes::when_started);
+}
+
+void run_group(const group_ref& group, receiver to) {
+    group->streams().forget_lines();  // the user gets no group to read them from
+    start(group, std::move(to), group_state::start_completes::at_end);
+}
+
+void await_end(const group_ref& group, std::optional<time_point> until, receiver to) {
+    auto& loop = own_loop(group);
+    if (complete_if_ended(*group, to))
+        return;
+    loop.post_quietly([group, until, to = std::move(to)] { group->await_end(to, until); });
+    // Otherwise the engine need not wake now: the end of the last worker wakes it early enough.
+    if (until || group->snapshot().end())
+        loop.wake();
+}
+
+void await_next(const group_ref& group, receiver to) {
+    post(group, [to = std::move(to)](group_state& g) { g.await_next(to); });
+}
+
+void await_output(const group_ref& group, amount wanted, std::optional<time_point> until,
+                  receiver to) {
+    (void)own_loop(group);
+    group->streams().await_lines(std::move(to), wanted, until);
+}
+
+void write_input(const group_ref& group, int index, std::string text, receiver to) {
+    (void)own_loop(group);
+    require_feed(*group, "write", index);
+    group->streams().write(index, std::move(text), std::move(to));
+}
+
+void close_input(const group_ref& group, int index) {
+    (void)own_loop(group);
+    require_feed(*group, "close_input", index);
+    group->streams().close_input(index);
+}
+
+void forget_lines(const group_ref& group) noexcept {
+    if (group && group->process().is_own())
+        group->streams().forget_lines();
+}
+
+void let_go(const group_ref& group) noexcept {
+    request_stop(group);
+    forget_lines(group);
+}
+
+void cancel_operation(const std::weak_ptr<group_state>& group, operation_id id,
+                      cancel_mode mode) noexcept {
+    post_if_own(group.lock(), [id, mode](group_state& g) { g.cancel(id, mode); });
+}
+
+void request_stop(const group_ref& group) noexcept {
+    // Every handle calls this when it is destroyed. If the group has ended, let the engine sleep.
+    const bool ended = group && group->process().is_own() && group->snapshot().end();
+    if (!ended)
+        post_if_own(group, [](group_state& g) { g.stop(); });
+}
+
+void send_signal(const group_ref& group, int signo) {
+    if (signo < 1 || signo > SIGRTMAX)
+        throw std::invalid_argument("cohort::group::signal: not a signal number: " +
+                                    std::to_string(signo));
+    post_if_own(group, [signo](group_state& g) { g.signal(signo); });
+}
+
+void throw_empty_group(const char* call) {
+    throw std::logic_error(std::string("cohort::group::") + call +
+                           ": the group is empty (default-constructed or moved from)");
+}
+
+int group_size(const group_state& group) noexcept { return group.snapshot().size(); }
+int group_alive(const group_state& group) noexcept { return group.snapshot().alive(); }
+std::vector<pid_t> group_pids(const group_state& group) { return group.snapshot().pids(); }
+std::vector<outcome> group_outcomes(const group_state& group) {
+    return group.snapshot().outcomes();
+}
+std::string group_log_directory(const group_state& group) {
+    return group.streams().routes().path_of_logs;
+}
+int group_lingering(const group_state& group) noexcept { return group.streams().lingering(); }
+
+}  // namespace cohort::detail::inline v0_1

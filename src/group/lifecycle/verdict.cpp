@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "group/lifecycle/verdict.hpp"
+
+#include <algorithm>
+#include <csignal>
+#include <cstddef>
+#include <system_error>
+#include <utility>
+
+namespace cohort::lifecycle {
+
+namespace {
+
+constexpr const char* after_returning = "after returning";
+constexpr const char* fell_silent = "it had failed, and ended before it could say how";
+constexpr const char* by_terminate =
+    "std::terminate was called, on account of this exception or while it was handled";
+constexpr const char* not_ours = "SIGKILL, not sent by this group";
+constexpr const char* status_taken =
+    "its exit status was taken by another waiter (a waitpid in this program, or SIGCHLD ignored)";
+
+struct ending {
+    cohort::cause cause;
+    bool success;
+    std::string note;
+};
+
+ending succeeds(cause c) { return {c, true, ""}; }
+
+ending fails(cause c, std::string note = "") { return {c, false, std::move(note)}; }
+
+cause plain_cause(const exit_status& status) {
+    return status.signaled() ? cause::signaled : cause::exited;
+}
+
+bool accepted(const exit_status& status, const std::set<int>& success_codes) {
+    return status.exited() && success_codes.contains(status.exit_code());
+}
+
+std::string why_unknown(const worker_facts& facts) {
+    if (facts.wait_error == 0)
+        return status_taken;
+    return "its exit status could not be had: " + std::system_category().message(facts.wait_error);
+}
+
+/// Why a function worker ended before its function was looked for. The exit code 127 is that of
+/// worker_main when it refuses its control file, and of a program whose libraries are missing.
+std::string why_not_entered(const exit_status& status) {
+    if (!status.exited())
+        return "";
+    if (status.exit_code() == 127)
+        return "worker_main was not reached, or it has refused (exit code 127): stderr says why";
+    return "worker_main was not reached (" + to_string(status) + "): call it first in main";
+}
+
+ending end_of_command(const worker_facts& facts, const std::set<int>& success_codes) {
+    if (accepted(facts.status, success_codes))
+        return succeeds(cause::exited);
+    if (!facts.status.known())
+        return fails(cause::lost, why_unknown(facts));
+    return fails(facts.has_error ? cause::raised : plain_cause(facts.status));
+}
+
+ending end_of_function(const worker_facts& facts, const std::set<int>& success_codes) {
+    const exit_status& status = facts.status;
+    if (facts.function->raised) {
+        const char* const how = facts.function->terminated ? by_terminate : "";
+        return fails(cause::raised, status.known() ? how : why_unknown(facts));
+    }
+    if (facts.function->returned) {
+        if (!status.known() || status.success() || accepted(status, success_codes))
+            return succeeds(cause::returned);
+        return fails(plain_cause(status), after_returning);
+    }
+    if (!status.known())
+        return fails(cause::lost, why_unknown(facts));
+    if (!facts.function->entered)
+        return fails(plain_cause(status), why_not_entered(status));
+    if (facts.function->fell_silent)
+        return fails(plain_cause(status), fell_silent);
+    if (!facts.function->called && status.exited())
+        return fails(cause::exited,
+                     "ended while its arguments were decoded (" + to_string(status) + ")");
+    return accepted(status, success_codes) ? succeeds(cause::exited) : fails(plain_cause(status));
+}
+
+bool has_raised(const worker_facts& facts) { return facts.function && facts.function->raised; }
+
+ending end_of_unkillable(const worker_facts& facts) {
+    const bool returned = facts.function && facts.function->returned;
+    return fails(cause::unkillable, returned ? after_returning : "");
+}
+
+/// The stamp comes from another process, so it is clamped to the worker's life. Not by std::clamp,
+/// because `started` may be after `exit_seen`.
+time_point event_time(const worker_facts& facts) {
+    if (!facts.function)
+        return facts.exit_seen;
+    const auto& f = *facts.function;
+    const auto& told = f.raised ? f.raised : f.crashed ? f.crashed : f.fell_silent;
+    return told ? std::min(std::max(*told, facts.started), facts.exit_seen) : facts.exit_seen;
+}
+
+void mark_victim(verdict& v, const worker_facts& facts) {
+    const auto is_after = [&](const std::optional<time_point>& sent) {
+        return sent && v.event_time > *sent;
+    };
+    if (v.cause == cause::unkillable) {
+        const bool given_up_only = facts.kill_sent && !has_raised(facts);
+        v.victim = given_up_only || is_after(facts.stop_sent) || is_after(facts.kill_sent);
+    } else if (is_after(facts.kill_sent) || is_after(facts.stop_sent)) {
+        v.victim = true;
+        if (v.cause != cause::lost)  // without a status, nobody knows whether our signal ended it
+            v.cause = is_after(facts.kill_sent) ? cause::killed : cause::stopped;
+    }
+}
+
+/// Notes who may have sent a SIGKILL that is not ours: the out-of-memory killer, or somebody else.
+void explain_kill(verdict& v, const worker_facts& facts) {
+    if (v.cause != cause::signaled || facts.status.signal() != SIGKILL || facts.sigkill_is_ours)
+        return;
+    if (!facts.oom_kill.empty())
+        v.cause = cause::oom_killed;
+    v.note += v.note.empty() ? "" : "; ";
+    v.note += facts.oom_kill.empty() ? not_ours : facts.oom_kill;
+}
+
+}  // namespace
+
+verdict judge(const worker_facts& facts, const std::set<int>& success_codes) {
+    const ending e = facts.unkillable ? end_of_unkillable(facts)
+                     : facts.function ? end_of_function(facts, success_codes)
+                                      : end_of_command(facts, success_codes);
+    verdict v;
+    v.cause = e.cause;
+    v.success = e.success;
+    v.event_time = event_time(facts);
+    v.note = e.note;
+    if (!v.success)
+        mark_victim(v, facts);
+    explain_kill(v, facts);
+    return v;
+}
+
+int first_failure(std::span<const verdict> verdicts) {
+    int first = -1;
+    for (std::size_t i = 0; i < verdicts.size(); ++i) {
+        const verdict& v = verdicts[i];
+        if (v.success || v.victim)
+            continue;
+        if (first < 0 || v.event_time < verdicts[static_cast<std::size_t>(first)].event_time)
+            first = static_cast<int>(i);
+    }
+    return first;
+}
+
+}  // namespace cohort::lifecycle

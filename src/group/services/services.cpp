@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "group/services/services.hpp"
+
+#include "protocol/registry/context.hpp"
+#include "worker/signals/stop_signal.hpp"
+
+#include <cohort/worker.hpp>
+
+#include <atomic>
+#include <memory>
+#include <utility>
+
+namespace cohort::groups {
+
+namespace {
+
+std::atomic<services*> own_services{nullptr};
+
+void stop_groups_by_stop_signal(engine::process& process) {
+    signals::on_stop_signal([&process](signals::afterwards then) {
+        // No handler runs any more, as at exit, because one that sees its group stopped could end
+        // this worker before the signal does.
+        if (then == signals::afterwards::ends_by_signal)
+            process.call_no_more_handlers();
+        process.stop_all_and_wait(registry::grace_period() / 2);
+    });
+}
+
+}  // namespace
+
+services::services(engine::process& process)
+    : process_(process), forkserver_manager_([&process](sys::unique_fd pidfd, pid_t leader) {
+          process.adopt(std::move(pidfd), leader);
+      }),
+      guardian_([&process](sys::unique_fd pidfd) { process.adopt(std::move(pidfd), 0); }) {}
+
+services& services::of(engine::process& process) {
+    auto* seen = own_services.load(std::memory_order_acquire);
+    while (!seen || &seen->process_ != &process) {
+        // A forked copy leaks its parent's object, whose mutexes may be locked.
+        std::unique_ptr<services> fresh(new services(process));
+        if (this_worker::active())
+            stop_groups_by_stop_signal(process);
+        if (own_services.compare_exchange_strong(seen, fresh.get()))
+            seen = fresh.release();
+    }
+    return *seen;
+}
+
+}  // namespace cohort::groups

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "group/starts/start_way.hpp"
+#include "start/copies/fork.hpp"
+#include "worker/main/copy.hpp"
+#include "worker/report/attachments.hpp"
+
+#include <chrono>
+#include <utility>
+
+namespace cohort::starts {
+namespace {
+
+class forked final : public start_way {
+public:
+    explicit forked(start_plan& plan) noexcept : plan_(plan) {}
+
+    void start(int index, start_slots& slots, start_report& report) override {
+        report.index = index;
+        start_plan::prepared_worker worker;
+        report.failure = plan_.prepare_worker(index, worker);
+        report.record = plan_.take_record(index);
+        if (report.failure)
+            return;
+        report.own_cgroup = worker.cgroup;
+        report.started = std::chrono::steady_clock::now();
+        auto result = make_copy(worker.order, index, report.record.get(), slots);
+        report.pid = result.pid;
+        report.pidfd = std::move(result.pidfd);
+        if (result.is_unguarded)
+            plan_.tell_guardian(report.pid, report.pidfd.get());
+        if (result.failed != exec::stage::none)
+            report.failure = plan_.failure_of(result, *worker.order, index);
+    }
+
+private:
+    exec::exec_result make_copy(orders::order_block& order, int index, int record,
+                                start_slots& slots) {
+        const auto body = [&] {
+            const auto control = plan_.builder().control_of(index);
+            worker::run_as_copy(
+                control, {order->channel.record, static_cast<ino_t>(order->record_inode)},
+                [&] { return plan_.plan().call(index, worker::take_attachments(control)); });
+        };
+        return copies::start_by_fork(order, record, plan_.started_event(), body, slots.child);
+    }
+
+    start_plan& plan_;
+};
+
+}  // namespace
+
+std::unique_ptr<start_way> forked_start(start_plan& plan) { return std::make_unique<forked>(plan); }
+
+}  // namespace cohort::starts

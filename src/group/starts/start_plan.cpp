@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "group/starts/start_plan.hpp"
+
+#include "base/files/named_file.hpp"
+#include "base/sys/memfd.hpp"
+#include "base/sys/socket.hpp"
+#include "base/sys/tiers.hpp"
+#include "start/exec/itself.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <climits>
+#include <csignal>
+#include <span>
+#include <utility>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+namespace cohort::starts {
+namespace {
+
+/// Removes names of shared memory that programs of this user have left, once in this process.
+/// Nobody else does if such a program had no guardian, or the guardian was killed with it.
+void sweep_names_once() {
+    static constinit std::atomic<bool> done{false};
+    if (!done.exchange(true))
+        (void)share::sweep(share::prefix_of_user());
+}
+
+}  // namespace
+
+int asking_signal(const detail::group_settings& settings) noexcept {
+    int signo = SIGRTMAX;
+    while (signo == settings.stop_signal || signo == settings.parent_death_signal)
+        --signo;
+    return signo;
+}
+
+start_failure start_plan::failure(int error, std::string text, int index, exec::stage at) {
+    return {{error, std::system_category()}, std::move(text), index, exec::to_string(at)};
+}
+
+start_plan::start_plan(detail::spawn_plan plan, orders::caller from, helpers with)
+    : plan_(std::move(plan)), caller_(std::move(from)), with_(std::move(with)),
+      builder_(plan_, caller_, host_facts()) {}
+
+orders::host_facts start_plan::host_facts() const {
+    return {sys::descriptor_limit(), program_invocation_name,
+            asks_for_stacks() ? asking_signal(plan_.settings) : 0};
+}
+
+std::optional<start_failure> start_plan::prepare() {
+    sweep_names_once();
+    see_to_guardian();
+    if (auto failed = make_group_cgroup())
+        return failed;
+    if (auto failed = check_limit())
+        return failed;
+    if (auto failed = check_attachments())
+        return failed;
+    if (auto failed = make_arguments())
+        return failed;
+    if (auto failed = make_started_event())
+        return failed;
+    if (auto failed = make_results())
+        return failed;
+    if (auto failed = with_.streams->prepare(caller_.directory.get()))
+        return failed;
+    records_.reserve(static_cast<std::size_t>(size()));
+    for (int index = 0; index < size(); ++index)
+        if (auto failed = make_record(index))
+            return failed;
+    return std::nullopt;
+}
+
+/// Makes sure that there is a guardian, if the group needs one. Workers that are to outlive this
+/// process are not guarded, nor are workers in this process' own process group. Called before the
+/// cgroup is made, because the guardian, which may have to be started, is told about it at once.
+void start_plan::see_to_guardian() {
+    const auto& s = plan_.settings;
+    const bool has_groups = s.process_group == process_group::own;
+    if (s.parent_death_signal == 0 || (!has_groups && s.cgroup_directory.empty()))
+        return;
+    const auto guardian = with_.guardian.ensure_started();
+    guard_of_cgroup_ = guardian.order(guard_message(s, orders::guarded::cgroup));
+    if (has_groups)
+        guard_ = guardian.order(guard_message(s, orders::guarded::worker));
+}
+
+orders::guard_message start_plan::guard_message(const detail::group_settings& s,
+                                                orders::guarded what) {
+    using std::chrono::milliseconds;
+    constexpr milliseconds longest{INT_MAX};
+    const auto grace = s.daemon                   ? milliseconds(0)
+                       : s.grace_period > longest ? longest
+                                                  : std::chrono::ceil<milliseconds>(s.grace_period);
+    orders::guard_message message;
+    message.what = what;
+    message.stop_signal = s.stop_signal;
+    message.grace_ms = static_cast<std::int32_t>(grace.count());
+    message.by_number = !sys::current_tiers().pidfd_group.best;
+    return message;
+}
+
+std::optional<start_failure> start_plan::check_limit() const {
+    if (size() == 1 && with_.streams->routes().descriptors() == 0)
+        return std::nullopt;  // without descriptors its start fails before the worker exists
+    // For each worker a record and a pidfd, and both ends of the pipe for its stacks. For the group
+    // the arguments, the started event, the order file, the cgroup of the worker being started, and
+    // the socket for results; the pipes and files of its streams.
+    const bool asks = asks_for_stacks();
+    const bool has_cgroups = cgroup_ && cgroup_->counts_memory();
+    const auto needed = (asks ? 4 : 2) * static_cast<std::uint64_t>(size()) +
+                        (plan_.function != nullptr) + is_copy() + uses_server() + has_cgroups +
+                        2 * plan_.results_carry + with_.streams->routes().descriptors();
+    const auto limit = sys::descriptor_limit();
+    const auto open = sys::open_descriptors();
+    if (!open || *open + needed <= limit)
+        return std::nullopt;
+    return failure(EMFILE,
+                   fmt::format("{} workers need {} descriptors, {} of {} are in use", size(),
+                               needed, *open, limit),
+                   -1, exec::stage::limit);
+}
+
+/// The numbers of the attachments must exist in a worker, which has this process' limit.
+std::optional<start_failure> start_plan::check_attachments() {
+    if (plan_.attachments.empty())
+        return std::nullopt;
+    const auto control = builder_.control_of(0);
+    const auto needed = static_cast<std::uint64_t>(control.first_attachment) + control.attachments;
+    const auto limit = sys::descriptor_limit();
+    if (needed <= limit)
+        return std::nullopt;
+    return failure(EMFILE,
+                   fmt::format("a worker needs {} descriptors, {} of them for shared memory in its "
+                               "arguments; it may have {}: raise RLIMIT_NOFILE, or use one "
+                               "shared_arena for many small arrays",
+                               needed, control.attachments, limit),
+                   -1, exec::stage::limit);
+}
+
+std::optional<start_failure> start_plan::make_group_cgroup() {
+    auto made = with_.group_cgroups.make(plan_.settings);
+    // If the thread that is to end the cgroup can't be started, the cgroup ends now.
+    if (made.cgroup && !with_.cgroups.start()) {
+        made.cgroup.reset();
+        if (!plan_.settings.cgroup_directory.empty())
+            made.error = std::make_error_code(std::errc::resource_unavailable_try_again);
+    }
+    cgroup_ = std::move(made.cgroup);
+    // A guardian that has died is replaced now: the message to it fails, or ensure_running() looks
+    // for it.
+    if (!cgroup_ && guard_.connection >= 0)
+        with_.guardian.ensure_running();
+    else if (cgroup_ && !orders::tell_guardian(guard_of_cgroup_, cgroup_->directory()))
+        with_.guardian.resend(guard_of_cgroup_, cgroup_->directory());
+    return made.error ? std::optional(cgroup_failure(made.error, -1)) : std::nullopt;
+}
+
+/// If memory is counted each worker has a cgroup of its own, else all are in the group's.
+std::optional<start_failure> start_plan::make_worker_cgroup(prepared_worker& into,
+                                                            int index) const {
+    if (!cgroup_ || !cgroup_->counts_memory())
+        return std::nullopt;
+    std::error_code error;
+    into.cgroup = cgroups::worker_cgroup::make(cgroup_, index, into.cgroup_directory, error);
+    return error ? std::optional(cgroup_failure(error, index)) : std::nullopt;
+}
+
+start_failure start_plan::cgroup_failure(std::error_code error, int index) const {
+    return failure(error.value(), fmt::format("cgroup(\"{}\")", plan_.settings.cgroup_directory),
+                   index, exec::stage::cgroup);
+}
+
+std::optional<start_failure> start_plan::make_arguments() {
+    if (plan_.function == nullptr)
+        return std::nullopt;
+    std::error_code error;
+    arguments_ = sys::make_memfd("cohort-arguments", error);
+    if (!error)
+        error = sys::write_at(arguments_.get(), plan_.arguments, 0);
+    if (!error)
+        error = sys::add_seals(arguments_.get(),
+                               F_SEAL_SEAL | F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK);
+    plan_.arguments = {};
+    if (!error)
+        return std::nullopt;
+    return failure(error.value(), "memfd_create for the group's arguments", -1,
+                   exec::stage::memory_file);
+}
+
+std::optional<start_failure> start_plan::make_results() {
+    if (!plan_.results_carry)
+        return std::nullopt;
+    auto error = sys::make_socket_pair(results_, results_of_workers_);
+    if (!error)
+        error = sys::tell_sender(results_.get());
+    if (!error)
+        return std::nullopt;
+    return failure(error.value(), "socketpair for the workers' results", -1,
+                   exec::stage::memory_file);
+}
+
+std::optional<start_failure> start_plan::make_record(int index) {
+    std::error_code error;
+    records_.push_back(sys::make_memfd("cohort-record", error));
+    // A command's error file is not sealed, because a program may truncate it and write it again.
+    if (!error && plan_.calls_function())
+        error = sys::add_seals(records_.back().get(), F_SEAL_SHRINK | F_SEAL_SEAL);
+    if (error)
+        return failure(error.value(), "memfd_create for the worker's record", index,
+                       exec::stage::memory_file);
+    if (asks_for_stacks())
+        stacks_.push_back(sys::make_large_pipe(error));
+    if (error)
+        return failure(error.value(), "pipe2 for the worker's stacks", index,
+                       exec::stage::memory_file);
+    return std::nullopt;
+}
+
+std::optional<start_failure> start_plan::make_started_event() {
+    if (!is_copy())
+        return std::nullopt;
+    std::error_code error;
+    started_event_ = sys::make_eventfd(error);
+    if (error)
+        return failure(error.value(), "eventfd", -1, exec::stage::memory_file);
+    return std::nullopt;
+}
+
+std::optional<start_failure> start_plan::prepare_worker(int index, prepared_worker& into) {
+    orders::worker_resources with;
+    with.record = record_of(index).get();
+    with.arguments = arguments_.get();
+    with.started_event = started_event_.get();
+    with.results = results_of_workers_.get();
+    with.guard = guard_;
+    with.streams = with_.streams->sources_of(index);
+    if (!stacks_.empty())
+        with.stacks = stacks_[static_cast<std::size_t>(index)].write.get();
+    if (plan_.calls_function()) {
+        std::error_code error;
+        with.record_inode = sys::inode(with.record, error);
+        const auto control = builder_.control_of(index);
+        if (!error)
+            error = sys::write_at(with.record, std::as_bytes(std::span(&control, 1)), 0);
+        if (error)
+            return failure(error.value(), "writing the worker's control file", index,
+                           exec::stage::memory_file);
+    }
+    if (plan_.function != nullptr && !is_copy())
+        with.itself = exec::executing_itself(builder_.channel_of(index).record, with.record);
+    if (uses_server()) {
+        const auto open_or_none = [](int fd) { return sys::survives_exec(fd) ? fd : -1; };
+        with.is_served = true;
+        for (int number = STDIN_FILENO; number <= STDERR_FILENO; ++number)
+            with.own_streams[static_cast<std::size_t>(number)] = open_or_none(number);
+        with.process_group = ::getpgrp();
+    }
+    if (auto failed = make_worker_cgroup(into, index))
+        return failed;
+    if (into.cgroup_directory)
+        with.cgroup = into.cgroup_directory.get();
+    else if (cgroup_)
+        with.cgroup = cgroup_->directory();
+    into.order = builder_.build(index, with);
+    return std::nullopt;
+}
+
+start_plan::~start_plan() { with_.streams->close_unstarted(); }
+
+void start_plan::close_ends_of_started(int index) noexcept {
+    with_.streams->close_ends_of_started(index);
+}
+
+sys::unique_fd start_plan::take_stacks(int index) {
+    if (stacks_.empty())
+        return {};
+    auto& ends = stacks_[static_cast<std::size_t>(index)];
+    ends.write.reset();  // only the worker may hold this end
+    return std::move(ends.read);
+}
+
+start_failure start_plan::failure_of(const exec::exec_result& result,
+                                     const orders::worker_order& order, int index) {
+    using exec::stage;
+    std::string text = exec::attempted(result.failed);
+    if (result.failed == stage::exec && !plan_.calls_function())
+        text = fmt::format("exec(\"{}\")", builder_.program_of(index));
+    else if (result.failed == stage::chdir)
+        text = fmt::format("chdir(\"{}\")", builder_.directory_of(index));
+    else if (result.failed == stage::cgroup)
+        text = fmt::format("cgroup(\"{}\")", plan_.settings.cgroup_directory);
+    else if (result.item >= 0 && static_cast<std::uint32_t>(result.item) < order.moves.count)
+        text = orders::order_builder::move_of(order, result.item);
+    if (result.error == EINTR)
+        text += ", during which the child was killed";
+    return failure(result.error, std::move(text), index, result.failed);
+}
+
+}  // namespace cohort::starts

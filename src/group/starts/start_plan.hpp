@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include "base/sys/descriptors.hpp"
+#include "base/sys/unique_fd.hpp"
+#include "group/starts/start_report.hpp"
+#include "loop/threads/background_thread.hpp"
+#include "output/streams/group_streams.hpp"
+#include "protocol/order/caller.hpp"
+#include "protocol/order/order_builder.hpp"
+#include "start/cgroup/group_cgroups.hpp"
+#include "start/exec/exec.hpp"
+#include "start/forkserver/forkserver_manager.hpp"
+#include "start/guardian/guardian_client.hpp"
+
+#include <cohort/detail/plan.hpp>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <vector>
+
+namespace cohort::starts {
+
+/// The signal by which a worker function is asked for its stacks. It is the highest signal that has
+/// no other meaning for the worker, because that is the one that programs use least.
+int asking_signal(const detail::group_settings& settings) noexcept;
+
+/// What a start uses besides its plan: what all groups of this process share, and the streams.
+struct helpers {
+    forkserver::forkserver_manager& server;
+    cgroups::group_cgroups& group_cgroups;
+    guardian::client& guardian;
+    engine::background_thread& cgroups;              // the thread that ends the cgroups
+    std::shared_ptr<output::group_streams> streams;  // of the group
+};
+
+/// All that the starts of one group share: its plan, its caller, and the descriptors that are made
+/// for its workers before the first of them exists. Belongs to the starter thread, except for its
+/// construction.
+class start_plan {
+public:
+    start_plan(detail::spawn_plan plan, orders::caller from, helpers with);
+    ~start_plan();
+    start_plan(const start_plan&) = delete;
+    start_plan& operator=(const start_plan&) = delete;
+
+    /// Makes all descriptors that the group needs.
+    std::optional<start_failure> prepare();
+
+    /// One worker, ready to be started.
+    struct prepared_worker {
+        orders::order_block order;
+        std::shared_ptr<const cgroups::worker_cgroup> cgroup;  // null: it has none of its own
+        sys::unique_fd cgroup_directory;
+    };
+    /// Writes the worker's control file, makes its cgroup if it has one of its own, and builds its
+    /// order.
+    std::optional<start_failure> prepare_worker(int index, prepared_worker& into);
+    /// Hands out the record of a worker, for its report.
+    sys::unique_fd take_record(int index) { return std::move(record_of(index)); }
+    void give_record_back(int index, sys::unique_fd record) {
+        record_of(index) = std::move(record);
+    }
+    /// Closes the worker's end of the pipe for its stacks.
+    /// @return this process' end, for the report
+    sys::unique_fd take_stacks(int index);
+    /// Closes the ends of pipes that the next worker, which has started, now has.
+    void close_ends_of_started(int index) noexcept;
+    /// Hands out this process' end of the socket for the descriptors of results, once.
+    sys::unique_fd take_results() noexcept { return std::move(results_); }
+    /// Tells the guardian about a worker that could not do that itself.
+    void tell_guardian(pid_t worker, int pidfd) {
+        orders::guard_order guard = guard_;
+        orders::add_numbers(guard.message, worker);
+        with_.guardian.resend(guard, pidfd);
+    }
+
+    static start_failure failure(int error, std::string text, int index, exec::stage at);
+    start_failure failure_of(const exec::exec_result& result, const orders::worker_order& order,
+                             int index);
+
+    /// The group's cgroup after prepare(); null: it has none. The caller must end it.
+    const std::shared_ptr<cgroups::group_cgroup>& cgroup() const noexcept { return cgroup_; }
+    int size() const noexcept { return plan_.settings.nprocs; }
+    const detail::spawn_plan& plan() const noexcept { return plan_; }
+    const orders::caller& from() const noexcept { return caller_; }
+    const helpers& with() const noexcept { return with_; }
+    orders::order_builder& builder() noexcept { return builder_; }
+    /// An eventfd that copies signal when their start is over.
+    int started_event() const noexcept { return started_event_.get(); }
+    bool uses_server() const noexcept {
+        return plan_.function != nullptr && plan_.settings.method == start_method::forkserver;
+    }
+    /// What the guardian is to do with a worker or the cgroup of a group with these settings.
+    static orders::guard_message guard_message(const detail::group_settings& settings,
+                                               orders::guarded what);
+
+private:
+    /// Whether the workers are forked copies, of this process or of the fork server.
+    bool is_copy() const noexcept { return plan_.call || uses_server(); }
+    bool asks_for_stacks() const noexcept {
+        return plan_.settings.stack_on_stop && plan_.calls_function();
+    }
+    orders::host_facts host_facts() const;
+    sys::unique_fd& record_of(int index) { return records_[static_cast<std::size_t>(index)]; }
+    void see_to_guardian();
+    std::optional<start_failure> check_limit() const;
+    std::optional<start_failure> check_attachments();
+    std::optional<start_failure> make_group_cgroup();
+    std::optional<start_failure> make_arguments();
+    std::optional<start_failure> make_started_event();
+    std::optional<start_failure> make_results();
+    std::optional<start_failure> make_record(int index);
+    std::optional<start_failure> make_worker_cgroup(prepared_worker& into, int index) const;
+    start_failure cgroup_failure(std::error_code error, int index) const;
+
+    detail::spawn_plan plan_;
+    const orders::caller caller_;
+    const helpers with_;
+    orders::order_builder builder_;
+    std::shared_ptr<cgroups::group_cgroup> cgroup_;
+    orders::guard_order guard_of_cgroup_;
+    orders::guard_order guard_;            // the same for each worker
+    std::vector<sys::unique_fd> records_;  // by index
+    std::vector<sys::pipe_ends> stacks_;   // by index; empty if workers are not asked for stacks
+    sys::unique_fd arguments_;
+    sys::unique_fd started_event_;       // only if the workers are copies
+    sys::unique_fd results_;             // only if results may hold descriptors ...
+    sys::unique_fd results_of_workers_;  // ... with the workers' end
+};
+
+}  // namespace cohort::starts

@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "group/state/group_state.hpp"
+
+#include "group/supervisor/cgroup_end.hpp"
+#include "group/supervisor/last_words.hpp"
+
+#include <cohort/detail/duration.hpp>
+
+#include <algorithm>
+#include <csignal>
+#include <system_error>
+#include <utility>
+
+namespace cohort::detail::inline v0_1 {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+/// exit() waits at least this long for SIGKILL to act, even if kill_timeout is zero.
+constexpr auto shortest_kill_wait = 1s;
+
+lifecycle::rules rules_of(const group_settings& s) {
+    lifecycle::rules r;
+    r.notice_period = s.notice_period;
+    r.grace_period = s.grace_period;
+    r.kill_timeout = s.kill_timeout;
+    r.policy = s.policy;
+    return r;
+}
+
+/// How long exit() waits for a group at most.
+lifecycle::duration longest_stop(const group_settings& s) {
+    const auto kill = std::max<lifecycle::duration>(s.kill_timeout, shortest_kill_wait);
+    auto longest = saturating_add(time_point() + s.grace_period, kill);
+    // The streams are flushed; with logs a worker's error and the report are written after that.
+    for (int flush = 0; flush < (s.logs ? 3 : 1); ++flush)
+        longest = saturating_add(longest, s.flush_timeout);
+    return longest.time_since_epoch();
+}
+
+/// The settings without the descriptors of the workers, which only the start must hold.
+std::shared_ptr<const group_settings> without_placement(group_settings settings) {
+    settings.where = {};
+    return std::make_shared<const group_settings>(std::move(settings));
+}
+
+}  // namespace
+
+group_state::group_state(groups::services& services, spawn_plan plan, orders::caller from,
+                         std::shared_ptr<output::group_streams> streams)
+    : process_(services.process()), names_(services.names()),
+      settings_(without_placement(plan.settings)),
+      kind_(plan.calls_function() ? supervisor::record_kind::control_file
+                                  : supervisor::record_kind::error_file),
+      barriers_(sync::barriers_among(plan.attachments)), snapshot_(settings_->nprocs),
+      streams_(std::move(streams)),
+      plan_(std::make_unique<starts::start_plan>(
+          std::move(plan), std::move(from),
+          starts::helpers{services.forks(), services.group_cgroups(), services.guard(),
+                          process_.cgroups(), streams_})),
+      machine_(rules_of(*settings_)), verdicts_(static_cast<std::size_t>(settings_->nprocs)),
+      end_waiters_(process_, process_.loop()), next_waiters_(process_, process_.loop()) {
+    ended_.reserve(verdicts_.size());  // here, because there is nobody to tell later
+    for (const auto& barrier : barriers_)
+        barrier->page.note_workers(settings_->nprocs);
+    if (settings_->logs)
+        logs_.emplace(process_, streams_, settings_->flush_timeout);
+}
+
+// --- requests ---
+
+void group_state::start(receiver to, start_completes when) {
+    start_.completes = when;
+    stop_span_ = process_.spans().add(longest_stop(*settings_));
+    auto begins = [self = shared_from_this(), to = std::move(to)] { self->begin(to); };
+    if (settings_->nprocs == 0) {
+        plan_.reset();
+        return process_.loop().post(begins);
+    }
+    auto job = sys::make_shared_patiently<starts::group_start>(
+        process_.loop(), std::move(plan_),
+        [self = shared_from_this()](starts::start_report report, starts::group_start::progress p) {
+            self->start_reported(std::move(report), p);
+        });
+    start_.job = job;
+    // Posted before any report can be. From here on only the engine's thread uses start_.
+    process_.loop().post_quietly(begins);
+    // exit() may have posted its stop before `begins`, and that stop does not know this group.
+    if (process_.exiting())
+        job->hold();
+    process_.submit(std::move(job));
+}
+
+void group_state::begin(receiver to) {
+    self_ = shared_from_this();
+    process_.add(*this);
+    start_.operation = std::move(to);
+    if (!start_.job)
+        start_is_over(std::nullopt);
+}
+
+void group_state::await_end(receiver to, std::optional<time_point> until) {
+    if (auto end = snapshot_.end()) {
+        completion done;
+        done.end = std::move(end);
+        process_.deliver(to, std::move(done));
+    } else {
+        end_waiters_.add(std::move(to), until);
+    }
+}
+
+void group_state::await_next(receiver to) {
+    if (told_ == ended_.size() && snapshot_.end())
+        return (void)process_.deliver(to, completion());
+    next_waiters_.add(std::move(to), std::nullopt);
+    tell_next();
+}
+
+void group_state::cancel(operation_id id, cancel_mode mode) {
+    if (start_.operation && start_.operation->id == id)
+        return happen(event::stop_asked);  // without this operation nobody gets the group
+    if (mode == cancel_mode::stop_waiting) {
+        if (end_waiters_.stop_waiting(id) || next_waiters_.stop_waiting(id))
+            return;
+    } else if (end_waiters_.abort_at_end(id) || next_waiters_.abort_at_end(id)) {
+        return happen(event::stop_asked);
+    }
+    streams_->cancel(id, mode, [self = shared_from_this()] { self->stop(); });
+}
+
+void group_state::stop() {
+    if (self_)
+        happen(event::stop_asked);
+}
+
+void group_state::stop_within(std::chrono::steady_clock::duration limit) {
+    const auto now = std::chrono::steady_clock::now();
+    machine_.shorten(limit, now);
+    if (settings_->daemon)
+        machine_.drop_grace(now);
+    happen(event::stop_asked);
+}
+
+void group_state::signal(int signo) {
+    for (auto& [index, worker] : workers_)
+        worker.process->signal(signo);
+}
+
+// --- the lifecycle ---
+
+void group_state::happen(event e) {
+    events_.push_back(e);
+    if (events_.size() > 1)
+        return;  // called from inside the loop below
+    const auto keep = shared_from_this();
+    while (!events_.empty()) {
+        const auto now = std::chrono::steady_clock::now();
+        for (auto a : sys::patiently([&] { return machine_.on(events_.front(), now); }))
+            perform(a);
+        events_.pop_front();
+    }
+    arm_deadline();
+}
+
+void group_state::perform(action a) {
+    switch (a) {
+    case action::hold_start:
+        return hold_start();
+    case action::send_stop_signal:
+        for (auto& [index, worker] : workers_)
+            worker.process->send_stop_signal(settings_->stop_signal);
+        return;
+    case action::send_kill:
+        for (auto& [index, worker] : workers_)
+            worker.process->send_kill();
+        return;
+    case action::give_up:
+        return give_up();
+    case action::report_end:
+        ending_.release(lifecycle::reason::workers);
+        return go_on_ending();
+    }
+}
+
+void group_state::arm_deadline() {
+    if (deadline_)
+        process_.loop().timer().cancel(*std::exchange(deadline_, std::nullopt));
+    if (const auto at = machine_.deadline())
+        deadline_ = process_.loop().timer().at(*at, [self = shared_from_this()] {
+            self->deadline_.reset();
+            self->happen(event::deadline);
+        });
+}
+
+void group_state::give_up() {
+    ending_.give_up();
+    sys::patient_vector<int> given_up_workers;
+    std::erase_if(workers_, [&](const auto& entry) {
+        const auto& [index, worker] = entry;
+        if (worker.end)
+            return false;  // its record is still being read
+        auto given_up = worker.process->abandon();
+        add_unpublished(index);
+        worker.end->worker->left =
+            sys::make_shared_patiently<const outcome>(std::move(given_up.outcome));
+        worker.end->has_words = true;
+        break_barriers(index, exit_status());
+        verdict_of(index) = std::move(given_up.verdict);
+        given_up_workers.push_back(index);
+        return true;
+    });
+    // What they have printed until now is told.
+    for (const int index : given_up_workers) {
+        const auto printed = std::make_shared<output::stream_end>();
+        streams_->worker_ended(
+            index, [printed](output::stream_end read) { *printed = std::move(read); },
+            [self = shared_from_this(), index, printed](const std::string& note) {
+                add_note(printed->note, note);
+                self->add_output(index, std::move(*printed));
+            });
+    }
+    abandon_start();
+}
+
+/// Ends the group's cgroup. Does not wait for what it kills if a kill has already taken too long.
+void group_state::end_cgroup() {
+    // The engine's thread removes the empty cgroup of the only group, because no other group has to
+    // wait for that. Handing it to another thread and back takes longer than the removal.
+    if (process_.has_only(*this) && cgroup_->end_if_empty()) {
+        cgroup_.reset();
+        ending_.release(lifecycle::reason::cgroup);
+        return go_on_ending();
+    }
+    const auto now = std::chrono::steady_clock::now();
+    const auto until = ending_.gave_up() ? now : saturating_add(now, settings_->kill_timeout);
+    supervisor::end_cgroup(process_.loop(), process_.cgroups(), std::exchange(cgroup_, nullptr),
+                           until, [self = shared_from_this()] {
+                               self->ending_.release(lifecycle::reason::cgroup);
+                               self->go_on_ending();
+                           });
+}
+
+void group_state::go_on_ending() {
+    switch (ending_.next()) {
+    case lifecycle::ending_step::wait:
+        return;
+    case lifecycle::ending_step::end_cgroup:
+        return end_cgroup();
+    case lifecycle::ending_step::report:
+        return report_end();
+    }
+}
+
+/// The end of the group, if these are the ends of its workers.
+std::shared_ptr<group_end> group_state::end_with(
+    std::vector<std::shared_ptr<const ended_worker>> workers) {
+    auto end = engine::make_freed_aside<group_end>(std::move(workers));
+    end->stopped = machine_.stop_was_asked();
+    if (end->workers().size() == verdicts_.size())
+        end->first_failure = lifecycle::first_failure(verdicts_);
+    return end;
+}
+
+void group_state::report_end() {
+    const auto end = end_with(sys::patiently([&] { return ended_; }));
+    if (end->workers().size() < verdicts_.size())
+        break_barriers({sync::barrier_cause::kind::not_started, -1, {}});
+    barriers_.clear();
+    if (end->first_failure >= 0) {
+        const auto& failed = *end->workers()[static_cast<std::size_t>(end->first_failure)];
+        const auto& text = streams_->merges(end->first_failure) ? failed.out : failed.err;
+        end->last_words = sys::patiently([&] { return supervisor::last_words(text); });
+    }
+    streams_->group_ended();
+    snapshot_.close(end);
+    if (start_.failure) {
+        auto failed = completion_of(completion::kind::failed);
+        failed.not_started = sys::make_shared_patiently<const start_failure>(
+            *std::exchange(start_.failure, std::nullopt));
+        complete_start(std::move(failed));
+    } else if (start_.is_held()) {
+        complete_start(completion_of(completion::kind::aborted));
+    } else {
+        complete_start(completion_of(completion::kind::done));
+    }
+    completion done;
+    done.end = end;
+    end_waiters_.complete_all(done);
+    next_waiters_.complete_all(completion());
+    process_.remove(*this);
+    stop_span_.reset();
+    start_.job.reset();  // it refers to this group; a start that still hangs keeps both alive
+    self_.reset();       // last: this may be the last reference except the callers'
+}
+
+}  // namespace cohort::detail::inline v0_1

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: BSL-1.0
+// The start of a group: its reports, and the end of a start that must not go on.
+#include "group/state/group_state.hpp"
+
+#include "base/files/dispose.hpp"
+#include "base/sys/pidfd.hpp"
+#include "group/supervisor/cgroup_end.hpp"
+#include "start/exec/exec.hpp"
+
+#include <cohort/detail/duration.hpp>
+
+#include <csignal>
+#include <system_error>
+#include <utility>
+
+namespace cohort::detail::inline v0_1 {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+// The pause between two SIGKILLs to a start that is held. One is not enough, because the child may
+// not have existed yet.
+constexpr auto kill_interval = 10ms;
+
+}  // namespace
+
+void group_state::start_reported(starts::start_report report, starts::group_start::progress p) {
+    const bool over = p == starts::group_start::progress::over;
+    for (auto& unwanted : report.unwanted)
+        reap_failed_start(std::move(unwanted));
+    if (start_.is_abandoned()) {
+        share::dispose(std::move(report.results));  // workers may have sent descriptors there
+        if (report.cgroup)
+            supervisor::end_cgroup(process_.loop(), process_.cgroups(), std::move(report.cgroup),
+                                   process_.loop().now(), {});
+        if (report.pidfd)
+            end_unwanted({std::move(report.pidfd), report.pid});
+        return;
+    }
+    if (report.cgroup)
+        ending_.has_cgroup();
+    cgroup_ = std::move(report.cgroup);
+    if (report.results)
+        result_descriptors_.emplace(std::move(report.results), settings_->nprocs);
+    const bool killed_by_us =
+        start_.is_held() && report.pidfd && !exec::has_executed(report.pidfd.get());
+    if (report.failure || killed_by_us) {
+        reap_failed_start({std::move(report.pidfd), report.pid});
+        // A start that fails after it was held is no error.
+        return start_is_over(start_.is_held() ? std::nullopt : std::move(report.failure));
+    }
+    if (report.index >= 0)
+        add_worker(std::move(report));
+    if (over)
+        start_is_over(std::nullopt);
+}
+
+/// Kills a worker of a start that was given up. Nobody waits for its end.
+void group_state::end_unwanted(starts::unwanted_child child) {
+    (void)sys::send_signal(child.pidfd.get(), SIGKILL);
+    adopt(std::move(child));
+}
+
+/// Reaps a child when it has ended. If it leads a process group, the rest of that group ends then.
+void group_state::adopt(starts::unwanted_child child, engine::task then) {
+    if (settings_->process_group == process_group::inherit || child.pid == 0)
+        return process_.children().adopt(std::move(child.pidfd), std::move(then));
+    process_.children().adopt_group(std::move(child.pidfd), child.pid, std::move(then));
+}
+
+/// Reaps a child that was killed or has failed. The end of the group waits for that, but no longer
+/// than for any other killed process: kill_timeout.
+void group_state::reap_failed_start(starts::unwanted_child child) {
+    if (!child.pidfd)
+        return;
+    ending_.hold(lifecycle::reason::unreaped);
+    const auto until = saturating_add(std::chrono::steady_clock::now(), settings_->kill_timeout);
+    auto limit = sys::make_shared_patiently<std::optional<engine::timer_id>>();
+    *limit = process_.loop().timer().at(until, [self = shared_from_this(), limit] {
+        limit->reset();
+        if (self->start_.operation) {
+            self->ending_.give_up();
+            if (!self->start_.failure)
+                self->start_.failure = self->hanging_start();
+        }
+        self->ending_.release(lifecycle::reason::unreaped);
+        self->go_on_ending();
+    });
+    adopt(std::move(child), [self = shared_from_this(), limit] {
+        if (!*limit)
+            return;
+        self->process_.loop().timer().cancel(*std::exchange(*limit, std::nullopt));
+        self->ending_.release(lifecycle::reason::unreaped);
+        self->go_on_ending();
+    });
+}
+
+/// The failure of the worker whose start hangs. All workers before it have started.
+start_failure group_state::hanging_start() const {
+    return sys::patiently([&] {
+        return start_failure{std::make_error_code(std::errc::timed_out),
+                             "the start of a worker hangs in the kernel",
+                             snapshot_.alive() + static_cast<int>(ended_.size()), "exec"};
+    });
+}
+
+void group_state::start_is_over(std::optional<start_failure> failure) {
+    const auto keep = shared_from_this();
+    start_.failure = std::move(failure);
+    if (start_.failure)
+        break_barriers({sync::barrier_cause::kind::not_started, start_.failure->index, {}});
+    happen(start_.failure ? event::start_failed : event::start_finished);
+    if (!start_.failure && !start_.is_held())
+        complete_start(completion_of(completion::kind::done));
+}
+
+void group_state::add_worker(starts::start_report report) {
+    const int index = report.index;
+    snapshot_.note_start(index, report.pid);
+    if (result_descriptors_)
+        result_descriptors_->started(index, report.pid);
+    auto worker = sys::make_shared_patiently<supervisor::worker_process>(
+        process_,
+        supervisor::worker_process::birth{index, report.pid, std::move(report.pidfd),
+                                          std::move(report.record), std::move(report.stacks),
+                                          report.started, std::move(report.own_cgroup), streams_},
+        settings_, kind_);
+    workers_[index].process = worker;
+    streams_->worker_started(index);
+    worker->await_end(
+        [self = shared_from_this(), index](const exit_status& how) {
+            self->add_unpublished(index);
+            self->break_barriers(index, how);
+        },
+        [self = shared_from_this()](supervisor::worker_end end) {
+            self->worker_ended(std::move(end));
+        },
+        [self = shared_from_this(), index](output::stream_end printed) {
+            self->add_output(index, std::move(printed));
+        });
+    happen(event::worker_started);
+}
+
+void group_state::hold_start() {
+    if (start_.is_held())
+        return;
+    start_.course = start_course::held;
+    start_.job->hold();
+    start_.give_up_at = saturating_add(std::chrono::steady_clock::now(), settings_->kill_timeout);
+    kill_held_start();
+}
+
+void group_state::kill_held_start() {
+    if (machine_.start_is_over() || start_.is_abandoned())
+        return;
+    const auto now = std::chrono::steady_clock::now();
+    if (now >= start_.give_up_at)
+        return abandon_start();
+    start_.job->kill_in_flight();
+    process_.loop().timer().at(now + kill_interval,
+                               [self = shared_from_this()] { self->kill_held_start(); });
+}
+
+void group_state::abandon_start() {
+    if (machine_.start_is_over() || start_.is_abandoned())
+        return;
+    start_.course = start_course::abandoned;
+    start_.job->kill_server();
+    process_.give_up(*start_.job);
+    start_.failure = hanging_start();
+    happen(event::start_failed);
+}
+
+void group_state::complete_start(completion result) {
+    if (!start_.operation)
+        return;
+    auto to = *std::exchange(start_.operation, std::nullopt);
+    if (start_.completes == start_completes::at_end && result.what == completion::kind::done)
+        await_end(std::move(to), std::nullopt);
+    else
+        process_.deliver(to, std::move(result));
+}
+
+}  // namespace cohort::detail::inline v0_1

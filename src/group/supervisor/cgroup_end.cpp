@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "group/supervisor/cgroup_end.hpp"
+
+#include <cohort/detail/duration.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <utility>
+
+namespace cohort::supervisor {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+// The pause between attempts: killed processes are gone soon, but one that can't be killed may stay
+// for long.
+constexpr std::chrono::milliseconds first_back_off = 1ms;
+constexpr std::chrono::milliseconds longest_back_off = 1s;
+/// How long `then` waits after `until` for an attempt that has begun.
+constexpr auto longest_attempt = 1s;
+
+struct cgroup_end {
+    engine::engine& loop;
+    engine::background_thread& side;
+    std::shared_ptr<cgroups::group_cgroup> ended;
+    engine::time_point until;
+    sys::callback<void()> then;
+    std::optional<engine::timer_id> limit;
+    std::chrono::milliseconds back_off = first_back_off;
+    bool gone = false;  // the only member that the background thread writes
+
+    void tell() {
+        if (limit)
+            loop.timer().cancel(*std::exchange(limit, std::nullopt));
+        if (then)
+            std::exchange(then, {})();
+    }
+};
+
+void attempt(const std::shared_ptr<cgroup_end>& e) {
+    e->side.run([e] { e->gone = e->ended->end(); },
+                [e] {
+                    const auto now = std::chrono::steady_clock::now();
+                    if (e->gone || now >= e->until)
+                        e->tell();
+                    if (e->gone)
+                        return;
+                    auto next = now + e->back_off;
+                    if (e->then)
+                        next = std::min(next, e->until);
+                    e->back_off = std::min(2 * e->back_off, longest_back_off);
+                    e->loop.timer().at(next, [e] { attempt(e); });
+                });
+}
+
+}  // namespace
+
+void end_cgroup(engine::engine& loop, engine::background_thread& side,
+                std::shared_ptr<cgroups::group_cgroup> ended, engine::time_point until,
+                sys::callback<void()> then) {
+    auto e = sys::make_shared_patiently<cgroup_end>(
+        cgroup_end{loop, side, std::move(ended), until, std::move(then), {}});
+    if (e->then)
+        e->limit = loop.timer().at(detail::saturating_add(until, longest_attempt), [e] {
+            e->limit.reset();
+            e->tell();
+        });
+    attempt(e);
+}
+
+}  // namespace cohort::supervisor

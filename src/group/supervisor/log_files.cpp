@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "group/supervisor/log_files.hpp"
+
+#include "base/sys/error.hpp"
+#include "output/targets/call_threads.hpp"
+#include "output/targets/files.hpp"
+#include "output/targets/written_file.hpp"
+#include "protocol/record/error_json.hpp"
+
+#include <cohort/detail/duration.hpp>
+#include <cohort/json.hpp>
+
+#include <fmt/format.h>
+
+#include <optional>
+#include <stdexcept>
+#include <system_error>
+#include <utility>
+
+namespace cohort::supervisor {
+
+namespace {
+
+/// @return what went wrong; empty: nothing
+std::string write_file(int base, const std::string& path,
+                       const sys::callback<std::string()>& text) noexcept try {
+    std::error_code error;
+    auto file = output::open_output(base, path, output::old_text::is_dropped, error);
+    if (!error && !output::is_regular(file.get()))
+        return path + " is no regular file";
+    if (!error)
+        error = output::written_file(std::move(file)).write(text() + "\n");
+    return error ? fmt::format("{}: {}", path, error.message()) : std::string();
+} catch (const std::length_error& e) {
+    return e.what();
+} catch (...) {
+    return "no memory";
+}
+
+}  // namespace
+
+void log_files::write_error(std::shared_ptr<const outcome> worker, listener then) {
+    const auto& attempt = streams_->routes().log_directory;
+    write(
+        sys::patiently([&] { return fmt::format("{}/{}/error.json", attempt, worker->index); }),
+        [worker] { return record::write_error(*worker->error); }, std::move(then));
+}
+
+void log_files::write_report(sys::callback<const report&()> group, listener then) {
+    const auto& attempt = streams_->routes().log_directory;
+    write(
+        sys::patiently([&] { return attempt.substr(0, attempt.rfind('/')) + "/report.json"; }),
+        [group = std::move(group)] { return to_json(group()); }, std::move(then));
+}
+
+void log_files::write(std::string path, sys::callback<std::string()> text, listener then) {
+    struct state {
+        std::string path;
+        std::string note;
+        std::optional<engine::timer_id> limit;
+        listener then;  // empty once it was told
+    };
+    auto kept = sys::make_shared_patiently<state>();
+    kept->path = std::move(path);
+    kept->then = std::move(then);
+    kept->limit = process_.loop().timer().at(
+        detail::saturating_add(std::chrono::steady_clock::now(), timeout_), [kept] {
+            kept->limit.reset();
+            if (const auto tell = std::exchange(kept->then, {}))
+                tell(sys::patiently([&] { return kept->path + " is not yet written"; }));
+        });
+    auto note = sys::make_shared_patiently<std::string>(
+        sys::patiently([&] { return kept->path + ": no thread can be started"; }));
+    output::call_threads::of(process_.loop())
+        .run([streams = streams_, path = sys::patiently([&] { return kept->path; }),
+              text = std::move(text),
+              note] { *note = write_file(streams->log_base(), path, text); },
+             [&process = process_, kept, note] {
+                 if (kept->limit)
+                     process.loop().timer().cancel(*std::exchange(kept->limit, std::nullopt));
+                 if (const auto tell = std::exchange(kept->then, {}))
+                     tell(*note);
+             });
+}
+
+}  // namespace cohort::supervisor

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "group/supervisor/oom_look.hpp"
+
+#include <chrono>
+#include <utility>
+
+namespace cohort::supervisor {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+/// The longest wait for the answer, because an outcome must not wait for ever.
+constexpr auto longest_look = 10s;
+
+struct look {
+    std::shared_ptr<const cgroups::worker_cgroup> cgroup;
+    sys::callback<void(std::optional<cgroups::oom_kill>)> then;
+    std::optional<cgroups::oom_kill> found;
+    engine::timer_id limit{};
+};
+
+}  // namespace
+
+void find_oom_kill(engine::engine& loop, engine::background_thread& side,
+                   std::shared_ptr<const cgroups::worker_cgroup> cgroup,
+                   sys::callback<void(std::optional<cgroups::oom_kill>)> then) {
+    auto l = sys::make_shared_patiently<look>(look{std::move(cgroup), std::move(then), {}, {}});
+    l->limit = loop.timer().at(std::chrono::steady_clock::now() + longest_look,
+                               [l] { std::exchange(l->then, {})(std::nullopt); });
+    side.run([l] { l->found = l->cgroup->find_oom_kill(); },
+             [l, &loop] {
+                 if (!l->then)
+                     return;  // too late
+                 loop.timer().cancel(l->limit);
+                 std::exchange(l->then, {})(l->found);
+             });
+}
+
+}  // namespace cohort::supervisor

@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "group/supervisor/worker_process.hpp"
+
+#include "base/sys/patiently.hpp"
+#include "base/sys/pidfd.hpp"
+#include "base/sys/tiers.hpp"
+#include "base/values/group_end.hpp"
+#include "group/supervisor/oom_look.hpp"
+#include "group/supervisor/process_looks.hpp"
+#include "output/targets/call_threads.hpp"
+#include "protocol/record/control.hpp"
+#include "protocol/trace/activities.hpp"
+
+#include <cohort/detail/duration.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <system_error>
+#include <utility>
+
+#include <unistd.h>
+
+namespace cohort::supervisor {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto last_words_timeout = 500ms;  // how long a worker may take to report its stacks
+/// How much longer than flush_timeout the end of a worker's streams may take. The output thread has
+/// bounds of its own, which are shorter; this one is for an output thread that does not answer.
+constexpr std::chrono::nanoseconds longest_reading = 1s;
+
+std::chrono::microseconds to_duration(const timeval& t) {
+    return std::chrono::seconds(t.tv_sec) + std::chrono::microseconds(t.tv_usec);
+}
+
+resource_usage to_usage(const rusage& used) {
+    resource_usage usage;
+    usage.user_time = to_duration(used.ru_utime);
+    usage.system_time = to_duration(used.ru_stime);
+    usage.max_rss = used.ru_maxrss * 1024;  // getrusage(2) counts kilobytes
+    usage.minor_faults = used.ru_minflt;
+    usage.major_faults = used.ru_majflt;
+    usage.voluntary_switches = used.ru_nvcsw;
+    usage.involuntary_switches = used.ru_nivcsw;
+    return usage;
+}
+
+}  // namespace
+
+worker_process::worker_process(engine::process& process, birth b,
+                               std::shared_ptr<const detail::group_settings> settings,
+                               record_kind kind)
+    : process_(process), settings_(std::move(settings)), kind_(kind), index_(b.index), pid_(b.pid),
+      pidfd_(std::move(b.pidfd)), record_(std::move(b.record)), cgroup_(std::move(b.cgroup)),
+      streams_(std::move(b.streams)), started_(b.started) {
+    if (b.stacks)
+        stacks_ = sys::make_shared_patiently<stacks_answer>(process_, std::move(b.stacks));
+}
+
+void worker_process::await_end(sys::callback<void(const exit_status&)> ended,
+                               sys::callback<void(worker_end)> judged,
+                               sys::callback<void(output::stream_end)> printed) {
+    ended_ = std::move(ended);
+    judged_ = std::move(judged);
+    printed_ = std::move(printed);
+    process_.children().watch(
+        pidfd_.get(),
+        [self = shared_from_this()] {
+            self->exited_ = true;
+            self->exit_seen_ = self->process_.loop().now();
+            self->sweep();
+        },
+        [self = shared_from_this()](const engine::reaped& end) { self->ended(end); });
+}
+
+void worker_process::signal(int signo) noexcept {
+    if (exited_)
+        return;
+    sent_sigkill_ |= signo == SIGKILL;
+    if (settings_->process_group == process_group::inherit) {
+        (void)sys::send_signal(pidfd_.get(), signo);
+        return;
+    }
+    // One signal to the group reaches the worker too, unless it has moved to another group. (If
+    // somebody has reaped the worker and its pid is reused, getpgid's answer is wrong but harmless:
+    // the pidfd still means the worker.)
+    const bool leads = getpgid(pid_) == pid_;
+    if (!leads || signo == SIGKILL)
+        (void)sys::send_signal(pidfd_.get(), signo);
+    if (sys::current_tiers().pidfd_group.best)
+        (void)sys::send_signal_to_group(pidfd_.get(), signo);
+    else if (sys::state_of_child(pidfd_.get()) != sys::child_state::not_ours)
+        kill(-pid_, signo);
+    else if (leads)
+        (void)sys::send_signal(pidfd_.get(), signo);
+}
+
+void worker_process::sweep() noexcept {
+    if (settings_->process_group == process_group::inherit)
+        return;
+    engine::sweep(pidfd_.get(), pid_);
+}
+
+void worker_process::send_stop_signal(int signo) {
+    if (!settings_->stack_on_stop)
+        return stop_now(signo);
+    if (stop_sent_ || exited_ || std::exchange(asking_, true))
+        return;
+    // At most half of the grace period, so that enough of it is left after the stop signal.
+    ask_until_ =
+        std::chrono::steady_clock::now() +
+        std::min<std::chrono::nanoseconds>(last_words_timeout, settings_->grace_period / 2);
+    process_.loop().timer().at(ask_until_, [self = shared_from_this(), signo] {
+        self->not_seen_ = !self->stop_sent_ && !self->exited_ && self->at_stop_.empty();
+        self->stop_now(signo);
+    });
+    if (kind_ == record_kind::error_file)
+        return process_looks::of(process_.loop())
+            .ask(pid_, [self = shared_from_this(), signo](std::vector<activity> found) {
+                self->saw(signo, std::move(found), false);
+            });
+    struct found {
+        std::vector<activity> activities;
+        bool answers = false;
+    };
+    auto seen = sys::make_shared_patiently<found>();
+    output::call_threads::of(process_.loop())
+        .run(
+            [seen, pid = pid_, asking = starts::asking_signal(*settings_)] {
+                seen->activities = trace::threads_of(pid);
+                seen->answers = trace::catches(pid, asking);
+            },
+            [self = shared_from_this(), seen, signo] {
+                self->saw(signo, std::move(seen->activities), seen->answers);
+            });
+}
+
+void worker_process::saw(int signo, std::vector<activity> activities, bool answers) {
+    if (exited_ || stop_sent_)
+        return;  // too late; the pid may have been reused, so this may be another process
+    at_stop_ = std::move(activities);
+    answers ? ask_for_stacks(signo) : stop_now(signo);
+}
+
+/// Whether the worker has called report_stacks(). Until then the signal that asks for stacks has
+/// its default action and would kill the worker.
+bool worker_process::has_entered() const noexcept {
+    std::int64_t entered_at = 0;
+    return pread(record_.get(), &entered_at, sizeof entered_at, record::progress_offset) ==
+               sizeof entered_at &&
+           entered_at != 0;
+}
+
+void worker_process::ask_for_stacks(int signo) {
+    if (!stacks_ || !has_entered() || stacks_->is_hung_up())
+        return stop_now(signo);
+    asked_ = std::chrono::steady_clock::now();
+    if (sys::send_signal(pidfd_.get(), starts::asking_signal(*settings_)))
+        return stop_now(signo);
+    stacks_->await(ask_until_, [self = shared_from_this(), signo](std::vector<activity> told) {
+        sys::patiently([&] { self->at_stop_.reserve(self->at_stop_.size() + told.size()); });
+        trace::add_frames(self->at_stop_, std::move(told));
+        self->stop_now(signo);
+    });
+}
+
+void worker_process::stop_now(int signo) noexcept {
+    if (stop_sent_ || exited_)
+        return;
+    stop_sent_ = std::chrono::steady_clock::now();
+    signal(signo);
+    signal(SIGCONT);
+}
+
+void worker_process::send_kill() noexcept {
+    if (kill_sent_ || exited_)
+        return;
+    kill_sent_ = std::chrono::steady_clock::now();
+    if (!stop_sent_)
+        stop_sent_ = kill_sent_;
+    signal(SIGKILL);
+}
+
+void worker_process::ended(const engine::reaped& end) {
+    pidfd_.reset();
+    if (!judged_)
+        return;  // abandoned before
+    end_ = end;
+    std::exchange(ended_, {})(end.status);
+    end_streams();
+    const int code = end.status.exit_code();
+    const bool well = end.status.exited() && settings_->success_codes.contains(code);
+    if (kind_ == record_kind::error_file && well) {
+        // A command's error file counts only if it failed.
+        close_record(std::move(record_));
+        return tell({});
+    }
+    if (!cgroup_ || end.status.signal() != SIGKILL)
+        return read_what_is_left();
+    // The cgroup's files already count the kill, because the kernel counts it before it sends the
+    // signal. The cgroup still exists, because only the end of the group removes it.
+    find_oom_kill(process_.loop(), process_.cgroups(), cgroup_,
+                  [self = shared_from_this()](std::optional<cgroups::oom_kill> kill) {
+                      self->oom_kill_ = kill;
+                      if (self->judged_)
+                          self->read_what_is_left();
+                  });
+}
+
+void worker_process::read_what_is_left() {
+    read_record({process_.loop(), process_.parsing(), settings_->result_limit}, std::move(record_),
+                kind_,
+                [self = shared_from_this()](record_contents c) { self->read(std::move(c)); });
+}
+
+void worker_process::read(record_contents contents) {
+    if (!stacks_ || !stacks_->is_being_parsed())
+        return tell(std::move(contents));
+    // The answer with its stacks is a part of the outcome. The parsing thread takes work in order,
+    // so the answer has been parsed when this empty work is done.
+    auto kept = sys::make_shared_patiently<record_contents>(std::move(contents));
+    process_.parsing().run([] {},
+                           [self = shared_from_this(), kept] { self->tell(std::move(*kept)); });
+}
+
+/// After the sweep of its process group, so that what the sweep has ended writes no more.
+void worker_process::end_streams() {
+    if (streams_->routes().has_pipes())
+        limit_streams(2);
+    streams_->worker_ended(
+        index_,
+        [self = shared_from_this()](output::stream_end read) {
+            if (!self->streams_have_ended_)
+                self->stream_end_ = std::move(read);
+        },
+        [self = shared_from_this()](const std::string& note) { self->streams_ended(note); });
+}
+
+/// Counted in steps, because a program that was stopped for a while sees that while pass at once,
+/// and its output thread must have a step's time after that.
+void worker_process::limit_streams(int steps) {
+    const auto step = longest_reading / 2 + settings_->flush_timeout / 2;
+    streams_limit_ = process_.loop().timer().at(
+        detail::saturating_add(std::chrono::steady_clock::now(), step),
+        [self = shared_from_this(), steps] {
+            self->streams_limit_.reset();
+            if (steps > 1)
+                return self->limit_streams(steps - 1);
+            self->streams_ended(self->stream_end_ ? "what it printed was not written in time"
+                                                  : "what it printed was not read in time");
+        });
+}
+
+/// @param note  counts only the first time
+void worker_process::streams_ended(const std::string& note) {
+    if (streams_limit_)
+        process_.loop().timer().cancel(*std::exchange(streams_limit_, std::nullopt));
+    if (std::exchange(streams_have_ended_, true))
+        return;
+    if (!stream_end_)
+        stream_end_.emplace();
+    sys::patiently([&] { detail::add_note(stream_end_->note, note); });
+    tell_printed();
+}
+
+void worker_process::tell(record_contents contents) {
+    if (!judged_)
+        return;
+    std::exchange(judged_, {})(judge(*end_, std::move(contents), false));
+    tell_printed();
+}
+
+void worker_process::tell_printed() {
+    if (!judged_ && streams_have_ended_ && printed_)
+        std::exchange(printed_, {})(std::move(*stream_end_));
+}
+
+worker_end worker_process::abandon() {
+    ended_ = {};
+    judged_ = {};
+    printed_ = {};
+    close_record(std::move(record_));
+    if (!exited_)
+        exit_seen_ = process_.loop().now();
+    return judge({}, {}, true);
+}
+
+worker_end worker_process::judge(const engine::reaped& end, record_contents contents,
+                                 bool unkillable) {
+    lifecycle::worker_facts facts;
+    facts.status = end.status;
+    facts.wait_error = end.error;
+    facts.unkillable = unkillable;
+    if (kind_ == record_kind::control_file)
+        facts.function = contents.progress.value_or(lifecycle::function_progress());
+    facts.has_error = contents.error.has_value();
+    facts.started = started_;
+    facts.exit_seen = exit_seen_;
+    // The request for stacks interrupts system calls (EINTR), so a failure after it counts as
+    // caused by the stop.
+    facts.stop_sent = asked_ ? asked_ : stop_sent_;
+    facts.kill_sent = kill_sent_;
+    facts.sigkill_is_ours = sent_sigkill_;
+    if (oom_kill_)
+        facts.oom_kill = sys::patiently([&] { return to_string(*oom_kill_); });
+
+    worker_end result;
+    result.verdict =
+        sys::patiently([&] { return lifecycle::judge(facts, settings_->success_codes); });
+    auto& o = result.outcome;
+    o.index = index_;
+    o.pid = pid_;
+    o.status = end.status;
+    o.cause = result.verdict.cause;
+    o.started = started_;
+    o.ended = exit_seen_;
+    o.usage = to_usage(end.usage);
+    o.error = std::move(contents.error);
+    o.crash = std::move(contents.crash);
+    o.at_stop = std::move(at_stop_);
+    detail::outcome_access::success(o) = result.verdict.success;
+    detail::outcome_access::is_command(o) = kind_ == record_kind::error_file;
+    const auto& note = result.verdict.note;
+    sys::patiently([&] { detail::outcome_access::note(o) = note; });
+    sys::patiently([&] { detail::add_note(detail::outcome_access::note(o), contents.note); });
+    if (not_seen_)
+        sys::patiently([&] {
+            detail::add_note(detail::outcome_access::note(o),
+                             "there was no time to see what it was doing before its stop");
+        });
+    detail::outcome_access::result(o) = std::move(contents.result);
+    return result;
+}
+
+}  // namespace cohort::supervisor

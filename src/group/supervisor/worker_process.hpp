@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include "base/sys/unique_fd.hpp"
+#include "group/lifecycle/verdict.hpp"
+#include "group/starts/start_plan.hpp"
+#include "group/supervisor/record_reader.hpp"
+#include "group/supervisor/stacks_answer.hpp"
+#include "loop/runtime/process.hpp"
+#include "output/streams/group_streams.hpp"
+#include "start/cgroup/worker_cgroup.hpp"
+
+#include <cohort/detail/plan.hpp>
+#include <cohort/outcome.hpp>
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include <sys/types.h>
+
+namespace cohort::supervisor {
+
+/// How one worker ended: what the user sees of it, and how the lifecycle judged it.
+struct worker_end {
+    cohort::outcome outcome;
+    lifecycle::verdict verdict;
+};
+
+/// One worker from its start to its outcome. Belongs to the engine's thread.
+class worker_process : public std::enable_shared_from_this<worker_process> {
+public:
+    struct birth {
+        int index;
+        pid_t pid;
+        sys::unique_fd pidfd;
+        sys::unique_fd record;
+        sys::unique_fd stacks;  // the read end of the pipe for its stacks; may be empty
+        lifecycle::time_point started;
+        std::shared_ptr<const cgroups::worker_cgroup> cgroup;  // null: it has none of its own
+        std::shared_ptr<output::group_streams> streams;        // of its group
+    };
+    worker_process(engine::process& process, birth b,
+                   std::shared_ptr<const detail::group_settings> settings, record_kind kind);
+
+    int index() const noexcept { return index_; }
+    pid_t pid() const noexcept { return pid_; }
+
+    /// Waits for the worker's end. Then kills the rest of its process group, reaps it and calls
+    /// `ended` with its status; then reads its record and calls `judged`, without a wait for what it
+    /// has printed; then calls `printed` with that. Calls none of them after abandon(), but for
+    /// `printed` if the worker was judged before.
+    void await_end(sys::callback<void(const exit_status&)> ended,
+                   sys::callback<void(worker_end)> judged,
+                   sys::callback<void(output::stream_end)> printed);
+
+    /// Signals the worker and its process group, by the best means that this host has. Never
+    /// signals a worker that has ended.
+    void signal(int signo) noexcept;
+    /// Sends the stop signal, then SIGCONT, because a stopped process would not notice before. Only
+    /// the first call counts. With stack_on_stop the worker first reports its stacks.
+    void send_stop_signal(int signo);
+    void send_kill() noexcept;
+
+    /// Gives the worker up as unkillable. A later end is only reaped.
+    worker_end abandon();
+
+private:
+    void sweep() noexcept;
+    void stop_now(int signo) noexcept;
+    void saw(int signo, std::vector<activity> activities, bool answers);
+    void ask_for_stacks(int signo);
+    bool has_entered() const noexcept;
+    void ended(const engine::reaped& end);
+    void read_what_is_left();
+    void read(record_contents contents);
+    void tell(record_contents contents);
+    void end_streams();
+    void limit_streams(int steps);
+    void streams_ended(const std::string& note);
+    void tell_printed();
+    worker_end judge(const engine::reaped& end, record_contents contents, bool unkillable);
+
+    engine::process& process_;
+    std::shared_ptr<const detail::group_settings> settings_;
+    record_kind kind_;
+    int index_;
+    pid_t pid_;
+    sys::unique_fd pidfd_;
+    sys::unique_fd record_;
+    std::shared_ptr<const cgroups::worker_cgroup> cgroup_;
+    std::shared_ptr<output::group_streams> streams_;
+    std::shared_ptr<stacks_answer> stacks_;  // null: it can't be asked for its stacks
+    std::vector<activity> at_stop_;
+    bool asking_ = false;
+    bool not_seen_ = false;  // the stop signal was due before /proc was read
+    lifecycle::time_point ask_until_;
+    std::optional<lifecycle::time_point> asked_;
+    lifecycle::time_point started_;
+    lifecycle::time_point exit_seen_;
+    std::optional<lifecycle::time_point> stop_sent_;
+    std::optional<lifecycle::time_point> kill_sent_;
+    bool sent_sigkill_ = false;
+    bool exited_ = false;
+    std::optional<cgroups::oom_kill> oom_kill_;
+    std::optional<engine::reaped> end_;             // empty: not reaped
+    std::optional<output::stream_end> stream_end_;  // what was read, until it is told
+    std::optional<engine::timer_id> streams_limit_;
+    bool streams_have_ended_ = false;
+    sys::callback<void(const exit_status&)> ended_;
+    sys::callback<void(worker_end)> judged_;
+    sys::callback<void(output::stream_end)> printed_;
+};
+
+}  // namespace cohort::supervisor
