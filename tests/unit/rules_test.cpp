@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: BSL-1.0
+// The rules for every file that a compiler does not check: how long a file may be, that no
+// descriptor is left to what is executed, and that nothing blocks on a process.
+#include "source_files.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <filesystem>
+#include <fstream>
+#include <regex>
+#include <sstream>
+#include <string>
+
+namespace rules_test {
+
+using namespace cohort::test;
+
+TEST_CASE("rules: headers have at most 300 lines, sources 350, and each names its licence") {
+    for (const std::string folder : {"include", "src", "tests", "examples"})
+        for (const auto& file : files_in(folder)) {
+            INFO(file.path);
+            const bool header = file.path.ends_with(".hpp");
+            CHECK(file.lines.size() <= (header ? 300U : 350U));
+            REQUIRE_FALSE(file.lines.empty());
+            CHECK(file.lines[0] == "// SPDX-License-Identifier: BSL-1.0");
+        }
+}
+
+TEST_CASE("rules: files are opened close-on-exec because other threads may execute programs") {
+    const std::regex opens(R"re(\W::open(at)?\(|\bSYS_openat\b)re");
+    const std::regex leaks(R"re(std::(i|o)?fstream\b|\b(fopen|creat|dup|pipe)\s*\()re");
+    for (const std::string folder : {"include", "src"})
+        for (const auto& file : files_in(folder))
+            for (std::size_t i = 0; i < file.lines.size(); ++i) {
+                const auto code = without_comment(file.lines[i]);
+                INFO(file.path << ":" << i + 1 << ": " << code);
+                CHECK_FALSE(std::regex_search(code, leaks));
+                if (std::regex_search(code, opens))
+                    CHECK(call_at(file, i).find("O_CLOEXEC") != std::string::npos);
+            }
+}
+
+TEST_CASE("rules: nothing waits for a process in a call that blocks") {
+    const std::regex waitid(R"re(\b(waitid|SYS_waitid)\b)re");
+    for (const std::string folder : {"include", "src"})
+        for (const auto& file : files_in(folder))
+            for (std::size_t i = 0; i < file.lines.size(); ++i) {
+                const auto code = without_comment(file.lines[i]);
+                INFO(file.path << ":" << i + 1 << ": " << code);
+                CHECK_FALSE(
+                    std::regex_search(code, std::regex(R"re(\b(waitpid|wait[34])\s*\()re")));
+                if (std::regex_search(code, waitid))
+                    CHECK(call_at(file, i).find("WNOHANG") != std::string::npos);
+            }
+}
+
+TEST_CASE("rules: the inner namespace of the headers carries the version, so that two versions in "
+          "one process share no inline function") {
+    const std::regex version(R"re(version:\s*'(\d+)\.(\d+)\.)re");
+    std::string wanted;
+    std::ifstream build(root / "meson.build");
+    for (std::string line; wanted.empty() && std::getline(build, line);)
+        if (std::smatch match; std::regex_search(line, match, version))
+            wanted = "detail::inline v" + match.str(1) + "_" + match.str(2) + " {";
+    REQUIRE_FALSE(wanted.empty());
+    const std::regex opens(R"re(\bnamespace (cohort::)?detail\b)re");
+    for (const auto& file : files_in("include"))
+        for (const auto& line : file.lines)
+            if (std::regex_search(without_comment(line), opens))
+                CHECK_MESSAGE(line.find(wanted) != std::string::npos, file.path << ": " << line);
+}
+
+TEST_CASE("rules: a test file's cases have its stem as prefix and stand in its namespace") {
+    const std::regex opens(R"re(^(TEST_CASE\w*|GROUP_TEST)\()re");
+    const std::regex prefix(R"re(^\w+\(\s*"([^:"]+): )re");
+    for (const auto& file : files_in("tests")) {
+        if (!file.path.ends_with("_test.cpp"))
+            continue;
+        auto stem = fs::path(file.path).stem().string();
+        const auto inside = place(file.lines, "namespace " + stem + " {");
+        stem.resize(stem.size() - std::string("_test").size());
+        std::replace(stem.begin(), stem.end(), '_', ' ');
+        for (std::size_t i = 0; i < file.lines.size(); ++i) {
+            if (!std::regex_search(file.lines[i], opens))
+                continue;
+            INFO(file.path << ":" << i + 1);
+            const auto title = file.lines[i] + (i + 1 < file.lines.size() ? file.lines[i + 1] : "");
+            std::smatch found;
+            REQUIRE(std::regex_search(title, found, prefix));
+            CHECK(found[1] == stem);
+            CHECK((inside < i || file.path.find("tests/chaos/") == 0));  // compiled one by one
+        }
+    }
+}
+
+TEST_CASE("rules: the README has at most 1300 words, 180 lines and 100 columns") {
+    std::ifstream page(root / "README.md");
+    std::size_t words = 0;
+    std::size_t lines = 0;
+    for (std::string line; std::getline(page, line); ++lines) {
+        INFO("line " << lines + 1 << ": " << line);
+        const auto is_inside = [](char c) { return (c & 0xc0) == 0x80; };  // of a UTF-8 character
+        CHECK(line.size() - std::count_if(line.begin(), line.end(), is_inside) <= 100);
+        std::istringstream in(line);
+        for (std::string word; in >> word;)
+            ++words;
+    }
+    CHECK(words <= 1300);
+    CHECK(lines <= 180);
+}
+
+}  // namespace rules_test
