@@ -45,7 +45,7 @@ attachment make_file(std::size_t size, int seals, memory_access access) {
         HOLDS(reading >= 0);
         ::close(std::exchange(file, reading));
     }
-    return share::own(sys::unique_fd(file));
+    return share::own(base::unique_fd(file));
 }
 
 /// The files that may come along. Their sizes are no multiples of a page.
@@ -201,7 +201,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (given.size() < head_size)
         return 0;
     const auto came = coming_along(given, files());
-    const auto open_before = sys::open_descriptors();
+    const auto open_before = base::open_descriptors();
     const std::byte* memory = nullptr;
     if (const auto array = read(given.subspan(head_size), came, expected_by(given))) {
         memory = array->memory().data();
@@ -209,7 +209,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         check_array(*array, expected_by(given));
     }
     HOLDS(!is_shared(memory) && !is_mapped(memory));
-    HOLDS(sys::open_descriptors() == open_before);
+    HOLDS(base::open_descriptors() == open_before);
     for (const attachment& file : files())
         HOLDS(file.use_count() == 1 + std::ranges::count(came, file));
     return 0;

@@ -35,17 +35,17 @@ namespace {
 
 constexpr std::size_t most_sent = 6;
 
-sys::unique_fd make_file(std::size_t size, int seals) {
-    sys::unique_fd file(::memfd_create("packet_fuzz", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+base::unique_fd make_file(std::size_t size, int seals) {
+    base::unique_fd file(::memfd_create("packet_fuzz", MFD_CLOEXEC | MFD_ALLOW_SEALING));
     HOLDS(file && ::ftruncate(file.get(), static_cast<off_t>(size)) == 0);
     HOLDS(::fcntl(file.get(), F_ADD_SEALS, seals) == 0);
     return file;
 }
 
 /// What may come along: sealed memory, memory that can shrink, the end of a pipe, a socket.
-const std::vector<sys::unique_fd>& sources() {
+const std::vector<base::unique_fd>& sources() {
     static const auto made = [] {
-        std::vector<sys::unique_fd> all;
+        std::vector<base::unique_fd> all;
         all.push_back(make_file(200, F_SEAL_SHRINK | F_SEAL_GROW));
         all.push_back(make_file(5000, F_SEAL_SHRINK));
         all.push_back(make_file(200, 0));
@@ -79,8 +79,8 @@ struct sockets {
         writer.reset(ends[0]);
         reader.reset(ends[1]);
     }
-    sys::unique_fd writer;
-    sys::unique_fd reader;
+    base::unique_fd writer;
+    base::unique_fd reader;
 };
 
 void send(int socket, bytes packet, std::uint8_t choice) {

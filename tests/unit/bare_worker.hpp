@@ -30,11 +30,11 @@ inline constexpr const char* program = COHORT_PROGRAM_BARE_WORKER;
 inline constexpr int control_number = 60;
 inline constexpr int arguments_number = 61;
 
-inline sys::unique_fd memory_file(std::span<const std::byte> bytes) {
+inline base::unique_fd memory_file(std::span<const std::byte> bytes) {
     std::error_code error;
-    sys::unique_fd file = sys::make_memfd("cohort-test", error);
+    base::unique_fd file = base::make_memfd("cohort-test", error);
     REQUIRE(!error);
-    REQUIRE(!sys::write_at(file.get(), bytes, 0));
+    REQUIRE(!base::write_at(file.get(), bytes, 0));
     return file;
 }
 
@@ -99,9 +99,9 @@ inline end run_program(std::vector<std::string> args, int control = -1, int argu
     for (auto& arg : args)
         argv.push_back(arg.data());
     argv.push_back(nullptr);
-    const sys::unique_fd high_output(duplicated_high(output.get()));
-    const sys::unique_fd high_control(duplicated_high(control));
-    const sys::unique_fd high_arguments(duplicated_high(arguments));
+    const base::unique_fd high_output(duplicated_high(output.get()));
+    const base::unique_fd high_control(duplicated_high(control));
+    const base::unique_fd high_arguments(duplicated_high(arguments));
     const pid_t child = ::fork();
     REQUIRE(child >= 0);
     if (child == 0)
@@ -126,7 +126,7 @@ inline record::function_key key_named(const std::string& name) {
     return key;
 }
 
-inline sys::unique_fd control_of(const record::function_key& key, int arguments_fd) {
+inline base::unique_fd control_of(const record::function_key& key, int arguments_fd) {
     const auto order =
         record::make_order(3, 8, ::getpid(), arguments_fd, key, SIGTERM, std::chrono::seconds(30));
     return memory_file(std::as_bytes(std::span(&order, 1)));
@@ -134,12 +134,12 @@ inline sys::unique_fd control_of(const record::function_key& key, int arguments_
 
 inline std::string mark_of(int fd) {
     std::error_code error;
-    return registry::to_string({control_number, sys::inode(fd, error)});
+    return registry::to_string({control_number, base::inode(fd, error)});
 }
 
 inline end run_worker(const record::function_key& key,
                       const std::vector<std::byte>* arguments = nullptr) {
-    sys::unique_fd arguments_file;
+    base::unique_fd arguments_file;
     if (arguments != nullptr)
         arguments_file = memory_file(*arguments);
     const auto control = control_of(key, arguments ? arguments_number : -1);

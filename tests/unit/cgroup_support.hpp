@@ -18,8 +18,8 @@ namespace cohort::test {
 
 inline bool exists(const std::string& path) { return std::filesystem::exists(path); }
 
-inline sys::unique_fd opened(const std::string& directory) {
-    sys::unique_fd fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+inline base::unique_fd opened(const std::string& directory) {
+    base::unique_fd fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     REQUIRE(fd);
     return fd;
 }
@@ -70,22 +70,22 @@ public:
             return 0;
         });
         std::error_code error;
-        pidfd_ = sys::open_pidfd(pid_, error);
+        pidfd_ = base::open_pidfd(pid_, error);
         REQUIRE_FALSE(error);
         REQUIRE(await_event(moved.reader.get()));
     }
     inhabitant(const inhabitant&) = delete;
     inhabitant& operator=(const inhabitant&) = delete;
     ~inhabitant() {
-        (void)!!sys::send_signal(pidfd_.get(), SIGKILL);
+        (void)!!base::send_signal(pidfd_.get(), SIGKILL);
         await_exit(pidfd_.get());
     }
     bool is_killed() const { return await_event(pidfd_.get()); }
-    bool lives() const { return sys::state_of_child(pidfd_.get()) == sys::child_state::alive; }
+    bool lives() const { return base::state_of_child(pidfd_.get()) == base::child_state::alive; }
 
 private:
     pid_t pid_ = 0;
-    sys::unique_fd pidfd_;
+    base::unique_fd pidfd_;
 };
 
 }  // namespace cohort::test

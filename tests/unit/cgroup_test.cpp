@@ -21,10 +21,10 @@ using namespace cohort::test;
 namespace {
 
 /// Holds a cgroup as its owner does, through one descriptor or a copy of it.
-sys::unique_fd owner_of(const std::string& path) {
-    sys::unique_fd directory(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+base::unique_fd owner_of(const std::string& path) {
+    base::unique_fd directory(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     REQUIRE(::flock(directory.get(), LOCK_EX | LOCK_NB) == 0);
-    return sys::unique_fd(::fcntl(directory.get(), F_DUPFD_CLOEXEC, 3));
+    return base::unique_fd(::fcntl(directory.get(), F_DUPFD_CLOEXEC, 3));
 }
 
 }  // namespace
@@ -175,8 +175,8 @@ TEST_CASE("cgroup: where no cgroup can be made automatic means none, and the pro
         CAPTURE(d.reason);
         CHECK(in_fork([&] {
                   // The tier of the start was found before the filter came.
-                  if (!sys::current_tiers().clone3.best || !deny(d.number, d.error))
-                      return sys::current_tiers().clone3.best ? 1 : 0;
+                  if (!base::current_tiers().clone3.best || !deny(d.number, d.error))
+                      return base::current_tiers().clone3.best ? 1 : 0;
                   const auto choice = cgroups::probe_cgroups().found;
                   if (choice.best || !choice.reason.ends_with(d.reason))
                       return 2;
@@ -224,7 +224,7 @@ TEST_CASE("cgroup: workers are born in cgroups of their own, which end with thei
     std::vector<std::string> names;
     for (const auto& tier : all_tiers) {
         CAPTURE(tier.name);
-        sys::unique_fd directory;
+        base::unique_fd directory;
         const auto own =
             cgroups::worker_cgroup::make(group, static_cast<int>(names.size()), directory, error);
         REQUIRE_FALSE(error);
@@ -249,7 +249,7 @@ TEST_CASE("cgroup: workers are born in cgroups of their own, which end with thei
 
 TEST_CASE("cgroup: a cgroup that cannot be entered fails a start that needs it, and no other") {
     const no_leftovers guard;
-    const sys::unique_fd no_cgroup(::open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    const base::unique_fd no_cgroup(::open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     for (const bool clone3 : {true, false})
         for (const bool needed : {true, false}) {
             auto nothing = launch({"/bin/true"});

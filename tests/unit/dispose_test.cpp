@@ -30,8 +30,8 @@ namespace dispose_test {
 
 using namespace std::chrono_literals;
 
+using cohort::base::unique_fd;
 using cohort::share::dispose;
-using cohort::sys::unique_fd;
 using cohort::test::blocked_disposal;
 
 namespace {
@@ -84,10 +84,10 @@ unique_fd lingering_socket(unique_fd& peer) {
 unique_fd holder_of(const unique_fd& inner) {
     unique_fd outer;
     unique_fd entrance;
-    REQUIRE_FALSE(cohort::sys::make_socket_pair(outer, entrance));
+    REQUIRE_FALSE(cohort::base::make_socket_pair(outer, entrance));
     constexpr std::byte one{};
     REQUIRE_FALSE(
-        cohort::sys::send_message(entrance.get(), std::span(&one, 1), std::array{inner.get()}));
+        cohort::base::send_message(entrance.get(), std::span(&one, 1), std::array{inner.get()}));
     return outer;
 }
 

@@ -117,16 +117,16 @@ TEST_CASE("engine: a lost ring is replaced as soon as a descriptor is free") {
     in_a_fork_with_children([](watched& one, watched& two) {
         running_engine engine;
         bool works = engine.does([&] { one.begin(engine.reaper); });
-        const auto before = cohort::sys::open_descriptors();
+        const auto before = cohort::base::open_descriptors();
         limit_descriptors(next_descriptor());
         works &= engine.does([] { deny(SYS_io_uring_enter, EPERM); });
         works &= engine.is_awake() && one.is_alive() && one.is_seen_to_end();
         works &= engine.does([&] { two.begin(engine.reaper); }) && two.is_alive();
         limit_descriptors(RLIM_INFINITY);
         const auto until = clock_type::now() + bound;
-        while (cohort::sys::open_descriptors() == before && clock_type::now() < until)
+        while (cohort::base::open_descriptors() == before && clock_type::now() < until)
             works &= engine.is_awake();
-        works &= cohort::sys::open_descriptors() > before;  // epoll's
+        works &= cohort::base::open_descriptors() > before;  // epoll's
         return works && two.is_alive() && two.is_seen_to_end();
     });
 }

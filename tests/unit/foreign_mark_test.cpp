@@ -49,33 +49,33 @@ struct attempt {
     bool no_new_privileges = false;
 };
 
-sys::unique_fd accepted_connection() {
+base::unique_fd accepted_connection() {
     sockaddr_un address{};  // the kernel chooses a name
     address.sun_family = AF_UNIX;
     const auto size = static_cast<socklen_t>(sizeof address.sun_family);
-    const sys::unique_fd listener(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+    const base::unique_fd listener(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
     REQUIRE(::bind(listener.get(), reinterpret_cast<sockaddr*>(&address), size) == 0);
     REQUIRE(::listen(listener.get(), 1) == 0);
     socklen_t length = sizeof address;
     REQUIRE(::getsockname(listener.get(), reinterpret_cast<sockaddr*>(&address), &length) == 0);
-    const sys::unique_fd other(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+    const base::unique_fd other(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
     REQUIRE(::connect(other.get(), reinterpret_cast<sockaddr*>(&address), length) == 0);
-    return sys::unique_fd(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    return base::unique_fd(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
 }
 
 /// The other end of a connection is closed: a server that takes its own ends at once, with 1.
-sys::unique_fd make(given what) {
+base::unique_fd make(given what) {
     if (what == given::control_file)
         return control_of(key_named("nothing"), -1);
     if (what == given::accepted_connection)
         return accepted_connection();
-    sys::unique_fd one;
-    sys::unique_fd other;
-    REQUIRE(!sys::make_socket_pair(one, other));
+    base::unique_fd one;
+    base::unique_fd other;
+    REQUIRE(!base::make_socket_pair(one, other));
     return one;
 }
 
-sys::unique_fd make_as(const user& who, given what) {
+base::unique_fd make_as(const user& who, given what) {
     ::setfsgid(who.group);
     ::setfsuid(who.id);
     auto made = make(what);
@@ -104,12 +104,12 @@ bool become(const attempt& how) {
 
 end tried(const std::string& path, const attempt& how) {
     const auto made = make_as(how.made_by, how.what);
-    const sys::unique_fd file(duplicated_high(made.get()));
+    const base::unique_fd file(duplicated_high(made.get()));
     const auto output = memory_file({});
     std::error_code error;
     const auto names = how.what == given::control_file ? registry::mark::what::worker
                                                        : registry::mark::what::server;
-    auto mark = registry::to_string({how.number, sys::inode(file.get(), error), names});
+    auto mark = registry::to_string({how.number, base::inode(file.get(), error), names});
     char name[] = "copy";
     char* argv[] = {name, mark.data(), nullptr};
     const pid_t child = ::fork();
@@ -214,14 +214,14 @@ TEST_CASE("foreign mark: a connection to a named socket is refused") {
     const auto made = accepted_connection();
     std::error_code error;
     const auto mark = registry::to_string(
-        {control_number, sys::inode(made.get(), error), registry::mark::what::server});
+        {control_number, base::inode(made.get(), error), registry::mark::what::server});
     CHECK(run_program({mark}, made.get()).exited_with(127));
 }
 
 TEST_CASE("foreign mark: a standard stream is no control file") {
     const auto control = control_of(key_named("nothing"), -1);
     std::error_code error;
-    const auto inode = sys::inode(control.get(), error);
+    const auto inode = base::inode(control.get(), error);
     for (const int number : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
         CAPTURE(number);
         CHECK(!registry::parse_mark(registry::to_string({number, inode})));

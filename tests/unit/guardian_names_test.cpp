@@ -34,8 +34,8 @@ std::string prefix_text(unsigned user, std::uint64_t of) {
     return prefix.text;
 }
 
-sys::unique_fd opened(const std::string& path, int flags = O_RDONLY) {
-    return sys::unique_fd(::open(path.c_str(), flags | O_CLOEXEC));
+base::unique_fd opened(const std::string& path, int flags = O_RDONLY) {
+    return base::unique_fd(::open(path.c_str(), flags | O_CLOEXEC));
 }
 
 /// Searches a directory as the guardian does.

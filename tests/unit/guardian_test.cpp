@@ -21,14 +21,14 @@ using namespace std::chrono_literals;
 namespace {
 
 bool has_guardian() {
-    if (sys::current_tiers().guardian.best)
+    if (base::current_tiers().guardian.best)
         return true;
-    skip(sys::current_tiers().guardian.reason);
+    skip(base::current_tiers().guardian.reason);
     return false;
 }
 
 guardian::client make_client() {
-    return guardian::client([](sys::unique_fd pidfd) { sys::reap_when_ended(pidfd.get()); });
+    return guardian::client([](base::unique_fd pidfd) { base::reap_when_ended(pidfd.get()); });
 }
 
 pid_t await_guardian_of(pid_t host) {
@@ -56,7 +56,7 @@ pid_t fork_victim() {
 int send_too_many() {
     auto guardian = make_client();
     auto order = guardian.ensure_running().order({orders::guarded::worker, 0, 0});
-    order.message.by_number = !sys::current_tiers().pidfd_group.best;
+    order.message.by_number = !base::current_tiers().pidfd_group.best;
     const pid_t first = await_guardian_of(::getpid());
     constexpr rlim_t room = 6 + 1 + 2;  // its own, one of a cgroup
     const rlimit few{room, room};
@@ -65,7 +65,7 @@ int send_too_many() {
     for (int i = 0; i < 5; ++i) {
         std::error_code error;
         const pid_t victim = fork_victim();
-        const auto pidfd = sys::open_pidfd(victim, error);
+        const auto pidfd = base::open_pidfd(victim, error);
         orders::add_numbers(order.message, victim);
         if (!orders::tell_guardian(order, pidfd.get()))
             guardian.resend(order, pidfd.get());
@@ -79,9 +79,9 @@ int replace_by_message() {
     const auto first = guardian.ensure_running();
     const pid_t pid = await_guardian_of(::getpid());
     std::error_code error;
-    const auto pidfd = sys::open_pidfd(pid, error);
-    const auto victim = sys::open_pidfd(fork_victim(), error);
-    if (first.connection < 0 || !pidfd || !victim || sys::send_signal(pidfd.get(), SIGKILL))
+    const auto pidfd = base::open_pidfd(pid, error);
+    const auto victim = base::open_pidfd(fork_victim(), error);
+    if (first.connection < 0 || !pidfd || !victim || base::send_signal(pidfd.get(), SIGKILL))
         return 1;
     if (!await_event(pidfd.get()))
         return 2;
@@ -97,8 +97,8 @@ int replace_by_message() {
         return 5;
     if (!orders::tell_guardian(order, victim.get()))
         return 6;
-    (void)sys::send_signal(victim.get(), SIGKILL);
-    sys::reap_when_ended(victim.get());
+    (void)base::send_signal(victim.get(), SIGKILL);
+    base::reap_when_ended(victim.get());
     return 0;
 }
 

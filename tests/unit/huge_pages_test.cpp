@@ -25,10 +25,10 @@ TEST_CASE("huge pages: huge pages of others are taken only by those who trust th
     const std::size_t shape[] = {4};
     std::error_code error;
     constexpr std::size_t length = std::size_t{2} << 20;
-    const auto file = cohort::sys::make_huge_memfd("cohort-test", error);
-    if (error || cohort::sys::set_length(file.get(), length))
+    const auto file = cohort::base::make_huge_memfd("cohort-test", error);
+    if (error || cohort::base::set_length(file.get(), length))
         return cohort::test::skip("no huge pages of 2 MiB here");
-    REQUIRE_FALSE(cohort::sys::add_seals(file.get(), F_SEAL_SHRINK | F_SEAL_GROW));
+    REQUIRE_FALSE(cohort::base::add_seals(file.get(), F_SEAL_SHRINK | F_SEAL_GROW));
     const auto is_refused = [&](auto take) {
         try {
             (void)take();
@@ -42,7 +42,7 @@ TEST_CASE("huge pages: huge pages of others are taken only by those who trust th
         return cohort::detail::shared_memory::arrived(std::make_shared<const int>(file.get()));
     };
     CHECK(is_refused(came));
-    if (cohort::sys::reserve(file.get(), length))
+    if (cohort::base::reserve(file.get(), length))
         return cohort::test::skip("the pool of huge pages is empty");
     const auto array =
         shared_array<int>::from_descriptor(file.get(), 0, shape, cohort::trust_unsealed);

@@ -72,7 +72,7 @@ private:
     const int error_;
     const int times_;
     std::atomic<int> count_ = 0;
-    sys::unique_fd listener_;
+    base::unique_fd listener_;
     pipe_ends begun_ = make_pipe();
     pipe_ends over_ = make_pipe();
     std::thread answering_;

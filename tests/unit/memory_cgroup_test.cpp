@@ -41,8 +41,8 @@ public:
         return cohort::test::read_file(path(cgroup) + "/" + name);
     }
     std::string path(const std::string& cgroup) const { return scratch_.file(cgroup); }
-    sys::unique_fd open(const std::string& cgroup) const {
-        sys::unique_fd fd(::open(path(cgroup).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    base::unique_fd open(const std::string& cgroup) const {
+        base::unique_fd fd(::open(path(cgroup).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
         REQUIRE(fd);
         return fd;
     }
@@ -175,7 +175,7 @@ TEST_CASE("memory cgroup: each worker has its own cgroup, and a restarted one an
     fake_cgroups fake;
     fs::remove(fake.path(fake.worker));
     std::error_code error;
-    sys::unique_fd directory;
+    base::unique_fd directory;
     const auto group = fake.group_cgroup();
     const auto make = [&](int index) {
         auto made = cgroups::worker_cgroup::make(group, index, directory, error);
@@ -211,7 +211,7 @@ TEST_CASE("memory cgroup: each worker has its own cgroup, and a restarted one an
 TEST_CASE("memory cgroup: a worker's cgroup that cannot be made is an error") {
     fake_cgroups fake;
     std::error_code error;
-    sys::unique_fd directory;
+    base::unique_fd directory;
     const auto group = fake.group_cgroup();
     fs::remove_all(fake.path(fake.group));
     CHECK_FALSE(cgroups::worker_cgroup::make(group, 0, directory, error));

@@ -134,7 +134,7 @@ TEST_CASE(
     const leak_guard guard;
     const foreign_object object;
     std::error_code error;
-    const auto arrived = share::own(sys::duplicate(object.fd, error));
+    const auto arrived = share::own(base::duplicate(object.fd, error));
     try {
         (void)detail::shared_memory::arrived(arrived);
         FAIL("nothing was thrown");
@@ -185,7 +185,7 @@ TEST_CASE("named memory: a shortage of descriptors does not take the strategy aw
         return;
     // A copy of its own, in which nobody has tried yet.
     CHECK(in_fork([] {
-              std::vector<sys::unique_fd> taken;
+              std::vector<base::unique_fd> taken;
               const rlimit limit{64, 64};
               ::setrlimit(RLIMIT_NOFILE, &limit);
               for (int fd; (fd = ::open("/dev/null", O_RDONLY | O_CLOEXEC)) >= 0;)
@@ -210,10 +210,11 @@ TEST_CASE("named memory: a sweep opens no file of others, and says whether it ha
     const leak_guard guard;
     const foreign_object first;
     const std::string other = first.name + ".other";
-    const sys::unique_fd second(::open(path_of(other).c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600));
+    const base::unique_fd second(
+        ::open(path_of(other).c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600));
     REQUIRE(second);
     {
-        const sys::unique_fd watch(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
+        const base::unique_fd watch(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
         REQUIRE(::inotify_add_watch(watch.get(), path_of(first.name).c_str(), IN_OPEN) >= 0);
         CHECK(share::sweep(first.name).is_complete);
         char event[4096];

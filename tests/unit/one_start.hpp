@@ -42,18 +42,18 @@ void on_starter(Body body) {
 }
 
 /// A file in memory that holds `text`.
-inline sys::unique_fd file_with(std::string_view text) {
+inline base::unique_fd file_with(std::string_view text) {
     std::error_code error;
-    sys::unique_fd file = sys::make_memfd("test", error);
+    base::unique_fd file = base::make_memfd("test", error);
     REQUIRE_FALSE(error);
-    REQUIRE_FALSE(sys::write_at(file.get(), std::as_bytes(std::span(text)), 0));
+    REQUIRE_FALSE(base::write_at(file.get(), std::as_bytes(std::span(text)), 0));
     return file;
 }
 
 /// Like file_with(), but at descriptor `number`.
-inline sys::unique_fd file_at(int number, std::string_view text) {
+inline base::unique_fd file_at(int number, std::string_view text) {
     REQUIRE(::dup3(file_with(text).get(), number, O_CLOEXEC) == number);
-    return sys::unique_fd(number);
+    return base::unique_fd(number);
 }
 
 inline std::string text_of(int fd) {
@@ -73,7 +73,7 @@ public:
               if (await_event(over_.reader.get(), 0))
                   return;
               MESSAGE("a start hung and was killed");
-              (void)sys::send_signal(slot.load(), SIGKILL);
+              (void)base::send_signal(slot.load(), SIGKILL);
           }) {}
     ~hang_killer() {
         over_.writer.reset();  // the other end sees POLLHUP
@@ -95,7 +95,7 @@ struct launch {
 
     /// Starts the child on a new thread, waits there for its end and reaps it.
     const exec::exec_result& run(exec::start_tier tier) {
-        sys::unique_fd stdout_file = file_with("");
+        base::unique_fd stdout_file = file_with("");
         wanted_order prepared = prepare(stdout_file.get());
         on_starter([&] {
             const hang_killer killer(slot);

@@ -14,7 +14,7 @@ using namespace cohort;
 
 TEST_CASE("patiently: what fails for lack of memory is tried again until it is done") {
     int tries = 0;
-    const int result = sys::patiently([&] {
+    const int result = base::patiently([&] {
         if (++tries < 3)
             throw std::bad_alloc();
         return tries;
@@ -24,7 +24,7 @@ TEST_CASE("patiently: what fails for lack of memory is tried again until it is d
 
 TEST_CASE("patiently: other exceptions are passed on at once") {
     int tries = 0;
-    CHECK_THROWS_AS(sys::patiently([&] {
+    CHECK_THROWS_AS(base::patiently([&] {
                         ++tries;
                         throw 1;
                     }),
@@ -34,7 +34,7 @@ TEST_CASE("patiently: other exceptions are passed on at once") {
 
 TEST_CASE("patiently: a callback holds what cannot be copied, and its copies share it") {
     auto kept = std::make_unique<int>(1);
-    sys::callback<int(int)> first = [kept = std::move(kept)](int more) { return *kept += more; };
+    base::callback<int(int)> first = [kept = std::move(kept)](int more) { return *kept += more; };
     const auto second = first;
     CHECK(first(1) == 2);
     first = nullptr;
@@ -45,7 +45,7 @@ TEST_CASE("patiently: a callback holds what cannot be copied, and its copies sha
 TEST_CASE("patiently: a callback lets go of what it holds with its last copy") {
     const auto held = std::make_shared<int>(0);
     {
-        const sys::callback<void()> first = [held] {};
+        const base::callback<void()> first = [held] {};
         const auto second = first;
         CHECK(held.use_count() == 2);
     }

@@ -35,17 +35,17 @@ namespace {
 /// A reading end whose socket holds a message with a descriptor that nobody has received.
 struct unread {
     std::shared_ptr<queues::end> end;
-    sys::unique_fd reading;  // of a pipe, shows when the descriptor in the message is closed
+    base::unique_fd reading;  // of a pipe, shows when the descriptor in the message is closed
 
     unread() {
         auto made = queues::make_channel(0);
         int ends[2];
         REQUIRE(::pipe2(ends, O_CLOEXEC) == 0);
-        reading = sys::unique_fd(ends[0]);
-        const sys::unique_fd writing(ends[1]);
+        reading = base::unique_fd(ends[0]);
+        const base::unique_fd writing(ends[1]);
         constexpr std::byte one{};
         REQUIRE_FALSE(
-            sys::send_message(made.writer.get(), std::span(&one, 1), std::array{writing.get()}));
+            base::send_message(made.writer.get(), std::span(&one, 1), std::array{writing.get()}));
         end = queues::end_of(queues::end::side::reader, share::own(std::move(made.reader)), nullptr,
                              {});
     }

@@ -48,7 +48,7 @@ TEST_CASE_TEMPLATE("reactor denied: without descriptors making one throws and le
         // The undefined-behaviour sanitizer needs a pipe to look at a type for the first time.
         if (error_of([] { throw std::system_error(1, std::system_category(), ""); }) != 1)
             return false;
-        const auto before = cohort::sys::open_descriptors();
+        const auto before = cohort::base::open_descriptors();
         const int free = ::dup(0);
         ::close(free);
         for (int more = 0;; ++more) {
@@ -62,7 +62,7 @@ TEST_CASE_TEMPLATE("reactor denied: without descriptors making one throws and le
             });
             limit.rlim_cur = limit.rlim_max;
             ::setrlimit(RLIMIT_NOFILE, &limit);
-            if (cohort::sys::open_descriptors() != before || (error != 0 && error != EMFILE))
+            if (cohort::base::open_descriptors() != before || (error != 0 && error != EMFILE))
                 return false;
             if (error == 0)
                 return more == 2;  // two descriptors: the queue and the eventfd

@@ -26,9 +26,9 @@
 // busy, and so see that the thread which receives closes nothing.
 namespace result_descriptors_test {
 
+using cohort::base::unique_fd;
 using cohort::record::result_message;
 using cohort::supervisor::result_descriptors;
-using cohort::sys::unique_fd;
 using cohort::test::blocked_disposal;
 
 namespace {
@@ -54,8 +54,8 @@ struct results {
         return unique_fd(ends[1]);
     }
     void send(result_message message, std::span<const int> descriptors) {
-        REQUIRE_FALSE(cohort::sys::send_message(worker.get(), std::as_bytes(std::span(&message, 1)),
-                                                descriptors));
+        REQUIRE_FALSE(cohort::base::send_message(
+            worker.get(), std::as_bytes(std::span(&message, 1)), descriptors));
     }
     void send_pipe(int index) {
         const auto writing = make_pipe();

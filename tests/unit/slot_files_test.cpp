@@ -29,15 +29,15 @@ using queues::slots;
 TEST_CASE("slot files: only a sealed memory file of a queue is taken") {
     const test::leak_guard guard;
     std::error_code error;
-    const auto unsealed = sys::make_memfd("cohort-test", error);
+    const auto unsealed = base::make_memfd("cohort-test", error);
     REQUIRE(::ftruncate(unsealed.get(), 4096) == 0);
     CHECK_THROWS_AS(slots(unsealed.get(), 1), codec_error);
-    const auto small = sys::make_memfd("cohort-test", error);
-    REQUIRE_FALSE(sys::add_seals(small.get(), F_SEAL_SHRINK));
+    const auto small = base::make_memfd("cohort-test", error);
+    REQUIRE_FALSE(base::add_seals(small.get(), F_SEAL_SHRINK));
     CHECK_THROWS_AS(slots(small.get(), 1), codec_error);
-    REQUIRE_FALSE(sys::add_seals(unsealed.get(), F_SEAL_SHRINK | F_SEAL_WRITE));
+    REQUIRE_FALSE(base::add_seals(unsealed.get(), F_SEAL_SHRINK | F_SEAL_WRITE));
     CHECK_THROWS_AS(slots(unsealed.get(), 1), codec_error);
-    const sys::unique_fd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
+    const base::unique_fd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
     CHECK_THROWS_AS(slots(null.get(), 1), codec_error);
     // A capacity that is made up does not reach beyond the file.
     const auto good = slots::make_file(4, 1000, error);
@@ -58,9 +58,9 @@ TEST_CASE("slot files: a file with more slots than any queue has is refused") {
     CHECK_NOTHROW(slots(largest.get(), no_bound));
     struct stat status {};
     REQUIRE(::fstat(largest.get(), &status) == 0);
-    const auto larger = sys::make_memfd("cohort-test", error);
+    const auto larger = base::make_memfd("cohort-test", error);
     REQUIRE(::ftruncate(larger.get(), status.st_size + 16) == 0);
-    REQUIRE_FALSE(sys::add_seals(larger.get(), F_SEAL_SHRINK | F_SEAL_GROW));
+    REQUIRE_FALSE(base::add_seals(larger.get(), F_SEAL_SHRINK | F_SEAL_GROW));
     CHECK_THROWS_AS(slots(larger.get(), 1), codec_error);
 }
 

@@ -27,7 +27,7 @@ bool is_empty(int) noexcept { return true; }
 bool is_not_empty(int) noexcept { return false; }
 const slots::time start{1000s};
 
-sys::unique_fd make(std::uint64_t capacity) {
+base::unique_fd make(std::uint64_t capacity) {
     std::error_code error;
     auto file = slots::make_file(capacity, 1000, error);
     REQUIRE_FALSE(error);
@@ -215,7 +215,7 @@ TEST_CASE("slots: nothing that another process writes into the memory stops anyb
     for (int i = 0; i < 10'000; ++i) {
         for (auto& word : nonsense)
             word = random() >> (random() % 64);
-        REQUIRE_FALSE(sys::write_at(file.get(), std::as_bytes(std::span(nonsense)), 0));
+        REQUIRE_FALSE(base::write_at(file.get(), std::as_bytes(std::span(nonsense)), 0));
         CHECK(all.waiting(0, is_not_empty, start) <= 7);
         if (const auto taken = all.take(0, is_empty, start))
             all.sent(*taken);
@@ -310,7 +310,7 @@ private:
         one = process();
     }
 
-    sys::unique_fd file_;
+    base::unique_fd file_;
     slots all_;
     std::uint64_t capacity_;
     std::mt19937_64 random_;

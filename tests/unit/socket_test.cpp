@@ -26,51 +26,51 @@ ino_t inode_of(int fd) {
 }  // namespace
 
 TEST_CASE("socket: messages stay whole, and descriptors come with them, close-on-exec") {
-    sys::unique_fd one, other;
-    REQUIRE_FALSE(sys::make_socket_pair(one, other));
+    base::unique_fd one, other;
+    REQUIRE_FALSE(base::make_socket_pair(one, other));
     const int sent[] = {STDERR_FILENO, one.get()};
-    REQUIRE_FALSE(sys::send_message(one.get(), std::as_bytes(std::span("first")), sent));
-    REQUIRE_FALSE(sys::send_message(one.get(), std::as_bytes(std::span("second")), {}));
+    REQUIRE_FALSE(base::send_message(one.get(), std::as_bytes(std::span("first")), sent));
+    REQUIRE_FALSE(base::send_message(one.get(), std::as_bytes(std::span("second")), {}));
 
     std::byte buffer[64];
     std::size_t length = 0;
-    std::vector<sys::unique_fd> got;
-    REQUIRE_FALSE(sys::receive_message(other.get(), buffer, length, got, sys::waiting::block));
+    std::vector<base::unique_fd> got;
+    REQUIRE_FALSE(base::receive_message(other.get(), buffer, length, got, base::waiting::block));
     CHECK(length == sizeof "first");
     REQUIRE(got.size() == 2);
     CHECK(inode_of(got[1].get()) == inode_of(one.get()));
     CHECK((::fcntl(got[0].get(), F_GETFD) & FD_CLOEXEC) != 0);
-    REQUIRE_FALSE(sys::receive_message(other.get(), buffer, length, got, sys::waiting::block));
+    REQUIRE_FALSE(base::receive_message(other.get(), buffer, length, got, base::waiting::block));
     CHECK(length == sizeof "second");
     CHECK(got.empty());
-    CHECK(sys::receive_message(other.get(), buffer, length, got, sys::waiting::nonblock) ==
+    CHECK(base::receive_message(other.get(), buffer, length, got, base::waiting::nonblock) ==
           std::errc::resource_unavailable_try_again);
 }
 
 TEST_CASE("socket: the end of the connection is a message of no length, and sending is EPIPE") {
-    sys::unique_fd one, other;
-    REQUIRE_FALSE(sys::make_socket_pair(one, other));
+    base::unique_fd one, other;
+    REQUIRE_FALSE(base::make_socket_pair(one, other));
     one.reset();
     std::byte buffer[8];
     std::size_t length = 1;
-    std::vector<sys::unique_fd> got;
-    REQUIRE_FALSE(sys::receive_message(other.get(), buffer, length, got, sys::waiting::block));
+    std::vector<base::unique_fd> got;
+    REQUIRE_FALSE(base::receive_message(other.get(), buffer, length, got, base::waiting::block));
     CHECK(length == 0);
-    CHECK(sys::send_message(other.get(), std::as_bytes(std::span("x")), {}) ==
+    CHECK(base::send_message(other.get(), std::as_bytes(std::span("x")), {}) ==
           std::errc::broken_pipe);
 }
 
 TEST_CASE("socket: more descriptors than a message can carry are refused before it is sent") {
-    sys::unique_fd one, other;
-    REQUIRE_FALSE(sys::make_socket_pair(one, other));
-    const std::vector<int> many(sys::most_descriptors + 1, STDERR_FILENO);
-    CHECK(sys::send_message(one.get(), std::as_bytes(std::span("x")), many) ==
+    base::unique_fd one, other;
+    REQUIRE_FALSE(base::make_socket_pair(one, other));
+    const std::vector<int> many(base::most_descriptors + 1, STDERR_FILENO);
+    CHECK(base::send_message(one.get(), std::as_bytes(std::span("x")), many) ==
           std::errc::too_many_files_open);
 }
 
 TEST_CASE("socket: what another process has asked to be told with messages leaves nothing open") {
-    sys::unique_fd one, other;
-    REQUIRE_FALSE(sys::make_socket_pair(one, other));
+    base::unique_fd one, other;
+    REQUIRE_FALSE(base::make_socket_pair(one, other));
     const int on = 1;
     constexpr int pass_pidfd = 76;  // SO_PASSPIDFD, Linux 6.5
     const bool has_pidfds = ::setsockopt(other.get(), SOL_SOCKET, pass_pidfd, &on, sizeof on) == 0;
@@ -78,20 +78,20 @@ TEST_CASE("socket: what another process has asked to be told with messages leave
     REQUIRE(::setsockopt(other.get(), SOL_SOCKET, SO_PASSSEC, &on, sizeof on) == 0);
     std::byte buffer[8];
     std::size_t length = 0;
-    std::vector<sys::unique_fd> got;
-    const auto before = sys::open_descriptors();
+    std::vector<base::unique_fd> got;
+    const auto before = base::open_descriptors();
     const auto crosses = [&] {
-        const std::vector<int> most(sys::most_descriptors, STDERR_FILENO);
-        REQUIRE_FALSE(sys::send_message(one.get(), std::as_bytes(std::span("x")), most));
+        const std::vector<int> most(base::most_descriptors, STDERR_FILENO);
+        REQUIRE_FALSE(base::send_message(one.get(), std::as_bytes(std::span("x")), most));
         const auto error =
-            sys::receive_message(other.get(), buffer, length, got, sys::waiting::nonblock);
+            base::receive_message(other.get(), buffer, length, got, base::waiting::nonblock);
         CHECK_FALSE(error);
-        CHECK(got.size() == sys::most_descriptors);
+        CHECK(got.size() == base::most_descriptors);
         got.clear();
     };
     crosses();
-    CHECK(sys::open_descriptors() == before);
-    sys::tell_nothing(other.get());
+    CHECK(base::open_descriptors() == before);
+    base::tell_nothing(other.get());
     int left = 1;
     socklen_t size = sizeof left;
     REQUIRE(::getsockopt(other.get(), SOL_SOCKET, SO_PASSCRED, &left, &size) == 0);
@@ -101,21 +101,21 @@ TEST_CASE("socket: what another process has asked to be told with messages leave
         CHECK(left == 0);
     }
     crosses();
-    CHECK(sys::open_descriptors() == before);
+    CHECK(base::open_descriptors() == before);
 }
 
 TEST_CASE("socket: a received descriptor never becomes a standard stream") {
-    sys::unique_fd one, other;
-    REQUIRE_FALSE(sys::make_socket_pair(one, other));
+    base::unique_fd one, other;
+    REQUIRE_FALSE(base::make_socket_pair(one, other));
     const int sent[] = {one.get(), other.get()};
-    REQUIRE_FALSE(sys::send_message(one.get(), std::as_bytes(std::span("x")), sent));
+    REQUIRE_FALSE(base::send_message(one.get(), std::as_bytes(std::span("x")), sent));
     std::byte buffer[8];
     std::size_t length = 0;
-    std::vector<sys::unique_fd> got;
-    const sys::unique_fd output(::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3));
+    std::vector<base::unique_fd> got;
+    const base::unique_fd output(::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3));
     ::close(STDOUT_FILENO);
     const auto error =
-        sys::receive_message(other.get(), buffer, length, got, sys::waiting::nonblock);
+        base::receive_message(other.get(), buffer, length, got, base::waiting::nonblock);
     const bool is_free = ::fcntl(STDOUT_FILENO, F_GETFD) < 0;
     ::dup2(output.get(), STDOUT_FILENO);
     CHECK_FALSE(error);
@@ -127,15 +127,15 @@ TEST_CASE("socket: a received descriptor never becomes a standard stream") {
 }
 
 TEST_CASE("socket: a message with which something unknown comes is refused") {
-    sys::unique_fd one, other;
-    REQUIRE_FALSE(sys::make_socket_pair(one, other));
+    base::unique_fd one, other;
+    REQUIRE_FALSE(base::make_socket_pair(one, other));
     const int on = 1;
     REQUIRE(::setsockopt(other.get(), SOL_SOCKET, SO_TIMESTAMP, &on, sizeof on) == 0);
-    REQUIRE_FALSE(sys::send_message(one.get(), std::as_bytes(std::span("x")), {}));
+    REQUIRE_FALSE(base::send_message(one.get(), std::as_bytes(std::span("x")), {}));
     std::byte buffer[8];
     std::size_t length = 0;
-    std::vector<sys::unique_fd> got;
-    CHECK(sys::receive_message(other.get(), buffer, length, got, sys::waiting::nonblock) ==
+    std::vector<base::unique_fd> got;
+    CHECK(base::receive_message(other.get(), buffer, length, got, base::waiting::nonblock) ==
           std::errc::bad_message);
     CHECK(length == sizeof "x");
 }

@@ -115,7 +115,7 @@ TEST_CASE("stack: naming leaves frames of other modules, beyond a module's end, 
 
 TEST_CASE("stack: what a handler writes as raw JSON is read back, with odd bytes in a path") {
     std::error_code error;
-    const auto file = sys::make_memfd("cohort-test", error);
+    const auto file = base::make_memfd("cohort-test", error);
     REQUIRE_FALSE(error);
     trace::raw_stack stack;
     descend(stack, 2);

@@ -33,7 +33,7 @@ constexpr int gate_number = 63;
 struct copy_launch {
     /// Starts it on a thread of its own, waits for its end there and reaps it.
     void run() {
-        const sys::unique_fd child_event(
+        const base::unique_fd child_event(
             ::dup(child_event_fd >= 0 ? child_event_fd : started_event.get()));
         wanted_order order;
         order.argv = {nullptr};
@@ -73,8 +73,8 @@ struct copy_launch {
         return ::read(ran.reader.get(), &byte, 1) == 1;
     }
 
-    sys::unique_fd record = file_with("");
-    sys::unique_fd started_event{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+    base::unique_fd record = file_with("");
+    base::unique_fd started_event{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
     int child_event_fd = -1;  // -1: the same
     pipe_ends ran = make_pipe();
     pipe_ends gate = make_pipe();
@@ -149,7 +149,7 @@ TEST_CASE(
     "start copy: a copy that cannot note its start runs no function, and its start has failed") {
     const no_leftovers guard;
     copy_launch copy;
-    REQUIRE_FALSE(sys::add_seals(copy.record.get(), F_SEAL_WRITE));
+    REQUIRE_FALSE(base::add_seals(copy.record.get(), F_SEAL_WRITE));
     copy.run();
     CHECK_FALSE(copy.has_run());
     CHECK(copy.result.failed == stage::clone);
@@ -174,7 +174,7 @@ TEST_CASE("start copy: a started_event at its highest count is no failure") {
     const no_leftovers guard;
     copy_launch copy;
     const std::uint64_t most = UINT64_MAX - 1;
-    const sys::unique_fd full(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    const base::unique_fd full(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     REQUIRE(::write(full.get(), &most, sizeof most) == sizeof most);
     copy.started_event.reset(::dup(full.get()));
     copy.child_event_fd = full.get();
@@ -200,8 +200,8 @@ TEST_CASE("start copy: a note that cannot be read is a failed start, and the cop
 
 TEST_CASE("start copy: a copy that finds no room in the guardian's queue reports it, and runs") {
     const no_leftovers guard;
-    sys::unique_fd ours, theirs;
-    REQUIRE_FALSE(sys::make_socket_pair(ours, theirs));
+    base::unique_fd ours, theirs;
+    REQUIRE_FALSE(base::make_socket_pair(ours, theirs));
     for (const bool full : {true, false}) {
         CAPTURE(full);
         copy_launch copy;

@@ -47,7 +47,7 @@ launch printer(const std::vector<int>& numbers) {
 
 TEST_CASE("start descriptors: stdio is inherited, nothing else") {
     const no_leftovers guard;
-    const sys::unique_fd leaky(::open("/dev/null", O_RDONLY));
+    const base::unique_fd leaky(::open("/dev/null", O_RDONLY));
     for (const auto& way : all_tiers) {
         CAPTURE(way.name);
         const exec::start_tier tier = way.tier;
@@ -71,13 +71,13 @@ TEST_CASE("start descriptors: none of 2000 open descriptors leaks, and they stay
                   int last = -1;
                   for (int i = 0; i < 2000; ++i)
                       last = ::open("/dev/null", O_RDONLY);
-                  const auto before = sys::open_descriptors();
+                  const auto before = base::open_descriptors();
                   launch ls = lister();
                   ls.order.descriptors = {{7, last - 1000}};
                   ls.run(tier);
                   if (ls.output != "0\n1\n2\n3\n7\n")
                       return 1;
-                  return sys::open_descriptors() == before ? 0 : 2;
+                  return base::open_descriptors() == before ? 0 : 2;
               }) == 0);
     }
 }
@@ -86,8 +86,8 @@ TEST_CASE("start descriptors: behind many numbers, memory files are opened anew 
           "same files") {
     const no_leftovers guard;
     const auto file = file_at(1000, "ab");
-    const sys::unique_fd root(
-        ::fcntl(sys::unique_fd(::open("/", O_PATH)).get(), F_DUPFD_CLOEXEC, 1000));
+    const base::unique_fd root(
+        ::fcntl(base::unique_fd(::open("/", O_PATH)).get(), F_DUPFD_CLOEXEC, 1000));
     const auto out = file_with("");
     // The child that shares the description goes on where its parent has read to.
     REQUIRE(::lseek(file.get(), 1, SEEK_SET) == 1);
@@ -117,9 +117,9 @@ TEST_CASE(
     "start descriptors: behind many numbers, what can be seen but not opened anew is copied") {
     const no_leftovers guard;
     // Nobody may open a directory for writing.
-    REQUIRE(::dup3(sys::unique_fd(::open("/", O_RDONLY | O_CLOEXEC)).get(), 1000, O_CLOEXEC) ==
+    REQUIRE(::dup3(base::unique_fd(::open("/", O_RDONLY | O_CLOEXEC)).get(), 1000, O_CLOEXEC) ==
             1000);
-    const sys::unique_fd directory(1000);
+    const base::unique_fd directory(1000);
     const auto out = file_with("");
     launch shell = launch::shell("[ -d /proc/self/fd/9/. ] && echo copied");
     shell.order.descriptors = {{9, directory.get(), nullptr, 0, true},
@@ -211,8 +211,8 @@ TEST_CASE("start descriptors: paths are opened in the working directory") {
                                    {2, -1, "err", O_WRONLY | O_CREAT}};
         shell.run(tier);
         CHECK(shell.status.success());
-        CHECK(text_of(sys::unique_fd(::open(out.c_str(), O_RDONLY)).get()) == "to out\n");
-        CHECK(text_of(sys::unique_fd(::open(err.c_str(), O_RDONLY)).get()) == "to err\n");
+        CHECK(text_of(base::unique_fd(::open(out.c_str(), O_RDONLY)).get()) == "to out\n");
+        CHECK(text_of(base::unique_fd(::open(err.c_str(), O_RDONLY)).get()) == "to err\n");
     }
 }
 
@@ -244,12 +244,12 @@ TEST_CASE("start descriptors: a host at its limit of descriptors can still start
                   launch cat = printer({0, 61, 60, 63});
                   cat.order.descriptors = {
                       {0, 63}, {60, 61}, {61, 60}, {63, -1, "/dev/null", O_RDONLY}};
-                  std::vector<sys::unique_fd> hoard;
-                  const sys::unique_fd out = file_with("");
+                  std::vector<base::unique_fd> hoard;
+                  const base::unique_fd out = file_with("");
                   cat.order.descriptors.push_back({1, out.get()});
                   // Leaves room for the test's file, hang_killer's pipe and the pidfd, all four at
                   // the limit.
-                  while (*sys::open_descriptors() < 60)
+                  while (*base::open_descriptors() < 60)
                       hoard.emplace_back(::open("/dev/null", O_RDONLY));
                   cat.run(tier);
                   if (!cat.executed)

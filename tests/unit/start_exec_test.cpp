@@ -98,7 +98,7 @@ TEST_CASE("start exec: the tier of this process serves when none is given") {
 
 TEST_CASE("start exec: the working directory is relative to the caller's directory") {
     const no_leftovers guard;
-    const sys::unique_fd root(::open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
+    const base::unique_fd root(::open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
     for (const auto& way : all_tiers) {
         CAPTURE(way.name);
         const exec::start_tier tier = way.tier;
@@ -274,7 +274,7 @@ TEST_CASE("start exec: many threads start at once while descriptors come and go"
     std::atomic<bool> done{false};
     std::thread churn([&] {
         while (!done.load())
-            sys::unique_fd(::open("/dev/null", O_RDONLY));  // without O_CLOEXEC: it must not leak
+            base::unique_fd(::open("/dev/null", O_RDONLY));  // without O_CLOEXEC: it must not leak
     });
     std::atomic<int> right{0};
     const auto starts = [&] {
@@ -331,7 +331,7 @@ TEST_CASE("start exec: a host without stdio has no pidfd there while a start han
                       while ((pidfd = program.slot.load(std::memory_order_acquire)) < 0)
                           ::sched_yield();
                       is_free = pidfd > STDERR_FILENO && ::fcntl(STDIN_FILENO, F_GETFD) < 0;
-                      (void)sys::send_signal(pidfd, SIGKILL);
+                      (void)base::send_signal(pidfd, SIGKILL);
                   });
                   program.run(tier);
                   other.join();

@@ -30,9 +30,9 @@ void check_failure(launch& program, exec::start_tier tier, stage failed, int err
 }
 
 /// Opens the writing end of a FIFO once somebody waits in open for it.
-sys::unique_fd meet_reader(const std::string& fifo) {
+base::unique_fd meet_reader(const std::string& fifo) {
     for (;;) {
-        sys::unique_fd writer(::open(fifo.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC));
+        base::unique_fd writer(::open(fifo.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC));
         if (writer)
             return writer;
         ::sched_yield();
@@ -119,7 +119,7 @@ TEST_CASE("start failure: no candidate at all is ENOENT") {
 
 TEST_CASE("start failure: a directory that is not there is reported as chdir") {
     const no_leftovers guard;
-    const sys::unique_fd file(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+    const base::unique_fd file(::open("/dev/null", O_RDONLY | O_CLOEXEC));
     for (const auto& way : all_tiers) {
         CAPTURE(way.name);
         const exec::start_tier tier = way.tier;
@@ -273,7 +273,8 @@ TEST_CASE("start failure: a start that hangs can be killed through its slot, and
         CAPTURE(way.name);
         const exec::start_tier tier = way.tier;
         launch program({"/bin/true"});
-        hang(program, fifo, tier, [](int pidfd) { CHECK_FALSE(sys::send_signal(pidfd, SIGKILL)); });
+        hang(program, fifo, tier,
+             [](int pidfd) { CHECK_FALSE(base::send_signal(pidfd, SIGKILL)); });
         CHECK(program.result.failed != stage::none);
         CHECK(program.result.error == EINTR);
         CHECK_FALSE(program.executed);
@@ -305,7 +306,7 @@ TEST_CASE("start failure: a kill while stdin is opened is reported as stdin") {
             ::sched_yield();
             std::getline(std::ifstream(file) >> std::ws, line);
         }
-        CHECK_FALSE(sys::send_signal(pidfd, SIGKILL));
+        CHECK_FALSE(base::send_signal(pidfd, SIGKILL));
     });
     CHECK(program.result.failed == stage::standard_input);
     CHECK(program.result.item == 0);
@@ -320,7 +321,7 @@ TEST_CASE("start failure: a signal that waits for the empty mask ends the child 
         const exec::start_tier tier = way.tier;
         launch program({"/bin/true"});
         hang(program, fifo, tier, [&](int pidfd) {
-            CHECK_FALSE(sys::send_signal(pidfd, SIGTERM));
+            CHECK_FALSE(base::send_signal(pidfd, SIGTERM));
             meet_reader(fifo);
         });
         CHECK(program.result.failed == stage::none);

@@ -28,9 +28,9 @@ inline constexpr int bound_ms = 30'000;
 /// Checks that a test leaves no descriptor open and no child unreaped.
 class no_leftovers {
 public:
-    no_leftovers() : open_(sys::open_descriptors().value()) {}
+    no_leftovers() : open_(base::open_descriptors().value()) {}
     ~no_leftovers() {
-        CHECK(sys::open_descriptors().value() == open_);
+        CHECK(base::open_descriptors().value() == open_);
         CHECK(::waitpid(-1, nullptr, WNOHANG | __WALL) == -1);
         CHECK(errno == ECHILD);
     }
@@ -70,13 +70,13 @@ inline bool await_event(int fd, short events = POLLIN) {
 }
 
 struct pipe_ends {
-    sys::unique_fd reader;
-    sys::unique_fd writer;
+    base::unique_fd reader;
+    base::unique_fd writer;
 };
 inline pipe_ends make_pipe() {
     int ends[2];
     REQUIRE(::pipe2(ends, O_CLOEXEC) == 0);
-    return {sys::unique_fd(ends[0]), sys::unique_fd(ends[1])};
+    return {base::unique_fd(ends[0]), base::unique_fd(ends[1])};
 }
 
 /// Waits for the child and reaps it.
@@ -84,7 +84,7 @@ inline exit_status await_exit(int pidfd) {
     exit_status status;
     rusage usage;
     REQUIRE(await_event(pidfd));
-    REQUIRE(sys::reap(pidfd, status, usage) == sys::reap_result::reaped);
+    REQUIRE(base::reap(pidfd, status, usage) == base::reap_result::reaped);
     return status;
 }
 

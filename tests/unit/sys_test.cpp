@@ -20,7 +20,7 @@ namespace sys_test {
 
 using namespace cohort;
 using namespace cohort::test;
-using sys::unique_fd;
+using base::unique_fd;
 
 namespace {
 
@@ -65,16 +65,16 @@ TEST_CASE(
 TEST_CASE("sys: a memfd is close-on-exec and holds what is written at its offset") {
     const no_leftovers guard;
     std::error_code error;
-    const unique_fd file = sys::make_memfd("cohort-test", error);
+    const unique_fd file = base::make_memfd("cohort-test", error);
     REQUIRE_FALSE(error);
     CHECK(closes_on_exec(file.get()));
     const auto bytes = bytes_of(3 << 20);
-    CHECK_FALSE(sys::write_at(file.get(), bytes, 5));
+    CHECK_FALSE(base::write_at(file.get(), bytes, 5));
     struct stat now;
     REQUIRE(::fstat(file.get(), &now) == 0);
     CHECK(now.st_size == (3 << 20) + 5);
     CHECK(::lseek(file.get(), 0, SEEK_CUR) == 0);
-    CHECK(sys::inode(file.get(), error) == now.st_ino);
+    CHECK(base::inode(file.get(), error) == now.st_ino);
     CHECK_FALSE(error);
 }
 
@@ -82,7 +82,7 @@ TEST_CASE("sys: a memfd belongs to its user alone") {
     const no_leftovers guard;
     const auto before = ::umask(0777);
     std::error_code error;
-    const unique_fd file = sys::make_memfd("cohort-test", error);
+    const unique_fd file = base::make_memfd("cohort-test", error);
     ::umask(before);
     REQUIRE_FALSE(error);
     struct stat found {};
@@ -98,7 +98,7 @@ TEST_CASE("sys: a memfd is not executable where the kernel can refuse that") {
         return;
     }
     std::error_code error;
-    const unique_fd file = sys::make_memfd("cohort-test", error);
+    const unique_fd file = base::make_memfd("cohort-test", error);
     CHECK(::fchmod(file.get(), 0700) == -1);
     CHECK(errno == EPERM);
 }
@@ -119,14 +119,14 @@ TEST_CASE("sys: without MFD_NOEXEC_SEAL, where the kernel does not know it, memf
                   ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) != 0)
                   return 1;
               std::error_code error;
-              const auto first = sys::make_memfd("a", error);
+              const auto first = base::make_memfd("a", error);
               if (!first || error)
                   return 2;
-              const auto second = sys::make_memfd("b", error);
+              const auto second = base::make_memfd("b", error);
               if (!second || error)
                   return 3;
-              return sys::add_seals(first.get(), F_SEAL_SHRINK) ||
-                             sys::add_seals(second.get(), F_SEAL_SHRINK)
+              return base::add_seals(first.get(), F_SEAL_SHRINK) ||
+                             base::add_seals(second.get(), F_SEAL_SHRINK)
                          ? 4
                          : 0;
           }) == 0);
@@ -135,15 +135,15 @@ TEST_CASE("sys: without MFD_NOEXEC_SEAL, where the kernel does not know it, memf
 TEST_CASE("sys: a memfd can be sealed") {
     const no_leftovers guard;
     std::error_code error;
-    const unique_fd file = sys::make_memfd("cohort-test", error);
-    CHECK_FALSE(sys::add_seals(file.get(), F_SEAL_WRITE));
-    CHECK(sys::write_at(file.get(), bytes_of(1), 0).value() == EPERM);
+    const unique_fd file = base::make_memfd("cohort-test", error);
+    CHECK_FALSE(base::add_seals(file.get(), F_SEAL_WRITE));
+    CHECK(base::write_at(file.get(), bytes_of(1), 0).value() == EPERM);
 }
 
 TEST_CASE("sys: a memfd name that is too long is EINVAL and leaves nothing open") {
     const no_leftovers guard;
     std::error_code error;
-    CHECK_FALSE(sys::make_memfd(std::string(300, 'n').c_str(), error));
+    CHECK_FALSE(base::make_memfd(std::string(300, 'n').c_str(), error));
     CHECK(error.value() == EINVAL);
 }
 
@@ -152,7 +152,7 @@ TEST_CASE("sys: a memfd gets a number of 3 or higher even without standard strea
               for (const int fd : {0, 1, 2})
                   ::close(fd);
               std::error_code error;
-              const auto file = sys::make_memfd("cohort-test", error);
+              const auto file = base::make_memfd("cohort-test", error);
               return !error && file.get() >= 3 && closes_on_exec(file.get()) && !is_open(0) ? 0 : 1;
           }) == 0);
 }
@@ -162,7 +162,7 @@ TEST_CASE("sys: a memfd at the limit of descriptors is EMFILE") {
               const rlimit none{3, 3};
               ::setrlimit(RLIMIT_NOFILE, &none);
               std::error_code error;
-              const auto file = sys::make_memfd("cohort-test", error);
+              const auto file = base::make_memfd("cohort-test", error);
               return !file && error.value() == EMFILE ? 0 : 1;
           }) == 0);
 }
@@ -173,8 +173,8 @@ TEST_CASE("sys: write_at goes on after a short write and reports what stops it")
               const rlimit small{10, 10};
               ::setrlimit(RLIMIT_FSIZE, &small);
               std::error_code error;
-              const auto file = sys::make_memfd("cohort-test", error);
-              error = sys::write_at(file.get(), bytes_of(20), 0);
+              const auto file = base::make_memfd("cohort-test", error);
+              error = base::write_at(file.get(), bytes_of(20), 0);
               struct stat now;
               ::fstat(file.get(), &now);
               return error.value() == EFBIG && now.st_size == 10 ? 0 : 1;
@@ -183,25 +183,25 @@ TEST_CASE("sys: write_at goes on after a short write and reports what stops it")
 
 TEST_CASE("sys: the functions for memfds report a closed descriptor") {
     std::error_code error;
-    CHECK(sys::inode(-1, error) == 0);
+    CHECK(base::inode(-1, error) == 0);
     CHECK(error.value() == EBADF);
-    CHECK(sys::write_at(-1, bytes_of(1), 0).value() == EBADF);
-    CHECK(sys::add_seals(-1, F_SEAL_WRITE).value() == EBADF);
+    CHECK(base::write_at(-1, bytes_of(1), 0).value() == EBADF);
+    CHECK(base::add_seals(-1, F_SEAL_WRITE).value() == EBADF);
 }
 
 TEST_CASE("sys: the count of descriptors follows what is opened, by both ways") {
     const no_leftovers guard;
-    const auto before = sys::open_descriptors();
+    const auto before = base::open_descriptors();
     REQUIRE(before);
-    CHECK(sys::count_listed_descriptors() == before);
+    CHECK(base::count_listed_descriptors() == before);
     {
         std::vector<unique_fd> more;
         for (int i = 0; i < 500; ++i)  // more than one page of the listing
             more.push_back(open_null());
-        CHECK(sys::open_descriptors() == *before + 500);
-        CHECK(sys::count_listed_descriptors() == *before + 500);
+        CHECK(base::open_descriptors() == *before + 500);
+        CHECK(base::count_listed_descriptors() == *before + 500);
     }
-    CHECK(sys::open_descriptors() == before);
+    CHECK(base::open_descriptors() == before);
 }
 
 TEST_CASE("sys: the count of descriptors is unknown without /proc") {
@@ -212,7 +212,7 @@ TEST_CASE("sys: the count of descriptors is unknown without /proc") {
     CHECK(in_fork([] {
               if (::chroot("/dev") != 0)
                   return 1;
-              return sys::open_descriptors() || sys::count_listed_descriptors() ? 2 : 0;
+              return base::open_descriptors() || base::count_listed_descriptors() ? 2 : 0;
           }) == 0);
 }
 
@@ -222,7 +222,7 @@ TEST_CASE("sys: the limit on descriptors is the soft one") {
               ::getrlimit(RLIMIT_NOFILE, &limit);
               limit.rlim_cur = 77;
               ::setrlimit(RLIMIT_NOFILE, &limit);
-              return sys::descriptor_limit() == 77 ? 0 : 1;
+              return base::descriptor_limit() == 77 ? 0 : 1;
           }) == 0);
 }
 
@@ -232,30 +232,30 @@ TEST_CASE("sys: a free number of a standard stream is no room for a descriptor")
               ::setrlimit(RLIMIT_NOFILE, &limit);
               std::error_code error;
               std::vector<unique_fd> others;
-              while (auto copy = sys::duplicate(STDERR_FILENO, error))
+              while (auto copy = base::duplicate(STDERR_FILENO, error))
                   others.push_back(std::move(copy));
               others.pop_back();  // a count of open descriptors may need one
               ::close(STDIN_FILENO);
-              if (!sys::has_room_for(1) || sys::has_room_for(2))
+              if (!base::has_room_for(1) || base::has_room_for(2))
                   return 1;
               others.pop_back();
-              return sys::has_room_for(2) && !sys::has_room_for(3) ? 0 : 2;
+              return base::has_room_for(2) && !base::has_room_for(3) ? 0 : 2;
           }) == 0);
 }
 
 TEST_CASE("sys: a duplicate is close-on-exec and above the standard streams") {
     const no_leftovers guard;
     std::error_code error;
-    const unique_fd copy = sys::duplicate(0, error);
+    const unique_fd copy = base::duplicate(0, error);
     CHECK_FALSE(error);
     CHECK(copy.get() >= 3);
     CHECK(closes_on_exec(copy.get()));
-    CHECK_FALSE(sys::duplicate(-1, error));
+    CHECK_FALSE(base::duplicate(-1, error));
     CHECK(error.value() == EBADF);
 }
 
 TEST_CASE("sys: fork_mark knows a forked copy for another process") {
-    const sys::fork_mark mark;
+    const base::fork_mark mark;
     CHECK(mark.same_process());
     CHECK(in_fork([&] { return mark.same_process() ? 1 : 0; }) == 0);
     CHECK(mark.same_process());
@@ -267,7 +267,7 @@ TEST_CASE("sys: fork_mark compares pids without the page or MADV_WIPEONFORK") {
         CHECK(in_fork([&] {
                   if (!deny(denied, EINVAL))
                       return 1;
-                  const sys::fork_mark mark;
+                  const base::fork_mark mark;
                   if (!mark.same_process())
                       return 2;
                   // Not by the C library's fork, which may need the denied call.

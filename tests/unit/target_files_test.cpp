@@ -61,8 +61,8 @@ TEST_CASE("target files: a file blocks, appends and is close-on-exec") {
     CHECK((flags & O_ACCMODE) == O_WRONLY);
     CHECK((flags & O_APPEND) != 0);
     CHECK((flags & O_NONBLOCK) == 0);
-    CHECK_FALSE(sys::survives_exec(file.get()));
-    CHECK_FALSE(sys::survives_exec(p.base.get()));
+    CHECK_FALSE(base::survives_exec(file.get()));
+    CHECK_FALSE(base::survives_exec(p.base.get()));
 }
 
 TEST_CASE("target files: a FIFO without a reader is an error and no wait") {
@@ -70,7 +70,7 @@ TEST_CASE("target files: a FIFO without a reader is an error and no wait") {
     REQUIRE(::mkfifo(p.scratch.file("fifo").c_str(), 0600) == 0);
     CHECK_FALSE(p.open("fifo"));
     CHECK(p.error == std::errc::no_such_device_or_address);
-    const sys::unique_fd reader(::open(p.scratch.file("fifo").c_str(), O_RDONLY | O_NONBLOCK));
+    const base::unique_fd reader(::open(p.scratch.file("fifo").c_str(), O_RDONLY | O_NONBLOCK));
     const auto file = p.open("fifo");
     REQUIRE(file);
     CHECK((::fcntl(file.get(), F_GETFL) & O_NONBLOCK) == 0);
@@ -139,7 +139,7 @@ TEST_CASE("target files: the numbers of closed standard streams are left alone")
 
 TEST_CASE("target files: a pipe is the same file by each of its descriptors") {
     const auto pipe = make_pipe();
-    const sys::unique_fd copy(::dup(pipe.writer.get()));
+    const base::unique_fd copy(::dup(pipe.writer.get()));
     const auto other = make_pipe();
     CHECK(output::is_same_file(pipe.writer.get(), copy.get()));
     CHECK_FALSE(output::is_same_file(pipe.writer.get(), other.writer.get()));

@@ -20,16 +20,16 @@ namespace cohort::test {
 struct target_place {
     scratch_directory scratch;
     std::error_code error;
-    sys::unique_fd base = output::open_base(-1, scratch.path(), error);
+    base::unique_fd base = output::open_base(-1, scratch.path(), error);
 
-    sys::unique_fd open(const std::string& path,
-                        output::old_text before = output::old_text::is_dropped) {
+    base::unique_fd open(const std::string& path,
+                         output::old_text before = output::old_text::is_dropped) {
         return output::open_output(base.get(), path, before, error);
     }
     std::string text(const std::string& name) const { return read_file(scratch.file(name)); }
 };
 
-inline void put(const sys::unique_fd& file, std::string_view text) {
+inline void put(const base::unique_fd& file, std::string_view text) {
     REQUIRE(::write(file.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size()));
 }
 

@@ -33,7 +33,7 @@ struct place : target_place {
     /// A file "log" that is rotated.
     written_file rotated(std::uint64_t limit, int kept) {
         auto shared =
-            std::make_shared<sys::unique_fd>(output::open_base(-1, scratch.path(), error));
+            std::make_shared<base::unique_fd>(output::open_base(-1, scratch.path(), error));
         return written_file(open("log", old_text::is_kept),
                             output::rotated_path{output::rotation(limit, kept), "log", shared});
     }
@@ -209,7 +209,7 @@ TEST_CASE("target rotation: without the right to rename all text is in one file"
 
 TEST_CASE("target rotation: a directory that somebody has removed is not made again") {
     place p;
-    auto base = std::make_shared<sys::unique_fd>(output::open_base(-1, p.scratch.path(), p.error));
+    auto base = std::make_shared<base::unique_fd>(output::open_base(-1, p.scratch.path(), p.error));
     written_file log(p.open("gone/log"),
                      output::rotated_path{output::rotation(5, 1), "gone/log", base});
     CHECK_FALSE(log.write("one\n"));
@@ -221,7 +221,7 @@ TEST_CASE("target rotation: a directory that somebody has removed is not made ag
 TEST_CASE("target rotation: only a regular file is rotated") {
     place p;
     REQUIRE(::mkfifo(p.scratch.file("log").c_str(), 0600) == 0);
-    const sys::unique_fd reader(::open(p.scratch.file("log").c_str(), O_RDONLY | O_NONBLOCK));
+    const base::unique_fd reader(::open(p.scratch.file("log").c_str(), O_RDONLY | O_NONBLOCK));
     auto log = p.rotated(5, 1);
     CHECK_FALSE(log.write("one\ntwo\n"));
     CHECK(p.files() == 1);

@@ -152,7 +152,7 @@ inline target_settings named(std::string name) {
 }
 
 /// Reads until `size` bytes have come or the pipe ends.
-inline std::string read_from(const sys::unique_fd& reader, std::size_t size = std::string::npos) {
+inline std::string read_from(const base::unique_fd& reader, std::size_t size = std::string::npos) {
     std::string text;
     char room[4096];
     while (text.size() < size && await_event(reader.get())) {
@@ -165,7 +165,7 @@ inline std::string read_from(const sys::unique_fd& reader, std::size_t size = st
 }
 
 /// Waits until a writer hangs in its write: the pipe has no room.
-inline bool is_full(const sys::unique_fd& writer) {
+inline bool is_full(const base::unique_fd& writer) {
     const auto until = clock_type::now() + bound;
     pollfd polled{writer.get(), POLLOUT, 0};
     while (::poll(&polled, 1, 0) != 0)
@@ -176,7 +176,7 @@ inline bool is_full(const sys::unique_fd& writer) {
     return true;
 }
 
-inline sys::unique_fd new_file(const std::string& path) {
+inline base::unique_fd new_file(const std::string& path) {
     std::error_code error;
     return output::open_output(AT_FDCWD, path, output::old_text::is_dropped, error);
 }

@@ -65,7 +65,7 @@ TEST_CASE("target trouble: O_NONBLOCK that others have set is left alone, and al
 TEST_CASE("target trouble: a target whose reader does not read is closed without a wait") {
     CHECK(holds([](world& w) {
         auto pipe = make_pipe();
-        sys::unique_fd full(::dup(pipe.writer.get()));
+        base::unique_fd full(::dup(pipe.writer.get()));
         auto to = target::make(w.loop, std::move(pipe.writer), named("fifo"));
         const std::weak_ptr<target> alive = to;
         const auto text = long_text(1'000'000);
@@ -101,7 +101,7 @@ TEST_CASE("target trouble: no line is cut by a rotation, and a few older files a
     CHECK(holds([](world& w) {
         const scratch_directory scratch;
         std::error_code error;
-        auto base = std::make_shared<sys::unique_fd>(output::open_base(-1, scratch.path(), error));
+        auto base = std::make_shared<base::unique_fd>(output::open_base(-1, scratch.path(), error));
         auto settings = named("log");
         settings.rotate = output::rotated_path{output::rotation(65'536, 3), "log", base};
         const auto to = target::make(w.loop, new_file(scratch.file("log")), settings);
@@ -218,12 +218,12 @@ TEST_CASE("target trouble: files whose writes hang hold up no other file") {
         auto& shared = *new output::call_threads(w.loop);
         auto settings = named("fifo");
         settings.threads = &shared;
-        std::vector<sys::unique_fd> readers;
+        std::vector<base::unique_fd> readers;
         std::vector<std::shared_ptr<target>> hanging;
         const auto text = long_text(1'000'000);
         for (int i = 0; i < 3; ++i) {
             auto pipe = make_pipe();
-            const sys::unique_fd full(::dup(pipe.writer.get()));
+            const base::unique_fd full(::dup(pipe.writer.get()));
             hanging.push_back(target::make(w.loop, std::move(pipe.writer), settings));
             readers.push_back(std::move(pipe.reader));
             w.add(*hanging.back(), lines(0, text));
@@ -279,7 +279,7 @@ TEST_CASE(
         std::vector<std::weak_ptr<target>> all;
         for (int i = 0; i < 600; ++i) {
             const auto to =
-                target::make(w.loop, sys::unique_fd(::dup(pipe.writer.get())), settings);
+                target::make(w.loop, base::unique_fd(::dup(pipe.writer.get())), settings);
             w.add(*to, lines(0, "text\n"));
             w.run([&] { to->close(); });
             all.push_back(to);
@@ -305,7 +305,7 @@ TEST_CASE("target trouble: a pipe is no terminal and shows no colours") {
 }
 
 TEST_CASE("target trouble: a terminal shows colours unless they are not wanted") {
-    const sys::unique_fd terminal(::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC));
+    const base::unique_fd terminal(::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC));
     REQUIRE(terminal);
     CHECK(output::console_style(terminal.get(), false).colours_tags);
     CHECK(output::console_style(terminal.get(), true).is_terminal);

@@ -15,7 +15,7 @@ using namespace cohort::test;
 
 TEST_CASE("tiers: nothing is forced without a word for it") {
     const no_leftovers guard;
-    const sys::tiers found = sys::probe_tiers("");
+    const base::tiers found = base::probe_tiers("");
     CHECK(found.io_uring_wanted.best);
     CHECK(found.unknown_forced.empty());
     for (const auto* choice :
@@ -27,13 +27,13 @@ TEST_CASE("tiers: nothing is forced without a word for it") {
 }
 
 TEST_CASE("tiers: each word forces its own tier lower and the rest stays") {
-    const sys::tiers free = sys::probe_tiers("");
-    CHECK_FALSE(sys::probe_tiers("epoll").io_uring_wanted.best);
-    CHECK_FALSE(sys::probe_tiers("legacy_clone").clone3.best);
-    CHECK_FALSE(sys::probe_tiers("no_close_range").close_range.best);
-    CHECK_FALSE(sys::probe_tiers("no_cgroup").cgroup_wanted.best);
-    CHECK_FALSE(sys::probe_tiers("pgid").pidfd_group.best);
-    const sys::tiers info = sys::probe_tiers("no_pidfd_info");
+    const base::tiers free = base::probe_tiers("");
+    CHECK_FALSE(base::probe_tiers("epoll").io_uring_wanted.best);
+    CHECK_FALSE(base::probe_tiers("legacy_clone").clone3.best);
+    CHECK_FALSE(base::probe_tiers("no_close_range").close_range.best);
+    CHECK_FALSE(base::probe_tiers("no_cgroup").cgroup_wanted.best);
+    CHECK_FALSE(base::probe_tiers("pgid").pidfd_group.best);
+    const base::tiers info = base::probe_tiers("no_pidfd_info");
     CHECK_FALSE(info.pidfd_info.best);
     CHECK(info.pidfd_info.reason == "forced by COHORT_FORCE");
     CHECK(info.clone3.best == free.clone3.best);
@@ -41,7 +41,7 @@ TEST_CASE("tiers: each word forces its own tier lower and the rest stays") {
 }
 
 TEST_CASE("tiers: words of a list are split at commas, unknown ones are kept") {
-    const sys::tiers found = sys::probe_tiers("pgid,,turbo,epoll,warp,");
+    const base::tiers found = base::probe_tiers("pgid,,turbo,epoll,warp,");
     CHECK_FALSE(found.pidfd_group.best);
     CHECK_FALSE(found.io_uring_wanted.best);
     CHECK(found.unknown_forced == "turbo,warp");
@@ -54,18 +54,18 @@ TEST_CASE("tiers: a denied system call is not here, and the reason names it") {
     const struct {
         long number;
         int error;
-        sys::tier_choice sys::tiers::*lowered;
+        base::tier_choice base::tiers::*lowered;
         const char* reason;
     } cases[] = {
-        {SYS_clone3, ENOSYS, &sys::tiers::clone3, "clone3: Function not implemented"},
-        {SYS_clone3, EPERM, &sys::tiers::clone3, "clone3: Operation not permitted"},
-        {SYS_close_range, ENOSYS, &sys::tiers::close_range,
+        {SYS_clone3, ENOSYS, &base::tiers::clone3, "clone3: Function not implemented"},
+        {SYS_clone3, EPERM, &base::tiers::clone3, "clone3: Operation not permitted"},
+        {SYS_close_range, ENOSYS, &base::tiers::close_range,
          "close_range: Function not implemented"},
-        {SYS_close_range, EPERM, &sys::tiers::close_range, "close_range: Operation not permitted"},
-        {SYS_pidfd_send_signal, EINVAL, &sys::tiers::pidfd_group,
+        {SYS_close_range, EPERM, &base::tiers::close_range, "close_range: Operation not permitted"},
+        {SYS_pidfd_send_signal, EINVAL, &base::tiers::pidfd_group,
          "PIDFD_SIGNAL_PROCESS_GROUP: Invalid argument"},
-        {SYS_pidfd_open, EPERM, &sys::tiers::pidfd_info, "pidfd_open: Operation not permitted"},
-        {SYS_ioctl, ENOTTY, &sys::tiers::pidfd_info,
+        {SYS_pidfd_open, EPERM, &base::tiers::pidfd_info, "pidfd_open: Operation not permitted"},
+        {SYS_ioctl, ENOTTY, &base::tiers::pidfd_info,
          "PIDFD_GET_INFO: Inappropriate ioctl for device"},
     };
     for (const auto& c : cases) {
@@ -73,7 +73,7 @@ TEST_CASE("tiers: a denied system call is not here, and the reason names it") {
         CHECK(in_fork([&] {
                   if (!deny(c.number, c.error))
                       return 1;
-                  const sys::tier_choice choice = sys::probe_tiers("").*c.lowered;
+                  const base::tier_choice choice = base::probe_tiers("").*c.lowered;
                   return !choice.best && choice.reason == c.reason ? 0 : 2;
               }) == 0);
     }
@@ -83,22 +83,22 @@ TEST_CASE("tiers: probing leaves the caller's descriptor table shared") {
     const no_leftovers guard;
     int opened = -1;
     std::thread([&] {
-        (void)sys::probe_tiers("");
+        (void)base::probe_tiers("");
         opened = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
     }).join();
-    const sys::unique_fd seen_here(opened);
+    const base::unique_fd seen_here(opened);
     CHECK(::fcntl(opened, F_GETFD) == FD_CLOEXEC);
 }
 
 TEST_CASE("tiers: those of the process are made once") {
-    const sys::tiers* other = nullptr;
-    std::thread([&] { other = &sys::current_tiers(); }).join();
-    CHECK(other == &sys::current_tiers());
+    const base::tiers* other = nullptr;
+    std::thread([&] { other = &base::current_tiers(); }).join();
+    CHECK(other == &base::current_tiers());
 }
 
 TEST_CASE("tiers: helper of the next case" * doctest::skip()) {
-    CHECK(sys::current_tiers().clone3.reason == "forced by COHORT_FORCE");
-    CHECK(sys::current_tiers().unknown_forced == "turbo");
+    CHECK(base::current_tiers().clone3.reason == "forced by COHORT_FORCE");
+    CHECK(base::current_tiers().unknown_forced == "turbo");
 }
 
 TEST_CASE("tiers: COHORT_FORCE is read by the process that has it") {

@@ -175,14 +175,14 @@ TEST_CASE("worker: a mark given by hand is refused with one clear line") {
 TEST_CASE("worker: a mark with another inode, another magic or another kind of file is refused") {
     const auto control = control_of(key_named("nothing"), -1);
     std::error_code error;
-    const ino_t inode = sys::inode(control.get(), error);
+    const ino_t inode = base::inode(control.get(), error);
     CHECK(run_program({registry::to_string({control_number, inode + 1})}, control.get())
               .exited_with(127));
 
     const auto blank = memory_file(std::vector<std::byte>(512));
     CHECK(run_program({mark_of(blank.get())}, blank.get()).exited_with(127));
 
-    const sys::unique_fd device(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+    const base::unique_fd device(::open("/dev/null", O_RDONLY | O_CLOEXEC));
     CHECK(run_program({mark_of(device.get())}, device.get()).exited_with(127));
 }
 

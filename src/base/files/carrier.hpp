@@ -15,13 +15,13 @@ namespace cohort::queues {
 
 /// Puts copies of descriptors into a new socket. @return what to send; if it is dropped on the way,
 /// the kernel closes all that is inside
-[[nodiscard]] sys::unique_fd pack(std::span<const int> descriptors,
-                                  std::error_code& error) noexcept;
+[[nodiscard]] base::unique_fd pack(std::span<const int> descriptors,
+                                   std::error_code& error) noexcept;
 
 /// Takes the descriptors out of what pack() returned, and appends them.
 /// @return EMFILE: there was no room for all of them, and the others are still inside. EPROTO:
 ///         there are fewer than `count`
 [[nodiscard]] std::error_code unpack(int carrier, std::size_t count,
-                                     std::vector<sys::unique_fd>& descriptors);
+                                     std::vector<base::unique_fd>& descriptors);
 
 }  // namespace cohort::queues

@@ -17,14 +17,14 @@ namespace {
 
 /// The last owner of the number in an attachment.
 struct close_own {
-    sys::table_number table;  // in which the number means the file
+    base::table_number table;  // in which the number means the file
     dev_t device;             // 0: it can't be a file with a name
     std::string name;         // in /dev/shm; empty: it has none, or none is known
 
-    bool is_open() const noexcept { return table == sys::descriptor_table(); }
+    bool is_open() const noexcept { return table == base::descriptor_table(); }
     void operator()(const int* descriptor) const noexcept {
         if (is_open()) {
-            sys::unique_fd(*descriptor).reset();
+            base::unique_fd(*descriptor).reset();
             if (name.empty())
                 names_sweeper().closed(device);
             else
@@ -43,11 +43,11 @@ std::optional<file_id> id_of(int descriptor) noexcept {
     return file_id{file.st_dev, file.st_ino};
 }
 
-detail::attachment own(sys::unique_fd descriptor, std::string name) {
+detail::attachment own(base::unique_fd descriptor, std::string name) {
     dev_t device = 0;
     if (name.empty() && may_have_names())
         device = id_of(descriptor.get()).value_or(file_id()).device;
-    close_own closer{sys::descriptor_table(), device, std::move(name)};
+    close_own closer{base::descriptor_table(), device, std::move(name)};
     auto number = std::make_unique<const int>(descriptor.get());
     (void)descriptor.release();
     // If there is no memory for the reference count, the constructor calls the deleter.

@@ -24,12 +24,12 @@ struct file_id {
 std::optional<file_id> id_of(int descriptor) noexcept;
 
 /// Makes an attachment that owns a descriptor. Its last owner closes the number. In a worker that
-/// is a forked copy an attachment of the parent owns nothing (sys::descriptor_table()).
+/// is a forked copy an attachment of the parent owns nothing (base::descriptor_table()).
 /// @param name  of the library's file in /dev/shm; the last owner then removes the name if nobody
 ///              else uses the file. Never found out from the descriptor, because whoever sent that
 ///              could have names removed.
 /// @throws std::bad_alloc  the descriptor is closed then
-detail::attachment own(sys::unique_fd descriptor, std::string name = "");
+detail::attachment own(base::unique_fd descriptor, std::string name = "");
 
 /// Adds the name to an attachment, made by own(), that has arrived without one. Thread-safe.
 void give_name(const detail::attachment& attachment, const std::string& name);

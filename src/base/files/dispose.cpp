@@ -30,19 +30,19 @@ constexpr auto longest_close = std::chrono::seconds(1);
 
 struct disposed {
     std::mutex mutex;
-    std::deque<sys::unique_fd> descriptors;
+    std::deque<base::unique_fd> descriptors;
     std::deque<std::shared_ptr<const void>> objects;
     int threads = 0;
     clock::time_point progress;  // when a thread last took something
-    std::uint64_t generation = sys::process_generation();
+    std::uint64_t generation = base::process_generation();
 };
 disposed& all() { return fork_held<disposed>::get(); }
 
 /// The numbers of a forked copy's parent may mean other files in the copy.
 void forget_parents(disposed& of) {
-    if (of.generation == sys::process_generation())
+    if (of.generation == base::process_generation())
         return;
-    of.generation = sys::process_generation();
+    of.generation = base::process_generation();
     of.threads = 0;
     for (auto& descriptor : of.descriptors)
         (void)descriptor.release();
@@ -52,7 +52,7 @@ void forget_parents(disposed& of) {
 }
 
 /// @return whether there was something to take
-bool take_one(sys::unique_fd& descriptor, std::shared_ptr<const void>& object) {
+bool take_one(base::unique_fd& descriptor, std::shared_ptr<const void>& object) {
     auto& from = all();
     const std::lock_guard guard(from.mutex);
     from.progress = clock::now();
@@ -77,8 +77,8 @@ bool may_hold_others(int descriptor) noexcept {
 }
 
 /// A lingering close of one socket would keep all others waiting.
-void close_now(sys::unique_fd descriptor) noexcept {
-    std::optional<sys::exiting_owner> closes;
+void close_now(base::unique_fd descriptor) noexcept {
+    std::optional<base::exiting_owner> closes;
     constexpr linger none{0, 0};
     if (may_hold_others(descriptor.get()))
         closes.emplace(descriptor.get());
@@ -92,7 +92,7 @@ void close_now(sys::unique_fd descriptor) noexcept {
 
 void work_off() noexcept {
     for (;;) {
-        sys::unique_fd descriptor;
+        base::unique_fd descriptor;
         std::shared_ptr<const void> object;
         if (!take_one(descriptor, object))
             return;
@@ -106,14 +106,14 @@ void start_thread_if_needed(disposed& of) {
     const bool hangs = of.threads > 0 && now - of.progress > longest_close;
     if (of.threads > 0 && (!hangs || of.threads >= most_threads))
         return;
-    sys::start_quiet_thread(work_off);
+    base::start_quiet_thread(work_off);
     ++of.threads;
     of.progress = now;
 }
 
 }  // namespace
 
-void dispose(sys::unique_fd descriptor) noexcept {
+void dispose(base::unique_fd descriptor) noexcept {
     if (!descriptor)
         return;
     try {

@@ -14,8 +14,8 @@ namespace cohort::share {
 namespace {
 
 std::string descriptor_limit() {
-    const auto limit = sys::descriptor_limit();
-    const auto open = sys::open_descriptors();
+    const auto limit = base::descriptor_limit();
+    const auto open = base::open_descriptors();
     return fmt::format("{} of {} descriptors; raise RLIMIT_NOFILE, use one shared_arena for many "
                        "small arrays, or the file_system strategy",
                        open ? *open : limit, limit);

@@ -44,7 +44,7 @@ constexpr auto longest_lock = 100ms;
 std::error_code lock(int file, int how) noexcept {
     while (::flock(file, how | LOCK_NB) != 0)
         if (errno != EINTR)
-            return sys::last_error();
+            return base::last_error();
     return {};
 }
 
@@ -67,10 +67,10 @@ std::error_code link(int file, int directory, const std::string& name) noexcept 
     if (::linkat(AT_FDCWD, path.c_str(), directory, name.c_str(), AT_SYMLINK_FOLLOW) == 0)
         return {};
     if (errno != ENOENT)
-        return sys::last_error();
+        return base::last_error();
     // There is no /proc. This way needs a capability before Linux 6.10.
     return ::linkat(file, "", directory, name.c_str(), AT_EMPTY_PATH) == 0 ? std::error_code()
-                                                                           : sys::last_error();
+                                                                           : base::last_error();
 }
 
 std::string drawn_name() {
@@ -79,15 +79,16 @@ std::string drawn_name() {
 }
 
 /// Opens a file by its name. Each way to one leads here, so none leaves the directory.
-sys::unique_fd open_in(int directory, const std::string& name, int flags,
-                       std::error_code& error) noexcept {
+base::unique_fd open_in(int directory, const std::string& name, int flags,
+                        std::error_code& error) noexcept {
     if (!is_name(name)) {
         error = std::make_error_code(std::errc::invalid_argument);
         return {};
     }
-    return sys::out_of_stdio(sys::unique_fd(::openat(directory, name.c_str(),
-                                                     flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)),
-                             error);
+    return base::out_of_stdio(
+        base::unique_fd(
+            ::openat(directory, name.c_str(), flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)),
+        error);
 }
 
 bool is_ours(const struct stat& file) noexcept {
@@ -102,12 +103,12 @@ bool is_of_user(const struct stat& file) noexcept {
 }
 
 /// A file without a name. Its mode does not depend on the umask.
-sys::unique_fd make_nameless(int directory, std::error_code& error) noexcept {
-    auto file = sys::out_of_stdio(
-        sys::unique_fd(::openat(directory, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600)), error);
+base::unique_fd make_nameless(int directory, std::error_code& error) noexcept {
+    auto file = base::out_of_stdio(
+        base::unique_fd(::openat(directory, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600)), error);
     if (!error && ::fchmod(file.get(), marked_mode) != 0)
-        error = sys::last_error();
-    return error ? sys::unique_fd() : std::move(file);
+        error = base::last_error();
+    return error ? base::unique_fd() : std::move(file);
 }
 
 /// Whether an error tells that there is no file of ours with a name, not that something was short.
@@ -120,7 +121,7 @@ bool means_no_file(std::error_code error) noexcept {
 /// Held while a name is removed. A forked copy would else inherit an exclusive lock for good.
 /// Fair, because a sweep of many names would else keep a fork waiting.
 struct removals {
-    sys::fair_mutex mutex;
+    base::fair_mutex mutex;
 };
 
 removal remove_unused(int directory, const std::string& name) noexcept {
@@ -162,8 +163,8 @@ names_answer short_of(const std::string& what, std::error_code error) {
 
 /// Tries what the names stand on: a lock that stays when only a mapping is left.
 names_answer probe() {
-    if (!sys::current_tiers().names.best)
-        return {sys::current_tiers().names.reason};
+    if (!base::current_tiers().names.best)
+        return {base::current_tiers().names.reason};
     std::error_code error;
     const auto directory = open_directory(error);
     if (error)
@@ -173,17 +174,17 @@ names_answer probe() {
         return {"/dev/shm is not a tmpfs"};
     auto file = make_nameless(directory.get(), error);
     const auto again = fmt::format("/proc/self/fd/{}", file.get());
-    const sys::unique_fd other(file ? ::open(again.c_str(), O_RDWR | O_CLOEXEC) : -1);
+    const base::unique_fd other(file ? ::open(again.c_str(), O_RDWR | O_CLOEXEC) : -1);
     if (!error && !other)
-        error = sys::last_error();
+        error = base::last_error();
     if (error)
         return short_of("a file without a name in /dev/shm", error);
-    if (error = sys::reserve(file.get(), 1); !error)
+    if (error = base::reserve(file.get(), 1); !error)
         error = lock(file.get(), LOCK_SH);
     void* const mapped =
         error ? MAP_FAILED : ::mmap(nullptr, 1, PROT_READ, MAP_SHARED, file.get(), 0);
     if (mapped == MAP_FAILED)
-        return short_of("a file in /dev/shm", error ? error : sys::last_error());
+        return short_of("a file in /dev/shm", error ? error : base::last_error());
     file.reset();
     const bool stays = bool(lock(other.get(), LOCK_EX));
     ::munmap(mapped, 1);
@@ -194,12 +195,12 @@ names_answer probe() {
 
 }  // namespace
 
-sys::unique_fd open_directory(std::error_code& error) noexcept {
-    return sys::out_of_stdio(
-        sys::unique_fd(::open(directory_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)), error);
+base::unique_fd open_directory(std::error_code& error) noexcept {
+    return base::out_of_stdio(
+        base::unique_fd(::open(directory_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)), error);
 }
 
-sys::unique_fd create_named(std::size_t bytes, std::string& name, const std::string& what) {
+base::unique_fd create_named(std::size_t bytes, std::string& name, const std::string& what) {
     if (!name.empty())
         check_name(name);
     std::error_code error;
@@ -208,7 +209,7 @@ sys::unique_fd create_named(std::size_t bytes, std::string& name, const std::str
         refuse(what, error);
     auto file = make_nameless(directory.get(), error);
     if (!error)
-        error = sys::reserve(file.get(), bytes);
+        error = base::reserve(file.get(), bytes);
     if (error == std::errc::no_space_on_device)
         refuse(what, ENOSPC, fmt::format("{}: {}", error.message(), room_in_directory()));
     if (!error)
@@ -226,23 +227,23 @@ sys::unique_fd create_named(std::size_t bytes, std::string& name, const std::str
     return file;
 }
 
-sys::unique_fd open_named(const std::string& name, int flags, std::error_code& error) {
+base::unique_fd open_named(const std::string& name, int flags, std::error_code& error) {
     const auto directory = open_directory(error);
     if (error)
         return {};
     auto file = open_in(directory.get(), name, flags, error);
     struct stat found {};
     if (!error && ::fstat(file.get(), &found) != 0)
-        error = sys::last_error();
+        error = base::last_error();
     if (!error && !is_of_user(found))
         error = std::make_error_code(std::errc::operation_not_permitted);
     if (error || !is_ours(found))
-        return error ? sys::unique_fd() : std::move(file);
+        return error ? base::unique_fd() : std::move(file);
     error = lock_shared(file.get());
     // A sweeper may have removed the name before the lock was there.
     if (!error && ::fstat(file.get(), &found) == 0 && found.st_nlink == 0)
         error = std::make_error_code(std::errc::no_such_file_or_directory);
-    return error ? sys::unique_fd() : std::move(file);
+    return error ? base::unique_fd() : std::move(file);
 }
 
 std::string name_of(int descriptor) {

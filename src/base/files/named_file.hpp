@@ -20,19 +20,19 @@ namespace cohort::share {
 // a mark, see name_mark.hpp, and no others are removed.
 
 /// Opens the directory of the names, /dev/shm.
-sys::unique_fd open_directory(std::error_code& error) noexcept;
+base::unique_fd open_directory(std::error_code& error) noexcept;
 
 /// Makes a file of `bytes` bytes, all zero and reserved. It has its lock before it has its name.
 /// @param name  empty: one is drawn; else changed by nothing. EEXIST: it is in use, or another
 ///              program's
 /// @param what  the memory for the text of an error
 /// @throws sharing_error
-sys::unique_fd create_named(std::size_t bytes, std::string& name, const std::string& what);
+base::unique_fd create_named(std::size_t bytes, std::string& name, const std::string& what);
 
 /// Opens a file by its name and locks it if it bears the library's mark. Only a regular file of this
 /// process' user, to which nobody else has access. @param flags  O_RDONLY or O_RDWR
 /// @param error  ENOENT: there is no such name. EBUSY: it is locked by somebody who removes it
-sys::unique_fd open_named(const std::string& name, int flags, std::error_code& error);
+base::unique_fd open_named(const std::string& name, int flags, std::error_code& error);
 
 /// The name of an open file; empty: it is no file of ours in /dev/shm, or its name is gone.
 std::string name_of(int descriptor);

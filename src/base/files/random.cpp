@@ -14,7 +14,7 @@ std::uint64_t random_number() {
     std::uint64_t drawn = 0;
     while (::getrandom(&drawn, sizeof drawn, 0) != static_cast<ssize_t>(sizeof drawn))
         if (errno != EINTR)
-            throw std::system_error(sys::last_error(), "getrandom");
+            throw std::system_error(base::last_error(), "getrandom");
     return drawn;
 }
 

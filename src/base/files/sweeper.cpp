@@ -74,7 +74,7 @@ void sweeper::closed(dev_t device) noexcept {
 
 /// A forked copy has neither the thread nor its duties.
 void sweeper::renew() noexcept {
-    const auto now = sys::process_generation();
+    const auto now = base::process_generation();
     if (std::exchange(generation_, now) == now)
         return;
     left_.clear();
@@ -84,7 +84,7 @@ void sweeper::renew() noexcept {
 
 void sweeper::start_if_none() noexcept {
     ++news_;
-    sys::wake(news_);
+    base::wake(news_);
     if (has_thread_)
         return;
     sigset_t all;
@@ -115,7 +115,7 @@ void sweeper::work() noexcept {
             // There is no memory now.
         }
         worked = clock::now() - begun;
-        const bool has_news = sys::wait_on(news_, seen, sys::deadline_in(pause));
+        const bool has_news = base::wait_on(news_, seen, base::deadline_in(pause));
         pause = has_news ? first_pause : std::min(2 * pause, last_pause);
     }
 }

@@ -41,7 +41,7 @@ private:
     std::set<std::string> left_;
     bool is_asked_ = false;
     bool has_thread_ = false;
-    sys::futex news_ = 0;
+    base::futex news_ = 0;
 };
 
 /// The sweeper of this process.

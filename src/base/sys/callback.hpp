@@ -9,7 +9,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace cohort::sys {
+namespace cohort::base {
 
 template <class Signature>
 class callback;
@@ -51,4 +51,4 @@ private:
     std::shared_ptr<body> body_;
 };
 
-}  // namespace cohort::sys
+}  // namespace cohort::base

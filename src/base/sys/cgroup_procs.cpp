@@ -5,11 +5,11 @@
 
 #include <fcntl.h>
 
-namespace cohort::sys {
+namespace cohort::base {
 
 unique_fd open_cgroup_procs(int directory, std::error_code& error) noexcept {
     return out_of_stdio(unique_fd(::openat(directory, "cgroup.procs", O_WRONLY | O_CLOEXEC)),
                         error);
 }
 
-}  // namespace cohort::sys
+}  // namespace cohort::base

@@ -5,7 +5,7 @@
 
 #include <unistd.h>
 
-namespace cohort::sys {
+namespace cohort::base {
 namespace {
 
 std::vector<gid_t> supplementary_groups() {
@@ -41,4 +41,4 @@ bool credentials::uniform() const noexcept {
            std::ranges::all_of(groups, [this](gid_t id) { return id == groups[0]; });
 }
 
-}  // namespace cohort::sys
+}  // namespace cohort::base

@@ -5,7 +5,7 @@
 
 #include <sys/types.h>
 
-namespace cohort::sys {
+namespace cohort::base {
 
 /// The users that this process runs as. They decide whom it may signal, see kill(2); groups do not.
 struct user_ids {
@@ -31,4 +31,4 @@ struct credentials {
     bool operator==(const credentials&) const = default;
 };
 
-}  // namespace cohort::sys
+}  // namespace cohort::base

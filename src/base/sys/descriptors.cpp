@@ -13,7 +13,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-namespace cohort::sys {
+namespace cohort::base {
 namespace {
 
 // Not /proc/self/fd, because that belongs to the main thread, which may have ended.
@@ -115,4 +115,4 @@ pipe_ends make_large_pipe(std::error_code& error) noexcept {
     return made;
 }
 
-}  // namespace cohort::sys
+}  // namespace cohort::base

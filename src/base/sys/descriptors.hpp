@@ -7,7 +7,7 @@
 #include <optional>
 #include <system_error>
 
-namespace cohort::sys {
+namespace cohort::base {
 
 /// How many descriptors this process has open; empty when /proc is not there.
 [[nodiscard]] std::optional<std::uint64_t> open_descriptors() noexcept;
@@ -49,4 +49,4 @@ struct pipe_ends {
 /// all pipes: pipe-user-pages-soft, pipe(7).
 [[nodiscard]] pipe_ends make_large_pipe(std::error_code& error) noexcept;
 
-}  // namespace cohort::sys
+}  // namespace cohort::base

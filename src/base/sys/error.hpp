@@ -4,7 +4,7 @@
 #include <cerrno>
 #include <system_error>
 
-namespace cohort::sys {
+namespace cohort::base {
 
 inline std::error_code last_error() noexcept { return {errno, std::system_category()}; }
 
@@ -16,4 +16,4 @@ inline bool is_shortage(std::error_code error) noexcept {
            error == std::errc::resource_unavailable_try_again;
 }
 
-}  // namespace cohort::sys
+}  // namespace cohort::base

@@ -13,7 +13,7 @@
 #define CLOSE_RANGE_UNSHARE (1U << 1)
 #endif
 
-namespace cohort::sys {
+namespace cohort::base {
 
 struct exiting_owner::shared {
     explicit shared(int d) noexcept : descriptor(d) {}
@@ -63,4 +63,4 @@ exiting_owner::~exiting_owner() {
         shared_->ends.release();
 }
 
-}  // namespace cohort::sys
+}  // namespace cohort::base

@@ -3,7 +3,7 @@
 
 #include <memory>
 
-namespace cohort::sys {
+namespace cohort::base {
 
 /// One more owner of an open file: a thread that has a descriptor table of its own and ends when
 /// this object is destroyed. While this object lives, a close(2) of the file is not the last one.
@@ -22,4 +22,4 @@ private:
     std::shared_ptr<shared> shared_;  // null: there is no thread
 };
 
-}  // namespace cohort::sys
+}  // namespace cohort::base

@@ -4,7 +4,7 @@
 #include <atomic>
 #include <cstdint>
 
-namespace cohort::sys {
+namespace cohort::base {
 
 /// A mutex that threads get in the order in which they asked for it. With std::mutex a thread that
 /// unlocks and locks again and again can keep the others waiting without end.
@@ -26,4 +26,4 @@ private:
     std::atomic<std::uint32_t> served_ = 0;
 };
 
-}  // namespace cohort::sys
+}  // namespace cohort::base

@@ -6,7 +6,7 @@
 #include <pthread.h>
 #include <time.h>
 
-namespace cohort::sys {
+namespace cohort::base {
 namespace {
 
 sigset_t the_signal() noexcept {
@@ -36,4 +36,4 @@ no_file_size_signal::~no_file_size_signal() {
     errno = error;
 }
 
-}  // namespace cohort::sys
+}  // namespace cohort::base

@@ -3,7 +3,7 @@
 
 #include <csignal>
 
-namespace cohort::sys {
+namespace cohort::base {
 
 /// While such an object lives, a call of this thread that meets RLIMIT_FSIZE fails with EFBIG and
 /// nothing else. Else SIGXFSZ, which comes with the error, would end the process.
@@ -20,4 +20,4 @@ private:
     bool was_pending_;
 };
 
-}  // namespace cohort::sys
+}  // namespace cohort::base

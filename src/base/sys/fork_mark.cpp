@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-namespace cohort::sys {
+namespace cohort::base {
 namespace {
 
 // The kernel wipes whole pages; it rounds this up to its own page size.
@@ -54,4 +54,4 @@ std::uint64_t process_generation() {
     return seen->number;
 }
 
-}  // namespace cohort::sys
+}  // namespace cohort::base

@@ -5,7 +5,7 @@
 
 #include <sys/types.h>
 
-namespace cohort::sys {
+namespace cohort::base {
 
 /// Tells, without a system call, whether this is still the process that made the mark or a forked
 /// copy of it. The mark is a page that the kernel zeroes in the copy (MADV_WIPEONFORK, Linux 4.14).
@@ -28,4 +28,4 @@ private:
 /// A number that is another one in each forked copy of a process.
 std::uint64_t process_generation();
 
-}  // namespace cohort::sys
+}  // namespace cohort::base

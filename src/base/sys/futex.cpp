@@ -9,7 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-namespace cohort::sys {
+namespace cohort::base {
 
 void wait_on(const futex& word, std::uint32_t seen) noexcept {
     ::syscall(SYS_futex, &word, FUTEX_WAIT, seen, nullptr, nullptr, 0);
@@ -40,4 +40,4 @@ timespec deadline_in(std::chrono::nanoseconds timeout) noexcept {
     return now;
 }
 
-}  // namespace cohort::sys
+}  // namespace cohort::base

@@ -7,7 +7,7 @@
 
 #include <time.h>
 
-namespace cohort::sys {
+namespace cohort::base {
 
 /// A word on which threads wait, also threads of other processes that share its memory (futex(2)).
 /// All functions here are async-signal-safe.
@@ -26,4 +26,4 @@ void wake(const futex& word) noexcept;
 /// The point on CLOCK_MONOTONIC that is `timeout` from now. Async-signal-safe.
 timespec deadline_in(std::chrono::nanoseconds timeout) noexcept;
 
-}  // namespace cohort::sys
+}  // namespace cohort::base

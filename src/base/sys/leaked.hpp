@@ -3,7 +3,7 @@
 
 #include <atomic>
 
-namespace cohort::sys {
+namespace cohort::base {
 
 /// A value that is made at its first use and never destroyed, because threads of the library may
 /// use it until the very end of the process. Not a local static: if another thread is just making
@@ -24,4 +24,4 @@ const auto& leaked(Make make) {
     return *first;
 }
 
-}  // namespace cohort::sys
+}  // namespace cohort::base

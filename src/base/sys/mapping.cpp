@@ -9,7 +9,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-namespace cohort::sys {
+namespace cohort::base {
 namespace {
 
 /// Reads the address range at the start of each line: "55d0c3000000-55d0c3021000 rw-p ...".
@@ -66,4 +66,4 @@ bool share_mapping(std::uintptr_t one, std::uintptr_t other) noexcept {
     }
 }
 
-}  // namespace cohort::sys
+}  // namespace cohort::base

@@ -3,10 +3,10 @@
 
 #include <cstdint>
 
-namespace cohort::sys {
+namespace cohort::base {
 
 /// Whether both addresses are in one mapping of this process' memory, as /proc/self/maps lists it.
 /// False where that can't be read. Async-signal-safe.
 [[nodiscard]] bool share_mapping(std::uintptr_t one, std::uintptr_t other) noexcept;
 
-}  // namespace cohort::sys
+}  // namespace cohort::base

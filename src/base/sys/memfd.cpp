@@ -20,7 +20,7 @@
 #define MFD_EXEC 16U  // Linux 6.3
 #endif
 
-namespace cohort::sys {
+namespace cohort::base {
 namespace {
 
 /// memfd_create, with MFD_NOEXEC_SEAL where the kernel knows it. EINVAL means an unknown flag, or a
@@ -137,4 +137,4 @@ ino_t inode(int fd, std::error_code& error) noexcept {
     return file.st_ino;
 }
 
-}  // namespace cohort::sys
+}  // namespace cohort::base

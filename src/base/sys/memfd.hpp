@@ -9,7 +9,7 @@
 
 #include <sys/types.h>
 
-namespace cohort::sys {
+namespace cohort::base {
 
 /// A file in memory: close-on-exec, numbered 3 or higher even if the host has closed its stdio,
 /// sealable, and not executable where the kernel can do that (MFD_NOEXEC_SEAL, Linux 6.3). `name`
@@ -44,4 +44,4 @@ namespace cohort::sys {
 /// The inode number by which a worker recognises its control file.
 [[nodiscard]] ino_t inode(int fd, std::error_code& error) noexcept;
 
-}  // namespace cohort::sys
+}  // namespace cohort::base

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-namespace cohort::sys {
+namespace cohort::base {
 
 // Containers of the library's threads: they wait for the memory that they need, see patiently().
 
@@ -34,4 +34,4 @@ template <class Key, class T>
 using patient_unordered_map = std::unordered_map<Key, T, std::hash<Key>, std::equal_to<Key>,
                                                  patient_allocator<std::pair<const Key, T>>>;
 
-}  // namespace cohort::sys
+}  // namespace cohort::base

@@ -3,7 +3,7 @@
 
 #include <thread>
 
-namespace cohort::sys {
+namespace cohort::base {
 
 void wait_for_memory::go_on() {
     using namespace std::chrono_literals;
@@ -15,4 +15,4 @@ void wait_for_memory::go_on() {
     std::this_thread::sleep_for(1ms);
 }
 
-}  // namespace cohort::sys
+}  // namespace cohort::base

@@ -9,7 +9,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace cohort::sys {
+namespace cohort::base {
 
 /// How long patiently() waits for memory.
 inline constexpr std::chrono::seconds longest_wait_for_memory{10};
@@ -76,4 +76,4 @@ std::shared_ptr<T> make_shared_patiently(Args&&... args) {
                                    std::forward<Args>(args)...);
 }
 
-}  // namespace cohort::sys
+}  // namespace cohort::base

@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-namespace cohort::sys {
+namespace cohort::base {
 namespace {
 
 // Fixed parts of the kernel's interface that older headers lack.
@@ -127,4 +127,4 @@ bool knows_pidfd_info(int pidfd) noexcept {
     return ::ioctl(pidfd, get_info, &reply) == 0;
 }
 
-}  // namespace cohort::sys
+}  // namespace cohort::base

@@ -11,7 +11,7 @@
 #include <sys/resource.h>
 #include <sys/types.h>
 
-namespace cohort::sys {
+namespace cohort::base {
 
 /// A close-on-exec pidfd of a process, which may have ended but must not be reaped yet.
 [[nodiscard]] unique_fd open_pidfd(pid_t pid, std::error_code& error) noexcept;
@@ -58,4 +58,4 @@ void reap_by_number(pid_t pid) noexcept;
 /// True when the kernel answers PIDFD_GET_INFO for this pidfd, else errno says why not.
 [[nodiscard]] bool knows_pidfd_info(int pidfd) noexcept;
 
-}  // namespace cohort::sys
+}  // namespace cohort::base

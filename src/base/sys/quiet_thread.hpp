@@ -6,7 +6,7 @@
 
 #include <csignal>
 
-namespace cohort::sys {
+namespace cohort::base {
 
 /// Starts a thread that is never joined, with all signals blocked, because they are for the threads
 /// of the user.
@@ -26,4 +26,4 @@ void start_quiet_thread(Body body) {
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
-}  // namespace cohort::sys
+}  // namespace cohort::base

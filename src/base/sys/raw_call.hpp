@@ -9,7 +9,7 @@
 /// lock and allocate.
 #define COHORT_BEFORE_EXEC __attribute__((no_sanitize("address", "thread", "undefined")))
 
-namespace cohort::sys {
+namespace cohort::base {
 
 /// A system call without the C library: no errno, no cancellation point, no symbol to resolve
 /// lazily. Returns what the kernel returns: the negative errno on failure.
@@ -46,4 +46,4 @@ COHORT_BEFORE_EXEC long address(T* p) noexcept {
     return reinterpret_cast<long>(p);
 }
 
-}  // namespace cohort::sys
+}  // namespace cohort::base

@@ -9,7 +9,7 @@
 
 #include <unistd.h>
 
-namespace cohort::sys {
+namespace cohort::base {
 namespace {
 
 unique_fd open_to_read(const char* path, int directory) noexcept {
@@ -68,4 +68,4 @@ std::string read_text(const std::string& path, int directory) {
     }
 }
 
-}  // namespace cohort::sys
+}  // namespace cohort::base

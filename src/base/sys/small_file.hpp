@@ -7,7 +7,7 @@
 
 #include <fcntl.h>
 
-namespace cohort::sys {
+namespace cohort::base {
 
 // Reads files of /proc and of cgroups. Not with a standard stream, because that is not
 // close-on-exec: a program that another thread executes meanwhile would inherit the descriptor.
@@ -24,4 +24,4 @@ namespace cohort::sys {
 /// The whole file; empty when it can't be read.
 [[nodiscard]] std::string read_text(const std::string& path, int directory = AT_FDCWD);
 
-}  // namespace cohort::sys
+}  // namespace cohort::base

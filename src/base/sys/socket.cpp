@@ -20,7 +20,7 @@
 #define SCM_SECURITY 0x03
 #endif
 
-namespace cohort::sys {
+namespace cohort::base {
 namespace {
 
 // What another process may have asked for, if the socket was its own before, has room as well: what
@@ -197,4 +197,4 @@ void drop_message(int socket) noexcept {
     }
 }
 
-}  // namespace cohort::sys
+}  // namespace cohort::base

@@ -10,7 +10,7 @@
 
 #include <sys/types.h>
 
-namespace cohort::sys {
+namespace cohort::base {
 
 /// The two ends of a local connection that keeps messages whole. Both are close-on-exec and
 /// numbered 3 or higher.
@@ -63,4 +63,4 @@ enum class waiting {
 /// Takes the next message, if there is one, and lets the kernel close what came with it.
 void drop_message(int socket) noexcept;
 
-}  // namespace cohort::sys
+}  // namespace cohort::base

@@ -18,7 +18,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-namespace cohort::sys {
+namespace cohort::base {
 namespace {
 
 tier_choice not_here(const char* what, int error) {
@@ -156,4 +156,4 @@ const tiers& current_tiers() {
     });
 }
 
-}  // namespace cohort::sys
+}  // namespace cohort::base

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-namespace cohort::sys {
+namespace cohort::base {
 
 /// Whether the best way to serve a need works here, else why not. Empty `reason`: it works.
 struct tier_choice {
@@ -52,4 +52,4 @@ const tiers& current_tiers();
 /// lasting effect on the process.
 tiers probe_tiers(std::string_view forced);
 
-}  // namespace cohort::sys
+}  // namespace cohort::base

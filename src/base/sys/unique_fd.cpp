@@ -6,7 +6,7 @@
 
 #include <unistd.h>
 
-namespace cohort::sys {
+namespace cohort::base {
 namespace {
 
 constinit std::atomic<table_number> current_table{0};
@@ -30,4 +30,4 @@ void unique_fd::reset(int fd) noexcept {
     errno = saved;
 }
 
-}  // namespace cohort::sys
+}  // namespace cohort::base

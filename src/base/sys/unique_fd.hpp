@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-namespace cohort::sys {
+namespace cohort::base {
 
 /// The descriptor table of this process, as a number. It is another one in a worker that is a
 /// forked copy, because the copy closes all descriptors of its parent first. A number that an
@@ -41,4 +41,4 @@ private:
     table_number table_ = 0;
 };
 
-}  // namespace cohort::sys
+}  // namespace cohort::base

@@ -77,7 +77,7 @@ void require_together(const char* setter, int stream, const std::vector<sink>& s
 /// that has closed its standard streams does not get it as one of them.
 std::shared_ptr<const int> duplicate(int fd) {
     struct owned {
-        sys::unique_fd file;
+        base::unique_fd file;
         int number = -1;
     };
     const auto made = std::make_shared<owned>();
@@ -85,7 +85,7 @@ std::shared_ptr<const int> duplicate(int fd) {
     if (made->number < 0)
         throw std::system_error(errno, std::generic_category(),
                                 fmt::format("cohort: fd: descriptor {}", fd));
-    made->file = sys::unique_fd(made->number);
+    made->file = base::unique_fd(made->number);
     return {made, &made->number};
 }
 

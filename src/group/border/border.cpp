@@ -100,7 +100,7 @@ void refuse_more_than_can_be(int nprocs) {
     constexpr int cheap = 10'000;
     if (nprocs <= cheap)
         return;
-    const auto limit = sys::descriptor_limit();
+    const auto limit = base::descriptor_limit();
     if (2 * static_cast<std::uint64_t>(nprocs) > limit)
         throw spawn_error({EMFILE, std::system_category()},
                           fmt::format("{} workers need {} descriptors, the limit is {}", nprocs,

@@ -20,14 +20,14 @@ namespace cohort {
 namespace {
 
 /// The capability of a need with two tiers. @param best, other  a tier's name and its guarantee
-capability choose(std::string need, const sys::tier_choice& choice,
+capability choose(std::string need, const base::tier_choice& choice,
                   std::pair<const char*, const char*> best,
                   std::pair<const char*, const char*> other) {
     const auto& [tier, guarantee] = choice.best ? best : other;
     return {std::move(need), tier, choice.best ? "" : choice.reason, guarantee};
 }
 
-sys::tier_choice ring_choice(const sys::tiers& tiers) {
+base::tier_choice ring_choice(const base::tiers& tiers) {
     if (!tiers.io_uring_wanted.best)
         return tiers.io_uring_wanted;
     auto reason = reactor::probe_io_uring();
@@ -37,7 +37,7 @@ sys::tier_choice ring_choice(const sys::tiers& tiers) {
 
 /// With either tier a worker's process group ends with the worker. With a cgroup, all other
 /// processes that the workers started end with the group.
-capability tree_of(const sys::tiers& tiers) {
+capability tree_of(const base::tiers& tiers) {
     const auto cgroup = cgroups::probe_cgroups().found;
     auto tree = choose(
         "tree", tiers.pidfd_group, {"pidfd group signal", "a worker's process group ends with it"},
@@ -55,7 +55,7 @@ capability tree_of(const sys::tiers& tiers) {
 }
 
 /// The guardian has two tiers. Both end the same, but only a pidfd can never mean another group.
-capability parent_death_of(const sys::tiers& tiers) {
+capability parent_death_of(const base::tiers& tiers) {
     const auto guardian = guardian::probe_guardian();
     if (!guardian.best)
         return {"parent death", "parent-death signal", guardian.reason,
@@ -70,7 +70,7 @@ capability parent_death_of(const sys::tiers& tiers) {
 }
 
 host_capabilities probe() {
-    const auto& tiers = sys::current_tiers();
+    const auto& tiers = base::current_tiers();
     host_capabilities host;
     host.reactor =
         choose("reactor", ring_choice(tiers), {"io_uring", "one system call submits and waits"},
@@ -108,7 +108,7 @@ std::vector<capability> host_capabilities::all() const {
 }
 
 host_capabilities capabilities() {
-    return sys::leaked([] { return probe(); });
+    return base::leaked([] { return probe(); });
 }
 
 std::string to_string(const host_capabilities& host) {

@@ -16,7 +16,7 @@ void hold_lent(spawn_plan& plan) {
 
 start_method method_for_functions(const group_settings& settings) {
     return settings.method == start_method::spawn
-               ? sys::current_tiers().functions.value_or(start_method::spawn)
+               ? base::current_tiers().functions.value_or(start_method::spawn)
                : settings.method;
 }
 

@@ -29,10 +29,10 @@ void stop_groups_by_stop_signal(engine::process& process) {
 }  // namespace
 
 services::services(engine::process& process)
-    : process_(process), forkserver_manager_([&process](sys::unique_fd pidfd, pid_t leader) {
+    : process_(process), forkserver_manager_([&process](base::unique_fd pidfd, pid_t leader) {
           process.adopt(std::move(pidfd), leader);
       }),
-      guardian_([&process](sys::unique_fd pidfd) { process.adopt(std::move(pidfd), 0); }) {}
+      guardian_([&process](base::unique_fd pidfd) { process.adopt(std::move(pidfd), 0); }) {}
 
 services& services::of(engine::process& process) {
     auto* seen = own_services.load(std::memory_order_acquire);

@@ -27,8 +27,8 @@ group_start::group_start(engine::engine& loop, std::unique_ptr<start_plan> plan,
 bool group_start::step() noexcept {
     // Patiently, because a report that does not come would leave the group without an end, and its
     // child unreaped.
-    const auto shared = sys::make_shared_patiently<start_report>();
-    sys::patiently([&] { shared->unwanted.reserve(most_failed_tries); });
+    const auto shared = base::make_shared_patiently<start_report>();
+    base::patiently([&] { shared->unwanted.reserve(most_failed_tries); });
     start_report& report = *shared;
     try {
         if (!way_)
@@ -36,16 +36,16 @@ bool group_start::step() noexcept {
         if (!report.failure && !held_)
             start_next(report);
     } catch (const std::system_error& e) {
-        sys::patiently([&] {
+        base::patiently([&] {
             report.failure = {e.code(), "writing the arguments and the environment", next_, "exec"};
         });
     } catch (const std::exception&) {  // no memory
-        sys::patiently([&] {
+        base::patiently([&] {
             report.failure = {std::make_error_code(std::errc::not_enough_memory),
                               "preparing the worker", next_, "memory"};
         });
         if (report.pidfd)
-            (void)sys::send_signal(report.pidfd.get(), SIGKILL);  // the listener reaps it
+            (void)base::send_signal(report.pidfd.get(), SIGKILL);  // the listener reaps it
     }
     in_flight_ = false;
     const bool more = report.index >= 0 && !report.failure && next_ < plan_->size() && !held_;
@@ -53,7 +53,7 @@ bool group_start::step() noexcept {
     if (!more) {
         if (way_) {
             auto left = way_->withdraw(slots_);
-            sys::patiently([&] { report.unwanted.reserve(report.unwanted.size() + left.size()); });
+            base::patiently([&] { report.unwanted.reserve(report.unwanted.size() + left.size()); });
             std::ranges::move(left, std::back_inserter(report.unwanted));
         }
         // Close the plan's descriptors before the report, because a listener may wait for the end
@@ -91,7 +91,7 @@ void group_start::kill_in_flight() noexcept {
     // Read the slot after in_flight_, so that its descriptor is open: only the engine's thread
     // closes it, after the report, and the report has not come yet.
     if (const int pidfd = slots_.child; pidfd >= 0)
-        (void)sys::send_signal(pidfd, SIGKILL);
+        (void)base::send_signal(pidfd, SIGKILL);
 }
 
 void group_start::tell(const std::shared_ptr<start_report>& report, progress p) {

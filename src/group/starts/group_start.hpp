@@ -19,7 +19,7 @@ class group_start final : public engine::start_job {
 public:
     /// `over`: this report is the last.
     enum class progress { more, over };
-    using listener = sys::callback<void(start_report, progress)>;
+    using listener = base::callback<void(start_report, progress)>;
     /// @param report  called on the engine's thread for each worker, in order
     group_start(engine::engine& loop, std::unique_ptr<start_plan> plan, listener report);
 

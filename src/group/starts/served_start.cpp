@@ -50,7 +50,7 @@ private:
 
     start_plan& plan_;
     const orders::environment environment_;  // for a new server
-    sys::unique_fd order_file_;              // holds the orders of all requests
+    base::unique_fd order_file_;             // holds the orders of all requests
     std::uint64_t order_file_length_ = 0;
     std::shared_ptr<forkserver::forkserver_client> serving_;  // the server as of the last ensure()
     std::map<int, asked_worker> asked_;
@@ -58,9 +58,9 @@ private:
 
 std::optional<start_failure> served::prepare() {
     std::error_code error;
-    order_file_ = sys::make_memfd("cohort-orders", error);
+    order_file_ = base::make_memfd("cohort-orders", error);
     if (!error)
-        error = sys::add_seals(order_file_.get(), F_SEAL_SHRINK | F_SEAL_SEAL);
+        error = base::add_seals(order_file_.get(), F_SEAL_SHRINK | F_SEAL_SEAL);
     if (error)
         return start_plan::failure(error.value(), "memfd_create for the orders", -1,
                                    exec::stage::memory_file);
@@ -131,7 +131,7 @@ std::optional<start_failure> served::ask_for(int index, start_slots& slots) {
     asked.at = std::chrono::steady_clock::now();
     const auto& order = asked.worker.order;
     const auto bytes = order.bytes();
-    auto error = sys::write_at(order_file_.get(), bytes, static_cast<off_t>(order_file_length_));
+    auto error = base::write_at(order_file_.get(), bytes, static_cast<off_t>(order_file_length_));
     if (!error)
         error =
             serving_->ask(order_file_.get(),
@@ -163,12 +163,12 @@ void served::finish(start_report& report, exec::exec_result made, const orders::
 
 std::vector<unwanted_child> served::withdraw(start_slots& slots) {
     std::vector<unwanted_child> unwanted;
-    sys::patiently([&] { unwanted.reserve(asked_.size()); });
+    base::patiently([&] { unwanted.reserve(asked_.size()); });
     for (const auto& [index, asked] : std::exchange(asked_, {})) {
         auto made = asked.of->take(asked.number, slots.server);
         if (!made || !made->pidfd)
             continue;
-        std::ignore = sys::send_signal(made->pidfd.get(), SIGKILL);
+        std::ignore = base::send_signal(made->pidfd.get(), SIGKILL);
         unwanted.push_back({std::move(made->pidfd), made->pid});
     }
     return unwanted;

@@ -49,7 +49,7 @@ start_plan::start_plan(detail::spawn_plan plan, orders::caller from, helpers wit
       builder_(plan_, caller_, host_facts()) {}
 
 orders::host_facts start_plan::host_facts() const {
-    return {sys::descriptor_limit(), program_invocation_name,
+    return {base::descriptor_limit(), program_invocation_name,
             asks_for_stacks() ? asking_signal(plan_.settings) : 0};
 }
 
@@ -102,7 +102,7 @@ orders::guard_message start_plan::guard_message(const detail::group_settings& s,
     message.what = what;
     message.stop_signal = s.stop_signal;
     message.grace_ms = static_cast<std::int32_t>(grace.count());
-    message.by_number = !sys::current_tiers().pidfd_group.best;
+    message.by_number = !base::current_tiers().pidfd_group.best;
     return message;
 }
 
@@ -117,8 +117,8 @@ std::optional<start_failure> start_plan::check_limit() const {
     const auto needed = (asks ? 4 : 2) * static_cast<std::uint64_t>(size()) +
                         (plan_.function != nullptr) + is_copy() + uses_server() + has_cgroups +
                         2 * plan_.results_carry + with_.streams->routes().descriptors();
-    const auto limit = sys::descriptor_limit();
-    const auto open = sys::open_descriptors();
+    const auto limit = base::descriptor_limit();
+    const auto open = base::open_descriptors();
     if (!open || *open + needed <= limit)
         return std::nullopt;
     return failure(EMFILE,
@@ -133,7 +133,7 @@ std::optional<start_failure> start_plan::check_attachments() {
         return std::nullopt;
     const auto control = builder_.control_of(0);
     const auto needed = static_cast<std::uint64_t>(control.first_attachment) + control.attachments;
-    const auto limit = sys::descriptor_limit();
+    const auto limit = base::descriptor_limit();
     if (needed <= limit)
         return std::nullopt;
     return failure(EMFILE,
@@ -181,12 +181,12 @@ std::optional<start_failure> start_plan::make_arguments() {
     if (plan_.function == nullptr)
         return std::nullopt;
     std::error_code error;
-    arguments_ = sys::make_memfd("cohort-arguments", error);
+    arguments_ = base::make_memfd("cohort-arguments", error);
     if (!error)
-        error = sys::write_at(arguments_.get(), plan_.arguments, 0);
+        error = base::write_at(arguments_.get(), plan_.arguments, 0);
     if (!error)
-        error = sys::add_seals(arguments_.get(),
-                               F_SEAL_SEAL | F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK);
+        error = base::add_seals(arguments_.get(),
+                                F_SEAL_SEAL | F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK);
     plan_.arguments = {};
     if (!error)
         return std::nullopt;
@@ -197,9 +197,9 @@ std::optional<start_failure> start_plan::make_arguments() {
 std::optional<start_failure> start_plan::make_results() {
     if (!plan_.results_carry)
         return std::nullopt;
-    auto error = sys::make_socket_pair(results_, results_of_workers_);
+    auto error = base::make_socket_pair(results_, results_of_workers_);
     if (!error)
-        error = sys::tell_sender(results_.get());
+        error = base::tell_sender(results_.get());
     if (!error)
         return std::nullopt;
     return failure(error.value(), "socketpair for the workers' results", -1,
@@ -208,15 +208,15 @@ std::optional<start_failure> start_plan::make_results() {
 
 std::optional<start_failure> start_plan::make_record(int index) {
     std::error_code error;
-    records_.push_back(sys::make_memfd("cohort-record", error));
+    records_.push_back(base::make_memfd("cohort-record", error));
     // A command's error file is not sealed, because a program may truncate it and write it again.
     if (!error && plan_.calls_function())
-        error = sys::add_seals(records_.back().get(), F_SEAL_SHRINK | F_SEAL_SEAL);
+        error = base::add_seals(records_.back().get(), F_SEAL_SHRINK | F_SEAL_SEAL);
     if (error)
         return failure(error.value(), "memfd_create for the worker's record", index,
                        exec::stage::memory_file);
     if (asks_for_stacks())
-        stacks_.push_back(sys::make_large_pipe(error));
+        stacks_.push_back(base::make_large_pipe(error));
     if (error)
         return failure(error.value(), "pipe2 for the worker's stacks", index,
                        exec::stage::memory_file);
@@ -227,7 +227,7 @@ std::optional<start_failure> start_plan::make_started_event() {
     if (!is_copy())
         return std::nullopt;
     std::error_code error;
-    started_event_ = sys::make_eventfd(error);
+    started_event_ = base::make_eventfd(error);
     if (error)
         return failure(error.value(), "eventfd", -1, exec::stage::memory_file);
     return std::nullopt;
@@ -245,10 +245,10 @@ std::optional<start_failure> start_plan::prepare_worker(int index, prepared_work
         with.stacks = stacks_[static_cast<std::size_t>(index)].write.get();
     if (plan_.calls_function()) {
         std::error_code error;
-        with.record_inode = sys::inode(with.record, error);
+        with.record_inode = base::inode(with.record, error);
         const auto control = builder_.control_of(index);
         if (!error)
-            error = sys::write_at(with.record, std::as_bytes(std::span(&control, 1)), 0);
+            error = base::write_at(with.record, std::as_bytes(std::span(&control, 1)), 0);
         if (error)
             return failure(error.value(), "writing the worker's control file", index,
                            exec::stage::memory_file);
@@ -256,7 +256,7 @@ std::optional<start_failure> start_plan::prepare_worker(int index, prepared_work
     if (plan_.function != nullptr && !is_copy())
         with.itself = exec::executing_itself(builder_.channel_of(index).record, with.record);
     if (uses_server()) {
-        const auto open_or_none = [](int fd) { return sys::survives_exec(fd) ? fd : -1; };
+        const auto open_or_none = [](int fd) { return base::survives_exec(fd) ? fd : -1; };
         with.is_served = true;
         for (int number = STDIN_FILENO; number <= STDERR_FILENO; ++number)
             with.own_streams[static_cast<std::size_t>(number)] = open_or_none(number);
@@ -278,7 +278,7 @@ void start_plan::close_ends_of_started(int index) noexcept {
     with_.streams->close_ends_of_started(index);
 }
 
-sys::unique_fd start_plan::take_stacks(int index) {
+base::unique_fd start_plan::take_stacks(int index) {
     if (stacks_.empty())
         return {};
     auto& ends = stacks_[static_cast<std::size_t>(index)];

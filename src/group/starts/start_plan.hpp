@@ -53,23 +53,23 @@ public:
     struct prepared_worker {
         orders::order_block order;
         std::shared_ptr<const cgroups::worker_cgroup> cgroup;  // null: it has none of its own
-        sys::unique_fd cgroup_directory;
+        base::unique_fd cgroup_directory;
     };
     /// Writes the worker's control file, makes its cgroup if it has one of its own, and builds its
     /// order.
     std::optional<start_failure> prepare_worker(int index, prepared_worker& into);
     /// Hands out the record of a worker, for its report.
-    sys::unique_fd take_record(int index) { return std::move(record_of(index)); }
-    void give_record_back(int index, sys::unique_fd record) {
+    base::unique_fd take_record(int index) { return std::move(record_of(index)); }
+    void give_record_back(int index, base::unique_fd record) {
         record_of(index) = std::move(record);
     }
     /// Closes the worker's end of the pipe for its stacks.
     /// @return this process' end, for the report
-    sys::unique_fd take_stacks(int index);
+    base::unique_fd take_stacks(int index);
     /// Closes the ends of pipes that the next worker, which has started, now has.
     void close_ends_of_started(int index) noexcept;
     /// Hands out this process' end of the socket for the descriptors of results, once.
-    sys::unique_fd take_results() noexcept { return std::move(results_); }
+    base::unique_fd take_results() noexcept { return std::move(results_); }
     /// Tells the guardian about a worker that could not do that itself.
     void tell_guardian(pid_t worker, int pidfd) {
         orders::guard_order guard = guard_;
@@ -104,7 +104,7 @@ private:
         return plan_.settings.stack_on_stop && plan_.calls_function();
     }
     orders::host_facts host_facts() const;
-    sys::unique_fd& record_of(int index) { return records_[static_cast<std::size_t>(index)]; }
+    base::unique_fd& record_of(int index) { return records_[static_cast<std::size_t>(index)]; }
     void see_to_guardian();
     std::optional<start_failure> check_limit() const;
     std::optional<start_failure> check_attachments();
@@ -123,12 +123,12 @@ private:
     std::shared_ptr<cgroups::group_cgroup> cgroup_;
     orders::guard_order guard_of_cgroup_;
     orders::guard_order guard_;            // the same for each worker
-    std::vector<sys::unique_fd> records_;  // by index
-    std::vector<sys::pipe_ends> stacks_;   // by index; empty if workers are not asked for stacks
-    sys::unique_fd arguments_;
-    sys::unique_fd started_event_;       // only if the workers are copies
-    sys::unique_fd results_;             // only if results may hold descriptors ...
-    sys::unique_fd results_of_workers_;  // ... with the workers' end
+    std::vector<base::unique_fd> records_;  // by index
+    std::vector<base::pipe_ends> stacks_;   // by index; empty if workers are not asked for stacks
+    base::unique_fd arguments_;
+    base::unique_fd started_event_;       // only if the workers are copies
+    base::unique_fd results_;             // only if results may hold descriptors ...
+    base::unique_fd results_of_workers_;  // ... with the workers' end
 };
 
 }  // namespace cohort::starts

@@ -21,7 +21,7 @@ using detail::start_failure;
 
 /// A child that never became a worker, or is no longer wanted as one. It may have run for a while.
 struct unwanted_child {
-    sys::unique_fd pidfd;
+    base::unique_fd pidfd;
     pid_t pid = 0;  // 0: the child failed before it could make children
 };
 
@@ -30,10 +30,10 @@ struct unwanted_child {
 struct start_report {
     int index = -1;
     pid_t pid = 0;
-    sys::unique_fd pidfd;
-    sys::unique_fd record;
-    sys::unique_fd stacks;   // the read end of the pipe for the worker's stacks
-    sys::unique_fd results;  // where descriptors of results arrive; in the first report only
+    base::unique_fd pidfd;
+    base::unique_fd record;
+    base::unique_fd stacks;   // the read end of the pipe for the worker's stacks
+    base::unique_fd results;  // where descriptors of results arrive; in the first report only
     std::chrono::steady_clock::time_point started;
     std::optional<start_failure> failure;
     std::shared_ptr<cgroups::group_cgroup> cgroup;             // the group's; set in each report

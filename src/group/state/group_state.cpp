@@ -78,7 +78,7 @@ void group_state::start(receiver to, start_completes when) {
         plan_.reset();
         return process_.loop().post(begins);
     }
-    auto job = sys::make_shared_patiently<starts::group_start>(
+    auto job = base::make_shared_patiently<starts::group_start>(
         process_.loop(), std::move(plan_),
         [self = shared_from_this()](starts::start_report report, starts::group_start::progress p) {
             self->start_reported(std::move(report), p);
@@ -156,7 +156,7 @@ void group_state::happen(event e) {
     const auto keep = shared_from_this();
     while (!events_.empty()) {
         const auto now = std::chrono::steady_clock::now();
-        for (auto a : sys::patiently([&] { return machine_.on(events_.front(), now); }))
+        for (auto a : base::patiently([&] { return machine_.on(events_.front(), now); }))
             perform(a);
         events_.pop_front();
     }
@@ -195,7 +195,7 @@ void group_state::arm_deadline() {
 
 void group_state::give_up() {
     ending_.give_up();
-    sys::patient_vector<int> given_up_workers;
+    base::patient_vector<int> given_up_workers;
     std::erase_if(workers_, [&](const auto& entry) {
         const auto& [index, worker] = entry;
         if (worker.end)
@@ -203,7 +203,7 @@ void group_state::give_up() {
         auto given_up = worker.process->abandon();
         add_unpublished(index);
         worker.end->worker->left =
-            sys::make_shared_patiently<const outcome>(std::move(given_up.outcome));
+            base::make_shared_patiently<const outcome>(std::move(given_up.outcome));
         worker.end->has_words = true;
         break_barriers(index, exit_status());
         verdict_of(index) = std::move(given_up.verdict);
@@ -263,20 +263,20 @@ std::shared_ptr<group_end> group_state::end_with(
 }
 
 void group_state::report_end() {
-    const auto end = end_with(sys::patiently([&] { return ended_; }));
+    const auto end = end_with(base::patiently([&] { return ended_; }));
     if (end->workers().size() < verdicts_.size())
         break_barriers({sync::barrier_cause::kind::not_started, -1, {}});
     barriers_.clear();
     if (end->first_failure >= 0) {
         const auto& failed = *end->workers()[static_cast<std::size_t>(end->first_failure)];
         const auto& text = streams_->merges(end->first_failure) ? failed.out : failed.err;
-        end->last_words = sys::patiently([&] { return supervisor::last_words(text); });
+        end->last_words = base::patiently([&] { return supervisor::last_words(text); });
     }
     streams_->group_ended();
     snapshot_.close(end);
     if (start_.failure) {
         auto failed = completion_of(completion::kind::failed);
-        failed.not_started = sys::make_shared_patiently<const start_failure>(
+        failed.not_started = base::make_shared_patiently<const start_failure>(
             *std::exchange(start_.failure, std::nullopt));
         complete_start(std::move(failed));
     } else if (start_.is_held()) {

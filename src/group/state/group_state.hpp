@@ -111,7 +111,7 @@ private:
     engine::stop_spans::entry stop_span_;
 
     lifecycle::machine machine_;
-    sys::patient_deque<event> events_;
+    base::patient_deque<event> events_;
     std::optional<engine::timer_id> deadline_;
 
     enum class start_course {
@@ -154,8 +154,8 @@ private:
         std::shared_ptr<supervisor::worker_process> process;
         std::shared_ptr<unpublished_end> end;  // null: it lives
     };
-    sys::patient_map<int, worker> workers_;  // the live ones, and those whose record is being read
-    sys::patient_deque<std::shared_ptr<unpublished_end>> unpublished_;  // in the order of the ends
+    base::patient_map<int, worker> workers_;  // the live ones, and those whose record is being read
+    base::patient_deque<std::shared_ptr<unpublished_end>> unpublished_;  // in the order of the ends
     std::vector<lifecycle::verdict> verdicts_;                          // by index
     std::vector<std::shared_ptr<const ended_worker>> ended_;            // in the order of the ends
     std::size_t told_ = 0;  // how many elements of ended_ next() has returned

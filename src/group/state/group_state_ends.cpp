@@ -28,7 +28,7 @@ void group_state::worker_ended(supervisor::worker_end end) {
     verdict_of(end.outcome.index) = std::move(end.verdict);
     add_descriptors(end.outcome);
     sweep_names();
-    place->worker->left = sys::make_shared_patiently<const outcome>(std::move(end.outcome));
+    place->worker->left = base::make_shared_patiently<const outcome>(std::move(end.outcome));
     if (supervisor::needs_words(*place->worker->left))
         find_words(place);
     else
@@ -87,7 +87,7 @@ void group_state::add_descriptors(outcome& worker) {
     if (!worker.has_result())
         return;
     if (lost)
-        sys::patiently([&] {
+        base::patiently([&] {
             add_note(outcome_access::note(worker),
                      "descriptors in its result were lost: this process has no room for more, see "
                      "RLIMIT_NOFILE");
@@ -101,7 +101,7 @@ void group_state::find_words(const std::shared_ptr<unpublished_end>& place) {
     const auto write = [self = shared_from_this(), place](engine::background_thread& where,
                                                           trace::names* names) {
         auto found =
-            sys::make_shared_patiently<std::shared_ptr<const outcome>>(place->worker->left);
+            base::make_shared_patiently<std::shared_ptr<const outcome>>(place->worker->left);
         where.run([found, names] { *found = supervisor::in_words(*found, names); },
                   [self, place, found] { self->give_words(place, std::move(*found)); });
     };
@@ -141,7 +141,7 @@ void group_state::add_output(int index, output::stream_end printed) {
     const auto place = *found;  // a copy, because its publication takes it out
     place->worker->out = std::move(printed.out);
     place->worker->err = std::move(printed.err);
-    sys::patiently([&] { add_note(place->worker->note, printed.note); });
+    base::patiently([&] { add_note(place->worker->note, printed.note); });
     place->has_output = true;
     complete(place);
 }
@@ -155,7 +155,7 @@ void group_state::complete(const std::shared_ptr<unpublished_end>& place) {
     if (!logs_ || !left->error || left->success())
         return is_ready(*place);
     logs_->write_error(left, [self = shared_from_this(), place](const std::string& note) {
-        sys::patiently([&] { add_note(place->worker->note, note); });
+        base::patiently([&] { add_note(place->worker->note, note); });
         self->is_ready(*place);
     });
 }
@@ -171,7 +171,7 @@ void group_state::write_report() {
     if (std::exchange(report_is_begun_, true))
         return;
     const auto last = unpublished_.front();
-    auto workers = sys::patiently([&] {
+    auto workers = base::patiently([&] {
         auto all = ended_;
         all.push_back(last->worker);
         return all;
@@ -181,7 +181,7 @@ void group_state::write_report() {
         [self = shared_from_this(), last](const std::string& note) {
             // The thread that writes the report may still read the old one.
             last->worker = engine::make_freed_aside<ended_worker>(*last->worker);
-            sys::patiently([&] { add_note(last->worker->note, note); });
+            base::patiently([&] { add_note(last->worker->note, note); });
             self->report_is_written_ = true;
             self->publish_all();
             self->go_on_ending();
@@ -190,7 +190,7 @@ void group_state::write_report() {
 
 /// Notes that a worker has ended: outcomes are published in this order.
 void group_state::add_unpublished(int index) {
-    auto& place = workers_.at(index).end = sys::make_shared_patiently<unpublished_end>();
+    auto& place = workers_.at(index).end = base::make_shared_patiently<unpublished_end>();
     unpublished_.push_back(place);
     ending_.hold(lifecycle::reason::words);
 }

@@ -58,7 +58,7 @@ void group_state::start_reported(starts::start_report report, starts::group_star
 
 /// Kills a worker of a start that was given up. Nobody waits for its end.
 void group_state::end_unwanted(starts::unwanted_child child) {
-    (void)sys::send_signal(child.pidfd.get(), SIGKILL);
+    (void)base::send_signal(child.pidfd.get(), SIGKILL);
     adopt(std::move(child));
 }
 
@@ -76,7 +76,7 @@ void group_state::reap_failed_start(starts::unwanted_child child) {
         return;
     ending_.hold(lifecycle::reason::unreaped);
     const auto until = saturating_add(std::chrono::steady_clock::now(), settings_->kill_timeout);
-    auto limit = sys::make_shared_patiently<std::optional<engine::timer_id>>();
+    auto limit = base::make_shared_patiently<std::optional<engine::timer_id>>();
     *limit = process_.loop().timer().at(until, [self = shared_from_this(), limit] {
         limit->reset();
         if (self->start_.operation) {
@@ -98,7 +98,7 @@ void group_state::reap_failed_start(starts::unwanted_child child) {
 
 /// The failure of the worker whose start hangs. All workers before it have started.
 start_failure group_state::hanging_start() const {
-    return sys::patiently([&] {
+    return base::patiently([&] {
         return start_failure{std::make_error_code(std::errc::timed_out),
                              "the start of a worker hangs in the kernel",
                              snapshot_.alive() + static_cast<int>(ended_.size()), "exec"};
@@ -120,7 +120,7 @@ void group_state::add_worker(starts::start_report report) {
     snapshot_.note_start(index, report.pid);
     if (result_descriptors_)
         result_descriptors_->started(index, report.pid);
-    auto worker = sys::make_shared_patiently<supervisor::worker_process>(
+    auto worker = base::make_shared_patiently<supervisor::worker_process>(
         process_,
         supervisor::worker_process::birth{index, report.pid, std::move(report.pidfd),
                                           std::move(report.record), std::move(report.stacks),

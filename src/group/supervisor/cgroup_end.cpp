@@ -26,7 +26,7 @@ struct cgroup_end {
     engine::background_thread& side;
     std::shared_ptr<cgroups::group_cgroup> ended;
     engine::time_point until;
-    sys::callback<void()> then;
+    base::callback<void()> then;
     std::optional<engine::timer_id> limit;
     std::chrono::milliseconds back_off = first_back_off;
     bool gone = false;  // the only member that the background thread writes
@@ -59,8 +59,8 @@ void attempt(const std::shared_ptr<cgroup_end>& e) {
 
 void end_cgroup(engine::engine& loop, engine::background_thread& side,
                 std::shared_ptr<cgroups::group_cgroup> ended, engine::time_point until,
-                sys::callback<void()> then) {
-    auto e = sys::make_shared_patiently<cgroup_end>(
+                base::callback<void()> then) {
+    auto e = base::make_shared_patiently<cgroup_end>(
         cgroup_end{loop, side, std::move(ended), until, std::move(then), {}});
     if (e->then)
         e->limit = loop.timer().at(detail::saturating_add(until, longest_attempt), [e] {

@@ -17,6 +17,6 @@ namespace cohort::supervisor {
 /// @param then   called once, on the engine's thread; may be empty
 void end_cgroup(engine::engine& loop, engine::background_thread& side,
                 std::shared_ptr<cgroups::group_cgroup> ended, engine::time_point until,
-                sys::callback<void()> then);
+                base::callback<void()> then);
 
 }  // namespace cohort::supervisor

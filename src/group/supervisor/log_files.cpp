@@ -23,7 +23,7 @@ namespace {
 
 /// @return what went wrong; empty: nothing
 std::string write_file(int base, const std::string& path,
-                       const sys::callback<std::string()>& text) noexcept try {
+                       const base::callback<std::string()>& text) noexcept try {
     std::error_code error;
     auto file = output::open_output(base, path, output::old_text::is_dropped, error);
     if (!error && !output::is_regular(file.get()))
@@ -42,37 +42,37 @@ std::string write_file(int base, const std::string& path,
 void log_files::write_error(std::shared_ptr<const outcome> worker, listener then) {
     const auto& attempt = streams_->routes().log_directory;
     write(
-        sys::patiently([&] { return fmt::format("{}/{}/error.json", attempt, worker->index); }),
+        base::patiently([&] { return fmt::format("{}/{}/error.json", attempt, worker->index); }),
         [worker] { return record::write_error(*worker->error); }, std::move(then));
 }
 
-void log_files::write_report(sys::callback<const report&()> group, listener then) {
+void log_files::write_report(base::callback<const report&()> group, listener then) {
     const auto& attempt = streams_->routes().log_directory;
     write(
-        sys::patiently([&] { return attempt.substr(0, attempt.rfind('/')) + "/report.json"; }),
+        base::patiently([&] { return attempt.substr(0, attempt.rfind('/')) + "/report.json"; }),
         [group = std::move(group)] { return to_json(group()); }, std::move(then));
 }
 
-void log_files::write(std::string path, sys::callback<std::string()> text, listener then) {
+void log_files::write(std::string path, base::callback<std::string()> text, listener then) {
     struct state {
         std::string path;
         std::string note;
         std::optional<engine::timer_id> limit;
         listener then;  // empty once it was told
     };
-    auto kept = sys::make_shared_patiently<state>();
+    auto kept = base::make_shared_patiently<state>();
     kept->path = std::move(path);
     kept->then = std::move(then);
     kept->limit = process_.loop().timer().at(
         detail::saturating_add(std::chrono::steady_clock::now(), timeout_), [kept] {
             kept->limit.reset();
             if (const auto tell = std::exchange(kept->then, {}))
-                tell(sys::patiently([&] { return kept->path + " is not yet written"; }));
+                tell(base::patiently([&] { return kept->path + " is not yet written"; }));
         });
-    auto note = sys::make_shared_patiently<std::string>(
-        sys::patiently([&] { return kept->path + ": no thread can be started"; }));
+    auto note = base::make_shared_patiently<std::string>(
+        base::patiently([&] { return kept->path + ": no thread can be started"; }));
     output::call_threads::of(process_.loop())
-        .run([streams = streams_, path = sys::patiently([&] { return kept->path; }),
+        .run([streams = streams_, path = base::patiently([&] { return kept->path; }),
               text = std::move(text),
               note] { *note = write_file(streams->log_base(), path, text); },
              [&process = process_, kept, note] {

@@ -19,7 +19,7 @@ class log_files {
 public:
     /// Called once, on the engine's thread, when the file is written or the time is up. `note` says
     /// what went wrong; empty: nothing.
-    using listener = sys::callback<void(const std::string& note)>;
+    using listener = base::callback<void(const std::string& note)>;
 
     log_files(engine::process& process, std::shared_ptr<output::group_streams> streams,
               std::chrono::steady_clock::duration timeout)
@@ -27,10 +27,10 @@ public:
 
     void write_error(std::shared_ptr<const outcome> worker, listener then);
     /// @param group  makes the report; called by the thread that writes
-    void write_report(sys::callback<const report&()> group, listener then);
+    void write_report(base::callback<const report&()> group, listener then);
 
 private:
-    void write(std::string path, sys::callback<std::string()> text, listener then);
+    void write(std::string path, base::callback<std::string()> text, listener then);
 
     engine::process& process_;
     std::shared_ptr<output::group_streams> streams_;

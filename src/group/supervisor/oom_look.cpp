@@ -15,7 +15,7 @@ constexpr auto longest_look = 10s;
 
 struct look {
     std::shared_ptr<const cgroups::worker_cgroup> cgroup;
-    sys::callback<void(std::optional<cgroups::oom_kill>)> then;
+    base::callback<void(std::optional<cgroups::oom_kill>)> then;
     std::optional<cgroups::oom_kill> found;
     engine::timer_id limit{};
 };
@@ -24,8 +24,8 @@ struct look {
 
 void find_oom_kill(engine::engine& loop, engine::background_thread& side,
                    std::shared_ptr<const cgroups::worker_cgroup> cgroup,
-                   sys::callback<void(std::optional<cgroups::oom_kill>)> then) {
-    auto l = sys::make_shared_patiently<look>(look{std::move(cgroup), std::move(then), {}, {}});
+                   base::callback<void(std::optional<cgroups::oom_kill>)> then) {
+    auto l = base::make_shared_patiently<look>(look{std::move(cgroup), std::move(then), {}, {}});
     l->limit = loop.timer().at(std::chrono::steady_clock::now() + longest_look,
                                [l] { std::exchange(l->then, {})(std::nullopt); });
     side.run([l] { l->found = l->cgroup->find_oom_kill(); },

@@ -16,6 +16,6 @@ namespace cohort::supervisor {
 /// @param then  called once, on the engine's thread; with nothing if no answer comes in time
 void find_oom_kill(engine::engine& loop, engine::background_thread& side,
                    std::shared_ptr<const cgroups::worker_cgroup> cgroup,
-                   sys::callback<void(std::optional<cgroups::oom_kill>)> then);
+                   base::callback<void(std::optional<cgroups::oom_kill>)> then);
 
 }  // namespace cohort::supervisor

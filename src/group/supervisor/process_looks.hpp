@@ -18,7 +18,7 @@ namespace cohort::supervisor {
 /// same time, because a read takes as long as the host has processes.
 class process_looks {
 public:
-    using listener = sys::callback<void(std::vector<activity>)>;
+    using listener = base::callback<void(std::vector<activity>)>;
 
     explicit process_looks(engine::engine& loop) noexcept : loop_(loop) {}
     process_looks(const process_looks&) = delete;
@@ -41,7 +41,7 @@ private:
 
     engine::engine& loop_;
     std::mutex mutex_;
-    sys::patient_vector<question> asked_;
+    base::patient_vector<question> asked_;
 };
 
 }  // namespace cohort::supervisor

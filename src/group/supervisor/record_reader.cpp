@@ -57,8 +57,8 @@ lifecycle::function_progress progress_of(const record::control_contents& content
 /// One read of a record. Its requests to the reactor keep it alive.
 class reading : public std::enable_shared_from_this<reading> {
 public:
-    reading(const record_readers& by, sys::unique_fd record,
-            sys::callback<void(record_contents)> then)
+    reading(const record_readers& by, base::unique_fd record,
+            base::callback<void(record_contents)> then)
         : by_(by), record_(std::move(record)), size_(size_of(record_.get())),
           then_(std::move(then)) {}
     reading(const reading&) = delete;
@@ -89,7 +89,7 @@ public:
 
 private:
     /// Appends the file's bytes from `offset` up to `end` to bytes_, or as many as there are.
-    void fill(std::uint64_t offset, std::uint64_t end, sys::callback<void()> then) {
+    void fill(std::uint64_t offset, std::uint64_t end, base::callback<void()> then) {
         if (offset >= end)
             return then();
         // A read can be short, and a file can shrink: bytes_ is cut to what came.
@@ -118,10 +118,10 @@ private:
         const auto begin = record::payload_offset + contents.type_length;
         const auto end = contents.needed;
         if (end <= bytes_.size() || end == record::payload_offset) {
-            sys::patiently([&] { type_ = contents.result_type; });
+            base::patiently([&] { type_ = contents.result_type; });
             const auto cbor = contents.result_cbor;
             return finish_result(
-                sys::patiently([&] { return std::vector(cbor.begin(), cbor.end()); }));
+                base::patiently([&] { return std::vector(cbor.begin(), cbor.end()); }));
         }
         if (auto why = refusal_of(begin, end); !why.empty())
             return finish_without_result(end - begin, why);
@@ -129,7 +129,7 @@ private:
             const std::string_view all(reinterpret_cast<const char*>(self->bytes_.data()),
                                        self->bytes_.size());
             const auto type = all.substr(record::payload_offset, begin - record::payload_offset);
-            sys::patiently([&] { self->type_ = type; });
+            base::patiently([&] { self->type_ = type; });
             self->bytes_ = {};
             self->fill(begin, end, [self, length = end - begin] {
                 if (self->bytes_.size() < length)
@@ -150,12 +150,13 @@ private:
     }
 
     void finish_without_result(std::uint64_t length, std::string_view why) {
-        sys::patiently([&] { known_.note = fmt::format("its result ({} bytes) {}", length, why); });
+        base::patiently(
+            [&] { known_.note = fmt::format("its result ({} bytes) {}", length, why); });
         then_(std::move(known_));
     }
 
     void finish_result(std::vector<std::byte> cbor) {
-        known_.result = sys::make_shared_patiently<detail::result_bytes>(
+        known_.result = base::make_shared_patiently<detail::result_bytes>(
             detail::result_bytes{std::move(type_), std::move(cbor)});
         then_(std::move(known_));
     }
@@ -202,8 +203,8 @@ private:
             record_contents contents;
             std::optional<Work> work;  // until it is done, because it holds the bytes
         };
-        auto parsing = sys::make_shared_patiently<job>(job{std::move(known_), std::move(work)});
-        sys::patiently([&] {
+        auto parsing = base::make_shared_patiently<job>(job{std::move(known_), std::move(work)});
+        base::patiently([&] {
             parsing->contents.note =
                 "its record could not be read: there was no thread, or no memory";
         });
@@ -217,9 +218,9 @@ private:
     }
 
     const record_readers by_;
-    sys::unique_fd record_;
+    base::unique_fd record_;
     std::uint64_t size_;
-    sys::callback<void(record_contents)> then_;
+    base::callback<void(record_contents)> then_;
     record_contents known_;
     std::string type_;  // of the result
     std::vector<std::byte> bytes_;
@@ -228,7 +229,7 @@ private:
 
 }  // namespace
 
-void close_record(sys::unique_fd record) noexcept {
+void close_record(base::unique_fd record) noexcept {
     // The last close frees the pages. A small record is closed here, because a thread costs more.
     struct stat status {};
     constexpr blkcnt_t small = 2048;  // in units of 512 bytes
@@ -237,9 +238,9 @@ void close_record(sys::unique_fd record) noexcept {
     share::dispose(std::move(record));
 }
 
-void read_record(const record_readers& by, sys::unique_fd record, record_kind kind,
-                 sys::callback<void(record_contents)> then) {
-    auto r = sys::make_shared_patiently<reading>(by, std::move(record), std::move(then));
+void read_record(const record_readers& by, base::unique_fd record, record_kind kind,
+                 base::callback<void(record_contents)> then) {
+    auto r = base::make_shared_patiently<reading>(by, std::move(record), std::move(then));
     if (kind == record_kind::control_file)
         r->control_file();
     else

@@ -35,12 +35,12 @@ struct record_readers {
 };
 
 /// Closes the record of a worker. Large memory is freed by another thread.
-void close_record(sys::unique_fd record) noexcept;
+void close_record(base::unique_fd record) noexcept;
 
 /// Reads the record of a worker that has ended, and calls `then` on the engine's thread, whatever
 /// the record contains. The record is copied once, through the reactor, in pieces and up to a
 /// limit; then the thread `by.parsing` parses the copy.
-void read_record(const record_readers& by, sys::unique_fd record, record_kind kind,
-                 sys::callback<void(record_contents)> then);
+void read_record(const record_readers& by, base::unique_fd record, record_kind kind,
+                 base::callback<void(record_contents)> then);
 
 }  // namespace cohort::supervisor

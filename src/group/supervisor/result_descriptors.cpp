@@ -59,9 +59,9 @@ bool result_descriptors::receive() {
     std::size_t length = 0;
     queues::arrived came;
     pid_t sender = 0;
-    const auto error = sys::patiently([&] {
-        return sys::receive_message(socket_.get(), std::as_writable_bytes(std::span(&message, 1)),
-                                    length, came.descriptors, sys::waiting::nonblock, &sender);
+    const auto error = base::patiently([&] {
+        return base::receive_message(socket_.get(), std::as_writable_bytes(std::span(&message, 1)),
+                                     length, came.descriptors, base::waiting::nonblock, &sender);
     });
     const bool bad = error == std::errc::bad_message;
     if (error && !bad && error != std::errc::too_many_files_open)
@@ -75,7 +75,7 @@ bool result_descriptors::receive() {
     came.packed = came.descriptors.empty() ? 0 : message.packed;
     received into;
     into.lost = bool(error);
-    into.descriptors = sys::make_shared_patiently<detail::arrived_descriptors>(std::move(came));
+    into.descriptors = base::make_shared_patiently<detail::arrived_descriptors>(std::move(came));
     received_.insert_or_assign({message.index, sender}, std::move(into));
     return true;
 }

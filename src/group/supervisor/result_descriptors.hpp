@@ -46,9 +46,9 @@ namespace cohort::supervisor {
 /// its result. Belongs to the engine's thread, and never waits.
 class result_descriptors {
 public:
-    /// @param socket   shared by all workers of the group; tells senders, see sys::tell_sender()
+    /// @param socket   shared by all workers of the group; tells senders, see base::tell_sender()
     /// @param workers  how many the group has
-    result_descriptors(sys::unique_fd socket, int workers)
+    result_descriptors(base::unique_fd socket, int workers)
         : socket_(std::move(socket)), pids_(static_cast<std::size_t>(workers), unknown) {}
     result_descriptors(const result_descriptors&) = delete;
     result_descriptors& operator=(const result_descriptors&) = delete;
@@ -72,10 +72,10 @@ private:
     bool receive();
     bool may_send(int index, pid_t sender) const noexcept;
 
-    sys::unique_fd socket_;
+    base::unique_fd socket_;
     std::vector<pid_t> pids_;  // who may send, by index
     // By what the sender says, and who it is.
-    sys::patient_map<std::pair<int, pid_t>, received> received_;
+    base::patient_map<std::pair<int, pid_t>, received> received_;
 };
 
 }  // namespace cohort::supervisor

@@ -41,8 +41,8 @@ bool read_answer(int fd, std::string& text) try {
 
 }  // namespace
 
-stacks_answer::stacks_answer(engine::process& process, sys::unique_fd pipe)
-    : process_(process), pipe_(sys::make_shared_patiently<sys::unique_fd>(std::move(pipe))) {}
+stacks_answer::stacks_answer(engine::process& process, base::unique_fd pipe)
+    : process_(process), pipe_(base::make_shared_patiently<base::unique_fd>(std::move(pipe))) {}
 
 stacks_answer::~stacks_answer() {
     if (!process_.is_own())
@@ -58,7 +58,7 @@ bool stacks_answer::is_hung_up() const noexcept {
 }
 
 void stacks_answer::await(engine::time_point deadline,
-                          sys::callback<void(std::vector<activity>)> then) {
+                          base::callback<void(std::vector<activity>)> then) {
     then_ = std::move(then);
     limit_ = process_.loop().timer().at(deadline, [self = shared_from_this()] {
         self->limit_.reset();
@@ -79,7 +79,9 @@ void stacks_answer::take() {
         std::string text;
         bool is_whole = false;
     };
-    auto taken = sys::make_shared_patiently<job>(sys::patiently([&] { return job{text_, false}; }));
+    auto taken = base::make_shared_patiently<job>(base::patiently([&] {
+        return job{text_, false};
+    }));
     auto& threads = output::call_threads::of(process_.loop());
     threads.run([pipe = pipe_, taken] { taken->is_whole = read_answer(pipe->get(), taken->text); },
                 [self = shared_from_this(), taken] {
@@ -107,7 +109,7 @@ void stacks_answer::finish() {
         std::string text;
         std::vector<activity> told;
     };
-    auto answer = sys::make_shared_patiently<job>(job{std::move(text_), {}});
+    auto answer = base::make_shared_patiently<job>(job{std::move(text_), {}});
     being_parsed_ = true;
     process_.parsing().run(
         [answer] {

@@ -57,12 +57,12 @@ worker_process::worker_process(engine::process& process, birth b,
       pidfd_(std::move(b.pidfd)), record_(std::move(b.record)), cgroup_(std::move(b.cgroup)),
       streams_(std::move(b.streams)), started_(b.started) {
     if (b.stacks)
-        stacks_ = sys::make_shared_patiently<stacks_answer>(process_, std::move(b.stacks));
+        stacks_ = base::make_shared_patiently<stacks_answer>(process_, std::move(b.stacks));
 }
 
-void worker_process::await_end(sys::callback<void(const exit_status&)> ended,
-                               sys::callback<void(worker_end)> judged,
-                               sys::callback<void(output::stream_end)> printed) {
+void worker_process::await_end(base::callback<void(const exit_status&)> ended,
+                               base::callback<void(worker_end)> judged,
+                               base::callback<void(output::stream_end)> printed) {
     ended_ = std::move(ended);
     judged_ = std::move(judged);
     printed_ = std::move(printed);
@@ -81,7 +81,7 @@ void worker_process::signal(int signo) noexcept {
         return;
     sent_sigkill_ |= signo == SIGKILL;
     if (settings_->process_group == process_group::inherit) {
-        (void)sys::send_signal(pidfd_.get(), signo);
+        (void)base::send_signal(pidfd_.get(), signo);
         return;
     }
     // One signal to the group reaches the worker too, unless it has moved to another group. (If
@@ -89,13 +89,13 @@ void worker_process::signal(int signo) noexcept {
     // the pidfd still means the worker.)
     const bool leads = getpgid(pid_) == pid_;
     if (!leads || signo == SIGKILL)
-        (void)sys::send_signal(pidfd_.get(), signo);
-    if (sys::current_tiers().pidfd_group.best)
-        (void)sys::send_signal_to_group(pidfd_.get(), signo);
-    else if (sys::state_of_child(pidfd_.get()) != sys::child_state::not_ours)
+        (void)base::send_signal(pidfd_.get(), signo);
+    if (base::current_tiers().pidfd_group.best)
+        (void)base::send_signal_to_group(pidfd_.get(), signo);
+    else if (base::state_of_child(pidfd_.get()) != base::child_state::not_ours)
         kill(-pid_, signo);
     else if (leads)
-        (void)sys::send_signal(pidfd_.get(), signo);
+        (void)base::send_signal(pidfd_.get(), signo);
 }
 
 void worker_process::sweep() noexcept {
@@ -126,7 +126,7 @@ void worker_process::send_stop_signal(int signo) {
         std::vector<activity> activities;
         bool answers = false;
     };
-    auto seen = sys::make_shared_patiently<found>();
+    auto seen = base::make_shared_patiently<found>();
     output::call_threads::of(process_.loop())
         .run(
             [seen, pid = pid_, asking = starts::asking_signal(*settings_)] {
@@ -158,10 +158,10 @@ void worker_process::ask_for_stacks(int signo) {
     if (!stacks_ || !has_entered() || stacks_->is_hung_up())
         return stop_now(signo);
     asked_ = std::chrono::steady_clock::now();
-    if (sys::send_signal(pidfd_.get(), starts::asking_signal(*settings_)))
+    if (base::send_signal(pidfd_.get(), starts::asking_signal(*settings_)))
         return stop_now(signo);
     stacks_->await(ask_until_, [self = shared_from_this(), signo](std::vector<activity> told) {
-        sys::patiently([&] { self->at_stop_.reserve(self->at_stop_.size() + told.size()); });
+        base::patiently([&] { self->at_stop_.reserve(self->at_stop_.size() + told.size()); });
         trace::add_frames(self->at_stop_, std::move(told));
         self->stop_now(signo);
     });
@@ -221,7 +221,7 @@ void worker_process::read(record_contents contents) {
         return tell(std::move(contents));
     // The answer with its stacks is a part of the outcome. The parsing thread takes work in order,
     // so the answer has been parsed when this empty work is done.
-    auto kept = sys::make_shared_patiently<record_contents>(std::move(contents));
+    auto kept = base::make_shared_patiently<record_contents>(std::move(contents));
     process_.parsing().run([] {},
                            [self = shared_from_this(), kept] { self->tell(std::move(*kept)); });
 }
@@ -262,7 +262,7 @@ void worker_process::streams_ended(const std::string& note) {
         return;
     if (!stream_end_)
         stream_end_.emplace();
-    sys::patiently([&] { detail::add_note(stream_end_->note, note); });
+    base::patiently([&] { detail::add_note(stream_end_->note, note); });
     tell_printed();
 }
 
@@ -305,11 +305,11 @@ worker_end worker_process::judge(const engine::reaped& end, record_contents cont
     facts.kill_sent = kill_sent_;
     facts.sigkill_is_ours = sent_sigkill_;
     if (oom_kill_)
-        facts.oom_kill = sys::patiently([&] { return to_string(*oom_kill_); });
+        facts.oom_kill = base::patiently([&] { return to_string(*oom_kill_); });
 
     worker_end result;
     result.verdict =
-        sys::patiently([&] { return lifecycle::judge(facts, settings_->success_codes); });
+        base::patiently([&] { return lifecycle::judge(facts, settings_->success_codes); });
     auto& o = result.outcome;
     o.index = index_;
     o.pid = pid_;
@@ -324,10 +324,10 @@ worker_end worker_process::judge(const engine::reaped& end, record_contents cont
     detail::outcome_access::success(o) = result.verdict.success;
     detail::outcome_access::is_command(o) = kind_ == record_kind::error_file;
     const auto& note = result.verdict.note;
-    sys::patiently([&] { detail::outcome_access::note(o) = note; });
-    sys::patiently([&] { detail::add_note(detail::outcome_access::note(o), contents.note); });
+    base::patiently([&] { detail::outcome_access::note(o) = note; });
+    base::patiently([&] { detail::add_note(detail::outcome_access::note(o), contents.note); });
     if (not_seen_)
-        sys::patiently([&] {
+        base::patiently([&] {
             detail::add_note(detail::outcome_access::note(o),
                              "there was no time to see what it was doing before its stop");
         });

@@ -33,9 +33,9 @@ public:
     struct birth {
         int index;
         pid_t pid;
-        sys::unique_fd pidfd;
-        sys::unique_fd record;
-        sys::unique_fd stacks;  // the read end of the pipe for its stacks; may be empty
+        base::unique_fd pidfd;
+        base::unique_fd record;
+        base::unique_fd stacks;  // the read end of the pipe for its stacks; may be empty
         lifecycle::time_point started;
         std::shared_ptr<const cgroups::worker_cgroup> cgroup;  // null: it has none of its own
         std::shared_ptr<output::group_streams> streams;        // of its group
@@ -50,9 +50,9 @@ public:
     /// `ended` with its status; then reads its record and calls `judged`, without a wait for what it
     /// has printed; then calls `printed` with that. Calls none of them after abandon(), but for
     /// `printed` if the worker was judged before.
-    void await_end(sys::callback<void(const exit_status&)> ended,
-                   sys::callback<void(worker_end)> judged,
-                   sys::callback<void(output::stream_end)> printed);
+    void await_end(base::callback<void(const exit_status&)> ended,
+                   base::callback<void(worker_end)> judged,
+                   base::callback<void(output::stream_end)> printed);
 
     /// Signals the worker and its process group, by the best means that this host has. Never
     /// signals a worker that has ended.
@@ -86,8 +86,8 @@ private:
     record_kind kind_;
     int index_;
     pid_t pid_;
-    sys::unique_fd pidfd_;
-    sys::unique_fd record_;
+    base::unique_fd pidfd_;
+    base::unique_fd record_;
     std::shared_ptr<const cgroups::worker_cgroup> cgroup_;
     std::shared_ptr<output::group_streams> streams_;
     std::shared_ptr<stacks_answer> stacks_;  // null: it can't be asked for its stacks
@@ -107,9 +107,9 @@ private:
     std::optional<output::stream_end> stream_end_;  // what was read, until it is told
     std::optional<engine::timer_id> streams_limit_;
     bool streams_have_ended_ = false;
-    sys::callback<void(const exit_status&)> ended_;
-    sys::callback<void(worker_end)> judged_;
-    sys::callback<void(output::stream_end)> printed_;
+    base::callback<void(const exit_status&)> ended_;
+    base::callback<void(worker_end)> judged_;
+    base::callback<void(output::stream_end)> printed_;
 };
 
 }  // namespace cohort::supervisor

@@ -27,7 +27,7 @@ thread_local constinit bool on_engine_thread = false;
 /// The best reactor that can be made now. Even if the probe could make a ring, memory may be short
 /// now.
 std::unique_ptr<reactor::reactor> best_reactor() {
-    if (sys::current_tiers().io_uring_wanted.best) {
+    if (base::current_tiers().io_uring_wanted.best) {
         try {
             return reactor::make_io_uring();
         } catch (const std::exception&) {
@@ -114,7 +114,7 @@ void engine::watch_readable(int fd, task then) {
 }
 
 void engine::read(int fd, std::span<std::byte> buffer, std::uint64_t offset,
-                  sys::callback<void(int)> then) {
+                  base::callback<void(int)> then) {
     submit({fd, true, buffer, offset, std::move(then)});
 }
 

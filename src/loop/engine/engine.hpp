@@ -20,7 +20,7 @@
 
 namespace cohort::engine {
 
-using task = sys::callback<void()>;
+using task = base::callback<void()>;
 
 /// The engine's thread. Everything that concerns groups happens on it, one thing at a time, so
 /// groups need no locks. Made at the first spawn and never joined; its state is leaked. Where a
@@ -49,16 +49,16 @@ public:
     /// Reads once. Calls `then` with the number of bytes, or with -errno. The buffer must live
     /// until `then` is called.
     void read(int fd, std::span<std::byte> buffer, std::uint64_t offset,
-              sys::callback<void(int)> then);
+              base::callback<void(int)> then);
     timers& timer() noexcept { return timers_; }
     /// Makes a call that may block for as long as a worker likes: read(2) of a pipe does while a
     /// worker writes to that pipe from memory that does not come. Then runs `then` with its result.
     /// The call is made after the present task, without the turn, so that no fork waits for it. If
     /// it lasts, another thread may take over the loop: see take_over_if_hung(). Of one pipe, make
     /// no second call until `then` has run.
-    void call(sys::callback<int()> make, sys::callback<void(int)> then);
+    void call(base::callback<int()> make, base::callback<void(int)> then);
     /// Makes a call on another thread. @throws std::exception  there is no thread for it
-    using other_threads = sys::callback<void(task)>;
+    using other_threads = base::callback<void(task)>;
     /// What makes the calls for a while after one has hung, so that they do not wait for each other
     /// if more of them hang. Without it the loop's thread makes all. Set it on the loop's thread.
     void on_hung_call(other_threads make) { others_ = std::move(make); }
@@ -79,7 +79,7 @@ public:
     /// the copy inherits no locked mutex and no half-made change from the engine. Fair, because an
     /// engine that is never idle would else keep forks waiting, and forks one after the other the
     /// engine.
-    sys::fair_mutex& turn() noexcept { return turn_; }
+    base::fair_mutex& turn() noexcept { return turn_; }
 
 private:
     /// A request to the reactor, with all that is needed to repeat it to another reactor.
@@ -88,18 +88,18 @@ private:
         bool is_read;
         std::span<std::byte> buffer;
         std::uint64_t offset;
-        sys::callback<void(int)> then;
+        base::callback<void(int)> then;
         std::chrono::milliseconds back_off{1};
     };
 
     struct blocking_call {
-        sys::callback<int()> make;
-        sys::callback<void(int)> then;
+        base::callback<int()> make;
+        base::callback<void(int)> then;
     };
 
     void make_reactor();
     void loop();
-    bool make_calls(std::unique_lock<sys::fair_mutex>& turn);
+    bool make_calls(std::unique_lock<base::fair_mutex>& turn);
     bool make_elsewhere(const blocking_call& next);
     void answer(blocking_call answered, int result);
     void take_over(time_point::rep hung);
@@ -116,9 +116,9 @@ private:
     std::error_code hand_over(reactor::ticket id, const request& r);
     void finish(reactor::ticket id, int result);
 
-    sys::fair_mutex turn_;
+    base::fair_mutex turn_;
     std::mutex inbox_mutex_;
-    sys::patient_vector<task> inbox_;
+    base::patient_vector<task> inbox_;
     bool woken_ = false;  // by wake(), since the engine last looked into the inbox
     std::atomic<reactor::reactor*> reactor_ = nullptr;
     std::atomic<int> wakers_ = 0;  // threads that are in reactor_'s wake()
@@ -128,8 +128,8 @@ private:
     timers timers_;
     time_point now_;
     reactor::ticket last_ticket_ = 0;
-    sys::patient_unordered_map<reactor::ticket, request> pending_;
-    sys::patient_deque<blocking_call> calls_;  // to be made after the present task
+    base::patient_unordered_map<reactor::ticket, request> pending_;
+    base::patient_deque<blocking_call> calls_;  // to be made after the present task
     task call_begins_;
     other_threads others_;
     time_point hung_until_;                        // until then others_ makes the calls

@@ -17,14 +17,14 @@ constexpr auto elsewhere = std::chrono::seconds(1);
 
 }  // namespace
 
-void engine::call(sys::callback<int()> make, sys::callback<void(int)> then) {
+void engine::call(base::callback<int()> make, base::callback<void(int)> then) {
     calls_.push_back({std::move(make), std::move(then)});
 }
 
 /// Here no task is half done, so another thread finds all that it needs to go on. The events that
 /// this thread has still to handle come again, because the other thread watches everything anew.
 /// @return false: another thread has taken over, and this one must end
-bool engine::make_calls(std::unique_lock<sys::fair_mutex>& turn) {
+bool engine::make_calls(std::unique_lock<base::fair_mutex>& turn) {
     while (!calls_.empty()) {
         auto next = std::move(calls_.front());
         calls_.pop_front();

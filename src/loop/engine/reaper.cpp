@@ -18,13 +18,13 @@ constexpr std::chrono::milliseconds longest_back_off{100};
 struct reaper::watched_child {
     int pidfd;
     task seen;
-    sys::callback<void(const reaped&)> then;
-    sys::reap_result why = sys::reap_result::not_yet;  // why it is looked at again
+    base::callback<void(const reaped&)> then;
+    base::reap_result why = base::reap_result::not_yet;  // why it is looked at again
     std::chrono::milliseconds back_off = first_back_off;
 };
 
-void reaper::watch(int pidfd, task seen, sys::callback<void(const reaped&)> then) {
-    auto v = sys::make_shared_patiently<watched_child>();
+void reaper::watch(int pidfd, task seen, base::callback<void(const reaped&)> then) {
+    auto v = base::make_shared_patiently<watched_child>();
     v->pidfd = pidfd;
     v->seen = std::move(seen);
     v->then = std::move(then);
@@ -35,7 +35,7 @@ void reaper::watch(int pidfd, task seen, sys::callback<void(const reaped&)> then
     });
 }
 
-void reaper::look_later(const std::shared_ptr<watched_child>& v, sys::reap_result why) {
+void reaper::look_later(const std::shared_ptr<watched_child>& v, base::reap_result why) {
     if (std::exchange(v->why, why) != why)
         v->back_off = first_back_off;
     engine_.timer().at(engine_.now() + v->back_off, [this, v] { look(v); });
@@ -44,26 +44,26 @@ void reaper::look_later(const std::shared_ptr<watched_child>& v, sys::reap_resul
 
 void reaper::look(const std::shared_ptr<watched_child>& v) {
     reaped end;
-    const auto found = sys::reap(v->pidfd, end.status, end.usage);
+    const auto found = base::reap(v->pidfd, end.status, end.usage);
     const bool is_patient = v->why != found || v->back_off < longest_back_off;
     switch (found) {
-    case sys::reap_result::reaped:
+    case base::reap_result::reaped:
         break;
-    case sys::reap_result::not_yet:
+    case base::reap_result::not_yet:
         // A tracer (or LeakSanitizer) holds the zombie, so it can't be reaped yet. The pidfd stays
         // readable, so watching it again would spin: 632,279 empty waits in 340 ms were seen.
         return look_later(v, found);
-    case sys::reap_result::lost:
-        if (!sys::current_tiers().pidfd_info.best)
+    case base::reap_result::lost:
+        if (!base::current_tiers().pidfd_info.best)
             break;
-        if (const auto status = sys::stolen_status(v->pidfd))
+        if (const auto status = base::stolen_status(v->pidfd))
             end.status = *status;
         else if (is_patient)
             // ECHILD comes a little before the other waiter releases the child, and the kernel
             // notes the status only then: without a second look 1 of 3,200 was missed.
             return look_later(v, found);
         break;
-    case sys::reap_result::error:
+    case base::reap_result::error:
         end.error = errno;
         if (is_patient)
             return look_later(v, found);  // a seccomp filter may let the next call through
@@ -72,8 +72,8 @@ void reaper::look(const std::shared_ptr<watched_child>& v) {
     v->then(end);
 }
 
-void reaper::adopt(sys::unique_fd pidfd, task then) {
-    auto owned = sys::make_shared_patiently<sys::unique_fd>(std::move(pidfd));
+void reaper::adopt(base::unique_fd pidfd, task then) {
+    auto owned = base::make_shared_patiently<base::unique_fd>(std::move(pidfd));
     watch(owned->get(), {}, [owned, then = std::move(then)](const reaped&) {
         owned->reset();
         if (then)
@@ -81,8 +81,8 @@ void reaper::adopt(sys::unique_fd pidfd, task then) {
     });
 }
 
-void reaper::adopt_group(sys::unique_fd pidfd, pid_t leader, task then) {
-    auto owned = sys::make_shared_patiently<sys::unique_fd>(std::move(pidfd));
+void reaper::adopt_group(base::unique_fd pidfd, pid_t leader, task then) {
+    auto owned = base::make_shared_patiently<base::unique_fd>(std::move(pidfd));
     watch(
         owned->get(), [owned, leader] { sweep(owned->get(), leader); },
         [owned, then = std::move(then)](const reaped&) {
@@ -93,9 +93,9 @@ void reaper::adopt_group(sys::unique_fd pidfd, pid_t leader, task then) {
 }
 
 void sweep(int pidfd, pid_t leader) noexcept {
-    if (sys::current_tiers().pidfd_group.best)
-        (void)sys::send_signal_to_group(pidfd, SIGKILL);
-    else if (sys::holds_zombie(pidfd))
+    if (base::current_tiers().pidfd_group.best)
+        (void)base::send_signal_to_group(pidfd, SIGKILL);
+    else if (base::holds_zombie(pidfd))
         ::kill(-leader, SIGKILL);  // the group's number is not reused while the zombie exists
 }
 

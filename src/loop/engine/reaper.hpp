@@ -35,18 +35,18 @@ public:
     /// @param seen   called once, when the child has ended and is not reaped yet, so that its
     ///               process group can be swept; may be empty
     /// @param then   called once, after the child was reaped or its status was lost
-    void watch(int pidfd, task seen, sys::callback<void(const reaped&)> then);
+    void watch(int pidfd, task seen, base::callback<void(const reaped&)> then);
 
     /// Reaps a child that nobody else waits for, whenever it ends; then calls `then`.
-    void adopt(sys::unique_fd pidfd, task then = {});
+    void adopt(base::unique_fd pidfd, task then = {});
     /// Like adopt(), for the leader of a process group. The rest of the group is killed when the
     /// leader ends.
-    void adopt_group(sys::unique_fd pidfd, pid_t leader, task then = {});
+    void adopt_group(base::unique_fd pidfd, pid_t leader, task then = {});
 
 private:
     struct watched_child;
     void look(const std::shared_ptr<watched_child>& v);
-    void look_later(const std::shared_ptr<watched_child>& v, sys::reap_result why);
+    void look_later(const std::shared_ptr<watched_child>& v, base::reap_result why);
 
     engine& engine_;
 };

@@ -19,7 +19,7 @@ using timer_id = std::pair<time_point, std::uint64_t>;
 /// The deadlines of all groups in one order. No clock: `now` is a parameter.
 class timers {
 public:
-    timer_id at(time_point deadline, sys::callback<void()> then) {
+    timer_id at(time_point deadline, base::callback<void()> then) {
         timer_id id(deadline, ++last_);
         queue_.emplace(id, std::move(then));
         return id;
@@ -50,7 +50,7 @@ public:
     }
 
 private:
-    sys::patient_map<timer_id, sys::callback<void()>> queue_;
+    base::patient_map<timer_id, base::callback<void()>> queue_;
     std::uint64_t last_ = 0;
 };
 

@@ -28,7 +28,7 @@ private:
     void collect(span_of_time longest) override;
     int block(span_of_time longest);
 
-    sys::unique_fd epoll_;
+    base::unique_fd epoll_;
     std::array<epoll_event, 256> found_;
     bool exact_ = true;  // false: epoll_pwait2 (Linux 5.11) is missing or denied
 };
@@ -42,7 +42,7 @@ epoll_event interest(std::uint32_t events, ticket id) {
 
 epoll_reactor::epoll_reactor() {
     std::error_code error;
-    epoll_ = sys::out_of_stdio(sys::unique_fd(::epoll_create1(EPOLL_CLOEXEC)), error);
+    epoll_ = base::out_of_stdio(base::unique_fd(::epoll_create1(EPOLL_CLOEXEC)), error);
     if (error)
         throw std::system_error(error, "epoll_create1");
     auto wanted = interest(EPOLLIN | EPOLLET, wake_ticket);

@@ -76,7 +76,7 @@ ring::ring() {
 /// stdio.
 void ring::leave_stdio() {
     std::error_code error;
-    auto moved = sys::out_of_stdio(sys::unique_fd(ring_.ring_fd), error);
+    auto moved = base::out_of_stdio(base::unique_fd(ring_.ring_fd), error);
     ring_.ring_fd = ring_.enter_ring_fd = moved.release();
     if (error) {
         io_uring_queue_exit(&ring_);
@@ -106,8 +106,8 @@ private:
     void watch_ended(ticket id, int result);
 
     ring ring_;
-    sys::patient_unordered_map<ticket, int> watches_;  // the descriptors of armed watches
-    sys::patient_unordered_set<ticket> reads_;         // in flight
+    base::patient_unordered_map<ticket, int> watches_;  // the descriptors of armed watches
+    base::patient_unordered_set<ticket> reads_;         // in flight
     bool wake_armed_ = false;
 };
 
@@ -290,7 +290,7 @@ std::string hint(int error) {
     if (error != EPERM)
         return {};
     char value = '0';  // stays where the file is missing, which is so before Linux 6.6
-    (void)sys::read_start("/proc/sys/kernel/io_uring_disabled", std::span(&value, 1));
+    (void)base::read_start("/proc/sys/kernel/io_uring_disabled", std::span(&value, 1));
     if (value != '0')
         return std::string(" (kernel.io_uring_disabled is ") + value + ")";
     return " (a seccomp filter is likely, as in containers)";

@@ -31,7 +31,7 @@ void reactor_base::wait(std::optional<time_point> until, std::vector<event>& eve
         if (left == none)
             break;
     }
-    sys::patiently([&] { events.reserve(events.size() + ready_.size()); });
+    base::patiently([&] { events.reserve(events.size() + ready_.size()); });
     events.insert(events.end(), ready_.begin(), ready_.end());
     ready_.clear();
     wake_.get_up();

@@ -43,7 +43,7 @@ protected:
     virtual void collect(span_of_time longest) = 0;
 
     wake_fd wake_;
-    sys::patient_vector<event> ready_;  // happened, not reported yet
+    base::patient_vector<event> ready_;  // happened, not reported yet
 };
 
 }  // namespace cohort::reactor

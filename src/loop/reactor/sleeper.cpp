@@ -31,8 +31,8 @@ public:
     void wait(std::optional<time_point> until, std::vector<event>&) override {
         while (called_ == 0) {
             if (!until)
-                sys::wait_on(called_, 0);
-            else if (!sys::wait_on(called_, 0, to_timespec(*until)))
+                base::wait_on(called_, 0);
+            else if (!base::wait_on(called_, 0, to_timespec(*until)))
                 break;
         }
         called_ = 0;
@@ -40,7 +40,7 @@ public:
     void wake() noexcept override {
         const int kept = errno;  // the caller may be a signal handler
         if (called_.exchange(1) == 0)
-            sys::wake(called_);
+            base::wake(called_);
         errno = kept;
     }
     const char* name() const noexcept override { return "sleeper"; }
@@ -50,7 +50,7 @@ private:
         return std::make_error_code(std::errc::resource_unavailable_try_again);
     }
 
-    sys::futex called_{0};
+    base::futex called_{0};
 };
 
 }  // namespace

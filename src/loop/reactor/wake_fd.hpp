@@ -38,8 +38,8 @@ public:
     /// @param count  the counter's first value; not zero: readable at once.
     explicit wake_fd(unsigned count = 0) {
         std::error_code error;
-        fd_ =
-            sys::out_of_stdio(sys::unique_fd(::eventfd(count, EFD_NONBLOCK | EFD_CLOEXEC)), error);
+        fd_ = base::out_of_stdio(base::unique_fd(::eventfd(count, EFD_NONBLOCK | EFD_CLOEXEC)),
+                                 error);
         if (error)
             throw std::system_error(error, "eventfd");
     }
@@ -72,7 +72,7 @@ private:
     static constexpr int awake_ = 0, asleep_ = 1, called_ = 2;
     static_assert(std::atomic<int>::is_always_lock_free, "wake() runs in signal handlers");
 
-    sys::unique_fd fd_;
+    base::unique_fd fd_;
     std::atomic<int> state_ = awake_;
 };
 

@@ -26,11 +26,11 @@ void free_aside(T* last) noexcept {
 /// Makes an object for what workers leave. If the engine's thread is the last to let go of it,
 /// another thread destroys it, because the kernel takes long to free much memory, and no deadline
 /// is met meanwhile. What is small is destroyed at once, because a thread costs more; is_small()
-/// says whether a `T` is. Waits for memory, see sys::patiently().
+/// says whether a `T` is. Waits for memory, see base::patiently().
 template <class T, class... Arguments>
 std::shared_ptr<T> make_freed_aside(Arguments&&... arguments) {
-    T* const made = sys::patiently([&] { return new T(std::forward<Arguments>(arguments)...); });
-    return {made, &free_aside<T>, sys::patient_allocator<T>()};
+    T* const made = base::patiently([&] { return new T(std::forward<Arguments>(arguments)...); });
+    return {made, &free_aside<T>, base::patient_allocator<T>()};
 }
 
 }  // namespace cohort::engine

@@ -47,9 +47,9 @@ void after_fork_in_child() {
 
 process::process() : reaper_(engine_) {}
 
-void process::adopt(sys::unique_fd pidfd, pid_t leader) {
+void process::adopt(base::unique_fd pidfd, pid_t leader) {
     // Shared, because a task must be copyable.
-    auto shared = sys::make_shared_patiently<sys::unique_fd>(std::move(pidfd));
+    auto shared = base::make_shared_patiently<base::unique_fd>(std::move(pidfd));
     engine_.post([this, shared, leader] {
         if (leader == 0)
             reaper_.adopt(std::move(*shared));
@@ -180,7 +180,7 @@ void process::stop_all_and_wait(std::chrono::steady_clock::duration limit) {
     const auto longest = limit < 12h ? 2 * limit + 1s : 24h;
     const auto until = std::chrono::steady_clock::now() +
                        std::min<std::chrono::steady_clock::duration>(spans_.longest(), longest);
-    auto ended = sys::patiently([] { return std::make_shared<std::promise<void>>(); });
+    auto ended = base::patiently([] { return std::make_shared<std::promise<void>>(); });
     engine_.post([this, limit, ended] {
         const auto groups = groups_;  // a copy, because a group that ends at once leaves the set
         for (auto* group : groups)

@@ -61,7 +61,7 @@ public:
     reaper& children() noexcept { return reaper_; }
     /// Hands a child that nobody else waits for to the reaper. Safe from any thread.
     /// @param leader  the child's pid if it leads a process group; 0: it leads none
-    void adopt(sys::unique_fd pidfd, pid_t leader);
+    void adopt(base::unique_fd pidfd, pid_t leader);
     /// Parses what workers wrote. Its work is bounded and never waits for a disk.
     background_thread& parsing() noexcept { return parsing_; }
     /// Finds the names of stack frames. May wait for a disk.
@@ -125,7 +125,7 @@ private:
     void tell_when_empty();
     static void at_exit() noexcept;
 
-    sys::fork_mark mark_;
+    base::fork_mark mark_;
     const pid_t pid_ = ::getpid();
     std::atomic<bool> exiting_ = false;
     std::mutex start_mutex_;
@@ -148,8 +148,8 @@ private:
     std::atomic<bool> watching_output_ = false;
     uncopied_descriptors uncopied_;
     stop_spans spans_;
-    sys::patient_set<live_group*> groups_;
-    sys::patient_vector<task> when_empty_;
+    base::patient_set<live_group*> groups_;
+    base::patient_vector<task> when_empty_;
 };
 
 }  // namespace cohort::engine

@@ -11,17 +11,17 @@
 
 namespace cohort::engine {
 
-std::shared_ptr<sys::unique_fd> uncopied_descriptors::own(process& owner, sys::unique_fd fd) {
+std::shared_ptr<base::unique_fd> uncopied_descriptors::own(process& owner, base::unique_fd fd) {
     struct stat is {};
     const int number = fd.get();
     if (::fstat(number, &is) != 0)
-        return std::make_shared<sys::unique_fd>(std::move(fd));
+        return std::make_shared<base::unique_fd>(std::move(fd));
     auto& here = owner.uncopied();
     {
         const std::lock_guard lock(here.mutex_);
         here.entries_.push_back({number, is.st_dev, is.st_ino});
     }
-    auto gone = [&owner, number, file = is.st_ino](sys::unique_fd* last) {
+    auto gone = [&owner, number, file = is.st_ino](base::unique_fd* last) {
         if (!owner.is_own())
             (void)last->release();  // in a forked copy the number may be another file's
         delete last;
@@ -31,7 +31,7 @@ std::shared_ptr<sys::unique_fd> uncopied_descriptors::own(process& owner, sys::u
         const std::lock_guard lock(owner.uncopied().mutex_);
         std::erase_if(entries, [&](const entry& e) { return e.fd == number && e.file == file; });
     };
-    return {new sys::unique_fd(std::move(fd)), std::move(gone)};
+    return {new base::unique_fd(std::move(fd)), std::move(gone)};
 }
 
 void uncopied_descriptors::close_in_copy() noexcept {

@@ -21,7 +21,7 @@ public:
     std::mutex& mutex() noexcept { return mutex_; }
 
     /// Owns `fd` from now on. In a copy of `owner` the last owner closes nothing.
-    static std::shared_ptr<sys::unique_fd> own(process& owner, sys::unique_fd fd);
+    static std::shared_ptr<base::unique_fd> own(process& owner, base::unique_fd fd);
     /// In the copy, by the thread that has forked: closes them all.
     void close_in_copy() noexcept;
 

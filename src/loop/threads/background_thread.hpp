@@ -45,7 +45,7 @@ private:
     const thread kind_;
     std::mutex mutex_;
     std::condition_variable came_;
-    sys::patient_deque<job> jobs_;
+    base::patient_deque<job> jobs_;
     bool has_thread_ = false;
     std::optional<time_point> begun_;  // when the present work began; empty: there is none
 };

@@ -65,7 +65,7 @@ void starters::add_starter() {
 void starters::call_starters() noexcept {
     ++calls_;
     if (asleep_ > 0)
-        sys::wake(calls_);
+        base::wake(calls_);
 }
 
 void starters::await_work(starter& self, std::unique_lock<std::mutex>& lock) {
@@ -75,7 +75,7 @@ void starters::await_work(starter& self, std::unique_lock<std::mutex>& lock) {
         const auto seen = calls_.load();
         lock.unlock();
         ++asleep_;
-        sys::wait_on(calls_, seen);
+        base::wait_on(calls_, seen);
         --asleep_;
         lock.lock();
     }

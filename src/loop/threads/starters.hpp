@@ -55,9 +55,9 @@ private:
     std::mutex mutex_;
     // Counts the calls to the starters. Not a condition variable, which costs one more system call
     // each time, because its mutex counts as contended after a wait.
-    sys::futex calls_{0};
+    base::futex calls_{0};
     std::atomic<int> asleep_ = 0;  // starters that wait for a call, or are about to
-    sys::patient_deque<std::shared_ptr<start_job>> queue_;
+    base::patient_deque<std::shared_ptr<start_job>> queue_;
     std::vector<std::unique_ptr<starter>> all_;
     starter* active_ = nullptr;
 };

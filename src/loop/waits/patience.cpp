@@ -18,7 +18,7 @@ stop_event::stop_event(const std::stop_token& token) {
     if (!token.stop_possible())
         return;
     std::error_code error;
-    event_ = sys::make_eventfd(error);
+    event_ = base::make_eventfd(error);
     if (error)
         share::refuse("waiting until a stop", error);
     callback_.emplace(token, set(event_.get()));

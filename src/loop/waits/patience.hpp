@@ -29,7 +29,7 @@ private:
         void operator()() const noexcept;
         int event;
     };
-    sys::unique_fd event_;
+    base::unique_fd event_;
     std::optional<std::stop_callback<set>> callback_;
 };
 

@@ -90,7 +90,7 @@ private:
         detail::amount wanted;
         bool aborted;
     };
-    using iterator = sys::patient_vector<waiter>::iterator;
+    using iterator = base::patient_vector<waiter>::iterator;
 
     iterator find(detail::operation_id id) {
         return std::ranges::find_if(waiting_, [id](const auto& w) { return w.to.id == id; });
@@ -118,7 +118,7 @@ private:
 
     engine::process& process_;
     engine::engine& loop_;
-    sys::patient_vector<waiter> waiting_;
+    base::patient_vector<waiter> waiting_;
 };
 
 }  // namespace cohort::waits

@@ -43,7 +43,7 @@ watcher& watcher::own() {
 watcher::watcher(engine::process& process)
     : process_(process), aside_(process.loop()), callbacks_(process.loop()) {
     std::error_code error;
-    epoll_ = sys::out_of_stdio(sys::unique_fd(::epoll_create1(EPOLL_CLOEXEC)), error);
+    epoll_ = base::out_of_stdio(base::unique_fd(::epoll_create1(EPOLL_CLOEXEC)), error);
     if (error)
         throw std::system_error(error, "epoll_create1");
 }
@@ -82,7 +82,7 @@ std::error_code watcher::watch(std::uint64_t ticket, const unwatched& wanted) {
     const int change = is_new ? EPOLL_CTL_ADD : EPOLL_CTL_MOD;
     if (::epoll_ctl(epoll_.get(), change, wanted.fd, &event) == 0)
         return {};
-    const auto error = sys::last_error();
+    const auto error = base::last_error();
     if (is_new)
         watched_.erase(ticket);
     return error;

@@ -71,7 +71,7 @@ private:
     engine::process& process_;
     engine::background_thread aside_;
     engine::background_thread callbacks_;
-    sys::unique_fd epoll_;
+    base::unique_fd epoll_;
     std::mutex mutex_;
     std::unordered_map<std::uint64_t, std::weak_ptr<watched>> watched_;  // by ticket
     std::unordered_map<std::uint64_t, unwatched> unwatched_;             // by ticket

@@ -256,7 +256,7 @@ detail::told_lines line_queue::take(std::size_t at_most) {
             break;
         const bool is_whole = lines == e.left();
         // First and patiently, because what was taken must not get lost when memory runs out.
-        sys::patiently([&] { told.emplace_back(); });
+        base::patiently([&] { told.emplace_back(); });
         told.back() = take_from(e, lines, cost);
         if (!is_whole)
             break;
@@ -269,7 +269,7 @@ detail::told_lines line_queue::take_line() {
     detail::told_lines told;
     if (empty())
         return told;
-    sys::patiently([&] { told.reserve(1); });
+    base::patiently([&] { told.reserve(1); });
     entry& e = entries_.front();
     told.push_back(take_from(e, 1, e.left() == 1 ? e.cost : cost_of(e.run->lines[e.first])));
     return told;

@@ -31,14 +31,14 @@ std::size_t capacity_of(int fd) noexcept {
 worker_pipe make_worker_pipe(pipe_use use, std::size_t size, std::error_code& error) {
     int ends[2];
     if (::pipe2(ends, O_CLOEXEC) != 0) {
-        error = sys::last_error();
+        error = base::last_error();
         return {};
     }
-    sys::unique_fd read_end(ends[0]);
-    sys::unique_fd write_end(ends[1]);
-    read_end = sys::out_of_stdio(std::move(read_end), error);
+    base::unique_fd read_end(ends[0]);
+    base::unique_fd write_end(ends[1]);
+    read_end = base::out_of_stdio(std::move(read_end), error);
     if (!error)
-        write_end = sys::out_of_stdio(std::move(write_end), error);
+        write_end = base::out_of_stdio(std::move(write_end), error);
     if (error)
         return {};
     if (size != 0)
@@ -49,17 +49,17 @@ worker_pipe make_worker_pipe(pipe_use use, std::size_t size, std::error_code& er
     made.ours = std::move(use == pipe_use::worker_writes ? read_end : write_end);
     made.theirs = std::move(use == pipe_use::worker_writes ? write_end : read_end);
     if (::fcntl(made.ours.get(), F_SETFL, O_NONBLOCK) != 0) {
-        error = sys::last_error();
+        error = base::last_error();
         return {};
     }
     return made;
 }
 
-void open_for_both(sys::unique_fd& write_end) noexcept {
+void open_for_both(base::unique_fd& write_end) noexcept {
     char path[32];
     *fmt::format_to_n(path, sizeof path - 1, "/proc/self/fd/{}", write_end.get()).out = '\0';
     std::error_code error;
-    auto both = sys::out_of_stdio(sys::unique_fd(::open(path, O_RDWR | O_CLOEXEC)), error);
+    auto both = base::out_of_stdio(base::unique_fd(::open(path, O_RDWR | O_CLOEXEC)), error);
     if (both)
         write_end = std::move(both);
 }
@@ -73,20 +73,20 @@ std::size_t most_bytes_in(int fd) noexcept {
 
 namespace {
 
-sys::unique_fd sealed_file(const std::string& text, std::error_code& error) {
-    auto file = sys::make_memfd("cohort-input", error);
+base::unique_fd sealed_file(const std::string& text, std::error_code& error) {
+    auto file = base::make_memfd("cohort-input", error);
     if (!error)
-        error = sys::write_at(file.get(), std::as_bytes(std::span(text)), 0);
+        error = base::write_at(file.get(), std::as_bytes(std::span(text)), 0);
     if (!error)
         error =
-            sys::add_seals(file.get(), F_SEAL_SEAL | F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK);
-    return error ? sys::unique_fd() : std::move(file);
+            base::add_seals(file.get(), F_SEAL_SEAL | F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK);
+    return error ? base::unique_fd() : std::move(file);
 }
 
 }  // namespace
 
-sys::unique_fd input_files::make(const std::shared_ptr<const std::string>& text,
-                                 std::error_code& error) {
+base::unique_fd input_files::make(const std::shared_ptr<const std::string>& text,
+                                  std::error_code& error) {
     if (text_ != text) {
         file_ = sealed_file(*text, error);
         text_ = error ? nullptr : text;
@@ -96,7 +96,7 @@ sys::unique_fd input_files::make(const std::shared_ptr<const std::string>& text,
     auto path = fmt::format("/proc/self/fd/{}", file_.get());
     std::error_code denied;
     auto opened =
-        sys::out_of_stdio(sys::unique_fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC)), denied);
+        base::out_of_stdio(base::unique_fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC)), denied);
     if (!opened)  // there is no /proc
         opened = sealed_file(*text, error);
     return opened;

@@ -13,8 +13,8 @@ namespace cohort::output {
 /// A pipe(2) between this process and a worker; both ends close-on-exec, numbered 3 or higher. Only
 /// our end never blocks: O_NONBLOCK belongs to the end, and the worker's must be as programs expect.
 struct worker_pipe {
-    sys::unique_fd ours;
-    sys::unique_fd theirs;
+    base::unique_fd ours;
+    base::unique_fd theirs;
     std::size_t capacity = 0;  // in bytes, as it was made: the worker can change it
 };
 
@@ -26,7 +26,7 @@ enum class pipe_use { worker_writes, worker_reads };
 
 /// Opens the write end anew for reading and writing, so that a worker that outlives this process
 /// gets no SIGPIPE. Without /proc the end stays what it is.
-void open_for_both(sys::unique_fd& write_end) noexcept;
+void open_for_both(base::unique_fd& write_end) noexcept;
 
 /// How many bytes are in the pipe. Where the kernel does not tell (a filter denies FIONREAD): how
 /// many there may be.
@@ -37,12 +37,12 @@ void open_for_both(sys::unique_fd& write_end) noexcept;
 class input_files {
 public:
     /// A descriptor for one worker, to be read from the text's beginning.
-    [[nodiscard]] sys::unique_fd make(const std::shared_ptr<const std::string>& text,
-                                      std::error_code& error);
+    [[nodiscard]] base::unique_fd make(const std::shared_ptr<const std::string>& text,
+                                       std::error_code& error);
 
 private:
     std::shared_ptr<const std::string> text_;
-    sys::unique_fd file_;
+    base::unique_fd file_;
 };
 
 }  // namespace cohort::output

@@ -47,7 +47,7 @@ std::shared_ptr<char[]> read_buffer() noexcept {
 
 /// What a call works on, which may outlive the reader.
 struct pipe_reader::pipe {
-    sys::unique_fd fd;
+    base::unique_fd fd;
     std::shared_ptr<char[]> bytes;    // what was read last
     std::size_t left = 0;             // how much of the rest is still to be read
     std::atomic<unsigned> begun = 0;  // calls; a call may have to wait for others before it begins
@@ -65,9 +65,9 @@ struct pipe_reader::pipe {
     }
 };
 
-pipe_reader::pipe_reader(engine::engine& loop, sys::unique_fd fd, std::shared_ptr<byte_sink> sink,
+pipe_reader::pipe_reader(engine::engine& loop, base::unique_fd fd, std::shared_ptr<byte_sink> sink,
                          std::shared_ptr<std::atomic<int>> lingering)
-    : loop_(loop), pipe_(sys::make_shared_patiently<pipe>()), sink_(std::move(sink)),
+    : loop_(loop), pipe_(base::make_shared_patiently<pipe>()), sink_(std::move(sink)),
       lingering_(std::move(lingering)) {
     pipe_->fd = std::move(fd);
 }

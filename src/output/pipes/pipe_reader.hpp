@@ -35,7 +35,7 @@ public:
 /// the kernel, which a worker can hold for as long as it likes.
 class pipe_reader : public std::enable_shared_from_this<pipe_reader> {
 public:
-    pipe_reader(engine::engine& loop, sys::unique_fd fd, std::shared_ptr<byte_sink> sink,
+    pipe_reader(engine::engine& loop, base::unique_fd fd, std::shared_ptr<byte_sink> sink,
                 std::shared_ptr<std::atomic<int>> lingering);
     ~pipe_reader();
 

@@ -21,9 +21,9 @@ namespace cohort::output {
 /// worker can hold for as long as it likes.
 class pipe_writer : public std::enable_shared_from_this<pipe_writer> {
 public:
-    using listener = sys::callback<void(std::error_code)>;
+    using listener = base::callback<void(std::error_code)>;
 
-    pipe_writer(engine::engine& loop, std::shared_ptr<sys::unique_fd> fd)
+    pipe_writer(engine::engine& loop, std::shared_ptr<base::unique_fd> fd)
         : loop_(loop), fd_(std::move(fd)) {}
     ~pipe_writer() { close(); }
 
@@ -55,9 +55,9 @@ private:
     void close();
 
     engine::engine& loop_;
-    std::shared_ptr<sys::unique_fd> fd_;  // null: closed
+    std::shared_ptr<base::unique_fd> fd_;  // null: closed
     writable_watch watch_;
-    sys::patient_deque<pending> texts_;
+    base::patient_deque<pending> texts_;
     std::size_t left_of_turn_ = 0;  // how many bytes may still be written in this turn
     bool closes_ = false;           // when all texts are over
     bool has_ended_ = false;        // nobody reads any more

@@ -36,7 +36,7 @@ bool writable_watch::hasten() noexcept {
     if (!epoll_)
         return true;  // a timer runs
     std::error_code error;
-    always_readable_ = sys::make_eventfd(error);
+    always_readable_ = base::make_eventfd(error);
     const std::uint64_t one = 1;
     epoll_event readable{};
     readable.events = EPOLLIN;
@@ -50,11 +50,11 @@ bool writable_watch::arm(int fd) noexcept {
     if (epoll_)
         return ::epoll_ctl(epoll_->get(), EPOLL_CTL_MOD, fd, &wanted) == 0;
     std::error_code error;
-    auto made = sys::out_of_stdio(sys::unique_fd(::epoll_create1(EPOLL_CLOEXEC)), error);
+    auto made = base::out_of_stdio(base::unique_fd(::epoll_create1(EPOLL_CLOEXEC)), error);
     if (!made || ::epoll_ctl(made.get(), EPOLL_CTL_ADD, fd, &wanted) != 0)
         return false;
     try {
-        epoll_ = std::make_shared<sys::unique_fd>(std::move(made));
+        epoll_ = std::make_shared<base::unique_fd>(std::move(made));
     } catch (const std::bad_alloc&) {
         return false;
     }

@@ -22,8 +22,8 @@ public:
 private:
     bool arm(int fd) noexcept;
 
-    std::shared_ptr<sys::unique_fd> epoll_;  // made at the first wait
-    sys::unique_fd always_readable_;
+    std::shared_ptr<base::unique_fd> epoll_;  // made at the first wait
+    base::unique_fd always_readable_;
 };
 
 }  // namespace cohort::output

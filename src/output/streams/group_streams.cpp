@@ -33,8 +33,8 @@ void add_to(std::string& notes, const std::string& note) {
 /// The end of one worker's streams: what is still to be read and written, and whom to tell then.
 struct group_streams::flush {
     int index;
-    sys::callback<void(stream_end)> read;      // empty: nobody waits
-    sys::callback<void(std::string)> written;  // empty: nobody waits, or it was told
+    base::callback<void(stream_end)> read;      // empty: nobody waits
+    base::callback<void(std::string)> written;  // empty: nobody waits, or it was told
     stream_end result;
     std::size_t unread = 0;  // streams
     struct written_target {
@@ -42,7 +42,7 @@ struct group_streams::flush {
         engine::time_point latest;  // when the last of the worker's text for it was read
         bool is_written = false;
     };
-    sys::patient_vector<written_target> targets;
+    base::patient_vector<written_target> targets;
     std::size_t unwritten = 0;
     std::optional<engine::timer_id> limit;
 };
@@ -86,7 +86,7 @@ void group_streams::begin(int index) {
     begin_stream(index, stream::out);
     begin_stream(index, stream::err);
     if (auto& worker = at(index); worker.in_ours && !worker.feed)
-        worker.feed = sys::make_shared_patiently<pipe_writer>(loop(), std::move(worker.in_ours));
+        worker.feed = base::make_shared_patiently<pipe_writer>(loop(), std::move(worker.in_ours));
 }
 
 void group_streams::begin_stream(int index, stream from) {
@@ -97,26 +97,26 @@ void group_streams::begin_stream(int index, stream from) {
     const auto& routes = routes_.workers[static_cast<std::size_t>(index)];
     auto& sinks = from == stream::out ? of.out : of.err;
     auto& reader = from == stream::out ? of.out_reader : of.err_reader;
-    sinks = sys::make_shared_patiently<stream_sinks>(
+    sinks = base::make_shared_patiently<stream_sinks>(
         loop(), stream_sinks::origin{index, from}, from == stream::out ? routes.out : routes.err,
         targets_, routes_.targets, hub_, pool_, pipe_capacity_);
-    reader = sys::make_shared_patiently<pipe_reader>(loop(), std::move(fd), sinks, lingering_);
+    reader = base::make_shared_patiently<pipe_reader>(loop(), std::move(fd), sinks, lingering_);
     sinks->set_reader(reader);
     for (const auto& sink : (from == stream::out ? routes.out : routes.err).sinks)
         if (const auto* to = std::get_if<target_route>(&sink); to != nullptr && !to->tag.empty())
-            sys::patiently([&] { targets_[to->target]->set_tag(index, from, to->tag); });
+            base::patiently([&] { targets_[to->target]->set_tag(index, from, to->tag); });
     reader->begin();
 }
 
-void group_streams::worker_ended(int index, sys::callback<void(stream_end)> read,
-                                 sys::callback<void(std::string)> written) {
+void group_streams::worker_ended(int index, base::callback<void(stream_end)> read,
+                                 base::callback<void(std::string)> written) {
     if (!routes_.has_pipes()) {
         read({});
         return written({});
     }
     loop().post(
         [self = shared_from_this(), index, read = std::move(read), written = std::move(written)] {
-            auto ending = sys::make_shared_patiently<flush>();
+            auto ending = base::make_shared_patiently<flush>();
             ending->index = index;
             ending->read = read;
             ending->written = written;
@@ -199,7 +199,7 @@ void group_streams::gather(flush& ending) {
     for (const auto& sinks : {of.out, of.err}) {
         if (!sinks)
             continue;
-        sys::patiently([&] { add_to(ending.result.note, sinks->trouble()); });
+        base::patiently([&] { add_to(ending.result.note, sinks->trouble()); });
         for (const auto& [to, latest] : sinks->written()) {
             const auto found = std::ranges::find(ending.targets, to, &flush::written_target::to);
             if (found == ending.targets.end())
@@ -222,7 +222,7 @@ void group_streams::finish(flush& done) {
     // Of a target that has written all of this worker's text, only its error matters.
     std::string note;
     for (const auto& each : done.targets)
-        sys::patiently(
+        base::patiently(
             [&] { add_to(note, each.is_written ? each.to->trouble() : each.to->note()); });
     process_.loop().post(
         [note = std::move(note), written = std::exchange(done.written, {})]() mutable {
@@ -238,7 +238,7 @@ void group_streams::group_ended() {
         self->has_ended_ = true;
         for (int index = 0; index < static_cast<int>(self->workers_.size()); ++index)
             if (!self->at(index).has_ended) {
-                auto ending = sys::make_shared_patiently<flush>();
+                auto ending = base::make_shared_patiently<flush>();
                 ending->index = index;
                 self->end_streams(std::move(ending));
             }
@@ -302,7 +302,7 @@ bool group_streams::feeds(int index) const noexcept {
 
 void group_streams::write(int index, std::string text, detail::receiver to) {
     // Shared, because a task must be copyable.
-    auto kept = sys::make_shared_patiently<std::string>(std::move(text));
+    auto kept = base::make_shared_patiently<std::string>(std::move(text));
     loop().post([self = shared_from_this(), index, kept, to = std::move(to)] {
         const auto tell = [self, to](std::error_code error) {
             using kind = detail::completion::kind;
@@ -310,7 +310,7 @@ void group_streams::write(int index, std::string text, detail::receiver to) {
                                               : error                                ? kind::failed
                                                                                      : kind::done);
             if (error && done.what == kind::failed)
-                done.error = sys::patiently([&] {
+                done.error = base::patiently([&] {
                     return std::make_exception_ptr(
                         std::system_error(error, "cohort::group::write: the worker reads no more"));
                 });

@@ -74,8 +74,8 @@ public:
     ///                 text from the engine
     /// @param written  called after that, when all is where it belongs, or after the flush timeout;
     ///                 gets what could not be written
-    void worker_ended(int index, sys::callback<void(stream_end)> read,
-                      sys::callback<void(std::string)> written);
+    void worker_ended(int index, base::callback<void(stream_end)> read,
+                      base::callback<void(std::string)> written);
     /// Every worker has ended. Those that did not start, or were given up, write no more either.
     void group_ended();
 
@@ -100,12 +100,12 @@ public:
 
 private:
     struct worker {
-        sys::unique_fd in_theirs;  // the worker's ends, until it has started
-        sys::unique_fd out_theirs;
-        sys::unique_fd err_theirs;
-        std::shared_ptr<sys::unique_fd> in_ours;  // our ends, until the worker has started
-        sys::unique_fd out_ours;
-        sys::unique_fd err_ours;
+        base::unique_fd in_theirs;  // the worker's ends, until it has started
+        base::unique_fd out_theirs;
+        base::unique_fd err_theirs;
+        std::shared_ptr<base::unique_fd> in_ours;  // our ends, until the worker has started
+        base::unique_fd out_ours;
+        base::unique_fd err_ours;
         // From here on only the output thread's:
         std::shared_ptr<stream_sinks> out;
         std::shared_ptr<stream_sinks> err;
@@ -116,10 +116,10 @@ private:
     };
     struct flush;
     struct base_directory {
-        std::shared_ptr<sys::unique_fd> directory;  // null: AT_FDCWD
+        std::shared_ptr<base::unique_fd> directory;  // null: AT_FDCWD
         std::error_code error;
     };
-    static int number_of(const std::shared_ptr<sys::unique_fd>& directory) noexcept {
+    static int number_of(const std::shared_ptr<base::unique_fd>& directory) noexcept {
         return directory ? directory->get() : AT_FDCWD;
     }
 
@@ -147,7 +147,7 @@ private:
     const group_routes routes_;
     const settings settings_;
     std::map<std::string, base_directory> bases_;  // by working directory
-    std::shared_ptr<sys::unique_fd> log_base_;
+    std::shared_ptr<base::unique_fd> log_base_;
     input_files inputs_;
     std::mutex targets_mutex_;  // for an end of the group while its start still hangs
     std::vector<std::shared_ptr<target>> targets_;

@@ -106,7 +106,7 @@ const group_streams::base_directory& group_streams::base_of(int callers_director
         return none;
     auto [found, is_new] = bases_.try_emplace(working_directory);
     if (is_new)
-        found->second.directory = std::make_shared<sys::unique_fd>(
+        found->second.directory = std::make_shared<base::unique_fd>(
             open_base(callers_directory, working_directory, found->second.error));
     return found->second;
 }
@@ -120,7 +120,7 @@ std::optional<start_failure> group_streams::make_log_directory(int callers_direc
     if (!error)
         error = make_directories(number_of(from.directory), path);
     if (!error && ::mkdirat(number_of(from.directory), path.c_str(), 0777) != 0)
-        error = sys::last_error();
+        error = base::last_error();
     if (error)
         return failure(error, fmt::format("mkdir(\"{}\")", path), -1, exec::stage::logs);
     log_base_ = from.directory;
@@ -137,14 +137,14 @@ std::optional<start_failure> group_streams::open_target(
         settings.console = &console_writer::of(
             process_.loop(), is_same_file(STDOUT_FILENO, fd) ? STDOUT_FILENO : fd);
         // If this program has closed the stream, another descriptor may have its number for a moment.
-        if (!sys::survives_exec(fd)) {
+        if (!base::survives_exec(fd)) {
             into.push_back(target::make(loop(), -1, std::move(settings)));
             return std::nullopt;
         }
         // A duplicate, because this program may close the stream while the group lives, and open a
         // file that gets its number.
         std::error_code error;
-        auto stream = sys::duplicate(fd, error);
+        auto stream = base::duplicate(fd, error);
         if (error)
             return failure(error, fmt::format("duplicating {}", settings.name), plan.first_worker,
                            stage_of(plan.from));
@@ -153,7 +153,7 @@ std::optional<start_failure> group_streams::open_target(
     }
     const auto& from = base_of(callers_directory, plan.working_directory, plan.path);
     auto error = from.error;
-    sys::unique_fd file;
+    base::unique_fd file;
     if (!error)
         file = open_output(number_of(from.directory), plan.path,
                            plan.settings.appends ? old_text::is_kept : old_text::is_dropped, error);

@@ -49,7 +49,7 @@ detail::told_lines line_hub::take(detail::amount wanted) {
     if (wanted == detail::amount::all)
         return std::exchange(returned_, {});
     detail::told_run& first = returned_.front();
-    auto line = sys::patiently([&] { return detail::told_lines{first}; });
+    auto line = base::patiently([&] { return detail::told_lines{first}; });
     line.front().count = 1;
     first.offset += first.run->lines[first.first].size;
     first.lost = {};
@@ -62,12 +62,12 @@ detail::told_lines line_hub::take(detail::amount wanted) {
 /// Lines whose reader is gone are kept, because each line is told once to somebody who lives.
 void line_hub::tell() {
     while (waiters_.has_one() && has_lines()) {
-        auto told = sys::make_shared_patiently<detail::told_lines>();
+        auto told = base::make_shared_patiently<detail::told_lines>();
         *told = take(waiters_.wanted_by_first());
         detail::completion done;
         done.lines = told;
         if (!waiters_.complete_only_first(done))
-            sys::patiently(
+            base::patiently(
                 [&] { returned_.insert(returned_.begin(), told->begin(), told->end()); });
     }
     while (is_over() && waiters_.has_one())

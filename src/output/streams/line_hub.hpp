@@ -27,7 +27,7 @@ public:
     bool has_room() const noexcept { return is_forgotten_ || queue_.has_room(); }
     /// Calls `then` once, when there is room; it returns whether the stream reads on. The streams
     /// that wait are called one at a time, because each may fill the room that there is.
-    void when_room(sys::callback<bool()> then) { waiting_streams_.push_back(std::move(then)); }
+    void when_room(base::callback<bool()> then) { waiting_streams_.push_back(std::move(then)); }
     /// Calls the stream that has waited longest, if there is room.
     void tell_room();
     /// A stream has ended. When all have, calls of output() that find no line end.
@@ -55,7 +55,7 @@ private:
     detail::told_lines
         returned_;  // taken for a call whose context was gone; told before the queue's
     waits::waiters waiters_;
-    sys::patient_deque<sys::callback<bool()>> waiting_streams_;
+    base::patient_deque<base::callback<bool()>> waiting_streams_;
     int open_streams_;
     bool is_forgotten_ = false;
     bool has_ended_ = false;

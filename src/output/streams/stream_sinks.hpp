@@ -64,7 +64,7 @@ private:
     struct cut {
         std::optional<splitter::settings> how;  // empty: the bytes as they come
         std::optional<splitter> cutter;
-        sys::patient_vector<consumer> consumers;
+        base::patient_vector<consumer> consumers;
     };
 
     void add_consumer(std::optional<splitter::settings> how, consumer added);
@@ -77,8 +77,8 @@ private:
     engine::engine& loop_;
     const origin origin_;
     std::optional<capture_buffer> capture_;
-    sys::patient_vector<cut> cuts_;
-    sys::patient_map<std::shared_ptr<target>, engine::time_point> written_;
+    base::patient_vector<cut> cuts_;
+    base::patient_map<std::shared_ptr<target>, engine::time_point> written_;
     std::shared_ptr<line_hub> hub_;
     std::shared_ptr<run_pool> pool_;
     const std::size_t most_over_;

@@ -30,7 +30,7 @@ bool exists(int base, const std::string& path) noexcept {
     return ::fstatat(base, path.c_str(), &found, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-sys::unique_fd open_at(int base, const std::string& path, int flags, std::error_code& error) {
+base::unique_fd open_at(int base, const std::string& path, int flags, std::error_code& error) {
     error.clear();
     if (has_nul(path)) {
         error = std::make_error_code(std::errc::invalid_argument);
@@ -41,14 +41,14 @@ sys::unique_fd open_at(int base, const std::string& path, int flags, std::error_
         fd = ::openat(base, path.c_str(), flags | O_CLOEXEC, 0666);
     while (fd < 0 && errno == EINTR);
     if (fd < 0) {
-        error = sys::last_error();
+        error = base::last_error();
         return {};
     }
-    return sys::out_of_stdio(sys::unique_fd(fd), error);
+    return base::out_of_stdio(base::unique_fd(fd), error);
 }
 
-sys::unique_fd open_to_append(int base, const std::string& path, int flags,
-                              std::error_code& error) {
+base::unique_fd open_to_append(int base, const std::string& path, int flags,
+                               std::error_code& error) {
     // O_NONBLOCK is for the open alone. This description is new, so nobody else sees the change.
     auto file =
         open_at(base, path, flags | O_WRONLY | O_CREAT | O_APPEND | O_NOCTTY | O_NONBLOCK, error);
@@ -56,7 +56,7 @@ sys::unique_fd open_to_append(int base, const std::string& path, int flags,
         return file;
     const int now = ::fcntl(file.get(), F_GETFL);
     if (now < 0 || ::fcntl(file.get(), F_SETFL, now & ~O_NONBLOCK) != 0) {
-        error = sys::last_error();
+        error = base::last_error();
         file.reset();
     }
     return file;
@@ -64,8 +64,8 @@ sys::unique_fd open_to_append(int base, const std::string& path, int flags,
 
 }  // namespace
 
-sys::unique_fd open_base(int callers_directory, const std::string& working_directory,
-                         std::error_code& error) {
+base::unique_fd open_base(int callers_directory, const std::string& working_directory,
+                          std::error_code& error) {
     return open_at(callers_directory < 0 ? AT_FDCWD : callers_directory,
                    working_directory.empty() ? "." : working_directory, O_PATH | O_DIRECTORY,
                    error);
@@ -86,7 +86,7 @@ std::error_code make_directories(int base, const std::string& path_of_file) {
         const auto directory = path_of_file.substr(0, slash);
         if (::mkdirat(base, directory.c_str(), 0777) == 0 || errno == EEXIST)
             continue;
-        const auto error = sys::last_error();
+        const auto error = base::last_error();
         // Some file systems refuse before they look whether it exists.
         if (!is_directory(base, directory.c_str()))
             return error;
@@ -94,8 +94,8 @@ std::error_code make_directories(int base, const std::string& path_of_file) {
     return {};
 }
 
-sys::unique_fd open_output(int base, const std::string& path, old_text before,
-                           std::error_code& error) {
+base::unique_fd open_output(int base, const std::string& path, old_text before,
+                            std::error_code& error) {
     const int flags = before == old_text::is_dropped ? O_TRUNC : 0;
     auto file = open_to_append(base, path, flags, error);
     if (file || error != std::errc::no_such_file_or_directory)
@@ -112,12 +112,12 @@ std::error_code rename_older(int base, const std::string& path, int kept) {
         const auto from = rotation::name(path, number - 1);
         const auto to = rotation::name(path, number);
         if (::renameat(base, from.c_str(), base, to.c_str()) != 0 && errno != ENOENT)
-            return sys::last_error();
+            return base::last_error();
     }
     return {};
 }
 
-sys::unique_fd open_next(int base, const std::string& path, std::error_code& error) {
+base::unique_fd open_next(int base, const std::string& path, std::error_code& error) {
     return open_to_append(base, path, O_EXCL | O_NOFOLLOW, error);
 }
 

@@ -13,8 +13,8 @@ namespace cohort::output {
 /// The directory that a worker's relative paths mean, by O_PATH.
 /// @param callers_directory  a descriptor; -1: the directory of this process
 /// @param working_directory  of the worker: absolute, relative to the caller's, or empty
-[[nodiscard]] sys::unique_fd open_base(int callers_directory, const std::string& working_directory,
-                                       std::error_code& error);
+[[nodiscard]] base::unique_fd open_base(int callers_directory, const std::string& working_directory,
+                                        std::error_code& error);
 
 /// Makes the directories that `path_of_file` lies in, if they are missing, with mode 0777 less the
 /// umask.
@@ -26,8 +26,8 @@ enum class old_text { is_kept, is_dropped };
 /// Opens a file to append to it, and makes it if it is missing, as well as its directories. The
 /// descriptor blocks and is close-on-exec. Never waits for the reader of a FIFO: ENXIO, if there is
 /// none.
-[[nodiscard]] sys::unique_fd open_output(int base, const std::string& path, old_text before,
-                                         std::error_code& error);
+[[nodiscard]] base::unique_fd open_output(int base, const std::string& path, old_text before,
+                                          std::error_code& error);
 
 /// Renames `path` to `path.1`, after `path.1` to `path.2` and so on. This ends at the first number
 /// that no file has, so the time depends on the files that are there and not on `kept`. Of the kept
@@ -38,7 +38,7 @@ enum class old_text { is_kept, is_dropped };
 /// Makes a file in the place of one that was renamed. EEXIST if something is there again, also a
 /// symbolic link: others who may write into the directory could have put it there to have another
 /// file overwritten. Makes no directories: if somebody has removed them, then on purpose.
-[[nodiscard]] sys::unique_fd open_next(int base, const std::string& path, std::error_code& error);
+[[nodiscard]] base::unique_fd open_next(int base, const std::string& path, std::error_code& error);
 
 /// Whether the file takes all that is written without a reader.
 [[nodiscard]] bool is_regular(int fd) noexcept;

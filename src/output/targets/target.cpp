@@ -46,7 +46,7 @@ target::~target() {
         console_->of_ended -= of_ended_;
 }
 
-std::shared_ptr<target> target::make(engine::engine& loop, sys::unique_fd file,
+std::shared_ptr<target> target::make(engine::engine& loop, base::unique_fd file,
                                      target_settings settings) {
     auto rotate = std::move(settings.rotate);
     std::shared_ptr<target> made(new target(loop, std::move(settings)));

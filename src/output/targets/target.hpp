@@ -55,7 +55,7 @@ struct target_settings {
 class target final : public std::enable_shared_from_this<target> {
 public:
     /// A target that owns its file.
-    static std::shared_ptr<target> make(engine::engine& loop, sys::unique_fd file,
+    static std::shared_ptr<target> make(engine::engine& loop, base::unique_fd file,
                                         target_settings settings);
     /// A target on a descriptor of the application, which stays as it is: open, with its flags.
     static std::shared_ptr<target> make(engine::engine& loop, int borrowed,
@@ -147,7 +147,7 @@ private:
     mutable std::mutex mutex_;
     line_queue queue_;
     std::vector<std::pair<std::pair<int, cohort::stream>, std::string>> new_tags_;
-    sys::patient_vector<waiter> waiters_;  // their tasks are touched on the loop only
+    base::patient_vector<waiter> waiters_;  // their tasks are touched on the loop only
     engine::time_point latest_{};          // the latest time of all lines that were added
     engine::time_point reached_{};         // all lines that are older have been written
     std::uint64_t added_ = 0;              // bytes of lines

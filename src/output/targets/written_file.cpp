@@ -27,7 +27,7 @@ void await_room(int fd) noexcept {
 
 }  // namespace
 
-written_file::written_file(sys::unique_fd file, std::optional<rotated_path> rotate)
+written_file::written_file(base::unique_fd file, std::optional<rotated_path> rotate)
     : file_(std::move(file)), fd_(file_.get()), is_owned_(true) {
     struct stat now {};
     if (!rotate || ::fstat(fd_, &now) != 0 || !S_ISREG(now.st_mode))
@@ -69,7 +69,7 @@ std::error_code written_file::write_all(std::string_view text) noexcept {
         } else if (errno == EAGAIN) {
             await_room(fd_);  // somebody else has set O_NONBLOCK on the file that we share
         } else if (errno != EINTR) {
-            return sys::last_error();
+            return base::last_error();
         }
     }
     return {};
@@ -116,7 +116,7 @@ std::error_code written_file::rotate() {
 std::error_code written_file::make_way(int base) {
     if (const int kept = rotate_->when.kept(); kept > 0)
         return rename_older(base, rotate_->path, kept);
-    return ::ftruncate(fd_, 0) == 0 ? std::error_code() : sys::last_error();
+    return ::ftruncate(fd_, 0) == 0 ? std::error_code() : base::last_error();
 }
 
 void written_file::close() noexcept {

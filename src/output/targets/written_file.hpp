@@ -19,7 +19,7 @@ namespace cohort::output {
 struct rotated_path {
     rotation when;
     std::string path;
-    std::shared_ptr<const sys::unique_fd> base;  // of the path; null: AT_FDCWD
+    std::shared_ptr<const base::unique_fd> base;  // of the path; null: AT_FDCWD
 };
 
 /// An open file that one thread at a time writes to, by a write(2) that may wait. The other members
@@ -27,7 +27,7 @@ struct rotated_path {
 class written_file {
 public:
     /// Only a regular file is rotated.
-    explicit written_file(sys::unique_fd file, std::optional<rotated_path> rotate = {});
+    explicit written_file(base::unique_fd file, std::optional<rotated_path> rotate = {});
     /// Writes to a descriptor of others: never closes it and never changes its flags.
     explicit written_file(int borrowed) noexcept : fd_(borrowed) {}
 
@@ -51,7 +51,7 @@ private:
     std::error_code rotate();
     std::error_code make_way(int base);
 
-    sys::unique_fd file_;  // empty: borrowed or closed
+    base::unique_fd file_;  // empty: borrowed or closed
     int fd_ = -1;
     bool is_owned_ = false;
     std::optional<rotated_path> rotate_;

@@ -16,14 +16,14 @@ namespace cohort::orders {
 
 namespace {
 
-sys::unique_fd open_directory() {
-    sys::unique_fd directory(open(".", O_PATH | O_DIRECTORY | O_CLOEXEC));
+base::unique_fd open_directory() {
+    base::unique_fd directory(open(".", O_PATH | O_DIRECTORY | O_CLOEXEC));
     if (!directory && (errno == EMFILE || errno == ENFILE))
         throw spawn_error({errno, std::system_category()}, "open(\".\")", -1, "limit");
     if (directory && directory.get() <= STDERR_FILENO) {
         // The host has closed standard streams: leave the numbers 0 to 2 to them.
         std::error_code ignored;
-        directory = sys::duplicate(directory.get(), ignored);
+        directory = base::duplicate(directory.get(), ignored);
     }
     return directory;
 }

@@ -18,7 +18,7 @@ struct caller {
     pid_t pid = 0;
     orders::environment environment;
     /// By O_PATH. Empty if it could not be opened; the directory of the process is used then.
-    sys::unique_fd directory;
+    base::unique_fd directory;
     /// One mask, as long as this kernel's. Empty if it could not be read.
     std::vector<cpu_set_t> affinity;
 

@@ -38,7 +38,7 @@ COHORT_BEFORE_EXEC inline void add_numbers(guard_message& message, long leader) 
     if (message.by_number == 0)
         return;
     message.leader = static_cast<std::int32_t>(leader);
-    message.leader_session = static_cast<std::int32_t>(sys::raw_call(SYS_getsid, leader));
+    message.leader_session = static_cast<std::int32_t>(base::raw_call(SYS_getsid, leader));
 }
 
 /// The numbers of the guardian's descriptors when it begins.
@@ -76,8 +76,8 @@ COHORT_BEFORE_EXEC inline bool tell_guardian(const guard_order& order, int with_
     message.msg_control = &with;
     message.msg_controllen = sizeof with;
     message.msg_flags = 0;
-    const long result = sys::raw_call(SYS_sendmsg, order.connection, sys::address(&message),
-                                      MSG_NOSIGNAL | MSG_DONTWAIT);
+    const long result = base::raw_call(SYS_sendmsg, order.connection, base::address(&message),
+                                       MSG_NOSIGNAL | MSG_DONTWAIT);
     return result >= 0;
 }
 

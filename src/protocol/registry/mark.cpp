@@ -27,7 +27,7 @@ bool read_number(std::string_view text, Number& number) noexcept {
 
 /// argv[1] as the kernel has it; empty if it is longer than any mark.
 std::string_view first_argument(std::span<char> room) noexcept {
-    return sys::read_entry("/proc/self/cmdline", 1, room);
+    return base::read_entry("/proc/self/cmdline", 1, room);
 }
 
 constexpr std::string_view prefix_of(mark::what names) noexcept {

@@ -176,7 +176,7 @@ const error_node* standard_error_types() noexcept {
                   bare<std::bad_array_new_length>, bare<std::bad_cast>, bare<std::bad_typeid>,
                   bare<std::bad_function_call>, bare<std::bad_weak_ptr>, bare<std::bad_any_cast>,
                   bare<std::bad_optional_access>, bare<std::bad_variant_access>>;
-    return sys::leaked([] { return known(); }).first();
+    return base::leaked([] { return known(); }).first();
 }
 
 }  // namespace cohort::registry

@@ -29,7 +29,7 @@ constexpr std::size_t longest_name = 512;             // of a command line, in b
 
 std::string text_of(const fs::path& file, std::size_t limit) {
     std::string text(limit, '\0');
-    text.resize(sys::read_start(file.c_str(), text).size());
+    text.resize(base::read_start(file.c_str(), text).size());
     return text;
 }
 

@@ -53,7 +53,7 @@ void capture_interrupted(raw_stack& stack, const void* context) noexcept {
 
 void capture_interrupted(raw_stack& into, const void* context, const void* own) noexcept {
     const auto at = registers_of(context);
-    if (at.known && sys::share_mapping(reinterpret_cast<std::uintptr_t>(own), at.stack))
+    if (at.known && base::share_mapping(reinterpret_cast<std::uintptr_t>(own), at.stack))
         return capture_interrupted(into, context);
     into.clear();
     if (at.known)

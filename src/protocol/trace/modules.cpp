@@ -123,7 +123,7 @@ bool read_at(int file, std::span<std::byte> into, std::uint64_t offset) noexcept
 }  // namespace
 
 bool file_has_build_id(const char* path, std::span<const std::byte> build_id) noexcept {
-    const sys::unique_fd file(::open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+    const base::unique_fd file(::open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     ElfW(Ehdr) header;
     if (!file || !read_at(file.get(), std::as_writable_bytes(std::span(&header, 1)), 0) ||
         std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0)

@@ -29,7 +29,7 @@ std::string try_it() {
 }
 
 std::string why_not() {
-    const auto& why = sys::leaked([] { return try_it(); });
+    const auto& why = base::leaked([] { return try_it(); });
     if (!why.empty() || session::is_usable())
         return why;
     return try_it();  // says that this is a forked copy

@@ -25,7 +25,7 @@ void* library::find(const char* symbol) {
 }
 
 const calls& loaded() {
-    return sys::leaked([] { return calls(); });
+    return base::leaked([] { return calls(); });
 }
 
 }  // namespace cohort::device::driver

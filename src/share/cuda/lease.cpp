@@ -16,7 +16,7 @@ namespace cohort::leases {
 
 detail::attachment lease::make(std::function<void()> release) {
     std::error_code error;
-    auto ends = sys::make_pipe(error);
+    auto ends = base::make_pipe(error);
     if (error)
         share::refuse("lease of memory", error);
     auto writer = share::own(std::move(ends.write));
@@ -31,7 +31,7 @@ detail::attachment lease::make(std::function<void()> release) {
     return writer;
 }
 
-lease::lease(sys::unique_fd reader, std::function<void()> release)
+lease::lease(base::unique_fd reader, std::function<void()> release)
     : reader_(std::move(reader)), ticket_(waits::watcher::next_ticket()),
       release_(std::move(release)) {}
 

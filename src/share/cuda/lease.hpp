@@ -22,7 +22,7 @@ public:
     /// @throws sharing_error, std::system_error  `release` is not called then
     static detail::attachment make(std::function<void()> release);
 
-    lease(sys::unique_fd reader, std::function<void()> release);
+    lease(base::unique_fd reader, std::function<void()> release);
     lease(const lease&) = delete;
     lease& operator=(const lease&) = delete;
     ~lease() override;
@@ -32,7 +32,7 @@ private:
     void watch();
     bool is_over() const noexcept;
 
-    const sys::unique_fd reader_;
+    const base::unique_fd reader_;
     const std::uint64_t ticket_;
     std::function<void()> release_;
     std::shared_ptr<lease> itself_;  // until its end, because the watcher does not keep it

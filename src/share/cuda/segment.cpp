@@ -43,9 +43,9 @@ detail::attachment export_from(const operation& with, const allocation& memory) 
     int exported = -1;
     with.require(with.calls().export_descriptor, &exported, memory.get(), driver::posix_descriptor,
                  0U);
-    sys::close_on_exec(exported);
+    base::close_on_exec(exported);
     std::error_code error;
-    auto descriptor = sys::out_of_stdio(sys::unique_fd(exported), error);
+    auto descriptor = base::out_of_stdio(base::unique_fd(exported), error);
     if (error)
         share::refuse(with.what(), error);
     return share::own(std::move(descriptor));

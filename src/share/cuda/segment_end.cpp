@@ -20,7 +20,7 @@ struct kept_remains {
 };
 
 const kept_remains& kept() {
-    return sys::leaked([] { return kept_remains(); });
+    return base::leaked([] { return kept_remains(); });
 }
 
 /// Makes a call for a device. Nobody can be told of its errors.

@@ -88,7 +88,7 @@ std::string session::initialise() {
 }
 
 const session& session::only() {
-    return sys::leaked([] { return session(); });
+    return base::leaked([] { return session(); });
 }
 
 const session& session::open() {

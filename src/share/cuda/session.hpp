@@ -58,7 +58,7 @@ private:
     bool is_active(int handle) const noexcept;
 
     const driver::calls& calls_;
-    sys::fork_mark mark_;
+    base::fork_mark mark_;
     mutable std::mutex mutex_;
     mutable std::vector<device_facts> devices_;  // their contexts only under the mutex
     std::string trouble_;

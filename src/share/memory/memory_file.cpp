@@ -26,42 +26,42 @@ constexpr std::size_t huge_page = std::size_t{2} << 20;
 /// reserved then, because an access to one that can't be had raises SIGBUS.
 bool overcommit_is_off() noexcept {
     char room[8];
-    return sys::read_start(overcommit_path, room).starts_with('2');
+    return base::read_start(overcommit_path, room).starts_with('2');
 }
 
 std::error_code resize(int file, std::size_t bytes) noexcept {
-    auto error = sys::set_length(file, bytes);
+    auto error = base::set_length(file, bytes);
     if (!error && overcommit_is_off())
-        error = sys::reserve(file, bytes);
+        error = base::reserve(file, bytes);
     return error;
 }
 
 /// Whether the kernel gives transparent huge pages to memory files that ask for them.
 bool has_transparent_huge_pages() noexcept {
     char room[128];
-    const auto choices = sys::read_start(transparent_path, room);
+    const auto choices = base::read_start(transparent_path, room);
     return !choices.empty() && choices.find("[never]") == choices.npos &&
            choices.find("[deny]") == choices.npos;
 }
 
 /// A memory file from the pool of huge pages, with all its pages reserved; empty: the pool has too
 /// few.
-sys::unique_fd take_from_pool(std::size_t bytes) noexcept {
+base::unique_fd take_from_pool(std::size_t bytes) noexcept {
     if (bytes > SIZE_MAX - huge_page)
         return {};
     std::error_code error;
     const auto length = (bytes + huge_page - 1) / huge_page * huge_page;
-    auto file = sys::make_huge_memfd(name, error);
-    if (error || sys::set_length(file.get(), length) || sys::reserve(file.get(), length) ||
-        sys::add_seals(file.get(), F_SEAL_SHRINK | F_SEAL_GROW))
+    auto file = base::make_huge_memfd(name, error);
+    if (error || base::set_length(file.get(), length) || base::reserve(file.get(), length) ||
+        base::add_seals(file.get(), F_SEAL_SHRINK | F_SEAL_GROW))
         return {};
     return file;
 }
 
 }  // namespace
 
-sys::unique_fd make_memory_file(std::size_t bytes, const share_options& how,
-                                const std::string& what) {
+base::unique_fd make_memory_file(std::size_t bytes, const share_options& how,
+                                 const std::string& what) {
     if (how.uses_huge_pages()) {
         if (auto file = take_from_pool(bytes))
             return file;
@@ -71,11 +71,11 @@ sys::unique_fd make_memory_file(std::size_t bytes, const share_options& how,
                    "/sys/kernel/mm/transparent_hugepage/shmem_enabled is \"never\"");
     }
     std::error_code error;
-    auto file = sys::make_memfd(name, error);
+    auto file = base::make_memfd(name, error);
     if (!error)
         error = resize(file.get(), bytes);
     if (!error)
-        error = sys::add_seals(file.get(), F_SEAL_SHRINK | F_SEAL_GROW);
+        error = base::add_seals(file.get(), F_SEAL_SHRINK | F_SEAL_GROW);
     if (error)
         refuse(what, error);
     return file;

@@ -14,7 +14,7 @@ namespace cohort::share {
 /// resizing.
 /// @param what  the memory for the text of an error
 /// @throws sharing_error
-sys::unique_fd make_memory_file(std::size_t bytes, const share_options& how,
-                                const std::string& what);
+base::unique_fd make_memory_file(std::size_t bytes, const share_options& how,
+                                 const std::string& what);
 
 }  // namespace cohort::share

@@ -15,7 +15,7 @@ std::shared_ptr<segment> segment_table::map(const detail::attachment& descriptor
                                             std::error_code& error) {
     struct stat file;
     if (::fstat(*descriptor, &file) != 0) {
-        error = sys::last_error();
+        error = base::last_error();
         return nullptr;
     }
     const file_id id{file.st_dev, file.st_ino};
@@ -32,7 +32,7 @@ std::shared_ptr<segment> segment_table::map(const detail::attachment& descriptor
     found = std::make_shared<segment>(id, access, static_cast<std::size_t>(file.st_size),
                                       descriptor, name);
     if (found->data() == nullptr) {
-        error = sys::last_error();
+        error = base::last_error();
         return nullptr;
     }
     const entry noted{found, found.get()};

@@ -89,9 +89,9 @@ objection object_to(int descriptor, memory_access access, bool must_be_sealed,
 
 /// The same file, open for reading only. A mapping by a descriptor that could write would count as
 /// a writer.
-sys::unique_fd reopen_for_reading(int descriptor, std::error_code& error) {
+base::unique_fd reopen_for_reading(int descriptor, std::error_code& error) {
     const auto path = fmt::format("/proc/self/fd/{}", descriptor);
-    return sys::out_of_stdio(sys::unique_fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC)), error);
+    return base::out_of_stdio(base::unique_fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC)), error);
 }
 
 }  // namespace
@@ -162,13 +162,13 @@ shared_memory shared_memory::foreign(int descriptor, memory_access access, bool 
     const auto what = fmt::format("shared array from descriptor {}", descriptor);
     struct stat file {};
     if (::fstat(descriptor, &file) != 0)
-        share::refuse(what, sys::last_error());
+        share::refuse(what, base::last_error());
     if (const auto wrong = object_to(descriptor, access, must_be_sealed, file); wrong.error != 0)
         share::refuse(what, wrong.error, wrong.text);
     std::error_code error;
     const bool narrows =
         access == memory_access::read_only && (::fcntl(descriptor, F_GETFL) & O_ACCMODE) == O_RDWR;
-    auto own = narrows ? reopen_for_reading(descriptor, error) : sys::duplicate(descriptor, error);
+    auto own = narrows ? reopen_for_reading(descriptor, error) : base::duplicate(descriptor, error);
     if (error)
         share::refuse(what, error);
     return shared_memory(map(share::own(std::move(own)), access, what));
@@ -248,7 +248,7 @@ shared_memory shared_memory::freeze() {
         share::refuse(what, EBUSY,
                       "this process has other handles or views of it that can be written");
     const auto writable = descriptor();
-    const auto error = segment_->unmapped([&] { return sys::add_seals(*writable, F_SEAL_WRITE); });
+    const auto error = segment_->unmapped([&] { return base::add_seals(*writable, F_SEAL_WRITE); });
     if (error == std::errc::device_or_resource_busy)
         share::refuse(what, EBUSY, "another process has mapped it so that it can be written");
     if (error)
@@ -265,7 +265,7 @@ void shared_memory::populate(const std::byte* from, std::size_t bytes) const {
         access() == memory_access::read_write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ;
     while (::madvise(reinterpret_cast<void*>(first), length, advice) != 0)
         if (errno != EINTR && errno != EAGAIN)
-            share::refuse("populate of a " + array_of(bytes), sys::last_error());
+            share::refuse("populate of a " + array_of(bytes), base::last_error());
 }
 
 shared_memory shared_memory::with_release(std::function<void()> release) const {

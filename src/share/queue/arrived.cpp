@@ -32,18 +32,18 @@ arrived::~arrived() {
 bool unpack_all(arrived& with) {
     if (with.packed == 0)
         return true;
-    if (with.packed >= sys::descriptor_limit())
+    if (with.packed >= base::descriptor_limit())
         refuse_carrier("they are more than this process may have");
-    if (!sys::is_packet_socket(with.descriptors.back().get()))
+    if (!base::is_packet_socket(with.descriptors.back().get()))
         refuse_carrier("what should hold them is no socket of this library's");
-    if (!sys::has_room_for(with.packed))
+    if (!base::has_room_for(with.packed))
         return false;
-    std::vector<sys::unique_fd> came;
+    std::vector<base::unique_fd> came;
     const auto error = queues::unpack(with.descriptors.back().get(), with.packed, came);
     with.packed -= std::min(with.packed, came.size());
     with.descriptors.insert(with.descriptors.end() - 1, std::make_move_iterator(came.begin()),
                             std::make_move_iterator(came.end()));
-    if (sys::is_shortage(error))
+    if (base::is_shortage(error))
         return false;
     if (error)
         refuse_carrier("they can't be unpacked: " + error.message());

@@ -20,7 +20,7 @@ public:
     arrived& operator=(arrived&&) = delete;
     ~arrived();
 
-    std::vector<sys::unique_fd> descriptors;
+    std::vector<base::unique_fd> descriptors;
     std::size_t packed = 0;  // how many more are inside the last one, see unpack_all()
     bool spilled = false;    // the payload is in the first one
     std::uint64_t spilled_size = 0;

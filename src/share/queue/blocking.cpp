@@ -92,7 +92,7 @@ bool may_block(const end::state& state, const detail::patience& how_long) {
 int event_of_stored(end::state& state) noexcept {
     std::error_code error;
     if (!state.stored_event)
-        state.stored_event = sys::make_eventfd(error);
+        state.stored_event = base::make_eventfd(error);
     if (!state.stored_event)
         return -1;
     std::uint64_t count = 0;

@@ -141,9 +141,9 @@ queue_ends queue_ends::read(decoder& from, const queue_description& expected) {
     const auto captured = reader->queue.lock();
     const auto guard = lock_ends();
     // In a forked copy the queue that was captured has its ends back.
-    const bool is_inherited = captured && captured->generation != sys::process_generation();
+    const bool is_inherited = captured && captured->generation != base::process_generation();
     auto both = is_inherited ? captured : std::make_shared<both_ends>();
-    both->generation = sys::process_generation();
+    both->generation = base::process_generation();
     both->reader = std::move(reader);
     both->writer = std::move(writer);
     both->roles = roles();

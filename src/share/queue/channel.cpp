@@ -64,7 +64,7 @@ bool has_no_reader(int socket) noexcept {
 
 channel_pair make_channel(std::uint64_t capacity) {
     channel_pair made;
-    auto error = sys::make_socket_pair(made.reader, made.writer);
+    auto error = base::make_socket_pair(made.reader, made.writer);
     if (error)
         share::refuse("queue", error);
     ::setsockopt(made.writer.get(), SOL_SOCKET, SO_SNDBUF, &wanted_send_buffer,
@@ -103,9 +103,9 @@ outgoing::outgoing(std::vector<std::byte> payloads, std::uint64_t type)
 void outgoing::spill() {
     std::error_code error;
     // New each time: whoever reads from the queue may keep the file, and see and change it later.
-    memory_ = sys::make_memfd("cohort-queue", error);
+    memory_ = base::make_memfd("cohort-queue", error);
     if (!error)
-        error = sys::write_at(memory_.get(), message_.bytes, 0);
+        error = base::write_at(memory_.get(), message_.bytes, 0);
     if (error)
         share::refuse(
             fmt::format("a value of {} in a queue", share::size_text(message_.bytes.size())),
@@ -120,7 +120,7 @@ void outgoing::spill() {
 /// @return ETOOMANYREFS: this user has too many in flight
 std::error_code outgoing::pack() {
     std::error_code error;
-    if (carrier_ || header_.descriptors <= sys::most_descriptors)
+    if (carrier_ || header_.descriptors <= base::most_descriptors)
         return error;
     std::vector<int> numbers;
     for (const auto& attached : message_.attachments)
@@ -134,7 +134,7 @@ std::error_code outgoing::pack() {
 std::error_code outgoing::send_now(const channel& on, const slots::ticket* slot) {
     if (const auto error = pack())
         return error;
-    std::array<int, sys::most_descriptors + 1> numbers;
+    std::array<int, base::most_descriptors + 1> numbers;
     std::size_t count = 0;
     if (memory_)
         numbers[count++] = memory_.get();
@@ -153,8 +153,8 @@ std::error_code outgoing::send_now(const channel& on, const slots::ticket* slot)
     std::memcpy(head.data() + length, &header_, sizeof header_);
     std::error_code error;
     do
-        error = sys::send_parts(on.socket, std::span(head).first(length + sizeof header_),
-                                message_.bytes, std::span(numbers).first(count));
+        error = base::send_parts(on.socket, std::span(head).first(length + sizeof header_),
+                                 message_.bytes, std::span(numbers).first(count));
     while (error == std::errc::connection_reset);  // told once, if a reader has left bytes
     return error;
 }
@@ -182,7 +182,7 @@ step outgoing::send(const channel& on) {
     if (error.value() == ENOBUFS || (too_many_in_flight && !writer_sees_empty(on.socket)))
         return has_no_reader(on.socket) ? step::over : step::must_retry;
     const auto what =
-        header_.descriptors > sys::most_descriptors
+        header_.descriptors > base::most_descriptors
             ? fmt::format("a value with {} descriptors in a queue", message_.attachments.size())
             : "a value in a queue";
     if (too_many_in_flight)

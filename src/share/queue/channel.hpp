@@ -31,9 +31,9 @@ struct channel {
 
 /// The descriptors of a new queue.
 struct channel_pair {
-    sys::unique_fd reader;
-    sys::unique_fd writer;
-    sys::unique_fd slots;  // the file of its slots; empty: unbounded
+    base::unique_fd reader;
+    base::unique_fd writer;
+    base::unique_fd slots;  // the file of its slots; empty: unbounded
     std::size_t largest_inlined = 0;
 };
 /// @param capacity  0: unbounded
@@ -71,8 +71,8 @@ private:
     detail::queue_message message_;
     std::vector<std::byte> payloads_;
     packet_header header_;
-    sys::unique_fd memory_;   // of a spilled payload
-    sys::unique_fd carrier_;  // of more descriptors than one packet carries
+    base::unique_fd memory_;   // of a spilled payload
+    base::unique_fd carrier_;  // of more descriptors than one packet carries
 };
 
 /// A wait looks again after this time if not all that it waits for has an event: a slot of a

@@ -49,7 +49,7 @@ struct closed_elsewhere {
     closed_elsewhere(const closed_elsewhere&) = delete;
     closed_elsewhere& operator=(const closed_elsewhere&) = delete;
     ~closed_elsewhere() {
-        const sys::exiting_owner makes_last_close(what.socket ? *what.socket : -1);
+        const base::exiting_owner makes_last_close(what.socket ? *what.socket : -1);
         what.close();
     }
     remains what;
@@ -73,7 +73,7 @@ std::unique_lock<std::mutex> lock_ends() { return std::unique_lock(table().mutex
 
 end::end(side which, detail::attachment socket, detail::attachment slots_file,
          const description& of)
-    : socket_ticket_(waits::watcher::next_ticket()), born_(sys::process_generation()),
+    : socket_ticket_(waits::watcher::next_ticket()), born_(base::process_generation()),
       id_(share::id_of(*socket)), which_(which), about_(of),
       slots_(slots_file ? std::make_shared<slots>(*slots_file, of.capacity) : nullptr),
       state_(new state(born_)) {
@@ -92,26 +92,26 @@ end::~end() {
     }
     state* const last = state_.load();
     remains left{std::move(last->socket), std::move(last->slots_file), nullptr, false};
-    if (last->generation == sys::process_generation()) {
+    if (last->generation == base::process_generation()) {
         left.state.reset(last);
         left.may_hold_names = which_ == side::reader;
     }  // else it is leaked, because its mutex may be locked
     queues::close(std::move(left));
 }
 
-bool end::is_inherited() const noexcept { return born_ != sys::process_generation(); }
+bool end::is_inherited() const noexcept { return born_ != base::process_generation(); }
 
 /// Before the descriptors are closed.
 void end::forget_descriptors() noexcept {
     state& mine = *state_.load();
-    if (mine.generation != sys::process_generation())
+    if (mine.generation != base::process_generation())
         return;
     if (mine.socket)
         waits::watcher::forget(socket_ticket(), *mine.socket);
 }
 
 end::state& end::here() {
-    const auto generation = sys::process_generation();
+    const auto generation = base::process_generation();
     state* seen = state_.load(std::memory_order_acquire);
     if (seen->generation == generation)
         return *seen;

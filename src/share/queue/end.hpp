@@ -89,7 +89,7 @@ public:
         std::condition_variable_any changed;  // for threads
         // Wakes the thread that waits for the socket in a poll, when a message is stored. Made
         // when a thread first waits so.
-        sys::unique_fd stored_event;
+        base::unique_fd stored_event;
 
         /// What the engine watches the socket for.
         enum class watch { nothing, once, each_receive };

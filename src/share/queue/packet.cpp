@@ -40,7 +40,7 @@ packet_header header_of(std::span<const std::byte> packet) noexcept {
 std::size_t descriptors_beside(const packet_header& header) noexcept {
     // The memory file of a spilled payload is never packed with the others.
     const std::size_t spilled = header.kind == packet_kind::spilled ? 1 : 0;
-    return header.descriptors > sys::most_descriptors ? 1 + spilled : header.descriptors;
+    return header.descriptors > base::most_descriptors ? 1 + spilled : header.descriptors;
 }
 
 std::string wrong_with(std::span<const std::byte> packet, std::size_t descriptors) {

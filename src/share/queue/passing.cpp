@@ -61,9 +61,9 @@ std::shared_ptr<end> read_end(detail::decoder& from, end::side which,
                               const end::description& about) {
     const auto socket = descriptor(from);
     const auto slots = from.take_null() ? nullptr : descriptor(from);
-    if (!sys::is_packet_socket(*socket) || (slots != nullptr) != (about.capacity > 0))
+    if (!base::is_packet_socket(*socket) || (slots != nullptr) != (about.capacity > 0))
         throw codec_error("a queue: its descriptors are none of a queue");
-    sys::tell_nothing(*socket);
+    base::tell_nothing(*socket);
     auto found = end_of(which, socket, slots, about);
     found->give_away();
     return found;

@@ -19,7 +19,7 @@ public:
     std::shared_ptr<end> reader;
     std::shared_ptr<end> writer;
     queues::roles roles;
-    std::uint64_t generation = sys::process_generation();
+    std::uint64_t generation = base::process_generation();
 };
 
 /// Notes that an end is passed to another process.

@@ -83,13 +83,13 @@ std::span<const std::byte> without_ticket(std::span<const std::byte> packet,
 void require_room(const channel& on) {
     std::array<std::byte, sizeof(slots::ticket) + sizeof(packet_header)> bytes;
     std::size_t length = 0;
-    const auto error = sys::peek(on.socket, bytes, length);
+    const auto error = base::peek(on.socket, bytes, length);
     const auto packet = without_ticket(std::span(bytes).first(length), on);
     packet_header header;
     if (error || packet.size() < sizeof header)
         return;
     std::memcpy(&header, packet.data(), sizeof header);
-    if (!sys::has_room_for(descriptors_beside(header)))
+    if (!base::has_room_for(descriptors_beside(header)))
         refuse_for_now();
 }
 
@@ -140,7 +140,7 @@ void take_packet(std::span<const std::byte> packet, arrived with, const channel&
     if (header.descriptors > 0) {
         with.spilled = header.kind == packet_kind::spilled;
         with.spilled_size = header.size;
-        if (header.descriptors > sys::most_descriptors)
+        if (header.descriptors > base::most_descriptors)
             with.packed = header.descriptors - (with.spilled ? 1u : 0u);
         message.arrived = std::make_shared<arrived>(std::move(with));
     }
@@ -176,9 +176,9 @@ step receive(const channel& on, incoming& into, may_wait how) {
         require_room(on);
     std::error_code error;
     do
-        error = sys::receive_message(on.socket, bytes, length, with.descriptors,
-                                     how == may_wait::yes ? sys::waiting::block
-                                                          : sys::waiting::nonblock);
+        error = base::receive_message(on.socket, bytes, length, with.descriptors,
+                                      how == may_wait::yes ? base::waiting::block
+                                                           : base::waiting::nonblock);
     while (error == std::errc::connection_reset);  // told once, before the packets that are left
     if (error == std::errc::resource_unavailable_try_again) {
         if (on.slots != nullptr)
@@ -215,7 +215,7 @@ void load_payload(detail::queue_message& message, detail::make_target make) {
     if (!target.owner)
         throw codec_error(fmt::format("a value of {} bytes in a queue is none of this type", size));
     std::error_code error;
-    if (sys::read_at(with.descriptors.front().get(), target.bytes, 0, error) != size)
+    if (base::read_at(with.descriptors.front().get(), target.bytes, 0, error) != size)
         refuse_packet("its memory file was cut off");
     message.owner = target.owner;
     message.bytes = target.bytes;

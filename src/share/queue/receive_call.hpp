@@ -16,6 +16,6 @@ bool would_receive(const end& which, const end::state& state) noexcept;
 /// hangs. Stores what came, then runs `then` on the engine's thread. Nobody else waits for the
 /// socket meanwhile. The end's state is locked, but not when `then` runs.
 void receive_in_call(const std::shared_ptr<end>& which, end::state& state,
-                     sys::callback<void(step)> then);
+                     base::callback<void(step)> then);
 
 }  // namespace cohort::queues

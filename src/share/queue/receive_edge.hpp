@@ -19,7 +19,7 @@ class receive_edge {
 public:
     explicit receive_edge(int writer) noexcept {
         std::error_code error;
-        epoll_ = sys::out_of_stdio(sys::unique_fd(::epoll_create1(EPOLL_CLOEXEC)), error);
+        epoll_ = base::out_of_stdio(base::unique_fd(::epoll_create1(EPOLL_CLOEXEC)), error);
         epoll_event event{};
         event.events = EPOLLOUT | EPOLLET;
         if (error || ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, writer, &event) != 0)
@@ -35,7 +35,7 @@ public:
     }
 
 private:
-    sys::unique_fd epoll_;
+    base::unique_fd epoll_;
 };
 
 }  // namespace cohort::queues

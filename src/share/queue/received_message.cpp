@@ -65,7 +65,7 @@ void wake_threads(end::state& state) noexcept {
 }
 
 underway::~underway() {
-    if (generation_ != sys::process_generation())
+    if (generation_ != base::process_generation())
         return;
     end::state& state = of_->here();
     const std::lock_guard guard(state.mutex);
@@ -80,7 +80,7 @@ received_message::received_message(std::shared_ptr<end> from, end::state& state,
 
 received_message::~received_message() {
     // In a forked copy the message is the parent's.
-    if (from_ && generation_ == sys::process_generation())
+    if (from_ && generation_ == base::process_generation())
         give_back();
 }
 
@@ -103,7 +103,7 @@ void received_message::give_back() noexcept {
 }
 
 detail::queue_message received_message::take() {
-    if (!from_ || generation_ != sys::process_generation())
+    if (!from_ || generation_ != base::process_generation())
         throw std::logic_error("cohort: this value of a queue belongs to another process, or was "
                                "taken before");
     load_early();

@@ -72,17 +72,17 @@ struct slots::slot {
     word stamp;  // never lowered, so that a late stamp of an earlier message is harmless
 };
 
-sys::unique_fd slots::make_file(std::uint64_t capacity, std::size_t most,
-                                std::error_code& error) noexcept {
+base::unique_fd slots::make_file(std::uint64_t capacity, std::size_t most,
+                                 std::error_code& error) noexcept {
     const auto count =
         static_cast<std::size_t>(std::min<std::uint64_t>({capacity, most, largest_count}));
-    auto made = sys::make_memfd("cohort-queue-slots", error);
+    auto made = base::make_memfd("cohort-queue-slots", error);
     const auto bytes = sizeof(page) + count * sizeof(slot);
     if (!error)  // without its pages, an access could end this process by SIGBUS
-        error = sys::reserve(made.get(), bytes);
+        error = base::reserve(made.get(), bytes);
     if (!error)
-        error = sys::add_seals(made.get(), F_SEAL_SHRINK | F_SEAL_GROW);
-    return error ? sys::unique_fd() : std::move(made);
+        error = base::add_seals(made.get(), F_SEAL_SHRINK | F_SEAL_GROW);
+    return error ? base::unique_fd() : std::move(made);
 }
 
 slots::slots(int file, std::uint64_t capacity) {
@@ -97,7 +97,7 @@ slots::slots(int file, std::uint64_t capacity) {
     if (seals < 0 || (seals & F_SEAL_SHRINK) == 0)
         throw none_of_ours();
     if (::fstat(file, &status) != 0 || ::fstatfs(file, &system) != 0)
-        share::refuse("queue", sys::last_error());
+        share::refuse("queue", base::last_error());
     constexpr std::size_t smallest = sizeof(page) + sizeof(slot);
     constexpr std::size_t largest = sizeof(page) + largest_count * sizeof(slot);
     const auto size = static_cast<std::uint64_t>(status.st_size);
@@ -110,7 +110,7 @@ slots::slots(int file, std::uint64_t capacity) {
     if (mapped == MAP_FAILED && (errno == EACCES || errno == EPERM))
         throw none_of_ours();
     if (mapped == MAP_FAILED)
-        share::refuse("queue", sys::last_error());
+        share::refuse("queue", base::last_error());
     page_ = static_cast<page*>(mapped);
     slots_ = reinterpret_cast<slot*>(page_ + 1);
 }

@@ -52,8 +52,8 @@ public:
     static constexpr std::size_t most_stamps = 256;
 
     /// @param most  how many messages the socket can hold at all
-    static sys::unique_fd make_file(std::uint64_t capacity, std::size_t most,
-                                    std::error_code& error) noexcept;
+    static base::unique_fd make_file(std::uint64_t capacity, std::size_t most,
+                                     std::error_code& error) noexcept;
     /// @throws codec_error    no queue has such a file
     /// @throws sharing_error  there is no memory
     explicit slots(int file, std::uint64_t capacity);

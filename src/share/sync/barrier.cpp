@@ -137,7 +137,7 @@ void barrier_handle::arrive_and_wait(std::optional<steady_duration> timeout) con
         return;
     std::optional<timespec> deadline;
     if (timeout)
-        deadline = sys::deadline_in(*timeout);
+        deadline = base::deadline_in(*timeout);
     auto reached = barrier_->page.wait(*phase, deadline ? &*deadline : nullptr);
     if (reached == barrier_page::progress::waits) {
         (void)barrier_->break_phase(*phase, {barrier_cause::kind::timed_out, -1, {}});

@@ -182,9 +182,9 @@ barrier_page::progress barrier_page::look(std::uint32_t phase) const noexcept {
 }
 
 /// The half of the state on which the kernel waits.
-static const sys::futex& lower_half_of(const std::atomic<word>& state) noexcept {
+static const base::futex& lower_half_of(const std::atomic<word>& state) noexcept {
     constexpr int at = std::endian::native == std::endian::little ? 0 : 1;
-    return *(reinterpret_cast<const sys::futex*>(&state) + at);
+    return *(reinterpret_cast<const base::futex*>(&state) + at);
 }
 
 barrier_page::progress barrier_page::wait(std::uint32_t phase,
@@ -193,8 +193,8 @@ barrier_page::progress barrier_page::wait(std::uint32_t phase,
         if (const auto found = look(phase); found != progress::waits)
             return found;
         if (deadline == nullptr)
-            sys::wait_on(lower_half_of(head_.state), phase);
-        else if (!sys::wait_on(lower_half_of(head_.state), phase, *deadline))
+            base::wait_on(lower_half_of(head_.state), phase);
+        else if (!base::wait_on(lower_half_of(head_.state), phase, *deadline))
             return look(phase);
     }
 }
@@ -220,7 +220,7 @@ bool barrier_page::break_phase(std::uint32_t phase, const barrier_cause& cause) 
     return false;
 }
 
-void barrier_page::wake() const noexcept { sys::wake(lower_half_of(head_.state)); }
+void barrier_page::wake() const noexcept { base::wake(lower_half_of(head_.state)); }
 
 barrier_cause barrier_page::cause() const noexcept {
     return barrier_cause::unpacked(head_.cause, now().phase);

@@ -85,7 +85,7 @@ mutex_answer mutex_handle::try_lock() const {
 
 mutex_answer mutex_handle::try_lock(steady_duration timeout) const {
     auto& mutex = mutex_in(memory_);
-    return answer_to(mutex, lock_until(mutex, sys::deadline_in(timeout)));
+    return answer_to(mutex, lock_until(mutex, base::deadline_in(timeout)));
 }
 
 void mutex_handle::unlock() const noexcept { (void)::pthread_mutex_unlock(&mutex_in(memory_)); }

@@ -53,7 +53,7 @@ wakeup::identity identify(int fd, wakeup::kind what, std::uint64_t number) {
     const bool is_event = what == wakeup::kind::state;
     const std::string_view member = is_event ? "eventfd-id:" : "clockid:";
     char room[512];
-    const auto text = sys::read_start(fmt::format("/proc/self/fdinfo/{}", fd).c_str(), room);
+    const auto text = base::read_start(fmt::format("/proc/self/fdinfo/{}", fd).c_str(), room);
     if (text.empty() && ::access("/proc/self/fdinfo", F_OK) != 0)
         return {wakeup::known_by::drawn_number, number};
     const auto at = text.find(member);
@@ -66,9 +66,9 @@ wakeup::identity identify(int fd, wakeup::kind what, std::uint64_t number) {
     return {wakeup::known_by::kernel, std::strtoull(digits.c_str(), nullptr, 10)};
 }
 
-sys::unique_fd make_timer(std::error_code& error) noexcept {
-    return sys::out_of_stdio(
-        sys::unique_fd(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)), error);
+base::unique_fd make_timer(std::error_code& error) noexcept {
+    return base::out_of_stdio(
+        base::unique_fd(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)), error);
 }
 
 /// Makes a timer readable. Unlike a write to an eventfd this can't block.
@@ -107,7 +107,7 @@ completion failed_now() {
 
 std::shared_ptr<wakeup> wakeup::make(kind what) {
     std::error_code error;
-    auto made = what == kind::state ? sys::make_eventfd(error) : make_timer(error);
+    auto made = what == kind::state ? base::make_eventfd(error) : make_timer(error);
     if (error)
         share::refuse(what == kind::state ? "event" : "barrier", error);
     const auto number = share::random_number();
@@ -141,7 +141,7 @@ std::shared_ptr<wakeup> wakeup::arrived(kind what, std::uint64_t number,
 
 wakeup::wakeup(kind what, std::uint64_t number, identity id, detail::attachment descriptor)
     : kind_(what), number_(number), id_(id), ticket_(watcher::next_ticket()),
-      generation_(sys::process_generation()), descriptor_(std::move(descriptor)) {}
+      generation_(base::process_generation()), descriptor_(std::move(descriptor)) {}
 
 wakeup::~wakeup() {
     const std::lock_guard guard(table().mutex);
@@ -154,14 +154,14 @@ wakeup::~wakeup() {
 }
 
 void wakeup::enter_process() {
-    if (generation_ == sys::process_generation())
+    if (generation_ == base::process_generation())
         return;
     new std::vector<waiter>(
         std::move(waiting_));  // leaked, because the operations are the parent's
     waiting_.clear();
     if (!share::is_open(descriptor_))
         descriptor_.reset();
-    generation_ = sys::process_generation();
+    generation_ = base::process_generation();
 }
 
 detail::attachment wakeup::open_descriptor() {
@@ -227,7 +227,7 @@ void wakeup::cancel(detail::operation_id id) noexcept {
         const std::lock_guard guard(table().mutex);
         const auto found =
             std::ranges::find_if(waiting_, [id](const waiter& w) { return w.to.id == id; });
-        if (generation_ != sys::process_generation() || found == waiting_.end())
+        if (generation_ != base::process_generation() || found == waiting_.end())
             return;
         gone = std::move(*found);
         waiting_.erase(found);
@@ -245,7 +245,7 @@ void wakeup::serve() {
     std::vector<std::pair<waiter, completion>> over;  // destroyed after the lock is released
     {
         const std::lock_guard guard(table().mutex);
-        if (generation_ != sys::process_generation())
+        if (generation_ != base::process_generation())
             return;
         std::erase_if(waiting_, [&over](waiter& w) {
             auto result = w.look();

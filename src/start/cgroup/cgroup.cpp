@@ -42,7 +42,7 @@ std::string unescaped(std::string_view text) {
 /// The path of this process' cgroup in the version 2 hierarchy; empty if it has none. Not read from
 /// /proc/self, because the main thread may have ended.
 std::string membership() {
-    std::istringstream in(sys::read_text("/proc/thread-self/cgroup"));
+    std::istringstream in(base::read_text("/proc/thread-self/cgroup"));
     for (std::string line; std::getline(in, line);)
         if (line.starts_with("0::"))
             return line.substr(3);
@@ -66,20 +66,20 @@ std::string shown_at(const std::string& line, const std::string& cgroup) {
     return cgroup.starts_with(root + "/") ? point + cgroup.substr(root.size()) : std::string();
 }
 
-sys::unique_fd open_events(int directory) noexcept {
-    return sys::unique_fd(::openat(directory, "cgroup.events", O_RDONLY | O_CLOEXEC));
+base::unique_fd open_events(int directory) noexcept {
+    return base::unique_fd(::openat(directory, "cgroup.events", O_RDONLY | O_CLOEXEC));
 }
 
 /// Whether a process lives in the cgroup or below it.
 /// @param events  the cgroup's open cgroup.events
-bool is_populated(const sys::unique_fd& events) {
+bool is_populated(const base::unique_fd& events) {
     char text[128] = {};
     return events && ::pread(events.get(), text, sizeof text - 1, 0) > 0 &&
            std::string_view(text).find("populated 1") != std::string_view::npos;
 }
 
 std::vector<pid_t> pids_in(int directory) {
-    std::istringstream in(sys::read_text("cgroup.procs", directory));
+    std::istringstream in(base::read_text("cgroup.procs", directory));
     std::vector<pid_t> pids;
     for (pid_t pid; in >> pid;)
         if (pid > 0)  // 0: the process has no pid in our pid namespace
@@ -87,15 +87,15 @@ std::vector<pid_t> pids_in(int directory) {
     return pids;
 }
 
-sys::unique_fd open_inner(int directory, const std::string& name) noexcept {
-    return sys::unique_fd(
+base::unique_fd open_inner(int directory, const std::string& name) noexcept {
+    return base::unique_fd(
         ::openat(directory, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
 }
 
 /// No error if the cgroup was removed before.
 std::error_code remove_at(int directory, const std::string& name) noexcept {
     const bool gone = ::unlinkat(directory, name.c_str(), AT_REMOVEDIR) == 0 || errno == ENOENT;
-    return gone ? std::error_code() : sys::last_error();
+    return gone ? std::error_code() : base::last_error();
 }
 
 /// Whether `path` still leads to the open directory, and not to another one with its name.
@@ -103,11 +103,11 @@ bool leads_to(int directory, const std::string& path, std::error_code& error) no
     struct stat held {};
     struct stat found {};
     if (::fstat(directory, &held) != 0)
-        error = sys::last_error();
+        error = base::last_error();
     else if (::fstatat(directory, path.c_str(), &found, AT_SYMLINK_NOFOLLOW) == 0)
         return held.st_dev == found.st_dev && held.st_ino == found.st_ino;
     else if (errno != ENOENT)
-        error = sys::last_error();
+        error = base::last_error();
     return false;
 }
 
@@ -118,7 +118,7 @@ constexpr int deepest = 64;
 /// Removes the cgroups in this one, the innermost first.
 std::error_code remove_inner(int directory, int depth = 0) {
     for (const auto& name : cgroups_in(directory)) {
-        const auto inner = depth < deepest ? open_inner(directory, name) : sys::unique_fd();
+        const auto inner = depth < deepest ? open_inner(directory, name) : base::unique_fd();
         if (inner)
             if (const auto error = remove_inner(inner.get(), depth + 1))
                 return error;
@@ -132,11 +132,11 @@ std::error_code kill_listed(int directory, int depth) {
     std::error_code failed;
     for (const pid_t pid : pids_in(directory)) {
         std::error_code error;
-        const auto pidfd = sys::open_pidfd(pid, error);
+        const auto pidfd = base::open_pidfd(pid, error);
         // The pid may have been reused before the pidfd was opened. If the pid is listed now too,
         // the pidfd's process is in this cgroup.
         if (pidfd && std::ranges::count(pids_in(directory), pid) != 0)
-            error = sys::send_signal(pidfd.get(), SIGKILL);
+            error = base::send_signal(pidfd.get(), SIGKILL);
         if (error && error != std::errc::no_such_process)
             failed = error;
     }
@@ -161,7 +161,7 @@ std::string own_cgroup(std::string& why_not) {
         why_not = "the cgroup is outside of the cgroup namespace";
         return {};
     }
-    std::istringstream in(sys::read_text("/proc/thread-self/mountinfo"));
+    std::istringstream in(base::read_text("/proc/thread-self/mountinfo"));
     for (std::string line; std::getline(in, line);)
         if (auto path = shown_at(line, cgroup); !path.empty())
             return path;
@@ -169,12 +169,12 @@ std::string own_cgroup(std::string& why_not) {
     return {};
 }
 
-sys::unique_fd open_cgroup(const std::string& path, std::error_code& error) noexcept {
-    auto directory = sys::out_of_stdio(
-        sys::unique_fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)), error);
+base::unique_fd open_cgroup(const std::string& path, std::error_code& error) noexcept {
+    auto directory = base::out_of_stdio(
+        base::unique_fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)), error);
     struct statfs system {};
     if (directory && ::fstatfs(directory.get(), &system) != 0)
-        error = sys::last_error();
+        error = base::last_error();
     else if (directory && system.f_type != cgroup2_magic)
         error = std::make_error_code(std::errc::not_supported);
     if (error)
@@ -182,23 +182,23 @@ sys::unique_fd open_cgroup(const std::string& path, std::error_code& error) noex
     return directory;
 }
 
-sys::unique_fd make_cgroup_in(int directory, const std::string& name,
-                              std::error_code& error) noexcept {
+base::unique_fd make_cgroup_in(int directory, const std::string& name,
+                               std::error_code& error) noexcept {
     if (::mkdirat(directory, name.c_str(), 0755) != 0) {
-        error = sys::last_error();
+        error = base::last_error();
         return {};
     }
-    auto made =
-        sys::out_of_stdio(sys::unique_fd(::openat(directory, name.c_str(),
-                                                  O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)),
-                          error);
+    auto made = base::out_of_stdio(
+        base::unique_fd(
+            ::openat(directory, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)),
+        error);
     if (error)
         ::unlinkat(directory, name.c_str(), AT_REMOVEDIR);
     return made;
 }
 
 std::error_code kill_cgroup(int directory) {
-    const sys::unique_fd kill(::openat(directory, "cgroup.kill", O_WRONLY | O_CLOEXEC));
+    const base::unique_fd kill(::openat(directory, "cgroup.kill", O_WRONLY | O_CLOEXEC));
     if (kill && ::write(kill.get(), "1", 1) == 1)
         return {};
     return kill_listed(directory);
@@ -240,7 +240,7 @@ void await_empty_cgroup(int directory, std::chrono::milliseconds longest) {
 std::vector<std::string> cgroups_in(int directory) {
     std::vector<std::string> names;
     // Opened anew, because a duplicate would share its read position with `directory`.
-    sys::unique_fd own(::openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    base::unique_fd own(::openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     const std::unique_ptr<DIR, int (*)(DIR*)> stream(own ? ::fdopendir(own.get()) : nullptr,
                                                      ::closedir);
     if (!stream)

@@ -18,12 +18,12 @@ namespace cohort::cgroups {
 
 /// Opens the directory of a cgroup. The descriptor is close-on-exec, numbered 3 or higher, and fit
 /// for clone3. ENOTSUP: the directory is in another file system.
-[[nodiscard]] sys::unique_fd open_cgroup(const std::string& path, std::error_code& error) noexcept;
+[[nodiscard]] base::unique_fd open_cgroup(const std::string& path, std::error_code& error) noexcept;
 
 /// Makes a cgroup in the one whose directory is given, and opens it like open_cgroup(). EEXIST: the
 /// name is taken.
-[[nodiscard]] sys::unique_fd make_cgroup_in(int directory, const std::string& name,
-                                            std::error_code& error) noexcept;
+[[nodiscard]] base::unique_fd make_cgroup_in(int directory, const std::string& name,
+                                             std::error_code& error) noexcept;
 
 // The functions below take the open directory of a cgroup and not its path, because another cgroup
 // may have that path by now. They may block for milliseconds, until the kernel's lock on cgroups is

@@ -61,13 +61,13 @@ std::optional<orphan_policy> policy_of(const std::string& name) {
 
 /// Locks the cgroup, until the last copy of the descriptor is closed in any process.
 std::error_code lock_cgroup(int directory) noexcept {
-    return ::flock(directory, LOCK_EX | LOCK_NB) == 0 ? std::error_code() : sys::last_error();
+    return ::flock(directory, LOCK_EX | LOCK_NB) == 0 ? std::error_code() : base::last_error();
 }
 
 /// Checks whether the cgroup still exists. ENOENT: it was removed.
 std::error_code check_exists(int directory) noexcept {
     return ::faccessat(directory, "cgroup.procs", F_OK, 0) == 0 ? std::error_code()
-                                                                : sys::last_error();
+                                                                : base::last_error();
 }
 
 /// Whether the error means that another process has locked or removed the new cgroup, which looks
@@ -80,8 +80,8 @@ bool was_taken_for_orphan(std::error_code error) noexcept {
 /// Opens and locks the cgroup that was just made. Removes it if that fails.
 std::shared_ptr<group_cgroup> open_and_lock(std::string path, const std::string& name, pid_t owner,
                                             std::error_code& error) {
-    auto opened = sys::out_of_stdio(
-        sys::unique_fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)),
+    auto opened = base::out_of_stdio(
+        base::unique_fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)),
         error);
     if (!error)
         error = lock_cgroup(opened.get());
@@ -112,7 +112,7 @@ std::shared_ptr<group_cgroup> make_group_cgroup(const std::string& directory, pi
             if (made || !was_taken_for_orphan(error) || ++taken == most_taken)
                 return made;
         } else {
-            error = sys::last_error();
+            error = base::last_error();
             // EEXIST: a process of another pid namespace has the same pid, or this process made it
             // before it executed its present program.
             if (error != std::errc::file_exists)
@@ -132,7 +132,8 @@ struct probe_task {
 COHORT_BEFORE_EXEC int run_probe_child(void* argument) noexcept {
     auto& task = *static_cast<probe_task*>(argument);
     const char self = '0';
-    task.result = task.procs < 0 ? 0 : sys::raw_call(SYS_write, task.procs, sys::address(&self), 1);
+    task.result =
+        task.procs < 0 ? 0 : base::raw_call(SYS_write, task.procs, base::address(&self), 1);
     exec::leave();
 }
 
@@ -141,11 +142,11 @@ int try_clone_into(const group_cgroup& where) {
     const exec::child_stack stack;
     if (!stack)
         return ENOMEM;
-    const bool by_clone3 = sys::current_tiers().clone3.best;
+    const bool by_clone3 = base::current_tiers().clone3.best;
     std::error_code error;
-    sys::unique_fd procs;
+    base::unique_fd procs;
     if (!by_clone3)
-        procs = sys::open_cgroup_procs(where.directory(), error);
+        procs = base::open_cgroup_procs(where.directory(), error);
     if (error)
         return error.value();
     probe_task task{procs.get(), 0};
@@ -162,8 +163,8 @@ int try_clone_into(const group_cgroup& where) {
     ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
     if (pid < 0)
         return static_cast<int>(-pid);
-    const sys::unique_fd owned(pidfd);
-    sys::reap_when_ended(pidfd);
+    const base::unique_fd owned(pidfd);
+    base::reap_when_ended(pidfd);
     return task.result < 0 ? static_cast<int>(-task.result) : 0;
 }
 
@@ -176,7 +177,7 @@ bool is_forbidden(std::error_code error) noexcept {
 
 }  // namespace
 
-group_cgroup::group_cgroup(std::string path, sys::unique_fd directory, pid_t owner)
+group_cgroup::group_cgroup(std::string path, base::unique_fd directory, pid_t owner)
     : path_(std::move(path)), directory_(std::move(directory)), owner_(owner) {}
 
 group_cgroup::~group_cgroup() {
@@ -228,7 +229,7 @@ group_cgroups::make_result group_cgroups::make(const detail::group_settings& set
     const bool asked = !settings.cgroup_directory.empty();
     make_result result;
     std::string directory;
-    if (asked && !sys::current_tiers().cgroup_wanted.best)
+    if (asked && !base::current_tiers().cgroup_wanted.best)
         result.error = std::make_error_code(std::errc::not_supported);
     else if (asked)
         directory = settings.cgroup_directory;
@@ -283,7 +284,7 @@ std::string group_cgroups::default_directory() {
     lock.lock();
     probing_since_.reset();
     probed_.notify_all();
-    if (sys::is_shortage(found.error))
+    if (base::is_shortage(found.error))
         return {};  // the next call probes again
     default_directory_ = found.found.best ? std::move(found.directory) : std::string();
     return *default_directory_;
@@ -291,7 +292,7 @@ std::string group_cgroups::default_directory() {
 
 cgroup_probe probe_cgroups() {
     cgroup_probe probe;
-    probe.found = sys::current_tiers().cgroup_wanted;
+    probe.found = base::current_tiers().cgroup_wanted;
     if (probe.found.best)
         probe.directory = cgroups::own_cgroup(probe.found.reason);
     probe.found.best = !probe.directory.empty();
@@ -319,7 +320,7 @@ void end_orphaned_cgroups(const std::string& directory) {
         const auto policy = policy_of(name);
         if (!policy)
             continue;
-        const sys::unique_fd orphan(
+        const base::unique_fd orphan(
             ::openat(place.get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
         if (!orphan || lock_cgroup(orphan.get()))
             continue;

@@ -35,7 +35,7 @@ enum class orphan_policy { kill, keep };
 class group_cgroup {
 public:
     /// @param owner  this process: a forked copy must not end the cgroup
-    group_cgroup(std::string path, sys::unique_fd directory, pid_t owner);
+    group_cgroup(std::string path, base::unique_fd directory, pid_t owner);
     group_cgroup(const group_cgroup&) = delete;
     group_cgroup& operator=(const group_cgroup&) = delete;
     ~group_cgroup();
@@ -66,14 +66,14 @@ private:
     void forget() noexcept;
 
     std::string path_;
-    sys::unique_fd directory_;
+    base::unique_fd directory_;
     pid_t owner_;
     bool counts_memory_ = false;
 };
 
 /// Whether children of this process can be put into a cgroup below its own cgroup.
 struct cgroup_probe {
-    sys::tier_choice found;
+    base::tier_choice found;
     std::string directory;  // the path of this process' cgroup
     std::error_code error;
 };

@@ -23,7 +23,7 @@ namespace {
 class small_file {
 public:
     small_file(int directory, const char* name) noexcept
-        : text_(sys::read_start(name, room_, directory)) {}
+        : text_(base::read_start(name, room_, directory)) {}
     small_file(const small_file&) = delete;
     small_file& operator=(const small_file&) = delete;
     /// Empty if the file can't be read or is too long.
@@ -67,7 +67,7 @@ std::optional<std::uint64_t> value_of(std::string_view key, std::string_view tex
 /// file system.
 std::optional<std::uint64_t> nearest_limit(int directory) noexcept {
     constexpr int deepest = 64;
-    sys::unique_fd above;
+    base::unique_fd above;
     for (int level = 0; level < deepest; ++level) {
         const int here = above ? above.get() : directory;
         const small_file file(here, "memory.max");
@@ -75,7 +75,7 @@ std::optional<std::uint64_t> nearest_limit(int directory) noexcept {
         const auto limit = take_line(text);
         if (limit != "max")
             return number_in(limit);
-        above = sys::unique_fd(::openat(here, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+        above = base::unique_fd(::openat(here, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
         if (!above)
             return std::nullopt;
     }
@@ -103,11 +103,11 @@ bool has_memory_controller(int directory) noexcept {
 
 std::error_code enable_memory_controller(int directory) noexcept {
     constexpr std::string_view wanted = "+memory";
-    const sys::unique_fd control(
+    const base::unique_fd control(
         ::openat(directory, "cgroup.subtree_control", O_WRONLY | O_CLOEXEC | O_NONBLOCK));
     if (control && ::write(control.get(), wanted.data(), wanted.size()) >= 0)
         return {};
-    return sys::last_error();
+    return base::last_error();
 }
 
 std::optional<oom_kill> find_oom_kill(int directory) noexcept {

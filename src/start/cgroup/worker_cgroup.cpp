@@ -15,7 +15,7 @@ worker_cgroup::worker_cgroup(std::shared_ptr<const group_cgroup> parent, std::st
     : parent_(std::move(parent)), name_(std::move(name)) {}
 
 std::shared_ptr<const worker_cgroup> worker_cgroup::make(std::shared_ptr<const group_cgroup> parent,
-                                                         int index, sys::unique_fd& directory,
+                                                         int index, base::unique_fd& directory,
                                                          std::error_code& error) {
     auto name = fmt::format("worker-{}", index);
     // A first attempt may have left this name. Its memory.events must not be blamed on this worker.
@@ -32,8 +32,8 @@ std::shared_ptr<const worker_cgroup> worker_cgroup::make(std::shared_ptr<const g
 }
 
 std::optional<cgroups::oom_kill> worker_cgroup::find_oom_kill() const noexcept {
-    const sys::unique_fd directory(::openat(parent_->directory(), name_.c_str(),
-                                            O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    const base::unique_fd directory(::openat(parent_->directory(), name_.c_str(),
+                                             O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
     return directory ? cgroups::find_oom_kill(directory.get()) : std::nullopt;
 }
 

@@ -20,7 +20,7 @@ public:
     /// @param directory  is set to the new cgroup's open directory, for worker_order::cgroup
     /// @return null: `error` says why
     static std::shared_ptr<const worker_cgroup> make(std::shared_ptr<const group_cgroup> parent,
-                                                     int index, sys::unique_fd& directory,
+                                                     int index, base::unique_fd& directory,
                                                      std::error_code& error);
 
     worker_cgroup(std::shared_ptr<const group_cgroup> parent, std::string name);

@@ -37,8 +37,8 @@ COHORT_BEFORE_EXEC int descriptor_for(const exec::child_task& task, int target) 
 COHORT_BEFORE_EXEC long write_note(int record, const record::start_note& told) noexcept {
     long result;
     do {
-        result = sys::raw_call(SYS_pwrite64, record, sys::address(&told), sizeof told,
-                               static_cast<long>(record::start_note_offset));
+        result = base::raw_call(SYS_pwrite64, record, base::address(&told), sizeof told,
+                                static_cast<long>(record::start_note_offset));
     } while (result == -EINTR);
     return result < 0 || result == static_cast<long>(sizeof told) ? result : -EIO;
 }
@@ -48,7 +48,7 @@ COHORT_BEFORE_EXEC long ring(int started_event) noexcept {
     const std::uint64_t once = 1;
     long result;
     do {
-        result = sys::raw_call(SYS_write, started_event, sys::address(&once), sizeof once);
+        result = base::raw_call(SYS_write, started_event, base::address(&once), sizeof once);
     } while (result == -EINTR);
     return result == -EAGAIN ? 0 : result;  // its counter is at the maximum, so it is readable
 }
@@ -99,8 +99,8 @@ void close_sources(const exec::child_task& task) {
 /// Reads the note of a copy. A record that ends before the note's place has none yet.
 record::start_note read_note(int record, std::error_code& error) noexcept {
     record::start_note told;
-    const auto length = sys::read_at(record, std::as_writable_bytes(std::span(&told, 1)),
-                                     record::start_note_offset, error);
+    const auto length = base::read_at(record, std::as_writable_bytes(std::span(&told, 1)),
+                                      record::start_note_offset, error);
     return length == sizeof told ? told : record::start_note();
 }
 
@@ -118,10 +118,10 @@ void run_copy(orders::order_block& order, exec::start_tier tier,
     order.rebase();
     exec::child_task task(*order);
     task.tell = &tell_failure;
-    sys::unique_fd procs;
+    base::unique_fd procs;
     if (order->cgroup >= 0) {
         std::error_code error;
-        procs = sys::open_cgroup_procs(order->descriptor(order->cgroup), error);
+        procs = base::open_cgroup_procs(order->descriptor(order->cgroup), error);
         task.enters_cgroup = true;
         task.cgroup_procs = error ? -error.value() : procs.release();  // closed by clear_table()
     }
@@ -130,7 +130,7 @@ void run_copy(orders::order_block& order, exec::start_tier tier,
     if (order->parent_death_signal == 0)
         ::prctl(PR_SET_PDEATHSIG, 0);  // it was armed for the steps only
     close_sources(task);
-    sys::begin_descriptor_table();
+    base::begin_descriptor_table();
     environ = const_cast<char**>(order->table(order->envp));
     unblock_signals();
     tell_success(task);
@@ -145,7 +145,7 @@ void await_copy(exec::exec_result& result, int record, int started_event) noexce
         std::error_code error;
         const auto told = read_note(record, error);
         if (error) {  // without its note the result will never be known
-            (void)sys::send_signal(result.pidfd.get(), SIGKILL);
+            (void)base::send_signal(result.pidfd.get(), SIGKILL);
             result.failed = exec::stage::clone;
             result.error = error.value();
             return;

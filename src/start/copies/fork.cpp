@@ -25,33 +25,33 @@ namespace {
 class release_flag {
 public:
     release_flag() noexcept {
-        void* const page = ::mmap(nullptr, sizeof(sys::futex), PROT_READ | PROT_WRITE,
+        void* const page = ::mmap(nullptr, sizeof(base::futex), PROT_READ | PROT_WRITE,
                                   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
         if (page != MAP_FAILED)
-            word_ = new (page) sys::futex(held);
+            word_ = new (page) base::futex(held);
     }
     release_flag(const release_flag&) = delete;
     release_flag& operator=(const release_flag&) = delete;
     ~release_flag() {
         if (word_ != nullptr)
-            ::munmap(word_, sizeof(sys::futex));
+            ::munmap(word_, sizeof(base::futex));
     }
 
     explicit operator bool() const noexcept { return word_ != nullptr; }
     void hold() noexcept { *word_ = held; }
     void give(bool granted) noexcept {
         *word_ = granted ? go : leave;
-        sys::wake(*word_);
+        base::wake(*word_);
     }
     bool await() noexcept {
         while (*word_ == held)
-            sys::wait_on(*word_, held);
+            base::wait_on(*word_, held);
         return *word_ == go;
     }
 
 private:
     enum : std::uint32_t { held, go, leave };
-    sys::futex* word_ = nullptr;
+    base::futex* word_ = nullptr;
 };
 
 /// This thread's flag. If there is no memory for it, this start fails and the next one tries again.
@@ -71,7 +71,7 @@ release_flag& own_release_flag() noexcept {
         ::_exit(127);
     reset_dispositions();
     for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
-        if (!sys::survives_exec(fd))
+        if (!base::survives_exec(fd))
             ::close(fd);
     run_copy(order, tier, body);
 }
@@ -90,7 +90,7 @@ exec::exec_result start_by_fork(orders::order_block& order, int record, int star
     release_flag& allowed = own_release_flag();
     if (!allowed)
         return failure(ENOMEM);
-    const exec::start_tier tier{false, sys::current_tiers().close_range.best};
+    const exec::start_tier tier{false, base::current_tiers().close_range.best};
     allowed.hold();
     const pid_t pid = ::fork();
     if (pid == 0)
@@ -99,10 +99,10 @@ exec::exec_result start_by_fork(orders::order_block& order, int record, int star
         return failure(errno);
 
     std::error_code error;
-    sys::unique_fd pidfd = sys::open_pidfd(pid, error);
+    base::unique_fd pidfd = base::open_pidfd(pid, error);
     allowed.give(!error);
     if (error) {
-        sys::reap_by_number(pid);  // the child exits at once
+        base::reap_by_number(pid);  // the child exits at once
         return failure(error.value());
     }
     exec::exec_result result;

@@ -31,19 +31,20 @@ COHORT_BEFORE_EXEC void reset_dispositions() noexcept {
     constexpr int last_signal = 64;
     for (int signo = 1; signo <= last_signal; ++signo)
         if (signo != SIGKILL && signo != SIGSTOP)
-            sys::raw_call(SYS_rt_sigaction, signo, sys::address(&by_default), 0,
-                          kernel_sigset_size);
+            base::raw_call(SYS_rt_sigaction, signo, base::address(&by_default), 0,
+                           kernel_sigset_size);
 }
 
 COHORT_BEFORE_EXEC void arm_parent_death(child_task& task) noexcept {
     task.at = stage::parent_death;
     if (task.order->parent_death_signal == 0)
         return;
-    const long result = sys::raw_call(SYS_prctl, PR_SET_PDEATHSIG, task.order->parent_death_signal);
+    const long result =
+        base::raw_call(SYS_prctl, PR_SET_PDEATHSIG, task.order->parent_death_signal);
     if (result < 0)
         fail(task, result);
     // If the parent died before the call above, the signal never comes.
-    if (sys::raw_call(SYS_getppid) != task.order->parent)
+    if (base::raw_call(SYS_getppid) != task.order->parent)
         fail(task, -ESRCH);
 }
 
@@ -51,11 +52,11 @@ COHORT_BEFORE_EXEC void lead_group(child_task& task) noexcept {
     task.at = stage::process_group;
     long result = 0;
     if (task.order->own_session != 0)
-        result = sys::raw_call(SYS_setsid);
+        result = base::raw_call(SYS_setsid);
     else if (task.order->own_process_group != 0)
-        result = sys::raw_call(SYS_setpgid, 0, 0);
+        result = base::raw_call(SYS_setpgid, 0, 0);
     else if (task.order->process_group != 0)
-        sys::raw_call(SYS_setpgid, 0, task.order->process_group);  // the group may be gone
+        base::raw_call(SYS_setpgid, 0, task.order->process_group);  // the group may be gone
     if (result < 0)
         fail(task, result);
 }
@@ -67,7 +68,7 @@ COHORT_BEFORE_EXEC void enter_cgroup(child_task& task) noexcept {
     long result = task.cgroup_procs;
     const char self = '0';  // 0 means the process that writes
     if (result >= 0)
-        result = sys::raw_call(SYS_write, task.cgroup_procs, sys::address(&self), 1);
+        result = base::raw_call(SYS_write, task.cgroup_procs, base::address(&self), 1);
     if (result < 0 && task.order->cgroup_is_needed != 0)
         fail(task, result);
 }
@@ -79,22 +80,22 @@ COHORT_BEFORE_EXEC void announce(child_task& task) noexcept {
     if (guard.connection < 0)
         return;
     const bool has_own = task.shared_table && task.pidfd != nullptr;
-    const long self = sys::raw_call(SYS_getpid);
-    const long pidfd = has_own ? *task.pidfd : sys::raw_call(SYS_pidfd_open, self, 0);
+    const long self = base::raw_call(SYS_getpid);
+    const long pidfd = has_own ? *task.pidfd : base::raw_call(SYS_pidfd_open, self, 0);
     orders::add_numbers(guard.message, self);
     task.is_unguarded = pidfd < 0 || !orders::tell_guardian(guard, static_cast<int>(pidfd));
     if (!has_own && pidfd >= 0)
-        sys::raw_call(SYS_close, pidfd);
+        base::raw_call(SYS_close, pidfd);
 }
 
 COHORT_BEFORE_EXEC void change_directory(child_task& task) noexcept {
     task.at = stage::chdir;
     long result = 0;
     if (task.directory >= 0)
-        result = sys::raw_call(SYS_fchdir, task.directory);
+        result = base::raw_call(SYS_fchdir, task.directory);
     const char* const wanted = task.order->text(task.order->working_directory);
     if (result == 0 && wanted != nullptr)
-        result = sys::raw_call(SYS_chdir, sys::address(wanted));
+        result = base::raw_call(SYS_chdir, base::address(wanted));
     if (result < 0)
         fail(task, result);
 }
@@ -118,14 +119,14 @@ COHORT_BEFORE_EXEC void execute(child_task& task) noexcept {
     // Handlers are gone by now: a signal that was pending takes its default action, before or after
     // exec.
     const std::uint64_t none = 0;
-    sys::raw_call(SYS_rt_sigprocmask, SIG_SETMASK, sys::address(&none), 0, kernel_sigset_size);
+    base::raw_call(SYS_rt_sigprocmask, SIG_SETMASK, base::address(&none), 0, kernel_sigset_size);
     long error = -ENOENT;
     bool denied = false;
     const orders::worker_order& order = *task.order;
     for (char* const* path = order.table(order.candidates); *path != nullptr; ++path) {
         error =
-            sys::raw_call(SYS_execve, sys::address(*path), sys::address(order.table(order.argv)),
-                          sys::address(order.table(order.envp)));
+            base::raw_call(SYS_execve, base::address(*path), base::address(order.table(order.argv)),
+                           base::address(order.table(order.envp)));
         denied = denied || error == -EACCES;
         if (error != -ENOENT && error != -ENOTDIR && error != -ENAMETOOLONG && error != -EACCES)
             fail(task, error);
@@ -140,14 +141,14 @@ COHORT_BEFORE_EXEC void execute(child_task& task) noexcept {
 COHORT_BEFORE_EXEC void move_pidfd(const child_task& task) noexcept {
     if (!task.shared_table || *task.pidfd >= 3)
         return;
-    const long higher = sys::raw_call(SYS_fcntl, *task.pidfd, F_DUPFD_CLOEXEC, 3);
+    const long higher = base::raw_call(SYS_fcntl, *task.pidfd, F_DUPFD_CLOEXEC, 3);
     if (higher < 0)
         return;
     // Write before close: a child killed in between must not leave the number of a closed
     // descriptor.
     const int before = *task.pidfd;
     *task.pidfd = static_cast<int>(higher);
-    sys::raw_call(SYS_close, before);
+    base::raw_call(SYS_close, before);
 }
 
 }  // namespace
@@ -161,13 +162,13 @@ COHORT_BEFORE_EXEC void prepare_child(child_task& task) noexcept {
     clear_table(task);
     change_directory(task);
     if (task.order->umask >= 0)
-        sys::raw_call(SYS_umask, task.order->umask);
+        base::raw_call(SYS_umask, task.order->umask);
     place_descriptors(task);
     // A failure here is ignored: a cpuset may have shrunk, and the worker runs on the CPUs it has.
     task.at = stage::affinity;
     if (const auto mask = task.order->affinity; mask.count != 0)
-        sys::raw_call(SYS_sched_setaffinity, 0, static_cast<long>(mask.count),
-                      sys::address(task.order->begin(mask)));
+        base::raw_call(SYS_sched_setaffinity, 0, static_cast<long>(mask.count),
+                       base::address(task.order->begin(mask)));
 }
 
 COHORT_BEFORE_EXEC int run_child(void* argument) noexcept {
@@ -178,7 +179,7 @@ COHORT_BEFORE_EXEC int run_child(void* argument) noexcept {
     prepare_child(task);
     orders::worker_order& order = *task.order;
     for (std::size_t i = 0; i < order.pid_fields.count; ++i)
-        write_pid(order, order.begin(order.pid_fields)[i], sys::raw_call(SYS_getpid));
+        write_pid(order, order.begin(order.pid_fields)[i], base::raw_call(SYS_getpid));
     keep_rights(task);
     execute(task);
     leave();

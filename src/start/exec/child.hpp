@@ -50,7 +50,7 @@ struct child_task {
 
 [[noreturn]] COHORT_BEFORE_EXEC inline void leave() noexcept {
     for (;;)
-        sys::raw_call(SYS_exit_group, 127);
+        base::raw_call(SYS_exit_group, 127);
 }
 
 /// Ends the child because its present step has failed.

@@ -49,10 +49,10 @@ COHORT_BEFORE_EXEC bool can_reopen(const child_task& task) noexcept {
     for (std::size_t i = 0; i < task.move_count(); ++i) {
         struct stat is, stands;
         if (task.reopened[i] != nullptr &&
-            (sys::raw_call(SYS_newfstatat, task.source(i), sys::address(""), sys::address(&is),
-                           AT_EMPTY_PATH) < 0 ||
-             sys::raw_call(SYS_newfstatat, AT_FDCWD, sys::address(task.reopened[i]),
-                           sys::address(&stands), 0) < 0 ||
+            (base::raw_call(SYS_newfstatat, task.source(i), base::address(""), base::address(&is),
+                            AT_EMPTY_PATH) < 0 ||
+             base::raw_call(SYS_newfstatat, AT_FDCWD, base::address(task.reopened[i]),
+                            base::address(&stands), 0) < 0 ||
              is.st_ino != stands.st_ino || is.st_dev != stands.st_dev))
             return false;
     }
@@ -64,15 +64,15 @@ COHORT_BEFORE_EXEC void reopen(child_task& task) noexcept {
     for (std::size_t i = 0; i < task.move_count(); ++i) {
         if (task.reopened[i] == nullptr)
             continue;
-        const long fd = sys::raw_call(SYS_openat, AT_FDCWD, sys::address(task.reopened[i]),
-                                      O_RDWR | O_CLOEXEC, 0);
+        const long fd = base::raw_call(SYS_openat, AT_FDCWD, base::address(task.reopened[i]),
+                                       O_RDWR | O_CLOEXEC, 0);
         if (fd < 0)
             fail(task, fd);
         task.source(i) = static_cast<int>(fd);
     }
     if (const char* directory = task.reopened[task.move_count()]; directory != nullptr) {
-        const long fd = sys::raw_call(SYS_openat, AT_FDCWD, sys::address(directory),
-                                      O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+        const long fd = base::raw_call(SYS_openat, AT_FDCWD, base::address(directory),
+                                       O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
         if (fd < 0)
             fail(task, fd);
         task.directory = static_cast<int>(fd);
@@ -82,7 +82,7 @@ COHORT_BEFORE_EXEC void reopen(child_task& task) noexcept {
 /// Replaces the shared table by a copy of what is below `first`. The copy costs time for each
 /// number there, open or not.
 COHORT_BEFORE_EXEC void unshare_from(child_task& task, unsigned first) noexcept {
-    if (const long result = sys::raw_call(SYS_close_range, first, no_end, CLOSE_RANGE_UNSHARE);
+    if (const long result = base::raw_call(SYS_close_range, first, no_end, CLOSE_RANGE_UNSHARE);
         result < 0)
         fail(task, result);
 }
@@ -102,10 +102,11 @@ COHORT_BEFORE_EXEC void unshare_table(child_task& task) noexcept {
     for (std::size_t i = 0; i < count; ++i) {
         const unsigned number = static_cast<unsigned>(kept[i]);
         if (next < number)
-            if (const long result = sys::raw_call(SYS_close_range, next, number - 1, 0); result < 0)
+            if (const long result = base::raw_call(SYS_close_range, next, number - 1, 0);
+                result < 0)
                 fail(task, result);
         // It must not survive exec under this number. If it is not open, its move fails later.
-        sys::raw_call(SYS_fcntl, number, F_SETFD, FD_CLOEXEC);
+        base::raw_call(SYS_fcntl, number, F_SETFD, FD_CLOEXEC);
         next = number + 1;
     }
 }
@@ -120,28 +121,28 @@ COHORT_BEFORE_EXEC void close_listed(const child_task& task, const char* buffer,
         for (const char* digit = entry->d_name; *digit >= '0' && *digit <= '9'; ++digit)
             fd = fd * 10 + (*digit - '0');
         if (fd >= 3 && fd != directory && !keeps(task, fd))  // "." and ".." come out as 0
-            sys::raw_call(SYS_close, fd);
+            base::raw_call(SYS_close, fd);
     }
 }
 
 /// Without close_range(2): the clone has copied the table, so closes what must not be in it.
 COHORT_BEFORE_EXEC void walk_table(child_task& task) noexcept {
     // One number is free at least: the table was copied before the pidfd took its number.
-    const long directory = sys::raw_call(SYS_openat, AT_FDCWD, sys::address("/proc/self/fd"),
-                                         O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+    const long directory = base::raw_call(SYS_openat, AT_FDCWD, base::address("/proc/self/fd"),
+                                          O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
     if (directory < 0)
         fail(task, directory);
     alignas(dirent64) char buffer[4096];
     long length;
     // Entries are in the order of their numbers, so closing some that were read skips none.
-    while ((length =
-                sys::raw_call(SYS_getdents64, directory, sys::address(buffer), sizeof buffer)) > 0)
+    while ((length = base::raw_call(SYS_getdents64, directory, base::address(buffer),
+                                    sizeof buffer)) > 0)
         close_listed(task, buffer, length, static_cast<int>(directory));
     if (length < 0)
         fail(task, length);
-    sys::raw_call(SYS_close, directory);
+    base::raw_call(SYS_close, directory);
     for (std::size_t i = 0; i < kept_count(task); ++i)
-        sys::raw_call(SYS_fcntl, kept_by(task)[i], F_SETFD, FD_CLOEXEC);
+        base::raw_call(SYS_fcntl, kept_by(task)[i], F_SETFD, FD_CLOEXEC);
 }
 
 COHORT_BEFORE_EXEC stage stage_of(int target) noexcept {
@@ -160,10 +161,10 @@ COHORT_BEFORE_EXEC stage stage_of(int target) noexcept {
 /// A copy of `fd` at a number that is no move's target.
 COHORT_BEFORE_EXEC long copy_aside(const child_task& task, int fd) noexcept {
     for (long lowest = 3;;) {
-        const long copy = sys::raw_call(SYS_fcntl, fd, F_DUPFD_CLOEXEC, lowest);
+        const long copy = base::raw_call(SYS_fcntl, fd, F_DUPFD_CLOEXEC, lowest);
         if (copy < 0 || !is_target(task, static_cast<int>(copy)))
             return copy;
-        sys::raw_call(SYS_close, copy);
+        base::raw_call(SYS_close, copy);
         lowest = copy + 1;
     }
 }
@@ -187,9 +188,9 @@ COHORT_BEFORE_EXEC void rescue_sources(child_task& task) noexcept {
 
 COHORT_BEFORE_EXEC long open_file(const char* path, int flags) noexcept {
     const long opened =
-        sys::raw_call(SYS_openat, AT_FDCWD, sys::address(path), flags | O_CLOEXEC, 0666);
+        base::raw_call(SYS_openat, AT_FDCWD, base::address(path), flags | O_CLOEXEC, 0666);
     if (opened >= 0 && (flags & O_NONBLOCK) != 0)
-        sys::raw_call(SYS_fcntl, opened, F_SETFL, flags & ~O_NONBLOCK);
+        base::raw_call(SYS_fcntl, opened, F_SETFL, flags & ~O_NONBLOCK);
     return opened;
 }
 
@@ -199,19 +200,19 @@ COHORT_BEFORE_EXEC long place(const orders::descriptor_move& move, const char* p
     if (path != nullptr)
         from = open_file(path, move.open_flags);
     if (path == nullptr && move.source < 0) {
-        sys::raw_call(SYS_close, move.target);  // it may be closed already
+        base::raw_call(SYS_close, move.target);  // it may be closed already
         if (move.joined >= 0)
-            sys::raw_call(SYS_dup3, move.joined, move.target, 0);  // that one may be closed, too
+            base::raw_call(SYS_dup3, move.joined, move.target, 0);  // that one may be closed, too
         return 0;
     }
     if (from < 0)
         return from;
     if (from == move.target)
-        return sys::raw_call(SYS_fcntl, from, F_SETFD, 0);
-    const long result = sys::raw_call(SYS_dup3, from, move.target, 0);
+        return base::raw_call(SYS_fcntl, from, F_SETFD, 0);
+    const long result = base::raw_call(SYS_dup3, from, move.target, 0);
     // Close it now: its number may be 0, 1 or 2, or the target of another move.
     if (path != nullptr)
-        sys::raw_call(SYS_close, from);
+        base::raw_call(SYS_close, from);
     return result;
 }
 

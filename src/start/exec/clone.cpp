@@ -126,11 +126,11 @@ COHORT_BEFORE_EXEC long clone_and_wait(clone_entry entry, descriptor_table table
         args.stack = reinterpret_cast<std::uintptr_t>(stack.lowest());
         args.stack_size = stack.size();
         give_cgroup(args, cgroup);
-        return enter(SYS_clone3, sys::address(&args), sizeof args, 0, main, argument);
+        return enter(SYS_clone3, base::address(&args), sizeof args, 0, main, argument);
     }
     // The older call has the pidfd where the parent's tid would be, clone(2).
-    return enter(SYS_clone, static_cast<long>(flags), sys::address(stack.top()),
-                 sys::address(&pidfd), main, argument);
+    return enter(SYS_clone, static_cast<long>(flags), base::address(stack.top()),
+                 base::address(&pidfd), main, argument);
 #else
     if (entry == clone_entry::clone3)
         return -ENOSYS;

@@ -11,6 +11,6 @@ namespace cohort::exec {
 /// @param intermediate  the pidfd of the intermediate process, if there was one. It must be reaped,
 ///                      by a wait that finds children without an exit signal
 std::error_code start_detached(orders::order_block& order, start_tier tier,
-                               sys::unique_fd& intermediate);
+                               base::unique_fd& intermediate);
 
 }  // namespace cohort::exec

@@ -73,10 +73,10 @@ long clone_child(child_task& task, start_tier tier, const child_stack& stack, in
         pid = clone_and_wait(clone_entry::clone3, table, stack, run_child, &task, pidfd, cgroup);
     // Without CLONE_INTO_CGROUP the child enters the cgroup itself. The file is opened here,
     // because the child may share this table.
-    sys::unique_fd procs;
+    base::unique_fd procs;
     if (pid < 0 && cgroup >= 0) {
         std::error_code error;
-        procs = sys::open_cgroup_procs(cgroup, error);
+        procs = base::open_cgroup_procs(cgroup, error);
         task.enters_cgroup = true;
         task.cgroup_procs = error ? -error.value() : procs.get();
         if (tier.clone3)
@@ -179,7 +179,7 @@ std::string attempted(stage s) {
                "differ, "
                "or change meanwhile (make them the same with setresuid and setresgid, or use "
                "start_method::fork)";
-    if (s == stage::descriptors && !sys::current_tiers().close_range.best)
+    if (s == stage::descriptors && !base::current_tiers().close_range.best)
         return "open(\"/proc/self/fd\")";
     return to_string(s);
 }
@@ -188,7 +188,7 @@ void own_pidfd(exec_result& result, int pidfd, std::atomic<int>& pidfd_slot) noe
     result.pidfd.reset(pidfd);
     if (pidfd < 3) {
         std::error_code full;
-        if (sys::unique_fd higher = sys::duplicate(pidfd, full)) {
+        if (base::unique_fd higher = base::duplicate(pidfd, full)) {
             pidfd_slot.store(higher.get(), std::memory_order_release);
             result.pidfd = std::move(higher);
             return;
@@ -199,7 +199,7 @@ void own_pidfd(exec_result& result, int pidfd, std::atomic<int>& pidfd_slot) noe
 }
 
 exec_result start_by_exec(orders::order_block& order, std::atomic<int>& pidfd_slot) {
-    const sys::tiers& tiers = sys::current_tiers();
+    const base::tiers& tiers = base::current_tiers();
     return start_by_exec(order, pidfd_slot, {tiers.clone3.best, tiers.close_range.best});
 }
 

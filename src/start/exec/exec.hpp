@@ -40,9 +40,9 @@ std::string attempted(stage s);
 /// exited or will at once, and the caller must reap it.
 struct exec_result {
     pid_t pid = 0;
-    sys::unique_fd pidfd;
+    base::unique_fd pidfd;
     /// The pidfd of a child that failed before a second one took its place: reap it too.
-    sys::unique_fd first_child;
+    base::unique_fd first_child;
     stage failed = stage::none;
     int error = 0;  // errno of the failed stage; EINTR: killed in that stage, before exec was tried
     int item = -1;  // the index of the move that failed; -1: none did

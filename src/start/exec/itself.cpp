@@ -30,13 +30,13 @@ struct user_ids {
 };
 
 COHORT_BEFORE_EXEC bool gains_no_privileges() noexcept {
-    return sys::raw_call(SYS_prctl, PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1;
+    return base::raw_call(SYS_prctl, PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1;
 }
 
 COHORT_BEFORE_EXEC user_ids ids_by(long call) noexcept {
     user_ids ids;
-    sys::raw_call(call, sys::address(&ids.real), sys::address(&ids.effective),
-                  sys::address(&ids.saved));
+    base::raw_call(call, base::address(&ids.real), base::address(&ids.effective),
+                   base::address(&ids.saved));
     return ids;
 }
 
@@ -66,13 +66,13 @@ COHORT_BEFORE_EXEC void keep_rights(child_task& task) noexcept {
     // rights.
     long result = 0;
     if (own.gives_rights != 0)
-        result = sys::raw_call(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1);
+        result = base::raw_call(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1);
     // Another thread may have changed the user since the file was made. If the real and effective
     // ids are the same, a worker accepts a file of root's too and does not check the file's group.
     const bool is_owned = own.owner == user.effective && (!differ || own.group == group.effective);
     if (result == 0 && !is_owned) {
-        result = sys::raw_call(SYS_fchown, own.mark, user.effective,
-                               differ ? group.effective : static_cast<gid_t>(-1));
+        result = base::raw_call(SYS_fchown, own.mark, user.effective,
+                                differ ? group.effective : static_cast<gid_t>(-1));
         if (result < 0 && own.owner == 0 && !differ)
             result = 0;
     }

@@ -37,20 +37,20 @@ exec::exec_result refused(int error) {
     return result;
 }
 
-shared_progress* map_progress(const sys::unique_fd& file, std::error_code& error) {
-    error = sys::set_length(file.get(), sizeof(shared_progress));
+shared_progress* map_progress(const base::unique_fd& file, std::error_code& error) {
+    error = base::set_length(file.get(), sizeof(shared_progress));
     if (error)
         return nullptr;
     void* const page =
         ::mmap(nullptr, sizeof(shared_progress), PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
     if (page != MAP_FAILED)
         return new (page) shared_progress;
-    error = sys::last_error();
+    error = base::last_error();
     return nullptr;
 }
 
 std::vector<std::byte> setup_message() {
-    const auto& tiers = sys::current_tiers();
+    const auto& tiers = base::current_tiers();
     const auto keys = registry::preloads();
     const server_setup setup{{tiers.clone3.best, tiers.close_range.best},
                              static_cast<std::uint32_t>(keys.size())};
@@ -63,9 +63,9 @@ std::vector<std::byte> setup_message() {
 
 /// A pidfd of a child of this process, if the server could not send one. If the child is gone and
 /// reaped already, it ended before it was released: EINTR, which means that it ended in its start.
-sys::unique_fd child_by_number(pid_t pid, std::error_code& error) {
-    auto pidfd = sys::open_pidfd(pid, error);
-    if (pidfd && sys::state_of_child(pidfd.get()) == sys::child_state::not_ours)
+base::unique_fd child_by_number(pid_t pid, std::error_code& error) {
+    auto pidfd = base::open_pidfd(pid, error);
+    if (pidfd && base::state_of_child(pidfd.get()) == base::child_state::not_ours)
         pidfd.reset();  // the number means another process
     if (!pidfd && (!error || error == std::errc::no_such_process))
         error = std::make_error_code(std::errc::interrupted);
@@ -74,7 +74,7 @@ sys::unique_fd child_by_number(pid_t pid, std::error_code& error) {
 
 }  // namespace
 
-forkserver_client::forkserver_client(sys::unique_fd connection, sys::unique_fd pidfd) noexcept
+forkserver_client::forkserver_client(base::unique_fd connection, base::unique_fd pidfd) noexcept
     : connection_(std::move(connection)), pidfd_(std::move(pidfd)) {}
 
 forkserver_client::~forkserver_client() {
@@ -84,7 +84,7 @@ forkserver_client::~forkserver_client() {
         ::munmap(progress_, sizeof *progress_);
 }
 
-void forkserver_client::kill() const noexcept { (void)!!sys::send_signal(pidfd_.get(), SIGKILL); }
+void forkserver_client::kill() const noexcept { (void)!!base::send_signal(pidfd_.get(), SIGKILL); }
 
 bool forkserver_client::is_alive() const noexcept {
     pollfd polled{pidfd_.get(), POLLIN, 0};
@@ -98,14 +98,14 @@ bool forkserver_client::is_usable() {
 
 std::error_code forkserver_client::introduce() {
     std::error_code error;
-    const auto file = sys::make_memfd("cohort-progress", error);
+    const auto file = base::make_memfd("cohort-progress", error);
     if (!error)
         progress_ = map_progress(file, error);
     if (!error)  // without the seals the file could shrink, and access to it would raise SIGBUS
-        error = sys::add_seals(file.get(), F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
+        error = base::add_seals(file.get(), F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
     const int sent = file.get();
     return error ? error
-                 : sys::send_message(connection_.get(), setup_message(), std::span(&sent, 1));
+                 : base::send_message(connection_.get(), setup_message(), std::span(&sent, 1));
 }
 
 std::optional<server_failure> forkserver_client::await_ready(forkserver_wait& wait) {
@@ -123,15 +123,15 @@ std::error_code forkserver_client::ask(int order_file, fork_request order,
                                        forkserver_wait& wait) {
     std::vector<int> all{order_file};
     all.insert(all.end(), descriptors.begin(), descriptors.end());
-    sys::unique_fd carrier;
-    if (all.size() > sys::most_descriptors) {
-        const auto rest = std::span(all).subspan(sys::most_descriptors - 1);
+    base::unique_fd carrier;
+    if (all.size() > base::most_descriptors) {
+        const auto rest = std::span(all).subspan(base::most_descriptors - 1);
         std::error_code error;
         carrier = queues::pack(rest, error);
         if (error)
             return error;
         order.packed = rest.size();
-        all.resize(sys::most_descriptors - 1);
+        all.resize(base::most_descriptors - 1);
         all.push_back(carrier.get());
     }
     // The connection holds a bounded number of messages in either direction. Up to this many
@@ -147,7 +147,7 @@ std::error_code forkserver_client::ask(int order_file, fork_request order,
             continue;  // another start has taken the place
         order.number = last_number_ + 1;
         const auto error =
-            sys::send_message(connection_.get(), std::as_bytes(std::span(&order, 1)), all);
+            base::send_message(connection_.get(), std::as_bytes(std::span(&order, 1)), all);
         if (error == std::errc::broken_pipe || error == std::errc::connection_reset) {
             kill();  // it is ending anyway; await() receives what it has sent
             continue;
@@ -217,10 +217,10 @@ bool forkserver_client::hear() {
     const bool was_alive = is_alive();  // before reading, else its last message is lost
     server_answer answer;
     std::size_t length = 0;
-    std::vector<sys::unique_fd> descriptors;
+    std::vector<base::unique_fd> descriptors;
     const auto error =
-        sys::receive_message(connection_.get(), std::as_writable_bytes(std::span(&answer, 1)),
-                             length, descriptors, sys::waiting::nonblock);
+        base::receive_message(connection_.get(), std::as_writable_bytes(std::span(&answer, 1)),
+                              length, descriptors, base::waiting::nonblock);
     // A message whose pidfd found no free descriptor still has the pid.
     if ((!error || error == std::errc::too_many_files_open) && length == sizeof answer)
         note(answer, std::move(descriptors));
@@ -233,7 +233,8 @@ bool forkserver_client::hear() {
     return true;
 }
 
-void forkserver_client::note(const server_answer& answer, std::vector<sys::unique_fd> descriptors) {
+void forkserver_client::note(const server_answer& answer,
+                             std::vector<base::unique_fd> descriptors) {
     switch (answer.kind) {
     case answer_kind::reached:
         state_ = state::reached;
@@ -254,7 +255,7 @@ void forkserver_client::note(const server_answer& answer, std::vector<sys::uniqu
 }
 
 void forkserver_client::note_worker(const server_answer& answer,
-                                    std::vector<sys::unique_fd> descriptors) {
+                                    std::vector<base::unique_fd> descriptors) {
     if (asked_.empty() || asked_.front() != answer.number)
         return kill();  // the two disagree on the number; the server's workers live on
     asked_.pop_front();
@@ -264,7 +265,7 @@ void forkserver_client::note_worker(const server_answer& answer,
     }
     exec::exec_result result = refused(answer.error);
     if (answer.kind == answer_kind::refused && answer.pid != 0)
-        sys::reap_by_number(answer.pid);  // the server has killed it
+        base::reap_by_number(answer.pid);  // the server has killed it
     if (answer.kind == answer_kind::forked) {
         std::error_code error;
         auto pidfd = descriptors.empty() ? child_by_number(answer.pid, error)
@@ -273,9 +274,9 @@ void forkserver_client::note_worker(const server_answer& answer,
         result.pid = answer.pid;
         result.pidfd = std::move(pidfd);
         if (!result.pidfd) {
-            if (sys::is_child(answer.pid))
+            if (base::is_child(answer.pid))
                 ::kill(answer.pid, SIGKILL);
-            sys::reap_by_number(answer.pid);
+            base::reap_by_number(answer.pid);
             result = refused(error.value());
         }
     }

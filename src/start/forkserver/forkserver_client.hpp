@@ -36,7 +36,7 @@ struct server_failure {
 /// all calls are for starter threads, and block while the server does.
 class forkserver_client {
 public:
-    forkserver_client(sys::unique_fd connection, sys::unique_fd pidfd) noexcept;
+    forkserver_client(base::unique_fd connection, base::unique_fd pidfd) noexcept;
     forkserver_client(const forkserver_client&) = delete;
     forkserver_client& operator=(const forkserver_client&) = delete;
     /// Kills the server, because another process may hold its connection open.
@@ -73,13 +73,13 @@ private:
     bool await(forkserver_wait& wait, until end, const std::function<bool()>& done);
     bool hear();
     void hear_all(const forkserver_wait& own);
-    void note(const server_answer& answer, std::vector<sys::unique_fd> descriptors);
-    void note_worker(const server_answer& answer, std::vector<sys::unique_fd> descriptors);
+    void note(const server_answer& answer, std::vector<base::unique_fd> descriptors);
+    void note_worker(const server_answer& answer, std::vector<base::unique_fd> descriptors);
     void note_death();
 
     const pid_t owner_ = ::getpid();  // a forked copy of the process must not kill the server
-    const sys::unique_fd connection_;
-    const sys::unique_fd pidfd_;
+    const base::unique_fd connection_;
+    const base::unique_fd pidfd_;
     std::mutex mutex_;  // protects all that follows
     state state_ = state::introduced;
     server_failure failure_;

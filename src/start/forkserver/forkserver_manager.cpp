@@ -26,13 +26,13 @@ namespace {
 /// expect to be free.
 int connection_number() noexcept {
     constexpr std::uint64_t usual = 60;
-    return static_cast<int>(std::min(usual, sys::descriptor_limit() - 1));
+    return static_cast<int>(std::min(usual, base::descriptor_limit() - 1));
 }
 
 }  // namespace
 
 forkserver_manager::identity forkserver_manager::identity::now() {
-    return {sys::credentials::now(), ::getsid(0)};
+    return {base::credentials::now(), ::getsid(0)};
 }
 
 bool forkserver_manager::serves() const {
@@ -98,13 +98,13 @@ std::optional<server_failure> forkserver_manager::ensure(
 std::optional<server_failure> forkserver_manager::start(const surroundings& where,
                                                         std::atomic<int>& pidfd_slot) {
     current_.reset();
-    sys::unique_fd ours;
-    sys::unique_fd theirs;
-    if (const auto error = sys::make_socket_pair(ours, theirs))
+    base::unique_fd ours;
+    base::unique_fd theirs;
+    if (const auto error = base::make_socket_pair(ours, theirs))
         return server_failure{error, "socketpair for the fork server"};
     const int number = connection_number();
     std::error_code error;
-    const ino_t inode = sys::inode(theirs.get(), error);
+    const ino_t inode = base::inode(theirs.get(), error);
     const auto argument = registry::to_string({number, inode, registry::mark::what::server});
     orders::order_writer order;
     order.add_candidate("/proc/self/exe");
@@ -129,11 +129,11 @@ std::optional<server_failure> forkserver_manager::start(const surroundings& wher
 }
 
 std::optional<server_failure> forkserver_manager::take_in(exec::exec_result made,
-                                                          sys::unique_fd connection) {
+                                                          base::unique_fd connection) {
     if (made.first_child)
         reap_(std::move(made.first_child), 0);
     std::error_code error;
-    auto own = made.pidfd ? sys::duplicate(made.pidfd.get(), error) : sys::unique_fd();
+    auto own = made.pidfd ? base::duplicate(made.pidfd.get(), error) : base::unique_fd();
     if (made.pidfd)
         reap_(std::move(made.pidfd), made.pid);
     if (made.failed != exec::stage::none)

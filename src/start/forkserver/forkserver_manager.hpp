@@ -33,7 +33,7 @@ class forkserver_manager {
 public:
     /// @param reap  takes over the pidfd of each server, to reap the server some day and end what
     ///              it has started. Called on any thread.
-    using reaper = std::function<void(sys::unique_fd pidfd, pid_t pid)>;
+    using reaper = std::function<void(base::unique_fd pidfd, pid_t pid)>;
     explicit forkserver_manager(reaper reap) : reap_(std::move(reap)) {}
 
     /// What the server starts with.
@@ -53,7 +53,7 @@ public:
 private:
     /// What workers inherit from the server, and must have in common with the application.
     struct identity {
-        sys::credentials user;
+        base::credentials user;
         pid_t session = 0;
 
         static identity now();
@@ -63,7 +63,7 @@ private:
 
     bool serves() const;
     std::optional<server_failure> start(const surroundings& where, std::atomic<int>& pidfd_slot);
-    std::optional<server_failure> take_in(exec::exec_result made, sys::unique_fd connection);
+    std::optional<server_failure> take_in(exec::exec_result made, base::unique_fd connection);
 
     const reaper reap_;
     std::mutex mutex_;  // protects all that follows, except current_ while starting_ is true

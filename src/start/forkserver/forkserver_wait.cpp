@@ -14,7 +14,7 @@ std::error_code forkserver_wait::open() {
     if (event_)
         return error;
     const std::lock_guard lock(mutex_);
-    event_ = sys::make_eventfd(error);
+    event_ = base::make_eventfd(error);
     if (held_)
         ring();  // hold() was called before there was an event
     return error;

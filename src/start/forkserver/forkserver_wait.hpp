@@ -31,7 +31,7 @@ public:
 
 private:
     std::mutex mutex_;  // protects the making and closing of the event
-    sys::unique_fd event_;
+    base::unique_fd event_;
     std::atomic<bool> held_ = false;
     std::atomic<bool> given_up_ = false;
 };

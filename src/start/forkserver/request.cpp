@@ -8,7 +8,7 @@ void release(shared_progress& progress, std::uint32_t children) noexcept {
     while (before < children && !progress.released.compare_exchange_weak(before, children)) {
     }
     if (before < children)
-        sys::wake(progress.released);
+        base::wake(progress.released);
 }
 
 }  // namespace cohort::forkserver

@@ -54,7 +54,7 @@ struct shared_progress {
     pid_t forked = 0;
     /// How many children may go on: those that were reported. The others wait. A child that dies
     /// before the application holds its pidfd has run no user code, so it can be started again.
-    sys::futex released = 0;
+    base::futex released = 0;
 };
 /// Lets the first `children` children go on. The server calls this when it has sent a report, the
 /// application when it has received it, in case the server died in between.

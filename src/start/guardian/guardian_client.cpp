@@ -44,7 +44,7 @@ bool adopts_orphans() noexcept {
 }
 
 std::error_code execute_program(int parent, int connection, int file,
-                                sys::unique_fd& intermediate) {
+                                base::unique_fd& intermediate) {
     orders::order_writer order;
     order.add_candidate("/proc/self/fd/5");
     static_assert(orders::guardian_program == 5);
@@ -57,14 +57,14 @@ std::error_code execute_program(int parent, int connection, int file,
     order.place(orders::guardian_program, file);
     order.head.own_session = 1;
     auto block = order.finish();
-    const sys::tiers& tiers = sys::current_tiers();
+    const base::tiers& tiers = base::current_tiers();
     return exec::start_detached(block, {tiers.clone3.best, tiers.close_range.best}, intermediate);
 }
 
 /// Tells a guardian, before anything else, which names of shared memory it is to remove. If that
 /// fails, the next program of this user removes them.
 void tell_names(int connection) {
-    if (!sys::current_tiers().names.best)
+    if (!base::current_tiers().names.best)
         return;
     std::error_code error;
     const auto directory = share::open_directory(error);
@@ -80,24 +80,24 @@ void tell_names(int connection) {
 /// @param ours          is set to this process' end of the connection. When that is closed, a
 ///                      guardian without workers ends at once
 /// @param intermediate  see start_detached()
-std::error_code launch(sys::unique_fd& ours, sys::unique_fd& intermediate) {
-    if (adopts_orphans() || !sys::credentials::now().uniform())
+std::error_code launch(base::unique_fd& ours, base::unique_fd& intermediate) {
+    if (adopts_orphans() || !base::credentials::now().uniform())
         return std::make_error_code(std::errc::operation_not_permitted);
     std::error_code error;
-    const auto file = sys::make_program_memfd("cohort-guardian", error);
+    const auto file = base::make_program_memfd("cohort-guardian", error);
     if (!error)
-        error = sys::write_at(file.get(), std::as_bytes(std::span(program)), 0);
+        error = base::write_at(file.get(), std::as_bytes(std::span(program)), 0);
     if (error)
         return error;
-    const auto self = sys::open_pidfd(::getpid(), error);
+    const auto self = base::open_pidfd(::getpid(), error);
     if (error)
         return error;
-    sys::unique_fd theirs;
-    if ((error = sys::make_socket_pair(ours, theirs)))
+    base::unique_fd theirs;
+    if ((error = base::make_socket_pair(ours, theirs)))
         return error;
     const int on = 1;  // each message carries its sender's user
     if (::setsockopt(theirs.get(), SOL_SOCKET, SO_PASSCRED, &on, sizeof on) != 0)
-        return sys::last_error();
+        return base::last_error();
     return execute_program(self.get(), theirs.get(), file.get(), intermediate);
 }
 
@@ -120,12 +120,12 @@ client::instance client::ensure_started(time_point now) {
 }
 
 void client::start_if_due(user_guardian& own, time_point now) {
-    if (now < own.not_before || !sys::current_tiers().guardian.best)
+    if (now < own.not_before || !base::current_tiers().guardian.best)
         return;
     // Workers are started without a guardian rather than not at all. If the next attempt may
     // succeed, also because this guardian was killed during its start, the next start tries again.
     const auto error = start(own);
-    const bool may_succeed_now = sys::is_shortage(error) ||
+    const bool may_succeed_now = base::is_shortage(error) ||
                                  error == std::errc::operation_not_permitted ||
                                  error == std::errc::interrupted;
     if (!error) {
@@ -138,7 +138,7 @@ void client::start_if_due(user_guardian& own, time_point now) {
 }
 
 client::user_guardian& client::guardian_of_this_user() {
-    const auto user = sys::user_ids::now();
+    const auto user = base::user_ids::now();
     const auto found = std::ranges::find(guardians_, user, &user_guardian::user);
     if (found != guardians_.end())
         return *found;
@@ -152,8 +152,8 @@ bool client::user_guardian::accepts_messages() const {
 }
 
 std::error_code client::start(user_guardian& own) {
-    sys::unique_fd ours;
-    sys::unique_fd intermediate;
+    base::unique_fd ours;
+    base::unique_fd intermediate;
     const auto error = launch(ours, intermediate);
     if (intermediate)
         reap_(std::move(intermediate));
@@ -163,11 +163,11 @@ std::error_code client::start(user_guardian& own) {
     return connect(own, std::move(ours));
 }
 
-std::error_code client::connect(user_guardian& own, sys::unique_fd connection) {
+std::error_code client::connect(user_guardian& own, base::unique_fd connection) {
     if (!own.connection)
         own.connection = std::move(connection);
     else if (::dup3(connection.get(), own.connection.get(), O_CLOEXEC) < 0)
-        return sys::last_error();
+        return base::last_error();
     own.number = ++last_number_;
     is_stuck_ = false;
     return {};
@@ -189,16 +189,16 @@ void client::resend(const orders::guard_order& order, int descriptor) noexcept {
     }
 }
 
-sys::tier_choice probe_guardian() {
-    const auto& wanted = sys::current_tiers().guardian;
+base::tier_choice probe_guardian() {
+    const auto& wanted = base::current_tiers().guardian;
     if (!wanted.best)
         return wanted;
-    sys::unique_fd ours;
-    sys::unique_fd intermediate;
+    base::unique_fd ours;
+    base::unique_fd intermediate;
     const auto error = launch(ours, intermediate);
     if (intermediate)
-        sys::reap_when_ended(intermediate.get());
-    return error ? sys::tier_choice{false, "guardian: " + error.message()} : sys::tier_choice{};
+        base::reap_when_ended(intermediate.get());
+    return error ? base::tier_choice{false, "guardian: " + error.message()} : base::tier_choice{};
 }
 
 }  // namespace cohort::guardian

@@ -40,7 +40,7 @@ public:
     using time_point = std::chrono::steady_clock::time_point;
 
     /// @param reap  takes over the pidfd of a child that ends at once. Called on any thread.
-    explicit client(std::function<void(sys::unique_fd pidfd)> reap) : reap_(std::move(reap)) {}
+    explicit client(std::function<void(base::unique_fd pidfd)> reap) : reap_(std::move(reap)) {}
 
     /// The guardian of the present user, as ensure_running() found or started it.
     struct instance {
@@ -68,8 +68,8 @@ private:
 
     /// The guardian of one user of this process, if one could be started.
     struct user_guardian {
-        sys::user_ids user;
-        sys::unique_fd connection;  // its number stays: another start may be about to write to it
+        base::user_ids user;
+        base::unique_fd connection;  // its number stays: another start may be about to write to it
         time_point not_before{};    // no attempt to start one before this time
         std::chrono::seconds pause = first_pause;
         std::uint64_t number = 0;
@@ -81,9 +81,9 @@ private:
     user_guardian& guardian_of_this_user();
     void start_if_due(user_guardian& own, time_point now);
     std::error_code start(user_guardian& own);
-    std::error_code connect(user_guardian& own, sys::unique_fd connection);
+    std::error_code connect(user_guardian& own, base::unique_fd connection);
 
-    const std::function<void(sys::unique_fd)> reap_;
+    const std::function<void(base::unique_fd)> reap_;
     std::mutex mutex_;
     std::list<user_guardian> guardians_;
     std::uint64_t last_number_ = 0;
@@ -91,6 +91,6 @@ private:
 };
 
 /// Whether a guardian can be started. Finds out by starting one that has nothing to do.
-sys::tier_choice probe_guardian();
+base::tier_choice probe_guardian();
 
 }  // namespace cohort::guardian

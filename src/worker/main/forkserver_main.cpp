@@ -78,7 +78,7 @@ private:
     const int connection_;
     std::vector<std::byte> buffer_;
     std::size_t length_ = 0;
-    std::vector<sys::unique_fd> received_;
+    std::vector<base::unique_fd> received_;
     bool lacks_descriptors_ = false;
     exec::start_tier tier_;
     forkserver::shared_progress* progress_ = nullptr;
@@ -86,7 +86,7 @@ private:
 };
 
 std::error_code server::receive() {
-    return sys::receive_message(connection_, buffer_, length_, received_, sys::waiting::block);
+    return base::receive_message(connection_, buffer_, length_, received_, base::waiting::block);
 }
 
 bool server::receive(std::size_t at_least) {
@@ -98,7 +98,7 @@ bool server::receive(std::size_t at_least) {
 
 std::error_code server::try_to_tell(const forkserver::server_answer& answer,
                                     std::span<const int> descriptors) {
-    return sys::send_message(connection_, std::as_bytes(std::span(&answer, 1)), descriptors);
+    return base::send_message(connection_, std::as_bytes(std::span(&answer, 1)), descriptors);
 }
 
 void server::tell(const forkserver::server_answer& answer) {
@@ -133,7 +133,7 @@ bool server::set_up() {
     void* const page = ::mmap(nullptr, sizeof(forkserver::shared_progress), PROT_READ | PROT_WRITE,
                               MAP_SHARED, received_[0].get(), 0);
     if (page == MAP_FAILED)
-        return fail(sys::last_error(), "fork server: mmap of the memory shared with it");
+        return fail(base::last_error(), "fork server: mmap of the memory shared with it");
     received_.clear();
     progress_ = static_cast<forkserver::shared_progress*>(page);
     progress_->forked = 0;  // so that the page is there before it is needed
@@ -181,7 +181,7 @@ bool server::preload(std::span<const record::function_key> keys) {
 void server::answer_requests() {
     // The server closes its standard streams, because it would keep the end of a pipe open on which
     // somebody waits. A worker gets the application's streams as they are when it is started.
-    const sys::unique_fd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
+    const base::unique_fd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
     for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
         ::dup2(null.get(), fd);
     (void)!::chdir("/");
@@ -190,7 +190,7 @@ void server::answer_requests() {
     while (receive(sizeof request)) {
         std::memcpy(&request, buffer_.data(), sizeof request);
         if (request.packed > 0 && !received_.empty()) {
-            const sys::unique_fd carrier = std::move(received_.back());
+            const base::unique_fd carrier = std::move(received_.back());
             received_.pop_back();
             lacks_descriptors_ |= bool(queues::unpack(carrier.get(), request.packed, received_));
         }
@@ -202,7 +202,7 @@ void server::answer_requests() {
 
 void server::await_release() {
     for (std::uint32_t released = 0; (released = progress_->released) < forked_;)
-        sys::wait_on(progress_->released, released);
+        base::wait_on(progress_->released, released);
 }
 
 void server::fork_worker(const forkserver::fork_request& request) {
@@ -233,7 +233,7 @@ void server::fork_worker(const forkserver::fork_request& request) {
         --forked_;
         return refuse(static_cast<int>(-pid));
     }
-    const sys::unique_fd owned(pidfd);
+    const base::unique_fd owned(pidfd);
     if (!owned || try_to_tell({forkserver::answer_kind::forked,
                                request.number,
                                static_cast<std::int32_t>(pid),
@@ -242,7 +242,7 @@ void server::fork_worker(const forkserver::fork_request& request) {
                               std::span(&pidfd, 1))) {
         // Without a pidfd the application could not hold the worker, so it is killed. It is not
         // released yet, so its number cannot belong to another process.
-        (void)!!(owned ? sys::send_signal(pidfd, SIGKILL)
+        (void)!!(owned ? base::send_signal(pidfd, SIGKILL)
                        : std::error_code(::kill(static_cast<pid_t>(pid), SIGKILL),
                                          std::system_category()));
         refuse(EMFILE, pid);
@@ -261,7 +261,7 @@ void server::run_worker(const forkserver::fork_request& request, born where) noe
     const auto bytes = order.bytes().first(request.length);
     const int order_file = received_.empty() ? -1 : received_[0].get();
     std::error_code error;
-    if (sys::read_at(order_file, bytes, static_cast<off_t>(request.offset), error) != bytes.size())
+    if (base::read_at(order_file, bytes, static_cast<off_t>(request.offset), error) != bytes.size())
         ::_exit(127);
     std::vector<int> descriptors;
     for (std::size_t i = 1; i < received_.size(); ++i)

@@ -49,7 +49,7 @@ void keep_parent_death_signal(const record::control_order& order) noexcept {
 std::vector<std::byte> read_arguments(int fd) {
     if (fd < 0)
         return {};
-    const sys::unique_fd file(fd);
+    const base::unique_fd file(fd);
     struct stat status {};
     if (::fstat(fd, &status) != 0)
         throw std::system_error(errno, std::generic_category(), "the arguments' file");
@@ -84,9 +84,9 @@ void run_worker(const registry::mark& control) {
     if (!order)
         ::_exit(127);  // the order was there when this process was made
     keep_parent_death_signal(*order);
-    sys::close_on_exec(control.fd);
+    base::close_on_exec(control.fd);
     if (order->arguments_fd >= 0)
-        sys::close_on_exec(order->arguments_fd);
+        base::close_on_exec(order->arguments_fd);
     close_attachments_on_exec(*order);
     signals::forget_stop_signal();
     registry::activate(*order);

@@ -18,16 +18,16 @@ int number_of(const record::control_order& order, std::uint32_t index) noexcept 
 
 void close_attachments_on_exec(const record::control_order& order) noexcept {
     for (std::uint32_t i = 0; i < order.attachments; ++i)
-        sys::close_on_exec(number_of(order, i));
+        base::close_on_exec(number_of(order, i));
     if (order.results_fd >= 0)
-        sys::close_on_exec(order.results_fd);
+        base::close_on_exec(order.results_fd);
 }
 
 std::vector<detail::attachment> take_attachments(const record::control_order& order) {
     std::vector<detail::attachment> taken;
     taken.reserve(order.attachments);
     for (std::uint32_t i = 0; i < order.attachments; ++i)
-        taken.push_back(share::own(sys::unique_fd(number_of(order, i))));
+        taken.push_back(share::own(base::unique_fd(number_of(order, i))));
     return taken;
 }
 
@@ -37,7 +37,7 @@ std::error_code send_attachments(const record::control_order& order,
     for (const auto& attached : attachments)
         descriptors.push_back(*attached);
     record::result_message message{order.index, 0};
-    sys::unique_fd carrier;
+    base::unique_fd carrier;
     if (descriptors.size() > 1) {  // the host has one more for each worker until it takes results
         std::error_code error;
         carrier = queues::pack(descriptors, error);
@@ -46,7 +46,7 @@ std::error_code send_attachments(const record::control_order& order,
         message.packed = static_cast<std::uint32_t>(descriptors.size());
         descriptors = {carrier.get()};
     }
-    return sys::send_message(order.results_fd, std::as_bytes(std::span(&message, 1)), descriptors);
+    return base::send_message(order.results_fd, std::as_bytes(std::span(&message, 1)), descriptors);
 }
 
 }  // namespace cohort::worker

@@ -72,7 +72,7 @@ bool report::is_there() const noexcept {
 std::error_code report::write(std::span<const std::byte> bytes, std::uint64_t offset) noexcept {
     if (!is_there())
         return std::make_error_code(std::errc::bad_file_descriptor);
-    return sys::write_at(control_.fd, bytes, static_cast<off_t>(offset));
+    return base::write_at(control_.fd, bytes, static_cast<off_t>(offset));
 }
 
 void report::entered() noexcept {
@@ -96,8 +96,8 @@ report::reporter report::claim() noexcept {
 }
 
 void report::await_told() const noexcept {
-    const auto deadline = sys::deadline_in(std::chrono::seconds(2));
-    while (told_ == 0 && sys::wait_on(told_, 0, deadline))
+    const auto deadline = base::deadline_in(std::chrono::seconds(2));
+    while (told_ == 0 && base::wait_on(told_, 0, deadline))
         continue;
 }
 
@@ -121,7 +121,7 @@ bool report::finish(std::size_t type_length, std::uint64_t payload_length) noexc
     progress_.payload_length = payload_length;
     const bool is_written = write_progress();
     told_ = 1;
-    sys::wake(told_);
+    base::wake(told_);
     return is_written;
 }
 

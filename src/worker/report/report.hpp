@@ -68,7 +68,7 @@ private:
     registry::mark control_;
     const pid_t owner_;
     std::atomic<pid_t> claimed_by_ = 0;  // a thread; 0: none
-    sys::futex told_ = 0;
+    base::futex told_ = 0;
     record::control_progress progress_;
 };
 

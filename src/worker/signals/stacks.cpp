@@ -38,7 +38,7 @@ struct thread_stack {
 };
 constinit std::array<thread_stack, most_threads> threads{};
 constinit std::atomic_flag asked;
-constinit sys::futex answers{0};
+constinit base::futex answers{0};
 constinit trace::raw_json::memory memory{};
 constinit int answer_pipe = -1;
 constinit dev_t pipe_device = 0;
@@ -94,9 +94,9 @@ std::uint32_t list_others() noexcept {
 }
 
 void await_answers(std::uint32_t wanted) noexcept {
-    const auto deadline = sys::deadline_in(stacks_timeout);
+    const auto deadline = base::deadline_in(stacks_timeout);
     for (std::uint32_t came = 0; (came = answers) < wanted;)
-        if (!sys::wait_on(answers, came, deadline))
+        if (!base::wait_on(answers, came, deadline))
             return;
 }
 
@@ -152,7 +152,7 @@ extern "C" void cohort_stacks_wanted(int, siginfo_t*, void* context) {
                 if (thread.id.load(std::memory_order_relaxed) == own_id() && !thread.told.load()) {
                     tell_own(thread, context);
                     answers.fetch_add(1, std::memory_order_release);
-                    sys::wake(answers);
+                    base::wake(answers);
                 }
         }
     }

@@ -20,7 +20,7 @@ inline int first_descriptor(const int* descriptors, unsigned long length) {
     const unsigned long count =
         length < sizeof(cmsghdr) ? 0 : (length - sizeof(cmsghdr)) / sizeof(int);
     for (unsigned long i = 1; i < count; ++i)
-        sys::raw_call(SYS_close, descriptors[i]);
+        base::raw_call(SYS_close, descriptors[i]);
     return count > 0 ? descriptors[0] : -1;
 }
 

@@ -15,28 +15,28 @@ namespace cohort::guardian {
 /// Whether the cgroup was removed.
 /// @param directory  the cgroup's open directory, here and below
 inline bool is_removed(int directory) {
-    return sys::raw_call(SYS_faccessat, directory, sys::address("cgroup.procs"), 0) < 0;
+    return base::raw_call(SYS_faccessat, directory, base::address("cgroup.procs"), 0) < 0;
 }
 
 /// Sends SIGKILL to all processes in the cgroup and below it (Linux 5.14; before, does nothing).
 inline void kill_cgroup(int directory) {
     const auto kill = static_cast<int>(
-        sys::raw_call(SYS_openat, directory, sys::address("cgroup.kill"), O_WRONLY | O_CLOEXEC));
+        base::raw_call(SYS_openat, directory, base::address("cgroup.kill"), O_WRONLY | O_CLOEXEC));
     if (kill < 0)
         return;
-    sys::raw_call(SYS_write, kill, sys::address("1"), 1);
-    sys::raw_call(SYS_close, kill);
+    base::raw_call(SYS_write, kill, base::address("1"), 1);
+    base::raw_call(SYS_close, kill);
 }
 
 /// Whether a process lives in the cgroup or below it.
 inline bool is_populated(int directory) {
-    const auto events = static_cast<int>(
-        sys::raw_call(SYS_openat, directory, sys::address("cgroup.events"), O_RDONLY | O_CLOEXEC));
+    const auto events = static_cast<int>(base::raw_call(
+        SYS_openat, directory, base::address("cgroup.events"), O_RDONLY | O_CLOEXEC));
     char text[128];
     const long length =
-        events < 0 ? 0 : sys::raw_call(SYS_read, events, sys::address(text), sizeof text);
+        events < 0 ? 0 : base::raw_call(SYS_read, events, base::address(text), sizeof text);
     if (events >= 0)
-        sys::raw_call(SYS_close, events);
+        base::raw_call(SYS_close, events);
     constexpr char wanted[] = "populated 1";
     for (long at = 0; at + static_cast<long>(sizeof wanted) - 1 <= length; ++at)
         if (begins_with(text + at, wanted))
@@ -50,13 +50,13 @@ inline void remove_inner_cgroups(int directory, int depth = 0) {
     for_each_entry(directory, [=](const directory_entry& entry) {
         if (entry.type != DT_DIR || is_dot_or_dot_dot(entry.name))
             return true;
-        const auto inner = static_cast<int>(sys::raw_call(
-            SYS_openat, directory, sys::address(entry.name), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+        const auto inner = static_cast<int>(base::raw_call(
+            SYS_openat, directory, base::address(entry.name), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
         if (inner >= 0 && depth < deepest)
             remove_inner_cgroups(inner, depth + 1);
         if (inner >= 0)
-            sys::raw_call(SYS_close, inner);
-        sys::raw_call(SYS_unlinkat, directory, sys::address(entry.name), AT_REMOVEDIR);
+            base::raw_call(SYS_close, inner);
+        base::raw_call(SYS_unlinkat, directory, base::address(entry.name), AT_REMOVEDIR);
         return true;
     });
 }
@@ -69,12 +69,12 @@ inline void remove_cgroup(int directory) {
     char link[sizeof "/proc/self/fd/4294967295"];
     *write_decimal(write_text(link, "/proc/self/fd/"), static_cast<unsigned>(directory)) = 0;
     char path[4096];
-    const long length = sys::raw_call(SYS_readlinkat, AT_FDCWD, sys::address(link),
-                                      sys::address(path), sizeof path - 1);
+    const long length = base::raw_call(SYS_readlinkat, AT_FDCWD, base::address(link),
+                                       base::address(path), sizeof path - 1);
     if (length <= 0)
         return;
     path[length] = 0;
-    sys::raw_call(SYS_unlinkat, AT_FDCWD, sys::address(path), AT_REMOVEDIR);
+    base::raw_call(SYS_unlinkat, AT_FDCWD, base::address(path), AT_REMOVEDIR);
 }
 
 }  // namespace cohort::guardian

@@ -12,13 +12,13 @@ namespace cohort::guardian {
 
 inline long now_ms() {
     timespec now{};
-    sys::raw_call(SYS_clock_gettime, CLOCK_MONOTONIC, sys::address(&now));
+    base::raw_call(SYS_clock_gettime, CLOCK_MONOTONIC, base::address(&now));
     return now.tv_sec * 1000 + now.tv_nsec / 1'000'000;
 }
 
 inline void sleep_ms(long length_ms) {
     const timespec length{length_ms / 1000, length_ms % 1000 * 1'000'000};
-    sys::raw_call(SYS_nanosleep, sys::address(&length), 0);
+    base::raw_call(SYS_nanosleep, base::address(&length), 0);
 }
 
 }  // namespace cohort::guardian

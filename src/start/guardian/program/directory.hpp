@@ -31,20 +31,20 @@ inline bool is_dot_or_dot_dot(const char* name) {
 template <class Use>
 void for_each_entry(int directory, Use use, const char* path = ".") {
     // Opened again, because the place up to which it was read belongs to the open directory.
-    const auto own = static_cast<int>(sys::raw_call(SYS_openat, directory, sys::address(path),
-                                                    O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    const auto own = static_cast<int>(base::raw_call(SYS_openat, directory, base::address(path),
+                                                     O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (own < 0)
         return;
     alignas(directory_entry) char entries[1024];
     bool more = true;
-    for (long length; more && (length = sys::raw_call(SYS_getdents64, own, sys::address(entries),
-                                                      sizeof entries)) > 0;)
+    for (long length; more && (length = base::raw_call(SYS_getdents64, own, base::address(entries),
+                                                       sizeof entries)) > 0;)
         for (long at = 0; more && at < length;) {
             const auto* entry = reinterpret_cast<const directory_entry*>(entries + at);
             at += entry->length;
             more = use(*entry);
         }
-    sys::raw_call(SYS_close, own);
+    base::raw_call(SYS_close, own);
 }
 
 }  // namespace cohort::guardian

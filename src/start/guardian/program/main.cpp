@@ -28,13 +28,13 @@
 
 namespace {
 
+using cohort::base::address;
+using cohort::base::raw_call;
 using cohort::guardian::now_ms;
 using cohort::guardian::sleep_ms;
 using cohort::orders::guard_message;
 using cohort::orders::guarded;
 using cohort::orders::guardian_program;
-using cohort::sys::address;
-using cohort::sys::raw_call;
 
 constexpr int parent = cohort::orders::guardian_parent;
 constexpr unsigned to_process_group = 1U << 2;  // PIDFD_SIGNAL_PROCESS_GROUP, Linux 6.9

@@ -48,18 +48,18 @@ inline bool is_same_file(const struct statx& a, const struct statx& b) {
 inline bool remove_or_is_used(int directory, const char* name, int file, unsigned user) {
     struct statx opened;
     struct statx named;
-    if (sys::raw_call(SYS_statx, file, sys::address(""), AT_EMPTY_PATH, STATX_BASIC_STATS,
-                      sys::address(&opened)) < 0 ||
+    if (base::raw_call(SYS_statx, file, base::address(""), AT_EMPTY_PATH, STATX_BASIC_STATS,
+                       base::address(&opened)) < 0 ||
         !is_file_of(opened, user))
         return false;
-    if (sys::raw_call(SYS_flock, file, LOCK_EX | LOCK_NB) < 0)
+    if (base::raw_call(SYS_flock, file, LOCK_EX | LOCK_NB) < 0)
         return true;
     // With the exclusive lock nobody else removes the name. It may have been removed before, and
     // given to another file.
-    if (sys::raw_call(SYS_statx, directory, sys::address(name), AT_SYMLINK_NOFOLLOW,
-                      STATX_BASIC_STATS, sys::address(&named)) >= 0 &&
+    if (base::raw_call(SYS_statx, directory, base::address(name), AT_SYMLINK_NOFOLLOW,
+                       STATX_BASIC_STATS, base::address(&named)) >= 0 &&
         is_same_file(opened, named))
-        sys::raw_call(SYS_unlinkat, directory, sys::address(name), 0);
+        base::raw_call(SYS_unlinkat, directory, base::address(name), 0);
     return false;
 }
 
@@ -73,11 +73,11 @@ inline int remove_unused_names(int directory, const names_prefix& prefix, unsign
     for_each_entry(directory, [&](const directory_entry& entry) {
         if (entry.type == DT_REG && begins_with(entry.name, prefix.text)) {
             const auto file =
-                static_cast<int>(sys::raw_call(SYS_openat, directory, sys::address(entry.name),
-                                               O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+                static_cast<int>(base::raw_call(SYS_openat, directory, base::address(entry.name),
+                                                O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
             if (file >= 0) {
                 used += remove_or_is_used(directory, entry.name, file, user);
-                sys::raw_call(SYS_close, file);
+                base::raw_call(SYS_close, file);
             }
         }
         return ++read < most_entries;

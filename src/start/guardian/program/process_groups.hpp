@@ -45,12 +45,12 @@ inline group_and_session read_stat(const char* pid) {
     char path[sizeof "/proc/4294967295/stat"];
     *write_text(write_text(write_text(path, "/proc/"), pid), "/stat") = 0;
     const auto file = static_cast<int>(
-        sys::raw_call(SYS_openat, AT_FDCWD, sys::address(path), O_RDONLY | O_CLOEXEC));
+        base::raw_call(SYS_openat, AT_FDCWD, base::address(path), O_RDONLY | O_CLOEXEC));
     if (file < 0)
         return {};
     char text[256];
-    const long length = sys::raw_call(SYS_read, file, sys::address(text), sizeof text);
-    sys::raw_call(SYS_close, file);
+    const long length = base::raw_call(SYS_read, file, base::address(text), sizeof text);
+    base::raw_call(SYS_close, file);
     return parse_stat(text, length < 0 ? 0 : length);
 }
 
