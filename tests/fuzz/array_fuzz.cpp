@@ -45,7 +45,7 @@ attachment make_file(std::size_t size, int seals, memory_access access) {
         HOLDS(reading >= 0);
         ::close(std::exchange(file, reading));
     }
-    return share::own(base::unique_fd(file));
+    return base::own(base::unique_fd(file));
 }
 
 /// The files that may come along. Their sizes are no multiples of a page.

@@ -21,7 +21,7 @@
 using namespace cohort;
 using namespace cohort::fuzz;
 using namespace cohort::record;
-using namespace cohort::text;
+using namespace cohort::base;
 
 namespace {
 

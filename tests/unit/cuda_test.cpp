@@ -202,8 +202,8 @@ TEST_CASE("cuda: adopted memory comes home only with a writing end of its lease"
     const auto make_pipe = [] {
         int ends[2];
         REQUIRE(::pipe2(ends, O_CLOEXEC) == 0);
-        return std::pair(cohort::share::own(cohort::base::unique_fd(ends[0])),
-                         cohort::share::own(cohort::base::unique_fd(ends[1])));
+        return std::pair(cohort::base::own(cohort::base::unique_fd(ends[0])),
+                         cohort::base::own(cohort::base::unique_fd(ends[1])));
     };
     const auto lease = make_pipe();
     const auto other = make_pipe();

@@ -24,7 +24,7 @@ public:
         auto object = std::make_shared<waits>();
         object->until = open_.get_future().share();
         auto begun = object->begun.get_future();
-        share::dispose(std::shared_ptr<const void>(std::move(object)));
+        base::dispose(std::shared_ptr<const void>(std::move(object)));
         begun.wait();
     }
     blocked_disposal(const blocked_disposal&) = delete;

@@ -30,8 +30,8 @@ namespace dispose_test {
 
 using namespace std::chrono_literals;
 
+using cohort::base::dispose;
 using cohort::base::unique_fd;
-using cohort::share::dispose;
 using cohort::test::blocked_disposal;
 
 namespace {

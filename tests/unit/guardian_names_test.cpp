@@ -49,7 +49,7 @@ int remove_unused_names(const scratch_directory& directory) {
 }  // namespace
 
 TEST_CASE("guardian names: the prefix is what the names of this session begin with") {
-    CHECK(prefix_text(::geteuid(), share::session()) == share::prefix_of_session());
+    CHECK(prefix_text(::geteuid(), base::session()) == base::prefix_of_session());
     CHECK(prefix_text(0, 0xab) == "cohort.0.0000000000ab.");
     CHECK(prefix_text(4294967295, 0xfedcba987654) == "cohort.4294967295.fedcba987654.");
 }
@@ -66,19 +66,19 @@ TEST_CASE("guardian names: all unused files of the session are removed, and noth
     const scratch_directory directory;
     const auto own = prefix_text(::geteuid(), session);
     for (int i = 0; i < 100; ++i)  // more than one read of the directory returns
-        directory.write(own + "7." + std::to_string(i), "", share::marked_mode);
-    const auto used = directory.write(own + "8.used", "", share::marked_mode);
+        directory.write(own + "7." + std::to_string(i), "", base::marked_mode);
+    const auto used = directory.write(own + "8.used", "", base::marked_mode);
     directory.write(own + "8.readable", "", 0640);
     directory.write(own + "8.setuid", "", 04600);
     directory.write(own + "8.of_shm_open", "", 0600);
     directory.write(own + "8.readable_and_marked", "", 01640);
-    const auto file = directory.write("file", "", share::marked_mode);
-    directory.write(own.substr(0, own.size() - 1), "", share::marked_mode);
-    directory.write(prefix_text(::geteuid(), session + 1) + "7.1", "", share::marked_mode);
-    directory.write(prefix_text(::geteuid() + 1, session) + "7.1", "", share::marked_mode);
+    const auto file = directory.write("file", "", base::marked_mode);
+    directory.write(own.substr(0, own.size() - 1), "", base::marked_mode);
+    directory.write(prefix_text(::geteuid(), session + 1) + "7.1", "", base::marked_mode);
+    directory.write(prefix_text(::geteuid() + 1, session) + "7.1", "", base::marked_mode);
     REQUIRE(::symlink(file.c_str(), directory.file(own + "8.link").c_str()) == 0);
-    REQUIRE(::mkfifo(directory.file(own + "8.fifo").c_str(), share::marked_mode) == 0);
-    REQUIRE(::mkdir(directory.file(own + "8.directory").c_str(), share::marked_mode) == 0);
+    REQUIRE(::mkfifo(directory.file(own + "8.fifo").c_str(), base::marked_mode) == 0);
+    REQUIRE(::mkdir(directory.file(own + "8.directory").c_str(), base::marked_mode) == 0);
     const auto before = names_in(directory.path());
 
     auto user = opened(used);
@@ -101,7 +101,7 @@ TEST_CASE("guardian names: while a name is in use the guardian tries again, for 
     guardian::names_prefix prefix;
     guardian::set_prefix(prefix, ::geteuid(), session);
     const auto name = prefix.text + std::string("7.1");
-    auto user = opened(directory.write(name, "", share::marked_mode));
+    auto user = opened(directory.write(name, "", base::marked_mode));
     REQUIRE(::flock(user.get(), LOCK_SH) == 0);
 
     long slept_ms = 0;
@@ -127,8 +127,8 @@ TEST_CASE("guardian names: while a name is in use the guardian tries again, for 
 
 TEST_CASE("guardian names: a name that was given to another file after it was opened stays") {
     const scratch_directory directory;
-    const auto file = opened(directory.write("name", "first", share::marked_mode));
-    directory.write("other", "second", share::marked_mode);
+    const auto file = opened(directory.write("name", "first", base::marked_mode));
+    directory.write("other", "second", base::marked_mode);
     REQUIRE(::rename(directory.file("other").c_str(), directory.file("name").c_str()) == 0);
     const auto open = opened(directory.path(), O_RDONLY | O_DIRECTORY);
     CHECK_FALSE(guardian::remove_or_is_used(open.get(), "name", file.get(), ::geteuid()));
@@ -137,7 +137,7 @@ TEST_CASE("guardian names: a name that was given to another file after it was op
 
 TEST_CASE("guardian names: a file of another user stays") {
     const scratch_directory directory;
-    const auto file = opened(directory.write("name", "", share::marked_mode));
+    const auto file = opened(directory.write("name", "", base::marked_mode));
     const auto open = opened(directory.path(), O_RDONLY | O_DIRECTORY);
     CHECK_FALSE(guardian::remove_or_is_used(open.get(), "name", file.get(), ::geteuid() + 1));
     CHECK(names_in(directory.path()).size() == 1);

@@ -56,7 +56,7 @@ std::chrono::nanoseconds shortest_time(Work work) {
 TEST_CASE("hostile record: searching a cause's trace in the message takes linear time") {
     // std::string::find compares a million times 32 KiB here: 0.4 s.
     const auto error =
-        read(R"({"message":")" + std::string(text::text_limit - 1, 'a') +
+        read(R"({"message":")" + std::string(base::text_limit - 1, 'a') +
              R"(","nested":[{"worker":0,"trace":")" + std::string(32'700, 'a') + R"(b"}]})");
     REQUIRE(error);
     REQUIRE(error->nested.size() == 1);
@@ -67,14 +67,14 @@ TEST_CASE("hostile record: JSON of more values than an error has is taken for te
     const auto with_values = [](std::size_t count) {
         return R"({"message":"m","x":[)" + repeated("1,", count) + "1]}";
     };
-    CHECK(read(with_values(text::most_values / 2)).value().message == "m");
-    const std::string many = with_values(text::most_values);
+    CHECK(read(with_values(base::most_values / 2)).value().message == "m");
+    const std::string many = with_values(base::most_values);
     CHECK(read(many).value().message == many);
     const std::string arrays =
-        R"({"message":"m","x":[)" + repeated("[],", text::most_values) + "1]}";
+        R"({"message":"m","x":[)" + repeated("[],", base::most_values) + "1]}";
     CHECK(read(arrays).value().message == arrays);
     // What stands in strings is no value.
-    const std::string commas(2 * text::most_values, ',');
+    const std::string commas(2 * base::most_values, ',');
     CHECK(read(R"({"message":")" + commas + R"("})").value().message == commas);
 }
 

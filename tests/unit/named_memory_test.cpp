@@ -37,7 +37,7 @@ namespace {
 const share_options with_name = share_options().strategy(sharing_strategy::file_system);
 
 bool names_are_denied() {
-    const auto why = share::why_no_names().why;
+    const auto why = base::why_no_names().why;
     if (!why.empty())
         skip(why);
     return !why.empty();
@@ -84,9 +84,9 @@ TEST_CASE("named memory: a name never leads out of /dev/shm, and what is there s
         CHECK_THROWS_AS((void)shared_array<const char>::attach(name), std::invalid_argument);
         CHECK_THROWS_AS((void)share_options().name(name), std::invalid_argument);
         std::error_code error;
-        CHECK_FALSE(share::open_named(name, O_RDONLY, error));
+        CHECK_FALSE(base::open_named(name, O_RDONLY, error));
         CHECK(error == std::errc::invalid_argument);
-        CHECK(share::remove_unused(name) == share::removal::none);
+        CHECK(base::remove_unused(name) == base::removal::none);
     }
     CHECK(read_file(secret) == "a secret");
 }
@@ -109,7 +109,7 @@ TEST_CASE("named memory: another program's object can be attached, and its name 
         CHECK(array(1023) == 5);
     }
     CHECK(object.is_there());
-    (void)share::sweep(object.name);
+    (void)base::sweep(object.name);
     CHECK(object.is_there());
 }
 
@@ -134,7 +134,7 @@ TEST_CASE(
     const leak_guard guard;
     const foreign_object object;
     std::error_code error;
-    const auto arrived = share::own(base::duplicate(object.fd, error));
+    const auto arrived = base::own(base::duplicate(object.fd, error));
     try {
         (void)detail::shared_memory::arrived(arrived);
         FAIL("nothing was thrown");
@@ -216,11 +216,11 @@ TEST_CASE("named memory: a sweep opens no file of others, and says whether it ha
     {
         const base::unique_fd watch(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
         REQUIRE(::inotify_add_watch(watch.get(), path_of(first.name).c_str(), IN_OPEN) >= 0);
-        CHECK(share::sweep(first.name).is_complete);
+        CHECK(base::sweep(first.name).is_complete);
         char event[4096];
         CHECK(::read(watch.get(), event, sizeof event) == -1);
     }
-    CHECK_FALSE(share::sweep(first.name, 1).is_complete);
+    CHECK_FALSE(base::sweep(first.name, 1).is_complete);
     CHECK(first.is_there());
     CHECK(::unlink(path_of(other).c_str()) == 0);
 }
@@ -272,7 +272,7 @@ TEST_CASE("named memory: where /dev/shm is a link the name of a file is found") 
             ::symlink("/mnt/shm", "/dev/shm") != 0)
             return 77;
         const shared_array<int> array(share_options().name("linked"), 1);
-        return share::name_of(array.descriptor()) == "linked" ? 0 : 1;
+        return base::name_of(array.descriptor()) == "linked" ? 0 : 1;
     });
     if (result == 77)
         return skip("a mount namespace of its own needs rights");

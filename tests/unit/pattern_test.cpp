@@ -129,7 +129,7 @@ TEST_CASE("pattern: whether it names the index is told") {
 }
 
 TEST_CASE("pattern: a count has a comma before each three digits") {
-    using cohort::values::with_separators;
+    using cohort::base::with_separators;
     CHECK(with_separators(0) == "0");
     CHECK(with_separators(999) == "999");
     CHECK(with_separators(1'000) == "1,000");

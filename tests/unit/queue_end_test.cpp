@@ -23,7 +23,7 @@
 #include <poll.h>
 #include <unistd.h>
 
-// What unread messages hold is closed by the thread of share::dispose(), not by the engine's. These
+// What unread messages hold is closed by the thread of base::dispose(), not by the engine's. These
 // cases keep that thread busy, and so see who closes.
 namespace queue_end_test {
 
@@ -46,7 +46,7 @@ struct unread {
         constexpr std::byte one{};
         REQUIRE_FALSE(
             base::send_message(made.writer.get(), std::span(&one, 1), std::array{writing.get()}));
-        end = queues::end_of(queues::end::side::reader, share::own(std::move(made.reader)), nullptr,
+        end = queues::end_of(queues::end::side::reader, base::own(std::move(made.reader)), nullptr,
                              {});
     }
     bool is_closed(int milliseconds) const {

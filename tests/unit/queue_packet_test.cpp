@@ -92,7 +92,7 @@ TEST_CASE("queue packet: a batch is no larger than the largest message of its so
     REQUIRE(::getsockopt(made.writer.get(), SOL_SOCKET, SO_SNDBUF, &buffer, &size) == 0);
     const queue_description about{.type = type_hash_of<std::string>(),
                                   .largest_inlined = static_cast<std::size_t>(buffer) / 4};
-    const auto socket = [](auto& of) { return cohort::share::own(std::move(of)); };
+    const auto socket = [](auto& of) { return cohort::base::own(std::move(of)); };
     const queue_end reader(end_of(queue_side::reader, socket(made.reader), nullptr, about));
     const queue_end writer(end_of(queue_side::writer, socket(made.writer), nullptr, about));
     constexpr std::size_t count = 64;

@@ -193,10 +193,10 @@ TEST_CASE("record fields: names and paths are cut at 4096 bytes, between charact
     const auto kept = read(write_error(error));
     REQUIRE(kept);
     const std::string& module = kept->frames.at(0).module;
-    CHECK(module.size() <= text::name_limit);
-    CHECK(module.size() > text::name_limit - 4);
+    CHECK(module.size() <= base::name_limit);
+    CHECK(module.size() > base::name_limit - 4);
     CHECK(name.starts_with(module));
-    CHECK(text::valid_utf8(module) == module);
+    CHECK(base::valid_utf8(module) == module);
 }
 
 TEST_CASE(
@@ -211,7 +211,7 @@ TEST_CASE(
     error_record error = full();
     detail::error_record_access::value(error) = std::string(3000, 'v');
     const auto length = [&](left_out without) {
-        return text::line_of(json_of(error, text::text_limit, without)).size();
+        return base::line_of(json_of(error, base::text_limit, without)).size();
     };
     auto kept = kept_within(error, length(left_out::nothing) - 1);
     CHECK(detail::error_record_access::value(kept).empty());

@@ -29,14 +29,14 @@ error_record made(std::string type, std::string message, std::string trace) {
     return error;
 }
 
-bool is_valid_utf8(const std::string& text) { return text::valid_utf8(text) == text; }
+bool is_valid_utf8(const std::string& text) { return base::valid_utf8(text) == text; }
 
 /// What holds for every record, whatever it was read from.
 void check_sound(const std::optional<error_record>& error) {
     if (!error)
         return;
-    CHECK(error->message.size() <= text::text_limit);
-    CHECK(error->trace.size() <= text::text_limit);
+    CHECK(error->message.size() <= base::text_limit);
+    CHECK(error->trace.size() <= base::text_limit);
     CHECK(error->trace.ends_with(error->message));
     CHECK(is_valid_utf8(error->type + error->message + error->trace));
     CHECK((error->type + error->message + error->trace).find('\0') == std::string::npos);
@@ -199,7 +199,7 @@ TEST_CASE("record: huge heads and tails that are not UTF-8 stay within the limit
     check_sound(read(odd));
     check_sound(read_error(bytes_of(odd), std::uint64_t{1} << 50, bytes_of(odd)));
     check_sound(read_error(bytes_of("x"), std::uint64_t(-1), {}));
-    const std::string message(text::text_limit - 10, 'm');
+    const std::string message(base::text_limit - 10, 'm');
     check_sound(read(R"({"type": "TypeError", "message": ")" + message + R"(", "trace": "t"})"));
 }
 
@@ -232,7 +232,7 @@ TEST_CASE("record: ten thousand random and damaged files give a sound record or 
 TEST_CASE("record: valid UTF-8 is distinguished from what only looks like it") {
     for (const std::string good :
          {"", "ascii", "\u00e9", "\u20ac", "\U0001F600", "\xEE\x80\x80", "\xF4\x8F\xBF\xBF"}) {
-        CHECK(text::valid_utf8(good) == good);
+        CHECK(base::valid_utf8(good) == good);
     }
     for (const std::string bad :
          {"\xC0\x80", "\xC1\xBF", "\xE0\x9F\xBF", "\xED\xA0\x80", "\xF0\x8F\xBF\xBF",
@@ -241,13 +241,13 @@ TEST_CASE("record: valid UTF-8 is distinguished from what only looks like it") {
         std::string replaced;
         for (std::size_t i = 0; i < bad.size(); ++i)
             replaced += "\xEF\xBF\xBD";
-        CHECK(text::valid_utf8(bad) == replaced);
+        CHECK(base::valid_utf8(bad) == replaced);
     }
 }
 
 TEST_CASE("record: a text that is cleaned and cut counts the bytes left out") {
     const std::string bad(3'000'000, '\xFF');
-    const auto text = text::clean_and_bounded(bad, 1000);
+    const auto text = base::clean_and_bounded(bad, 1000);
     CHECK(text.size() <= 1000);
     const auto at = text.find("[... ");
     REQUIRE(at != std::string::npos);
@@ -260,11 +260,11 @@ TEST_CASE("record: a bounded text holds whole characters only") {
         euros += "\u20ac";
     for (std::size_t limit = 0; limit < 400; ++limit) {
         CAPTURE(limit);
-        const std::string text = text::bounded(euros, limit);
+        const std::string text = base::bounded(euros, limit);
         CHECK(text.size() <= limit);
         CHECK(is_valid_utf8(text));
     }
-    CHECK(text::bounded("short", 5) == "short");
+    CHECK(base::bounded("short", 5) == "short");
 }
 
 }  // namespace record_test

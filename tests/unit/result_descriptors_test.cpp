@@ -22,7 +22,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-// What a worker has sent is closed by the thread of share::dispose(). These cases keep that thread
+// What a worker has sent is closed by the thread of base::dispose(). These cases keep that thread
 // busy, and so see that the thread which receives closes nothing.
 namespace result_descriptors_test {
 
@@ -122,7 +122,7 @@ TEST_CASE("result descriptors: packed ones are unpacked by the thread that takes
     {
         const auto writing = sent.make_pipe();
         std::error_code error;
-        carrier = cohort::queues::pack(std::array{writing.get(), writing.get()}, error);
+        carrier = cohort::base::pack(std::array{writing.get(), writing.get()}, error);
         REQUIRE_FALSE(error);
         sent.send({0, 2}, std::array{carrier.get()});
     }

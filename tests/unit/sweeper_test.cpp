@@ -31,7 +31,7 @@ const share_options with_name = share_options().strategy(sharing_strategy::file_
 using array = shared_array<char>;
 
 bool names_are_denied() {
-    const auto why = share::why_no_names().why;
+    const auto why = base::why_no_names().why;
     if (!why.empty())
         skip(why);
     return !why.empty();

@@ -31,7 +31,7 @@ place place_of(pid_t thread) {
 place place_of_new_thread() {
     std::promise<place> found;
     auto result = found.get_future();
-    cohort::engine::start_thread([&] { found.set_value(place_of(0)); });
+    cohort::base::start_thread([&] { found.set_value(place_of(0)); });
     return result.get();
 }
 

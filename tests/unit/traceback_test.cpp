@@ -141,24 +141,24 @@ TEST_CASE("traceback: a long one keeps its head and ends with the message") {
     error_record error = error_of("E", "");
     for (int i = 0; i < 256; ++i)
         error.frames.push_back(in_source(std::string(4096, '/'), i + 1, std::string(4096, 'f')));
-    for (const std::size_t length : {std::size_t{10}, text::text_limit / 2, text::text_limit - 50,
-                                     text::text_limit - 1, text::text_limit}) {
+    for (const std::size_t length : {std::size_t{10}, base::text_limit / 2, base::text_limit - 50,
+                                     base::text_limit - 1, base::text_limit}) {
         error.message = std::string(length, 'm');
         error.trace.clear();
         const std::string text = traceback_of(error);
-        CHECK(text.size() <= text::text_limit);
+        CHECK(text.size() <= base::text_limit);
         CHECK(text.starts_with("Traceback (most recent call last):\n"));
         CHECK(text.find("bytes left out") != std::string::npos);
         CHECK(text.find("\nE: mmm") != std::string::npos);
-        CHECK(text.ends_with(std::string(std::min(length, text::text_limit / 3), 'm')));
-        CHECK(text.ends_with(error.message) == (length <= text::text_limit / 2));
+        CHECK(text.ends_with(std::string(std::min(length, base::text_limit / 3), 'm')));
+        CHECK(text.ends_with(error.message) == (length <= base::text_limit / 2));
     }
 }
 
 TEST_CASE("traceback: a name that is not UTF-8 is made so") {
     error_record error = error_of("E", "m");
     error.frames = {in_source("a\xFF", 1, "f")};
-    CHECK(text::valid_utf8(traceback_of(error)) == traceback_of(error));
+    CHECK(base::valid_utf8(traceback_of(error)) == traceback_of(error));
 }
 
 TEST_CASE("traceback: a crash shows the signal, the address and the reason") {

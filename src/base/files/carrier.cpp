@@ -11,7 +11,7 @@
 
 #include <fcntl.h>
 
-namespace cohort::queues {
+namespace cohort::base {
 
 base::unique_fd pack(std::span<const int> descriptors, std::error_code& error) noexcept {
     base::unique_fd carrier;
@@ -49,4 +49,4 @@ std::error_code unpack(int carrier, std::size_t count, std::vector<base::unique_
     return {};
 }
 
-}  // namespace cohort::queues
+}  // namespace cohort::base

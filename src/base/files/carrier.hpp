@@ -8,7 +8,7 @@
 #include <system_error>
 #include <vector>
 
-namespace cohort::queues {
+namespace cohort::base {
 
 // A message carries at most 253 descriptors (SCM_MAX_FD). More of them travel inside a socket that
 // is sent as one descriptor itself.
@@ -24,4 +24,4 @@ namespace cohort::queues {
 [[nodiscard]] std::error_code unpack(int carrier, std::size_t count,
                                      std::vector<base::unique_fd>& descriptors);
 
-}  // namespace cohort::queues
+}  // namespace cohort::base

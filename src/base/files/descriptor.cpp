@@ -12,7 +12,7 @@
 
 #include <sys/stat.h>
 
-namespace cohort::share {
+namespace cohort::base {
 namespace {
 
 /// The last owner of the number in an attachment.
@@ -66,4 +66,4 @@ bool is_open(const detail::attachment& attachment) noexcept {
     return closer != nullptr && closer->is_open();
 }
 
-}  // namespace cohort::share
+}  // namespace cohort::base

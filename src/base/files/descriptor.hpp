@@ -11,7 +11,7 @@
 
 #include <sys/types.h>
 
-namespace cohort::share {
+namespace cohort::base {
 
 /// What an open file is recognised by in every process.
 struct file_id {
@@ -37,4 +37,4 @@ void give_name(const detail::attachment& attachment, const std::string& name);
 /// Whether the number of an attachment, made by own(), means its file in this process.
 bool is_open(const detail::attachment& attachment) noexcept;
 
-}  // namespace cohort::share
+}  // namespace cohort::base

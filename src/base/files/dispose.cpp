@@ -18,7 +18,7 @@
 
 #include <sys/socket.h>
 
-namespace cohort::share {
+namespace cohort::base {
 namespace {
 
 using clock = std::chrono::steady_clock;
@@ -142,4 +142,4 @@ void dispose(std::shared_ptr<const void> object) noexcept {
     }
 }
 
-}  // namespace cohort::share
+}  // namespace cohort::base

@@ -5,7 +5,7 @@
 
 #include <memory>
 
-namespace cohort::share {
+namespace cohort::base {
 
 /// Closes a descriptor on a thread in the background, because close(2) of what another process has
 /// sent may wait: of a socket that lingers for its peer, of a file of FUSE for its server. The last
@@ -16,4 +16,4 @@ void dispose(base::unique_fd descriptor) noexcept;
 /// Lets go of an object on that thread, because freeing what a worker has filled may take long.
 void dispose(std::shared_ptr<const void> object) noexcept;
 
-}  // namespace cohort::share
+}  // namespace cohort::base

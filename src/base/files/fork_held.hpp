@@ -3,7 +3,7 @@
 
 #include <pthread.h>
 
-namespace cohort::share {
+namespace cohort::base {
 
 /// The only T of this process, never destroyed, because static arrays, events and queues end after
 /// it. T has a member `mutex`. A fork holds it, because a copy that was made while another thread
@@ -27,4 +27,4 @@ private:
     static inline const int registered_ = (get(), ::pthread_atfork(&lock, &unlock, &unlock));
 };
 
-}  // namespace cohort::share
+}  // namespace cohort::base

@@ -10,7 +10,7 @@
 
 #include <cerrno>
 
-namespace cohort::share {
+namespace cohort::base {
 namespace {
 
 std::string descriptor_limit() {
@@ -63,4 +63,4 @@ void refuse(const std::string& what, int error, const std::string& reason) {
                         fmt::format("cohort: {}: {}", what, reason));
 }
 
-}  // namespace cohort::share
+}  // namespace cohort::base

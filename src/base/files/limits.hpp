@@ -5,7 +5,7 @@
 #include <string>
 #include <system_error>
 
-namespace cohort::share {
+namespace cohort::base {
 
 /// A size for people: "96 B", "4.0 KiB", "1.5 GiB".
 std::string size_text(std::size_t bytes);
@@ -17,4 +17,4 @@ std::string size_text(std::size_t bytes);
 /// The same with a reason in words.
 [[noreturn]] void refuse(const std::string& what, int error, const std::string& reason);
 
-}  // namespace cohort::share
+}  // namespace cohort::base

@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <string_view>
 
-namespace cohort::share {
+namespace cohort::base {
 namespace {
 
 constexpr std::size_t longest_name = 200;
@@ -26,4 +26,4 @@ void check_name(const std::string& name) {
                         name.substr(0, longest_name), longest_name));
 }
 
-}  // namespace cohort::share
+}  // namespace cohort::base

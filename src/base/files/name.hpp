@@ -3,7 +3,7 @@
 
 #include <string>
 
-namespace cohort::share {
+namespace cohort::base {
 
 /// Whether a file in /dev/shm can have this name. A name with a '/', or "..", would leave that
 /// directory.
@@ -11,4 +11,4 @@ bool is_name(const std::string& name) noexcept;
 /// @throws std::invalid_argument  it is none
 void check_name(const std::string& name);
 
-}  // namespace cohort::share
+}  // namespace cohort::base

@@ -32,7 +32,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-namespace cohort::share {
+namespace cohort::base {
 namespace {
 
 using namespace std::chrono_literals;
@@ -306,4 +306,4 @@ names_answer why_no_names() {
     return answer;
 }
 
-}  // namespace cohort::share
+}  // namespace cohort::base

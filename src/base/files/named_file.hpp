@@ -8,7 +8,7 @@
 #include <string_view>
 #include <system_error>
 
-namespace cohort::share {
+namespace cohort::base {
 
 // Shared memory with a name: a file in /dev/shm. A process that uses it holds a shared lock
 // (flock(2)). The lock belongs to the open file, and a mapping keeps the file open, as a message
@@ -71,4 +71,4 @@ struct names_answer {
 /// Tried until the answer can't change any more.
 names_answer why_no_names();
 
-}  // namespace cohort::share
+}  // namespace cohort::base

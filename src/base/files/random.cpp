@@ -8,7 +8,7 @@
 
 #include <sys/random.h>
 
-namespace cohort::share {
+namespace cohort::base {
 
 std::uint64_t random_number() {
     std::uint64_t drawn = 0;
@@ -18,4 +18,4 @@ std::uint64_t random_number() {
     return drawn;
 }
 
-}  // namespace cohort::share
+}  // namespace cohort::base

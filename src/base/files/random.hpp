@@ -3,11 +3,11 @@
 
 #include <cstdint>
 
-namespace cohort::share {
+namespace cohort::base {
 
 /// 64 random bits, by which processes recognise a thing that they share. No other process can guess
 /// them.
 /// @throws std::system_error
 [[nodiscard]] std::uint64_t random_number();
 
-}  // namespace cohort::share
+}  // namespace cohort::base

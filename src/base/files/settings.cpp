@@ -11,7 +11,7 @@
 #include <random>
 
 namespace cohort {
-namespace share {
+namespace base {
 namespace {
 
 constinit std::atomic<std::uint64_t> drawn{0};  // 0: not yet
@@ -45,27 +45,27 @@ void note_names() noexcept { has_names = true; }
 bool this_is_a_worker() noexcept { return is_worker; }
 bool accepts_names() noexcept { return has_names || is_worker; }
 
-}  // namespace share
+}  // namespace base
 
 std::set<sharing_strategy> get_all_sharing_strategies() {
     std::set<sharing_strategy> all{sharing_strategy::file_descriptor};
-    if (share::why_no_names().why.empty())
+    if (base::why_no_names().why.empty())
         all.insert(sharing_strategy::file_system);
     return all;
 }
 
-sharing_strategy get_sharing_strategy() noexcept { return share::chosen; }
+sharing_strategy get_sharing_strategy() noexcept { return base::chosen; }
 
 void set_sharing_strategy(sharing_strategy strategy) {
     if (strategy == sharing_strategy::file_system) {
-        if (const auto why = share::why_no_names().why; !why.empty())
-            share::refuse("the sharing strategy file_system is not here", ENOTSUP, why);
-        share::note_names();
+        if (const auto why = base::why_no_names().why; !why.empty())
+            base::refuse("the sharing strategy file_system is not here", ENOTSUP, why);
+        base::note_names();
     }
-    share::chosen = strategy;
+    base::chosen = strategy;
 }
 
-std::size_t sweep_shared_memory() { return share::sweep(share::prefix_of_user()).removed; }
+std::size_t sweep_shared_memory() { return base::sweep(base::prefix_of_user()).removed; }
 
 std::string to_string(sharing_strategy strategy) {
     return strategy == sharing_strategy::file_system ? "file_system" : "file_descriptor";

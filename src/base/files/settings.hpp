@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-namespace cohort::share {
+namespace cohort::base {
 
 // What a process hands down to its workers.
 
@@ -25,4 +25,4 @@ bool accepts_names() noexcept;
 /// Whether inherit() was called.
 bool this_is_a_worker() noexcept;
 
-}  // namespace cohort::share
+}  // namespace cohort::base

@@ -17,7 +17,7 @@
 
 #include <sys/stat.h>
 
-namespace cohort::share {
+namespace cohort::base {
 namespace {
 
 using namespace std::chrono_literals;
@@ -144,4 +144,4 @@ void sweeper::sweep_left() {
         left_.erase(gone);
 }
 
-}  // namespace cohort::share
+}  // namespace cohort::base

@@ -10,7 +10,7 @@
 
 #include <sys/types.h>
 
-namespace cohort::share {
+namespace cohort::base {
 
 /// Removes names that others still used when this process let go of them: another process that may
 /// be killed, or a message that may never be read. No event tells when the last lock of a file is
@@ -47,4 +47,4 @@ private:
 /// The sweeper of this process.
 sweeper& names_sweeper();
 
-}  // namespace cohort::share
+}  // namespace cohort::base

@@ -10,7 +10,7 @@
 #include <sched.h>
 #include <unistd.h>
 
-namespace cohort::engine {
+namespace cohort::base {
 
 namespace {
 
@@ -84,4 +84,4 @@ void start_thread(std::function<void()> body) {
     (void)own.release();  // the thread's
 }
 
-}  // namespace cohort::engine
+}  // namespace cohort::base

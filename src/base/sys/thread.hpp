@@ -3,11 +3,11 @@
 
 #include <functional>
 
-namespace cohort::engine {
+namespace cohort::base {
 
 /// Starts a thread that is never joined, with every signal blocked from its first instruction on.
 /// It has the processors and the scheduling policy of the main thread.
 /// @throws std::system_error  the thread can't be started
 void start_thread(std::function<void()> body);
 
-}  // namespace cohort::engine
+}  // namespace cohort::base

@@ -11,18 +11,18 @@
 #endif
 
 #define NLOHMANN_JSON_NAMESPACE_BEGIN                                                              \
-    namespace cohort::text::bundled {                                                              \
+    namespace cohort::base::bundled {                                                              \
     namespace nlohmann {
 #define NLOHMANN_JSON_NAMESPACE_END                                                                \
     }                                                                                              \
     }
-#define NLOHMANN_JSON_NAMESPACE cohort::text::bundled::nlohmann
+#define NLOHMANN_JSON_NAMESPACE cohort::base::bundled::nlohmann
 
-namespace cohort::text::bundled::nlohmann {}
-namespace nlohmann = cohort::text::bundled::nlohmann;
+namespace cohort::base::bundled::nlohmann {}
+namespace nlohmann = cohort::base::bundled::nlohmann;
 
 #include <nlohmann/json.hpp>
 
-namespace cohort::text {
+namespace cohort::base {
 using json = bundled::nlohmann::json;
 }

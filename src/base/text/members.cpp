@@ -6,7 +6,7 @@
 #include <charconv>
 #include <cmath>
 
-namespace cohort::text {
+namespace cohort::base {
 namespace {
 
 constexpr std::size_t depth_limit = 64;
@@ -121,4 +121,4 @@ std::optional<std::string> bytes_of_hex(std::string_view digits) {
     return bytes;
 }
 
-}  // namespace cohort::text
+}  // namespace cohort::base

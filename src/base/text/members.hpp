@@ -12,7 +12,7 @@
 #include <string_view>
 #include <utility>
 
-namespace cohort::text {
+namespace cohort::base {
 
 // The members of a JSON object, written and read one by one. A member of a foreign object is taken
 // if its type is right and its value in range; otherwise it is treated as missing.
@@ -73,4 +73,4 @@ void put(json& object, const char* name, Number value, std::type_identity_t<Numb
         object[name] = value;
 }
 
-}  // namespace cohort::text
+}  // namespace cohort::base

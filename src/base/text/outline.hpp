@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <string_view>
 
-namespace cohort::text {
+namespace cohort::base {
 
 /// Walks over the characters of a JSON text that are outside of strings. The text may be cut off,
 /// or not JSON at all.
@@ -34,4 +34,4 @@ private:
     std::size_t at_ = static_cast<std::size_t>(-1);  // before the first
 };
 
-}  // namespace cohort::text
+}  // namespace cohort::base

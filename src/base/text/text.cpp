@@ -3,7 +3,7 @@
 
 #include <cstring>
 
-namespace cohort::text {
+namespace cohort::base {
 namespace {
 
 constexpr std::size_t longest_notice = 64;
@@ -137,4 +137,4 @@ std::string_view trimmed(std::string_view text) noexcept {
     return text.substr(first, text.find_last_not_of(blank) - first + 1);
 }
 
-}  // namespace cohort::text
+}  // namespace cohort::base

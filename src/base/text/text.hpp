@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace cohort::text {
+namespace cohort::base {
 
 /// The longest text that a record keeps; a longer one keeps its head and its tail.
 inline constexpr std::size_t text_limit = std::size_t{1} << 20;
@@ -35,4 +35,4 @@ std::string_view head_of(std::string_view text, std::size_t limit) noexcept;
 /// The end of `text` in no more than `limit` bytes, without half a character at its start.
 std::string_view tail_of(std::string_view text, std::size_t limit) noexcept;
 
-}  // namespace cohort::text
+}  // namespace cohort::base

@@ -7,32 +7,32 @@
 #include <cstdint>
 #include <string_view>
 
-namespace cohort::values {
+namespace cohort::base {
 
-text::json json_of(const captured& stream, std::size_t limit) {
+base::json json_of(const captured& stream, std::size_t limit) {
     // Where one of them needs less than its half, the other gets the rest.
     const std::size_t left_by_head = limit - std::min(limit, stream.head.size());
-    const auto tail = text::tail_of(stream.tail, std::max(limit / 2, left_by_head));
-    const auto head = text::head_of(stream.head, limit - tail.size());
+    const auto tail = base::tail_of(stream.tail, std::max(limit / 2, left_by_head));
+    const auto head = base::head_of(stream.head, limit - tail.size());
     const std::size_t cut = stream.head.size() - head.size() + stream.tail.size() - tail.size();
-    text::json object = text::json::object();
-    text::put(object, "head", text::clean(head));
-    text::put(object, "tail", text::clean(tail));
-    text::put(object, "total", stream.total, 0);
-    text::put(object, "lost", stream.lost() + cut, 0);
+    base::json object = base::json::object();
+    base::put(object, "head", base::clean(head));
+    base::put(object, "tail", base::clean(tail));
+    base::put(object, "total", stream.total, 0);
+    base::put(object, "lost", stream.lost() + cut, 0);
     return object;
 }
 
-captured captured_in(const text::json& object) {
+captured captured_in(const base::json& object) {
     captured stream;
-    stream.head = shared_text(text::clean(text::text_at(object, "head")));
-    stream.tail = shared_text(text::clean(text::text_at(object, "tail")));
-    stream.total = text::integer_at<std::uint64_t>(object, "total").value_or(0);
+    stream.head = shared_text(base::clean(base::text_at(object, "head")));
+    stream.tail = shared_text(base::clean(base::text_at(object, "tail")));
+    stream.total = base::integer_at<std::uint64_t>(object, "total").value_or(0);
     // A replaced byte has three, so the sizes do not tell it.
-    const auto lost = text::integer_at<std::uint64_t>(object, "lost").value_or(0);
+    const auto lost = base::integer_at<std::uint64_t>(object, "lost").value_or(0);
     if (lost != stream.lost())
         detail::captured_access::lost(stream) = lost;
     return stream;
 }
 
-}  // namespace cohort::values
+}  // namespace cohort::base

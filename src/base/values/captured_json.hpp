@@ -7,12 +7,12 @@
 
 #include <cstddef>
 
-namespace cohort::values {
+namespace cohort::base {
 
 /// What was captured of a stream: head and tail within `limit` bytes. The bytes that do not fit are
 /// counted as lost.
-text::json json_of(const captured& stream, std::size_t limit);
+base::json json_of(const captured& stream, std::size_t limit);
 /// What json_of() wrote, also by another version.
-captured captured_in(const text::json& object);
+captured captured_in(const base::json& object);
 
-}  // namespace cohort::values
+}  // namespace cohort::base

@@ -9,7 +9,7 @@
 
 #include <cxxabi.h>
 
-namespace cohort::values {
+namespace cohort::base {
 
 namespace {
 
@@ -79,4 +79,4 @@ std::string demangle_foreign(std::string_view name) {
     return quoted + (name.size() > most ? "...\"" : "\"");
 }
 
-}  // namespace cohort::values
+}  // namespace cohort::base

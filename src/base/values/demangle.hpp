@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-namespace cohort::values {
+namespace cohort::base {
 
 /// The C++ spelling of `type_info::name()`: "std::runtime_error", "std::string". `name` itself when
 /// it is no mangled name. Only for names of this program, because a name that somebody made up can
@@ -14,4 +14,4 @@ std::string demangle(const char* name);
 /// name is quoted as it is, within 256 bytes.
 std::string demangle_foreign(std::string_view name);
 
-}  // namespace cohort::values
+}  // namespace cohort::base

@@ -45,8 +45,8 @@ const std::vector<std::byte>& outcome::result_cbor(std::string_view type) const 
         if (result_->type == type)
             return result_->cbor;
         throw result_error(fmt::format("worker {} returned {}, not {}", index,
-                                       values::demangle_foreign(result_->type),
-                                       values::demangle(std::string(type).c_str())));
+                                       base::demangle_foreign(result_->type),
+                                       base::demangle(std::string(type).c_str())));
     }
     if (cause == cohort::cause::returned && !note_.empty())
         throw result_error(fmt::format("worker {} has no result: {}", index, note_));

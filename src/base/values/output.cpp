@@ -30,7 +30,7 @@ std::uint64_t captured::lost() const noexcept {
 std::string captured::text() const {
     std::string notice;
     if (const auto count = lost(); count > 0)
-        notice = "\n... " + values::with_separators(count) + " bytes left out ...\n";
+        notice = "\n... " + base::with_separators(count) + " bytes left out ...\n";
     std::string whole;
     whole.reserve(head.size() + notice.size() + tail.size());
     return whole.append(head).append(notice).append(tail);

@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-namespace cohort::values {
+namespace cohort::base {
 
 std::string with_separators(std::uint64_t count) {
     std::string text = std::to_string(count);
@@ -12,4 +12,4 @@ std::string with_separators(std::uint64_t count) {
     return text;
 }
 
-}  // namespace cohort::values
+}  // namespace cohort::base

@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <string>
 
-namespace cohort::values {
+namespace cohort::base {
 
 /// A count as people write it: "1,234,567".
 std::string with_separators(std::uint64_t count);
 
-}  // namespace cohort::values
+}  // namespace cohort::base

@@ -4,5 +4,5 @@
 #include "base/values/demangle.hpp"
 
 std::string cohort::detail::type_name(const std::type_info& type) {
-    return values::demangle(type.name());
+    return base::demangle(type.name());
 }

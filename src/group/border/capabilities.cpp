@@ -88,7 +88,7 @@ host_capabilities probe() {
                {"lost", "a status that another waiter took is reported as lost"});
     host.tree = tree_of(tiers);
     host.parent_death = parent_death_of(tiers);
-    const auto no_names = share::why_no_names().why;
+    const auto no_names = base::why_no_names().why;
     host.sharing = choose("sharing", {no_names.empty(), no_names},
                           {"file_descriptor, file_system", "shared memory with and without names"},
                           {"file_descriptor", "shared memory without names"});

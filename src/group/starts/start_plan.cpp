@@ -28,7 +28,7 @@ namespace {
 void sweep_names_once() {
     static constinit std::atomic<bool> done{false};
     if (!done.exchange(true))
-        (void)share::sweep(share::prefix_of_user());
+        (void)base::sweep(base::prefix_of_user());
 }
 
 }  // namespace

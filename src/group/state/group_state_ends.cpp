@@ -56,7 +56,7 @@ void group_state::break_barriers(const sync::barrier_cause& cause) {
 /// has done that, but one that was killed has not. The end of the group waits for it, unless others
 /// have filled the directory: a thread goes on then.
 void group_state::sweep_names() {
-    if (!share::may_have_names())
+    if (!base::may_have_names())
         return;
     if (ending_.is_held(lifecycle::reason::names)) {
         sweeps_again_ = true;  // one search serves all workers that have ended before it
@@ -65,10 +65,10 @@ void group_state::sweep_names() {
     ending_.hold(lifecycle::reason::names);
     process_.sweeping().run(
         [] {
-            const auto done = share::sweep(share::prefix_of_session(), share::few_entries);
-            share::names_sweeper().sweep_left();
+            const auto done = base::sweep(base::prefix_of_session(), share::few_entries);
+            base::names_sweeper().sweep_left();
             if (!done.is_complete)
-                share::names_sweeper().ask();
+                base::names_sweeper().ask();
         },
         [self = shared_from_this()] {
             self->ending_.release(lifecycle::reason::names);

@@ -30,7 +30,7 @@ void group_state::start_reported(starts::start_report report, starts::group_star
     for (auto& unwanted : report.unwanted)
         reap_failed_start(std::move(unwanted));
     if (start_.is_abandoned()) {
-        share::dispose(std::move(report.results));  // workers may have sent descriptors there
+        base::dispose(std::move(report.results));  // workers may have sent descriptors there
         if (report.cgroup)
             supervisor::end_cgroup(process_.loop(), process_.cgroups(), std::move(report.cgroup),
                                    process_.loop().now(), {});

@@ -43,7 +43,7 @@ std::string last_words(const captured& from) {
         begin = begin == 0 ? std::string_view::npos : words.rfind('\n', begin - 1);
     if (begin != std::string_view::npos)
         words.remove_prefix(begin + 1);
-    return text::clean(words);
+    return base::clean(words);
 }
 
 }  // namespace cohort::supervisor

@@ -235,7 +235,7 @@ void close_record(base::unique_fd record) noexcept {
     constexpr blkcnt_t small = 2048;  // in units of 512 bytes
     if (record && ::fstat(record.get(), &status) == 0 && status.st_blocks <= small)
         return;
-    share::dispose(std::move(record));
+    base::dispose(std::move(record));
 }
 
 void read_record(const record_readers& by, base::unique_fd record, record_kind kind,

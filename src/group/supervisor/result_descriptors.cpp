@@ -25,7 +25,7 @@ constexpr int most_at_once = 1024;
 }  // namespace
 
 /// The socket may hold descriptors that nobody has received.
-result_descriptors::~result_descriptors() { share::dispose(std::move(socket_)); }
+result_descriptors::~result_descriptors() { base::dispose(std::move(socket_)); }
 
 void result_descriptors::started(int index, pid_t pid) {
     pids_[static_cast<std::size_t>(index)] = pid;
@@ -88,11 +88,11 @@ std::span<const detail::attachment> detail::arrived_descriptors::owned() {
     const std::lock_guard lock(mutex_);
     auto& came = came_.descriptors;
     if (!queues::unpack_all(came_))
-        share::refuse("the descriptors of a result can't be received yet",
-                      std::make_error_code(std::errc::too_many_files_open));
+        base::refuse("the descriptors of a result can't be received yet",
+                     std::make_error_code(std::errc::too_many_files_open));
     owned_.reserve(owned_.size() + came.size());
     for (auto& descriptor : came)
-        owned_.push_back(share::own(std::move(descriptor)));
+        owned_.push_back(base::own(std::move(descriptor)));
     came.clear();
     return owned_;
 }

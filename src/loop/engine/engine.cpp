@@ -58,7 +58,7 @@ void engine::start() {
     std::promise<void> tried;
     auto result = tried.get_future();
     std::exception_ptr failure;  // after result.get() only this thread uses it
-    start_thread([this, &tried, &failure] {
+    base::start_thread([this, &tried, &failure] {
         become_this_thread();
         try {
             make_reactor();

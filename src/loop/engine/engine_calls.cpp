@@ -72,7 +72,7 @@ bool engine::take_over_if_hung(time_point since) noexcept {
         return has_called;
     if (began <= since.time_since_epoch().count()) {
         try {
-            start_thread([this, began] { take_over(began); });
+            base::start_thread([this, began] { take_over(began); });
         } catch (const std::exception&) {
             // The caller asks again.
         }

@@ -21,7 +21,7 @@ bool background_thread::start_thread_if_none() noexcept {
     if (has_thread_)
         return true;
     try {
-        start_thread([this] { work_off(); });
+        base::start_thread([this] { work_off(); });
         return has_thread_ = true;
     } catch (const std::exception&) {
         return false;

@@ -56,7 +56,7 @@ void starters::take_over() {
 void starters::add_starter() {
     auto fresh = std::make_unique<starter>();
     all_.reserve(all_.size() + 1);  // first, because the thread refers to its starter for ever
-    start_thread([this, self = fresh.get()] { run(*self); });
+    base::start_thread([this, self = fresh.get()] { run(*self); });
     active_ = fresh.get();
     all_.push_back(std::move(fresh));
 }

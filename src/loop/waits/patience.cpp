@@ -20,7 +20,7 @@ stop_event::stop_event(const std::stop_token& token) {
     std::error_code error;
     event_ = base::make_eventfd(error);
     if (error)
-        share::refuse("waiting until a stop", error);
+        base::refuse("waiting until a stop", error);
     callback_.emplace(token, set(event_.get()));
 }
 

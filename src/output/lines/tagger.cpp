@@ -34,7 +34,7 @@ std::string timestamp(std::chrono::system_clock::time_point wall) {
 }
 
 std::string counted(std::uint64_t count, std::string_view unit) {
-    return fmt::format("{} {}{}", values::with_separators(count), unit, count == 1 ? "" : "s");
+    return fmt::format("{} {}{}", base::with_separators(count), unit, count == 1 ? "" : "s");
 }
 
 }  // namespace

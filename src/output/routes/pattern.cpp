@@ -54,7 +54,7 @@ public:
 private:
     [[noreturn]] void refuse(std::size_t at, std::string_view what) const {
         throw std::invalid_argument(fmt::format("cohort: {}: \"{}\" has at byte {} {}", setter_,
-                                                clean_head(pattern_, shown), at + 1, what));
+                                                base::clean_head(pattern_, shown), at + 1, what));
     }
 
     piece name_at(std::size_t brace) const {
@@ -79,7 +79,7 @@ private:
         else
             refuse(at, fmt::format("the name \"{}\", which is none of index, size, group, attempt "
                                    "and host",
-                                   clean_head(*p.name, shown)));
+                                   base::clean_head(*p.name, shown)));
     }
 
     template <class Value>
@@ -97,7 +97,7 @@ private:
             (void)fmt::format(fmt::runtime(fmt::format("{{:{}}}", p.format)), value);
         } catch (const fmt::format_error& e) {
             refuse(at, fmt::format("the format \"{}\", which does not fit {}: {}",
-                                   clean_head(p.format, shown), *p.name, e.what()));
+                                   base::clean_head(p.format, shown), *p.name, e.what()));
         }
     }
 

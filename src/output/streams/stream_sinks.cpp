@@ -180,7 +180,7 @@ std::string stream_sinks::trouble() const {
         return fmt::format("reading its {}: {}", to_string(origin_.from), error_.message());
     if (lost_ != 0)
         return fmt::format("{} bytes of its {} were left out, because there was no memory",
-                           values::with_separators(lost_), to_string(origin_.from));
+                           base::with_separators(lost_), to_string(origin_.from));
     return {};
 }
 

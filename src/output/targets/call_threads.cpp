@@ -93,7 +93,7 @@ void call_threads::run(engine::task work, engine::task then) {
 
 /// With the mutex held. @throws std::system_error, std::bad_alloc
 void call_threads::add_thread() {
-    engine::start_thread([this] { work(); });
+    base::start_thread([this] { work(); });
     ++threads_;
 }
 

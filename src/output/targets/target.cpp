@@ -21,7 +21,7 @@ constexpr std::size_t most_of_ended = std::size_t{16} << 20;
 constexpr std::size_t least_of_ended = std::size_t{64} << 10;
 
 std::string bytes_text(std::uint64_t count) {
-    return fmt::format("{} byte{}", values::with_separators(count), count == 1 ? "" : "s");
+    return fmt::format("{} byte{}", base::with_separators(count), count == 1 ? "" : "s");
 }
 
 }  // namespace

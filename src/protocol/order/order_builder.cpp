@@ -211,7 +211,7 @@ record::control_order order_builder::control_of(int index) {
     order.stacks_fd = from.stacks_number;
     order.stacks_signal = facts_.stacks_signal;
     order.sharing_strategy = static_cast<std::int32_t>(get_sharing_strategy());
-    order.sharing_session = share::session();
+    order.sharing_session = base::session();
     order.results_fd = from.results_number;
     order.first_attachment = from.first_attachment;
     order.attachments = static_cast<std::uint32_t>(plan_.attachments.size());

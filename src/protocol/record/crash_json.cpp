@@ -31,7 +31,7 @@ cut last_cut(std::string_view text, std::size_t whole_from) {
         best.length = length;
         best.closers.assign(open.rbegin(), open.rend());
     };
-    for (text::outline walk(text); walk.next();) {
+    for (base::outline walk(text); walk.next();) {
         const char c = walk.character();
         if (c == '{' || c == '[') {
             if (open.size() == whole_from)
@@ -52,11 +52,11 @@ cut last_cut(std::string_view text, std::size_t whole_from) {
 }
 
 /// Parses as much as possible of a text that may be torn.
-text::json parsed_part(std::span<const std::byte> bytes, std::size_t whole_from) {
+base::json parsed_part(std::span<const std::byte> bytes, std::size_t whole_from) {
     const auto size = std::min(bytes.size(), crash_limit);
     const std::string_view text(reinterpret_cast<const char*>(bytes.data()), size);
     const cut at = last_cut(text, whole_from);
-    return text::parsed(std::string(text.substr(0, at.length)) + at.closers);
+    return base::parsed(std::string(text.substr(0, at.length)) + at.closers);
 }
 
 }  // namespace

@@ -26,9 +26,9 @@ bool is_type_name(std::string_view text) noexcept {
 }
 
 /// {"message": "<Type>: <text>", "extraInfo": {"py_callstack": "..."}}
-error_record from_torch(const text::json& inner) {
+error_record from_torch(const base::json& inner) {
     error_record error;
-    error.message = text::text_at(inner, "message");
+    error.message = base::text_at(inner, "message");
     const auto colon = error.message.find(": ");
     if (colon != std::string::npos &&
         is_type_name(std::string_view(error.message).substr(0, colon))) {
@@ -37,19 +37,19 @@ error_record from_torch(const text::json& inner) {
     }
     const auto extra = inner.find("extraInfo");
     if (extra != inner.end() && extra->is_object()) {
-        error.trace = text::text_at(*extra, "py_callstack");
-        error.timestamp = text::time_at(*extra, "timestamp");
+        error.trace = base::text_at(*extra, "py_callstack");
+        error.timestamp = base::time_at(*extra, "timestamp");
     }
     return error;
 }
 
-std::optional<error_record> from_json(const text::json& object) {
+std::optional<error_record> from_json(const base::json& object) {
     const auto message = object.find("message");
     if (message != object.end() && message->is_object())
         return from_torch(*message);
     if (message == object.end() || !message->is_string())
         return std::nullopt;
-    return error_in(object, text::text_limit);
+    return error_in(object, base::text_limit);
 }
 
 /// The text that a person reads: within the limit, and ending with the message.
@@ -62,15 +62,15 @@ std::string trace_of(const error_record& error, std::size_t limit) {
         else if (!trace.ends_with(error.message))
             trace += "\n" + closing_line(error);
     }
-    trace = text::bounded(trace, limit);
+    trace = base::bounded(trace, limit);
     return trace.ends_with(error.message) ? trace : error.message;
 }
 
 error_record finished(error_record error) {
-    error.type = text::clean_head(error.type, type_limit);
-    error.message = text::clean_and_bounded(error.message, text::text_limit);
-    error.trace = text::clean(text::bounded(error.trace, text::text_limit));
-    error.trace = trace_of(error, text::text_limit);
+    error.type = base::clean_head(error.type, type_limit);
+    error.message = base::clean_and_bounded(error.message, base::text_limit);
+    error.trace = base::clean(base::bounded(error.trace, base::text_limit));
+    error.trace = trace_of(error, base::text_limit);
     for (error_record& entry : error.nested)
         entry.trace = trace_of(entry, nested_text_limit);
     return error;
@@ -84,29 +84,29 @@ error_record plain(std::string text) {
 }
 
 std::optional<error_record> read_whole(std::string_view bytes) {
-    const std::string_view text = text::trimmed(bytes);
+    const std::string_view text = base::trimmed(bytes);
     if (text.empty())
         return std::nullopt;
     if (text.size() <= record_limit) {
-        auto error = from_json(text::parsed(text, text::most_values));
+        auto error = from_json(base::parsed(text, base::most_values));
         if (error && !(error->type.empty() && error->message.empty() && error->trace.empty()))
             return finished(std::move(*error));
     }
-    return plain(text::clean_and_bounded(text, text::text_limit));
+    return plain(base::clean_and_bounded(text, base::text_limit));
 }
 
 /// A file that is too long to be read whole is taken as text, even if it is JSON.
 std::optional<error_record> read_edges(std::string_view head, std::string_view tail,
                                        std::uint64_t size) {
-    if (text::trimmed(head).empty() && text::trimmed(tail).empty())
+    if (base::trimmed(head).empty() && base::trimmed(tail).empty())
         return std::nullopt;
-    const std::string_view first = head.substr(0, text::text_limit / 2);
+    const std::string_view first = head.substr(0, base::text_limit / 2);
     const std::string_view last =
-        tail.substr(tail.size() - std::min(tail.size(), text::text_limit / 2));
-    const std::string clean_first = text::clean(first);
-    const std::string clean_last = text::clean(last);
-    return plain(text::bounded(clean_first, text::trimmed(clean_last),
-                               size - first.size() - last.size(), text::text_limit));
+        tail.substr(tail.size() - std::min(tail.size(), base::text_limit / 2));
+    const std::string clean_first = base::clean(first);
+    const std::string clean_last = base::clean(last);
+    return plain(base::bounded(clean_first, base::trimmed(clean_last),
+                               size - first.size() - last.size(), base::text_limit));
 }
 
 std::string_view view_of(std::span<const std::byte> bytes) noexcept {
@@ -115,10 +115,10 @@ std::string_view view_of(std::span<const std::byte> bytes) noexcept {
 
 /// The record as JSON, with as many of its members as fit into `limit` bytes.
 std::string fitted(const error_record& error, std::size_t limit) {
-    std::size_t texts = std::min(limit, text::text_limit);
+    std::size_t texts = std::min(limit, base::text_limit);
     std::string record;
     const auto fits = [&](left_out without) {
-        record = text::line_of(json_of(error, texts, without));
+        record = base::line_of(json_of(error, texts, without));
         return record.size() <= limit;
     };
     // Escapes make texts longer: try again with shorter ones.
@@ -138,10 +138,10 @@ std::string fitted(const error_record& error, std::size_t limit) {
 /// The most important members of the error.
 error_record in_brief(const error_record& error) {
     error_record brief;
-    brief.type = text::head_of(error.type, type_limit);
-    brief.message = text::bounded(error.message, short_record_limit / 2);
+    brief.type = base::head_of(error.type, type_limit);
+    brief.message = base::bounded(error.message, short_record_limit / 2);
     brief.code = error.code;
-    brief.category = text::head_of(error.category, text::name_limit);
+    brief.category = base::head_of(error.category, base::name_limit);
     return brief;
 }
 

@@ -15,9 +15,9 @@
 namespace cohort::record {
 
 /// The longest record that write_error() writes and read_error() parses. A file of up to this size
-/// is read whole. Of a longer one, text::text_limit / 2 bytes of its head and as many of its tail
+/// is read whole. Of a longer one, base::text_limit / 2 bytes of its head and as many of its tail
 /// are enough.
-inline constexpr std::size_t record_limit = 4 * text::text_limit;
+inline constexpr std::size_t record_limit = 4 * base::text_limit;
 /// The limit for a short record, which fits the control file's first page.
 inline constexpr std::size_t short_record_limit = 3072;
 

@@ -9,51 +9,51 @@ namespace cohort::record {
 namespace {
 
 /// All members but "nested".
-text::json single(const error_record& error, std::size_t texts, bool with_value, bool with_frames) {
-    text::json object = text::json::object();
-    text::put(object, "type", text::clean_head(error.type, std::min(type_limit, texts)));
-    object["message"] = text::clean_and_bounded(error.message, texts);
-    text::put(object, "trace", text::clean_and_bounded(error.trace, texts));
+base::json single(const error_record& error, std::size_t texts, bool with_value, bool with_frames) {
+    base::json object = base::json::object();
+    base::put(object, "type", base::clean_head(error.type, std::min(type_limit, texts)));
+    object["message"] = base::clean_and_bounded(error.message, texts);
+    base::put(object, "trace", base::clean_and_bounded(error.trace, texts));
     if (with_frames && !error.frames.empty())
         object["frames"] = json_of(error.frames);
-    text::put(object, "code", error.code, 0);
-    text::put(object, "category",
-              text::clean_head(error.category, std::min(text::name_limit, texts)));
-    text::put(object, "worker", error.worker, -1);
-    text::put(object, "pid", error.pid, 0);
+    base::put(object, "code", error.code, 0);
+    base::put(object, "category",
+              base::clean_head(error.category, std::min(base::name_limit, texts)));
+    base::put(object, "worker", error.worker, -1);
+    base::put(object, "pid", error.pid, 0);
     if (error.timestamp)
-        object["timestamp"] = text::seconds_of(*error.timestamp);
+        object["timestamp"] = base::seconds_of(*error.timestamp);
     const std::string& value = detail::error_record_access::value(error);
     if (with_value && value.size() <= value_limit)
-        text::put(object, "value", text::hex_of(value));
+        base::put(object, "value", base::hex_of(value));
     return object;
 }
 
-error_record single_in(const text::json& object, std::size_t texts) {
+error_record single_in(const base::json& object, std::size_t texts) {
     error_record error;
-    error.type = text::clean_head(text::text_at(object, "type"), type_limit);
-    error.message = text::clean_and_bounded(text::text_at(object, "message"), texts);
-    error.trace = text::clean_and_bounded(text::text_at(object, "trace"), texts);
+    error.type = base::clean_head(base::text_at(object, "type"), type_limit);
+    error.message = base::clean_and_bounded(base::text_at(object, "message"), texts);
+    error.trace = base::clean_and_bounded(base::text_at(object, "trace"), texts);
     error.frames = frames_at(object);
-    error.code = text::integer_at<int>(object, "code").value_or(0);
-    error.category = text::name_at(object, "category");
-    error.worker = std::max(-1, text::integer_at<int>(object, "worker").value_or(-1));
-    error.pid = std::max(0, text::integer_at<pid_t>(object, "pid").value_or(0));
-    error.timestamp = text::time_at(object, "timestamp");
-    const std::string digits = text::text_at(object, "value");
+    error.code = base::integer_at<int>(object, "code").value_or(0);
+    error.category = base::name_at(object, "category");
+    error.worker = std::max(-1, base::integer_at<int>(object, "worker").value_or(-1));
+    error.pid = std::max(0, base::integer_at<pid_t>(object, "pid").value_or(0));
+    error.timestamp = base::time_at(object, "timestamp");
+    const std::string digits = base::text_at(object, "value");
     if (digits.size() <= 2 * value_limit)
-        detail::error_record_access::value(error) = text::bytes_of_hex(digits).value_or("");
+        detail::error_record_access::value(error) = base::bytes_of_hex(digits).value_or("");
     return error;
 }
 
 }  // namespace
 
-text::json json_of(const error_record& error, std::size_t texts, left_out without) {
+base::json json_of(const error_record& error, std::size_t texts, left_out without) {
     const bool with_value = without < left_out::values;
-    text::json object = single(error, texts, with_value, without < left_out::frames);
+    base::json object = single(error, texts, with_value, without < left_out::frames);
     if (error.nested.empty() || without >= left_out::nested)
         return object;
-    text::json list = text::json::array();
+    base::json list = base::json::array();
     for (const error_record& entry : error.nested) {
         if (list.size() == nested_limit)
             break;
@@ -64,12 +64,12 @@ text::json json_of(const error_record& error, std::size_t texts, left_out withou
     return object;
 }
 
-error_record error_in(const text::json& object, std::size_t texts) {
+error_record error_in(const base::json& object, std::size_t texts) {
     error_record error = single_in(object, texts);
     const auto nested = object.find("nested");
     if (nested == object.end() || !nested->is_array())
         return error;
-    for (const text::json& entry : *nested) {
+    for (const base::json& entry : *nested) {
         if (error.nested.size() == nested_limit)
             break;
         if (!entry.is_object())

@@ -31,20 +31,20 @@ constexpr const char* stopped_name = "group_stopped";
     throw std::invalid_argument("exception_from_json: " + why);
 }
 
-text::json outcomes_json(const std::vector<outcome>& outcomes, brevity how) {
-    text::json list = text::json::array();
+base::json outcomes_json(const std::vector<outcome>& outcomes, brevity how) {
+    base::json list = base::json::array();
     for (const outcome& one : outcomes)
         list.push_back(json_of(one, how));
     return list;
 }
 
-text::json exception_json(const process_exception& e, brevity how) {
-    text::json object = text::json::object();
+base::json exception_json(const process_exception& e, brevity how) {
+    base::json object = base::json::object();
     object["exception"] = base_name;
-    object["what"] = how >= brevity::without_details ? text::clean_and_bounded(e.what(), brief_text)
-                                                     : text::clean(e.what());
-    text::put(object, "error_index", e.error_index(), -1);
-    text::put(object, "error_pid", e.error_pid(), 0);
+    object["what"] = how >= brevity::without_details ? base::clean_and_bounded(e.what(), brief_text)
+                                                     : base::clean(e.what());
+    base::put(object, "error_index", e.error_index(), -1);
+    base::put(object, "error_pid", e.error_pid(), 0);
     object["outcomes"] = outcomes_json(e.outcomes(), how);
     if (const auto* raised = dynamic_cast<const process_raised_exception*>(&e)) {
         object["exception"] = raised_name;
@@ -58,8 +58,8 @@ text::json exception_json(const process_exception& e, brevity how) {
     return object;
 }
 
-text::json report_json(const report& r, brevity how) {
-    text::json object = text::json::object();
+base::json report_json(const report& r, brevity how) {
+    base::json object = base::json::object();
     object["success"] = r.success();
     object["elapsed"] = std::chrono::nanoseconds(r.elapsed).count();
     object["outcomes"] = outcomes_json(r.outcomes, how);
@@ -91,21 +91,21 @@ std::string bounded_line(const char* what, const std::vector<outcome>& outcomes,
                            brevity::without_streams}) {
         if (least_size(outcomes, how) > exception_limit)
             continue;
-        std::string text = text::line_of(write(how));
+        std::string text = base::line_of(write(how));
         if (text.size() <= exception_limit)
             return text;
     }
     throw std::length_error(fmt::format("to_json: the {} is longer than 16 MiB", what));
 }
 
-process_exception::outcome_list outcomes_in(const text::json& object) {
+process_exception::outcome_list outcomes_in(const base::json& object) {
     const auto list = object.find("outcomes");
     if (list == object.end() || !list->is_array())
         refuse("it has no outcomes");
     if (list->size() > outcome_limit)
         refuse("it has more than 65,536 outcomes");
     auto outcomes = std::make_shared<std::vector<outcome>>();
-    for (const text::json& one : *list) {
+    for (const base::json& one : *list) {
         if (!one.is_object())
             refuse("an outcome is no object");
         outcomes->push_back(outcome_in(one));
@@ -115,8 +115,8 @@ process_exception::outcome_list outcomes_in(const text::json& object) {
 
 /// The index of the failed worker; -1 if it is beyond the outcomes, so that it is safe to look an
 /// outcome up by it.
-int index_at(const text::json& object, const std::vector<outcome>& outcomes) {
-    const int index = text::integer_at<int>(object, "error_index").value_or(-1);
+int index_at(const base::json& object, const std::vector<outcome>& outcomes) {
+    const int index = base::integer_at<int>(object, "error_index").value_or(-1);
     return index < 0 || (!outcomes.empty() && std::cmp_greater_equal(index, outcomes.size()))
                ? -1
                : index;
@@ -124,14 +124,14 @@ int index_at(const text::json& object, const std::vector<outcome>& outcomes) {
 
 using raised_maker = std::exception_ptr (*)(const process_raised_exception&);
 
-std::exception_ptr exception_in(const text::json& object, raised_maker raised) {
-    const std::string name = text::text_at(object, "exception");
+std::exception_ptr exception_in(const base::json& object, raised_maker raised) {
+    const std::string name = base::text_at(object, "exception");
     const auto outcomes = outcomes_in(object);
     if (name == stopped_name)
         return std::make_exception_ptr(group_stopped(outcomes));
-    const std::string what = text::clean(text::text_at(object, "what"));
+    const std::string what = base::clean(base::text_at(object, "what"));
     const int index = index_at(object, *outcomes);
-    const pid_t pid = std::max(0, text::integer_at<pid_t>(object, "error_pid").value_or(0));
+    const pid_t pid = std::max(0, base::integer_at<pid_t>(object, "error_pid").value_or(0));
     if (name == exited_name)
         return std::make_exception_ptr(
             process_exited_exception(what, index, pid, outcomes, status_at(object)));
@@ -143,7 +143,7 @@ std::exception_ptr exception_in(const text::json& object, raised_maker raised) {
     if (error == object.end() || !error->is_object())
         refuse("a process_raised_exception without an error");
     return raised(
-        process_raised_exception(what, index, pid, outcomes, error_in(*error, text::text_limit)));
+        process_raised_exception(what, index, pid, outcomes, error_in(*error, base::text_limit)));
 }
 
 }  // namespace
@@ -151,7 +151,7 @@ std::exception_ptr exception_in(const text::json& object, raised_maker raised) {
 std::exception_ptr exception_in(std::string_view text, raised_maker raised) {
     if (text.size() > exception_limit)
         refuse("it is longer than 16 MiB");
-    const text::json object = text::parsed(text);
+    const base::json object = base::parsed(text);
     if (object.is_discarded())
         refuse("it is not JSON, or nested too deeply");
     if (!object.is_object())

@@ -21,17 +21,17 @@ inline constexpr std::size_t activity_limit = 256;
 
 /// {"m": module, "b": build-id in hexadecimal, "o": offset}, and for a frame with a name also
 /// "f": function, "s": source file, "l": line, "i": true if inlined.
-text::json json_of(const std::vector<stack_frame>& frames);
+base::json json_of(const std::vector<stack_frame>& frames);
 /// The frames in an object's member "frames", without empty ones.
-std::vector<stack_frame> frames_at(const text::json& object);
+std::vector<stack_frame> frames_at(const base::json& object);
 
-text::json json_of(const crash_record& crash);
+base::json json_of(const crash_record& crash);
 /// Empty when the object is no crash, or its signal is not one of the five that a worker's own
 /// fault sends.
-std::optional<crash_record> crash_in(const text::json& object);
+std::optional<crash_record> crash_in(const base::json& object);
 
-text::json json_of(const std::vector<activity>& activities);
+base::json json_of(const std::vector<activity>& activities);
 /// The activities in an object's member of that name.
-std::vector<activity> activities_at(const text::json& object, const char* name);
+std::vector<activity> activities_at(const base::json& object, const char* name);
 
 }  // namespace cohort::record

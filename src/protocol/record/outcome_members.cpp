@@ -14,32 +14,32 @@ std::int64_t nanoseconds(steady_time time) noexcept {
     return std::chrono::nanoseconds(time.time_since_epoch()).count();
 }
 
-steady_time steady_time_at(const text::json& object, const char* name) {
-    const auto count = text::integer_at<std::int64_t>(object, name).value_or(0);
+steady_time steady_time_at(const base::json& object, const char* name) {
+    const auto count = base::integer_at<std::int64_t>(object, name).value_or(0);
     return steady_time(std::chrono::nanoseconds(std::max<std::int64_t>(count, 0)));
 }
 
 /// An object's member if that is an object too, else an empty object.
-text::json object_at(const text::json& object, const char* name) {
+base::json object_at(const base::json& object, const char* name) {
     const auto found = object.find(name);
-    return found != object.end() && found->is_object() ? *found : text::json::object();
+    return found != object.end() && found->is_object() ? *found : base::json::object();
 }
 
-text::json json_of(const resource_usage& usage) {
-    text::json object = text::json::object();
-    text::put(object, "user_time", usage.user_time.count(), 0);
-    text::put(object, "system_time", usage.system_time.count(), 0);
-    text::put(object, "max_rss", usage.max_rss, 0);
-    text::put(object, "minor_faults", usage.minor_faults, 0);
-    text::put(object, "major_faults", usage.major_faults, 0);
-    text::put(object, "voluntary_switches", usage.voluntary_switches, 0);
-    text::put(object, "involuntary_switches", usage.involuntary_switches, 0);
+base::json json_of(const resource_usage& usage) {
+    base::json object = base::json::object();
+    base::put(object, "user_time", usage.user_time.count(), 0);
+    base::put(object, "system_time", usage.system_time.count(), 0);
+    base::put(object, "max_rss", usage.max_rss, 0);
+    base::put(object, "minor_faults", usage.minor_faults, 0);
+    base::put(object, "major_faults", usage.major_faults, 0);
+    base::put(object, "voluntary_switches", usage.voluntary_switches, 0);
+    base::put(object, "involuntary_switches", usage.involuntary_switches, 0);
     return object;
 }
 
-resource_usage usage_in(const text::json& object) {
+resource_usage usage_in(const base::json& object) {
     const auto count = [&](const char* name) {
-        return text::integer_at<long>(object, name).value_or(0);
+        return base::integer_at<long>(object, name).value_or(0);
     };
     resource_usage usage;
     usage.user_time = std::chrono::microseconds(count("user_time"));
@@ -52,84 +52,84 @@ resource_usage usage_in(const text::json& object) {
     return usage;
 }
 
-cause cause_at(const text::json& object) {
-    const std::string name = text::text_at(object, "cause");
+cause cause_at(const base::json& object) {
+    const std::string name = base::text_at(object, "cause");
     for (int i = 0; i <= static_cast<int>(cause::unkillable); ++i)
         if (name == to_string(static_cast<cause>(i)))
             return static_cast<cause>(i);
     return cause::lost;
 }
 
-text::json json_of(const detail::result_bytes& result) {
-    text::json object = text::json::object();
-    text::put(object, "type", result.type);
-    text::put(
+base::json json_of(const detail::result_bytes& result) {
+    base::json object = base::json::object();
+    base::put(object, "type", result.type);
+    base::put(
         object, "cbor",
-        text::hex_of({reinterpret_cast<const char*>(result.cbor.data()), result.cbor.size()}));
+        base::hex_of({reinterpret_cast<const char*>(result.cbor.data()), result.cbor.size()}));
     return object;
 }
 
-std::shared_ptr<const detail::result_bytes> result_in(const text::json& object) {
-    const auto cbor = text::bytes_of_hex(text::text_at(object, "cbor"));
+std::shared_ptr<const detail::result_bytes> result_in(const base::json& object) {
+    const auto cbor = base::bytes_of_hex(base::text_at(object, "cbor"));
     if (!cbor)
         return nullptr;
     const auto* first = reinterpret_cast<const std::byte*>(cbor->data());
     return std::make_shared<detail::result_bytes>(detail::result_bytes{
-        text::clean(text::text_at(object, "type")), {first, first + cbor->size()}});
+        base::clean(base::text_at(object, "type")), {first, first + cbor->size()}});
 }
 
-void put(text::json& object, const char* name, const captured& text, brevity how) {
+void put(base::json& object, const char* name, const captured& text, brevity how) {
     if (text != captured())
-        object[name] = values::json_of(text, stream_limit(how));
+        object[name] = base::json_of(text, stream_limit(how));
 }
 
 }  // namespace
 
-text::json json_of(const exit_status& status) {
+base::json json_of(const exit_status& status) {
     if (!status.known())
         return nullptr;
-    text::json object = text::json::object();
+    base::json object = base::json::object();
     if (status.exited())
         object["code"] = status.exit_code();
     else
         object["signal"] = status.signal();
-    text::put(object, "core", status.core_dumped(), false);
+    base::put(object, "core", status.core_dumped(), false);
     return object;
 }
 
-exit_status status_at(const text::json& object) {
-    const text::json status = object_at(object, "status");
-    if (const auto code = text::integer_at<int>(status, "code"))
+exit_status status_at(const base::json& object) {
+    const base::json status = object_at(object, "status");
+    if (const auto code = base::integer_at<int>(status, "code"))
         return exit_status::from_code(*code);
-    const int signal = text::integer_at<int>(status, "signal").value_or(0);
-    return signal > 0 ? exit_status::from_signal(signal, text::flag_at(status, "core"))
+    const int signal = base::integer_at<int>(status, "signal").value_or(0);
+    return signal > 0 ? exit_status::from_signal(signal, base::flag_at(status, "core"))
                       : exit_status();
 }
 
-text::json json_of(const error_record& error, brevity how) {
+base::json json_of(const error_record& error, brevity how) {
     return how >= brevity::without_details ? json_of(error, brief_text, left_out::frames)
-                                           : json_of(error, text::text_limit);
+                                           : json_of(error, base::text_limit);
 }
 
 std::size_t stream_limit(brevity how) noexcept {
     if (how == brevity::without_streams)
         return 0;
-    return how == brevity::without_details ? brief_text : text::text_limit;
+    return how == brevity::without_details ? brief_text : base::text_limit;
 }
 
-text::json json_of(const outcome& one, brevity how) {
-    text::json object = text::json::object();
-    text::put(object, "index", one.index, -1);
-    text::put(object, "pid", one.pid, 0);
+base::json json_of(const outcome& one, brevity how) {
+    base::json object = base::json::object();
+    base::put(object, "index", one.index, -1);
+    base::put(object, "pid", one.pid, 0);
     object["status"] = json_of(one.status);
     object["cause"] = to_string(one.cause);
-    text::put(object, "first_failure", one.first_failure, false);
-    text::put(object, "started", nanoseconds(one.started), 0);
-    text::put(object, "ended", nanoseconds(one.ended), 0);
+    base::put(object, "first_failure", one.first_failure, false);
+    base::put(object, "started", nanoseconds(one.started), 0);
+    base::put(object, "ended", nanoseconds(one.ended), 0);
     object["usage"] = json_of(one.usage);
-    text::put(object, "success", one.success(), false);
-    text::put(object, "command", detail::outcome_access::is_command(one), false);
-    text::put(object, "note", text::clean_and_bounded(one.note(), text::text_limit));
+    base::put(object, "success", one.success(), false);
+    base::put(object, "command", detail::outcome_access::is_command(one), false);
+    base::put(object, "note", base::clean_and_bounded(one.note(), base::text_limit));
     if (const auto* result = detail::outcome_access::result(one);
         result != nullptr && how == brevity::whole)
         object["result"] = json_of(*result);
@@ -145,26 +145,26 @@ text::json json_of(const outcome& one, brevity how) {
     return object;
 }
 
-outcome outcome_in(const text::json& object) {
+outcome outcome_in(const base::json& object) {
     outcome one;
-    one.index = std::max(-1, text::integer_at<int>(object, "index").value_or(-1));
-    one.pid = std::max(0, text::integer_at<pid_t>(object, "pid").value_or(0));
+    one.index = std::max(-1, base::integer_at<int>(object, "index").value_or(-1));
+    one.pid = std::max(0, base::integer_at<pid_t>(object, "pid").value_or(0));
     one.status = status_at(object);
     one.cause = cause_at(object);
-    one.first_failure = text::flag_at(object, "first_failure");
+    one.first_failure = base::flag_at(object, "first_failure");
     one.started = steady_time_at(object, "started");
     one.ended = steady_time_at(object, "ended");
     one.usage = usage_in(object_at(object, "usage"));
     if (const auto error = object.find("error"); error != object.end() && error->is_object())
-        one.error = error_in(*error, text::text_limit);
+        one.error = error_in(*error, base::text_limit);
     one.crash = crash_in(object_at(object, "crash"));
     one.at_stop = activities_at(object, "at_stop");
-    one.out = values::captured_in(object_at(object, "stdout"));
-    one.err = values::captured_in(object_at(object, "stderr"));
-    detail::outcome_access::success(one) = text::flag_at(object, "success");
-    detail::outcome_access::is_command(one) = text::flag_at(object, "command");
+    one.out = base::captured_in(object_at(object, "stdout"));
+    one.err = base::captured_in(object_at(object, "stderr"));
+    detail::outcome_access::success(one) = base::flag_at(object, "success");
+    detail::outcome_access::is_command(one) = base::flag_at(object, "command");
     detail::outcome_access::note(one) =
-        text::clean_and_bounded(text::text_at(object, "note"), text::text_limit);
+        base::clean_and_bounded(base::text_at(object, "note"), base::text_limit);
     if (const auto result = object.find("result"); result != object.end() && result->is_object())
         detail::outcome_access::result(one) = result_in(*result);
     return one;

@@ -17,14 +17,14 @@ enum class brevity { whole, without_results, without_details, without_streams };
 inline constexpr std::size_t brief_text = 1024;
 
 /// {"code": 3} or {"signal": 11, "core": true}; null when the status is not known.
-text::json json_of(const exit_status& status);
+base::json json_of(const exit_status& status);
 /// The status in an object's member "status".
-exit_status status_at(const text::json& object);
+exit_status status_at(const base::json& object);
 
-text::json json_of(const error_record& error, brevity how);
+base::json json_of(const error_record& error, brevity how);
 /// How much of the head and the tail of a stream is written, in bytes.
 std::size_t stream_limit(brevity how) noexcept;
-text::json json_of(const outcome& one, brevity how);
-outcome outcome_in(const text::json& object);
+base::json json_of(const outcome& one, brevity how);
+outcome outcome_in(const base::json& object);
 
 }  // namespace cohort::record

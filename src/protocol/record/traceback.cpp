@@ -34,7 +34,7 @@ std::string calls_of(const std::vector<stack_frame>& frames) {
                                 count - shown_repeats, count - shown_repeats == 1 ? "" : "s");
     };
     for (const stack_frame& frame : frames) {
-        std::string line = "  " + text::clean(to_string(frame)) + "\n";
+        std::string line = "  " + base::clean(to_string(frame)) + "\n";
         if (line != last) {
             end_run();
             last = std::move(line);
@@ -69,21 +69,21 @@ std::span<const error_record> causes_to_tell(const error_record& error) {
     const error_record* told_by = &error;
     for (std::size_t i = 0; i < all.size(); told_by = &all[i], ++i)
         if (all[i].worker >= 0 && !all[i].trace.empty() &&
-            text::contains(told_by->message, all[i].trace))
+            base::contains(told_by->message, all[i].trace))
             return all.first(i);
     return all;
 }
 
 /// `text`, then `words`. The text is shortened so that the end of `words` is never cut.
 std::string closed_by(const std::string& text, std::string_view words) {
-    const std::string_view last = text::tail_of(words, text::text_limit);
-    return text::bounded(text, text::text_limit - last.size()).append(last);
+    const std::string_view last = base::tail_of(words, base::text_limit);
+    return base::bounded(text, base::text_limit - last.size()).append(last);
 }
 
 /// closed_by() for a closing line. A long line is shortened so that a quarter is left to the calls.
 std::string closed_by_line(const std::string& text, std::string_view line) {
     return closed_by(
-        text, text::bounded(line, text::text_limit - std::min(text.size(), text::text_limit / 4)));
+        text, base::bounded(line, base::text_limit - std::min(text.size(), base::text_limit / 4)));
 }
 
 const char* reason_of(int signal, int code) noexcept {

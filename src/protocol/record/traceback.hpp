@@ -16,11 +16,11 @@ namespace cohort::record {
 ///
 /// The causes of the failure stand before it, the first cause first. A record without frames but
 /// with a trace, such as a Python program's, keeps that trace.
-/// The text ends with the message, and is no longer than text::text_limit.
+/// The text ends with the message, and is no longer than base::text_limit.
 std::string traceback_of(const error_record& error);
 
 /// A crash as text: the calls, then "SIGSEGV at address 0x10 (address not mapped)". No longer than
-/// text::text_limit.
+/// base::text_limit.
 /// @par Source  sigaction(2), si_code
 std::string traceback_of(const crash_record& crash);
 

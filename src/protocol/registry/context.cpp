@@ -17,8 +17,8 @@ constinit std::atomic<const record::control_order*> worker_order{
 }  // namespace
 
 void activate(const record::control_order& order) {
-    share::inherit(order.sharing_session,
-                   static_cast<sharing_strategy>(order.sharing_strategy != 0));
+    base::inherit(order.sharing_session,
+                  static_cast<sharing_strategy>(order.sharing_strategy != 0));
     worker_order.store(new record::control_order(order), std::memory_order_release);
 }
 

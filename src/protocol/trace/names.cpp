@@ -32,7 +32,7 @@ struct place {
 };
 
 std::optional<place> place_of(const stack_frame& frame) {
-    const auto bytes = text::bytes_of_hex(frame.build_id).value_or("");
+    const auto bytes = base::bytes_of_hex(frame.build_id).value_or("");
     const auto build_id = std::as_bytes(std::span(bytes));
     trace::module here;
     if (!trace::find_module(build_id, here))
@@ -50,7 +50,7 @@ std::optional<place> place_of(const stack_frame& frame) {
 /// taken for that of a type: "f" would become float.
 std::string readable(const char* function) {
     const std::string_view name(function == nullptr ? "" : function);
-    return name.starts_with("_Z") ? values::demangle(function) : std::string(name);
+    return name.starts_with("_Z") ? base::demangle(function) : std::string(name);
 }
 
 #ifdef COHORT_HAS_BACKTRACE

@@ -18,8 +18,8 @@ detail::attachment lease::make(std::function<void()> release) {
     std::error_code error;
     auto ends = base::make_pipe(error);
     if (error)
-        share::refuse("lease of memory", error);
-    auto writer = share::own(std::move(ends.write));
+        base::refuse("lease of memory", error);
+    auto writer = base::own(std::move(ends.write));
     const auto made = std::make_shared<lease>(std::move(ends.read), std::move(release));
     made->itself_ = made;
     try {

@@ -47,8 +47,8 @@ detail::attachment export_from(const operation& with, const allocation& memory) 
     std::error_code error;
     auto descriptor = base::out_of_stdio(base::unique_fd(exported), error);
     if (error)
-        share::refuse(with.what(), error);
-    return share::own(std::move(descriptor));
+        base::refuse(with.what(), error);
+    return base::own(std::move(descriptor));
 }
 
 /// Checks what can be checked before it is mapped: the driver knows no size of an allocation, but
@@ -72,8 +72,8 @@ std::pair<driver::address, std::size_t> block_around(const operation& with, driv
     std::size_t size = 0;
     with.require(with.calls().address_range, &begin, &size, first);
     if (first < begin || bytes > size || first - begin > size - bytes)
-        share::refuse(with.what(), EINVAL,
-                      "the memory to adopt goes beyond what was allocated at once");
+        base::refuse(with.what(), EINVAL,
+                     "the memory to adopt goes beyond what was allocated at once");
     return {begin, size};
 }
 
@@ -96,13 +96,13 @@ bool retain_block(const operation& with, driver::address begin, std::size_t size
     allocation last(calls);
     with.require(calls.retain_allocation, last.to_fill(), pointer(begin + size - 1));
     if (last.get() != memory.get())
-        share::refuse(with.what(), EINVAL, "the memory to adopt consists of several allocations");
+        base::refuse(with.what(), EINVAL, "the memory to adopt consists of several allocations");
     driver::allocation_properties found;
     with.require(calls.properties, &found, memory.get());
     if ((found.handle_types & driver::posix_descriptor) == 0)
-        share::refuse(with.what(), ENOTSUP,
-                      "its allocator made it by cuMemCreate without "
-                      "CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, so it has no descriptor");
+        base::refuse(with.what(), ENOTSUP,
+                     "its allocator made it by cuMemCreate without "
+                     "CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, so it has no descriptor");
     return true;
 }
 
@@ -124,7 +124,7 @@ driver::ipc_handle ipc_handle_of(const operation& with, driver::address begin) {
 bool is_lease(int descriptor, const segment_table::whereabouts& at) noexcept {
     const int flags = ::fcntl(descriptor, F_GETFL);
     return flags >= 0 && (flags & O_PATH) == 0 && (flags & O_ACCMODE) != O_RDONLY && at.lease &&
-           share::id_of(descriptor) == at.lease;
+           base::id_of(descriptor) == at.lease;
 }
 
 int device_of(const void* data, const std::string& what) {
@@ -153,7 +153,7 @@ std::shared_ptr<segment> segment::make(int device, std::size_t bytes) {
     const auto& calls = with.calls();
     const std::size_t step = granularity_of(with);
     passport made;
-    made.number = share::random_number();
+    made.number = base::random_number();
     made.device = driver.uuid_of(device);
     made.bytes = (bytes + step - 1) / step * step;
     allocation memory(calls);
@@ -171,14 +171,14 @@ std::shared_ptr<segment> segment::make(int device, std::size_t bytes) {
 
 std::shared_ptr<segment> segment::adopt(const void* data, std::size_t bytes,
                                         detail::attachment lease) {
-    const auto what = "adopted memory of " + share::size_text(bytes);
+    const auto what = "adopted memory of " + base::size_text(bytes);
     const auto& driver = session::open();
     const int device = device_of(data, what);
     const operation with(driver, device, what);
     const auto& calls = with.calls();
     const auto [begin, size] = block_around(with, reinterpret_cast<driver::address>(data), bytes);
     passport made;
-    made.number = share::random_number();
+    made.number = base::random_number();
     made.device = driver.uuid_of(device);
     made.bytes = size;
     made.lease = std::move(lease);
@@ -199,8 +199,8 @@ std::shared_ptr<segment> segment::arrived(const passport& told) {
     if (!found) {
         const int device = driver.device_with(told.device);
         if (device < 0)
-            share::refuse("shared array of " + share::size_text(told.bytes), ENODEV,
-                          "this process does not see its CUDA device: CUDA_VISIBLE_DEVICES");
+            base::refuse("shared array of " + base::size_text(told.bytes), ENODEV,
+                         "this process does not see its CUDA device: CUDA_VISIBLE_DEVICES");
         const operation with(driver, device, array_of(told.bytes, device));
         check_told(with, driver.handle_of(device), told);
         found =
@@ -223,7 +223,7 @@ std::shared_ptr<segment> segment::returned(const session& driver, const passport
 
 std::shared_ptr<segment> segment::mapped_from(const operation& with, const passport& told) {
     if (!told.exported)
-        share::refuse(with.what(), EBADF, "its descriptor did not arrive");
+        base::refuse(with.what(), EBADF, "its descriptor did not arrive");
     if (told.bytes % granularity_of(with) != 0)
         throw codec_error(fmt::format("memory of a CUDA device can't have {} bytes", told.bytes));
     const auto& calls = with.calls();
@@ -288,8 +288,8 @@ void segment::allow(int device) {
     with.require(with.calls().can_access_peer, &can, driver.handle_of(device),
                  driver.handle_of(device_));
     if (can == 0)
-        share::refuse(with.what(), ENOTSUP,
-                      fmt::format("CUDA device {} has no peer access to it", device));
+        base::refuse(with.what(), ENOTSUP,
+                     fmt::format("CUDA device {} has no peer access to it", device));
     device::allow(with, address_, size(), device);
     const std::lock_guard guard(mutex_);
     if (std::ranges::find(allowed_, device) == allowed_.end())

@@ -25,9 +25,9 @@ void segment_table::remove(std::uint64_t number) noexcept {
 }
 
 void segment_table::note_adopted(const segment& known) {
-    std::optional<share::file_id> lease;
+    std::optional<base::file_id> lease;
     if (known.described().lease)
-        lease = share::id_of(*known.described().lease);
+        lease = base::id_of(*known.described().lease);
     const std::lock_guard guard(mutex);
     adopted_[known.described().number] = {reinterpret_cast<driver::address>(known.data()),
                                           known.device(), known.size(), lease};

@@ -16,7 +16,7 @@ namespace cohort::device {
 /// The segments of this process by their numbers. Holds none of them. Thread-safe.
 class segment_table {
 public:
-    static segment_table& own() { return share::fork_held<segment_table>::get(); }
+    static segment_table& own() { return base::fork_held<segment_table>::get(); }
 
     /// @return null: there is none
     std::shared_ptr<segment> find(std::uint64_t number);
@@ -32,7 +32,7 @@ public:
         driver::address address = 0;
         int device = 0;
         std::size_t bytes = 0;
-        std::optional<share::file_id> lease;  // the pipe that is its lease
+        std::optional<base::file_id> lease;  // the pipe that is its lease
     };
     whereabouts adopted(std::uint64_t number);
     /// To be called when nobody uses the memory any more.

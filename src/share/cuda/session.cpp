@@ -49,11 +49,11 @@ int errno_of(driver::result error) noexcept {
 }  // namespace
 
 void refuse(const std::string& what, const char* symbol, driver::result error, const char* why) {
-    share::refuse(what, errno_of(error), fmt::format("{}: {}{}", symbol, name_of(error), why));
+    base::refuse(what, errno_of(error), fmt::format("{}: {}{}", symbol, name_of(error), why));
 }
 
 std::string array_of(std::size_t bytes, int device) {
-    return fmt::format("shared array of {} on CUDA device {}", share::size_text(bytes), device);
+    return fmt::format("shared array of {} on CUDA device {}", base::size_text(bytes), device);
 }
 
 session::session() : calls_(driver::loaded()), trouble_(calls_.from.trouble()) {
@@ -94,9 +94,9 @@ const session& session::only() {
 const session& session::open() {
     const auto& opened = only();
     if (!opened.trouble_.empty())
-        share::refuse("CUDA", ENODEV, opened.trouble_);
+        base::refuse("CUDA", ENODEV, opened.trouble_);
     if (!opened.mark_.same_process())
-        share::refuse("CUDA", ENODEV, forked);
+        base::refuse("CUDA", ENODEV, forked);
     return opened;
 }
 
@@ -109,8 +109,8 @@ std::string session::why_not_loaded() { return driver::loaded().from.trouble(); 
 
 int session::handle_of(int device) const {
     if (device < 0 || static_cast<std::size_t>(device) >= devices_.size())
-        share::refuse(fmt::format("CUDA device {}", device), ENODEV,
-                      fmt::format("this process sees {}, numbered from 0", devices_.size()));
+        base::refuse(fmt::format("CUDA device {}", device), ENODEV,
+                     fmt::format("this process sees {}, numbered from 0", devices_.size()));
     return devices_[static_cast<std::size_t>(device)].handle;
 }
 

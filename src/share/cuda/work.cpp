@@ -13,9 +13,9 @@ bool is_of_capture(driver::result error) noexcept {
 }
 
 [[noreturn]] void refuse_for_capture(const operation& with) {
-    share::refuse(with.what(), EBUSY,
-                  "a stream captures a graph, and its device or stream can't be waited for before "
-                  "the capture has ended; send_after() another stream");
+    base::refuse(with.what(), EBUSY,
+                 "a stream captures a graph, and its device or stream can't be waited for before "
+                 "the capture has ended; send_after() another stream");
 }
 
 }  // namespace

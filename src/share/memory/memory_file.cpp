@@ -66,9 +66,9 @@ base::unique_fd make_memory_file(std::size_t bytes, const share_options& how,
         if (auto file = take_from_pool(bytes))
             return file;
         if (!has_transparent_huge_pages())
-            refuse(what, ENOTSUP,
-                   "huge pages: the pool has too few (vm.nr_hugepages), and "
-                   "/sys/kernel/mm/transparent_hugepage/shmem_enabled is \"never\"");
+            base::refuse(what, ENOTSUP,
+                         "huge pages: the pool has too few (vm.nr_hugepages), and "
+                         "/sys/kernel/mm/transparent_hugepage/shmem_enabled is \"never\"");
     }
     std::error_code error;
     auto file = base::make_memfd(name, error);
@@ -77,7 +77,7 @@ base::unique_fd make_memory_file(std::size_t bytes, const share_options& how,
     if (!error)
         error = base::add_seals(file.get(), F_SEAL_SHRINK | F_SEAL_GROW);
     if (error)
-        refuse(what, error);
+        base::refuse(what, error);
     return file;
 }
 

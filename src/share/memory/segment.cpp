@@ -25,7 +25,7 @@ std::byte* map(std::size_t size, memory_access access, int file) noexcept {
 
 }  // namespace
 
-segment::segment(file_id id, memory_access access, std::size_t size,
+segment::segment(base::file_id id, memory_access access, std::size_t size,
                  const detail::attachment& descriptor, const std::string& name)
     : id_(id), access_(access), size_(size), name_(name),
       descriptor_(name.empty() ? descriptor : nullptr), data_(map(size, access, *descriptor)) {}
@@ -36,15 +36,15 @@ segment::~segment() {
         ::munmap(data_, size_);
     descriptor_.reset();  // else it would count as a user of the name
     if (!name_.empty())
-        names_sweeper().let_go(name_);
+        base::names_sweeper().let_go(name_);
 }
 
 detail::attachment segment::descriptor(opening how, std::error_code& error) {
     const auto known = [&]() -> detail::attachment {
-        if (is_open(descriptor_))
+        if (base::is_open(descriptor_))
             return descriptor_;
         auto opened = last_opened_.lock();
-        if (!is_open(opened))
+        if (!base::is_open(opened))
             return nullptr;
         if (how == opening::for_good)
             descriptor_ = opened;
@@ -59,12 +59,13 @@ detail::attachment segment::descriptor(opening how, std::error_code& error) {
     }
     // Not under the lock, because a lock on the file may have to be waited for.
     guard.unlock();
-    auto file = open_named(name_, access_ == memory_access::read_write ? O_RDWR : O_RDONLY, error);
-    if (!error && id_of(file.get()) != id_)
+    auto file =
+        base::open_named(name_, access_ == memory_access::read_write ? O_RDWR : O_RDONLY, error);
+    if (!error && base::id_of(file.get()) != id_)
         error = std::make_error_code(std::errc::no_such_file_or_directory);
     if (error)
         return nullptr;
-    auto opened = own(std::move(file), name_);
+    auto opened = base::own(std::move(file), name_);
     guard.lock();
     if (auto found = known()) {  // another thread was faster
         guard.unlock();          // before this thread's own is closed

@@ -26,14 +26,14 @@ public:
     /// Maps a file. If that fails data() is null, and errno tells why. Only the segment_table makes
     /// segments, so that no memory is mapped twice.
     /// @param name  in /dev/shm: the segment then keeps no descriptor; empty: it has none
-    segment(file_id id, memory_access access, std::size_t size,
+    segment(base::file_id id, memory_access access, std::size_t size,
             const detail::attachment& descriptor, const std::string& name);
     segment(const segment&) = delete;
     segment& operator=(const segment&) = delete;
     /// Leaves the table and unmaps. The last user of memory with a name removes the name.
     ~segment();
 
-    file_id id() const noexcept { return id_; }
+    base::file_id id() const noexcept { return id_; }
     memory_access access() const noexcept { return access_; }
     std::byte* data() const noexcept { return data_; }
     std::size_t size() const noexcept { return size_; }
@@ -61,7 +61,7 @@ private:
     void hide() noexcept;
     void show() noexcept;
 
-    const file_id id_;
+    const base::file_id id_;
     const memory_access access_;
     const std::size_t size_;
     const std::string name_;

@@ -8,7 +8,7 @@
 
 namespace cohort::share {
 
-segment_table& segments() { return fork_held<segment_table>::get(); }
+segment_table& segments() { return base::fork_held<segment_table>::get(); }
 
 std::shared_ptr<segment> segment_table::map(const detail::attachment& descriptor,
                                             memory_access access, const std::string& name,
@@ -18,14 +18,14 @@ std::shared_ptr<segment> segment_table::map(const detail::attachment& descriptor
         error = base::last_error();
         return nullptr;
     }
-    const file_id id{file.st_dev, file.st_ino};
+    const base::file_id id{file.st_dev, file.st_ino};
     // Declared before the lock, because the last owner of a segment locks the table.
     std::shared_ptr<segment> found;
     const std::lock_guard guard(mutex);
     if (const auto at = by_file_.find({id, access}); at != by_file_.end())
         found = at->second.mapped.lock();
     if (found) {
-        if (name.empty() && !is_open(found->descriptor_))
+        if (name.empty() && !base::is_open(found->descriptor_))
             found->descriptor_ = descriptor;
         return found;
     }
@@ -59,7 +59,7 @@ const segment_table::entry* segment_table::entry_around(const void* address) con
     return wanted - begin < found.address->size() ? &found : nullptr;
 }
 
-bool segment_table::has(const file_id& file) noexcept {
+bool segment_table::has(const base::file_id& file) noexcept {
     const std::lock_guard guard(mutex);
     for (const auto access : {memory_access::read_only, memory_access::read_write})
         if (const auto at = by_file_.find({file, access});

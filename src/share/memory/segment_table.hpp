@@ -28,7 +28,7 @@ public:
     std::shared_ptr<segment> around(const void* address) noexcept;
     bool contains(const void* address) noexcept;
     /// Whether a file is mapped.
-    bool has(const file_id& file) noexcept;
+    bool has(const base::file_id& file) noexcept;
     /// How many handles a segment has.
     long owners_of(const segment& mapped) noexcept;
 
@@ -40,7 +40,7 @@ private:
         std::weak_ptr<segment> mapped;
         const segment* address;
     };
-    using key = std::pair<file_id, memory_access>;
+    using key = std::pair<base::file_id, memory_access>;
 
     void remove(const segment& gone) noexcept;
     const entry* entry_around(const void* address) const noexcept;

@@ -8,7 +8,7 @@
 namespace cohort {
 
 share_options& share_options::name(std::string name) {
-    share::check_name(name);
+    base::check_name(name);
     name_ = std::move(name);
     strategy_ = sharing_strategy::file_system;
     return *this;

@@ -34,14 +34,14 @@ namespace cohort::detail::inline v0_1 {
 
 namespace {
 
-std::string array_of(std::size_t bytes) { return "shared array of " + share::size_text(bytes); }
+std::string array_of(std::size_t bytes) { return "shared array of " + base::size_text(bytes); }
 
 std::shared_ptr<share::segment> map(const attachment& descriptor, memory_access access,
                                     const std::string& what, const std::string& name = "") {
     std::error_code error;
     auto mapped = share::segments().map(descriptor, access, name, error);
     if (!mapped)
-        share::refuse(what, error);
+        base::refuse(what, error);
     return mapped;
 }
 
@@ -56,7 +56,7 @@ struct objection {
 /// worker trusts its host.
 bool may_lose_pages(int descriptor, const struct stat& file) {
     struct statfs system {};
-    return !share::this_is_a_worker() && ::fstatfs(descriptor, &system) == 0 &&
+    return !base::this_is_a_worker() && ::fstatfs(descriptor, &system) == 0 &&
            system.f_type == HUGETLBFS_MAGIC && !share::segments().has({file.st_dev, file.st_ino});
 }
 
@@ -83,8 +83,8 @@ objection object_to(int descriptor, memory_access access, bool must_be_sealed,
 }
 
 [[noreturn]] void refuse_removed(std::size_t bytes, const std::string& name) {
-    share::refuse(array_of(bytes), ENOENT,
-                  fmt::format("its name \"{}\" was removed from /dev/shm", name));
+    base::refuse(array_of(bytes), ENOENT,
+                 fmt::format("its name \"{}\" was removed from /dev/shm", name));
 }
 
 /// The same file, open for reading only. A mapping by a descriptor that could write would count as
@@ -100,8 +100,8 @@ shared_memory shared_memory::make(std::size_t bytes, const share_options& how) {
     if (how.wanted_strategy() == sharing_strategy::file_system)
         return make_named(bytes, how);
     const auto what = array_of(bytes);
-    shared_memory made(map(share::own(share::make_memory_file(bytes, how, what)),
-                           memory_access::read_write, what));
+    shared_memory made(
+        map(base::own(share::make_memory_file(bytes, how, what)), memory_access::read_write, what));
     if (how.uses_huge_pages())
         ::madvise(made.data(), made.size(), MADV_HUGEPAGE);  // fails for memory of the pool
     if (how.populates())
@@ -111,49 +111,48 @@ shared_memory shared_memory::make(std::size_t bytes, const share_options& how) {
 
 shared_memory shared_memory::make_named(std::size_t bytes, const share_options& how) {
     const auto what = array_of(bytes) + " (file_system)";
-    if (const auto no = share::why_no_names(); !no.why.empty() && !no.may_change)
-        share::refuse(what, ENOTSUP, no.why);
-    share::note_names();
+    if (const auto no = base::why_no_names(); !no.why.empty() && !no.may_change)
+        base::refuse(what, ENOTSUP, no.why);
+    base::note_names();
     auto name = how.wanted_name();
-    auto file = share::create_named(bytes, name, what);
+    auto file = base::create_named(bytes, name, what);
     shared_memory made(
-        map(share::own(std::move(file), name), memory_access::read_write, what, name));
+        map(base::own(std::move(file), name), memory_access::read_write, what, name));
     if (how.uses_huge_pages())
         ::madvise(made.data(), made.size(), MADV_HUGEPAGE);
     return made;
 }
 
 shared_memory shared_memory::attach(const std::string& name, memory_access access) {
-    share::check_name(name);
+    base::check_name(name);
     const auto what = fmt::format("shared array \"{}\"", name);
     std::error_code error;
     const bool writes = access == memory_access::read_write;
-    auto file = share::open_named(name, writes ? O_RDWR : O_RDONLY, error);
+    auto file = base::open_named(name, writes ? O_RDWR : O_RDONLY, error);
     if (error)
-        share::refuse(what, error);
-    share::note_names();
-    return shared_memory(map(share::own(std::move(file), name), access, what, name));
+        base::refuse(what, error);
+    base::note_names();
+    return shared_memory(map(base::own(std::move(file), name), access, what, name));
 }
 
 shared_memory shared_memory::arrived(const attachment& descriptor) {
     struct stat file {};
     if (!descriptor || ::fstat(*descriptor, &file) != 0)
-        share::refuse("shared array", EBADF, "its descriptor did not arrive");
+        base::refuse("shared array", EBADF, "its descriptor did not arrive");
     const int mode = ::fcntl(*descriptor, F_GETFL) & O_ACCMODE;
     const auto access = mode == O_RDONLY ? memory_access::read_only : memory_access::read_write;
     const auto what = array_of(static_cast<std::size_t>(std::max<off_t>(file.st_size, 0)));
-    const auto name = share::name_of(*descriptor);
-    if (!name.empty() && !share::accepts_names())
-        share::refuse(
-            what, EPERM,
-            "it has a name in /dev/shm, and its owner could truncate it, and every access "
-            "would end this process by SIGBUS; to accept that, "
-            "set_sharing_strategy(sharing_strategy::file_system)");
+    const auto name = base::name_of(*descriptor);
+    if (!name.empty() && !base::accepts_names())
+        base::refuse(what, EPERM,
+                     "it has a name in /dev/shm, and its owner could truncate it, and every access "
+                     "would end this process by SIGBUS; to accept that, "
+                     "set_sharing_strategy(sharing_strategy::file_system)");
     if (const auto wrong = object_to(*descriptor, access, name.empty(), file); wrong.error != 0)
-        share::refuse(what, wrong.error, wrong.text);
+        base::refuse(what, wrong.error, wrong.text);
     if (!name.empty()) {
-        share::note_names();
-        share::give_name(descriptor, name);
+        base::note_names();
+        base::give_name(descriptor, name);
     }
     return shared_memory(map(descriptor, access, what, name));
 }
@@ -162,16 +161,16 @@ shared_memory shared_memory::foreign(int descriptor, memory_access access, bool 
     const auto what = fmt::format("shared array from descriptor {}", descriptor);
     struct stat file {};
     if (::fstat(descriptor, &file) != 0)
-        share::refuse(what, base::last_error());
+        base::refuse(what, base::last_error());
     if (const auto wrong = object_to(descriptor, access, must_be_sealed, file); wrong.error != 0)
-        share::refuse(what, wrong.error, wrong.text);
+        base::refuse(what, wrong.error, wrong.text);
     std::error_code error;
     const bool narrows =
         access == memory_access::read_only && (::fcntl(descriptor, F_GETFL) & O_ACCMODE) == O_RDWR;
     auto own = narrows ? reopen_for_reading(descriptor, error) : base::duplicate(descriptor, error);
     if (error)
-        share::refuse(what, error);
-    return shared_memory(map(share::own(std::move(own)), access, what));
+        base::refuse(what, error);
+    return shared_memory(map(base::own(std::move(own)), access, what));
 }
 
 std::byte* shared_memory::data() const noexcept { return segment_ ? segment_->data() : nullptr; }
@@ -196,11 +195,11 @@ attachment shared_memory::opened(share::opening how) const {
     if (error == std::errc::no_such_file_or_directory)
         refuse_removed(size(), segment_->name());
     if (error && !segment_->name().empty())
-        share::refuse(array_of(size()), error);
+        base::refuse(array_of(size()), error);
     if (error)
-        share::refuse(array_of(size()), EBADF,
-                      "this worker is a forked copy that did not keep the array's descriptor; name "
-                      "it: closure(f).keep(array)");
+        base::refuse(array_of(size()), EBADF,
+                     "this worker is a forked copy that did not keep the array's descriptor; name "
+                     "it: closure(f).keep(array)");
     return found;
 }
 
@@ -223,36 +222,36 @@ shared_memory shared_memory::read_only() const {
     auto file = reopen_for_reading(*writable, error);
     const auto what = array_of(size()) + ", read-only, by /proc/self/fd";
     if (error == std::errc::permission_denied)
-        share::refuse(what, EACCES,
-                      "the memory belongs to another user: make the read-only handle before this "
-                      "process changes its user");
+        base::refuse(what, EACCES,
+                     "the memory belongs to another user: make the read-only handle before this "
+                     "process changes its user");
     if (error)
-        share::refuse(what, error);
+        base::refuse(what, error);
     return shared_memory(
-        map(share::own(std::move(file)), memory_access::read_only, array_of(size())));
+        map(base::own(std::move(file)), memory_access::read_only, array_of(size())));
 }
 
 shared_memory shared_memory::freeze() {
     if (access() == memory_access::read_only) {
         if ((::fcntl(*descriptor(), F_GET_SEALS) & F_SEAL_WRITE) != 0)
             return std::exchange(*this, {});
-        share::refuse("freeze of a " + array_of(size()), EACCES,
-                      "this handle can only read: freeze the array that it was made from");
+        base::refuse("freeze of a " + array_of(size()), EACCES,
+                     "this handle can only read: freeze the array that it was made from");
     }
     if (!name().empty())
-        share::refuse("freeze of a " + array_of(size()), ENOTSUP,
-                      "only file_descriptor arrays can be frozen");
+        base::refuse("freeze of a " + array_of(size()), ENOTSUP,
+                     "only file_descriptor arrays can be frozen");
     auto frozen = read_only();
     const auto what = "freeze of a " + array_of(size());
     if (segment_.use_count() != 1 || share::segments().owners_of(*segment_) != 1)
-        share::refuse(what, EBUSY,
-                      "this process has other handles or views of it that can be written");
+        base::refuse(what, EBUSY,
+                     "this process has other handles or views of it that can be written");
     const auto writable = descriptor();
     const auto error = segment_->unmapped([&] { return base::add_seals(*writable, F_SEAL_WRITE); });
     if (error == std::errc::device_or_resource_busy)
-        share::refuse(what, EBUSY, "another process has mapped it so that it can be written");
+        base::refuse(what, EBUSY, "another process has mapped it so that it can be written");
     if (error)
-        share::refuse(what, error);
+        base::refuse(what, error);
     segment_.reset();
     return frozen;
 }
@@ -265,7 +264,7 @@ void shared_memory::populate(const std::byte* from, std::size_t bytes) const {
         access() == memory_access::read_write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ;
     while (::madvise(reinterpret_cast<void*>(first), length, advice) != 0)
         if (errno != EINTR && errno != EAGAIN)
-            share::refuse("populate of a " + array_of(bytes), base::last_error());
+            base::refuse("populate of a " + array_of(bytes), base::last_error());
 }
 
 shared_memory shared_memory::with_release(std::function<void()> release) const {

@@ -26,7 +26,7 @@ namespace {
 
 arrived::~arrived() {
     for (auto& descriptor : descriptors)
-        share::dispose(std::move(descriptor));
+        base::dispose(std::move(descriptor));
 }
 
 bool unpack_all(arrived& with) {
@@ -39,7 +39,7 @@ bool unpack_all(arrived& with) {
     if (!base::has_room_for(with.packed))
         return false;
     std::vector<base::unique_fd> came;
-    const auto error = queues::unpack(with.descriptors.back().get(), with.packed, came);
+    const auto error = base::unpack(with.descriptors.back().get(), with.packed, came);
     with.packed -= std::min(with.packed, came.size());
     with.descriptors.insert(with.descriptors.end() - 1, std::make_move_iterator(came.begin()),
                             std::make_move_iterator(came.end()));
@@ -47,7 +47,7 @@ bool unpack_all(arrived& with) {
         return false;
     if (error)
         refuse_carrier("they can't be unpacked: " + error.message());
-    share::dispose(std::move(with.descriptors.back()));
+    base::dispose(std::move(with.descriptors.back()));
     with.descriptors.pop_back();
     return true;
 }

@@ -34,9 +34,9 @@ queue_ends::queue_ends(const queue_description& about) : both_(std::make_shared<
     auto made = make_channel(about.capacity);
     auto known = about;
     known.largest_inlined = made.largest_inlined;
-    const auto reader = share::own(std::move(made.reader));
-    const auto writer = share::own(std::move(made.writer));
-    const auto slots = made.slots ? share::own(std::move(made.slots)) : nullptr;
+    const auto reader = base::own(std::move(made.reader));
+    const auto writer = base::own(std::move(made.writer));
+    const auto slots = made.slots ? base::own(std::move(made.slots)) : nullptr;
     both_->reader = end_of(queue_side::reader, reader, slots, known);
     both_->writer = end_of(queue_side::writer, writer, slots, known);
     both_->reader->queue = both_;

@@ -66,7 +66,7 @@ channel_pair make_channel(std::uint64_t capacity) {
     channel_pair made;
     auto error = base::make_socket_pair(made.reader, made.writer);
     if (error)
-        share::refuse("queue", error);
+        base::refuse("queue", error);
     ::setsockopt(made.writer.get(), SOL_SOCKET, SO_SNDBUF, &wanted_send_buffer,
                  sizeof wanted_send_buffer);
     ::setsockopt(made.reader.get(), SOL_SOCKET, SO_SNDBUF, &smallest_send_buffer,
@@ -76,7 +76,7 @@ channel_pair make_channel(std::uint64_t capacity) {
     if (capacity > 0)
         made.slots = slots::make_file(capacity, buffer / smallest_message + 1, error);
     if (error)
-        share::refuse("queue", error);
+        base::refuse("queue", error);
     return made;
 }
 
@@ -86,8 +86,8 @@ outgoing::outgoing(detail::queue_message message, const channel& on)
     header_.size = message_.bytes.size();
     header_.descriptors = static_cast<std::uint16_t>(message_.attachments.size());
     if (message_.attachments.size() >= std::numeric_limits<std::uint16_t>::max())
-        share::refuse("a value in a queue", E2BIG,
-                      fmt::format("it has {} descriptors", message_.attachments.size()));
+        base::refuse("a value in a queue", E2BIG,
+                     fmt::format("it has {} descriptors", message_.attachments.size()));
     if (message_.bytes.size() > on.largest_inlined)
         spill();
 }
@@ -107,9 +107,8 @@ void outgoing::spill() {
     if (!error)
         error = base::write_at(memory_.get(), message_.bytes, 0);
     if (error)
-        share::refuse(
-            fmt::format("a value of {} in a queue", share::size_text(message_.bytes.size())),
-            error);
+        base::refuse(
+            fmt::format("a value of {} in a queue", base::size_text(message_.bytes.size())), error);
     header_.kind = packet_kind::spilled;
     ++header_.descriptors;
     message_.owner.reset();
@@ -125,9 +124,9 @@ std::error_code outgoing::pack() {
     std::vector<int> numbers;
     for (const auto& attached : message_.attachments)
         numbers.push_back(*attached);
-    carrier_ = queues::pack(numbers, error);
+    carrier_ = base::pack(numbers, error);
     if (error && error.value() != ETOOMANYREFS)
-        share::refuse(fmt::format("a value with {} descriptors in a queue", numbers.size()), error);
+        base::refuse(fmt::format("a value with {} descriptors in a queue", numbers.size()), error);
     return error;
 }
 
@@ -186,9 +185,9 @@ step outgoing::send(const channel& on) {
             ? fmt::format("a value with {} descriptors in a queue", message_.attachments.size())
             : "a value in a queue";
     if (too_many_in_flight)
-        share::refuse(what, ETOOMANYREFS,
-                      "this user has as many descriptors in sockets as RLIMIT_NOFILE allows");
-    share::refuse(what, error);
+        base::refuse(what, ETOOMANYREFS,
+                     "this user has as many descriptors in sockets as RLIMIT_NOFILE allows");
+    base::refuse(what, error);
 }
 
 std::size_t waiting_at_reader(int socket, slots& of) noexcept {

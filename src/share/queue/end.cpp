@@ -24,9 +24,9 @@ namespace {
 /// The ends of this process by their sockets, so that an end that arrives twice is one.
 struct end_table {
     std::mutex mutex;
-    std::map<share::file_id, std::weak_ptr<end>> ends;
+    std::map<base::file_id, std::weak_ptr<end>> ends;
 };
-end_table& table() { return share::fork_held<end_table>::get(); }
+end_table& table() { return base::fork_held<end_table>::get(); }
 
 /// What is left of a closed end. To close it closes what other processes have put into the queue.
 struct remains {
@@ -40,7 +40,7 @@ struct remains {
         slots_file.reset();
         state.reset();
         if (may_hold_names)
-            share::names_sweeper().ask();
+            base::names_sweeper().ask();
     }
 };
 
@@ -61,7 +61,7 @@ void close(remains what) noexcept {
     if (!engine::engine::is_this_thread())
         return what.close();
     try {
-        share::dispose(std::make_shared<const closed_elsewhere>(std::move(what)));
+        base::dispose(std::make_shared<const closed_elsewhere>(std::move(what)));
     } catch (const std::bad_alloc&) {
         what.close();
     }
@@ -74,7 +74,7 @@ std::unique_lock<std::mutex> lock_ends() { return std::unique_lock(table().mutex
 end::end(side which, detail::attachment socket, detail::attachment slots_file,
          const description& of)
     : socket_ticket_(waits::watcher::next_ticket()), born_(base::process_generation()),
-      id_(share::id_of(*socket)), which_(which), about_(of),
+      id_(base::id_of(*socket)), which_(which), about_(of),
       slots_(slots_file ? std::make_shared<slots>(*slots_file, of.capacity) : nullptr),
       state_(new state(born_)) {
     state& mine = *state_.load();
@@ -121,9 +121,9 @@ end::state& end::here() {
         return *seen;
     // The parent's state is leaked: its mutex may be locked.
     auto fresh = std::make_unique<state>(generation);
-    if (seen->socket && share::is_open(seen->socket))
+    if (seen->socket && base::is_open(seen->socket))
         fresh->socket = std::move(seen->socket);
-    if (seen->slots_file && share::is_open(seen->slots_file))
+    if (seen->slots_file && base::is_open(seen->slots_file))
         fresh->slots_file = std::move(seen->slots_file);
     fresh->closed = seen->closed;
     seen = fresh.release();
@@ -137,9 +137,9 @@ end::open_descriptors end::open() {
     if (mine.closed)
         throw std::logic_error("cohort: this end of the queue was closed by this process");
     if (!mine.socket || (about_.capacity > 0 && !mine.slots_file))
-        share::refuse("queue", EBADF,
-                      "this process is a forked copy, and the queue's descriptors are closed in "
-                      "it; name the queue: closure(f).keep(array, queue)");
+        base::refuse("queue", EBADF,
+                     "this process is a forked copy, and the queue's descriptors are closed in "
+                     "it; name the queue: closure(f).keep(array, queue)");
     return {mine.socket, mine.slots_file, slots_, about_};
 }
 
@@ -177,9 +177,9 @@ void end::close() {
 
 std::shared_ptr<end> end_of(end::side which, const detail::attachment& socket,
                             const detail::attachment& slots_file, const end::description& about) {
-    const auto id = share::id_of(*socket);
+    const auto id = base::id_of(*socket);
     if (!id)
-        share::refuse("queue", EBADF, "its descriptor is closed");
+        base::refuse("queue", EBADF, "its descriptor is closed");
     std::shared_ptr<end> found;  // destroyed after the lock is released
     {
         const auto guard = lock_ends();

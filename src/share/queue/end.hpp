@@ -121,7 +121,7 @@ private:
 
     const std::uint64_t socket_ticket_;
     const std::uint64_t born_;  // in which process, see state::generation
-    const std::optional<share::file_id> id_;
+    const std::optional<base::file_id> id_;
     const side which_;
     const description about_;
     const std::shared_ptr<queues::slots> slots_;  // null: unbounded. A forked copy has it too

@@ -51,7 +51,7 @@ struct handle_locks {
 };
 
 std::mutex& lock_of(const detail::queue_end& handle) noexcept {
-    auto& locks = share::fork_held<handle_locks>::get().mutex.each;
+    auto& locks = base::fork_held<handle_locks>::get().mutex.each;
     return locks[reinterpret_cast<std::uintptr_t>(&handle) / sizeof handle % locks.size()];
 }
 

@@ -190,14 +190,14 @@ step receive(const channel& on, incoming& into, may_wait how) {
     const bool lost = error == std::errc::too_many_files_open;
     const bool bad = error == std::errc::bad_message;
     if (error && !lost && !bad)
-        share::refuse("receiving from a queue", error);
+        base::refuse("receiving from a queue", error);
     if (length == 0)
         return step::over;
     if (const auto ticket = ticket_of(bytes.first(length), on))
         on.slots->received(*ticket);
     const auto packet = without_ticket(bytes.first(length), on);
     if (lost)
-        share::refuse("the descriptors of a value in a queue were lost", error);
+        base::refuse("the descriptors of a value in a queue were lost", error);
     if (bad)
         refuse_packet("something unknown came with it");
     take_packet(packet, std::move(with), on, into);
@@ -233,15 +233,15 @@ bool load(detail::queue_message& message, detail::make_target make) {
     auto& descriptors = message.arrived->descriptors;
     message.attachments.reserve(descriptors.size());
     for (auto& descriptor : descriptors)
-        message.attachments.push_back(share::own(std::move(descriptor)));
+        message.attachments.push_back(base::own(std::move(descriptor)));
     descriptors.clear();
     message.arrived.reset();
     return true;
 }
 
 void refuse_for_now() {
-    share::refuse("a value waits in a queue, and can't be received yet",
-                  std::make_error_code(std::errc::too_many_files_open));
+    base::refuse("a value waits in a queue, and can't be received yet",
+                 std::make_error_code(std::errc::too_many_files_open));
 }
 
 }  // namespace cohort::queues

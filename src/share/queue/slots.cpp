@@ -97,7 +97,7 @@ slots::slots(int file, std::uint64_t capacity) {
     if (seals < 0 || (seals & F_SEAL_SHRINK) == 0)
         throw none_of_ours();
     if (::fstat(file, &status) != 0 || ::fstatfs(file, &system) != 0)
-        share::refuse("queue", base::last_error());
+        base::refuse("queue", base::last_error());
     constexpr std::size_t smallest = sizeof(page) + sizeof(slot);
     constexpr std::size_t largest = sizeof(page) + largest_count * sizeof(slot);
     const auto size = static_cast<std::uint64_t>(status.st_size);
@@ -110,7 +110,7 @@ slots::slots(int file, std::uint64_t capacity) {
     if (mapped == MAP_FAILED && (errno == EACCES || errno == EPERM))
         throw none_of_ours();
     if (mapped == MAP_FAILED)
-        share::refuse("queue", base::last_error());
+        base::refuse("queue", base::last_error());
     page_ = static_cast<page*>(mapped);
     slots_ = reinterpret_cast<slot*>(page_ + 1);
 }

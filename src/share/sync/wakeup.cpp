@@ -43,7 +43,7 @@ struct wakeup_table {
     std::mutex mutex;
     std::map<wakeup::identity, std::weak_ptr<wakeup>> known;
 };
-wakeup_table& table() { return share::fork_held<wakeup_table>::get(); }
+wakeup_table& table() { return base::fork_held<wakeup_table>::get(); }
 
 /// What a descriptor is known by, if it is what make() makes. The kernel numbers eventfds
 /// (proc_pid_fdinfo(5)), so that another process can't pass one off as another one. It does not
@@ -109,10 +109,10 @@ std::shared_ptr<wakeup> wakeup::make(kind what) {
     std::error_code error;
     auto made = what == kind::state ? base::make_eventfd(error) : make_timer(error);
     if (error)
-        share::refuse(what == kind::state ? "event" : "barrier", error);
-    const auto number = share::random_number();
+        base::refuse(what == kind::state ? "event" : "barrier", error);
+    const auto number = base::random_number();
     const auto id = identify(made.get(), what, number);
-    auto fresh = std::make_shared<wakeup>(what, number, id, share::own(std::move(made)));
+    auto fresh = std::make_shared<wakeup>(what, number, id, base::own(std::move(made)));
     const std::lock_guard guard(table().mutex);
     table().known[id] = fresh;
     return fresh;
@@ -159,7 +159,7 @@ void wakeup::enter_process() {
     new std::vector<waiter>(
         std::move(waiting_));  // leaked, because the operations are the parent's
     waiting_.clear();
-    if (!share::is_open(descriptor_))
+    if (!base::is_open(descriptor_))
         descriptor_.reset();
     generation_ = base::process_generation();
 }
@@ -167,9 +167,9 @@ void wakeup::enter_process() {
 detail::attachment wakeup::open_descriptor() {
     enter_process();
     if (!descriptor_)
-        share::refuse("event or barrier", EBADF,
-                      "this process is a forked copy, and its descriptor is closed in it; name it: "
-                      "closure(f).keep(event)");
+        base::refuse("event or barrier", EBADF,
+                     "this process is a forked copy, and its descriptor is closed in it; name it: "
+                     "closure(f).keep(event)");
     return descriptor_;
 }
 

@@ -127,7 +127,7 @@ std::error_code forkserver_client::ask(int order_file, fork_request order,
     if (all.size() > base::most_descriptors) {
         const auto rest = std::span(all).subspan(base::most_descriptors - 1);
         std::error_code error;
-        carrier = queues::pack(rest, error);
+        carrier = base::pack(rest, error);
         if (error)
             return error;
         order.packed = rest.size();

@@ -67,12 +67,12 @@ void tell_names(int connection) {
     if (!base::current_tiers().names.best)
         return;
     std::error_code error;
-    const auto directory = share::open_directory(error);
+    const auto directory = base::open_directory(error);
     if (error)
         return;
     orders::guard_message message;
     message.what = orders::guarded::names;
-    message.session = share::session();
+    message.session = base::session();
     std::ignore = orders::tell_guardian({connection, message}, directory.get());
 }
 

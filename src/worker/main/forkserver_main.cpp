@@ -192,7 +192,7 @@ void server::answer_requests() {
         if (request.packed > 0 && !received_.empty()) {
             const base::unique_fd carrier = std::move(received_.back());
             received_.pop_back();
-            lacks_descriptors_ |= bool(queues::unpack(carrier.get(), request.packed, received_));
+            lacks_descriptors_ |= bool(base::unpack(carrier.get(), request.packed, received_));
         }
         fork_worker(request);
         received_.clear();

@@ -27,7 +27,7 @@ std::vector<detail::attachment> take_attachments(const record::control_order& or
     std::vector<detail::attachment> taken;
     taken.reserve(order.attachments);
     for (std::uint32_t i = 0; i < order.attachments; ++i)
-        taken.push_back(share::own(base::unique_fd(number_of(order, i))));
+        taken.push_back(base::own(base::unique_fd(number_of(order, i))));
     return taken;
 }
 
@@ -40,7 +40,7 @@ std::error_code send_attachments(const record::control_order& order,
     base::unique_fd carrier;
     if (descriptors.size() > 1) {  // the host has one more for each worker until it takes results
         std::error_code error;
-        carrier = queues::pack(descriptors, error);
+        carrier = base::pack(descriptors, error);
         if (error)
             return error;
         message.packed = static_cast<std::uint32_t>(descriptors.size());

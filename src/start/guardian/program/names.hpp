@@ -20,7 +20,7 @@ namespace cohort::guardian {
 // exactly when an exclusive lock on its file succeeds, because each process that uses the memory
 // holds a shared one.
 
-/// What the names of a session begin with: the same text as share::prefix_of_session().
+/// What the names of a session begin with: the same text as base::prefix_of_session().
 struct names_prefix {
     char text[sizeof "cohort.4294967295.0123456789ab."] = {};
 };
@@ -35,7 +35,7 @@ inline void set_prefix(names_prefix& prefix, unsigned user, std::uint64_t sessio
 /// library's mark.
 inline bool is_file_of(const struct statx& file, unsigned user) {
     return (file.stx_mode & S_IFMT) == S_IFREG && file.stx_uid == user &&
-           (file.stx_mode & 07777) == share::marked_mode;
+           (file.stx_mode & 07777) == base::marked_mode;
 }
 
 inline bool is_same_file(const struct statx& a, const struct statx& b) {
