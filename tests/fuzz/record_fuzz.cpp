@@ -20,7 +20,7 @@
 
 using namespace cohort;
 using namespace cohort::fuzz;
-using namespace cohort::record;
+using namespace cohort::protocol;
 using namespace cohort::base;
 
 namespace {

@@ -73,8 +73,8 @@ std::string facts(int index) {
                        std::to_string(this_worker::size()) + " " +
                        std::to_string(this_worker::parent()) + " " +
                        (this_worker::active() ? "active" : "inactive") + " " + name;
-    text += registry::is_worker_process() ? " marked" : " unmarked";
-    text += registry::worker_main_reached() ? " reached" : " unreached";
+    text += protocol::is_worker_process() ? " marked" : " unmarked";
+    text += protocol::worker_main_reached() ? " reached" : " unreached";
     for (const int fd : {60, 61}) {
         const int flags = ::fcntl(fd, F_GETFD);
         if (flags >= 0)
@@ -193,14 +193,14 @@ const cohort::detail::function_node* node_named(const std::string& name) {
 }
 
 /// The value before main, as a user's static initialiser would see it.
-const bool marked_before_main = cohort::registry::is_worker_process();
+const bool marked_before_main = cohort::protocol::is_worker_process();
 
 }  // namespace
 
 int main(int argc, char** argv) {
     if (std::getenv("BARE_WORKER_SKIPS_WORKER_MAIN") != nullptr) {
         std::printf("%s %s\n", marked_before_main ? "marked" : "unmarked",
-                    cohort::registry::worker_main_reached() ? "reached" : "unreached");
+                    cohort::protocol::worker_main_reached() ? "reached" : "unreached");
         return 0;
     }
     cohort::worker_main(argc, argv);
@@ -208,8 +208,8 @@ int main(int argc, char** argv) {
         std::printf("main goes on: %d %d\n", cohort::this_worker::active(), marked_before_main);
         return 0;
     }
-    const auto key = cohort::registry::key_of(*node_named(argv[2]));
-    if (cohort::registry::find(key) != node_named(argv[2]))
+    const auto key = cohort::protocol::key_of(*node_named(argv[2]));
+    if (cohort::protocol::find(key) != node_named(argv[2]))
         return 1;
     std::printf("%llu ", static_cast<unsigned long long>(key.offset));
     for (int i = 0; i < key.module_length; ++i)

@@ -60,12 +60,12 @@ struct end {
     std::string output;  // stdout and stderr
     std::string control;
 
-    record::control_contents contents() const {
-        return record::read_control(bytes_of(control), control.size());
+    protocol::control_contents contents() const {
+        return protocol::read_control(bytes_of(control), control.size());
     }
     error_record error() const {
         const auto bytes = contents().error;
-        return record::read_error(bytes, bytes.size(), {}).value_or(error_record{});
+        return protocol::read_error(bytes, bytes.size(), {}).value_or(error_record{});
     }
     template <class T>
     T result() const {
@@ -114,10 +114,10 @@ inline end run_program(std::vector<std::string> args, int control = -1, int argu
     return e;
 }
 
-inline record::function_key key_named(const std::string& name) {
+inline protocol::function_key key_named(const std::string& name) {
     const end e = run_program({"key", name});
     REQUIRE(e.exited_with(0));
-    record::function_key key;
+    protocol::function_key key;
     key.offset = std::stoull(e.output);
     const auto hex = e.output.substr(e.output.find(' ') + 1);
     for (std::size_t i = 0; i + 1 < hex.size(); i += 2)
@@ -126,18 +126,18 @@ inline record::function_key key_named(const std::string& name) {
     return key;
 }
 
-inline base::unique_fd control_of(const record::function_key& key, int arguments_fd) {
-    const auto order =
-        record::make_order(3, 8, ::getpid(), arguments_fd, key, SIGTERM, std::chrono::seconds(30));
+inline base::unique_fd control_of(const protocol::function_key& key, int arguments_fd) {
+    const auto order = protocol::make_order(3, 8, ::getpid(), arguments_fd, key, SIGTERM,
+                                            std::chrono::seconds(30));
     return memory_file(std::as_bytes(std::span(&order, 1)));
 }
 
 inline std::string mark_of(int fd) {
     std::error_code error;
-    return registry::to_string({control_number, base::inode(fd, error)});
+    return protocol::to_string({control_number, base::inode(fd, error)});
 }
 
-inline end run_worker(const record::function_key& key,
+inline end run_worker(const protocol::function_key& key,
                       const std::vector<std::byte>* arguments = nullptr) {
     base::unique_fd arguments_file;
     if (arguments != nullptr)

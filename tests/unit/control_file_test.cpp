@@ -12,7 +12,7 @@
 namespace control_file_test {
 
 using namespace cohort;
-using namespace cohort::record;
+using namespace cohort::protocol;
 
 namespace {
 

@@ -11,7 +11,7 @@
 namespace crash_json_test {
 
 using namespace cohort;
-using namespace cohort::record;
+using namespace cohort::protocol;
 
 namespace {
 

@@ -9,11 +9,11 @@ namespace environment_test {
 
 using cohort::detail::env_change;
 using cohort::detail::placement;
-using cohort::orders::apply;
-using cohort::orders::candidates;
-using cohort::orders::environment;
-using cohort::orders::find;
-using cohort::orders::without;
+using cohort::protocol::apply;
+using cohort::protocol::candidates;
+using cohort::protocol::environment;
+using cohort::protocol::find;
+using cohort::protocol::without;
 using strings = std::vector<std::string>;
 
 namespace {

@@ -107,9 +107,9 @@ end tried(const std::string& path, const attempt& how) {
     const base::unique_fd file(duplicated_high(made.get()));
     const auto output = memory_file({});
     std::error_code error;
-    const auto names = how.what == given::control_file ? registry::mark::what::worker
-                                                       : registry::mark::what::server;
-    auto mark = registry::to_string({how.number, base::inode(file.get(), error), names});
+    const auto names = how.what == given::control_file ? protocol::mark::what::worker
+                                                       : protocol::mark::what::server;
+    auto mark = protocol::to_string({how.number, base::inode(file.get(), error), names});
     char name[] = "copy";
     char* argv[] = {name, mark.data(), nullptr};
     const pid_t child = ::fork();
@@ -213,8 +213,8 @@ TEST_CASE(
 TEST_CASE("foreign mark: a connection to a named socket is refused") {
     const auto made = accepted_connection();
     std::error_code error;
-    const auto mark = registry::to_string(
-        {control_number, base::inode(made.get(), error), registry::mark::what::server});
+    const auto mark = protocol::to_string(
+        {control_number, base::inode(made.get(), error), protocol::mark::what::server});
     CHECK(run_program({mark}, made.get()).exited_with(127));
 }
 
@@ -224,9 +224,9 @@ TEST_CASE("foreign mark: a standard stream is no control file") {
     const auto inode = base::inode(control.get(), error);
     for (const int number : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
         CAPTURE(number);
-        CHECK(!registry::parse_mark(registry::to_string({number, inode})));
+        CHECK(!protocol::parse_mark(protocol::to_string({number, inode})));
     }
-    CHECK(registry::parse_mark(registry::to_string({3, inode})));
+    CHECK(protocol::parse_mark(protocol::to_string({3, inode})));
 }
 
 }  // namespace foreign_mark_test

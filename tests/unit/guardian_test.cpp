@@ -55,7 +55,7 @@ pid_t fork_victim() {
 /// A host whose guardian has room for two, and that tells it of five. @return 0: all went well
 int send_too_many() {
     auto guardian = make_client();
-    auto order = guardian.ensure_running().order({orders::guarded::worker, 0, 0});
+    auto order = guardian.ensure_running().order({protocol::guarded::worker, 0, 0});
     order.message.by_number = !base::current_tiers().pidfd_group.best;
     const pid_t first = await_guardian_of(::getpid());
     constexpr rlim_t room = 6 + 1 + 2;  // its own, one of a cgroup
@@ -66,8 +66,8 @@ int send_too_many() {
         std::error_code error;
         const pid_t victim = fork_victim();
         const auto pidfd = base::open_pidfd(victim, error);
-        orders::add_numbers(order.message, victim);
-        if (!orders::tell_guardian(order, pidfd.get()))
+        protocol::add_numbers(order.message, victim);
+        if (!protocol::tell_guardian(order, pidfd.get()))
             guardian.resend(order, pidfd.get());
     }
     return 0;  // they live on; the end of this process is the guardian's sign
@@ -88,14 +88,14 @@ int replace_by_message() {
     const auto unchecked = guardian.ensure_started();
     if (unchecked.number != first.number)
         return 3;
-    const auto order = unchecked.order({orders::guarded::worker, 0, 0});
-    if (orders::tell_guardian(order, victim.get()))
+    const auto order = unchecked.order({protocol::guarded::worker, 0, 0});
+    if (protocol::tell_guardian(order, victim.get()))
         return 4;
     guardian.resend(order, victim.get());
     const auto second = guardian.ensure_running();
     if (second.number == first.number || second.connection != first.connection)
         return 5;
-    if (!orders::tell_guardian(order, victim.get()))
+    if (!protocol::tell_guardian(order, victim.get()))
         return 6;
     (void)base::send_signal(victim.get(), SIGKILL);
     base::reap_when_ended(victim.get());

@@ -16,7 +16,7 @@
 namespace hostile_record_test {
 
 using namespace cohort;
-using namespace cohort::record;
+using namespace cohort::protocol;
 using namespace std::chrono_literals;
 
 namespace {

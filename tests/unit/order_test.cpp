@@ -20,21 +20,21 @@
 namespace order_test {
 
 using namespace cohort;
-using orders::order_block;
-using orders::order_builder;
-using orders::order_writer;
-using orders::worker_order;
+using protocol::order_block;
+using protocol::order_builder;
+using protocol::order_writer;
+using protocol::worker_order;
 
 namespace {
 
-std::vector<std::string> texts_of(const worker_order& order, orders::text_table table) {
+std::vector<std::string> texts_of(const worker_order& order, protocol::text_table table) {
     std::vector<std::string> texts;
     for (char* const* text = order.table(table); *text != nullptr; ++text)
         texts.emplace_back(*text);
     return texts;
 }
 
-std::vector<int> numbers(const worker_order& order, orders::list_ref<std::int32_t> list) {
+std::vector<int> numbers(const worker_order& order, protocol::list_ref<std::int32_t> list) {
     return {order.begin(list), order.begin(list) + list.count};
 }
 
@@ -75,9 +75,9 @@ struct built {
     }
 
     detail::spawn_plan plan;
-    orders::caller from;
+    protocol::caller from;
     order_builder builder{plan, from, {1024, "program", 0}};
-    orders::worker_resources with;
+    protocol::worker_resources with;
 };
 
 detail::spawn_plan plan_of(std::vector<std::string> argv, int workers = 2) {
@@ -258,7 +258,7 @@ TEST_CASE("order: workers with programs of their own get them by their index") {
 }
 
 TEST_CASE("order: a standard stream is placed, opened, joined or inherited") {
-    using kind = orders::stream_source::kind;
+    using kind = protocol::stream_source::kind;
     built of(plan_of({"true"}));
     of.with.streams[0] = {kind::place, 70, {}, 0};
     of.with.streams[1] = {kind::open, -1, "log", O_WRONLY | O_TRUNC};

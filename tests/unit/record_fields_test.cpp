@@ -11,7 +11,7 @@
 namespace record_fields_test {
 
 using namespace cohort;
-using namespace cohort::record;
+using namespace cohort::protocol;
 
 namespace {
 

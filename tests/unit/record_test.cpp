@@ -9,7 +9,7 @@
 namespace record_test {
 
 using namespace cohort;
-using namespace cohort::record;
+using namespace cohort::protocol;
 
 namespace {
 

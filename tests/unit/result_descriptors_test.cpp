@@ -27,7 +27,7 @@
 namespace result_descriptors_test {
 
 using cohort::base::unique_fd;
-using cohort::record::result_message;
+using cohort::protocol::result_message;
 using cohort::supervisor::result_descriptors;
 using cohort::test::blocked_disposal;
 

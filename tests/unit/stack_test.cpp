@@ -25,12 +25,12 @@ namespace {
 
 std::uintptr_t address_of(const void* thing) { return reinterpret_cast<std::uintptr_t>(thing); }
 
-[[gnu::noinline]] void capture_here(trace::raw_stack& stack) {
-    trace::capture(stack, __builtin_return_address(0));
+[[gnu::noinline]] void capture_here(protocol::raw_stack& stack) {
+    protocol::capture(stack, __builtin_return_address(0));
     asm volatile("");
 }
 
-[[gnu::noinline]] void descend(trace::raw_stack& stack, int depth) {
+[[gnu::noinline]] void descend(protocol::raw_stack& stack, int depth) {
     if (depth == 0)
         capture_here(stack);
     else
@@ -48,42 +48,43 @@ std::vector<std::byte> contents(int fd) {
 
 TEST_CASE("stack: code and data of this program are in one module, known by its id") {
     static int datum = 0;
-    trace::module code;
-    trace::module data;
-    REQUIRE(trace::find_module(address_of(reinterpret_cast<const void*>(&capture_here)), code));
-    REQUIRE(trace::find_module(address_of(&datum), data));
+    protocol::module code;
+    protocol::module data;
+    REQUIRE(protocol::find_module(address_of(reinterpret_cast<const void*>(&capture_here)), code));
+    REQUIRE(protocol::find_module(address_of(&datum), data));
     CHECK(code.base == data.base);
     CHECK(std::string(code.path).empty());
     REQUIRE_FALSE(code.build_id.empty());
-    trace::module again;
-    REQUIRE(trace::find_module(code.build_id, again));
+    protocol::module again;
+    REQUIRE(protocol::find_module(code.build_id, again));
     CHECK(again.base == code.base);
 }
 
 TEST_CASE("stack: a library is a module with a path and another id") {
-    trace::module program;
-    trace::module library;
-    REQUIRE(trace::find_module(address_of(reinterpret_cast<const void*>(&capture_here)), program));
-    REQUIRE(trace::find_module(address_of(stdout), library));
+    protocol::module program;
+    protocol::module library;
+    REQUIRE(
+        protocol::find_module(address_of(reinterpret_cast<const void*>(&capture_here)), program));
+    REQUIRE(protocol::find_module(address_of(stdout), library));
     CHECK(std::string(library.path).find("libc") != std::string::npos);
     CHECK(library.base != program.base);
 }
 
 TEST_CASE("stack: addresses of the stack, and unmapped ones, are in no module") {
     int local = 0;
-    trace::module found;
-    CHECK_FALSE(trace::find_module(address_of(&local), found));
-    CHECK_FALSE(trace::find_module(std::uintptr_t{0}, found));
+    protocol::module found;
+    CHECK_FALSE(protocol::find_module(address_of(&local), found));
+    CHECK_FALSE(protocol::find_module(std::uintptr_t{0}, found));
     const std::array<std::byte, 4> unknown{};
-    CHECK_FALSE(trace::find_module(std::span<const std::byte>(unknown), found));
-    CHECK_FALSE(trace::find_module(std::span<const std::byte>(), found));
+    CHECK_FALSE(protocol::find_module(std::span<const std::byte>(unknown), found));
+    CHECK_FALSE(protocol::find_module(std::span<const std::byte>(), found));
 }
 
 TEST_CASE("stack: it begins where it is asked to, and keeps the newest calls") {
-    trace::raw_stack stack;
+    protocol::raw_stack stack;
     descend(stack, 3);
-    auto frames = trace::locate(stack);
-    trace::names().give_to(frames);
+    auto frames = protocol::locate(stack);
+    protocol::names().give_to(frames);
     REQUIRE(frames.size() >= 4);
     const auto& newest = frames.back();
     CHECK(newest.function.find("descend(") != std::string::npos);
@@ -94,22 +95,22 @@ TEST_CASE("stack: it begins where it is asked to, and keeps the newest calls") {
 
     descend(stack, 500);
     CHECK(stack.full());
-    frames = trace::locate(stack);
-    CHECK(frames.size() == trace::raw_stack::limit);
+    frames = protocol::locate(stack);
+    CHECK(frames.size() == protocol::raw_stack::limit);
 }
 
 TEST_CASE("stack: naming leaves frames of other modules, beyond a module's end, or with a name as "
           "they are") {
-    trace::raw_stack stack;
+    protocol::raw_stack stack;
     capture_here(stack);
-    auto own = trace::locate(stack).back();
+    auto own = protocol::locate(stack).back();
     std::vector<stack_frame> frames(4, own);
     frames[0].build_id = "00112233";
     frames[1].build_id = "not hexadecimal";
     frames[2].offset = UINT64_MAX / 2;
     frames[3].function = "known";
     const auto before = frames;
-    trace::names().give_to(frames);
+    protocol::names().give_to(frames);
     CHECK(frames == before);
 }
 
@@ -117,26 +118,26 @@ TEST_CASE("stack: what a handler writes as raw JSON is read back, with odd bytes
     std::error_code error;
     const auto file = base::make_memfd("cohort-test", error);
     REQUIRE_FALSE(error);
-    trace::raw_stack stack;
+    protocol::raw_stack stack;
     descend(stack, 2);
-    trace::raw_json::memory memory{};
-    trace::raw_json json(memory, file.get(), 0);
+    protocol::raw_json::memory memory{};
+    protocol::raw_json json(memory, file.get(), 0);
     json.text("{\"signal\":").number(11).text(",\"code\":").number(-6).text(",\"x\":");
     json.quoted("a\"b\\c\n\x01").text(",\"address\":").number(UINT64_MAX);
     json.text(",\"frames\":").frames(stack.calls()).text("}").flush();
     const auto bytes = contents(file.get());
     CHECK(bytes.size() == json.length());
-    const auto crash = record::read_crash(bytes);
+    const auto crash = protocol::read_crash(bytes);
     REQUIRE(crash);
     CHECK(crash->signal == 11);
     CHECK(crash->code == -6);
     CHECK(crash->address == UINT64_MAX);
-    CHECK(crash->frames == trace::locate(stack));
+    CHECK(crash->frames == protocol::locate(stack));
 }
 
 TEST_CASE("stack: raw JSON reports that a file cannot be written") {
-    trace::raw_json::memory memory{};
-    trace::raw_json json(memory, -1, 0);
+    protocol::raw_json::memory memory{};
+    protocol::raw_json json(memory, -1, 0);
     for (int i = 0; i < 1000; ++i)
         json.text("0123456789");
     json.flush();

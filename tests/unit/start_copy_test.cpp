@@ -78,7 +78,7 @@ struct copy_launch {
     int child_event_fd = -1;  // -1: the same
     pipe_ends ran = make_pipe();
     pipe_ends gate = make_pipe();
-    orders::guard_order guard;
+    protocol::guard_order guard;
     std::function<void()> before_start;  // called by the starter's thread
 
     exec::exec_result result;
@@ -206,7 +206,7 @@ TEST_CASE("start copy: a copy that finds no room in the guardian's queue reports
         CAPTURE(full);
         copy_launch copy;
         copy.guard.connection = ours.get();
-        const orders::guard_message word;
+        const protocol::guard_message word;
         while (full && ::send(ours.get(), &word, sizeof word, MSG_DONTWAIT) > 0) {
         }
         copy.run();

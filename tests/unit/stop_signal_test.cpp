@@ -18,7 +18,7 @@ TEST_CASE("stop signal: the stop token fires on the stop signal, and the worker 
 TEST_CASE("stop signal: the stop signal ends the worker unless it has asked for its token") {
     const end e = run_worker("die_of_signal");
     CHECK(e.ended_by(SIGTERM));
-    CHECK(e.contents().kind == record::payload_kind::none);
+    CHECK(e.contents().kind == protocol::payload_kind::none);
 }
 
 TEST_CASE("stop signal: the program's own handler is left alone") {

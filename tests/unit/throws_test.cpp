@@ -26,7 +26,7 @@ namespace {
 bool holds_where_noted(const std::function<bool()>& fact) {
     const pid_t copy = ::fork();
     if (copy == 0) {
-        trace::begin_to_note_throws();
+        protocol::begin_to_note_throws();
         ::_exit(fact() ? 0 : 1);
     }
     int status = -1;
@@ -43,14 +43,14 @@ std::exception_ptr thrown(int value = 1) {
 }
 
 std::size_t calls_of(const std::exception_ptr& exception) {
-    const auto* noted = trace::throw_of(exception);
+    const auto* noted = protocol::throw_of(exception);
     return noted == nullptr ? 0 : noted->stack.calls().size();
 }
 
 /// Asks, while an exception unwinds its stack, for the last one.
 struct last_asker {
     std::exception_ptr& last;
-    ~last_asker() { last = trace::last_thrown_here(); }
+    ~last_asker() { last = protocol::last_thrown_here(); }
 };
 
 std::exception_ptr last_while_unwound(int value) {
@@ -76,9 +76,9 @@ int value_of(const std::exception_ptr& exception) {
 }  // namespace
 
 TEST_CASE("throws: nothing is noted unless it is asked for") {
-    CHECK(trace::throw_of(thrown()) == nullptr);
-    CHECK(trace::last_thrown_here() == nullptr);
-    CHECK(trace::throw_of(nullptr) == nullptr);
+    CHECK(protocol::throw_of(thrown()) == nullptr);
+    CHECK(protocol::last_thrown_here() == nullptr);
+    CHECK(protocol::throw_of(nullptr) == nullptr);
 }
 
 TEST_CASE("throws: a throw is noted until its exception is destroyed") {
@@ -86,7 +86,7 @@ TEST_CASE("throws: a throw is noted until its exception is destroyed") {
         auto exception = thrown();
         const bool noted = calls_of(exception) > 0;
         exception = nullptr;
-        return noted && trace::last_thrown_here() == nullptr;
+        return noted && protocol::last_thrown_here() == nullptr;
     }));
 }
 
@@ -94,7 +94,7 @@ TEST_CASE("throws: each exception has a stack of its own") {
     CHECK(holds_where_noted([] {
         const auto one = thrown(), other = thrown();
         return calls_of(one) > 0 && calls_of(other) > 0 &&
-               trace::throw_of(one) != trace::throw_of(other);
+               protocol::throw_of(one) != protocol::throw_of(other);
     }));
 }
 
@@ -129,7 +129,7 @@ TEST_CASE("throws: what another thread has thrown is not the last one here") {
     CHECK(holds_where_noted([] {
         std::exception_ptr of_other;
         std::thread([&of_other] { of_other = thrown(); }).join();
-        return calls_of(of_other) > 0 && trace::last_thrown_here() == nullptr;
+        return calls_of(of_other) > 0 && protocol::last_thrown_here() == nullptr;
     }));
 }
 

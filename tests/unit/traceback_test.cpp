@@ -10,7 +10,7 @@
 namespace traceback_test {
 
 using namespace cohort;
-using namespace cohort::record;
+using namespace cohort::protocol;
 
 namespace {
 

@@ -37,11 +37,11 @@ struct wanted_order {
     bool own_process_group = true;
     int cgroup = -1;
     bool cgroup_is_needed = false;
-    orders::guard_order guard;
-    orders::copy_channel channel;
+    protocol::guard_order guard;
+    protocol::copy_channel channel;
 
-    orders::order_block block() const {
-        orders::order_writer order;
+    protocol::order_block block() const {
+        protocol::order_writer order;
         for (const char* path : candidates)
             order.add_candidate(path);
         for (const char* text : argv)

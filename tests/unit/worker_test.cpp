@@ -16,7 +16,7 @@ namespace {
 
 void check_raised(const end& e, const std::string& type, const std::string& message) {
     CHECK(e.exited_with(1));
-    CHECK(e.contents().kind == record::payload_kind::raised);
+    CHECK(e.contents().kind == protocol::payload_kind::raised);
     CHECK(e.contents().entered_at);
     REQUIRE(e.contents().finished_at);
     CHECK(*e.contents().finished_at >= *e.contents().entered_at);
@@ -31,7 +31,7 @@ TEST_CASE("worker: a function gets its arguments and its result is recorded") {
     const auto arguments = detail::encode_arguments(std::tuple(std::string("hello"), 5)).cbor;
     const end e = run_worker(key_named("greet"), &arguments);
     CHECK(e.exited_with(0));
-    CHECK(e.contents().kind == record::payload_kind::returned);
+    CHECK(e.contents().kind == protocol::payload_kind::returned);
     CHECK(e.result<std::string>() == "hello 3 5");
     REQUIRE(e.contents().finished_at);
     CHECK(*e.contents().finished_at >= *e.contents().entered_at);
@@ -46,7 +46,7 @@ TEST_CASE("worker: arguments of many megabytes arrive") {
 TEST_CASE("worker: a void function returns without a type") {
     const end e = run_worker("nothing");
     CHECK(e.exited_with(0));
-    CHECK(e.contents().kind == record::payload_kind::returned);
+    CHECK(e.contents().kind == protocol::payload_kind::returned);
     CHECK(e.contents().result_type.empty());
     CHECK(e.contents().result_cbor.empty());
 }
@@ -73,7 +73,7 @@ TEST_CASE("worker: exit inside the function leaves `entered` and nothing more") 
     CHECK(e.exited_with(7));
     CHECK(e.contents().entered_at);
     CHECK(!e.contents().finished_at);
-    CHECK(e.contents().kind == record::payload_kind::none);
+    CHECK(e.contents().kind == protocol::payload_kind::none);
 }
 
 TEST_CASE("worker: pthread_exit in the function is no exception") {
@@ -83,7 +83,7 @@ TEST_CASE("worker: pthread_exit in the function is no exception") {
 #endif
     const end e = run_worker("end_thread");
     CHECK(e.exited_with(0));
-    CHECK(e.contents().kind == record::payload_kind::none);
+    CHECK(e.contents().kind == protocol::payload_kind::none);
 }
 
 TEST_CASE("worker: a huge error keeps its head and its tail") {
@@ -91,13 +91,13 @@ TEST_CASE("worker: a huge error keeps its head and its tail") {
     CHECK(e.exited_with(1));
     CHECK(e.error().message.starts_with("BEGIN"));
     CHECK(e.error().message.ends_with("END"));
-    CHECK(e.control.size() <= record::payload_offset + record::record_limit);
+    CHECK(e.control.size() <= protocol::payload_offset + protocol::record_limit);
 }
 
 TEST_CASE("worker: a result that cannot be written is a recorded error") {
     const end e = run_worker("too_large");
     CHECK(e.exited_with(1));
-    CHECK(e.contents().kind == record::payload_kind::raised);
+    CHECK(e.contents().kind == protocol::payload_kind::raised);
     CHECK(contains(e.error().message, "bytes) could not be written: File too large"));
 }
 
@@ -114,7 +114,7 @@ TEST_CASE("worker: a function that closes every descriptor harms nobody") {
     const end e = run_worker("drop_control");
     CHECK(e.exited_with(1));
     CHECK(e.contents().entered_at);
-    CHECK(e.contents().kind == record::payload_kind::none);
+    CHECK(e.contents().kind == protocol::payload_kind::none);
 }
 
 TEST_CASE("worker: a function that is not in the program is a recorded error") {
@@ -176,7 +176,7 @@ TEST_CASE("worker: a mark with another inode, another magic or another kind of f
     const auto control = control_of(key_named("nothing"), -1);
     std::error_code error;
     const ino_t inode = base::inode(control.get(), error);
-    CHECK(run_program({registry::to_string({control_number, inode + 1})}, control.get())
+    CHECK(run_program({protocol::to_string({control_number, inode + 1})}, control.get())
               .exited_with(127));
 
     const auto blank = memory_file(std::vector<std::byte>(512));
@@ -220,15 +220,15 @@ TEST_CASE("worker: the mark is found behind a program name of any length") {
 }
 
 TEST_CASE("worker: the mark is written and read back, and no other text is a mark") {
-    CHECK(registry::to_string({60, 123456}) == "--cohort-worker=60:123456");
-    CHECK(registry::parse_mark("--cohort-worker=60:18446744073709551615") ==
-          registry::mark{60, 18446744073709551615U});
+    CHECK(protocol::to_string({60, 123456}) == "--cohort-worker=60:123456");
+    CHECK(protocol::parse_mark("--cohort-worker=60:18446744073709551615") ==
+          protocol::mark{60, 18446744073709551615U});
     for (const char* bad : {"", "--cohort-worker", "--cohort-worker=", "--cohort-worker=1",
                             "--cohort-worker=1:", "--cohort-worker=:1", "--cohort-worker=1:2x",
                             "--cohort-worker=+1:2", "--cohort-worker=99999999999:1",
                             "--cohort-worker=1:99999999999999999999", " 1:2"}) {
         CAPTURE(bad);
-        CHECK(!registry::parse_mark(bad));
+        CHECK(!protocol::parse_mark(bad));
     }
 }
 
@@ -238,8 +238,8 @@ TEST_CASE("worker: this_worker outside a worker says so") {
     CHECK(this_worker::size() == 0);
     CHECK(this_worker::parent() == 0);
     CHECK(!this_worker::stop_token().stop_possible());
-    CHECK(!registry::is_worker_process());
-    CHECK(!registry::worker_main_reached());
+    CHECK(!protocol::is_worker_process());
+    CHECK(!protocol::worker_main_reached());
 }
 
 namespace {
@@ -250,17 +250,17 @@ int second(int index, int) { return index; }
 TEST_CASE("worker: a function is found by its own key only") {
     const auto* one = function<first>().plan().function;
     const auto* two = function<second>(1).plan().function;
-    CHECK(registry::find(registry::key_of(*one)) == one);
-    CHECK(registry::find(registry::key_of(*two)) == two);
-    CHECK(!(registry::key_of(*one) == registry::key_of(*two)));
-    auto key = registry::key_of(*one);
+    CHECK(protocol::find(protocol::key_of(*one)) == one);
+    CHECK(protocol::find(protocol::key_of(*two)) == two);
+    CHECK(!(protocol::key_of(*one) == protocol::key_of(*two)));
+    auto key = protocol::key_of(*one);
     CHECK(key.module_length > 0);
     key.offset ^= 1;
-    CHECK(registry::find(key) == nullptr);
-    key = registry::key_of(*one);
+    CHECK(protocol::find(key) == nullptr);
+    key = protocol::key_of(*one);
     key.module_length -= 1;
-    CHECK(registry::find(key) == nullptr);
-    CHECK(registry::find({}) == nullptr);
+    CHECK(protocol::find(key) == nullptr);
+    CHECK(protocol::find({}) == nullptr);
 }
 
 TEST_CASE("worker: a function's key is the same in another run of the program") {

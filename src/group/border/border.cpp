@@ -62,13 +62,13 @@ void post_if_own(const group_ref& group, Ask ask) {
 
 /// @throws spawn_error, std::logic_error
 void require_worker_main(const spawn_plan& plan) {
-    if (registry::is_worker_process() && !registry::worker_main_reached())
+    if (protocol::is_worker_process() && !protocol::worker_main_reached())
         throw spawn_error(std::make_error_code(std::errc::operation_not_permitted),
                           "worker_main was not reached in this worker: call it first in main", -1,
                           "worker_main");
     // Each worker would be a second copy of the whole program, which may never end.
     const bool executes_program_again = plan.function != nullptr;
-    if (executes_program_again && !registry::worker_main_called())
+    if (executes_program_again && !protocol::worker_main_called())
         throw std::logic_error(
             "cohort: function workers execute this program again, but it has not called "
             "worker_main, which runs them. Put this line first in main(int argc, char** argv):\n"
@@ -76,7 +76,7 @@ void require_worker_main(const spawn_plan& plan) {
 }
 
 groups::services& services_for_spawn() {
-    if (const auto* order = registry::current_order(); order && order->daemonic)
+    if (const auto* order = protocol::current_order(); order && order->daemonic)
         throw spawn_error(std::make_error_code(std::errc::operation_not_permitted),
                           "daemonic processes are not allowed to have children", -1, "daemon");
     try {
@@ -214,8 +214,8 @@ group_ref create_group(spawn_plan plan) {
     refuse_more_than_can_be(plan.settings.nprocs);
     auto streams = make_streams(process, plan);
     forget_sinks(plan);
-    return std::make_shared<group_state>(services, std::move(plan),
-                                         orders::capture_caller(process.pid()), std::move(streams));
+    return std::make_shared<group_state>(
+        services, std::move(plan), protocol::capture_caller(process.pid()), std::move(streams));
 }
 
 void start_group(const group_ref& group, receiver to) {

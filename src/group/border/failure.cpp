@@ -57,7 +57,7 @@ std::exception_ptr with_cause(const process_raised_exception& raised) {
         return one.index == raised.error_index() && !outcome_access::is_command(one);
     };
     const auto cause = std::ranges::any_of(raised.outcomes(), is_of_function)
-                           ? registry::restored(raised.error())
+                           ? protocol::restored(raised.error())
                            : nullptr;
     if (!cause)
         return std::make_exception_ptr(raised);
@@ -113,5 +113,5 @@ std::exception_ptr failure_of(const start_failure& start) {
 }  // namespace cohort::detail::inline v0_1
 
 std::exception_ptr cohort::exception_from_json(std::string_view json) {
-    return record::exception_in(json, &detail::with_cause);
+    return protocol::exception_in(json, &detail::with_cause);
 }

@@ -22,7 +22,7 @@ void stop_groups_by_stop_signal(engine::process& process) {
         // this worker before the signal does.
         if (then == signals::afterwards::ends_by_signal)
             process.call_no_more_handlers();
-        process.stop_all_and_wait(registry::grace_period() / 2);
+        process.stop_all_and_wait(protocol::grace_period() / 2);
     });
 }
 

@@ -23,7 +23,7 @@ public:
     cgroups::group_cgroups& group_cgroups() noexcept { return group_cgroups_; }
     guardian::client& guard() noexcept { return guardian_; }
     /// Only for work that runs on process::naming().
-    trace::names& names() noexcept { return names_; }
+    protocol::names& names() noexcept { return names_; }
 
 private:
     explicit services(engine::process& process);
@@ -32,7 +32,7 @@ private:
     forkserver::forkserver_manager forkserver_manager_;
     cgroups::group_cgroups group_cgroups_;
     guardian::client guardian_;
-    trace::names names_;
+    protocol::names names_;
 };
 
 }  // namespace cohort::groups

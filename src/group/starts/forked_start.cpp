@@ -33,7 +33,7 @@ public:
     }
 
 private:
-    exec::exec_result make_copy(orders::order_block& order, int index, int record,
+    exec::exec_result make_copy(protocol::order_block& order, int index, int record,
                                 start_slots& slots) {
         const auto body = [&] {
             const auto control = plan_.builder().control_of(index);

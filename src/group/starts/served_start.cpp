@@ -27,7 +27,7 @@ start_failure server_failure(const forkserver::server_failure& why) {
 class served final : public start_way {
 public:
     explicit served(start_plan& plan)
-        : plan_(plan), environment_(orders::order_builder::inherited(plan.from().environment)) {}
+        : plan_(plan), environment_(protocol::order_builder::inherited(plan.from().environment)) {}
 
     std::optional<start_failure> prepare() override;
     void start(int index, start_slots& slots, start_report& report) override;
@@ -45,11 +45,11 @@ private:
     std::optional<start_failure> ask_ahead(int index, start_slots& slots);
     std::optional<start_failure> see_to_server(start_slots& slots);
     std::optional<start_failure> ask_for(int index, start_slots& slots);
-    void finish(start_report& report, exec::exec_result made, const orders::worker_order& order,
+    void finish(start_report& report, exec::exec_result made, const protocol::worker_order& order,
                 start_slots& slots);
 
     start_plan& plan_;
-    const orders::environment environment_;  // for a new server
+    const protocol::environment environment_;  // for a new server
     base::unique_fd order_file_;             // holds the orders of all requests
     std::uint64_t order_file_length_ = 0;
     std::shared_ptr<forkserver::forkserver_client> serving_;  // the server as of the last ensure()
@@ -118,7 +118,7 @@ std::optional<start_failure> served::see_to_server(start_slots& slots) {
     const auto guardian = plan_.with().guardian.ensure_running();
     const forkserver::forkserver_manager::surroundings where{
         environment_, plan_.from(),
-        guardian.order(start_plan::guard_message({}, orders::guarded::worker))};
+        guardian.order(start_plan::guard_message({}, protocol::guarded::worker))};
     if (const auto failed = plan_.with().server.ensure(where, slots.child, slots.server, serving_))
         return server_failure(*failed);
     return std::nullopt;
@@ -145,8 +145,8 @@ std::optional<start_failure> served::ask_for(int index, start_slots& slots) {
     return std::nullopt;
 }
 
-void served::finish(start_report& report, exec::exec_result made, const orders::worker_order& order,
-                    start_slots& slots) {
+void served::finish(start_report& report, exec::exec_result made,
+                    const protocol::worker_order& order, start_slots& slots) {
     report.record = plan_.take_record(report.index);
     const bool has_begun = made.failed == exec::stage::none;
     if (has_begun) {

@@ -44,11 +44,11 @@ start_failure start_plan::failure(int error, std::string text, int index, exec::
     return {{error, std::system_category()}, std::move(text), index, exec::to_string(at)};
 }
 
-start_plan::start_plan(detail::spawn_plan plan, orders::caller from, helpers with)
+start_plan::start_plan(detail::spawn_plan plan, protocol::caller from, helpers with)
     : plan_(std::move(plan)), caller_(std::move(from)), with_(std::move(with)),
       builder_(plan_, caller_, host_facts()) {}
 
-orders::host_facts start_plan::host_facts() const {
+protocol::host_facts start_plan::host_facts() const {
     return {base::descriptor_limit(), program_invocation_name,
             asks_for_stacks() ? asking_signal(plan_.settings) : 0};
 }
@@ -86,19 +86,19 @@ void start_plan::see_to_guardian() {
     if (s.parent_death_signal == 0 || (!has_groups && s.cgroup_directory.empty()))
         return;
     const auto guardian = with_.guardian.ensure_started();
-    guard_of_cgroup_ = guardian.order(guard_message(s, orders::guarded::cgroup));
+    guard_of_cgroup_ = guardian.order(guard_message(s, protocol::guarded::cgroup));
     if (has_groups)
-        guard_ = guardian.order(guard_message(s, orders::guarded::worker));
+        guard_ = guardian.order(guard_message(s, protocol::guarded::worker));
 }
 
-orders::guard_message start_plan::guard_message(const detail::group_settings& s,
-                                                orders::guarded what) {
+protocol::guard_message start_plan::guard_message(const detail::group_settings& s,
+                                                  protocol::guarded what) {
     using std::chrono::milliseconds;
     constexpr milliseconds longest{INT_MAX};
     const auto grace = s.daemon                   ? milliseconds(0)
                        : s.grace_period > longest ? longest
                                                   : std::chrono::ceil<milliseconds>(s.grace_period);
-    orders::guard_message message;
+    protocol::guard_message message;
     message.what = what;
     message.stop_signal = s.stop_signal;
     message.grace_ms = static_cast<std::int32_t>(grace.count());
@@ -157,7 +157,7 @@ std::optional<start_failure> start_plan::make_group_cgroup() {
     // for it.
     if (!cgroup_ && guard_.connection >= 0)
         with_.guardian.ensure_running();
-    else if (cgroup_ && !orders::tell_guardian(guard_of_cgroup_, cgroup_->directory()))
+    else if (cgroup_ && !protocol::tell_guardian(guard_of_cgroup_, cgroup_->directory()))
         with_.guardian.resend(guard_of_cgroup_, cgroup_->directory());
     return made.error ? std::optional(cgroup_failure(made.error, -1)) : std::nullopt;
 }
@@ -234,7 +234,7 @@ std::optional<start_failure> start_plan::make_started_event() {
 }
 
 std::optional<start_failure> start_plan::prepare_worker(int index, prepared_worker& into) {
-    orders::worker_resources with;
+    protocol::worker_resources with;
     with.record = record_of(index).get();
     with.arguments = arguments_.get();
     with.started_event = started_event_.get();
@@ -287,7 +287,7 @@ base::unique_fd start_plan::take_stacks(int index) {
 }
 
 start_failure start_plan::failure_of(const exec::exec_result& result,
-                                     const orders::worker_order& order, int index) {
+                                     const protocol::worker_order& order, int index) {
     using exec::stage;
     std::string text = exec::attempted(result.failed);
     if (result.failed == stage::exec && !plan_.calls_function())
@@ -297,7 +297,7 @@ start_failure start_plan::failure_of(const exec::exec_result& result,
     else if (result.failed == stage::cgroup)
         text = fmt::format("cgroup(\"{}\")", plan_.settings.cgroup_directory);
     else if (result.item >= 0 && static_cast<std::uint32_t>(result.item) < order.moves.count)
-        text = orders::order_builder::move_of(order, result.item);
+        text = protocol::order_builder::move_of(order, result.item);
     if (result.error == EINTR)
         text += ", during which the child was killed";
     return failure(result.error, std::move(text), index, result.failed);

@@ -41,7 +41,7 @@ struct helpers {
 /// construction.
 class start_plan {
 public:
-    start_plan(detail::spawn_plan plan, orders::caller from, helpers with);
+    start_plan(detail::spawn_plan plan, protocol::caller from, helpers with);
     ~start_plan();
     start_plan(const start_plan&) = delete;
     start_plan& operator=(const start_plan&) = delete;
@@ -51,7 +51,7 @@ public:
 
     /// One worker, ready to be started.
     struct prepared_worker {
-        orders::order_block order;
+        protocol::order_block order;
         std::shared_ptr<const cgroups::worker_cgroup> cgroup;  // null: it has none of its own
         base::unique_fd cgroup_directory;
     };
@@ -72,30 +72,30 @@ public:
     base::unique_fd take_results() noexcept { return std::move(results_); }
     /// Tells the guardian about a worker that could not do that itself.
     void tell_guardian(pid_t worker, int pidfd) {
-        orders::guard_order guard = guard_;
-        orders::add_numbers(guard.message, worker);
+        protocol::guard_order guard = guard_;
+        protocol::add_numbers(guard.message, worker);
         with_.guardian.resend(guard, pidfd);
     }
 
     static start_failure failure(int error, std::string text, int index, exec::stage at);
-    start_failure failure_of(const exec::exec_result& result, const orders::worker_order& order,
+    start_failure failure_of(const exec::exec_result& result, const protocol::worker_order& order,
                              int index);
 
     /// The group's cgroup after prepare(); null: it has none. The caller must end it.
     const std::shared_ptr<cgroups::group_cgroup>& cgroup() const noexcept { return cgroup_; }
     int size() const noexcept { return plan_.settings.nprocs; }
     const detail::spawn_plan& plan() const noexcept { return plan_; }
-    const orders::caller& from() const noexcept { return caller_; }
+    const protocol::caller& from() const noexcept { return caller_; }
     const helpers& with() const noexcept { return with_; }
-    orders::order_builder& builder() noexcept { return builder_; }
+    protocol::order_builder& builder() noexcept { return builder_; }
     /// An eventfd that copies signal when their start is over.
     int started_event() const noexcept { return started_event_.get(); }
     bool uses_server() const noexcept {
         return plan_.function != nullptr && plan_.settings.method == start_method::forkserver;
     }
     /// What the guardian is to do with a worker or the cgroup of a group with these settings.
-    static orders::guard_message guard_message(const detail::group_settings& settings,
-                                               orders::guarded what);
+    static protocol::guard_message guard_message(const detail::group_settings& settings,
+                                                 protocol::guarded what);
 
 private:
     /// Whether the workers are forked copies, of this process or of the fork server.
@@ -103,7 +103,7 @@ private:
     bool asks_for_stacks() const noexcept {
         return plan_.settings.stack_on_stop && plan_.calls_function();
     }
-    orders::host_facts host_facts() const;
+    protocol::host_facts host_facts() const;
     base::unique_fd& record_of(int index) { return records_[static_cast<std::size_t>(index)]; }
     void see_to_guardian();
     std::optional<start_failure> check_limit() const;
@@ -117,12 +117,12 @@ private:
     start_failure cgroup_failure(std::error_code error, int index) const;
 
     detail::spawn_plan plan_;
-    const orders::caller caller_;
+    const protocol::caller caller_;
     const helpers with_;
-    orders::order_builder builder_;
+    protocol::order_builder builder_;
     std::shared_ptr<cgroups::group_cgroup> cgroup_;
-    orders::guard_order guard_of_cgroup_;
-    orders::guard_order guard_;            // the same for each worker
+    protocol::guard_order guard_of_cgroup_;
+    protocol::guard_order guard_;           // the same for each worker
     std::vector<base::unique_fd> records_;  // by index
     std::vector<base::pipe_ends> stacks_;   // by index; empty if workers are not asked for stacks
     base::unique_fd arguments_;

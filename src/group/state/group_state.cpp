@@ -47,7 +47,7 @@ std::shared_ptr<const group_settings> without_placement(group_settings settings)
 
 }  // namespace
 
-group_state::group_state(groups::services& services, spawn_plan plan, orders::caller from,
+group_state::group_state(groups::services& services, spawn_plan plan, protocol::caller from,
                          std::shared_ptr<output::group_streams> streams)
     : process_(services.process()), names_(services.names()),
       settings_(without_placement(plan.settings)),

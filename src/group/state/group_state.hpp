@@ -29,7 +29,7 @@ namespace cohort::detail::inline v0_1 {
 class group_state final : public engine::live_group,
                           public std::enable_shared_from_this<group_state> {
 public:
-    group_state(groups::services& services, spawn_plan plan, orders::caller from,
+    group_state(groups::services& services, spawn_plan plan, protocol::caller from,
                 std::shared_ptr<output::group_streams> streams);
 
     engine::process& process() const noexcept { return process_; }
@@ -100,7 +100,7 @@ private:
     void complete_start(completion result);
 
     engine::process& process_;
-    trace::names& names_;
+    protocol::names& names_;
     std::shared_ptr<const group_settings> settings_;
     supervisor::record_kind kind_;
     std::vector<std::shared_ptr<sync::barrier>> barriers_;  // that its workers get

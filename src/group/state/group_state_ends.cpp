@@ -99,7 +99,7 @@ void group_state::add_descriptors(outcome& worker) {
 /// and a file with debug information may be on a disk that does not answer.
 void group_state::find_words(const std::shared_ptr<unpublished_end>& place) {
     const auto write = [self = shared_from_this(), place](engine::background_thread& where,
-                                                          trace::names* names) {
+                                                          protocol::names* names) {
         auto found =
             base::make_shared_patiently<std::shared_ptr<const outcome>>(place->worker->left);
         where.run([found, names] { *found = supervisor::in_words(*found, names); },

@@ -43,7 +43,7 @@ void log_files::write_error(std::shared_ptr<const outcome> worker, listener then
     const auto& attempt = streams_->routes().log_directory;
     write(
         base::patiently([&] { return fmt::format("{}/{}/error.json", attempt, worker->index); }),
-        [worker] { return record::write_error(*worker->error); }, std::move(then));
+        [worker] { return protocol::write_error(*worker->error); }, std::move(then));
 }
 
 void log_files::write_report(base::callback<const report&()> group, listener then) {

@@ -43,7 +43,7 @@ void for_each_stack(Parts& worker, Visit visit) {
         visit(thread.frames);
 }
 
-void name_frames(worded_parts& worker, trace::names& names) {
+void name_frames(worded_parts& worker, protocol::names& names) {
     std::size_t left = most_named;
     for_each_stack(worker, [&](std::vector<stack_frame>& frames) {
         if (frames.size() > left)
@@ -55,9 +55,9 @@ void name_frames(worded_parts& worker, trace::names& names) {
 
 void write_traces(worded_parts& worker) {
     if (worker.error && (!worker.error->frames.empty() || !worker.error->nested.empty()))
-        worker.error->trace = record::traceback_of(*worker.error);
+        worker.error->trace = protocol::traceback_of(*worker.error);
     if (worker.crash)
-        worker.crash->trace = record::traceback_of(*worker.crash);
+        worker.crash->trace = protocol::traceback_of(*worker.crash);
 }
 
 }  // namespace
@@ -71,7 +71,7 @@ bool needs_words(const outcome& worker) noexcept {
 }
 
 std::shared_ptr<const outcome> in_words(const std::shared_ptr<const outcome>& worker,
-                                        trace::names* names) noexcept {
+                                        protocol::names* names) noexcept {
     try {
         worded_parts parts{copy_of(worker->error), copy_of(worker->crash), worker->at_stop};
         if (names)

@@ -15,6 +15,6 @@ bool needs_words(const outcome& worker) noexcept;
 /// If there is no memory for that, the outcome as it is.
 /// @param names  null: no name is looked up; the texts show the names that are there
 std::shared_ptr<const outcome> in_words(const std::shared_ptr<const outcome>& worker,
-                                        trace::names* names) noexcept;
+                                        protocol::names* names) noexcept;
 
 }  // namespace cohort::supervisor

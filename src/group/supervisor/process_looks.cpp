@@ -44,7 +44,7 @@ void process_looks::answer() {
     std::set<pid_t> leaders;
     for (const auto& each : all)
         leaders.insert(each.leader);
-    auto found = trace::processes_of_groups(leaders);
+    auto found = protocol::processes_of_groups(leaders);
     // What a listener owns may be destroyed on the engine's thread only, so it is moved there.
     for (auto& each : all)
         loop_.post([then = std::move(each.then), told = std::move(found[each.leader])]() mutable {

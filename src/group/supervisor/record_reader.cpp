@@ -24,7 +24,7 @@ namespace {
 
 // An error file up to this size is read whole. Of a larger one a head and a tail are read, each
 // half as long as this.
-constexpr std::uint64_t error_file_limit = record::record_limit;
+constexpr std::uint64_t error_file_limit = protocol::record_limit;
 // The first read: it holds the order, the progress and most results.
 constexpr std::uint64_t first_read = 4096;
 // The most that one request reads: the engine's thread does nothing else meanwhile.
@@ -47,7 +47,7 @@ bool has_hole(int fd, std::uint64_t size) noexcept {
     return ::fstat(fd, &status) == 0 && static_cast<std::uint64_t>(status.st_blocks) * block < size;
 }
 
-lifecycle::function_progress progress_of(const record::control_contents& contents) {
+lifecycle::function_progress progress_of(const protocol::control_contents& contents) {
     lifecycle::function_progress progress;
     progress.entered = contents.entered_at.has_value();
     progress.called = contents.called_at.has_value();
@@ -67,8 +67,8 @@ public:
 
     void control_file() {
         fill(0, std::min(size_, first_read), [self = shared_from_this()] {
-            const auto contents = record::read_control(self->bytes_, self->size_);
-            if (contents.kind == record::payload_kind::returned && !contents.torn)
+            const auto contents = protocol::read_control(self->bytes_, self->size_);
+            if (contents.kind == protocol::payload_kind::returned && !contents.torn)
                 return self->result(contents);
             const auto needed = std::min(contents.needed, self->size_);
             self->fill(self->bytes_.size(), needed, [self] { self->finish_failure(); });
@@ -112,12 +112,12 @@ private:
 
     /// For a function that returned. Its result may be large, so it is read right into its final
     /// buffer.
-    void result(const record::control_contents& contents) {
+    void result(const protocol::control_contents& contents) {
         known_.progress = progress_of(contents);
         known_.progress->returned = contents.finished_at;
-        const auto begin = record::payload_offset + contents.type_length;
+        const auto begin = protocol::payload_offset + contents.type_length;
         const auto end = contents.needed;
-        if (end <= bytes_.size() || end == record::payload_offset) {
+        if (end <= bytes_.size() || end == protocol::payload_offset) {
             base::patiently([&] { type_ = contents.result_type; });
             const auto cbor = contents.result_cbor;
             return finish_result(
@@ -128,7 +128,8 @@ private:
         fill(bytes_.size(), begin, [self = shared_from_this(), begin, end] {
             const std::string_view all(reinterpret_cast<const char*>(self->bytes_.data()),
                                        self->bytes_.size());
-            const auto type = all.substr(record::payload_offset, begin - record::payload_offset);
+            const auto type =
+                all.substr(protocol::payload_offset, begin - protocol::payload_offset);
             base::patiently([&] { self->type_ = type; });
             self->bytes_ = {};
             self->fill(begin, end, [self, length = end - begin] {
@@ -144,7 +145,7 @@ private:
         if (end - begin > by_.result_limit)
             return fmt::format("is larger than the group's result_limit ({} bytes)",
                                by_.result_limit);
-        if (begin - record::payload_offset > longest_type_name)
+        if (begin - protocol::payload_offset > longest_type_name)
             return "has a type whose name is too long";
         return has_hole(record_.get(), end) ? "was not written whole" : "";
     }
@@ -163,23 +164,23 @@ private:
 
     /// For a function that did not return.
     void finish_failure() {
-        const auto contents = record::read_control(bytes_, size_);
+        const auto contents = protocol::read_control(bytes_, size_);
         auto& progress = known_.progress.emplace(progress_of(contents));
         const auto at = contents.finished_at;
-        if (contents.kind == record::payload_kind::none)
+        if (contents.kind == protocol::payload_kind::none)
             return then_(std::move(known_));
-        if (contents.kind == record::payload_kind::crashed) {
+        if (contents.kind == protocol::payload_kind::crashed) {
             progress.crashed = at;
             return parse(contents.crash.size(),
                          [bytes = std::move(bytes_), said = contents.crash](record_contents& into) {
-                             into.crash = record::read_crash(said);
+                             into.crash = protocol::read_crash(said);
                          });
         }
         progress.fell_silent = at;
-        progress.terminated = contents.kind == record::payload_kind::terminated;
+        progress.terminated = contents.kind == protocol::payload_kind::terminated;
         parse(contents.error.size(),
               [bytes = std::move(bytes_), said = contents.error, at](record_contents& into) {
-                  into.error = record::read_error(said, said.size(), {});
+                  into.error = protocol::read_error(said, said.size(), {});
                   if (!into.error)
                       return;
                   into.progress->raised = at;
@@ -190,7 +191,7 @@ private:
     void finish_error(std::vector<std::byte> tail) {
         parse(size_,
               [bytes = std::move(bytes_), tail = std::move(tail), size = size_](
-                  record_contents& into) { into.error = record::read_error(bytes, size, tail); });
+                  record_contents& into) { into.error = protocol::read_error(bytes, size, tail); });
     }
 
     /// Lets `work` parse the `size` bytes that the worker wrote, and add to known_. The parsing

@@ -55,7 +55,7 @@ bool result_descriptors::may_send(int index, pid_t sender) const noexcept {
 
 /// Receives one message. @return false: there is none
 bool result_descriptors::receive() {
-    record::result_message message;
+    protocol::result_message message;
     std::size_t length = 0;
     queues::arrived came;
     pid_t sender = 0;

@@ -19,7 +19,7 @@ namespace cohort::supervisor {
 
 namespace {
 
-constexpr std::size_t longest = record::crash_limit;  // because the worker may write anything
+constexpr std::size_t longest = protocol::crash_limit;  // because the worker may write anything
 constexpr const char* end_of_answer = "]}\n";
 
 /// Reads what is there. @return whether it is the answer's end, or too long
@@ -113,7 +113,7 @@ void stacks_answer::finish() {
     being_parsed_ = true;
     process_.parsing().run(
         [answer] {
-            answer->told = record::read_activities(std::as_bytes(std::span(answer->text)));
+            answer->told = protocol::read_activities(std::as_bytes(std::span(answer->text)));
         },
         [self = shared_from_this(), answer, then = std::exchange(then_, nullptr)] {
             self->being_parsed_ = false;

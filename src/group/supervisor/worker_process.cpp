@@ -130,8 +130,8 @@ void worker_process::send_stop_signal(int signo) {
     output::call_threads::of(process_.loop())
         .run(
             [seen, pid = pid_, asking = starts::asking_signal(*settings_)] {
-                seen->activities = trace::threads_of(pid);
-                seen->answers = trace::catches(pid, asking);
+                seen->activities = protocol::threads_of(pid);
+                seen->answers = protocol::catches(pid, asking);
             },
             [self = shared_from_this(), seen, signo] {
                 self->saw(signo, std::move(seen->activities), seen->answers);
@@ -149,7 +149,7 @@ void worker_process::saw(int signo, std::vector<activity> activities, bool answe
 /// its default action and would kill the worker.
 bool worker_process::has_entered() const noexcept {
     std::int64_t entered_at = 0;
-    return pread(record_.get(), &entered_at, sizeof entered_at, record::progress_offset) ==
+    return pread(record_.get(), &entered_at, sizeof entered_at, protocol::progress_offset) ==
                sizeof entered_at &&
            entered_at != 0;
 }
@@ -162,7 +162,7 @@ void worker_process::ask_for_stacks(int signo) {
         return stop_now(signo);
     stacks_->await(ask_until_, [self = shared_from_this(), signo](std::vector<activity> told) {
         base::patiently([&] { self->at_stop_.reserve(self->at_stop_.size() + told.size()); });
-        trace::add_frames(self->at_stop_, std::move(told));
+        protocol::add_frames(self->at_stop_, std::move(told));
         self->stop_now(signo);
     });
 }

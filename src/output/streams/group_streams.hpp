@@ -59,7 +59,7 @@ public:
     /// Makes all pipes, opens all files. @param callers_directory  a descriptor; -1: the process' own
     std::optional<detail::start_failure> prepare(int callers_directory);
     /// Where a worker's standard streams come from. Borrows descriptors.
-    orders::stream_sources sources_of(int index) const;
+    protocol::stream_sources sources_of(int index) const;
     /// The next worker has started, so it has its ends: closes them in this process.
     void close_ends_of_started(int index) noexcept;
     /// No further worker will be started: closes the pipes of those that were not.

@@ -24,7 +24,7 @@ namespace {
 
 using detail::start_failure;
 using kind = stream_route::kind;
-using source = orders::stream_source;
+using source = protocol::stream_source;
 
 start_failure failure(std::error_code error, std::string text, int index, exec::stage at) {
     return {error, std::move(text), index, exec::to_string(at)};
@@ -220,7 +220,7 @@ std::optional<start_failure> group_streams::make_output(int callers_directory, i
     return std::nullopt;
 }
 
-orders::stream_sources group_streams::sources_of(int index) const {
+protocol::stream_sources group_streams::sources_of(int index) const {
     const auto& routes = routes_.workers[static_cast<std::size_t>(index)];
     const auto& ends = at(index);
     return {source_of(routes.in, ends.in_theirs.get()),

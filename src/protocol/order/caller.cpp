@@ -12,7 +12,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-namespace cohort::orders {
+namespace cohort::protocol {
 
 namespace {
 
@@ -53,4 +53,4 @@ caller capture_caller(pid_t pid) {
     return here;
 }
 
-}  // namespace cohort::orders
+}  // namespace cohort::protocol

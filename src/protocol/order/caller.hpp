@@ -10,13 +10,13 @@
 #include <sched.h>
 #include <sys/types.h>
 
-namespace cohort::orders {
+namespace cohort::protocol {
 
 /// The state that workers inherit from the thread that starts a group. Read in the initiating call,
 /// because the start itself happens later and on another thread.
 struct caller {
     pid_t pid = 0;
-    orders::environment environment;
+    protocol::environment environment;
     /// By O_PATH. Empty if it could not be opened; the directory of the process is used then.
     base::unique_fd directory;
     /// One mask, as long as this kernel's. Empty if it could not be read.
@@ -29,4 +29,4 @@ struct caller {
 /// @throws spawn_error  no descriptor is left
 caller capture_caller(pid_t pid);
 
-}  // namespace cohort::orders
+}  // namespace cohort::protocol

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
-namespace cohort::orders {
+namespace cohort::protocol {
 namespace {
 
 bool has_name(std::string_view entry, std::string_view name) noexcept {
@@ -91,4 +91,4 @@ std::vector<std::string> candidates(std::string_view program,
     }
 }
 
-}  // namespace cohort::orders
+}  // namespace cohort::protocol

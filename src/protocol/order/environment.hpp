@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-namespace cohort::orders {
+namespace cohort::protocol {
 
 /// "NAME=value" strings, one after the other in one block, so that copying is one allocation.
 class environment {
@@ -45,4 +45,4 @@ std::optional<std::string_view> find(const environment& in, std::string_view nam
 std::vector<std::string> candidates(std::string_view program,
                                     std::optional<std::string_view> path_variable);
 
-}  // namespace cohort::orders
+}  // namespace cohort::protocol

@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 
-namespace cohort::orders {
+namespace cohort::protocol {
 
 enum class guarded : std::int32_t { worker, cgroup, names };
 
@@ -81,4 +81,4 @@ COHORT_BEFORE_EXEC inline bool tell_guardian(const guard_order& order, int with_
     return result >= 0;
 }
 
-}  // namespace cohort::orders
+}  // namespace cohort::protocol

@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-namespace cohort::orders {
+namespace cohort::protocol {
 namespace {
 
 /// Assigns places in a block, one after the other.
@@ -59,4 +59,4 @@ bool is_laid_out(const worker_order& order, std::uint64_t& texts) noexcept {
            order.affinity.offset == wanted.affinity.offset;
 }
 
-}  // namespace cohort::orders
+}  // namespace cohort::protocol

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-namespace cohort::orders {
+namespace cohort::protocol {
 
 /// How many elements each list of an order has.
 struct list_sizes {
@@ -26,4 +26,4 @@ std::uint64_t lay_out(worker_order& head, const list_sizes& sizes) noexcept;
 /// @param texts  set to where the texts begin
 bool is_laid_out(const worker_order& order, std::uint64_t& texts) noexcept;
 
-}  // namespace cohort::orders
+}  // namespace cohort::protocol

@@ -14,7 +14,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-namespace cohort::orders {
+namespace cohort::protocol {
 namespace {
 
 // The record's descriptor number in the worker: above the single digits that scripts use.
@@ -127,7 +127,7 @@ void order_builder::write_texts(order_writer& into, const start_template& from, 
             into.add_argument(text);
     } else {
         into.add_argument(facts_.program_name);
-        into.add_argument(registry::to_string({from.record_number, with.record_inode}));
+        into.add_argument(protocol::to_string({from.record_number, with.record_inode}));
     }
     for (const char* entry : from.environment.entries())
         into.add_variable(entry);
@@ -199,12 +199,12 @@ void order_builder::write_streams(order_writer& into, const worker_resources& wi
     }
 }
 
-record::control_order order_builder::control_of(int index) {
+protocol::control_order order_builder::control_of(int index) {
     const auto& s = plan_.settings;
     const start_template& from = template_of(index);
-    const auto key = plan_.function ? registry::key_of(*plan_.function) : record::function_key();
-    auto order = record::make_order(index, s.nprocs, caller_.pid, from.arguments_number, key,
-                                    s.stop_signal, s.grace_period);
+    const auto key = plan_.function ? protocol::key_of(*plan_.function) : protocol::function_key();
+    auto order = protocol::make_order(index, s.nprocs, caller_.pid, from.arguments_number, key,
+                                      s.stop_signal, s.grace_period);
     order.daemonic = s.daemon;
     order.result_limit = s.result_limit;
     order.crash_record = s.crash_record;
@@ -240,4 +240,4 @@ std::string order_builder::move_of(const worker_order& order, int item) {
                            : fmt::format("descriptor {}", move.target);
 }
 
-}  // namespace cohort::orders
+}  // namespace cohort::protocol

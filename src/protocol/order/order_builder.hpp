@@ -19,7 +19,7 @@
 
 #include <sys/types.h>
 
-namespace cohort::orders {
+namespace cohort::protocol {
 
 /// What orders depend on besides the plan and the caller.
 struct host_facts {
@@ -54,7 +54,7 @@ public:
 
     order_block build(int index, const worker_resources& with);
     /// The order that the control file of a function worker begins with.
-    record::control_order control_of(int index);
+    protocol::control_order control_of(int index);
     /// The descriptors on which a copy reports its start, by their numbers in the worker.
     copy_channel channel_of(int index);
     /// For an error's text: the program, the directory, or the move that failed.
@@ -71,7 +71,7 @@ private:
     struct start_template {
         const detail::program* program = nullptr;  // null: a function
         detail::placement where;
-        orders::environment environment;
+        protocol::environment environment;
         std::vector<std::string> candidates;
         // Numbers of descriptors in the worker; -1: none.
         int record_number = -1;
@@ -99,4 +99,4 @@ private:
     int template_index_ = -1;  // its worker, if each worker has a program of its own
 };
 
-}  // namespace cohort::orders
+}  // namespace cohort::protocol

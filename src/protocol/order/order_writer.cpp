@@ -9,7 +9,7 @@
 #include <cstring>
 #include <system_error>
 
-namespace cohort::orders {
+namespace cohort::protocol {
 
 slot order_writer::add_descriptor(int fd) {
     if (fd < 0)
@@ -108,4 +108,4 @@ order_block order_writer::finish() const {
     return block;
 }
 
-}  // namespace cohort::orders
+}  // namespace cohort::protocol

@@ -10,7 +10,7 @@
 
 #include <sched.h>
 
-namespace cohort::orders {
+namespace cohort::protocol {
 
 /// Builds an order piece by piece; finish() makes the block. Settings that are single numbers are
 /// set in `head` directly.
@@ -60,4 +60,4 @@ private:
     std::span<const cpu_set_t> affinity_;  // borrowed until finish()
 };
 
-}  // namespace cohort::orders
+}  // namespace cohort::protocol

@@ -4,7 +4,7 @@
 #include <array>
 #include <string>
 
-namespace cohort::orders {
+namespace cohort::protocol {
 
 /// What a worker gets as one of its standard streams.
 struct stream_source {
@@ -22,4 +22,4 @@ struct stream_source {
 
 using stream_sources = std::array<stream_source, 3>;  // by the number of the stream
 
-}  // namespace cohort::orders
+}  // namespace cohort::protocol

@@ -9,7 +9,7 @@
 #include <cstring>
 #include <stdexcept>
 
-namespace cohort::orders {
+namespace cohort::protocol {
 namespace {
 
 constexpr std::size_t pid_digits = 10;
@@ -84,4 +84,4 @@ void take_over(order_block& arrived, std::span<const int> descriptors) {
     arrived.rebase();
 }
 
-}  // namespace cohort::orders
+}  // namespace cohort::protocol

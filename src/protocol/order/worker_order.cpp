@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace cohort::orders {
+namespace cohort::protocol {
 namespace {
 
 void shift(worker_order& order, text_table texts, std::uint64_t distance) noexcept {
@@ -41,4 +41,4 @@ void order_block::rebase() noexcept {
     note_kept(order);
 }
 
-}  // namespace cohort::orders
+}  // namespace cohort::protocol

@@ -13,7 +13,7 @@
 
 #include <sys/types.h>
 
-namespace cohort::orders {
+namespace cohort::protocol {
 
 // All that one start needs, as one block of bytes: the head `worker_order`, then its lists, then
 // its texts. All kinds of child read the same bytes: the child between clone and exec, a forked
@@ -177,4 +177,4 @@ private:
 ///                             is not inside the block, or descriptors are missing
 void take_over(order_block& arrived, std::span<const int> descriptors);
 
-}  // namespace cohort::orders
+}  // namespace cohort::protocol

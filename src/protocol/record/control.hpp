@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-namespace cohort::record {
+namespace cohort::protocol {
 
 // The control file of a function worker: one memfd, inherited. The parent writes the order before
 // the start; the worker writes its progress and, at payload_offset, its result or its error record.
@@ -83,4 +83,4 @@ inline constexpr char worker_argument_prefix[] = "--cohort-worker=";
 /// argv[1] of the fork server: prefix, then the descriptor and inode of its connection.
 inline constexpr char server_argument_prefix[] = "--cohort-server=";
 
-}  // namespace cohort::record
+}  // namespace cohort::protocol

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
-namespace cohort::record {
+namespace cohort::protocol {
 namespace {
 
 std::optional<control_contents::time_point> stamp(std::int64_t nanoseconds) noexcept {
@@ -91,4 +91,4 @@ control_contents read_control(std::span<const std::byte> bytes, std::uint64_t fi
     return contents;
 }
 
-}  // namespace cohort::record
+}  // namespace cohort::protocol

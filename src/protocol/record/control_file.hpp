@@ -13,7 +13,7 @@
 
 #include <sys/types.h>
 
-namespace cohort::record {
+namespace cohort::protocol {
 
 /// Which function a worker runs: the module that holds its function_node, and the node's place in
 /// that module. The key is the same in parent and worker, wherever the module was loaded.
@@ -57,4 +57,4 @@ struct control_contents {
 /// @param file_size  of the whole file
 control_contents read_control(std::span<const std::byte> bytes, std::uint64_t file_size) noexcept;
 
-}  // namespace cohort::record
+}  // namespace cohort::protocol

@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-namespace cohort::record {
+namespace cohort::protocol {
 namespace {
 
 // How many brackets are open inside a frame.
@@ -80,4 +80,4 @@ std::vector<activity> read_activities(std::span<const std::byte> bytes) noexcept
     }
 }
 
-}  // namespace cohort::record
+}  // namespace cohort::protocol

@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-namespace cohort::record {
+namespace cohort::protocol {
 
 /// The longest text that is parsed here; of a longer one only the beginning is parsed.
 inline constexpr std::size_t crash_limit = std::size_t{1} << 20;
@@ -25,4 +25,4 @@ std::optional<crash_record> read_crash(std::span<const std::byte> bytes) noexcep
 /// {"threads":[{"id":7,"name":"main","state":"S","wait":"futex_wait","frames":[...]},...]}
 std::vector<activity> read_activities(std::span<const std::byte> bytes) noexcept;
 
-}  // namespace cohort::record
+}  // namespace cohort::protocol

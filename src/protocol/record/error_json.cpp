@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-namespace cohort::record {
+namespace cohort::protocol {
 namespace {
 
 constexpr std::size_t long_text = std::size_t{1} << 16;
@@ -181,4 +181,4 @@ std::optional<error_record> read_error(std::span<const std::byte> bytes, std::ui
     }
 }
 
-}  // namespace cohort::record
+}  // namespace cohort::protocol

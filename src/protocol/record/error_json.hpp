@@ -12,7 +12,7 @@
 #include <string>
 #include <string_view>
 
-namespace cohort::record {
+namespace cohort::protocol {
 
 /// The longest record that write_error() writes and read_error() parses. A file of up to this size
 /// is read whole. Of a longer one, base::text_limit / 2 bytes of its head and as many of its tail
@@ -36,4 +36,4 @@ std::string write_error(const error_record& error, std::size_t limit = record_li
 std::optional<error_record> read_error(std::span<const std::byte> bytes, std::uint64_t size,
                                        std::span<const std::byte> tail) noexcept;
 
-}  // namespace cohort::record
+}  // namespace cohort::protocol

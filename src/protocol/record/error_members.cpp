@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace cohort::record {
+namespace cohort::protocol {
 namespace {
 
 /// All members but "nested".
@@ -81,4 +81,4 @@ error_record error_in(const base::json& object, std::size_t texts) {
     return error;
 }
 
-}  // namespace cohort::record
+}  // namespace cohort::protocol

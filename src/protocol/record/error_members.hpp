@@ -7,7 +7,7 @@
 
 #include <cstddef>
 
-namespace cohort::record {
+namespace cohort::protocol {
 
 /// How many nested errors are kept.
 inline constexpr std::size_t nested_limit = 16;
@@ -31,4 +31,4 @@ base::json json_of(const error_record& error, std::size_t texts,
 /// is longer than `texts`.
 error_record error_in(const base::json& object, std::size_t texts);
 
-}  // namespace cohort::record
+}  // namespace cohort::protocol

@@ -15,7 +15,7 @@
 #include <vector>
 
 namespace cohort {
-namespace record {
+namespace protocol {
 namespace {
 
 constexpr std::size_t exception_limit = std::size_t{16} << 20;
@@ -159,17 +159,17 @@ std::exception_ptr exception_in(std::string_view text, raised_maker raised) {
     return exception_in(object, raised);
 }
 
-}  // namespace record
+}  // namespace protocol
 
 std::string to_json(const process_exception& e) {
-    return record::bounded_line("exception", e.outcomes(), [&](record::brevity how) {
-        return record::exception_json(e, how);
+    return protocol::bounded_line("exception", e.outcomes(), [&](protocol::brevity how) {
+        return protocol::exception_json(e, how);
     });
 }
 
 std::string to_json(const report& r) {
-    return record::bounded_line("report", r.outcomes,
-                                [&](record::brevity how) { return record::report_json(r, how); });
+    return protocol::bounded_line(
+        "report", r.outcomes, [&](protocol::brevity how) { return protocol::report_json(r, how); });
 }
 
 }  // namespace cohort

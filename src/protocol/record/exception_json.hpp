@@ -6,7 +6,7 @@
 #include <exception>
 #include <string_view>
 
-namespace cohort::record {
+namespace cohort::protocol {
 
 /// Reads back what to_json has written.
 /// @param raised  makes the exception to be thrown from a process_raised_exception
@@ -14,4 +14,4 @@ namespace cohort::record {
 std::exception_ptr exception_in(std::string_view text,
                                 std::exception_ptr (*raised)(const process_raised_exception&));
 
-}  // namespace cohort::record
+}  // namespace cohort::protocol

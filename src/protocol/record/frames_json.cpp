@@ -6,7 +6,7 @@
 
 #include <csignal>
 
-namespace cohort::record {
+namespace cohort::protocol {
 namespace {
 
 constexpr std::size_t build_id_limit = 128;  // in hexadecimal digits; today's linkers write 40
@@ -139,4 +139,4 @@ std::vector<activity> activities_at(const base::json& object, const char* name) 
     return activities;
 }
 
-}  // namespace cohort::record
+}  // namespace cohort::protocol

@@ -9,7 +9,7 @@
 #include <optional>
 #include <vector>
 
-namespace cohort::record {
+namespace cohort::protocol {
 
 /// How many calls of a stack are kept: the newest ones.
 inline constexpr std::size_t frame_limit = 256;
@@ -34,4 +34,4 @@ base::json json_of(const std::vector<activity>& activities);
 /// The activities in an object's member of that name.
 std::vector<activity> activities_at(const base::json& object, const char* name);
 
-}  // namespace cohort::record
+}  // namespace cohort::protocol

@@ -5,7 +5,7 @@
 #include "protocol/record/error_members.hpp"
 #include "protocol/record/frames_json.hpp"
 
-namespace cohort::record {
+namespace cohort::protocol {
 namespace {
 
 using steady_time = std::chrono::steady_clock::time_point;
@@ -170,4 +170,4 @@ outcome outcome_in(const base::json& object) {
     return one;
 }
 
-}  // namespace cohort::record
+}  // namespace cohort::protocol

@@ -7,7 +7,7 @@
 
 #include <cstddef>
 
-namespace cohort::record {
+namespace cohort::protocol {
 
 /// What is left out of the outcomes when a failure must be short. Each value also leaves out what
 /// those before it do.
@@ -27,4 +27,4 @@ std::size_t stream_limit(brevity how) noexcept;
 base::json json_of(const outcome& one, brevity how);
 outcome outcome_in(const base::json& object);
 
-}  // namespace cohort::record
+}  // namespace cohort::protocol

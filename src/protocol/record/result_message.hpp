@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-namespace cohort::record {
+namespace cohort::protocol {
 
 /// What a function worker sends before it notes its result, if the result holds descriptors. One
 /// comes with the message; more are packed into one (base/files/carrier.hpp).
@@ -12,4 +12,4 @@ struct result_message {
     std::uint32_t packed = 0;  // how many descriptors are in the one that came; 0: none is packed
 };
 
-}  // namespace cohort::record
+}  // namespace cohort::protocol

@@ -15,7 +15,7 @@
 
 #include <csignal>
 
-namespace cohort::record {
+namespace cohort::protocol {
 namespace {
 
 constexpr std::string_view header = "Traceback (most recent call last):\n";
@@ -167,4 +167,4 @@ std::string traceback_of(const crash_record& crash) {
     return closed_by(calls_of(crash.frames), line);
 }
 
-}  // namespace cohort::record
+}  // namespace cohort::protocol

@@ -5,7 +5,7 @@
 
 #include <string>
 
-namespace cohort::record {
+namespace cohort::protocol {
 
 /// A failure as text for people, in the form of Python's traceback, newest call last:
 ///
@@ -28,4 +28,4 @@ std::string traceback_of(const crash_record& crash);
 /// "std::system_error [generic:2]: open: No such file or directory".
 std::string closing_line(const error_record& error);
 
-}  // namespace cohort::record
+}  // namespace cohort::protocol

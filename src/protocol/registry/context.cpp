@@ -8,21 +8,21 @@
 #include <atomic>
 
 namespace cohort {
-namespace registry {
+namespace protocol {
 namespace {
 
-constinit std::atomic<const record::control_order*> worker_order{
+constinit std::atomic<const protocol::control_order*> worker_order{
     nullptr};  // leaked: threads may outlive main
 
 }  // namespace
 
-void activate(const record::control_order& order) {
+void activate(const protocol::control_order& order) {
     base::inherit(order.sharing_session,
                   static_cast<sharing_strategy>(order.sharing_strategy != 0));
-    worker_order.store(new record::control_order(order), std::memory_order_release);
+    worker_order.store(new protocol::control_order(order), std::memory_order_release);
 }
 
-const record::control_order* current_order() noexcept {
+const protocol::control_order* current_order() noexcept {
     return worker_order.load(std::memory_order_acquire);
 }
 
@@ -31,24 +31,24 @@ std::chrono::nanoseconds grace_period() noexcept {
     return std::chrono::nanoseconds(order == nullptr ? 0 : order->grace_period_ns);
 }
 
-}  // namespace registry
+}  // namespace protocol
 
 namespace this_worker {
 
-bool active() noexcept { return registry::current_order() != nullptr; }
+bool active() noexcept { return protocol::current_order() != nullptr; }
 
 int index() noexcept {
-    const auto* order = registry::current_order();
+    const auto* order = protocol::current_order();
     return order == nullptr ? -1 : order->index;
 }
 
 int size() noexcept {
-    const auto* order = registry::current_order();
+    const auto* order = protocol::current_order();
     return order == nullptr ? 0 : order->size;
 }
 
 pid_t parent() noexcept {
-    const auto* order = registry::current_order();
+    const auto* order = protocol::current_order();
     return order == nullptr ? 0 : order->parent;
 }
 

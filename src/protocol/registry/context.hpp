@@ -5,16 +5,16 @@
 
 #include <chrono>
 
-namespace cohort::registry {
+namespace cohort::protocol {
 
 /// Makes this process a worker with this order: from now on this_worker answers by it. Also called
 /// in a forked copy of a worker, where it replaces that worker's order.
-void activate(const record::control_order& order);
+void activate(const protocol::control_order& order);
 
 /// The order of this worker; null outside a worker.
-const record::control_order* current_order() noexcept;
+const protocol::control_order* current_order() noexcept;
 
 /// How long the group waits between the stop signal and SIGKILL; zero outside a worker.
 std::chrono::nanoseconds grace_period() noexcept;
 
-}  // namespace cohort::registry
+}  // namespace cohort::protocol

@@ -21,8 +21,8 @@ struct lesson {
     lesson* next;
 
     bool is_there() const noexcept {
-        trace::module in;
-        return trace::find_module(reinterpret_cast<std::uintptr_t>(type), in);
+        protocol::module in;
+        return protocol::find_module(reinterpret_cast<std::uintptr_t>(type), in);
     }
 };
 
@@ -38,7 +38,7 @@ void detail::teach(error_node& type) noexcept {
     }
 }
 
-namespace registry {
+namespace protocol {
 namespace {
 
 std::exception_ptr restored_one(const error_record& error, const std::exception_ptr& cause) {
@@ -49,7 +49,7 @@ std::exception_ptr restored_one(const error_record& error, const std::exception_
         type->raise(error, detail::error_record_access::value(error), cause);
     } catch (...) {
         // The code of a registered type may throw something else than the worker threw.
-        if (registry::name_of_current_exception() == error.type)
+        if (protocol::name_of_current_exception() == error.type)
             return std::current_exception();
     }
     return nullptr;
@@ -78,5 +78,5 @@ std::exception_ptr restored(const error_record& error) noexcept {
     }
 }
 
-}  // namespace registry
+}  // namespace protocol
 }  // namespace cohort

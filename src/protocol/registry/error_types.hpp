@@ -6,7 +6,7 @@
 #include <exception>
 #include <string_view>
 
-namespace cohort::registry {
+namespace cohort::protocol {
 
 /// The registered or standard type with this demangled name; null when there is none.
 const detail::error_node* find_error_type(std::string_view name);
@@ -17,4 +17,4 @@ const detail::error_node* standard_error_types() noexcept;
 /// something that it needs, is not known here. Runs the code that was registered for the type.
 std::exception_ptr restored(const error_record& error) noexcept;
 
-}  // namespace cohort::registry
+}  // namespace cohort::protocol

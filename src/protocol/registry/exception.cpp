@@ -21,7 +21,7 @@
 
 #include <cxxabi.h>
 
-namespace cohort::registry {
+namespace cohort::protocol {
 namespace {
 
 constexpr std::size_t most_nested = 16;
@@ -104,15 +104,15 @@ void describe_one(error_record& error) {
     error.type = name_of_current_exception();
     error.message = message_of_current();
     describe_code(error);
-    error.trace = record::closing_line(error);
+    error.trace = protocol::closing_line(error);
     try {
-        if (const auto* type = registry::find_error_type(error.type))
+        if (const auto* type = protocol::find_error_type(error.type))
             detail::error_record_access::value(error) = type->save();
     } catch (...) {
         // The code that was registered for the type has failed: the parent cannot restore the type.
     }
-    if (const auto* noted = trace::throw_of(std::current_exception()))
-        error.frames = trace::locate(noted->stack);
+    if (const auto* noted = protocol::throw_of(std::current_exception()))
+        error.frames = protocol::locate(noted->stack);
 }
 
 /// The exception that is nested in `exception`; null: none.
@@ -160,7 +160,7 @@ std::chrono::steady_clock::time_point time_of(const std::exception_ptr& exceptio
     auto first = std::chrono::steady_clock::now();
     auto cause = exception;
     for (std::size_t i = 0; cause && i <= most_nested; ++i) {
-        if (const auto* noted = trace::throw_of(cause))
+        if (const auto* noted = protocol::throw_of(cause))
             first = std::min(first, noted->at);
         cause = nested_in(cause);
     }
@@ -182,4 +182,4 @@ error_record describe_current_exception() noexcept {
     return error;
 }
 
-}  // namespace cohort::registry
+}  // namespace cohort::protocol

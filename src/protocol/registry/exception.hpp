@@ -7,7 +7,7 @@
 #include <exception>
 #include <string>
 
-namespace cohort::registry {
+namespace cohort::protocol {
 
 /// The exception that is being handled, with its stack, code and causes. Call it in a catch block.
 /// noexcept: what does not fit into memory is shortened or left out.
@@ -21,4 +21,4 @@ std::chrono::steady_clock::time_point time_of(const std::exception_ptr& exceptio
 /// std::throw_with_nested adds.
 std::string name_of_current_exception();
 
-}  // namespace cohort::registry
+}  // namespace cohort::protocol

@@ -16,7 +16,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-namespace cohort::registry {
+namespace cohort::protocol {
 namespace {
 
 template <class Number>
@@ -31,8 +31,8 @@ std::string_view first_argument(std::span<char> room) noexcept {
 }
 
 constexpr std::string_view prefix_of(mark::what names) noexcept {
-    return names == mark::what::server ? record::server_argument_prefix
-                                       : record::worker_argument_prefix;
+    return names == mark::what::server ? protocol::server_argument_prefix
+                                       : protocol::worker_argument_prefix;
 }
 
 bool has_inode(const mark& m, const struct stat& file) noexcept {
@@ -101,20 +101,20 @@ std::optional<mark> parse_mark(std::string_view argument) noexcept {
     return m;
 }
 
-std::optional<record::control_order> read_order(const mark& m) noexcept {
+std::optional<protocol::control_order> read_order(const mark& m) noexcept {
     struct stat status {};
     if (::fstat(m.fd, &status) != 0 || status.st_ino != m.inode)
         return std::nullopt;
     if (::fcntl(m.fd, F_GET_SEALS) < 0)
         return std::nullopt;  // EINVAL: it is no memory file
-    record::control_order order;
+    protocol::control_order order;
     ssize_t count = 0;
     do {
         count = ::pread(m.fd, &order, sizeof order, 0);
     } while (count < 0 && errno == EINTR);
     if (count != static_cast<ssize_t>(sizeof order))
         return std::nullopt;
-    if (order.magic != record::control_magic)
+    if (order.magic != protocol::control_magic)
         return std::nullopt;
     return order;
 }
@@ -147,4 +147,4 @@ bool is_worker_process() noexcept {
     return is_worker == 1;
 }
 
-}  // namespace cohort::registry
+}  // namespace cohort::protocol

@@ -9,7 +9,7 @@
 
 #include <sys/types.h>
 
-namespace cohort::registry {
+namespace cohort::protocol {
 
 /// The argv[1] of a function worker names the descriptor of its control file. That of the fork
 /// server names the descriptor of its connection.
@@ -27,7 +27,7 @@ std::string to_string(const mark& m);
 /// Empty for anything that is not exactly such an argument, and for a standard stream's descriptor.
 std::optional<mark> parse_mark(std::string_view argument) noexcept;
 /// The order in the control file, if the descriptor is a memory file with that inode and our magic.
-std::optional<record::control_order> read_order(const mark& m) noexcept;
+std::optional<protocol::control_order> read_order(const mark& m) noexcept;
 
 /// Whether the argument begins like a mark: the program then cannot mean anything else by it.
 bool looks_like_mark(std::string_view argument) noexcept;
@@ -47,4 +47,4 @@ void note_worker_main_call() noexcept;
 bool worker_main_reached() noexcept;
 void note_worker_main() noexcept;
 
-}  // namespace cohort::registry
+}  // namespace cohort::protocol

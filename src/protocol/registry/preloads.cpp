@@ -29,19 +29,19 @@ void add_preload(const function_node& node) {
 
 }  // namespace detail::inline v0_1
 
-namespace registry {
+namespace protocol {
 
-std::vector<record::function_key> preloads() {
+std::vector<protocol::function_key> preloads() {
     std::vector<const detail::function_node*> nodes;
     for (const auto* at = last.load(); at != nullptr; at = at->before)
         nodes.push_back(at->node);
     std::ranges::reverse(nodes);
-    std::vector<record::function_key> keys;
+    std::vector<protocol::function_key> keys;
     for (auto at = nodes.begin(); at != nodes.end(); ++at)
         if (std::find(nodes.begin(), at, *at) == at)
-            keys.push_back(registry::key_of(**at));
+            keys.push_back(protocol::key_of(**at));
     return keys;
 }
 
-}  // namespace registry
+}  // namespace protocol
 }  // namespace cohort

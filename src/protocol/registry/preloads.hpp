@@ -5,9 +5,9 @@
 
 #include <vector>
 
-namespace cohort::registry {
+namespace cohort::protocol {
 
 /// The functions that forkserver_preload has named so far, each once, in order.
-std::vector<record::function_key> preloads();
+std::vector<protocol::function_key> preloads();
 
-}  // namespace cohort::registry
+}  // namespace cohort::protocol

@@ -25,12 +25,12 @@ detail::function_node::function_node(invoke_function f) noexcept : invoke(f) {
     }
 }
 
-namespace registry {
+namespace protocol {
 namespace {
 
 using detail::function_node;
 
-void append(record::function_key& key, std::string_view bytes) noexcept {
+void append(protocol::function_key& key, std::string_view bytes) noexcept {
     const std::size_t room = key.module.size() - key.module_length;
     const std::size_t count = std::min(room, bytes.size());
     std::memcpy(key.module.data() + key.module_length, bytes.data(), count);
@@ -39,11 +39,11 @@ void append(record::function_key& key, std::string_view bytes) noexcept {
 
 }  // namespace
 
-record::function_key key_of(const function_node& node) {
+protocol::function_key key_of(const function_node& node) {
     const auto address = reinterpret_cast<std::uintptr_t>(&node);
-    record::function_key key;
-    trace::module at;
-    if (!trace::find_module(address, at))
+    protocol::function_key key;
+    protocol::module at;
+    if (!protocol::find_module(address, at))
         return key;
     key.offset = address - at.base;
     if (!at.build_id.empty()) {
@@ -56,7 +56,7 @@ record::function_key key_of(const function_node& node) {
     return key;
 }
 
-const function_node* find(const record::function_key& key) {
+const function_node* find(const protocol::function_key& key) {
     for (const function_node* node = registered.load(std::memory_order_acquire); node != nullptr;
          node = node->next) {
         if (key_of(*node) == key)
@@ -65,5 +65,5 @@ const function_node* find(const record::function_key& key) {
     return nullptr;
 }
 
-}  // namespace registry
+}  // namespace protocol
 }  // namespace cohort

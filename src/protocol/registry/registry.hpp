@@ -5,13 +5,13 @@
 
 #include <cohort/detail/registration.hpp>
 
-namespace cohort::registry {
+namespace cohort::protocol {
 
 /// The key of a function of this program: the same in every process that runs it.
-record::function_key key_of(const detail::function_node& node);
+protocol::function_key key_of(const detail::function_node& node);
 
 /// The registered function with this key; null when there is none. The key is only compared: an
 /// address from a file is never followed.
-const detail::function_node* find(const record::function_key& key);
+const detail::function_node* find(const protocol::function_key& key);
 
-}  // namespace cohort::registry
+}  // namespace cohort::protocol

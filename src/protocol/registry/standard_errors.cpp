@@ -25,7 +25,7 @@
 
 // The exceptions of the standard library. Most can be made from the record alone; file system and
 // regex errors save more.
-namespace cohort::registry {
+namespace cohort::protocol {
 namespace {
 
 using detail::error_node;
@@ -179,4 +179,4 @@ const error_node* standard_error_types() noexcept {
     return base::leaked([] { return known(); }).first();
 }
 
-}  // namespace cohort::registry
+}  // namespace cohort::protocol

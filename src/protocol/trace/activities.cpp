@@ -18,13 +18,13 @@
 
 #include <dirent.h>
 
-namespace cohort::trace {
+namespace cohort::protocol {
 
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t most = record::activity_limit;  // of threads or processes
+constexpr std::size_t most = protocol::activity_limit;  // of threads or processes
 constexpr std::size_t longest_name = 512;             // of a command line, in bytes
 
 std::string text_of(const fs::path& file, std::size_t limit) {
@@ -152,4 +152,4 @@ void add_frames(std::vector<activity>& known, std::vector<activity> told) {
     }
 }
 
-}  // namespace cohort::trace
+}  // namespace cohort::protocol

@@ -9,7 +9,7 @@
 
 #include <sys/types.h>
 
-namespace cohort::trace {
+namespace cohort::protocol {
 
 /// The threads of a process; empty when it is gone, or /proc is not there. @par Source  proc(5)
 std::vector<activity> threads_of(pid_t process);
@@ -21,4 +21,4 @@ bool catches(pid_t process, int signo);
 /// Gives the threads in `known` their frames from `told`. Threads only in `told` are added.
 void add_frames(std::vector<activity>& known, std::vector<activity> told);
 
-}  // namespace cohort::trace
+}  // namespace cohort::protocol

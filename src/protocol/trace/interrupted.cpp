@@ -5,7 +5,7 @@
 
 #include <ucontext.h>
 
-namespace cohort::trace {
+namespace cohort::protocol {
 namespace {
 
 struct registers {
@@ -33,8 +33,8 @@ registers registers_of(const void* context) noexcept {
 
 void capture_interrupted(raw_stack& stack, const void* context) noexcept {
     const auto at = registers_of(context);
-    trace::module here;
-    if (!at.known || trace::find_module(at.instruction, here)) {
+    protocol::module here;
+    if (!at.known || protocol::find_module(at.instruction, here)) {
         capture(stack, reinterpret_cast<const void*>(at.instruction));
         return;
     }
@@ -47,7 +47,7 @@ void capture_interrupted(raw_stack& stack, const void* context) noexcept {
 #else
     const auto caller = at.link;
 #endif
-    if (trace::find_module(caller, here))
+    if (protocol::find_module(caller, here))
         stack.add(caller - 1);
 }
 
@@ -60,4 +60,4 @@ void capture_interrupted(raw_stack& into, const void* context, const void* own) 
         into.add(at.instruction);
 }
 
-}  // namespace cohort::trace
+}  // namespace cohort::protocol

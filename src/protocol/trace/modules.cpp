@@ -13,7 +13,7 @@
 #include <link.h>
 #include <unistd.h>
 
-namespace cohort::trace {
+namespace cohort::protocol {
 namespace {
 
 using headers = std::span<const ElfW(Phdr)>;
@@ -151,4 +151,4 @@ bool find_module(std::span<const std::byte> build_id, module& found) noexcept {
     return !build_id.empty() && find_by_loader({0, build_id, {}}, found);
 }
 
-}  // namespace cohort::trace
+}  // namespace cohort::protocol

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <span>
 
-namespace cohort::trace {
+namespace cohort::protocol {
 
 /// The program or a shared library, as it is loaded.
 struct module {
@@ -27,4 +27,4 @@ bool find_module(std::span<const std::byte> build_id, module& found) noexcept;
 /// been replaced since.
 bool file_has_build_id(const char* path, std::span<const std::byte> build_id) noexcept;
 
-}  // namespace cohort::trace
+}  // namespace cohort::protocol

@@ -21,7 +21,7 @@
 #include <backtrace.h>
 #endif
 
-namespace cohort::trace {
+namespace cohort::protocol {
 namespace {
 
 /// Where a call is in this process.
@@ -34,16 +34,17 @@ struct place {
 std::optional<place> place_of(const stack_frame& frame) {
     const auto bytes = base::bytes_of_hex(frame.build_id).value_or("");
     const auto build_id = std::as_bytes(std::span(bytes));
-    trace::module here;
-    if (!trace::find_module(build_id, here))
+    protocol::module here;
+    if (!protocol::find_module(build_id, here))
         return std::nullopt;
     const auto address = here.base + static_cast<std::uintptr_t>(frame.offset);
-    trace::module there;
-    if (!trace::find_module(address, there) || there.base != here.base)
+    protocol::module there;
+    if (!protocol::find_module(address, there) || there.base != here.base)
         return std::nullopt;  // the offset, which was read from a file, is beyond the module's end
     // libbacktrace reads the program itself by way of /proc/self/exe.
     const bool is_program = *here.path == '\0';
-    return place{address, is_program || trace::file_has_build_id(here.path, build_id), is_program};
+    return place{address, is_program || protocol::file_has_build_id(here.path, build_id),
+                 is_program};
 }
 
 /// Demangles only what begins with _Z. Another name may be that of a C function, and must not be
@@ -181,4 +182,4 @@ void names::give_to(std::vector<stack_frame>& frames) {
     frames = std::move(result);
 }
 
-}  // namespace cohort::trace
+}  // namespace cohort::protocol

@@ -8,7 +8,7 @@
 
 struct backtrace_state;
 
-namespace cohort::trace {
+namespace cohort::protocol {
 
 /// Finds names for the frames of workers that run the same program, in the modules of this process.
 /// One thread at a time may use it.
@@ -31,4 +31,4 @@ private:
     unsigned long long loads_ = 0;      // how many modules had been loaded when state_ was made
 };
 
-}  // namespace cohort::trace
+}  // namespace cohort::protocol

@@ -7,7 +7,7 @@
 
 #include <unistd.h>
 
-namespace cohort::trace {
+namespace cohort::protocol {
 namespace {
 
 constexpr char digits_of[] = "0123456789abcdef";
@@ -60,8 +60,8 @@ raw_json& raw_json::quoted(std::string_view value) noexcept {
 }
 
 void raw_json::module_of(std::uintptr_t call) noexcept {
-    trace::module at;
-    if (!trace::find_module(call, at)) {
+    protocol::module at;
+    if (!protocol::find_module(call, at)) {
         text("\"o\":").number(call);
         return;
     }
@@ -112,4 +112,4 @@ void raw_json::flush() noexcept {
     held_ = 0;
 }
 
-}  // namespace cohort::trace
+}  // namespace cohort::protocol

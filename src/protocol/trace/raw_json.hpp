@@ -13,7 +13,7 @@
 
 #include <sys/types.h>
 
-namespace cohort::trace {
+namespace cohort::protocol {
 
 /// Writes JSON from within a signal handler: no allocation, no lock, output by write(2) alone.
 class raw_json {
@@ -57,4 +57,4 @@ private:
     std::string_view program_path_;  // empty until a frame needs it
 };
 
-}  // namespace cohort::trace
+}  // namespace cohort::protocol

@@ -37,9 +37,11 @@ detail::outermost_frame::outermost_frame(const void* end) noexcept {
 
 detail::outermost_frame::~outermost_frame() { end_of_own_stack = 0; }
 
-void trace::tell_when_own_code_begins(void (*tell)() noexcept) noexcept { own_code_begins = tell; }
+void protocol::tell_when_own_code_begins(void (*tell)() noexcept) noexcept {
+    own_code_begins = tell;
+}
 
-namespace trace {
+namespace protocol {
 namespace {
 
 struct walk {
@@ -120,9 +122,9 @@ std::vector<stack_frame> locate(const raw_stack& stack) {
     std::vector<stack_frame> frames;
     for (const std::uintptr_t call : stack.calls()) {
         auto& frame = frames.emplace_back();
-        trace::module at;
+        protocol::module at;
         frame.offset = call;
-        if (!trace::find_module(call, at))
+        if (!protocol::find_module(call, at))
             continue;
         frame.offset = call - at.base;
         frame.build_id = fmt::format("{:02x}", fmt::join(at.build_id, ""));
@@ -142,5 +144,5 @@ std::span<const char> program_path(std::span<char> buffer) noexcept {
     return buffer.first(length > 0 ? static_cast<std::size_t>(length) : 0);
 }
 
-}  // namespace trace
+}  // namespace protocol
 }  // namespace cohort

@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-namespace cohort::trace {
+namespace cohort::protocol {
 
 /// The calls of a thread, newest first: addresses within the instructions that call.
 class raw_stack {
@@ -61,4 +61,4 @@ void tell_when_own_code_begins(void (*tell)() noexcept) noexcept;
 /// @return within `buffer`; empty: no /proc here
 std::span<const char> program_path(std::span<char> buffer) noexcept;
 
-}  // namespace cohort::trace
+}  // namespace cohort::protocol

@@ -21,7 +21,7 @@ using throw_function = void (*)(void*, void*, destructor);  // as GCC declares i
 // --wrap=__cxa_throw.
 extern "C" [[gnu::weak, noreturn]] void __real___cxa_throw(void*, void*, destructor);
 
-namespace cohort::trace {
+namespace cohort::protocol {
 namespace {
 
 constinit std::atomic<bool> noting{false};
@@ -135,12 +135,12 @@ std::exception_ptr last_thrown_here() noexcept {
     return *reinterpret_cast<const std::exception_ptr*>(uncounted);
 }
 
-}  // namespace cohort::trace
+}  // namespace cohort::protocol
 
 // Weak, so that a program with a static libstdc++ links: that library's __cxa_throw is taken.
 extern "C" [[gnu::weak, noreturn, gnu::visibility("default")]] void __cxa_throw(
     void* exception, void* type, destructor destroy) {
-    using namespace cohort::trace;
+    using namespace cohort::protocol;
     if (noting.load(std::memory_order_relaxed))
         destroy = note(exception, destroy, __builtin_return_address(0));
     next_throw()(exception, type, destroy);
@@ -150,7 +150,7 @@ extern "C" [[gnu::weak, noreturn, gnu::visibility("default")]] void __cxa_throw(
 // Called in place of __cxa_throw under the linker's --wrap=__cxa_throw, for a program with a static
 // libstdc++.
 extern "C" [[noreturn]] void __wrap___cxa_throw(void* exception, void* type, destructor destroy) {
-    using namespace cohort::trace;
+    using namespace cohort::protocol;
     if (noting.load(std::memory_order_relaxed))
         destroy = note(exception, destroy, __builtin_return_address(0));
     __real___cxa_throw(exception, type, destroy);

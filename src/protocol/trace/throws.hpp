@@ -6,7 +6,7 @@
 #include <chrono>
 #include <exception>
 
-namespace cohort::trace {
+namespace cohort::protocol {
 
 /// What is noted about a throw.
 struct noted_throw {
@@ -28,4 +28,4 @@ const noted_throw* throw_of(const std::exception_ptr& exception) noexcept;
 /// For a handler of std::terminate that was called while the stack was unwound.
 std::exception_ptr last_thrown_here() noexcept;
 
-}  // namespace cohort::trace
+}  // namespace cohort::protocol

@@ -34,11 +34,11 @@ COHORT_BEFORE_EXEC int descriptor_for(const exec::child_task& task, int target) 
 }
 
 /// @return the negative errno when it could not be written
-COHORT_BEFORE_EXEC long write_note(int record, const record::start_note& told) noexcept {
+COHORT_BEFORE_EXEC long write_note(int record, const protocol::start_note& told) noexcept {
     long result;
     do {
         result = base::raw_call(SYS_pwrite64, record, base::address(&told), sizeof told,
-                                static_cast<long>(record::start_note_offset));
+                                static_cast<long>(protocol::start_note_offset));
     } while (result == -EINTR);
     return result < 0 || result == static_cast<long>(sizeof told) ? result : -EIO;
 }
@@ -54,10 +54,10 @@ COHORT_BEFORE_EXEC long ring(int started_event) noexcept {
 }
 
 COHORT_BEFORE_EXEC void tell_failure(const exec::child_task& task) noexcept {
-    const orders::copy_channel channel = task.order->channel;
+    const protocol::copy_channel channel = task.order->channel;
     write_note(
         descriptor_for(task, channel.record),
-        {record::start_note_made, static_cast<std::int32_t>(task.at), task.error, task.item});
+        {protocol::start_note_made, static_cast<std::int32_t>(task.at), task.error, task.item});
     // If this fails too, the parent reads the note when this process has ended.
     ring(descriptor_for(task, channel.started_event));
 }
@@ -66,12 +66,12 @@ COHORT_BEFORE_EXEC void tell_failure(const exec::child_task& task) noexcept {
 /// and the parent then reads the note.
 void tell_success(const exec::child_task& task) noexcept {
     const int record = task.order->channel.record;
-    if (write_note(record, {record::start_note_made, 0, 0, -1, task.is_unguarded}) < 0)
+    if (write_note(record, {protocol::start_note_made, 0, 0, -1, task.is_unguarded}) < 0)
         ::_exit(127);
     const long rung = ring(task.order->channel.started_event);
     if (rung >= 0)
         return;
-    write_note(record, {record::start_note_made, static_cast<std::int32_t>(exec::stage::clone),
+    write_note(record, {protocol::start_note_made, static_cast<std::int32_t>(exec::stage::clone),
                         static_cast<std::int32_t>(-rung)});
     ::_exit(127);
 }
@@ -97,11 +97,11 @@ void close_sources(const exec::child_task& task) {
 }
 
 /// Reads the note of a copy. A record that ends before the note's place has none yet.
-record::start_note read_note(int record, std::error_code& error) noexcept {
-    record::start_note told;
+protocol::start_note read_note(int record, std::error_code& error) noexcept {
+    protocol::start_note told;
     const auto length = base::read_at(record, std::as_writable_bytes(std::span(&told, 1)),
-                                      record::start_note_offset, error);
-    return length == sizeof told ? told : record::start_note();
+                                      protocol::start_note_offset, error);
+    return length == sizeof told ? told : protocol::start_note();
 }
 
 }  // namespace
@@ -113,7 +113,7 @@ void reset_dispositions() noexcept {
         ::sigaction(signo, &by_default, nullptr);
 }
 
-void run_copy(orders::order_block& order, exec::start_tier tier,
+void run_copy(protocol::order_block& order, exec::start_tier tier,
               const std::function<void()>& body) {
     order.rebase();
     exec::child_task task(*order);
@@ -150,7 +150,7 @@ void await_copy(exec::exec_result& result, int record, int started_event) noexce
             result.error = error.value();
             return;
         }
-        if (told.made == record::start_note_made) {
+        if (told.made == protocol::start_note_made) {
             result.failed = static_cast<exec::stage>(told.stage);
             result.error = told.error;
             result.item = told.item;

@@ -18,7 +18,7 @@ void reset_dispositions() noexcept;
 /// The child's side, in a process without signal handlers: takes the steps, reports, and runs
 /// `body`, which must not return. If a step fails it reports that and exits. Does not use argv,
 /// candidates and pid_fields of the order. Enters the order's cgroup.
-[[noreturn]] void run_copy(orders::order_block& order, exec::start_tier tier,
+[[noreturn]] void run_copy(protocol::order_block& order, exec::start_tier tier,
                            const std::function<void()>& body);
 
 /// The parent's side: blocks until the child of `result` has reported or is gone.

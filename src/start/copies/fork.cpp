@@ -62,7 +62,7 @@ release_flag& own_release_flag() noexcept {
     return *allowed;
 }
 
-[[noreturn]] void run_child_of_fork(release_flag& allowed, orders::order_block& order,
+[[noreturn]] void run_child_of_fork(release_flag& allowed, protocol::order_block& order,
                                     exec::start_tier tier,
                                     const std::function<void()>& body) noexcept {
     // Until the steps arm the signal that the user chose: the parent may die before.
@@ -85,7 +85,7 @@ exec::exec_result failure(int error) {
 
 }  // namespace
 
-exec::exec_result start_by_fork(orders::order_block& order, int record, int started_event,
+exec::exec_result start_by_fork(protocol::order_block& order, int record, int started_event,
                                 const std::function<void()>& body, std::atomic<int>& pidfd_slot) {
     release_flag& allowed = own_release_flag();
     if (!allowed)

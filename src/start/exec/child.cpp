@@ -76,14 +76,14 @@ COHORT_BEFORE_EXEC void enter_cgroup(child_task& task) noexcept {
 /// Tells the guardian about the child. The child does it itself, so that its program never runs
 /// unknown to the guardian. If it has no pidfd of itself it opens one for this call.
 COHORT_BEFORE_EXEC void announce(child_task& task) noexcept {
-    orders::guard_order guard = task.order->guarded_by();
+    protocol::guard_order guard = task.order->guarded_by();
     if (guard.connection < 0)
         return;
     const bool has_own = task.shared_table && task.pidfd != nullptr;
     const long self = base::raw_call(SYS_getpid);
     const long pidfd = has_own ? *task.pidfd : base::raw_call(SYS_pidfd_open, self, 0);
-    orders::add_numbers(guard.message, self);
-    task.is_unguarded = pidfd < 0 || !orders::tell_guardian(guard, static_cast<int>(pidfd));
+    protocol::add_numbers(guard.message, self);
+    task.is_unguarded = pidfd < 0 || !protocol::tell_guardian(guard, static_cast<int>(pidfd));
     if (!has_own && pidfd >= 0)
         base::raw_call(SYS_close, pidfd);
 }
@@ -100,7 +100,7 @@ COHORT_BEFORE_EXEC void change_directory(child_task& task) noexcept {
         fail(task, result);
 }
 
-COHORT_BEFORE_EXEC void write_pid(orders::worker_order& order, const orders::pid_field& field,
+COHORT_BEFORE_EXEC void write_pid(protocol::worker_order& order, const protocol::pid_field& field,
                                   long pid) noexcept {
     char digits[20];
     int count = 0;
@@ -122,7 +122,7 @@ COHORT_BEFORE_EXEC void execute(child_task& task) noexcept {
     base::raw_call(SYS_rt_sigprocmask, SIG_SETMASK, base::address(&none), 0, kernel_sigset_size);
     long error = -ENOENT;
     bool denied = false;
-    const orders::worker_order& order = *task.order;
+    const protocol::worker_order& order = *task.order;
     for (char* const* path = order.table(order.candidates); *path != nullptr; ++path) {
         error =
             base::raw_call(SYS_execve, base::address(*path), base::address(order.table(order.argv)),
@@ -177,7 +177,7 @@ COHORT_BEFORE_EXEC int run_child(void* argument) noexcept {
     __atomic_store_n(task.pidfd_slot, *task.pidfd, __ATOMIC_RELEASE);
     reset_dispositions();
     prepare_child(task);
-    orders::worker_order& order = *task.order;
+    protocol::worker_order& order = *task.order;
     for (std::size_t i = 0; i < order.pid_fields.count; ++i)
         write_pid(order, order.begin(order.pid_fields)[i], base::raw_call(SYS_getpid));
     keep_rights(task);

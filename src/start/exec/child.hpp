@@ -14,7 +14,7 @@ namespace cohort::exec {
 /// A child between clone and exec: what it has to do, and how far it has come. Belongs to the
 /// starter, which is suspended until the child has executed a program or is gone.
 struct child_task {
-    orders::worker_order* order;  // in its block, rebased
+    protocol::worker_order* order;  // in its block, rebased
     int directory = -1;           // the present number of the order's directory
     /// Paths in /proc to reopen files by: one for each move, then one for the directory; null: that
     /// one is not reopened. Without a list the child copies the table.
@@ -35,11 +35,11 @@ struct child_task {
     /// Called after a failure in a child whose parent does not share this memory; else null.
     void (*tell)(const child_task&) = nullptr;
 
-    explicit child_task(orders::worker_order& o) noexcept
+    explicit child_task(protocol::worker_order& o) noexcept
         : order(&o), directory(o.descriptor(o.directory)) {}
 
     COHORT_BEFORE_EXEC std::uint32_t move_count() const noexcept { return order->moves.count; }
-    COHORT_BEFORE_EXEC const orders::descriptor_move& move(std::size_t i) const noexcept {
+    COHORT_BEFORE_EXEC const protocol::descriptor_move& move(std::size_t i) const noexcept {
         return order->begin(order->moves)[i];
     }
     /// The present number of a move's source.

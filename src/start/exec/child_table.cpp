@@ -194,7 +194,7 @@ COHORT_BEFORE_EXEC long open_file(const char* path, int flags) noexcept {
     return opened;
 }
 
-COHORT_BEFORE_EXEC long place(const orders::descriptor_move& move, const char* path,
+COHORT_BEFORE_EXEC long place(const protocol::descriptor_move& move, const char* path,
                               int source) noexcept {
     long from = source;
     if (path != nullptr)

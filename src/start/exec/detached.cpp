@@ -32,7 +32,7 @@ COHORT_BEFORE_EXEC int run_middle(void* argument) noexcept {
 
 }  // namespace
 
-std::error_code start_detached(orders::order_block& order, start_tier tier,
+std::error_code start_detached(protocol::order_block& order, start_tier tier,
                                base::unique_fd& intermediate) {
     const auto failure = [](int error) { return std::error_code(error, std::system_category()); };
     const child_stack outer;

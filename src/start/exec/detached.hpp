@@ -10,7 +10,7 @@ namespace cohort::exec {
 /// the host adopts orphans.
 /// @param intermediate  the pidfd of the intermediate process, if there was one. It must be reaped,
 ///                      by a wait that finds children without an exit signal
-std::error_code start_detached(orders::order_block& order, start_tier tier,
+std::error_code start_detached(protocol::order_block& order, start_tier tier,
                                base::unique_fd& intermediate);
 
 }  // namespace cohort::exec

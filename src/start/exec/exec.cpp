@@ -29,23 +29,23 @@ namespace {
 /// microseconds.
 constexpr int costly_number = 512;
 
-bool can_do_without(const orders::worker_order& order, const orders::descriptor_move& move) {
+bool can_do_without(const protocol::worker_order& order, const protocol::descriptor_move& move) {
     return move.path.offset != 0 || move.memory_file != 0 || order.descriptor(move.source) < 3;
 }
 
-std::string path_of(const orders::worker_order& order, int fd) {
+std::string path_of(const protocol::worker_order& order, int fd) {
     return fmt::format("/proc/{}/fd/{}", order.parent, fd);
 }
 
 /// The paths in /proc by which the child of a process with many descriptors reopens its own; the
 /// directory's is the last. Empty: the child copies the table.
-std::vector<std::string> reopened_by(const orders::worker_order& order) {
+std::vector<std::string> reopened_by(const protocol::worker_order& order) {
     const auto kept = std::span(order.begin(order.kept), order.kept.count);
     const auto moves = order.all_moves();
     std::vector<std::string> paths;
     if (!kept.empty() && kept.back() >= costly_number &&
         std::ranges::all_of(moves, [&](const auto& move) { return can_do_without(order, move); }))
-        for (const orders::descriptor_move& move : moves)
+        for (const protocol::descriptor_move& move : moves)
             paths.push_back(move.memory_file != 0 ? path_of(order, order.descriptor(move.source))
                                                   : std::string());
     const int directory = order.descriptor(order.directory);
@@ -99,7 +99,7 @@ const child_stack& own_stack() noexcept {
 }
 
 /// Starts one child. @param reopened  see reopened_by()
-exec_result attempt(orders::order_block& order, std::atomic<int>& pidfd_slot, start_tier tier,
+exec_result attempt(protocol::order_block& order, std::atomic<int>& pidfd_slot, start_tier tier,
                     const child_stack& stack, const std::vector<std::string>& reopened) {
     // The child must not rely on the C++ runtime, so it writes the atomic as a plain int.
     static_assert(std::atomic<int>::is_always_lock_free && sizeof pidfd_slot == sizeof(int));
@@ -198,12 +198,12 @@ void own_pidfd(exec_result& result, int pidfd, std::atomic<int>& pidfd_slot) noe
     pidfd_slot.store(pidfd, std::memory_order_release);
 }
 
-exec_result start_by_exec(orders::order_block& order, std::atomic<int>& pidfd_slot) {
+exec_result start_by_exec(protocol::order_block& order, std::atomic<int>& pidfd_slot) {
     const base::tiers& tiers = base::current_tiers();
     return start_by_exec(order, pidfd_slot, {tiers.clone3.best, tiers.close_range.best});
 }
 
-exec_result start_by_exec(orders::order_block& order, std::atomic<int>& pidfd_slot,
+exec_result start_by_exec(protocol::order_block& order, std::atomic<int>& pidfd_slot,
                           start_tier tier) {
     const child_stack& stack = own_stack();
     if (!stack) {

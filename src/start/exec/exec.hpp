@@ -64,7 +64,7 @@ void own_pidfd(exec_result& result, int pidfd, std::atomic<int>& pidfd_slot) noe
 /// can kill a start that hangs; the number stays owned by the result. It stays -1 if no child was
 /// made. Until exec the child has no exit signal: a failed start raises no SIGCHLD and is not
 /// found by waitpid(-1), only by a wait with __WALL or __WCLONE.
-exec_result start_by_exec(orders::order_block& order, std::atomic<int>& pidfd_slot);
+exec_result start_by_exec(protocol::order_block& order, std::atomic<int>& pidfd_slot);
 
 /// By which system calls a child is started.
 struct start_tier {
@@ -72,7 +72,7 @@ struct start_tier {
     bool close_range = true;  // false: a copied table, cleared by a walk over /proc/self/fd
 };
 /// start_by_exec() by the given system calls, instead of the best that this host has.
-exec_result start_by_exec(orders::order_block& order, std::atomic<int>& pidfd_slot,
+exec_result start_by_exec(protocol::order_block& order, std::atomic<int>& pidfd_slot,
                           start_tier tier);
 
 }  // namespace cohort::exec

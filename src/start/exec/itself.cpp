@@ -42,8 +42,8 @@ COHORT_BEFORE_EXEC user_ids ids_by(long call) noexcept {
 
 }  // namespace
 
-orders::own_program executing_itself(int mark, int file) noexcept {
-    orders::own_program own{.mark = mark, .gives_rights = gives_rights("/proc/self/exe")};
+protocol::own_program executing_itself(int mark, int file) noexcept {
+    protocol::own_program own{.mark = mark, .gives_rights = gives_rights("/proc/self/exe")};
     struct stat status {};
     if (::fstat(file, &status) == 0) {
         own.owner = status.st_uid;
@@ -53,7 +53,7 @@ orders::own_program executing_itself(int mark, int file) noexcept {
 }
 
 COHORT_BEFORE_EXEC void keep_rights(child_task& task) noexcept {
-    const orders::own_program& own = task.order->itself;
+    const protocol::own_program& own = task.order->itself;
     if (own.mark < 0)
         return;
     task.at = stage::credentials;

@@ -10,7 +10,7 @@ struct child_task;
 /// What the child must know to execute this process' own program.
 /// @param mark  the descriptor that the mark names, in the child
 /// @param file  the same file's descriptor in this process
-orders::own_program executing_itself(int mark, int file) noexcept;
+protocol::own_program executing_itself(int mark, int file) noexcept;
 
 /// The child's last step before exec. Fails with EPERM if the new program would have other rights
 /// than this process, or would refuse the mark:

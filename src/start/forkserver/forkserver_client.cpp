@@ -51,7 +51,7 @@ shared_progress* map_progress(const base::unique_fd& file, std::error_code& erro
 
 std::vector<std::byte> setup_message() {
     const auto& tiers = base::current_tiers();
-    const auto keys = registry::preloads();
+    const auto keys = protocol::preloads();
     const server_setup setup{{tiers.clone3.best, tiers.close_range.best},
                              static_cast<std::uint32_t>(keys.size())};
     const auto head = std::as_bytes(std::span(&setup, 1));

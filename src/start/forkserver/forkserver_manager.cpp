@@ -105,8 +105,8 @@ std::optional<server_failure> forkserver_manager::start(const surroundings& wher
     const int number = connection_number();
     std::error_code error;
     const ino_t inode = base::inode(theirs.get(), error);
-    const auto argument = registry::to_string({number, inode, registry::mark::what::server});
-    orders::order_writer order;
+    const auto argument = protocol::to_string({number, inode, protocol::mark::what::server});
+    protocol::order_writer order;
     order.add_candidate("/proc/self/exe");
     order.add_argument(program_invocation_name);
     order.add_argument(argument);

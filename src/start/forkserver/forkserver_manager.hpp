@@ -38,9 +38,9 @@ public:
 
     /// What the server starts with.
     struct surroundings {
-        orders::environment environment;
-        const orders::caller& from;
-        orders::guard_order guard;  // for what a preload starts
+        protocol::environment environment;
+        const protocol::caller& from;
+        protocol::guard_order guard;  // for what a preload starts
     };
 
     /// Makes sure that a server runs, and waits until it is ready. For starter threads.

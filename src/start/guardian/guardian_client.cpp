@@ -45,16 +45,16 @@ bool adopts_orphans() noexcept {
 
 std::error_code execute_program(int parent, int connection, int file,
                                 base::unique_fd& intermediate) {
-    orders::order_writer order;
+    protocol::order_writer order;
     order.add_candidate("/proc/self/fd/5");
-    static_assert(orders::guardian_program == 5);
+    static_assert(protocol::guardian_program == 5);
     order.add_argument("cohort-guardian");
     order.set_working_directory("/");
     for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
         order.open(fd, "/dev/null", O_RDWR);
-    order.place(orders::guardian_parent, parent);
-    order.place(orders::guardian_connection, connection);
-    order.place(orders::guardian_program, file);
+    order.place(protocol::guardian_parent, parent);
+    order.place(protocol::guardian_connection, connection);
+    order.place(protocol::guardian_program, file);
     order.head.own_session = 1;
     auto block = order.finish();
     const base::tiers& tiers = base::current_tiers();
@@ -70,10 +70,10 @@ void tell_names(int connection) {
     const auto directory = base::open_directory(error);
     if (error)
         return;
-    orders::guard_message message;
-    message.what = orders::guarded::names;
+    protocol::guard_message message;
+    message.what = protocol::guarded::names;
     message.session = base::session();
-    std::ignore = orders::tell_guardian({connection, message}, directory.get());
+    std::ignore = protocol::tell_guardian({connection, message}, directory.get());
 }
 
 /// Starts a guardian.
@@ -173,18 +173,18 @@ std::error_code client::connect(user_guardian& own, base::unique_fd connection) 
     return {};
 }
 
-void client::resend(const orders::guard_order& order, int descriptor) noexcept {
+void client::resend(const protocol::guard_order& order, int descriptor) noexcept {
     constexpr int full_socket_wait_ms = 100;
     pollfd room{order.connection, POLLOUT, 0};
     if (!is_stuck_)
         ::poll(&room, 1, full_socket_wait_ms);
-    is_stuck_ = !orders::tell_guardian(order, descriptor);
+    is_stuck_ = !protocol::tell_guardian(order, descriptor);
     if (!is_stuck_)
         return;
     // If another guardian is started, its connection has the same number, see connect().
     try {
         ensure_running();
-        is_stuck_ = !orders::tell_guardian(order, descriptor);
+        is_stuck_ = !protocol::tell_guardian(order, descriptor);
     } catch (const std::exception&) {  // no memory
     }
 }

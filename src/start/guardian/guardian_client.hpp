@@ -47,7 +47,7 @@ public:
         int connection = -1;       // -1: there is no guardian
         std::uint64_t number = 0;  // each guardian, and each user, has another number
 
-        orders::guard_order order(orders::guard_message message) const {
+        protocol::guard_order order(protocol::guard_message message) const {
             return {connection, message};
         }
     };
@@ -60,7 +60,7 @@ public:
     instance ensure_started(time_point now = std::chrono::steady_clock::now());
     /// Sends a message about a worker or a cgroup again when the first attempt has failed. Waits a
     /// moment for a slow guardian. If the guardian is gone or can hold no more, tells another one.
-    void resend(const orders::guard_order& order, int descriptor) noexcept;
+    void resend(const protocol::guard_order& order, int descriptor) noexcept;
 
 private:
     static constexpr std::chrono::seconds first_pause{1};

@@ -25,15 +25,15 @@ constexpr std::chrono::seconds unwinding_timeout(
     5);  // for a broken stack, which the unwinder may never get through
 
 // Not on the handler's stack, which may be small.
-constinit trace::raw_json::memory memory{};
-constinit trace::raw_stack stack{};
+constinit protocol::raw_json::memory memory{};
+constinit protocol::raw_stack stack{};
 
 constinit first_thread crashing;
 constinit report* current_report = nullptr;
 alignas(16) constinit std::array<std::byte, 64 * 1024> handler_stack{};
 
 constinit int ending_signal = 0;
-constinit trace::raw_json* unfinished = nullptr;
+constinit protocol::raw_json* unfinished = nullptr;
 constinit std::atomic<pid_t> walker = 0;  // the thread that is capturing its own stack; 0: none
 constinit std::chrono::steady_clock::time_point unwinding_ends{};
 
@@ -59,7 +59,7 @@ void limit_unwinding(int signo) noexcept {
     ::alarm(static_cast<unsigned>(unwinding_timeout.count()));
 }
 
-void tell_frames(trace::raw_json& json) noexcept {
+void tell_frames(protocol::raw_json& json) noexcept {
     json.frames(stack.calls()).text("}").flush();
     current_report->crashed(json.length());
 }
@@ -68,9 +68,9 @@ void tell(int signo, const siginfo_t& info, const void* context) noexcept {
     const int file = current_report->crash_file();
     if (file < 0)
         return;
-    current_report->failed(record::payload_kind::crashed, std::chrono::steady_clock::now());
+    current_report->failed(protocol::payload_kind::crashed, std::chrono::steady_clock::now());
     const bool has_address = signo != SIGABRT && info.si_code > 0;
-    trace::raw_json json(memory, file, static_cast<off_t>(record::payload_offset));
+    protocol::raw_json json(memory, file, static_cast<off_t>(protocol::payload_offset));
     json.text("{\"signal\":").number(signo).text(",\"code\":").number(info.si_code);
     json.text(",\"address\":")
         .number(has_address ? reinterpret_cast<std::uintptr_t>(info.si_addr) : 0);
@@ -78,7 +78,7 @@ void tell(int signo, const siginfo_t& info, const void* context) noexcept {
     current_report->crashed(json.length());
     unfinished = &json;
     walker = this_thread();
-    trace::capture_interrupted(stack, context);
+    protocol::capture_interrupted(stack, context);
     walker = 0;
     tell_frames(json);
 }
@@ -121,7 +121,7 @@ void report_crashes(report& to) noexcept {
     give_stack();
     for (const int signo : signals) {
         struct sigaction action {};
-        if (signo == registry::current_order()->stop_signal)
+        if (signo == protocol::current_order()->stop_signal)
             continue;  // it asks the worker to stop, or triggers its stop token
         if (::sigaction(signo, nullptr, &action) != 0 || (action.sa_flags & SA_SIGINFO) != 0 ||
             action.sa_handler != SIG_DFL)

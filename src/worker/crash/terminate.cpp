@@ -22,7 +22,7 @@ constinit std::terminate_handler previous = nullptr;
 std::exception_ptr cause() noexcept {
     if (auto handled = std::current_exception())
         return handled;
-    return std::uncaught_exceptions() > 0 ? trace::last_thrown_here() : nullptr;
+    return std::uncaught_exceptions() > 0 ? protocol::last_thrown_here() : nullptr;
 }
 
 error_record describe(const std::exception_ptr& exception, const void* from) noexcept {
@@ -30,7 +30,7 @@ error_record describe(const std::exception_ptr& exception, const void* from) noe
         try {
             std::rethrow_exception(exception);
         } catch (...) {
-            return registry::describe_current_exception();
+            return protocol::describe_current_exception();
         }
     }
     error_record error;
@@ -39,9 +39,9 @@ error_record describe(const std::exception_ptr& exception, const void* from) noe
         error.message = "called without an exception: a joinable std::thread was destroyed, a pure "
                         "virtual function was called, or the like";
         error.trace = error.type + ": " + error.message;
-        trace::raw_stack stack;
-        trace::capture_throw(stack, from);
-        error.frames = trace::locate(stack);
+        protocol::raw_stack stack;
+        protocol::capture_throw(stack, from);
+        error.frames = protocol::locate(stack);
     } catch (...) {
         // No memory for all of it.
     }
@@ -54,8 +54,8 @@ error_record describe(const std::exception_ptr& exception, const void* from) noe
         // Without an exception the kind is `raised`: the record itself says std::terminate.
         const auto exception = cause();
         // The time is now, not the throw's: a handled exception has affected no other worker.
-        current_report->failed(exception ? record::payload_kind::terminated
-                                         : record::payload_kind::raised,
+        current_report->failed(exception ? protocol::payload_kind::terminated
+                                         : protocol::payload_kind::raised,
                                std::chrono::steady_clock::now());
         current_report->raised(describe(exception, __builtin_return_address(0)));
     }

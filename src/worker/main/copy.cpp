@@ -52,14 +52,14 @@ void leave(int status, void*) {
 
 }  // namespace
 
-void run_as_copy(const record::control_order& order, const registry::mark& control,
+void run_as_copy(const protocol::control_order& order, const protocol::mark& control,
                  const std::function<detail::function_result()>& body) {
     drop_buffers();
     ::on_exit(&leave, nullptr);
     ::fcntl(control.fd, F_SETFD, FD_CLOEXEC);
     close_attachments_on_exec(order);
     signals::forget_stop_signal();
-    registry::activate(order);
+    protocol::activate(order);
     run(control, body);
 }
 

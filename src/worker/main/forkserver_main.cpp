@@ -68,7 +68,7 @@ private:
                                 std::span<const int> descriptors = {});
     void tell(const forkserver::server_answer& answer);
     bool fail(std::error_code error, const std::string& text);
-    bool preload(std::span<const record::function_key> keys);
+    bool preload(std::span<const protocol::function_key> keys);
     bool is_one_thread(const char* when);
     void fork_worker(const forkserver::fork_request& request);
     void await_release();
@@ -124,7 +124,7 @@ bool server::set_up() {
     if (length_ < sizeof setup || received_.size() != 1)
         return false;  // the application is gone
     std::memcpy(&setup, buffer_.data(), sizeof setup);
-    std::vector<record::function_key> keys(setup.preloads);
+    std::vector<protocol::function_key> keys(setup.preloads);
     if (length_ != sizeof setup + keys.size() * sizeof keys[0])
         return false;
     std::ranges::copy(std::span(buffer_).subspan(sizeof setup, length_ - sizeof setup),
@@ -162,17 +162,17 @@ bool server::is_one_thread(const char* when) {
     return true;
 }
 
-bool server::preload(std::span<const record::function_key> keys) {
+bool server::preload(std::span<const protocol::function_key> keys) {
     try {
         for (const auto& key : keys) {
-            const auto* function = registry::find(key);
+            const auto* function = protocol::find(key);
             if (function == nullptr)
                 throw std::runtime_error("a function to preload is not registered in this program");
             function->invoke(0, {}, {});
         }
         return true;
     } catch (...) {
-        const auto error = registry::describe_current_exception();
+        const auto error = protocol::describe_current_exception();
         return fail(std::make_error_code(std::errc::operation_canceled),
                     "forkserver_preload: " + error.type + ": " + error.message);
     }
@@ -255,9 +255,9 @@ void server::run_worker(const forkserver::fork_request& request, born where) noe
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // until the signal of the user's choice is armed
     if (::getppid() != request.parent)
         ::_exit(127);
-    if (request.length < sizeof(orders::worker_order))
+    if (request.length < sizeof(protocol::worker_order))
         ::_exit(127);
-    orders::order_block order(request.length);
+    protocol::order_block order(request.length);
     const auto bytes = order.bytes().first(request.length);
     const int order_file = received_.empty() ? -1 : received_[0].get();
     std::error_code error;
@@ -266,17 +266,17 @@ void server::run_worker(const forkserver::fork_request& request, born where) noe
     std::vector<int> descriptors;
     for (std::size_t i = 1; i < received_.size(); ++i)
         descriptors.push_back(received_[i].get());
-    orders::take_over(order, descriptors);
+    protocol::take_over(order, descriptors);
     if (where == born::in_cgroup)
         order->cgroup = -1;
     await_release();
-    const registry::mark control{order->channel.record, static_cast<ino_t>(order->record_inode)};
+    const protocol::mark control{order->channel.record, static_cast<ino_t>(order->record_inode)};
     copies::run_copy(order, tier_, [control] { worker::run_worker(control); });
 }
 
 }  // namespace
 
-void serve(const registry::mark& connection) noexcept {
+void serve(const protocol::mark& connection) noexcept {
     // exec may have cleared the parent-death signal (AT_SECURE). If the parent is already gone, its
     // end of the connection is closed.
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);

@@ -9,6 +9,6 @@ namespace cohort::worker {
 /// worker for each request. The workers are children of the application, not of the server. Ends
 /// when the connection is closed.
 /// @param connection  names the connection's descriptor
-[[noreturn]] void serve(const registry::mark& connection) noexcept;
+[[noreturn]] void serve(const protocol::mark& connection) noexcept;
 
 }  // namespace cohort::worker

@@ -45,36 +45,36 @@ bool tells_end(report& progress) noexcept {
 
 }  // namespace
 
-void run(const registry::mark& control, const std::function<detail::function_result()>& body) {
+void run(const protocol::mark& control, const std::function<detail::function_result()>& body) {
     auto& progress = *new report(control);  // handlers and other threads use it to the very end
     running = &progress;
-    trace::tell_when_own_code_begins([]() noexcept { running->called(); });
-    trace::begin_to_note_throws();
+    protocol::tell_when_own_code_begins([]() noexcept { running->called(); });
+    protocol::begin_to_note_throws();
     report_terminate(progress);
-    if (registry::current_order()->crash_record != 0)
+    if (protocol::current_order()->crash_record != 0)
         report_crashes(progress);
-    if (const int pipe = registry::current_order()->stacks_fd; pipe >= 0)
+    if (const int pipe = protocol::current_order()->stacks_fd; pipe >= 0)
         signals::report_stacks(
-            pipe, registry::current_order()->stacks_signal,
-            std::chrono::nanoseconds(registry::current_order()->grace_period_ns));
+            pipe, protocol::current_order()->stacks_signal,
+            std::chrono::nanoseconds(protocol::current_order()->grace_period_ns));
     progress.entered();
     bool good = false;
     try {
         const auto result = body();
         // Sent before the result is noted, and in flight they need no worker: it may end at once.
         if (!result.attachments.empty())
-            if (const auto error = send_attachments(*registry::current_order(), result.attachments))
+            if (const auto error = send_attachments(*protocol::current_order(), result.attachments))
                 throw std::system_error(error, "sending the descriptors that the result holds");
         good = !tells_end(progress) ||
-               progress.returned(result, registry::current_order()->result_limit);
+               progress.returned(result, protocol::current_order()->result_limit);
     } catch (abi::__forced_unwind&) {
         throw;  // pthread_exit in the function: the process lives on as long as its other threads
     } catch (...) {
         if (tells_end(progress)) {
             const signals::stop_signal_hold later;
-            progress.failed(record::payload_kind::raised,
-                            registry::time_of(std::current_exception()));
-            progress.raised(registry::describe_current_exception());
+            progress.failed(protocol::payload_kind::raised,
+                            protocol::time_of(std::current_exception()));
+            progress.raised(protocol::describe_current_exception());
         }
     }
     leave(good ? 0 : 1);

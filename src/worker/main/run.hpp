@@ -10,8 +10,8 @@
 namespace cohort::worker {
 
 /// Runs `body` as the work of this worker: notes `entered`, then the result or the exception in the
-/// control file, then leaves the process by exit(0) or exit(1). Call registry::activate() before.
-[[noreturn]] void run(const registry::mark& control,
+/// control file, then leaves the process by exit(0) or exit(1). Call protocol::activate() before.
+[[noreturn]] void run(const protocol::mark& control,
                       const std::function<detail::function_result()>& body);
 
 }  // namespace cohort::worker

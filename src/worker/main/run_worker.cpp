@@ -37,7 +37,7 @@ namespace {
 /// Sets the parent-death signal again. exec clears it where it can give rights, even if it gives
 /// none. It also clears it if the host runs as root and has dropped its capabilities, because the
 /// program gets them back.
-void keep_parent_death_signal(const record::control_order& order) noexcept {
+void keep_parent_death_signal(const protocol::control_order& order) noexcept {
     if (order.parent_death_signal == 0)
         return;
     ::prctl(PR_SET_PDEATHSIG, order.parent_death_signal);
@@ -69,8 +69,8 @@ std::vector<std::byte> read_arguments(int fd) {
     return bytes;
 }
 
-detail::function_result run_function(const record::control_order& order) {
-    const auto* function = registry::find(record::key_of(order));
+detail::function_result run_function(const protocol::control_order& order) {
+    const auto* function = protocol::find(protocol::key_of(order));
     if (function == nullptr)
         throw unknown_function();
     return function->invoke(order.index, read_arguments(order.arguments_fd),
@@ -79,8 +79,8 @@ detail::function_result run_function(const record::control_order& order) {
 
 }  // namespace
 
-void run_worker(const registry::mark& control) {
-    const auto order = registry::read_order(control);
+void run_worker(const protocol::mark& control) {
+    const auto order = protocol::read_order(control);
     if (!order)
         ::_exit(127);  // the order was there when this process was made
     keep_parent_death_signal(*order);
@@ -89,7 +89,7 @@ void run_worker(const registry::mark& control) {
         base::close_on_exec(order->arguments_fd);
     close_attachments_on_exec(*order);
     signals::forget_stop_signal();
-    registry::activate(*order);
+    protocol::activate(*order);
     run(control, [&order] { return run_function(*order); });
 }
 

@@ -7,6 +7,6 @@ namespace cohort::worker {
 
 /// Runs the worker whose control file `control` names: its function, found in this program, with
 /// the arguments that stand in a file of their own.
-[[noreturn]] void run_worker(const registry::mark& control);
+[[noreturn]] void run_worker(const protocol::mark& control);
 
 }  // namespace cohort::worker

@@ -36,19 +36,19 @@ void take_name(const char* program) {
 }  // namespace
 
 void worker_main(int argc, char** argv) {
-    registry::note_worker_main_call();
+    protocol::note_worker_main_call();
     if (argc < 2 || argv == nullptr || argv[1] == nullptr)
         return;
-    const auto mark = registry::parse_mark(argv[1]);
-    if (!mark && !registry::looks_like_mark(argv[1]))
+    const auto mark = protocol::parse_mark(argv[1]);
+    if (!mark && !protocol::looks_like_mark(argv[1]))
         return;
-    if (registry::worker_main_reached())
+    if (protocol::worker_main_reached())
         return;
-    if (!mark || !registry::holds(*mark))
+    if (!mark || !protocol::holds(*mark))
         refuse_by_hand(argv[0], argv[1]);
-    registry::note_worker_main();
+    protocol::note_worker_main();
     take_name(argv[0]);
-    if (mark->names == registry::mark::what::server)
+    if (mark->names == protocol::mark::what::server)
         worker::serve(*mark);
     worker::run_worker(*mark);
 }

@@ -10,20 +10,20 @@
 namespace cohort::worker {
 namespace {
 
-int number_of(const record::control_order& order, std::uint32_t index) noexcept {
+int number_of(const protocol::control_order& order, std::uint32_t index) noexcept {
     return order.first_attachment + static_cast<std::int32_t>(index);
 }
 
 }  // namespace
 
-void close_attachments_on_exec(const record::control_order& order) noexcept {
+void close_attachments_on_exec(const protocol::control_order& order) noexcept {
     for (std::uint32_t i = 0; i < order.attachments; ++i)
         base::close_on_exec(number_of(order, i));
     if (order.results_fd >= 0)
         base::close_on_exec(order.results_fd);
 }
 
-std::vector<detail::attachment> take_attachments(const record::control_order& order) {
+std::vector<detail::attachment> take_attachments(const protocol::control_order& order) {
     std::vector<detail::attachment> taken;
     taken.reserve(order.attachments);
     for (std::uint32_t i = 0; i < order.attachments; ++i)
@@ -31,12 +31,12 @@ std::vector<detail::attachment> take_attachments(const record::control_order& or
     return taken;
 }
 
-std::error_code send_attachments(const record::control_order& order,
+std::error_code send_attachments(const protocol::control_order& order,
                                  std::span<const detail::attachment> attachments) {
     std::vector<int> descriptors;
     for (const auto& attached : attachments)
         descriptors.push_back(*attached);
-    record::result_message message{order.index, 0};
+    protocol::result_message message{order.index, 0};
     base::unique_fd carrier;
     if (descriptors.size() > 1) {  // the host has one more for each worker until it takes results
         std::error_code error;

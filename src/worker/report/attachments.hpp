@@ -15,13 +15,13 @@ namespace cohort::worker {
 
 /// Makes them close-on-exec. Called before any code of the user's runs, because that may execute
 /// programs.
-void close_attachments_on_exec(const record::control_order& order) noexcept;
+void close_attachments_on_exec(const protocol::control_order& order) noexcept;
 
 /// Takes the descriptors over from their numbers in the order. Once.
-std::vector<detail::attachment> take_attachments(const record::control_order& order);
+std::vector<detail::attachment> take_attachments(const protocol::control_order& order);
 
 /// Sends the descriptors that a result holds to the application.
-std::error_code send_attachments(const record::control_order& order,
+std::error_code send_attachments(const protocol::control_order& order,
                                  std::span<const detail::attachment> attachments);
 
 }  // namespace cohort::worker

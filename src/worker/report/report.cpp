@@ -62,7 +62,7 @@ error_record too_large(const detail::function_result& result, std::uint64_t limi
 
 }  // namespace
 
-report::report(const registry::mark& control) noexcept : control_(control), owner_(::getpid()) {}
+report::report(const protocol::mark& control) noexcept : control_(control), owner_(::getpid()) {}
 
 bool report::is_there() const noexcept {
     struct stat status {};
@@ -103,7 +103,7 @@ void report::await_told() const noexcept {
 
 int report::crash_file() const noexcept { return is_there() ? control_.fd : -1; }
 
-void report::failed(record::payload_kind how, time_point at) noexcept {
+void report::failed(protocol::payload_kind how, time_point at) noexcept {
     block_size_limit_signal();
     progress_.kind = how;
     progress_.finished_at = stamp(at);
@@ -113,7 +113,7 @@ void report::failed(record::payload_kind how, time_point at) noexcept {
 void report::crashed(std::uint64_t payload_length) noexcept { finish(0, payload_length); }
 
 bool report::write_progress() noexcept {
-    return !write(std::as_bytes(std::span(&progress_, 1)), record::progress_offset);
+    return !write(std::as_bytes(std::span(&progress_, 1)), protocol::progress_offset);
 }
 
 bool report::finish(std::size_t type_length, std::uint64_t payload_length) noexcept {
@@ -128,18 +128,18 @@ bool report::finish(std::size_t type_length, std::uint64_t payload_length) noexc
 bool report::returned(const detail::function_result& result, std::uint64_t limit) noexcept {
     block_size_limit_signal();
     const auto refuse = [&](const error_record& why) {
-        failed(record::payload_kind::raised, std::chrono::steady_clock::now());
+        failed(protocol::payload_kind::raised, std::chrono::steady_clock::now());
         raised(why);
         return false;
     };
     if (result.cbor.size() > limit)
         return refuse(too_large(result, limit));
-    std::error_code error = write(bytes_of(result.type), record::payload_offset);
+    std::error_code error = write(bytes_of(result.type), protocol::payload_offset);
     if (!error)
-        error = write(result.cbor, record::payload_offset + result.type.size());
+        error = write(result.cbor, protocol::payload_offset + result.type.size());
     if (error)
         return refuse(not_written(result, error));
-    progress_.kind = record::payload_kind::returned;
+    progress_.kind = protocol::payload_kind::returned;
     progress_.finished_at = stamp(std::chrono::steady_clock::now());
     // False if that is not written: exit code 0 would then pass for an exit(0) in the function,
     // which is a success.
@@ -147,11 +147,11 @@ bool report::returned(const detail::function_result& result, std::uint64_t limit
 }
 
 void report::raised(const error_record& error) noexcept {
-    std::string json = record::write_error(error);
-    if (write(bytes_of(json), record::payload_offset)) {
+    std::string json = protocol::write_error(error);
+    if (write(bytes_of(json), protocol::payload_offset)) {
         // A short record fits the file's first page, which is already allocated.
-        json = record::write_error(error, record::short_record_limit);
-        if (write(bytes_of(json), record::payload_offset))
+        json = protocol::write_error(error, protocol::short_record_limit);
+        if (write(bytes_of(json), protocol::payload_offset))
             json.clear();
     }
     finish(0, json.size());

@@ -23,7 +23,7 @@ namespace cohort::worker {
 /// whole is written shorter, and a control file that the program has closed is left alone.
 class report {
 public:
-    explicit report(const registry::mark& control) noexcept;
+    explicit report(const protocol::mark& control) noexcept;
 
     void entered() noexcept;
     /// The arguments are decoded; the function is called next.
@@ -45,7 +45,7 @@ public:
     /// Records how the worker failed, and when. raised() or crashed() follows, unless the process
     /// ends before: to describe a failure takes time, in which other workers may fail because of
     /// this one. Async-signal-safe.
-    void failed(record::payload_kind how, time_point at) noexcept;
+    void failed(protocol::payload_kind how, time_point at) noexcept;
 
     /// @param limit  in bytes, of the encoded result
     /// @return false: the result is larger or could not be written. An error record was written in
@@ -65,11 +65,11 @@ private:
     bool write_progress() noexcept;
     bool finish(std::size_t type_length, std::uint64_t payload_length) noexcept;
 
-    registry::mark control_;
+    protocol::mark control_;
     const pid_t owner_;
     std::atomic<pid_t> claimed_by_ = 0;  // a thread; 0: none
     base::futex told_ = 0;
-    record::control_progress progress_;
+    protocol::control_progress progress_;
 };
 
 }  // namespace cohort::worker

@@ -34,12 +34,12 @@ constexpr std::chrono::nanoseconds longest_stacks_timeout = std::chrono::millise
 struct thread_stack {
     std::atomic<pid_t> id;  // the thread that is asked; 0: none
     std::atomic<bool> told;
-    trace::raw_stack stack;
+    protocol::raw_stack stack;
 };
 constinit std::array<thread_stack, most_threads> threads{};
 constinit std::atomic_flag asked;
 constinit base::futex answers{0};
-constinit trace::raw_json::memory memory{};
+constinit protocol::raw_json::memory memory{};
 constinit int answer_pipe = -1;
 constinit dev_t pipe_device = 0;
 constinit ino_t pipe_inode = 0;
@@ -104,7 +104,7 @@ void write_all() noexcept {
     struct stat now {};
     if (::fstat(answer_pipe, &now) != 0 || now.st_dev != pipe_device || now.st_ino != pipe_inode)
         return;  // the program has closed the pipe
-    trace::raw_json json(memory, answer_pipe, -1);
+    protocol::raw_json json(memory, answer_pipe, -1);
     json.text("{\"threads\":[");
     bool first = true;
     for (const auto& thread : threads) {
@@ -126,7 +126,7 @@ const void* on_own_stack() noexcept {
 }
 
 void tell_own(thread_stack& into, const void* context) noexcept {
-    trace::capture_interrupted(into.stack, context, on_own_stack());
+    protocol::capture_interrupted(into.stack, context, on_own_stack());
     into.told.store(true, std::memory_order_release);
 }
 

@@ -6,7 +6,7 @@
 namespace cohort::signals {
 
 /// From now on, until the process ends, the stacks of all threads are written to this pipe when the
-/// parent asks, in the form that record::read_activities reads. Threads that block the signal are
+/// parent asks, in the form that protocol::read_activities reads. Threads that block the signal are
 /// left out. Does nothing if the program has an action of its own for the signal.
 /// @param pipe          a forked copy of this process does not write to it
 /// @param signo         the signal by which the parent asks

@@ -123,7 +123,7 @@ void install_handler(int signo) noexcept {
 /// The watch of this worker, started at the first call; null outside a worker and in a forked copy
 /// of one.
 watch* started_watch() {
-    const auto* order = registry::current_order();
+    const auto* order = protocol::current_order();
     if (order == nullptr)
         return nullptr;
     const std::lock_guard lock(starting);
@@ -146,7 +146,7 @@ void forget_stop_signal() noexcept {
         new (mutex) std::mutex;  // in a copy, a thread that was not copied may have held it
 }
 
-stop_signal_hold::stop_signal_hold() noexcept : signal_(registry::current_order()->stop_signal) {
+stop_signal_hold::stop_signal_hold() noexcept : signal_(protocol::current_order()->stop_signal) {
     telling.lock();
     came_while_telling = false;
     handler_owner = ::getpid();
@@ -164,7 +164,7 @@ stop_signal_hold::~stop_signal_hold() {
 
 void forgo_stop_signal() noexcept {
     forgone = true;
-    if (const auto* order = registry::current_order(); acts_by(order->stop_signal, SIG_DFL))
+    if (const auto* order = protocol::current_order(); acts_by(order->stop_signal, SIG_DFL))
         act_by(order->stop_signal, SIG_IGN);
 }
 

@@ -35,7 +35,7 @@ private:
 /// Async-signal-safe.
 void forgo_stop_signal() noexcept;
 
-/// Begins a new order, without token and hook. Call it before registry::activate().
+/// Begins a new order, without token and hook. Call it before protocol::activate().
 void forget_stop_signal() noexcept;
 
 }  // namespace cohort::signals

@@ -32,11 +32,11 @@ using cohort::base::address;
 using cohort::base::raw_call;
 using cohort::guardian::now_ms;
 using cohort::guardian::sleep_ms;
-using cohort::orders::guard_message;
-using cohort::orders::guarded;
-using cohort::orders::guardian_program;
+using cohort::protocol::guard_message;
+using cohort::protocol::guarded;
+using cohort::protocol::guardian_program;
 
-constexpr int parent = cohort::orders::guardian_parent;
+constexpr int parent = cohort::protocol::guardian_parent;
 constexpr unsigned to_process_group = 1U << 2;  // PIDFD_SIGNAL_PROCESS_GROUP, Linux 6.9
 
 /// How long messages may pile up after the first one, so that a burst of starts wakes the guardian
@@ -62,7 +62,7 @@ int end_of_guarded = 0;
 int held_count = 0;
 /// The value of held_count at which to look for what has ended.
 int look_threshold = 64;
-int connection = cohort::orders::guardian_connection;  // -1: closed, no more messages come
+int connection = cohort::protocol::guardian_connection;  // -1: closed, no more messages come
 bool is_full = false;                                  // messages must wait in the connection
 bool was_full = false;                                 // the guardian has shut the connection down
 unsigned own_user = 0;
@@ -331,7 +331,7 @@ extern "C" [[noreturn]] void guardian_main() {
     const unsigned long all = ~0UL;
     raw_call(SYS_rt_sigprocmask, SIG_SETMASK, address(&all), 0, sizeof all);
     raw_call(SYS_prctl, PR_SET_NAME, address("cohort-guardian"));
-    raw_call(SYS_close, cohort::orders::guardian_program);
+    raw_call(SYS_close, cohort::protocol::guardian_program);
     raise_limit();
     own_user = static_cast<unsigned>(raw_call(SYS_getuid));
     await_parent_death();
