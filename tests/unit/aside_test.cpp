@@ -22,12 +22,12 @@ namespace aside_test {
 
 using namespace cohort;
 using namespace cohort::test;
-using engine::background_thread;
+using loop::background_thread;
 
 namespace {
 
 struct sides {
-    engine::engine& loop = *new engine::engine;
+    loop::engine& loop = *new loop::engine;
     background_thread& stays = *new background_thread(loop, background_thread::thread::stays);
     background_thread& comes = *new background_thread(loop);
 
@@ -123,7 +123,7 @@ TEST_CASE("aside: removing a group's cgroup does not occupy the engine's thread"
                       for (const long number : {SYS_rmdir, SYS_unlinkat, SYS_openat, SYS_open})
                           if (!deny(number, EPERM))
                               return;
-                      supervisor::end_cgroup(s.loop, s.stays, cgroup, engine::time_point::max(),
+                      supervisor::end_cgroup(s.loop, s.stays, cgroup, loop::time_point::max(),
                                              over);
                   }))
                   return 2;

@@ -24,7 +24,7 @@ using namespace cohort::test;
 namespace {
 
 /// Keeps a thread busy for ever. Returns when the work has begun.
-void keep_busy(engine::process& process, engine::background_thread& worker) {
+void keep_busy(loop::process& process, loop::background_thread& worker) {
     std::promise<void> begun;
     process.loop().post([&] {
         worker.run(
@@ -44,7 +44,7 @@ TEST_CASE("background thread: a fork does not wait for work") {
     if (under_tsan)
         return skip(no_threads_in_copies);
     CHECK(in_fork([] {
-              auto& process = engine::process::for_spawn();
+              auto& process = loop::process::for_spawn();
               for (auto* each : std::array{&process.parsing(), &process.cgroups(),
                                            &process.naming(), &process.sweeping(),
                                            &process.freeing()})

@@ -35,7 +35,7 @@ constexpr auto bound = std::chrono::milliseconds(bound_ms);
 
 /// A loop with a call that hangs until its pipe is written to.
 struct hung_loop {
-    engine::engine& loop = *new engine::engine;
+    loop::engine& loop = *new loop::engine;
     pipe_ends release = make_pipe();
     std::promise<void> hangs;
     std::promise<void> is_over;
@@ -167,7 +167,7 @@ TEST_CASE("engine calls: after a call has hung, no call waits for another one th
         return skip(no_threads_in_copies);
     CHECK(in_fork([] {
               hung_loop& hung = *new hung_loop;
-              hung.loop.on_hung_call([](engine::task call) { std::thread(call).detach(); });
+              hung.loop.on_hung_call([](loop::task call) { std::thread(call).detach(); });
               hung.start();
               std::promise<void> second;
               std::promise<bool> third;
@@ -181,8 +181,7 @@ TEST_CASE("engine calls: after a call has hung, no call waits for another one th
                       [](int) {});
                   hung.loop.call([] { return 3; },
                                  [&](int result) {
-                                     third.set_value(result == 3 &&
-                                                     engine::engine::is_this_thread());
+                                     third.set_value(result == 3 && loop::engine::is_this_thread());
                                  });
               });
               bool well = hung.take_over();
@@ -205,7 +204,7 @@ TEST_CASE("engine calls: forks one after the other do not keep the loop from its
     if (under_tsan)
         return skip(no_threads_in_copies);
     CHECK(in_fork([] {
-              auto& process = engine::process::for_spawn();
+              auto& process = loop::process::for_spawn();
               std::atomic<bool> goes_on = true;
               const auto fork_on = [&goes_on] {
                   while (goes_on) {

@@ -24,7 +24,7 @@ namespace {
 /// A child whose end the engine is to see, in a process of its own.
 class watched {
 public:
-    void begin(cohort::engine::reaper& by) {
+    void begin(cohort::loop::reaper& by) {
         by.watch(one_.pidfd, {},
                  [this](const auto& end) { ended_.set_value(end.status.signal()); });
     }
@@ -42,8 +42,8 @@ private:
 
 /// An engine with its thread, both leaked as in a program.
 struct running_engine {
-    cohort::engine::engine& loop = *new cohort::engine::engine;
-    cohort::engine::reaper& reaper = *new cohort::engine::reaper(loop);
+    cohort::loop::engine& loop = *new cohort::loop::engine;
+    cohort::loop::reaper& reaper = *new cohort::loop::reaper(loop);
 
     running_engine() { loop.start(); }
 
@@ -171,7 +171,7 @@ TEST_CASE("engine: an exit status that waitid refuses to tell is not taken for a
     }
     in_a_fork([] {
         auto& ending = *new child;
-        auto& ended = *new std::promise<cohort::engine::reaped>;
+        auto& ended = *new std::promise<cohort::loop::reaped>;
         running_engine engine;
         bool works = engine.does([&] {
             engine.reaper.watch(ending.pidfd, {}, [&](const auto& end) { ended.set_value(end); });
@@ -180,7 +180,7 @@ TEST_CASE("engine: an exit status that waitid refuses to tell is not taken for a
         ::kill(ending.pid, SIGKILL);
         auto end = ended.get_future();
         works &= end.wait_for(bound) == std::future_status::ready;
-        const auto told = works ? end.get() : cohort::engine::reaped();
+        const auto told = works ? end.get() : cohort::loop::reaped();
         return works && !told.status.known() && told.error == EPERM;
     });
 }

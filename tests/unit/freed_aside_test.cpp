@@ -37,11 +37,11 @@ struct tells {
 
 /// Whether another thread destroys what the engine's thread lets go of.
 bool is_freed_by_another(bool small) {
-    auto& loop = engine::process::for_spawn().loop();
+    auto& loop = loop::process::for_spawn().loop();
     std::promise<std::thread::id> destroyed;
     std::promise<std::thread::id> here;
     loop.post([&] {
-        engine::make_freed_aside<tells>(destroyed, small).reset();
+        loop::make_freed_aside<tells>(destroyed, small).reset();
         here.set_value(std::this_thread::get_id());
     });
     return destroyed.get_future().get() != here.get_future().get();
@@ -68,7 +68,7 @@ TEST_CASE("freed aside: another thread destroys what the engine's thread lets go
 
 TEST_CASE("freed aside: any other thread destroys it itself") {
     std::promise<std::thread::id> destroyed;
-    engine::make_freed_aside<tells>(destroyed, false).reset();
+    loop::make_freed_aside<tells>(destroyed, false).reset();
     CHECK(destroyed.get_future().get() == std::this_thread::get_id());
 }
 

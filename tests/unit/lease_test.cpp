@@ -24,14 +24,14 @@ namespace lease_test {
 using namespace cohort;
 using namespace cohort::test;
 using leases::lease;
-using waits::watcher;
+using loop::watcher;
 
 namespace {
 
 constexpr std::chrono::milliseconds bound(bound_ms);
 
 /// Notes when the watcher has served it and, before, all that was served with it.
-class served_note : public waits::watched {
+class served_note : public loop::watched {
 public:
     void serve() override {
         auto& here = watcher::own();

@@ -75,7 +75,7 @@ struct stream_end {
     std::shared_ptr<sink> to;
     std::shared_ptr<pipe_reader> reader;
 
-    stream_end(engine::engine& loop, shared_sink& shared) : to(std::make_shared<sink>(shared)) {
+    stream_end(loop::engine& loop, shared_sink& shared) : to(std::make_shared<sink>(shared)) {
         (void)::fcntl(pipe.reader.get(), F_SETFL, O_NONBLOCK);
         reader = std::make_shared<pipe_reader>(loop, std::move(pipe.reader), to,
                                                std::make_shared<std::atomic<int>>(0));
@@ -86,21 +86,21 @@ struct stream_end {
 };
 
 /// Ends the stream. @return whether the reader says that it has ended
-bool ends(engine::engine& loop, stream_end& of) {
+bool ends(loop::engine& loop, stream_end& of) {
     std::promise<void> over;
     loop.post([&] { of.reader->worker_ended([&] { over.set_value(); }); });
     return over.get_future().wait_for(std::chrono::milliseconds(bound_ms)) ==
            std::future_status::ready;
 }
 
-void holds(const std::function<bool(engine::engine&, shared_sink&)>& body, long denied = -1,
+void holds(const std::function<bool(loop::engine&, shared_sink&)>& body, long denied = -1,
            int error = 0) {
     if (under_tsan)
         return skip(no_threads_in_copies);
     const int result = in_fork([&] {
         if (denied >= 0 && !deny(denied, error))
             return cannot_filter;
-        auto& loop = *new engine::engine;
+        auto& loop = *new loop::engine;
         loop.start();
         return body(loop, *new shared_sink) ? 0 : 1;
     });

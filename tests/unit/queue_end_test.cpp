@@ -62,7 +62,7 @@ TEST_CASE("queue end: the engine's thread closes no messages that nobody has rea
     if (under_tsan)
         return skip(no_threads_in_copies);
     CHECK(in_fork([] {
-              auto& loop = *new engine::engine;
+              auto& loop = *new loop::engine;
               loop.start();
               bool stayed_open = false;
               // A thread that is busy for a second is taken for one that hangs, so on a slow

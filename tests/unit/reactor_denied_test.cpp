@@ -57,8 +57,8 @@ TEST_CASE_TEMPLATE("reactor denied: without descriptors making one throws and le
             limit.rlim_cur = static_cast<rlim_t>(free + more);
             ::setrlimit(RLIMIT_NOFILE, &limit);
             const int error = error_of([] {
-                std::is_same_v<TestType, io_uring_body> ? cohort::reactor::make_io_uring()
-                                                        : cohort::reactor::make_epoll();
+                std::is_same_v<TestType, io_uring_body> ? cohort::loop::make_io_uring()
+                                                        : cohort::loop::make_epoll();
             });
             limit.rlim_cur = limit.rlim_max;
             ::setrlimit(RLIMIT_NOFILE, &limit);
@@ -73,7 +73,7 @@ TEST_CASE_TEMPLATE("reactor denied: without descriptors making one throws and le
 TEST_CASE("reactor denied: the probe names the denied call and why") {
     if (!io_uring_body::make())
         return;
-    using cohort::reactor::probe_io_uring;
+    using cohort::loop::probe_io_uring;
     in_a_fork([] {
         deny(SYS_io_uring_setup, EPERM);
         return same(probe_io_uring(), "io_uring_setup: Operation not permitted (");
@@ -98,7 +98,7 @@ TEST_CASE("reactor denied: io_uring_register denied alone does not matter") {
     for (const int error : {EPERM, ENOSYS})
         in_a_fork([error] {
             deny(SYS_io_uring_register, error);
-            return same(cohort::reactor::probe_io_uring(), "");
+            return same(cohort::loop::probe_io_uring(), "");
         });
 }
 
@@ -111,7 +111,7 @@ TEST_CASE("reactor denied: too little lockable memory is a reason, not a crash")
         if (::geteuid() == 0 && ::setresuid(65534, 65534, 65534) != 0)
             return false;
         // Which kernels count a ring differs.
-        const std::string why = cohort::reactor::probe_io_uring();
+        const std::string why = cohort::loop::probe_io_uring();
         return why.empty() || same(why, "io_uring_setup: Cannot allocate memory (RLIMIT_MEMLOCK");
     });
 }
@@ -120,7 +120,7 @@ TEST_CASE("reactor denied: a ring denied later ends wait with the reason") {
     if (!io_uring_body::make())
         return;
     in_a_fork([] {
-        const auto r = cohort::reactor::make_io_uring();
+        const auto r = cohort::loop::make_io_uring();
         deny(SYS_io_uring_enter, EPERM);
         events found;
         return error_of([&] { r->wait(clock_type::now() + bound, found); }) == EPERM;
@@ -142,7 +142,7 @@ TEST_CASE(
     "reactor denied: without epoll_pwait2 deadlines are kept, and not waited for by spinning") {
     in_a_fork([] {
         deny(SYS_epoll_pwait2, EPERM);
-        const auto r = cohort::reactor::make_epoll();
+        const auto r = cohort::loop::make_epoll();
         const long before = times_blocked();
         for (int i = 0; i < 40; ++i) {
             const auto until = clock_type::now() + 900us;
@@ -192,7 +192,7 @@ TEST_CASE("reactor denied: a wake-up whose write is interrupted is written again
         action.sa_sigaction = interrupt_first_write;
         action.sa_flags = SA_SIGINFO;
         ::sigaction(SIGSYS, &action, nullptr);
-        const auto r = cohort::reactor::make_epoll();
+        const auto r = cohort::loop::make_epoll();
         const auto until = clock_type::now() + bound;
         std::jthread waker([&, sleeper = ::gettid()] {
             answer(SYS_write, SECCOMP_RET_TRAP);

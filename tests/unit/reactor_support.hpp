@@ -26,9 +26,9 @@
 namespace reactor_test {
 
 using namespace std::chrono_literals;
-using cohort::reactor::event;
-using cohort::reactor::reactor;
-using cohort::reactor::ticket;
+using cohort::loop::event;
+using cohort::loop::reactor;
+using cohort::loop::ticket;
 using clock_type = std::chrono::steady_clock;
 using events = std::vector<event>;
 
@@ -36,18 +36,18 @@ constexpr auto bound = 30s;  // for events that must come; reached only by a fau
 
 struct io_uring_body {
     static std::unique_ptr<reactor> make() {
-        if (const std::string why = cohort::reactor::probe_io_uring(); !why.empty()) {
+        if (const std::string why = cohort::loop::probe_io_uring(); !why.empty()) {
             cohort::test::skip(why);
             return nullptr;
         }
-        return cohort::reactor::make_io_uring();
+        return cohort::loop::make_io_uring();
     }
 };
 struct epoll_body {
-    static std::unique_ptr<reactor> make() { return cohort::reactor::make_epoll(); }
+    static std::unique_ptr<reactor> make() { return cohort::loop::make_epoll(); }
 };
 struct sleeper_body {
-    static std::unique_ptr<reactor> make() { return cohort::reactor::make_sleeper(); }
+    static std::unique_ptr<reactor> make() { return cohort::loop::make_sleeper(); }
 };
 
 /// A child process that lives until it is killed.

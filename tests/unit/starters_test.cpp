@@ -11,8 +11,8 @@
 
 namespace starters_test {
 
-using cohort::engine::start_job;
-using cohort::engine::starters;
+using cohort::loop::start_job;
+using cohort::loop::starters;
 
 namespace {
 

@@ -5,7 +5,7 @@
 
 namespace stop_spans_test {
 
-using cohort::engine::stop_spans;
+using cohort::loop::stop_spans;
 using namespace std::chrono_literals;
 
 TEST_CASE("stop spans: the longest is that of the groups that live") {

@@ -101,8 +101,8 @@ public:
         std::shared_ptr<std::promise<bool>> on_loop = std::make_shared<std::promise<bool>>();
         std::future<bool> future = on_loop->get_future();
 
-        engine::task task() const {
-            return [on_loop = on_loop] { on_loop->set_value(engine::engine::is_this_thread()); };
+        loop::task task() const {
+            return [on_loop = on_loop] { on_loop->set_value(loop::engine::is_this_thread()); };
         }
         bool comes() { return future.wait_for(bound) == std::future_status::ready && future.get(); }
         bool is_missing() { return future.wait_for(bound * 0) == std::future_status::timeout; }
@@ -118,7 +118,7 @@ public:
         run([&] { to.add(std::move(run_of_lines), full); });
     }
 
-    engine::engine& loop = *new engine::engine;
+    loop::engine& loop = *new loop::engine;
 
 private:
     bool wrong_ = false;

@@ -8,8 +8,8 @@
 
 namespace timers_test {
 
-using cohort::engine::time_point;
-using cohort::engine::timers;
+using cohort::loop::time_point;
+using cohort::loop::timers;
 using namespace std::chrono_literals;
 
 TEST_CASE(

@@ -23,7 +23,7 @@ namespace watcher_test {
 
 using namespace cohort;
 using namespace cohort::test;
-using waits::watcher;
+using loop::watcher;
 
 namespace {
 
@@ -31,7 +31,7 @@ constexpr std::chrono::milliseconds bound(bound_ms);
 
 /// Something with a pipe, which notes when it is served first, and when it is served while there is
 /// something to read.
-class reader : public waits::watched {
+class reader : public loop::watched {
 public:
     void serve() override {
         if (served_++ == 0)

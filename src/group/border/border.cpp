@@ -34,7 +34,7 @@ namespace {
 std::atomic<operation_id> last_operation_id{0};
 
 /// The engine of the group's process. @throws std::system_error  in a forked copy of that process
-engine::engine& own_loop(const group_ref& group) {
+loop::engine& own_loop(const group_ref& group) {
     if (!group->process().is_own())
         throw std::system_error(std::make_error_code(std::errc::no_child_process),
                                 "cohort: this group belongs to the parent of this forked process");
@@ -80,14 +80,14 @@ groups::services& services_for_spawn() {
         throw spawn_error(std::make_error_code(std::errc::operation_not_permitted),
                           "daemonic processes are not allowed to have children", -1, "daemon");
     try {
-        return groups::services::of(engine::process::for_spawn());
+        return groups::services::of(loop::process::for_spawn());
     } catch (const std::system_error& e) {
         throw spawn_error(e.code(), "starting the library's threads", -1, "threads");
     }
 }
 
 /// @throws spawn_error
-void refuse_at_exit(const engine::process& process) {
+void refuse_at_exit(const loop::process& process) {
     if (process.exiting())
         throw spawn_error({ESHUTDOWN, std::system_category()},
                           "spawn was called while the program exits", -1, "exit");
@@ -132,7 +132,7 @@ bool has_patterns(const spawn_plan& plan) {
 
 /// @throws std::invalid_argument  see output::make_routes
 /// @throws spawn_error            the output thread can't be started
-std::shared_ptr<output::group_streams> make_streams(engine::process& process,
+std::shared_ptr<output::group_streams> make_streams(loop::process& process,
                                                     const spawn_plan& plan) {
     const auto& s = plan.settings;
     // Each name takes a system call, which a short command would feel.
@@ -142,7 +142,7 @@ std::shared_ptr<output::group_streams> make_streams(engine::process& process,
     auto routes = output::make_routes(plan, names);
     try {
         if (routes.has_pipes())
-            process.start_output([&loop = process.loop()](engine::task call) {
+            process.start_output([&loop = process.loop()](loop::task call) {
                 output::call_threads::of(loop).submit([call = std::move(call)](std::string&) {
                     call();
                     return false;
@@ -202,7 +202,7 @@ completion_sink::~completion_sink() = default;
 operation_id next_operation_id() noexcept { return ++last_operation_id; }
 
 void check_handler_thread() noexcept {
-    if (engine::engine::is_this_thread())
+    if (loop::engine::is_this_thread())
         refuse_inline_handler();
 }
 

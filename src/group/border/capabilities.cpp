@@ -30,7 +30,7 @@ capability choose(std::string need, const base::tier_choice& choice,
 base::tier_choice ring_choice(const base::tiers& tiers) {
     if (!tiers.io_uring_wanted.best)
         return tiers.io_uring_wanted;
-    auto reason = reactor::probe_io_uring();
+    auto reason = loop::probe_io_uring();
     const bool works = reason.empty();
     return {works, std::move(reason)};
 }

@@ -16,7 +16,7 @@ namespace {
 
 std::atomic<services*> own_services{nullptr};
 
-void stop_groups_by_stop_signal(engine::process& process) {
+void stop_groups_by_stop_signal(loop::process& process) {
     signals::on_stop_signal([&process](signals::afterwards then) {
         // No handler runs any more, as at exit, because one that sees its group stopped could end
         // this worker before the signal does.
@@ -28,13 +28,13 @@ void stop_groups_by_stop_signal(engine::process& process) {
 
 }  // namespace
 
-services::services(engine::process& process)
+services::services(loop::process& process)
     : process_(process), forkserver_manager_([&process](base::unique_fd pidfd, pid_t leader) {
           process.adopt(std::move(pidfd), leader);
       }),
       guardian_([&process](base::unique_fd pidfd) { process.adopt(std::move(pidfd), 0); }) {}
 
-services& services::of(engine::process& process) {
+services& services::of(loop::process& process) {
     auto* seen = own_services.load(std::memory_order_acquire);
     while (!seen || &seen->process_ != &process) {
         // A forked copy leaks its parent's object, whose mutexes may be locked.

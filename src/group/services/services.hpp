@@ -10,15 +10,15 @@
 namespace cohort::groups {
 
 /// What all groups of one process use besides its threads. Made at the first spawn and leaked on
-/// purpose, as engine::process is. A forked copy makes services of its own at its first spawn.
+/// purpose, as loop::process is. A forked copy makes services of its own at its first spawn.
 class services {
 public:
     /// The services that belong to this process, made if need be. In a worker the first call also
     /// lets the stop signal stop the worker's own groups.
     /// @throws std::system_error  the thread that acts on the stop signal could not be started
-    static services& of(engine::process& process);
+    static services& of(loop::process& process);
 
-    engine::process& process() const noexcept { return process_; }
+    loop::process& process() const noexcept { return process_; }
     forkserver::forkserver_manager& forks() noexcept { return forkserver_manager_; }
     cgroups::group_cgroups& group_cgroups() noexcept { return group_cgroups_; }
     guardian::client& guard() noexcept { return guardian_; }
@@ -26,9 +26,9 @@ public:
     protocol::names& names() noexcept { return names_; }
 
 private:
-    explicit services(engine::process& process);
+    explicit services(loop::process& process);
 
-    engine::process& process_;
+    loop::process& process_;
     forkserver::forkserver_manager forkserver_manager_;
     cgroups::group_cgroups group_cgroups_;
     guardian::client guardian_;

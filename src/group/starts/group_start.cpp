@@ -21,7 +21,7 @@ constexpr std::size_t most_failed_tries = 2;
 
 }  // namespace
 
-group_start::group_start(engine::engine& loop, std::unique_ptr<start_plan> plan, listener report)
+group_start::group_start(loop::engine& loop, std::unique_ptr<start_plan> plan, listener report)
     : loop_(loop), plan_(std::move(plan)), report_(std::move(report)) {}
 
 bool group_start::step() noexcept {

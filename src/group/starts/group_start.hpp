@@ -15,13 +15,13 @@ namespace cohort::starts {
 
 /// The start of one group: a starter thread starts worker after worker, and reports each to the
 /// engine's thread.
-class group_start final : public engine::start_job {
+class group_start final : public loop::start_job {
 public:
     /// `over`: this report is the last.
     enum class progress { more, over };
     using listener = base::callback<void(start_report, progress)>;
     /// @param report  called on the engine's thread for each worker, in order
-    group_start(engine::engine& loop, std::unique_ptr<start_plan> plan, listener report);
+    group_start(loop::engine& loop, std::unique_ptr<start_plan> plan, listener report);
 
     bool step() noexcept override;
 
@@ -44,7 +44,7 @@ private:
     std::optional<start_failure> prepare();
     void start_next(start_report& report);
 
-    engine::engine& loop_;
+    loop::engine& loop_;
     std::unique_ptr<start_plan> plan_;  // null after the last start, so that descriptors are closed
     std::unique_ptr<start_way> way_;
     listener report_;

@@ -32,7 +32,7 @@ struct helpers {
     forkserver::forkserver_manager& server;
     cgroups::group_cgroups& group_cgroups;
     guardian::client& guardian;
-    engine::background_thread& cgroups;              // the thread that ends the cgroups
+    loop::background_thread& cgroups;                // the thread that ends the cgroups
     std::shared_ptr<output::group_streams> streams;  // of the group
 };
 

@@ -255,7 +255,7 @@ void group_state::go_on_ending() {
 /// The end of the group, if these are the ends of its workers.
 std::shared_ptr<group_end> group_state::end_with(
     std::vector<std::shared_ptr<const ended_worker>> workers) {
-    auto end = engine::make_freed_aside<group_end>(std::move(workers));
+    auto end = loop::make_freed_aside<group_end>(std::move(workers));
     end->stopped = machine_.stop_was_asked();
     if (end->workers().size() == verdicts_.size())
         end->first_failure = lifecycle::first_failure(verdicts_);

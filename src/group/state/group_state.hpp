@@ -26,13 +26,13 @@ namespace cohort::detail::inline v0_1 {
 /// One group. All that happens to it becomes an event for its lifecycle, on the engine's thread;
 /// the lifecycle answers with actions, which the group performs. Keeps itself alive from its start
 /// to the end of its last worker.
-class group_state final : public engine::live_group,
+class group_state final : public loop::live_group,
                           public std::enable_shared_from_this<group_state> {
 public:
     group_state(groups::services& services, spawn_plan plan, protocol::caller from,
                 std::shared_ptr<output::group_streams> streams);
 
-    engine::process& process() const noexcept { return process_; }
+    loop::process& process() const noexcept { return process_; }
     const groups::snapshot& snapshot() const noexcept { return snapshot_; }
 
     /// When the operation that starts a group completes, unless the start fails or is stopped.
@@ -61,7 +61,7 @@ private:
     void start_is_over(std::optional<start_failure> failure);
     void reap_failed_start(starts::unwanted_child child);
     void end_unwanted(starts::unwanted_child child);
-    void adopt(starts::unwanted_child child, engine::task then = {});
+    void adopt(starts::unwanted_child child, loop::task then = {});
     void add_worker(starts::start_report report);
     struct unpublished_end;
     void worker_ended(supervisor::worker_end end);
@@ -99,7 +99,7 @@ private:
     void report_end();
     void complete_start(completion result);
 
-    engine::process& process_;
+    loop::process& process_;
     protocol::names& names_;
     std::shared_ptr<const group_settings> settings_;
     supervisor::record_kind kind_;
@@ -108,11 +108,11 @@ private:
     std::shared_ptr<output::group_streams> streams_;
     std::unique_ptr<starts::start_plan> plan_;  // until the start begins
     std::shared_ptr<group_state> self_;         // keeps this alive from begin() to report_end()
-    engine::stop_spans::entry stop_span_;
+    loop::stop_spans::entry stop_span_;
 
     lifecycle::machine machine_;
     base::patient_deque<event> events_;
-    std::optional<engine::timer_id> deadline_;
+    std::optional<loop::timer_id> deadline_;
 
     enum class start_course {
         goes_on,
@@ -140,8 +140,8 @@ private:
     /// The end of a worker that users can't see yet: its record is being read, then its outcome is
     /// put into words, until `limit` at most, while what it has printed is written.
     struct unpublished_end {
-        std::shared_ptr<ended_worker> worker = engine::make_freed_aside<ended_worker>();
-        std::optional<engine::timer_id> limit;
+        std::shared_ptr<ended_worker> worker = loop::make_freed_aside<ended_worker>();
+        std::optional<loop::timer_id> limit;
         bool has_output = false;  // all that it has printed is where it belongs
         bool has_words = false;
         bool is_ready = false;
@@ -159,8 +159,8 @@ private:
     std::vector<lifecycle::verdict> verdicts_;                          // by index
     std::vector<std::shared_ptr<const ended_worker>> ended_;            // in the order of the ends
     std::size_t told_ = 0;  // how many elements of ended_ next() has returned
-    waits::waiters end_waiters_;
-    waits::waiters next_waiters_;
+    loop::waiters end_waiters_;
+    loop::waiters next_waiters_;
 };
 
 }  // namespace cohort::detail::inline v0_1

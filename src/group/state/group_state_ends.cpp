@@ -98,7 +98,7 @@ void group_state::add_descriptors(outcome& worker) {
 /// Puts an outcome into words on another thread, because the worker decides how long the texts are,
 /// and a file with debug information may be on a disk that does not answer.
 void group_state::find_words(const std::shared_ptr<unpublished_end>& place) {
-    const auto write = [self = shared_from_this(), place](engine::background_thread& where,
+    const auto write = [self = shared_from_this(), place](loop::background_thread& where,
                                                           protocol::names* names) {
         auto found =
             base::make_shared_patiently<std::shared_ptr<const outcome>>(place->worker->left);
@@ -180,7 +180,7 @@ void group_state::write_report() {
         [end = end_with(std::move(workers))]() -> const report& { return end->report(); },
         [self = shared_from_this(), last](const std::string& note) {
             // The thread that writes the report may still read the old one.
-            last->worker = engine::make_freed_aside<ended_worker>(*last->worker);
+            last->worker = loop::make_freed_aside<ended_worker>(*last->worker);
             base::patiently([&] { add_note(last->worker->note, note); });
             self->report_is_written_ = true;
             self->publish_all();

@@ -63,7 +63,7 @@ void group_state::end_unwanted(starts::unwanted_child child) {
 }
 
 /// Reaps a child when it has ended. If it leads a process group, the rest of that group ends then.
-void group_state::adopt(starts::unwanted_child child, engine::task then) {
+void group_state::adopt(starts::unwanted_child child, loop::task then) {
     if (settings_->process_group == process_group::inherit || child.pid == 0)
         return process_.children().adopt(std::move(child.pidfd), std::move(then));
     process_.children().adopt_group(std::move(child.pidfd), child.pid, std::move(then));
@@ -76,7 +76,7 @@ void group_state::reap_failed_start(starts::unwanted_child child) {
         return;
     ending_.hold(lifecycle::reason::unreaped);
     const auto until = saturating_add(std::chrono::steady_clock::now(), settings_->kill_timeout);
-    auto limit = base::make_shared_patiently<std::optional<engine::timer_id>>();
+    auto limit = base::make_shared_patiently<std::optional<loop::timer_id>>();
     *limit = process_.loop().timer().at(until, [self = shared_from_this(), limit] {
         limit->reset();
         if (self->start_.operation) {

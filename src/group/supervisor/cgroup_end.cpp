@@ -22,12 +22,12 @@ constexpr std::chrono::milliseconds longest_back_off = 1s;
 constexpr auto longest_attempt = 1s;
 
 struct cgroup_end {
-    engine::engine& loop;
-    engine::background_thread& side;
+    loop::engine& loop;
+    loop::background_thread& side;
     std::shared_ptr<cgroups::group_cgroup> ended;
-    engine::time_point until;
+    loop::time_point until;
     base::callback<void()> then;
-    std::optional<engine::timer_id> limit;
+    std::optional<loop::timer_id> limit;
     std::chrono::milliseconds back_off = first_back_off;
     bool gone = false;  // the only member that the background thread writes
 
@@ -57,8 +57,8 @@ void attempt(const std::shared_ptr<cgroup_end>& e) {
 
 }  // namespace
 
-void end_cgroup(engine::engine& loop, engine::background_thread& side,
-                std::shared_ptr<cgroups::group_cgroup> ended, engine::time_point until,
+void end_cgroup(loop::engine& loop, loop::background_thread& side,
+                std::shared_ptr<cgroups::group_cgroup> ended, loop::time_point until,
                 base::callback<void()> then) {
     auto e = base::make_shared_patiently<cgroup_end>(
         cgroup_end{loop, side, std::move(ended), until, std::move(then), {}});

@@ -15,8 +15,8 @@ namespace cohort::supervisor {
 /// @param until  from then on `then` is called after one attempt, or a second later if that hangs,
 ///               even if the cgroup is still there; the attempts go on
 /// @param then   called once, on the engine's thread; may be empty
-void end_cgroup(engine::engine& loop, engine::background_thread& side,
-                std::shared_ptr<cgroups::group_cgroup> ended, engine::time_point until,
+void end_cgroup(loop::engine& loop, loop::background_thread& side,
+                std::shared_ptr<cgroups::group_cgroup> ended, loop::time_point until,
                 base::callback<void()> then);
 
 }  // namespace cohort::supervisor

@@ -57,7 +57,7 @@ void log_files::write(std::string path, base::callback<std::string()> text, list
     struct state {
         std::string path;
         std::string note;
-        std::optional<engine::timer_id> limit;
+        std::optional<loop::timer_id> limit;
         listener then;  // empty once it was told
     };
     auto kept = base::make_shared_patiently<state>();

@@ -21,7 +21,7 @@ public:
     /// what went wrong; empty: nothing.
     using listener = base::callback<void(const std::string& note)>;
 
-    log_files(engine::process& process, std::shared_ptr<output::group_streams> streams,
+    log_files(loop::process& process, std::shared_ptr<output::group_streams> streams,
               std::chrono::steady_clock::duration timeout)
         : process_(process), streams_(std::move(streams)), timeout_(timeout) {}
 
@@ -32,7 +32,7 @@ public:
 private:
     void write(std::string path, base::callback<std::string()> text, listener then);
 
-    engine::process& process_;
+    loop::process& process_;
     std::shared_ptr<output::group_streams> streams_;
     std::chrono::steady_clock::duration timeout_;
 };

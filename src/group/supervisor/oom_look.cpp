@@ -17,12 +17,12 @@ struct look {
     std::shared_ptr<const cgroups::worker_cgroup> cgroup;
     base::callback<void(std::optional<cgroups::oom_kill>)> then;
     std::optional<cgroups::oom_kill> found;
-    engine::timer_id limit{};
+    loop::timer_id limit{};
 };
 
 }  // namespace
 
-void find_oom_kill(engine::engine& loop, engine::background_thread& side,
+void find_oom_kill(loop::engine& loop, loop::background_thread& side,
                    std::shared_ptr<const cgroups::worker_cgroup> cgroup,
                    base::callback<void(std::optional<cgroups::oom_kill>)> then) {
     auto l = base::make_shared_patiently<look>(look{std::move(cgroup), std::move(then), {}, {}});

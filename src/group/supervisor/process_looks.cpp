@@ -11,7 +11,7 @@
 
 namespace cohort::supervisor {
 
-process_looks& process_looks::of(engine::engine& loop) {
+process_looks& process_looks::of(loop::engine& loop) {
     // A forked copy of this process has another loop; its parent's mutex may be locked there.
     static constinit std::atomic<process_looks*> latest{nullptr};
     auto* seen = latest.load();

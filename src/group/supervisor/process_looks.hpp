@@ -20,12 +20,12 @@ class process_looks {
 public:
     using listener = base::callback<void(std::vector<activity>)>;
 
-    explicit process_looks(engine::engine& loop) noexcept : loop_(loop) {}
+    explicit process_looks(loop::engine& loop) noexcept : loop_(loop) {}
     process_looks(const process_looks&) = delete;
     process_looks& operator=(const process_looks&) = delete;
 
     /// Those of a process, whose engine is `loop`. Made if need be and leaked on purpose.
-    static process_looks& of(engine::engine& loop);
+    static process_looks& of(loop::engine& loop);
 
     /// Calls `then` on the engine's thread with what protocol::processes_of_groups() tells of the
     /// leader's group. Without a thread to read /proc it is called when the next look has one. Call
@@ -39,7 +39,7 @@ private:
     };
     void answer();
 
-    engine::engine& loop_;
+    loop::engine& loop_;
     std::mutex mutex_;
     base::patient_vector<question> asked_;
 };

@@ -29,8 +29,8 @@ enum class record_kind { control_file, error_file };
 
 /// What reading a record needs.
 struct record_readers {
-    engine::engine& loop;
-    engine::background_thread& parsing;
+    loop::engine& loop;
+    loop::background_thread& parsing;
     std::uint64_t result_limit;  // in bytes
 };
 

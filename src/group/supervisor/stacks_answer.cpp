@@ -41,7 +41,7 @@ bool read_answer(int fd, std::string& text) try {
 
 }  // namespace
 
-stacks_answer::stacks_answer(engine::process& process, base::unique_fd pipe)
+stacks_answer::stacks_answer(loop::process& process, base::unique_fd pipe)
     : process_(process), pipe_(base::make_shared_patiently<base::unique_fd>(std::move(pipe))) {}
 
 stacks_answer::~stacks_answer() {
@@ -57,7 +57,7 @@ bool stacks_answer::is_hung_up() const noexcept {
     return ::poll(&end, 1, 0) > 0 && (end.revents & POLLHUP) != 0;
 }
 
-void stacks_answer::await(engine::time_point deadline,
+void stacks_answer::await(loop::time_point deadline,
                           base::callback<void(std::vector<activity>)> then) {
     then_ = std::move(then);
     limit_ = process_.loop().timer().at(deadline, [self = shared_from_this()] {

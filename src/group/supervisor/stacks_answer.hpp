@@ -20,7 +20,7 @@ namespace cohort::supervisor {
 /// the worker can hold that lock for as long as it likes.
 class stacks_answer : public std::enable_shared_from_this<stacks_answer> {
 public:
-    stacks_answer(engine::process& process, base::unique_fd pipe);
+    stacks_answer(loop::process& process, base::unique_fd pipe);
     ~stacks_answer();
 
     /// Whether the function can't answer, because its end of the pipe is closed, for example by
@@ -28,7 +28,7 @@ public:
     bool is_hung_up() const noexcept;
     /// Calls `then` once, with the whole answer or with what has come of it by `deadline`. If no
     /// thread can be had to parse it, calls `then` with nothing.
-    void await(engine::time_point deadline, base::callback<void(std::vector<activity>)> then);
+    void await(loop::time_point deadline, base::callback<void(std::vector<activity>)> then);
     /// Whether the answer has come, but `then` has yet to be called.
     bool is_being_parsed() const noexcept { return being_parsed_; }
 
@@ -38,11 +38,11 @@ private:
     void took(std::string text, bool is_whole);
     void finish();
 
-    engine::process& process_;
+    loop::process& process_;
     bool being_parsed_ = false;
     std::shared_ptr<base::unique_fd> pipe_;
     std::string text_;
-    std::optional<engine::timer_id> limit_;
+    std::optional<loop::timer_id> limit_;
     base::callback<void(std::vector<activity>)> then_;
 };
 

@@ -50,7 +50,7 @@ resource_usage to_usage(const rusage& used) {
 
 }  // namespace
 
-worker_process::worker_process(engine::process& process, birth b,
+worker_process::worker_process(loop::process& process, birth b,
                                std::shared_ptr<const detail::group_settings> settings,
                                record_kind kind)
     : process_(process), settings_(std::move(settings)), kind_(kind), index_(b.index), pid_(b.pid),
@@ -73,7 +73,7 @@ void worker_process::await_end(base::callback<void(const exit_status&)> ended,
             self->exit_seen_ = self->process_.loop().now();
             self->sweep();
         },
-        [self = shared_from_this()](const engine::reaped& end) { self->ended(end); });
+        [self = shared_from_this()](const loop::reaped& end) { self->ended(end); });
 }
 
 void worker_process::signal(int signo) noexcept {
@@ -101,7 +101,7 @@ void worker_process::signal(int signo) noexcept {
 void worker_process::sweep() noexcept {
     if (settings_->process_group == process_group::inherit)
         return;
-    engine::sweep(pidfd_.get(), pid_);
+    loop::sweep(pidfd_.get(), pid_);
 }
 
 void worker_process::send_stop_signal(int signo) {
@@ -184,7 +184,7 @@ void worker_process::send_kill() noexcept {
     signal(SIGKILL);
 }
 
-void worker_process::ended(const engine::reaped& end) {
+void worker_process::ended(const loop::reaped& end) {
     pidfd_.reset();
     if (!judged_)
         return;  // abandoned before
@@ -288,7 +288,7 @@ worker_end worker_process::abandon() {
     return judge({}, {}, true);
 }
 
-worker_end worker_process::judge(const engine::reaped& end, record_contents contents,
+worker_end worker_process::judge(const loop::reaped& end, record_contents contents,
                                  bool unkillable) {
     lifecycle::worker_facts facts;
     facts.status = end.status;

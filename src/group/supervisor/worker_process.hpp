@@ -40,7 +40,7 @@ public:
         std::shared_ptr<const cgroups::worker_cgroup> cgroup;  // null: it has none of its own
         std::shared_ptr<output::group_streams> streams;        // of its group
     };
-    worker_process(engine::process& process, birth b,
+    worker_process(loop::process& process, birth b,
                    std::shared_ptr<const detail::group_settings> settings, record_kind kind);
 
     int index() const noexcept { return index_; }
@@ -71,7 +71,7 @@ private:
     void saw(int signo, std::vector<activity> activities, bool answers);
     void ask_for_stacks(int signo);
     bool has_entered() const noexcept;
-    void ended(const engine::reaped& end);
+    void ended(const loop::reaped& end);
     void read_what_is_left();
     void read(record_contents contents);
     void tell(record_contents contents);
@@ -79,9 +79,9 @@ private:
     void limit_streams(int steps);
     void streams_ended(const std::string& note);
     void tell_printed();
-    worker_end judge(const engine::reaped& end, record_contents contents, bool unkillable);
+    worker_end judge(const loop::reaped& end, record_contents contents, bool unkillable);
 
-    engine::process& process_;
+    loop::process& process_;
     std::shared_ptr<const detail::group_settings> settings_;
     record_kind kind_;
     int index_;
@@ -103,9 +103,9 @@ private:
     bool sent_sigkill_ = false;
     bool exited_ = false;
     std::optional<cgroups::oom_kill> oom_kill_;
-    std::optional<engine::reaped> end_;             // empty: not reaped
+    std::optional<loop::reaped> end_;               // empty: not reaped
     std::optional<output::stream_end> stream_end_;  // what was read, until it is told
-    std::optional<engine::timer_id> streams_limit_;
+    std::optional<loop::timer_id> streams_limit_;
     bool streams_have_ended_ = false;
     base::callback<void(const exit_status&)> ended_;
     base::callback<void(worker_end)> judged_;

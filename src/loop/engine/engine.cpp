@@ -14,7 +14,7 @@
 #include <poll.h>
 #include <unistd.h>
 
-namespace cohort::engine {
+namespace cohort::loop {
 
 namespace {
 
@@ -26,14 +26,14 @@ thread_local constinit bool on_engine_thread = false;
 
 /// The best reactor that can be made now. Even if the probe could make a ring, memory may be short
 /// now.
-std::unique_ptr<reactor::reactor> best_reactor() {
+std::unique_ptr<loop::reactor> best_reactor() {
     if (base::current_tiers().io_uring_wanted.best) {
         try {
-            return reactor::make_io_uring();
+            return loop::make_io_uring();
         } catch (const std::exception&) {
         }
     }
-    return reactor::make_epoll();
+    return loop::make_epoll();
 }
 
 bool is_readable(int fd) noexcept {
@@ -127,13 +127,13 @@ void engine::submit(request r) {
         post([this, id, result = -error.value()] { finish(id, result); });
 }
 
-std::error_code engine::hand_over(reactor::ticket id, const request& r) {
+std::error_code engine::hand_over(loop::ticket id, const request& r) {
     return r.is_read ? reactor_.load()->read(id, r.fd, r.buffer, r.offset)
                      : reactor_.load()->watch_readable(id, r.fd);
 }
 
 void engine::loop() {
-    std::vector<reactor::event> events;
+    std::vector<loop::event> events;
     std::unique_lock turn(turn_);
     for (;;) {
         now_ = std::chrono::steady_clock::now();
@@ -178,7 +178,7 @@ bool engine::has_tasks() {
     return !inbox_.empty();
 }
 
-void engine::wait(std::vector<reactor::event>& events) {
+void engine::wait(std::vector<loop::event>& events) {
     try {
         reactor_.load()->wait(has_tasks() ? now_ : timers_.next(), events);
     } catch (const std::system_error&) {
@@ -201,7 +201,7 @@ void engine::replace_reactor() {
 /// serves and epoll is tried again and again.
 void engine::try_epoll() {
     try {
-        reactor_ = reactor::make_epoll().release();
+        reactor_ = loop::make_epoll().release();
         had_epoll_ = true;
     } catch (const std::exception&) {
         reactor_ = last_resort_.get();
@@ -218,7 +218,7 @@ void engine::ask_anew() {
 
 /// Answers a request. If the reactor refused it (epoll has a limit of watches, the kernel may lack
 /// memory), a read is done here, and a descriptor is polled here, now and then.
-void engine::finish(reactor::ticket id, int result) {
+void engine::finish(loop::ticket id, int result) {
     auto found = pending_.extract(id);
     if (found.empty())
         return;
@@ -236,4 +236,4 @@ void engine::ask_later(request r) {
     timers_.at(at, [this, r = std::move(r)] { submit(r); });
 }
 
-}  // namespace cohort::engine
+}  // namespace cohort::loop

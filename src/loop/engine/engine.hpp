@@ -18,7 +18,7 @@
 #include <thread>
 #include <vector>
 
-namespace cohort::engine {
+namespace cohort::loop {
 
 using task = base::callback<void()>;
 
@@ -104,31 +104,31 @@ private:
     void answer(blocking_call answered, int result);
     void take_over(time_point::rep hung);
     void become_this_thread();
-    void retire(reactor::reactor* mine, blocking_call answered, int result);
+    void retire(loop::reactor* mine, blocking_call answered, int result);
     void run_inbox();
     bool has_tasks();
-    void wait(std::vector<reactor::event>& events);
+    void wait(std::vector<loop::event>& events);
     void replace_reactor();
     void try_epoll();
     void ask_anew();
     void ask_later(request r);
     void submit(request r);
-    std::error_code hand_over(reactor::ticket id, const request& r);
-    void finish(reactor::ticket id, int result);
+    std::error_code hand_over(loop::ticket id, const request& r);
+    void finish(loop::ticket id, int result);
 
     base::fair_mutex turn_;
     std::mutex inbox_mutex_;
     base::patient_vector<task> inbox_;
     bool woken_ = false;  // by wake(), since the engine last looked into the inbox
-    std::atomic<reactor::reactor*> reactor_ = nullptr;
+    std::atomic<loop::reactor*> reactor_ = nullptr;
     std::atomic<int> wakers_ = 0;  // threads that are in reactor_'s wake()
-    const std::unique_ptr<reactor::reactor> last_resort_ = reactor::make_sleeper();
+    const std::unique_ptr<loop::reactor> last_resort_ = loop::make_sleeper();
     bool had_epoll_ = false;
     std::atomic<std::thread::id> thread_;
     timers timers_;
     time_point now_;
-    reactor::ticket last_ticket_ = 0;
-    base::patient_unordered_map<reactor::ticket, request> pending_;
+    loop::ticket last_ticket_ = 0;
+    base::patient_unordered_map<loop::ticket, request> pending_;
     base::patient_deque<blocking_call> calls_;  // to be made after the present task
     task call_begins_;
     other_threads others_;
@@ -137,4 +137,4 @@ private:
     std::atomic<bool> has_called_ = false;         // since take_over_if_hung() was last asked
 };
 
-}  // namespace cohort::engine
+}  // namespace cohort::loop

@@ -8,7 +8,7 @@
 #include <thread>
 #include <utility>
 
-namespace cohort::engine {
+namespace cohort::loop {
 
 namespace {
 
@@ -108,7 +108,7 @@ void engine::answer(blocking_call answered, int result) {
 
 /// Ends the thread whose call has hung.
 /// @param mine  destroyed here, because a ring belongs to the thread that made it
-void engine::retire(reactor::reactor* mine, blocking_call answered, int result) {
+void engine::retire(loop::reactor* mine, blocking_call answered, int result) {
     answer(std::move(answered), result);
     if (mine == last_resort_.get())
         return;
@@ -117,4 +117,4 @@ void engine::retire(reactor::reactor* mine, blocking_call answered, int result) 
     delete mine;
 }
 
-}  // namespace cohort::engine
+}  // namespace cohort::loop

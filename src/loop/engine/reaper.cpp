@@ -8,7 +8,7 @@
 #include <cerrno>
 #include <utility>
 
-namespace cohort::engine {
+namespace cohort::loop {
 
 namespace {
 constexpr std::chrono::milliseconds first_back_off{1};
@@ -99,4 +99,4 @@ void sweep(int pidfd, pid_t leader) noexcept {
         ::kill(-leader, SIGKILL);  // the group's number is not reused while the zombie exists
 }
 
-}  // namespace cohort::engine
+}  // namespace cohort::loop

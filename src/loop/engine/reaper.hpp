@@ -13,7 +13,7 @@
 #include <sys/resource.h>
 #include <sys/types.h>
 
-namespace cohort::engine {
+namespace cohort::loop {
 
 /// How a child ended.
 struct reaped {
@@ -51,4 +51,4 @@ private:
     engine& engine_;
 };
 
-}  // namespace cohort::engine
+}  // namespace cohort::loop

@@ -9,7 +9,7 @@
 #include <optional>
 #include <utility>
 
-namespace cohort::engine {
+namespace cohort::loop {
 
 using time_point = std::chrono::steady_clock::time_point;
 
@@ -54,4 +54,4 @@ private:
     std::uint64_t last_ = 0;
 };
 
-}  // namespace cohort::engine
+}  // namespace cohort::loop

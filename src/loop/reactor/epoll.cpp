@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-namespace cohort::reactor {
+namespace cohort::loop {
 
 namespace {
 
@@ -121,4 +121,4 @@ void epoll_reactor::collect(span_of_time longest) {
 
 std::unique_ptr<reactor> make_epoll() { return std::make_unique<epoll_reactor>(); }
 
-}  // namespace cohort::reactor
+}  // namespace cohort::loop

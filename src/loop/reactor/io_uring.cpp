@@ -13,7 +13,7 @@
 #include <poll.h>
 #include <unistd.h>
 
-namespace cohort::reactor {
+namespace cohort::loop {
 
 namespace {
 
@@ -309,4 +309,4 @@ std::string probe_io_uring() {
     }
 }
 
-}  // namespace cohort::reactor
+}  // namespace cohort::loop

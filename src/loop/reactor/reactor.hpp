@@ -11,7 +11,7 @@
 #include <system_error>
 #include <vector>
 
-namespace cohort::reactor {
+namespace cohort::loop {
 
 using time_point = std::chrono::steady_clock::time_point;
 
@@ -71,4 +71,4 @@ std::unique_ptr<reactor> make_sleeper();
 /// @return empty if so, else why not: "io_uring_setup: Operation not permitted (...)"
 std::string probe_io_uring();
 
-}  // namespace cohort::reactor
+}  // namespace cohort::loop

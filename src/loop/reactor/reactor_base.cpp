@@ -3,7 +3,7 @@
 
 #include "base/sys/patiently.hpp"
 
-namespace cohort::reactor {
+namespace cohort::loop {
 
 namespace {
 
@@ -37,4 +37,4 @@ void reactor_base::wait(std::optional<time_point> until, std::vector<event>& eve
     wake_.get_up();
 }
 
-}  // namespace cohort::reactor
+}  // namespace cohort::loop

@@ -12,7 +12,7 @@
 #include <optional>
 #include <vector>
 
-namespace cohort::reactor {
+namespace cohort::loop {
 
 /// What the io_uring and the epoll reactor share: sleeping and being woken. Each implements
 /// collect(), which looks for events once.
@@ -46,4 +46,4 @@ protected:
     base::patient_vector<event> ready_;  // happened, not reported yet
 };
 
-}  // namespace cohort::reactor
+}  // namespace cohort::loop

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 
-namespace cohort::reactor {
+namespace cohort::loop {
 
 namespace {
 
@@ -57,4 +57,4 @@ private:
 
 std::unique_ptr<reactor> make_sleeper() { return std::make_unique<sleeper>(); }
 
-}  // namespace cohort::reactor
+}  // namespace cohort::loop

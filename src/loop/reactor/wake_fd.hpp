@@ -13,7 +13,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-namespace cohort::reactor {
+namespace cohort::loop {
 
 /// Ends the sleep of one thread, from any thread. That takes at most one system call a sleep, and
 /// none when the sleeper is awake or has already been called.
@@ -76,4 +76,4 @@ private:
     std::atomic<int> state_ = awake_;
 };
 
-}  // namespace cohort::reactor
+}  // namespace cohort::loop

@@ -8,7 +8,7 @@
 #include <memory>
 #include <utility>
 
-namespace cohort::engine {
+namespace cohort::loop {
 
 template <class T>
 void free_aside(T* last) noexcept {
@@ -33,4 +33,4 @@ std::shared_ptr<T> make_freed_aside(Arguments&&... arguments) {
     return {made, &free_aside<T>, base::patient_allocator<T>()};
 }
 
-}  // namespace cohort::engine
+}  // namespace cohort::loop

@@ -9,7 +9,7 @@
 
 #include <pthread.h>
 
-namespace cohort::engine {
+namespace cohort::loop {
 
 namespace {
 
@@ -199,4 +199,4 @@ void process::at_exit() noexcept {
     h->stop_all_and_wait(std::chrono::steady_clock::duration::max());
 }
 
-}  // namespace cohort::engine
+}  // namespace cohort::loop

@@ -22,7 +22,7 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-namespace cohort::engine {
+namespace cohort::loop {
 
 /// A group as class process knows it: it lives, and must be stopped before the program ends.
 class live_group {
@@ -152,4 +152,4 @@ private:
     base::patient_vector<task> when_empty_;
 };
 
-}  // namespace cohort::engine
+}  // namespace cohort::loop

@@ -6,7 +6,7 @@
 #include <mutex>
 #include <set>
 
-namespace cohort::engine {
+namespace cohort::loop {
 
 /// How long the stop of each live group can take. exit() reads that on its own thread, because a
 /// user's executor may hold up the engine's thread. Safe from any thread.
@@ -38,4 +38,4 @@ private:
     std::multiset<duration> spans_;
 };
 
-}  // namespace cohort::engine
+}  // namespace cohort::loop

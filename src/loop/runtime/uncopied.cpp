@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-namespace cohort::engine {
+namespace cohort::loop {
 
 std::shared_ptr<base::unique_fd> uncopied_descriptors::own(process& owner, base::unique_fd fd) {
     struct stat is {};
@@ -42,4 +42,4 @@ void uncopied_descriptors::close_in_copy() noexcept {
     }
 }
 
-}  // namespace cohort::engine
+}  // namespace cohort::loop

@@ -9,7 +9,7 @@
 
 #include <sys/types.h>
 
-namespace cohort::engine {
+namespace cohort::loop {
 
 class process;
 
@@ -38,4 +38,4 @@ private:
     std::vector<entry> entries_;
 };
 
-}  // namespace cohort::engine
+}  // namespace cohort::loop

@@ -8,7 +8,7 @@
 #include <new>
 #include <utility>
 
-namespace cohort::engine {
+namespace cohort::loop {
 
 using namespace std::chrono_literals;
 
@@ -81,4 +81,4 @@ std::optional<background_thread::job> background_thread::take_job() {
     return next;
 }
 
-}  // namespace cohort::engine
+}  // namespace cohort::loop

@@ -8,7 +8,7 @@
 #include <mutex>
 #include <optional>
 
-namespace cohort::engine {
+namespace cohort::loop {
 
 /// A thread for work that takes too long for the engine's thread.
 class background_thread {
@@ -50,4 +50,4 @@ private:
     std::optional<time_point> begun_;  // when the present work began; empty: there is none
 };
 
-}  // namespace cohort::engine
+}  // namespace cohort::loop

@@ -7,7 +7,7 @@
 #include <exception>
 #include <utility>
 
-namespace cohort::engine {
+namespace cohort::loop {
 
 void starters::start() {
     std::lock_guard lock(mutex_);
@@ -104,4 +104,4 @@ void starters::run(starter& self) {
     }
 }
 
-}  // namespace cohort::engine
+}  // namespace cohort::loop

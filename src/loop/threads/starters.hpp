@@ -10,7 +10,7 @@
 #include <mutex>
 #include <vector>
 
-namespace cohort::engine {
+namespace cohort::loop {
 
 /// The start of one group, one worker in each step.
 class start_job : public std::enable_shared_from_this<start_job> {
@@ -62,4 +62,4 @@ private:
     starter* active_ = nullptr;
 };
 
-}  // namespace cohort::engine
+}  // namespace cohort::loop

@@ -9,7 +9,7 @@
 
 #include <unistd.h>
 
-namespace cohort::waits {
+namespace cohort::loop {
 
 using namespace std::chrono_literals;
 using clock = std::chrono::steady_clock;
@@ -40,4 +40,4 @@ bool poll_until(std::span<pollfd> events, std::optional<clock::time_point> deadl
     return ::ppoll(events.data(), events.size(), deadline ? &rest : nullptr, nullptr) != 0;
 }
 
-}  // namespace cohort::waits
+}  // namespace cohort::loop

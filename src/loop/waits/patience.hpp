@@ -13,7 +13,7 @@
 #include <poll.h>
 
 // What calls need that block their thread in a poll.
-namespace cohort::waits {
+namespace cohort::loop {
 
 /// Makes a poll return when a stop token is told to stop.
 class stop_event {
@@ -38,4 +38,4 @@ private:
 bool poll_until(std::span<pollfd> events,
                 std::optional<std::chrono::steady_clock::time_point> deadline) noexcept;
 
-}  // namespace cohort::waits
+}  // namespace cohort::loop

@@ -10,12 +10,12 @@
 #include <optional>
 #include <utility>
 
-namespace cohort::waits {
+namespace cohort::loop {
 
 /// The operations that wait for the same event. Belongs to the thread of a loop.
 class waiters {
 public:
-    waiters(engine::process& of, engine::engine& loop) noexcept : process_(of), loop_(loop) {}
+    waiters(loop::process& of, loop::engine& loop) noexcept : process_(of), loop_(loop) {}
 
     /// @param until   at that time the operation completes with time_up
     /// @param wanted  how much the operation takes; see wanted_by_first()
@@ -86,7 +86,7 @@ public:
 private:
     struct waiter {
         detail::receiver to;
-        std::optional<engine::timer_id> timer;
+        std::optional<loop::timer_id> timer;
         detail::amount wanted;
         bool aborted;
     };
@@ -116,9 +116,9 @@ private:
         finish(found, detail::completion_of(detail::completion::kind::time_up));
     }
 
-    engine::process& process_;
-    engine::engine& loop_;
+    loop::process& process_;
+    loop::engine& loop_;
     base::patient_vector<waiter> waiting_;
 };
 
-}  // namespace cohort::waits
+}  // namespace cohort::loop

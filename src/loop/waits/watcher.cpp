@@ -15,7 +15,7 @@
 
 #include <sys/epoll.h>
 
-namespace cohort::waits {
+namespace cohort::loop {
 namespace {
 
 std::atomic<watcher*> own_watcher{nullptr};
@@ -27,7 +27,7 @@ constexpr std::chrono::milliseconds last_look{100};
 }  // namespace
 
 watcher& watcher::own() {
-    auto& process = engine::process::for_spawn();
+    auto& process = loop::process::for_spawn();
     auto* seen = own_watcher.load(std::memory_order_acquire);
     while (seen == nullptr || &seen->process_ != &process) {
         // A forked copy leaks its parent's.
@@ -40,7 +40,7 @@ watcher& watcher::own() {
     return *seen;
 }
 
-watcher::watcher(engine::process& process)
+watcher::watcher(loop::process& process)
     : process_(process), aside_(process.loop()), callbacks_(process.loop()) {
     std::error_code error;
     epoll_ = base::out_of_stdio(base::unique_fd(::epoll_create1(EPOLL_CLOEXEC)), error);
@@ -114,7 +114,7 @@ void watcher::serve_unwatched(std::chrono::milliseconds after) {
 }
 
 void watcher::forget(std::uint64_t ticket, int fd) noexcept {
-    auto* const process = engine::process::own();
+    auto* const process = loop::process::own();
     auto* const mine = own_watcher.load(std::memory_order_acquire);
     if (mine == nullptr || process == nullptr || &mine->process_ != process)
         return;
@@ -146,7 +146,7 @@ void serve_soon(const std::shared_ptr<watched>& which) {
 }
 
 void complete(const detail::receiver& to, detail::completion result) {
-    if (const auto* const process = engine::process::own(); process && process->exiting())
+    if (const auto* const process = loop::process::own(); process && process->exiting())
         return;
     const auto sink = to.sink.lock();
     if (!sink || sink->complete(to.id, result) != detail::delivery::refused)
@@ -156,4 +156,4 @@ void complete(const detail::receiver& to, detail::completion result) {
         [&process, to, result = std::move(result)] { process.deliver(to, result); });
 }
 
-}  // namespace cohort::waits
+}  // namespace cohort::loop

@@ -14,7 +14,7 @@
 #include <system_error>
 #include <unordered_map>
 
-namespace cohort::waits {
+namespace cohort::loop {
 
 /// Something with descriptors, at which operations wait until one of these is ready.
 class watched {
@@ -36,12 +36,12 @@ public:
     /// A number for one descriptor of one object, used for nothing else ever.
     static std::uint64_t next_ticket() noexcept;
 
-    engine::process& process() noexcept { return process_; }
+    loop::process& process() noexcept { return process_; }
     /// For work that takes too long for the engine's thread and for users'. Used on the engine's
     /// thread only.
-    engine::background_thread& aside() noexcept { return aside_; }
+    loop::background_thread& aside() noexcept { return aside_; }
     /// The same for functions of users, for which nothing else is to wait.
-    engine::background_thread& callbacks() noexcept { return callbacks_; }
+    loop::background_thread& callbacks() noexcept { return callbacks_; }
 
     /// Serves the object, on the engine's thread, when its descriptor is ready. Any thread; the
     /// object's state must be locked.
@@ -56,7 +56,7 @@ public:
     static void forget(std::uint64_t ticket, int fd) noexcept;
 
 private:
-    explicit watcher(engine::process& process);
+    explicit watcher(loop::process& process);
     /// A descriptor for which epoll had no room.
     struct unwatched {
         std::weak_ptr<watched> which;
@@ -68,9 +68,9 @@ private:
     void serve_unwatched(std::chrono::milliseconds after);
     std::error_code watch(std::uint64_t ticket, const unwatched& wanted);
 
-    engine::process& process_;
-    engine::background_thread aside_;
-    engine::background_thread callbacks_;
+    loop::process& process_;
+    loop::background_thread aside_;
+    loop::background_thread callbacks_;
     base::unique_fd epoll_;
     std::mutex mutex_;
     std::unordered_map<std::uint64_t, std::weak_ptr<watched>> watched_;  // by ticket
@@ -84,4 +84,4 @@ void serve_soon(const std::shared_ptr<watched>& which);
 /// Completes an operation from any thread.
 void complete(const detail::receiver& to, detail::completion result);
 
-}  // namespace cohort::waits
+}  // namespace cohort::loop

@@ -35,7 +35,7 @@ std::shared_ptr<char[]> new_buffer() noexcept {
 /// thread has a new one for each call, because the loop may still need what the last call has read.
 /// A call that hangs keeps its thread's buffer, while another thread takes over the loop.
 std::shared_ptr<char[]> read_buffer() noexcept {
-    if (!engine::engine::is_this_thread())
+    if (!loop::engine::is_this_thread())
         return new_buffer();
     thread_local std::shared_ptr<char[]> buffer;
     if (!buffer)
@@ -65,7 +65,7 @@ struct pipe_reader::pipe {
     }
 };
 
-pipe_reader::pipe_reader(engine::engine& loop, base::unique_fd fd, std::shared_ptr<byte_sink> sink,
+pipe_reader::pipe_reader(loop::engine& loop, base::unique_fd fd, std::shared_ptr<byte_sink> sink,
                          std::shared_ptr<std::atomic<int>> lingering)
     : loop_(loop), pipe_(base::make_shared_patiently<pipe>()), sink_(std::move(sink)),
       lingering_(std::move(lingering)) {
@@ -145,7 +145,7 @@ void pipe_reader::give_to_sink(int got) {
     pipe_->bytes.reset();
 }
 
-void pipe_reader::worker_ended(engine::task then) {
+void pipe_reader::worker_ended(loop::task then) {
     if (state_ == state::lingers || state_ == state::closed)
         return then();
     state_ = state::ends;

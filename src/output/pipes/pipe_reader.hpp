@@ -35,7 +35,7 @@ public:
 /// the kernel, which a worker can hold for as long as it likes.
 class pipe_reader : public std::enable_shared_from_this<pipe_reader> {
 public:
-    pipe_reader(engine::engine& loop, base::unique_fd fd, std::shared_ptr<byte_sink> sink,
+    pipe_reader(loop::engine& loop, base::unique_fd fd, std::shared_ptr<byte_sink> sink,
                 std::shared_ptr<std::atomic<int>> lingering);
     ~pipe_reader();
 
@@ -45,7 +45,7 @@ public:
     bool go_on();
     /// The worker has ended: takes the bytes that are in the pipe now, even over the sink's room,
     /// then ends the stream and calls `then`.
-    void worker_ended(engine::task then);
+    void worker_ended(loop::task then);
     /// To be called now and then while the stream ends. If one call on the pipe has lasted since
     /// the look before, ends the stream although not all of it has been read, with the error
     /// `timed_out`. A call that has yet to begin, because others hang, does not count.
@@ -67,7 +67,7 @@ private:
     void linger();
     void close();
 
-    engine::engine& loop_;
+    loop::engine& loop_;
     std::shared_ptr<pipe> pipe_;
     std::shared_ptr<byte_sink> sink_;  // null once the stream has ended
     std::shared_ptr<std::atomic<int>>
@@ -77,7 +77,7 @@ private:
     bool is_called_ = false;  // a call on the pipe is not over
     unsigned asked_ = 0;      // calls
     unsigned seen_ = 0;       // of them, how many had begun at the last look() at one that lasted
-    engine::task ended_;      // from worker_ended()
+    loop::task ended_;        // from worker_ended()
 };
 
 }  // namespace cohort::output

@@ -23,7 +23,7 @@ class pipe_writer : public std::enable_shared_from_this<pipe_writer> {
 public:
     using listener = base::callback<void(std::error_code)>;
 
-    pipe_writer(engine::engine& loop, std::shared_ptr<base::unique_fd> fd)
+    pipe_writer(loop::engine& loop, std::shared_ptr<base::unique_fd> fd)
         : loop_(loop), fd_(std::move(fd)) {}
     ~pipe_writer() { close(); }
 
@@ -54,7 +54,7 @@ private:
     void finish_first(std::error_code error);
     void close();
 
-    engine::engine& loop_;
+    loop::engine& loop_;
     std::shared_ptr<base::unique_fd> fd_;  // null: closed
     writable_watch watch_;
     base::patient_deque<pending> texts_;

@@ -20,7 +20,7 @@ constexpr auto without_epoll = std::chrono::milliseconds(10);
 
 }  // namespace
 
-void writable_watch::once(engine::engine& loop, int fd, engine::task then) {
+void writable_watch::once(loop::engine& loop, int fd, loop::task then) {
     if (!arm(fd)) {
         loop.timer().at(std::chrono::steady_clock::now() + without_epoll, std::move(then));
         return;

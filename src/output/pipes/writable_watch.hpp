@@ -14,7 +14,7 @@ class writable_watch {
 public:
     /// Calls `then` once, when `fd` can be written to or has no reader any more. `fd` must stay open
     /// until then. One watch at a time.
-    void once(engine::engine& loop, int fd, engine::task then);
+    void once(loop::engine& loop, int fd, loop::task then);
     /// Makes the pending call of `then` come at once, even if `fd` is closed meanwhile.
     /// @return false: it can't
     bool hasten() noexcept;

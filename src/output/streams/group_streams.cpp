@@ -39,15 +39,15 @@ struct group_streams::flush {
     std::size_t unread = 0;  // streams
     struct written_target {
         std::shared_ptr<target> to;
-        engine::time_point latest;  // when the last of the worker's text for it was read
+        loop::time_point latest;  // when the last of the worker's text for it was read
         bool is_written = false;
     };
     base::patient_vector<written_target> targets;
     std::size_t unwritten = 0;
-    std::optional<engine::timer_id> limit;
+    std::optional<loop::timer_id> limit;
 };
 
-group_streams::group_streams(engine::process& process, group_routes routes, settings how)
+group_streams::group_streams(loop::process& process, group_routes routes, settings how)
     : process_(process), routes_(std::move(routes)), settings_(how),
       workers_(routes_.workers.size()) {
     if (routes_.buffer != 0)
@@ -274,7 +274,7 @@ void group_streams::await_lines(detail::receiver to, detail::amount wanted,
     });
 }
 
-void group_streams::cancel(detail::operation_id id, detail::cancel_mode mode, engine::task stop) {
+void group_streams::cancel(detail::operation_id id, detail::cancel_mode mode, loop::task stop) {
     if (!routes_.has_pipes())
         return;
     loop().post([self = shared_from_this(), id, mode, stop = std::move(stop)] {

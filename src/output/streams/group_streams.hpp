@@ -47,7 +47,7 @@ public:
         bool colours = false;  // whether tags may have colours on a terminal
     };
     /// If `routes` has pipes, process.start_output() must have been called.
-    group_streams(engine::process& process, group_routes routes, settings how);
+    group_streams(loop::process& process, group_routes routes, settings how);
     ~group_streams();
 
     const group_routes& routes() const noexcept { return routes_; }
@@ -85,7 +85,7 @@ public:
                      std::optional<detail::time_point> until);
     /// Cancels await_lines() or write(); does nothing for any other operation.
     /// @param stop  called on the engine's thread if the group is to be stopped
-    void cancel(detail::operation_id id, detail::cancel_mode mode, engine::task stop);
+    void cancel(detail::operation_id id, detail::cancel_mode mode, loop::task stop);
     /// Whether a worker's stderr goes where its stdout goes.
     bool merges(int index) const noexcept {
         return routes_.workers[static_cast<std::size_t>(index)].err.what ==
@@ -123,7 +123,7 @@ private:
         return directory ? directory->get() : AT_FDCWD;
     }
 
-    engine::engine& loop() const noexcept { return process_.output(); }
+    loop::engine& loop() const noexcept { return process_.output(); }
     worker& at(int index) { return workers_[static_cast<std::size_t>(index)]; }
     const worker& at(int index) const { return workers_[static_cast<std::size_t>(index)]; }
     const base_directory& base_of(int callers_directory, const std::string& working_directory,
@@ -143,7 +143,7 @@ private:
     void close_sinks();
     int streams_in_queue() const noexcept;
 
-    engine::process& process_;
+    loop::process& process_;
     const group_routes routes_;
     const settings settings_;
     std::map<std::string, base_directory> bases_;  // by working directory

@@ -185,7 +185,7 @@ std::optional<start_failure> group_streams::make_input(int index) {
             return failure(error, "pipe2 for the worker's input", index,
                            exec::stage::standard_input);
         at(index).in_theirs = std::move(made.theirs);
-        at(index).in_ours = engine::uncopied_descriptors::own(process_, std::move(made.ours));
+        at(index).in_ours = loop::uncopied_descriptors::own(process_, std::move(made.ours));
     }
     return std::nullopt;
 }

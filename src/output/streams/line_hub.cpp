@@ -15,7 +15,7 @@ constexpr std::size_t most_told = std::size_t{256} << 10;
 
 }  // namespace
 
-line_hub::line_hub(engine::process& process, std::size_t bound, int streams)
+line_hub::line_hub(loop::process& process, std::size_t bound, int streams)
     : process_(process), queue_(bound), waiters_(process, process.output()),
       open_streams_(streams) {}
 

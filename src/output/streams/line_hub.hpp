@@ -17,7 +17,7 @@ namespace cohort::output {
 class line_hub {
 public:
     /// @param streams  how many streams write here
-    line_hub(engine::process& process, std::size_t bound, int streams);
+    line_hub(loop::process& process, std::size_t bound, int streams);
 
     // For the streams:
 
@@ -50,11 +50,11 @@ private:
     detail::told_lines take(detail::amount wanted);
     void tell();
 
-    engine::process& process_;
+    loop::process& process_;
     line_queue queue_;
     detail::told_lines
         returned_;  // taken for a call whose context was gone; told before the queue's
-    waits::waiters waiters_;
+    loop::waiters waiters_;
     base::patient_deque<base::callback<bool()>> waiting_streams_;
     int open_streams_;
     bool is_forgotten_ = false;

@@ -33,7 +33,7 @@ bool is_same(const std::optional<splitter::settings>& a,
 
 }  // namespace
 
-stream_sinks::stream_sinks(engine::engine& loop, origin whose, const stream_route& route,
+stream_sinks::stream_sinks(loop::engine& loop, origin whose, const stream_route& route,
                            std::span<const std::shared_ptr<target>> targets,
                            std::span<const target_plan> plans, std::shared_ptr<line_hub> hub,
                            std::shared_ptr<run_pool> pool, std::size_t pipe_capacity)

@@ -33,7 +33,7 @@ public:
         stream from;
     };
     /// @param pipe_capacity  of the pipe as it was made
-    stream_sinks(engine::engine& loop, origin whose, const stream_route& route,
+    stream_sinks(loop::engine& loop, origin whose, const stream_route& route,
                  std::span<const std::shared_ptr<target>> targets,
                  std::span<const target_plan> plans, std::shared_ptr<line_hub> hub,
                  std::shared_ptr<run_pool> pool, std::size_t pipe_capacity);
@@ -74,11 +74,11 @@ private:
     void split(cut& by, std::string_view bytes);
     void finish(cut& of);
 
-    engine::engine& loop_;
+    loop::engine& loop_;
     const origin origin_;
     std::optional<capture_buffer> capture_;
     base::patient_vector<cut> cuts_;
-    base::patient_map<std::shared_ptr<target>, engine::time_point> written_;
+    base::patient_map<std::shared_ptr<target>, loop::time_point> written_;
     std::shared_ptr<line_hub> hub_;
     std::shared_ptr<run_pool> pool_;
     const std::size_t most_over_;

@@ -23,13 +23,13 @@ constexpr auto linger = 1s;  // how long an idle thread stays
 
 template <class T>
 struct of_loop {
-    const engine::engine& loop;
+    const loop::engine& loop;
     T value;
 };
 
 /// A forked copy of this process has another loop, because the threads are its parent's.
 template <class T>
-T& latest_of(std::atomic<of_loop<T>*>& latest, engine::engine& loop) {
+T& latest_of(std::atomic<of_loop<T>*>& latest, loop::engine& loop) {
     auto* seen = latest.load();
     while (!seen || &seen->loop != &loop) {
         std::unique_ptr<of_loop<T>> fresh(new of_loop<T>{loop, T(loop)});
@@ -41,12 +41,12 @@ T& latest_of(std::atomic<of_loop<T>*>& latest, engine::engine& loop) {
 
 }  // namespace
 
-call_threads& call_threads::of(engine::engine& loop) {
+call_threads& call_threads::of(loop::engine& loop) {
     static constinit std::atomic<of_loop<call_threads>*> latest{nullptr};
     return latest_of(latest, loop);
 }
 
-console_writer& console_writer::of(engine::engine& loop, int fd) {
+console_writer& console_writer::of(loop::engine& loop, int fd) {
     static constinit std::array<std::atomic<of_loop<console_writer>*>, 2> latest{};
     return latest_of(latest[fd == STDOUT_FILENO ? 0 : 1], loop);
 }
@@ -78,7 +78,7 @@ bool call_threads::withdraw(const void* of) noexcept {
     return true;
 }
 
-void call_threads::run(engine::task work, engine::task then) {
+void call_threads::run(loop::task work, loop::task then) {
     try {
         submit([&loop = loop_, work = std::move(work), then](std::string&) mutable {
             work();

@@ -28,15 +28,15 @@ public:
     using step = std::function<bool(std::string& scratch)>;
 
     /// @param most  threads; if all of them hang, all calls wait
-    explicit call_threads(engine::engine& loop,
-                          engine::time_point::duration hung_after = std::chrono::milliseconds(10),
+    explicit call_threads(loop::engine& loop,
+                          loop::time_point::duration hung_after = std::chrono::milliseconds(10),
                           std::size_t most = std::numeric_limits<std::size_t>::max())
         : loop_(loop), hung_after_(hung_after), most_(most) {}
     call_threads(const call_threads&) = delete;
     call_threads& operator=(const call_threads&) = delete;
 
     /// Those of a process, whose engine is `loop`. Made if need be and leaked on purpose.
-    static call_threads& of(engine::engine& loop);
+    static call_threads& of(loop::engine& loop);
 
     /// Calls `next` on a thread until it returns false. Safe from any thread.
     /// @throws std::system_error, std::bad_alloc  there is no thread and none can be started, or
@@ -47,13 +47,13 @@ public:
     bool withdraw(const void* of) noexcept;
     /// Runs `work` on a thread, then `then` on the loop. If no thread can be started, only `then`
     /// runs. `work` is destroyed before `then` runs. Neither may throw.
-    void run(engine::task work, engine::task then);
+    void run(loop::task work, loop::task then);
 
 private:
     struct job {
         step next;
         const void* of;
-        engine::time_point since{};  // when the present step began
+        loop::time_point since{};  // when the present step began
     };
     void work();
     void work_off(std::unique_lock<std::mutex>& lock, std::string& scratch);
@@ -62,8 +62,8 @@ private:
     void watch() noexcept;
     void look();
 
-    engine::engine& loop_;
-    const engine::time_point::duration hung_after_;
+    loop::engine& loop_;
+    const loop::time_point::duration hung_after_;
     const std::size_t most_;
     std::mutex mutex_;
     std::condition_variable came_;
@@ -76,10 +76,10 @@ private:
 /// What writes to one of this program's own streams, for all groups. One thread, so that lines stay
 /// whole, and so that a stream that takes nothing holds up one thread only.
 struct console_writer {
-    explicit console_writer(engine::engine& loop) : thread(loop, std::chrono::hours(1), 1) {}
+    explicit console_writer(loop::engine& loop) : thread(loop, std::chrono::hours(1), 1) {}
     /// That of a process, whose engine is `loop`. Made if need be and leaked on purpose.
     /// @param fd  STDOUT_FILENO or STDERR_FILENO
-    static console_writer& of(engine::engine& loop, int fd);
+    static console_writer& of(loop::engine& loop, int fd);
 
     call_threads thread;
     std::atomic<std::size_t> of_ended = 0;  // bytes that wait although their groups have ended

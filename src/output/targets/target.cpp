@@ -34,7 +34,7 @@ line_style console_style(int fd, bool no_color) noexcept {
     return style;
 }
 
-target::target(engine::engine& loop, target_settings settings)
+target::target(loop::engine& loop, target_settings settings)
     : loop_(loop), name_(std::move(settings.name)), tagger_(settings.style),
       console_(settings.console), threads_(console_           ? console_->thread
                                            : settings.threads ? *settings.threads
@@ -46,7 +46,7 @@ target::~target() {
         console_->of_ended -= of_ended_;
 }
 
-std::shared_ptr<target> target::make(engine::engine& loop, base::unique_fd file,
+std::shared_ptr<target> target::make(loop::engine& loop, base::unique_fd file,
                                      target_settings settings) {
     auto rotate = std::move(settings.rotate);
     std::shared_ptr<target> made(new target(loop, std::move(settings)));
@@ -54,7 +54,7 @@ std::shared_ptr<target> target::make(engine::engine& loop, base::unique_fd file,
     return made;
 }
 
-std::shared_ptr<target> target::make(engine::engine& loop, int borrowed, target_settings settings) {
+std::shared_ptr<target> target::make(loop::engine& loop, int borrowed, target_settings settings) {
     std::shared_ptr<target> made(new target(loop, std::move(settings)));
     made->file_.emplace(borrowed);
     return made;
@@ -96,8 +96,7 @@ void target::leave_out(const detail::line_run& run) noexcept {
     }
 }
 
-void target::end_stream(int index, int attempt, cohort::stream from,
-                        engine::time_point at) noexcept {
+void target::end_stream(int index, int attempt, cohort::stream from, loop::time_point at) noexcept {
     {
         const std::lock_guard lock(mutex_);
         if (takes_no_more())
@@ -171,10 +170,10 @@ bool target::has_room() const {
     return error_ || queue_.has_room();
 }
 
-void target::when_room(engine::task then) { await({std::nullopt, std::move(then)}); }
+void target::when_room(loop::task then) { await({std::nullopt, std::move(then)}); }
 
-void target::when_written(engine::task then) {
-    engine::time_point until;
+void target::when_written(loop::task then) {
+    loop::time_point until;
     {
         const std::lock_guard lock(mutex_);
         until = latest_;
@@ -182,7 +181,7 @@ void target::when_written(engine::task then) {
     when_written(until, std::move(then));
 }
 
-void target::when_written(engine::time_point until, engine::task then) {
+void target::when_written(loop::time_point until, loop::task then) {
     await({until, std::move(then)});
 }
 
@@ -208,7 +207,7 @@ bool target::is_met(const waiter& waits) const noexcept {
 /// Calls those who need not wait any more.
 void target::tell() {
     for (;;) {
-        engine::task then;
+        loop::task then;
         {
             const std::lock_guard lock(mutex_);
             const auto found = std::ranges::find_if(

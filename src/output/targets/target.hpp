@@ -55,11 +55,10 @@ struct target_settings {
 class target final : public std::enable_shared_from_this<target> {
 public:
     /// A target that owns its file.
-    static std::shared_ptr<target> make(engine::engine& loop, base::unique_fd file,
+    static std::shared_ptr<target> make(loop::engine& loop, base::unique_fd file,
                                         target_settings settings);
     /// A target on a descriptor of the application, which stays as it is: open, with its flags.
-    static std::shared_ptr<target> make(engine::engine& loop, int borrowed,
-                                        target_settings settings);
+    static std::shared_ptr<target> make(loop::engine& loop, int borrowed, target_settings settings);
 
     target(const target&) = delete;
     target& operator=(const target&) = delete;
@@ -72,17 +71,17 @@ public:
     /// Counts lines as dropped instead of adding them.
     void leave_out(const detail::line_run& run) noexcept;
     /// The stream has ended. Tells the loss that no line of it follows.
-    void end_stream(int index, int attempt, cohort::stream from, engine::time_point at) noexcept;
+    void end_stream(int index, int attempt, cohort::stream from, loop::time_point at) noexcept;
 
     /// True also when the target was given up.
     bool has_room() const;
     /// Calls `then` once, on the loop, when there is room. Never before it returns.
-    void when_room(engine::task then);
+    void when_room(loop::task then);
     /// Calls `then` once, on the loop, when all that was added before has been written, or was left
     /// out. Never before it returns.
-    void when_written(engine::task then);
+    void when_written(loop::task then);
     /// The same for lines that were read until `until`.
-    void when_written(engine::time_point until, engine::task then);
+    void when_written(loop::time_point until, loop::task then);
 
     /// Nothing is added any more. What is in the queue is written, then the file is closed. Later
     /// calls have no effect.
@@ -99,11 +98,11 @@ public:
 
 private:
     struct waiter {
-        std::optional<engine::time_point> written_until;  // empty: waits for room
-        engine::task then;
+        std::optional<loop::time_point> written_until;  // empty: waits for room
+        loop::task then;
     };
 
-    target(engine::engine& loop, target_settings settings);
+    target(loop::engine& loop, target_settings settings);
 
     // On the loop:
     void await(waiter waits);
@@ -132,7 +131,7 @@ private:
         return added_ > gone ? added_ - gone : 0;
     }
 
-    engine::engine& loop_;
+    loop::engine& loop_;
     const std::string name_;
     const tagger tagger_;
     console_writer* const console_;
@@ -148,8 +147,8 @@ private:
     line_queue queue_;
     std::vector<std::pair<std::pair<int, cohort::stream>, std::string>> new_tags_;
     base::patient_vector<waiter> waiters_;  // their tasks are touched on the loop only
-    engine::time_point latest_{};          // the latest time of all lines that were added
-    engine::time_point reached_{};         // all lines that are older have been written
+    loop::time_point latest_{};             // the latest time of all lines that were added
+    loop::time_point reached_{};            // all lines that are older have been written
     std::uint64_t added_ = 0;              // bytes of lines
     std::uint64_t taken_ = 0;              // by the writer
     std::uint64_t in_hand_ = 0;            // of them, those of the batch that is being written

@@ -106,7 +106,7 @@ detail::told_lines target::next_batch() {
     }
     is_writing_ = true;
     in_hand_ = 0;
-    auto oldest = engine::time_point::max();
+    auto oldest = loop::time_point::max();
     for (const auto& told : batch) {
         const auto size = size_of(told);
         in_hand_ += size;
@@ -115,7 +115,7 @@ detail::told_lines target::next_batch() {
             oldest = std::min(oldest, told.run->time);
     }
     taken_ += in_hand_;
-    if (oldest != engine::time_point::max())
+    if (oldest != loop::time_point::max())
         reached_ = oldest;
     return batch;
 }

@@ -32,13 +32,13 @@ detail::attachment lease::make(std::function<void()> release) {
 }
 
 lease::lease(base::unique_fd reader, std::function<void()> release)
-    : reader_(std::move(reader)), ticket_(waits::watcher::next_ticket()),
+    : reader_(std::move(reader)), ticket_(loop::watcher::next_ticket()),
       release_(std::move(release)) {}
 
-lease::~lease() { waits::watcher::forget(ticket_, reader_.get()); }
+lease::~lease() { loop::watcher::forget(ticket_, reader_.get()); }
 
 void lease::watch() {
-    waits::watcher::own().arm(shared_from_this(), ticket_, reader_.get(), EPOLLONESHOT);
+    loop::watcher::own().arm(shared_from_this(), ticket_, reader_.get(), EPOLLONESHOT);
 }
 
 /// Whether all writing ends of the pipe are closed.
@@ -59,7 +59,7 @@ void lease::serve() {
         return;
     }
     const auto over = std::exchange(itself_, {});
-    auto& here = waits::watcher::own();
+    auto& here = loop::watcher::own();
     if (here.process().exiting())
         return;  // what `release` needs may be gone
     const auto once = [over] {

@@ -15,7 +15,7 @@ namespace cohort::leases {
 /// Tells this process when nobody uses something any more. Each user, in any process, holds a
 /// descriptor of a pipe's writing end. The kernel closes those of a process that is killed and of a
 /// message that nobody receives. The pipe's reading end, here, then comes to its end.
-class lease : public waits::watched, public std::enable_shared_from_this<lease> {
+class lease : public loop::watched, public std::enable_shared_from_this<lease> {
 public:
     /// Has the engine call `release`, once, on a thread for such work.
     /// @return what users hold

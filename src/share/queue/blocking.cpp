@@ -32,8 +32,8 @@ namespace cohort::queues {
 namespace {
 
 using namespace std::chrono_literals;
-using waits::poll_until;
-using waits::stop_event;
+using loop::poll_until;
+using loop::stop_event;
 using clock = std::chrono::steady_clock;
 
 /// How many messages one call takes.

@@ -58,7 +58,7 @@ struct closed_elsewhere {
 /// To close may take as long as another process likes, so that the engine's thread must not do it.
 /// A thread of the user's does it at once, because its next put expects to find no reader.
 void close(remains what) noexcept {
-    if (!engine::engine::is_this_thread())
+    if (!loop::engine::is_this_thread())
         return what.close();
     try {
         base::dispose(std::make_shared<const closed_elsewhere>(std::move(what)));
@@ -73,7 +73,7 @@ std::unique_lock<std::mutex> lock_ends() { return std::unique_lock(table().mutex
 
 end::end(side which, detail::attachment socket, detail::attachment slots_file,
          const description& of)
-    : socket_ticket_(waits::watcher::next_ticket()), born_(base::process_generation()),
+    : socket_ticket_(loop::watcher::next_ticket()), born_(base::process_generation()),
       id_(base::id_of(*socket)), which_(which), about_(of),
       slots_(slots_file ? std::make_shared<slots>(*slots_file, of.capacity) : nullptr),
       state_(new state(born_)) {
@@ -107,7 +107,7 @@ void end::forget_descriptors() noexcept {
     if (mine.generation != base::process_generation())
         return;
     if (mine.socket)
-        waits::watcher::forget(socket_ticket(), *mine.socket);
+        loop::watcher::forget(socket_ticket(), *mine.socket);
 }
 
 end::state& end::here() {
@@ -172,7 +172,7 @@ void end::close() {
     queues::close(std::move(left));
     mine.changed.notify_all();
     if (is_awaited)
-        waits::serve_soon(shared_from_this());
+        loop::serve_soon(shared_from_this());
 }
 
 std::shared_ptr<end> end_of(end::side which, const detail::attachment& socket,

@@ -26,7 +26,7 @@ class both_ends;
 ///
 /// What it keeps beside the descriptors belongs to one process: a forked copy starts with nothing
 /// received and nobody waiting, or the copy would have received messages a second time.
-class end : public waits::watched, public std::enable_shared_from_this<end> {
+class end : public loop::watched, public std::enable_shared_from_this<end> {
 public:
     using side = detail::queue_side;
     using description = detail::queue_description;
@@ -94,7 +94,7 @@ public:
         /// What the engine watches the socket for.
         enum class watch { nothing, once, each_receive };
         watch armed = watch::nothing;
-        std::optional<engine::timer_id> retry;  // serves the line again; on the engine's thread
+        std::optional<loop::timer_id> retry;    // serves the line again; on the engine's thread
         bool retries = false;                   // is or will be set, as long as a put waits
     };
     state& here();

@@ -67,7 +67,7 @@ void wake(const std::shared_ptr<end>& which, std::unique_lock<std::mutex>& lock)
     const bool is_awaited = !state.waiting.empty();
     lock.unlock();
     if (is_awaited)
-        waits::serve_soon(which);
+        loop::serve_soon(which);
 }
 
 void next_throws(const std::shared_ptr<end>& which, std::exception_ptr wrong) {

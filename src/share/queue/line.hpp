@@ -28,7 +28,7 @@ struct waiter {
     std::shared_ptr<outgoing> message;  // of a put; null: still being written aside
     // Of a put that is written aside: how long it may wait once that is done.
     std::optional<detail::steady_duration> patience;
-    std::optional<engine::timer_id> timer;  // only on the engine's thread
+    std::optional<loop::timer_id> timer;  // only on the engine's thread
 };
 
 /// The operations that wait at one end, in the order of their calls.

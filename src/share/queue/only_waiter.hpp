@@ -27,7 +27,7 @@ public:
         state_.tries = false;
         state_.changed.notify_all();
         if (!state_.waiting.empty())
-            waits::serve_soon(which_.shared_from_this());
+            loop::serve_soon(which_.shared_from_this());
     }
 
 private:

@@ -48,7 +48,7 @@ bool would_receive(const end& which, const end::state& state) noexcept {
 
 void receive_in_call(const std::shared_ptr<end>& which, end::state& state,
                      base::callback<void(step)> then) {
-    auto& process = waits::watcher::own().process();
+    auto& process = loop::watcher::own().process();
     process.start_output();
     const auto answer = std::make_shared<received>(received{which->opened(state), {}, {}, {}});
     const auto taken = [which, answer, then = std::move(then)] {

@@ -97,7 +97,7 @@ void received_message::give_back() noexcept {
         const bool is_awaited = !state.waiting.empty();
         lock.unlock();
         if (is_awaited)
-            waits::serve_soon(from);
+            loop::serve_soon(from);
     } catch (...) {  // no memory: the message is lost
     }
 }

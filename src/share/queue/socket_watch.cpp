@@ -7,7 +7,7 @@
 
 namespace cohort::queues {
 
-using waits::watcher;
+using loop::watcher;
 
 void arm(const std::shared_ptr<end>& which, end::state& state, step wanted) {
     auto& here = watcher::own();

@@ -24,9 +24,9 @@ using namespace std::chrono_literals;
 using detail::completion;
 using detail::completion_of;
 using detail::receiver;
-using waits::complete;
-using waits::serve_soon;
-using waits::watcher;
+using loop::complete;
+using loop::serve_soon;
+using loop::watcher;
 
 /// How many operations of one end are completed in one go, so that other ends and groups do not
 /// wait for it.
@@ -236,8 +236,7 @@ void begin(const std::shared_ptr<end>& which, const std::shared_ptr<waiter>& w) 
     step came = step::must_wait;
     std::optional<completion> result;
     // A handler may run on the engine's thread.
-    if (state.waiting.empty() &&
-        !(engine::engine::is_this_thread() && would_receive(*which, state)))
+    if (state.waiting.empty() && !(loop::engine::is_this_thread() && would_receive(*which, state)))
         result = try_first(which, state, lock, *w, came);
     if (!result && w->until && *w->until <= std::chrono::steady_clock::now())
         result = completion_of(completion::kind::time_up);

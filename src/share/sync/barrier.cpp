@@ -189,14 +189,14 @@ void await_barrier(const barrier_handle& handle, const receiver& to) {
     at->page.note_awaited();
     const auto phase = sync::arrive(*at);
     if (!phase)
-        return waits::complete(to, completion());
+        return loop::complete(to, completion());
     try {
         at->news->wait({to, [at, phase] { return sync::completion_at(at->page, *phase); },
                         [at, phase, index] { return at->page.withdraw(index, *phase); }});
     } catch (...) {
         if (at->page.withdraw(index, *phase))
             throw;
-        waits::complete(to, sync::completion_at(at->page, *phase).value_or(completion()));
+        loop::complete(to, sync::completion_at(at->page, *phase).value_or(completion()));
     }
 }
 

@@ -33,10 +33,10 @@ bool event_handle::is_set() const { return is_readable(*wakeup_->descriptor()); 
 
 bool event_handle::wait(const patience& how_long) const {
     const auto descriptor = wakeup_->descriptor();
-    const waits::stop_event stop(how_long.stop);
+    const loop::stop_event stop(how_long.stop);
     for (;;) {
         std::array events{pollfd{*descriptor, POLLIN, 0}, pollfd{stop.descriptor(), POLLIN, 0}};
-        (void)waits::poll_until(events, how_long.deadline);
+        (void)loop::poll_until(events, how_long.deadline);
         if ((events[0].revents & POLLIN) != 0)
             return true;
         if (how_long.stop.stop_requested())

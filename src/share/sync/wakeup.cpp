@@ -36,7 +36,7 @@ namespace {
 
 using detail::completion;
 using detail::completion_of;
-using waits::watcher;
+using loop::watcher;
 
 /// The wakeups of this process, so that one that arrives twice is one.
 struct wakeup_table {
@@ -192,7 +192,7 @@ void wakeup::set() {
     else if (is_ready(*opened, POLLOUT))  // else it is set, as often as can be counted
         (void)!::write(*opened, &one, sizeof one);
     if (has_news)  // because a timer that another process has stopped gives no event
-        waits::serve_soon(shared_from_this());
+        loop::serve_soon(shared_from_this());
 }
 
 void wakeup::clear() { drain(*descriptor()); }
@@ -217,7 +217,7 @@ void wakeup::wait(waiter w) {
         }
     }
     if (result)
-        waits::complete(w.to, std::move(*result));
+        loop::complete(w.to, std::move(*result));
 }
 
 void wakeup::cancel(detail::operation_id id) noexcept {
@@ -237,7 +237,7 @@ void wakeup::cancel(detail::operation_id id) noexcept {
         if (waiting_.empty())
             watcher::forget(ticket_, *descriptor_);
     }
-    waits::complete(gone.to, result.value_or(completion_of(completion::kind::aborted)));
+    loop::complete(gone.to, result.value_or(completion_of(completion::kind::aborted)));
 }
 
 void wakeup::serve() {
@@ -265,7 +265,7 @@ void wakeup::serve() {
         }
     }
     for (auto& [w, result] : over)
-        waits::complete(w.to, std::move(result));
+        loop::complete(w.to, std::move(result));
 }
 
 }  // namespace cohort::sync

@@ -20,7 +20,7 @@ namespace cohort::sync {
 ///
 /// The operations belong to one process: a forked copy starts with none. A worker that is a copy
 /// has closed its parent's descriptors, so the descriptor must arrive there again.
-class wakeup : public waits::watched, public std::enable_shared_from_this<wakeup> {
+class wakeup : public loop::watched, public std::enable_shared_from_this<wakeup> {
 public:
     enum class kind {
         state,  // an eventfd(2): it is set until somebody clears it
@@ -71,7 +71,7 @@ private:
     /// Lets go of what belongs to the parent, if this process is a new forked copy.
     void enter_process();
     detail::attachment open_descriptor();
-    void arm(waits::watcher& here);
+    void arm(loop::watcher& here);
 
     const kind kind_;
     const std::uint64_t number_;
