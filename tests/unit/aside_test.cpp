@@ -114,7 +114,7 @@ TEST_CASE("aside: removing a group's cgroup does not occupy the engine's thread"
               sides s;
               detail::group_settings settings;
               settings.cgroup_directory = place.path();
-              const auto cgroup = cgroups::group_cgroups().make(settings).cgroup;
+              const auto cgroup = start::group_cgroups().make(settings).cgroup;
               if (!cgroup || !s.stays.start())
                   return 1;
               const auto path = cgroup->path();
@@ -141,7 +141,7 @@ TEST_CASE("aside: the end of a cgroup is reported in time even if the cgroup sta
               sides s;
               detail::group_settings settings;
               settings.cgroup_directory = place.path();
-              const auto cgroup = cgroups::group_cgroups().make(settings).cgroup;
+              const auto cgroup = start::group_cgroups().make(settings).cgroup;
               // The thread that stays comes from this one, and so has its filter.
               if (!cgroup || !deny(SYS_unlinkat, EIO) || !deny(SYS_rmdir, EIO) || !s.stays.start())
                   return 1;
@@ -157,7 +157,7 @@ TEST_CASE("aside: the end of a cgroup is reported in time even if the cgroup sta
               }
               ::_exit(exists(cgroup->path()) ? 0 : 4);
           }) == 0);
-    cgroups::end_orphaned_cgroups(place.path());
+    start::end_orphaned_cgroups(place.path());
 }
 
 TEST_CASE("aside: a cgroup whose removal hangs does not hold up the group") {
@@ -167,7 +167,7 @@ TEST_CASE("aside: a cgroup whose removal hangs does not hold up the group") {
               const auto path = scratch.file("cgroup");
               std::filesystem::create_directory(path);
               const auto cgroup =
-                  std::make_shared<cgroups::group_cgroup>(path, opened(path), ::getpid());
+                  std::make_shared<start::group_cgroup>(path, opened(path), ::getpid());
               const auto now = std::chrono::steady_clock::now();
               const auto hang = std::make_shared<std::promise<void>>();
               const bool told = s.run([&](auto over) {
@@ -188,8 +188,8 @@ TEST_CASE("aside: reading a worker's cgroup does not occupy the engine's thread"
               std::filesystem::create_directories(path + "/worker-0");
               (void)scratch.write("cgroup/worker-0/memory.events", "oom_kill 1\n");
               const auto group =
-                  std::make_shared<cgroups::group_cgroup>(path, opened(path), ::getpid());
-              const auto own = std::make_shared<const cgroups::worker_cgroup>(group, "worker-0");
+                  std::make_shared<start::group_cgroup>(path, opened(path), ::getpid());
+              const auto own = std::make_shared<const start::worker_cgroup>(group, "worker-0");
               if (!s.stays.start())
                   return 1;
               bool found = false;

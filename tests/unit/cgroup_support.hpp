@@ -29,7 +29,7 @@ class scratch_cgroup {
 public:
     scratch_cgroup() {
         std::string why_not;
-        const auto own = cgroups::own_cgroup(why_not);
+        const auto own = start::own_cgroup(why_not);
         path_ = own + "/" + name();
         if (own.empty() || ::mkdir(path_.c_str(), 0755) != 0) {
             cohort::test::skip("no cgroup to be had: " + why_not);
@@ -40,11 +40,11 @@ public:
     scratch_cgroup& operator=(const scratch_cgroup&) = delete;
     ~scratch_cgroup() {
         if (!path_.empty())
-            CHECK(cgroups::remove_cgroup(opened(path_).get(), name()) == std::error_code());
+            CHECK(start::remove_cgroup(opened(path_).get(), name()) == std::error_code());
     }
     explicit operator bool() const noexcept { return !path_.empty(); }
     const std::string& path() const noexcept { return path_; }
-    std::vector<std::string> cgroups() const { return cgroups::cgroups_in(opened(path_).get()); }
+    std::vector<std::string> cgroups() const { return start::cgroups_in(opened(path_).get()); }
     std::string make(const std::string& name) const {
         const auto made = path_ + "/" + name;
         REQUIRE(::mkdir(made.c_str(), 0755) == 0);

@@ -47,7 +47,7 @@ TEST_CASE("cgroup: cgroups whose owners are gone are removed, all others stay") 
         place.make("cohort"),       place.make("cohort-of-somebody"), place.make("cohort-02-4"),
         place.make("cohort-2-4-x"), place.make("xcohort-2-4"),        place.make("cohort-2")};
 
-    cgroups::end_orphaned_cgroups(place.path());
+    start::end_orphaned_cgroups(place.path());
     CHECK(orphan.is_killed());
     CHECK_FALSE(exists(left));
     CHECK_FALSE(exists(left_empty));
@@ -66,7 +66,7 @@ TEST_CASE("cgroup: without cgroup.kill what is listed is killed, below it too") 
     const auto inner = place.make("inner");
     const inhabitant first(place.path());
     const inhabitant second(inner);
-    CHECK_FALSE(cgroups::kill_listed(opened(place.path()).get()));
+    CHECK_FALSE(start::kill_listed(opened(place.path()).get()));
     CHECK(first.is_killed());
     CHECK(second.is_killed());
 }
@@ -77,7 +77,7 @@ TEST_CASE(
     const scratch_cgroup place;
     if (!place)
         return;
-    cgroups::group_cgroups maker;
+    start::group_cgroups maker;
     detail::group_settings settings;
     settings.cgroup_directory = place.path();
     const auto made = maker.make(settings);
@@ -87,7 +87,7 @@ TEST_CASE(
     const inhabitant child(path);
     CHECK_FALSE(made.cgroup->end());
     CHECK(child.is_killed());
-    cgroups::await_empty_cgroup(opened(path).get(), std::chrono::milliseconds(bound_ms));
+    start::await_empty_cgroup(opened(path).get(), std::chrono::milliseconds(bound_ms));
     CHECK(made.cgroup->end());
     CHECK_FALSE(exists(path));
     CHECK(made.cgroup->end());  // again
@@ -98,7 +98,7 @@ TEST_CASE("cgroup: end_if_empty removes an empty cgroup, and leaves all others a
     const scratch_cgroup place;
     if (!place)
         return;
-    cgroups::group_cgroups maker;
+    start::group_cgroups maker;
     detail::group_settings settings;
     settings.cgroup_directory = place.path();
     const auto empty = maker.make(settings).cgroup;
@@ -134,7 +134,7 @@ TEST_CASE("cgroup: a forked copy of its owner does not remove a cgroup") {
     const scratch_cgroup place;
     if (!place)
         return;
-    cgroups::group_cgroups maker;
+    start::group_cgroups maker;
     detail::group_settings settings;
     settings.cgroup_directory = place.path();
     auto made = maker.make(settings);
@@ -150,14 +150,14 @@ TEST_CASE("cgroup: a forked copy of its owner does not remove a cgroup") {
 
 TEST_CASE("cgroup: a directory of another file system is refused") {
     std::error_code error;
-    CHECK_FALSE(cgroups::open_cgroup("/proc", error));
+    CHECK_FALSE(start::open_cgroup("/proc", error));
     CHECK(error == std::errc::not_supported);
-    CHECK_FALSE(cgroups::open_cgroup("/nowhere", error));
+    CHECK_FALSE(start::open_cgroup("/nowhere", error));
     CHECK(error == std::errc::no_such_file_or_directory);
 }
 
 TEST_CASE("cgroup: where no cgroup can be made automatic means none, and the probe says why") {
-    const auto here = cgroups::probe_cgroups().found;
+    const auto here = start::probe_cgroups().found;
     if (!here.best)
         return cohort::test::skip(here.reason);
     struct denial {
@@ -177,10 +177,10 @@ TEST_CASE("cgroup: where no cgroup can be made automatic means none, and the pro
                   // The tier of the start was found before the filter came.
                   if (!base::current_tiers().clone3.best || !deny(d.number, d.error))
                       return base::current_tiers().clone3.best ? 1 : 0;
-                  const auto choice = cgroups::probe_cgroups().found;
+                  const auto choice = start::probe_cgroups().found;
                   if (choice.best || !choice.reason.ends_with(d.reason))
                       return 2;
-                  cgroups::group_cgroups maker;
+                  start::group_cgroups maker;
                   const auto made = maker.make({});
                   return !made.cgroup && !made.error ? 0 : 3;
               }) == 0);
@@ -194,7 +194,7 @@ TEST_CASE("cgroup: by every start method a child is in its cgroup before its pro
         return;
     std::error_code error;
     const auto path = place.make("leaf");
-    const auto opened = cgroups::open_cgroup(path, error);
+    const auto opened = start::open_cgroup(path, error);
     REQUIRE_FALSE(error);
     for (const bool clone3 : {true, false})
         for (const bool close_range : {true, false}) {
@@ -203,7 +203,7 @@ TEST_CASE("cgroup: by every start method a child is in its cgroup before its pro
             auto cat = launch({"/bin/cat", "/proc/self/cgroup"});
             cat.order.cgroup = opened.get();
             cat.order.cgroup_is_needed = true;
-            CHECK(cat.run({clone3, close_range}).failed == exec::stage::none);
+            CHECK(cat.run({clone3, close_range}).failed == start::stage::none);
             CHECK(cat.output.find("/leaf\n") != std::string::npos);
         }
 }
@@ -213,26 +213,26 @@ TEST_CASE("cgroup: workers are born in cgroups of their own, which end with thei
     const scratch_cgroup place;
     if (!place)
         return;
-    cgroups::group_cgroups maker;
+    start::group_cgroups maker;
     detail::group_settings settings;
     settings.cgroup_directory = place.path();
     auto group = maker.make(settings).cgroup;
     REQUIRE(group);
     // Without the controller too there can be cgroups in a cgroup, but nobody wants them.
-    CHECK(cgroups::cgroups_in(group->directory()).empty());
+    CHECK(start::cgroups_in(group->directory()).empty());
     std::error_code error;
     std::vector<std::string> names;
     for (const auto& tier : all_tiers) {
         CAPTURE(tier.name);
         base::unique_fd directory;
         const auto own =
-            cgroups::worker_cgroup::make(group, static_cast<int>(names.size()), directory, error);
+            start::worker_cgroup::make(group, static_cast<int>(names.size()), directory, error);
         REQUIRE_FALSE(error);
         names.push_back(own->name());
         auto cat = launch({"/bin/cat", "/proc/self/cgroup"});
         cat.order.cgroup = directory.get();
         cat.order.cgroup_is_needed = true;
-        CHECK(cat.run(tier.tier).failed == exec::stage::none);
+        CHECK(cat.run(tier.tier).failed == start::stage::none);
         CHECK(cat.output.find("/worker-" + std::to_string(names.size() - 1) + "\n") !=
               cat.output.npos);
     }
@@ -242,7 +242,7 @@ TEST_CASE("cgroup: workers are born in cgroups of their own, which end with thei
     CHECK_FALSE(group->end());
     CHECK(first.is_killed());
     CHECK(last.is_killed());
-    cgroups::await_empty_cgroup(opened(path).get(), std::chrono::milliseconds(bound_ms));
+    start::await_empty_cgroup(opened(path).get(), std::chrono::milliseconds(bound_ms));
     CHECK(group->end());
     CHECK_FALSE(exists(path));
 }
@@ -256,7 +256,7 @@ TEST_CASE("cgroup: a cgroup that cannot be entered fails a start that needs it, 
             nothing.order.cgroup = no_cgroup.get();
             nothing.order.cgroup_is_needed = needed;
             const auto& result = nothing.run({clone3, true});
-            CHECK(result.failed == (needed ? exec::stage::cgroup : exec::stage::none));
+            CHECK(result.failed == (needed ? start::stage::cgroup : start::stage::none));
             CHECK(result.error == (needed ? ENOENT : 0));
         }
 }

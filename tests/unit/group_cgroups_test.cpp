@@ -19,10 +19,10 @@ using namespace cohort::test;
 
 namespace {
 
-cgroups::group_cgroups::make_result make_in(const scratch_cgroup& place) {
+start::group_cgroups::make_result make_in(const scratch_cgroup& place) {
     detail::group_settings settings;
     settings.cgroup_directory = place.path();
-    return cgroups::group_cgroups().make(settings);
+    return start::group_cgroups().make(settings);
 }
 
 /// Ends a cgroup while these ways to remove a directory fail. @return what end() returned, or -1
@@ -81,7 +81,7 @@ TEST_CASE("group cgroups: a cgroup that cannot be removed now is tried again") {
         CAPTURE(error);
         CHECK(end_where_removal_fails(place, error) == 0);
     }
-    cgroups::end_orphaned_cgroups(place.path());
+    start::end_orphaned_cgroups(place.path());
 }
 
 TEST_CASE("group cgroups: a cgroup that this process may not remove is left alone") {
@@ -93,7 +93,7 @@ TEST_CASE("group cgroups: a cgroup that this process may not remove is left alon
         CAPTURE(error);
         CHECK(end_where_removal_fails(place, error) == 1);
         CHECK(place.cgroups().size() == 1);
-        cgroups::end_orphaned_cgroups(place.path());
+        start::end_orphaned_cgroups(place.path());
         CHECK(place.cgroups().empty());
     }
 }
@@ -134,7 +134,7 @@ TEST_CASE("group cgroups: nested cgroups are removed with it, after their proces
         CHECK_FALSE(made.cgroup->end());
         CHECK(child.is_killed());
     }
-    cgroups::await_empty_cgroup(made.cgroup->directory(), std::chrono::milliseconds(bound_ms));
+    start::await_empty_cgroup(made.cgroup->directory(), std::chrono::milliseconds(bound_ms));
     CHECK(made.cgroup->end());
     CHECK_FALSE(exists(path));
 }
@@ -142,10 +142,10 @@ TEST_CASE("group cgroups: nested cgroups are removed with it, after their proces
 TEST_CASE("group cgroups: a probe that hangs holds up its own start only") {
     std::promise<void> begun;
     std::promise<void> let_go;
-    cgroups::group_cgroups maker([&] {
+    start::group_cgroups maker([&] {
         begun.set_value();
         let_go.get_future().wait();
-        return cgroups::cgroup_probe();
+        return start::cgroup_probe();
     });
     std::thread first([&] { (void)maker.make({}); });
     begun.get_future().wait();
@@ -161,15 +161,15 @@ TEST_CASE("group cgroups: a start waits for the probe that another one has begun
         return;
     std::promise<void> begun;
     int probes = 0;
-    cgroups::group_cgroups maker([&] {
+    start::group_cgroups maker([&] {
         ++probes;
         begun.set_value();
-        cgroups::cgroup_probe found;
+        start::cgroup_probe found;
         found.found.best = true;
         found.directory = place.path();
         return found;
     });
-    cgroups::group_cgroups::make_result others;
+    start::group_cgroups::make_result others;
     std::thread first([&] { others = maker.make({}); });
     begun.get_future().wait();
     const auto own = maker.make({});

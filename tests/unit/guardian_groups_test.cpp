@@ -14,8 +14,8 @@ using namespace cohort;
 
 namespace {
 
-guardian::group_and_session parsed(const std::string& text) {
-    return guardian::parse_stat(text.data(), static_cast<long>(text.size()));
+start::group_and_session parsed(const std::string& text) {
+    return start::parse_stat(text.data(), static_cast<long>(text.size()));
 }
 
 }  // namespace
@@ -39,7 +39,7 @@ TEST_CASE("guardian groups: a text that is cut off or is something else names no
 
 TEST_CASE("guardian groups: /proc shows this process in its group and session") {
     bool is_shown = false;
-    guardian::for_each_process([&](const guardian::group_and_session& process) {
+    start::for_each_process([&](const start::group_and_session& process) {
         is_shown = is_shown || (process.group == ::getpgrp() && process.session == ::getsid(0));
     });
     CHECK(is_shown);

@@ -29,8 +29,8 @@ namespace {
 constexpr std::uint64_t session = 0xabc;
 
 std::string prefix_text(unsigned user, std::uint64_t of) {
-    guardian::names_prefix prefix;
-    guardian::set_prefix(prefix, user, of);
+    start::names_prefix prefix;
+    start::set_prefix(prefix, user, of);
     return prefix.text;
 }
 
@@ -41,9 +41,9 @@ base::unique_fd opened(const std::string& path, int flags = O_RDONLY) {
 /// Searches a directory as the guardian does.
 int remove_unused_names(const scratch_directory& directory) {
     const auto open = opened(directory.path(), O_RDONLY | O_DIRECTORY);
-    guardian::names_prefix prefix;
-    guardian::set_prefix(prefix, ::geteuid(), session);
-    return guardian::remove_unused_names(open.get(), prefix, ::geteuid());
+    start::names_prefix prefix;
+    start::set_prefix(prefix, ::geteuid(), session);
+    return start::remove_unused_names(open.get(), prefix, ::geteuid());
 }
 
 }  // namespace
@@ -55,11 +55,11 @@ TEST_CASE("guardian names: the prefix is what the names of this session begin wi
 }
 
 TEST_CASE("guardian names: a name begins with a prefix only if it has all of it") {
-    CHECK(guardian::begins_with("cohort.1.a.2.3", "cohort.1.a."));
-    CHECK(guardian::begins_with("cohort.1.a.", "cohort.1.a."));
-    CHECK_FALSE(guardian::begins_with("cohort.1.a", "cohort.1.a."));
-    CHECK_FALSE(guardian::begins_with("cohort.1.b.2.3", "cohort.1.a."));
-    CHECK_FALSE(guardian::begins_with("", "cohort.1.a."));
+    CHECK(start::begins_with("cohort.1.a.2.3", "cohort.1.a."));
+    CHECK(start::begins_with("cohort.1.a.", "cohort.1.a."));
+    CHECK_FALSE(start::begins_with("cohort.1.a", "cohort.1.a."));
+    CHECK_FALSE(start::begins_with("cohort.1.b.2.3", "cohort.1.a."));
+    CHECK_FALSE(start::begins_with("", "cohort.1.a."));
 }
 
 TEST_CASE("guardian names: all unused files of the session are removed, and nothing else") {
@@ -98,15 +98,15 @@ TEST_CASE("guardian names: all unused files of the session are removed, and noth
 TEST_CASE("guardian names: while a name is in use the guardian tries again, for a second") {
     const scratch_directory directory;
     const auto open = opened(directory.path(), O_RDONLY | O_DIRECTORY);
-    guardian::names_prefix prefix;
-    guardian::set_prefix(prefix, ::geteuid(), session);
+    start::names_prefix prefix;
+    start::set_prefix(prefix, ::geteuid(), session);
     const auto name = prefix.text + std::string("7.1");
     auto user = opened(directory.write(name, "", base::marked_mode));
     REQUIRE(::flock(user.get(), LOCK_SH) == 0);
 
     long slept_ms = 0;
     const auto sleep = [&](long pause_ms) { slept_ms += pause_ms; };
-    guardian::remove_names(open.get(), prefix, ::geteuid(), sleep);
+    start::remove_names(open.get(), prefix, ::geteuid(), sleep);
     CHECK(slept_ms == 1023);
     CHECK(names_in(directory.path()) == std::set{name});
 
@@ -115,13 +115,13 @@ TEST_CASE("guardian names: while a name is in use the guardian tries again, for 
         if (++pauses == 3)
             user.reset();
     };
-    guardian::remove_names(open.get(), prefix, ::geteuid(), user_goes);
+    start::remove_names(open.get(), prefix, ::geteuid(), user_goes);
     CHECK(pauses == 3);
     CHECK(names_in(directory.path()).empty());
 
     slept_ms = 0;
-    guardian::remove_names(open.get(), prefix, ::geteuid(), sleep);
-    guardian::remove_names(-1, prefix, ::geteuid(), sleep);
+    start::remove_names(open.get(), prefix, ::geteuid(), sleep);
+    start::remove_names(-1, prefix, ::geteuid(), sleep);
     CHECK(slept_ms == 0);
 }
 
@@ -131,7 +131,7 @@ TEST_CASE("guardian names: a name that was given to another file after it was op
     directory.write("other", "second", base::marked_mode);
     REQUIRE(::rename(directory.file("other").c_str(), directory.file("name").c_str()) == 0);
     const auto open = opened(directory.path(), O_RDONLY | O_DIRECTORY);
-    CHECK_FALSE(guardian::remove_or_is_used(open.get(), "name", file.get(), ::geteuid()));
+    CHECK_FALSE(start::remove_or_is_used(open.get(), "name", file.get(), ::geteuid()));
     CHECK(read_file(directory.file("name")) == "second");
 }
 
@@ -139,7 +139,7 @@ TEST_CASE("guardian names: a file of another user stays") {
     const scratch_directory directory;
     const auto file = opened(directory.write("name", "", base::marked_mode));
     const auto open = opened(directory.path(), O_RDONLY | O_DIRECTORY);
-    CHECK_FALSE(guardian::remove_or_is_used(open.get(), "name", file.get(), ::geteuid() + 1));
+    CHECK_FALSE(start::remove_or_is_used(open.get(), "name", file.get(), ::geteuid() + 1));
     CHECK(names_in(directory.path()).size() == 1);
 }
 

@@ -27,8 +27,8 @@ bool has_guardian() {
     return false;
 }
 
-guardian::client make_client() {
-    return guardian::client([](base::unique_fd pidfd) { base::reap_when_ended(pidfd.get()); });
+start::client make_client() {
+    return start::client([](base::unique_fd pidfd) { base::reap_when_ended(pidfd.get()); });
 }
 
 pid_t await_guardian_of(pid_t host) {

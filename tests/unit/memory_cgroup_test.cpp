@@ -46,11 +46,11 @@ public:
         REQUIRE(fd);
         return fd;
     }
-    std::optional<cgroups::oom_kill> find_oom_kill() const {
-        return cgroups::find_oom_kill(open(worker).get());
+    std::optional<start::oom_kill> find_oom_kill() const {
+        return start::find_oom_kill(open(worker).get());
     }
-    std::shared_ptr<cgroups::group_cgroup> group_cgroup() const {
-        return std::make_shared<cgroups::group_cgroup>(path(group), open(group), ::getpid());
+    std::shared_ptr<start::group_cgroup> group_cgroup() const {
+        return std::make_shared<start::group_cgroup>(path(group), open(group), ::getpid());
     }
 
 private:
@@ -66,7 +66,7 @@ TEST_CASE("memory cgroup: a kill is reported with the worker's limit and peak") 
     fake.write(fake.worker, "memory.max", "67108864\n");
     fake.write(fake.worker, "memory.peak", "67003904\n");
     const auto kill = fake.find_oom_kill();
-    CHECK(kill == cgroups::oom_kill{67108864, 67003904});
+    CHECK(kill == start::oom_kill{67108864, 67003904});
     CHECK(to_string(kill.value()) ==
           "killed by the kernel's out-of-memory killer: limit 64.0 MiB, peak 63.9 MiB");
 }
@@ -111,7 +111,7 @@ TEST_CASE("memory cgroup: the limit is that of the nearest cgroup that has one")
     fake_cgroups fake;
     fake.write(fake.worker, "memory.events", one_kill);
     fake.write(fake.worker, "memory.max", "max\n");
-    CHECK(fake.find_oom_kill() == cgroups::oom_kill{});  // what is above is no cgroup with memory
+    CHECK(fake.find_oom_kill() == start::oom_kill{});  // what is above is no cgroup with memory
     fake.write(fake.group, "memory.max", "max\n");
     fake.write(fake.place, "memory.max", "1048576\n");
     CHECK(fake.find_oom_kill()->limit == 1048576);
@@ -129,15 +129,15 @@ TEST_CASE("memory cgroup: a limit or a peak that is cut is left out") {
         CAPTURE(text);
         fake.write(fake.worker, "memory.max", text);
         fake.write(fake.worker, "memory.peak", text);
-        CHECK(fake.find_oom_kill() == cgroups::oom_kill{});
+        CHECK(fake.find_oom_kill() == start::oom_kill{});
     }
 }
 
 TEST_CASE("memory cgroup: the text leaves out what is not known") {
     const std::string text = "killed by the kernel's out-of-memory killer";
-    CHECK(to_string(cgroups::oom_kill{}) == text);
-    CHECK(to_string(cgroups::oom_kill{1 << 20, {}}) == text + ": limit 1.0 MiB");
-    CHECK(to_string(cgroups::oom_kill{{}, 3 << 19}) == text + ": peak 1.5 MiB");
+    CHECK(to_string(start::oom_kill{}) == text);
+    CHECK(to_string(start::oom_kill{1 << 20, {}}) == text + ": limit 1.0 MiB");
+    CHECK(to_string(start::oom_kill{{}, 3 << 19}) == text + ": peak 1.5 MiB");
 }
 
 TEST_CASE("memory cgroup: a cgroup counts memory where the controller is available") {
@@ -178,7 +178,7 @@ TEST_CASE("memory cgroup: each worker has its own cgroup, and a restarted one an
     base::unique_fd directory;
     const auto group = fake.group_cgroup();
     const auto make = [&](int index) {
-        auto made = cgroups::worker_cgroup::make(group, index, directory, error);
+        auto made = start::worker_cgroup::make(group, index, directory, error);
         REQUIRE(made);
         CHECK_FALSE(error);
         struct stat opened {};
@@ -214,7 +214,7 @@ TEST_CASE("memory cgroup: a worker's cgroup that cannot be made is an error") {
     base::unique_fd directory;
     const auto group = fake.group_cgroup();
     fs::remove_all(fake.path(fake.group));
-    CHECK_FALSE(cgroups::worker_cgroup::make(group, 0, directory, error));
+    CHECK_FALSE(start::worker_cgroup::make(group, 0, directory, error));
     CHECK(error == std::errc::no_such_file_or_directory);
     CHECK_FALSE(directory);
 }

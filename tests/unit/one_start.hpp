@@ -20,7 +20,7 @@ namespace cohort::test {
 
 struct named_tier {
     std::string_view name;
-    exec::start_tier tier;
+    start::start_tier tier;
 };
 inline constexpr named_tier all_tiers[] = {
     {"clone3, close_range", {true, true}},
@@ -94,7 +94,7 @@ struct launch {
     static launch shell(const char* script) { return launch({"/bin/sh", "-c", script}); }
 
     /// Starts the child on a new thread, waits there for its end and reaps it.
-    const exec::exec_result& run(exec::start_tier tier) {
+    const start::exec_result& run(start::start_tier tier) {
         base::unique_fd stdout_file = file_with("");
         wanted_order prepared = prepare(stdout_file.get());
         on_starter([&] {
@@ -108,7 +108,7 @@ struct launch {
                 return;
             group = ::getpgid(result.pid);
             pidfd_number = result.pidfd.get();
-            executed = result.failed == exec::stage::none && exec::has_executed(pidfd_number);
+            executed = result.failed == start::stage::none && start::has_executed(pidfd_number);
             status = await_exit(result.pidfd.get());
         });
         output = text_of(stdout_file.get());
@@ -122,7 +122,7 @@ struct launch {
     wanted_order order;                  // argv, envp and stdout are added to it
     std::function<void()> before_start;  // called by the starter's thread
 
-    exec::exec_result result;
+    start::exec_result result;
     std::atomic<int> slot{-1};
     int pidfd_number = -1;
     bool executed = false;

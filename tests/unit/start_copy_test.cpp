@@ -19,7 +19,7 @@ namespace start_copy_test {
 
 using namespace cohort;
 using namespace cohort::test;
-using exec::stage;
+using start::stage;
 
 namespace {
 
@@ -65,7 +65,7 @@ struct copy_launch {
             ::_exit(7);
         };
         auto block = order.block();
-        result = copies::start_by_fork(block, record.get(), started_event.get(), body, slot);
+        result = start::start_by_fork(block, record.get(), started_event.get(), body, slot);
     }
     /// Asked afterwards: whether the function was called.
     bool has_run() const {
@@ -81,7 +81,7 @@ struct copy_launch {
     protocol::guard_order guard;
     std::function<void()> before_start;  // called by the starter's thread
 
-    exec::exec_result result;
+    start::exec_result result;
     std::atomic<int> slot{-1};
     exit_status status;
 };
@@ -128,7 +128,7 @@ TEST_CASE("start copy: a start that lacked memory does not spoil the next one of
         const without_memory lack;
         std::atomic<int> slot{-1};
         auto nothing = wanted_order().block();
-        const auto lacking = copies::start_by_fork(
+        const auto lacking = start::start_by_fork(
             nothing, -1, -1, [] { ::_exit(1); }, slot);
         CHECK(lacking.failed == stage::clone);
         CHECK(lacking.error == ENOMEM);

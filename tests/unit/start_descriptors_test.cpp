@@ -9,7 +9,7 @@ namespace start_descriptors_test {
 
 using namespace cohort;
 using namespace cohort::test;
-using exec::stage;
+using start::stage;
 
 namespace {
 
@@ -50,7 +50,7 @@ TEST_CASE("start descriptors: stdio is inherited, nothing else") {
     const base::unique_fd leaky(::open("/dev/null", O_RDONLY));
     for (const auto& way : all_tiers) {
         CAPTURE(way.name);
-        const exec::start_tier tier = way.tier;
+        const start::start_tier tier = way.tier;
         launch ls = lister();
         ls.run(tier);
         CHECK(ls.output == "0\n1\n2\n3\n");
@@ -60,7 +60,7 @@ TEST_CASE("start descriptors: stdio is inherited, nothing else") {
 TEST_CASE("start descriptors: none of 2000 open descriptors leaks, and they stay open here") {
     for (const auto& way : all_tiers) {
         CAPTURE(way.name);
-        const exec::start_tier tier = way.tier;
+        const start::start_tier tier = way.tier;
         CHECK(in_fork([&] {
                   rlimit limit;
                   ::getrlimit(RLIMIT_NOFILE, &limit);
@@ -135,7 +135,7 @@ TEST_CASE("start descriptors: swapped descriptors arrive where they are asked") 
     const auto b = file_at(21, "b");
     for (const auto& way : all_tiers) {
         CAPTURE(way.name);
-        const exec::start_tier tier = way.tier;
+        const start::start_tier tier = way.tier;
         launch cat = printer({20, 21});
         cat.order.descriptors = {{20, 21}, {21, 20}};
         cat.run(tier);
@@ -151,7 +151,7 @@ TEST_CASE("start descriptors: a rotation, a copy to two places and one that stay
     const auto d = file_at(23, "d");
     for (const auto& way : all_tiers) {
         CAPTURE(way.name);
-        const exec::start_tier tier = way.tier;
+        const start::start_tier tier = way.tier;
         launch cat = printer({20, 21, 22, 23, 24, 4});
         cat.order.descriptors = {{20, 22}, {21, 20}, {22, 21}, {23, 23}, {24, 20}, {4, 23}};
         cat.run(tier);
@@ -165,7 +165,7 @@ TEST_CASE("start descriptors: only the targets are open in the child, not their 
     const auto b = file_at(21, "b");
     for (const auto& way : all_tiers) {
         CAPTURE(way.name);
-        const exec::start_tier tier = way.tier;
+        const start::start_tier tier = way.tier;
         launch ls = lister();
         ls.order.descriptors = {{21, 20}, {30, 21}};
         ls.run(tier);
@@ -178,7 +178,7 @@ TEST_CASE("start descriptors: stdio can be swapped, and be the source of others"
     const auto in = file_with("in");
     for (const auto& way : all_tiers) {
         CAPTURE(way.name);
-        const exec::start_tier tier = way.tier;
+        const start::start_tier tier = way.tier;
         const auto out = file_with("");
         CHECK(in_fork([&] {
                   // The other way round than a program expects them.
@@ -200,7 +200,7 @@ TEST_CASE("start descriptors: paths are opened in the working directory") {
     const std::string err = directory.file("err");
     for (const auto& way : all_tiers) {
         CAPTURE(way.name);
-        const exec::start_tier tier = way.tier;
+        const start::start_tier tier = way.tier;
         ::unlink(out.c_str());
         ::unlink(err.c_str());
         launch shell = launch::shell("cat; echo to out; echo to err >&2");
@@ -221,7 +221,7 @@ TEST_CASE("start descriptors: a path may stand where another move has its source
     const auto a = file_at(20, "a");
     for (const auto& way : all_tiers) {
         CAPTURE(way.name);
-        const exec::start_tier tier = way.tier;
+        const start::start_tier tier = way.tier;
         launch cat = printer({3, 20, 21});
         cat.order.descriptors = {
             {20, -1, "/dev/null", O_RDONLY}, {21, 20}, {3, -1, "/dev/null", O_RDONLY}};
@@ -234,7 +234,7 @@ TEST_CASE("start descriptors: a path may stand where another move has its source
 TEST_CASE("start descriptors: a host at its limit of descriptors can still start") {
     for (const auto& way : all_tiers) {
         CAPTURE(way.name);
-        const exec::start_tier tier = way.tier;
+        const start::start_tier tier = way.tier;
         CHECK(in_fork([&] {
                   const auto a = file_at(60, "a");
                   const auto b = file_at(61, "b");
@@ -262,7 +262,7 @@ TEST_CASE("start descriptors: a host at its limit of descriptors can still start
 TEST_CASE("start descriptors: without room for the pidfd no child comes to be") {
     for (const auto& way : all_tiers) {
         CAPTURE(way.name);
-        const exec::start_tier tier = way.tier;
+        const start::start_tier tier = way.tier;
         CHECK(in_fork([&] {
                   launch program({"/bin/true"});
                   wanted_order order;
@@ -284,7 +284,7 @@ TEST_CASE(
     "start descriptors: a host without stdio gets a pidfd above it and a child without stdio") {
     for (const auto& way : all_tiers) {
         CAPTURE(way.name);
-        const exec::start_tier tier = way.tier;
+        const start::start_tier tier = way.tier;
         CHECK(in_fork([&] {
                   for (const int fd : {0, 1, 2})
                       ::close(fd);

@@ -15,7 +15,7 @@ namespace start_exec_test {
 
 using namespace cohort;
 using namespace cohort::test;
-using exec::stage;
+using start::stage;
 
 namespace {
 
@@ -36,7 +36,7 @@ TEST_CASE("start exec: the program gets its arguments and exactly its environmen
     const no_leftovers guard;
     for (const auto& way : all_tiers) {
         CAPTURE(way.name);
-        const exec::start_tier tier = way.tier;
+        const start::start_tier tier = way.tier;
         launch env({"/usr/bin/env"});
         env.env = {"A=1", "B=two words"};
         env.run(tier);
@@ -64,7 +64,7 @@ TEST_CASE("start exec: the slot and the result hold the same close-on-exec pidfd
     const no_leftovers guard;
     for (const auto& way : all_tiers) {
         CAPTURE(way.name);
-        const exec::start_tier tier = way.tier;
+        const start::start_tier tier = way.tier;
         std::atomic<int> slot{-1};
         on_starter([&] {
             wanted_order order;
@@ -73,7 +73,7 @@ TEST_CASE("start exec: the slot and the result hold the same close-on-exec pidfd
             order.argv = {program, nullptr};
             order.envp = {nullptr};
             const auto result = start_by_exec(order, slot, tier);
-            CHECK(exec::has_executed(result.pidfd.get()));
+            CHECK(start::has_executed(result.pidfd.get()));
             CHECK(result.pidfd.get() == slot.load());
             CHECK(::fcntl(slot.load(), F_GETFD) == FD_CLOEXEC);
             CHECK(await_exit(slot.load()).success());
@@ -91,7 +91,7 @@ TEST_CASE("start exec: the tier of this process serves when none is given") {
         order.argv = {program, nullptr};
         order.envp = {nullptr};
         const auto result = start_by_exec(order, slot);
-        CHECK(exec::has_executed(result.pidfd.get()));
+        CHECK(start::has_executed(result.pidfd.get()));
         CHECK(await_exit(result.pidfd.get()).success());
     });
 }
@@ -101,7 +101,7 @@ TEST_CASE("start exec: the working directory is relative to the caller's directo
     const base::unique_fd root(::open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
     for (const auto& way : all_tiers) {
         CAPTURE(way.name);
-        const exec::start_tier tier = way.tier;
+        const start::start_tier tier = way.tier;
         launch pwd({"/bin/pwd"});
         pwd.order.directory_fd = root.get();
         pwd.run(tier);
@@ -123,7 +123,7 @@ TEST_CASE("start exec: a program with a slash is relative to the working directo
 TEST_CASE("start exec: the child blocks, ignores and catches no signal") {
     for (const auto& way : all_tiers) {
         CAPTURE(way.name);
-        const exec::start_tier tier = way.tier;
+        const start::start_tier tier = way.tier;
         CHECK(in_fork([&] {
                   ::signal(SIGPIPE, SIG_IGN);
                   ::signal(SIGRTMAX, SIG_IGN);
@@ -146,7 +146,7 @@ TEST_CASE("start exec: the child leads a process group of its own, or stays in t
     const no_leftovers guard;
     for (const auto& way : all_tiers) {
         CAPTURE(way.name);
-        const exec::start_tier tier = way.tier;
+        const start::start_tier tier = way.tier;
         launch own({"/bin/true"});
         own.run(tier);
         CHECK(own.group == own.result.pid);
@@ -161,7 +161,7 @@ TEST_CASE("start exec: the child dies with its parent") {
     const no_leftovers guard;
     for (const auto& way : all_tiers) {
         CAPTURE(way.name);
-        const exec::start_tier tier = way.tier;
+        const start::start_tier tier = way.tier;
         pipe_ends life = make_pipe();
         const pipe_ends ready = make_pipe();
         const pid_t host = fork_child([&] {
@@ -188,7 +188,7 @@ TEST_CASE("start exec: a child whose parent is another one than expected does no
     const no_leftovers guard;
     for (const auto& way : all_tiers) {
         CAPTURE(way.name);
-        const exec::start_tier tier = way.tier;
+        const start::start_tier tier = way.tier;
         launch orphan({"/bin/true"});
         orphan.order.parent_death_signal = SIGTERM;
         orphan.order.parent = 1;
@@ -213,7 +213,7 @@ TEST_CASE("start exec: the child runs on the CPUs that it is given") {
     CPU_SET(last, &one);
     for (const auto& way : all_tiers) {
         CAPTURE(way.name);
-        const exec::start_tier tier = way.tier;
+        const start::start_tier tier = way.tier;
         launch cat({"/bin/cat", "/proc/self/status"});
         cat.order.affinity = &one;
         cat.order.affinity_size = size;
@@ -238,7 +238,7 @@ TEST_CASE("start exec: the child's own pid stands in its environment") {
     const no_leftovers guard;
     for (const auto& way : all_tiers) {
         CAPTURE(way.name);
-        const exec::start_tier tier = way.tier;
+        const start::start_tier tier = way.tier;
         launch shell = launch::shell("echo $$ $E");
         shell.order.pid_variables = {{"E=/proc/", "/fd/60"}};
         shell.run(tier);
@@ -260,7 +260,7 @@ TEST_CASE("start exec: a child that has ended has executed, also when the host i
                       order.argv = {program, nullptr};
                       order.envp = {nullptr};
                       const auto result = start_by_exec(order, slot);
-                      executed = exec::has_executed(result.pidfd.get());
+                      executed = start::has_executed(result.pidfd.get());
                   });
                   if (!executed)
                       return 1;

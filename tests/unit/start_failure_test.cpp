@@ -13,11 +13,12 @@ namespace start_failure_test {
 
 using namespace cohort;
 using namespace cohort::test;
-using exec::stage;
+using start::stage;
 
 namespace {
 
-void check_failure(launch& program, exec::start_tier tier, stage failed, int error, int item = -1) {
+void check_failure(launch& program, start::start_tier tier, stage failed, int error,
+                   int item = -1) {
     program.run(tier);
     CHECK(program.result.failed == failed);
     CHECK(program.result.error == error);
@@ -41,7 +42,7 @@ base::unique_fd meet_reader(const std::string& fifo) {
 
 /// Runs a program whose stdin is a FIFO that nobody writes; `meddle` gets the pidfd once it hangs.
 template <class Meddle>
-void hang(launch& program, const std::string& fifo, exec::start_tier tier, Meddle meddle) {
+void hang(launch& program, const std::string& fifo, start::start_tier tier, Meddle meddle) {
     REQUIRE(::mkfifo(fifo.c_str(), 0600) == 0);
     program.order.descriptors = {{0, -1, fifo.c_str(), O_RDONLY}};
     std::thread other([&] {
@@ -74,7 +75,7 @@ TEST_CASE("start failure: a program that cannot be executed is an error of the s
     };
     for (const auto& way : all_tiers) {
         CAPTURE(way.name);
-        const exec::start_tier tier = way.tier;
+        const start::start_tier tier = way.tier;
         for (const auto& c : cases) {
             CAPTURE(c.path);
             launch program({c.path});
@@ -122,7 +123,7 @@ TEST_CASE("start failure: a directory that is not there is reported as chdir") {
     const base::unique_fd file(::open("/dev/null", O_RDONLY | O_CLOEXEC));
     for (const auto& way : all_tiers) {
         CAPTURE(way.name);
-        const exec::start_tier tier = way.tier;
+        const start::start_tier tier = way.tier;
         launch missing({"/bin/true"});
         missing.order.working_directory = "/nonexistent";
         check_failure(missing, tier, stage::chdir, ENOENT);
@@ -143,7 +144,7 @@ TEST_CASE("start failure: a file that cannot be opened is reported with its plac
                  {7, stage::redirect}};
     for (const auto& way : all_tiers) {
         CAPTURE(way.name);
-        const exec::start_tier tier = way.tier;
+        const start::start_tier tier = way.tier;
         for (const auto& c : cases) {
             CAPTURE(c.target);
             launch program({"/bin/true"});
@@ -157,7 +158,7 @@ TEST_CASE("start failure: a source that is not open is reported with its place")
     const no_leftovers guard;
     for (const auto& way : all_tiers) {
         CAPTURE(way.name);
-        const exec::start_tier tier = way.tier;
+        const start::start_tier tier = way.tier;
         for (const int source : {900, 8, 9}) {  // plainly, at its own target, at another's
             CAPTURE(source);
             launch program({"/bin/true"});
@@ -171,7 +172,7 @@ TEST_CASE("start failure: each step that the host denies is reported as that ste
     const struct {
         long denied;
         int error;
-        exec::start_tier tier;
+        start::start_tier tier;
         stage failed;
     } cases[] = {
         {SYS_prctl, EPERM, {}, stage::parent_death},
@@ -216,7 +217,7 @@ TEST_CASE("start failure: a clone that fails leaves no child and an empty slot")
               std::atomic<int> slot{-1};
               if (!deny(SYS_clone, EAGAIN))
                   return 1;
-              const auto result = start_by_exec(order, slot, exec::start_tier{false, true});
+              const auto result = start_by_exec(order, slot, start::start_tier{false, true});
               if (result.failed != stage::clone || result.error != EAGAIN || result.pid != 0)
                   return 2;
               return slot == -1 && !result.pidfd && ::waitpid(-1, nullptr, __WALL) == -1 ? 0 : 3;
@@ -243,7 +244,7 @@ TEST_CASE(
     const auto before = ::signal(SIGCHLD, [](int) { ++raised; });
     for (const auto& way : all_tiers) {
         CAPTURE(way.name);
-        const exec::start_tier tier = way.tier;
+        const start::start_tier tier = way.tier;
         raised = 0;
         on_starter([&] {
             std::atomic<int> slot{-1};
@@ -271,7 +272,7 @@ TEST_CASE("start failure: a start that hangs can be killed through its slot, and
     const std::string fifo = directory.file("fifo");
     for (const auto& way : all_tiers) {
         CAPTURE(way.name);
-        const exec::start_tier tier = way.tier;
+        const start::start_tier tier = way.tier;
         launch program({"/bin/true"});
         hang(program, fifo, tier,
              [](int pidfd) { CHECK_FALSE(base::send_signal(pidfd, SIGKILL)); });
@@ -318,7 +319,7 @@ TEST_CASE("start failure: a signal that waits for the empty mask ends the child 
     const std::string fifo = directory.file("fifo");
     for (const auto& way : all_tiers) {
         CAPTURE(way.name);
-        const exec::start_tier tier = way.tier;
+        const start::start_tier tier = way.tier;
         launch program({"/bin/true"});
         hang(program, fifo, tier, [&](int pidfd) {
             CHECK_FALSE(base::send_signal(pidfd, SIGTERM));

@@ -75,12 +75,12 @@ struct wanted_order {
     }
 };
 
-/// Like exec::start_by_exec.
+/// Like start::start_by_exec.
 template <class... Tier>
-exec::exec_result start_by_exec(const wanted_order& order, std::atomic<int>& pidfd_slot,
-                                Tier... tier) {
+start::exec_result start_by_exec(const wanted_order& order, std::atomic<int>& pidfd_slot,
+                                 Tier... tier) {
     auto block = order.block();
-    return exec::start_by_exec(block, pidfd_slot, tier...);
+    return start::start_by_exec(block, pidfd_slot, tier...);
 }
 
 }  // namespace cohort::test

@@ -38,7 +38,7 @@ base::tier_choice ring_choice(const base::tiers& tiers) {
 /// With either tier a worker's process group ends with the worker. With a cgroup, all other
 /// processes that the workers started end with the group.
 capability tree_of(const base::tiers& tiers) {
-    const auto cgroup = cgroups::probe_cgroups().found;
+    const auto cgroup = start::probe_cgroups().found;
     auto tree = choose(
         "tree", tiers.pidfd_group, {"pidfd group signal", "a worker's process group ends with it"},
         {"kill(-pgid)",
@@ -56,7 +56,7 @@ capability tree_of(const base::tiers& tiers) {
 
 /// The guardian has two tiers. Both end the same, but only a pidfd can never mean another group.
 capability parent_death_of(const base::tiers& tiers) {
-    const auto guardian = guardian::probe_guardian();
+    const auto guardian = start::probe_guardian();
     if (!guardian.best)
         return {"parent death", "parent-death signal", guardian.reason,
                 "workers end with this process, however it dies"};

@@ -19,9 +19,9 @@ public:
     static services& of(loop::process& process);
 
     loop::process& process() const noexcept { return process_; }
-    forkserver::forkserver_manager& forks() noexcept { return forkserver_manager_; }
-    cgroups::group_cgroups& group_cgroups() noexcept { return group_cgroups_; }
-    guardian::client& guard() noexcept { return guardian_; }
+    start::forkserver_manager& forks() noexcept { return forkserver_manager_; }
+    start::group_cgroups& group_cgroups() noexcept { return group_cgroups_; }
+    start::client& guard() noexcept { return guardian_; }
     /// Only for work that runs on process::naming().
     protocol::names& names() noexcept { return names_; }
 
@@ -29,9 +29,9 @@ private:
     explicit services(loop::process& process);
 
     loop::process& process_;
-    forkserver::forkserver_manager forkserver_manager_;
-    cgroups::group_cgroups group_cgroups_;
-    guardian::client guardian_;
+    start::forkserver_manager forkserver_manager_;
+    start::group_cgroups group_cgroups_;
+    start::client guardian_;
     protocol::names names_;
 };
 

@@ -20,14 +20,14 @@ public:
             return;
         report.own_cgroup = worker.cgroup;
         report.started = std::chrono::steady_clock::now();
-        auto result = exec::start_by_exec(worker.order, slots.child);
+        auto result = start::start_by_exec(worker.order, slots.child);
         report.pid = result.pid;
         report.pidfd = std::move(result.pidfd);
         if (result.is_unguarded)
             plan_.tell_guardian(report.pid, report.pidfd.get());
         if (result.first_child)
             report.unwanted.push_back({std::move(result.first_child), 0});
-        if (result.failed != exec::stage::none)
+        if (result.failed != start::stage::none)
             report.failure = plan_.failure_of(result, *worker.order, index);
     }
 

@@ -28,20 +28,20 @@ public:
         report.pidfd = std::move(result.pidfd);
         if (result.is_unguarded)
             plan_.tell_guardian(report.pid, report.pidfd.get());
-        if (result.failed != exec::stage::none)
+        if (result.failed != start::stage::none)
             report.failure = plan_.failure_of(result, *worker.order, index);
     }
 
 private:
-    exec::exec_result make_copy(protocol::order_block& order, int index, int record,
-                                start_slots& slots) {
+    start::exec_result make_copy(protocol::order_block& order, int index, int record,
+                                 start_slots& slots) {
         const auto body = [&] {
             const auto control = plan_.builder().control_of(index);
             worker::run_as_copy(
                 control, {order->channel.record, static_cast<ino_t>(order->record_inode)},
                 [&] { return plan_.plan().call(index, worker::take_attachments(control)); });
         };
-        return copies::start_by_fork(order, record, plan_.started_event(), body, slots.child);
+        return start::start_by_fork(order, record, plan_.started_event(), body, slots.child);
     }
 
     start_plan& plan_;

@@ -20,7 +20,7 @@
 namespace cohort::starts {
 namespace {
 
-start_failure server_failure(const forkserver::server_failure& why) {
+start_failure server_failure(const start::server_failure& why) {
     return {why.code, why.text, -1, "forkserver"};
 }
 
@@ -36,7 +36,7 @@ public:
 private:
     /// A worker that a server was asked to start.
     struct asked_worker {
-        std::shared_ptr<forkserver::forkserver_client> of;
+        std::shared_ptr<start::forkserver_client> of;
         std::uint64_t number = 0;
         std::chrono::steady_clock::time_point at;
         start_plan::prepared_worker worker;
@@ -45,14 +45,14 @@ private:
     std::optional<start_failure> ask_ahead(int index, start_slots& slots);
     std::optional<start_failure> see_to_server(start_slots& slots);
     std::optional<start_failure> ask_for(int index, start_slots& slots);
-    void finish(start_report& report, exec::exec_result made, const protocol::worker_order& order,
+    void finish(start_report& report, start::exec_result made, const protocol::worker_order& order,
                 start_slots& slots);
 
     start_plan& plan_;
     const protocol::environment environment_;  // for a new server
     base::unique_fd order_file_;             // holds the orders of all requests
     std::uint64_t order_file_length_ = 0;
-    std::shared_ptr<forkserver::forkserver_client> serving_;  // the server as of the last ensure()
+    std::shared_ptr<start::forkserver_client> serving_;  // the server as of the last ensure()
     std::map<int, asked_worker> asked_;
 };
 
@@ -63,7 +63,7 @@ std::optional<start_failure> served::prepare() {
         error = base::add_seals(order_file_.get(), F_SEAL_SHRINK | F_SEAL_SEAL);
     if (error)
         return start_plan::failure(error.value(), "memfd_create for the orders", -1,
-                                   exec::stage::memory_file);
+                                   start::stage::memory_file);
     return std::nullopt;
 }
 
@@ -101,7 +101,7 @@ void served::start(int index, start_slots& slots, start_report& report) {
 /// Asks the server for worker `index` and for some that follow it, so that the server need not wait
 /// for this thread. @return the failure of one of these requests, if any
 std::optional<start_failure> served::ask_ahead(int index, start_slots& slots) {
-    const int end = std::min(plan_.size(), index + forkserver::forkserver_client::most_under_way);
+    const int end = std::min(plan_.size(), index + start::forkserver_client::most_under_way);
     for (int i = index; i < end; ++i) {
         if (asked_.contains(i))
             continue;
@@ -116,7 +116,7 @@ std::optional<start_failure> served::ask_ahead(int index, start_slots& slots) {
 std::optional<start_failure> served::see_to_server(start_slots& slots) {
     // All groups share the server, so it is guarded by default settings and not by this group's.
     const auto guardian = plan_.with().guardian.ensure_running();
-    const forkserver::forkserver_manager::surroundings where{
+    const start::forkserver_manager::surroundings where{
         environment_, plan_.from(),
         guardian.order(start_plan::guard_message({}, protocol::guarded::worker))};
     if (const auto failed = plan_.with().server.ensure(where, slots.child, slots.server, serving_))
@@ -145,19 +145,19 @@ std::optional<start_failure> served::ask_for(int index, start_slots& slots) {
     return std::nullopt;
 }
 
-void served::finish(start_report& report, exec::exec_result made,
+void served::finish(start_report& report, start::exec_result made,
                     const protocol::worker_order& order, start_slots& slots) {
     report.record = plan_.take_record(report.index);
-    const bool has_begun = made.failed == exec::stage::none;
+    const bool has_begun = made.failed == start::stage::none;
     if (has_begun) {
-        exec::own_pidfd(made, made.pidfd.release(), slots.child);
-        copies::await_copy(made, report.record.get(), plan_.started_event());
+        start::own_pidfd(made, made.pidfd.release(), slots.child);
+        start::await_copy(made, report.record.get(), plan_.started_event());
     }
     report.pid = made.pid;
     report.pidfd = std::move(made.pidfd);
     if (has_begun && made.is_unguarded)
         plan_.tell_guardian(report.pid, report.pidfd.get());
-    if (made.failed != exec::stage::none)
+    if (made.failed != start::stage::none)
         report.failure = plan_.failure_of(made, order, report.index);
 }
 

@@ -40,8 +40,8 @@ int asking_signal(const detail::group_settings& settings) noexcept {
     return signo;
 }
 
-start_failure start_plan::failure(int error, std::string text, int index, exec::stage at) {
-    return {{error, std::system_category()}, std::move(text), index, exec::to_string(at)};
+start_failure start_plan::failure(int error, std::string text, int index, start::stage at) {
+    return {{error, std::system_category()}, std::move(text), index, start::to_string(at)};
 }
 
 start_plan::start_plan(detail::spawn_plan plan, protocol::caller from, helpers with)
@@ -124,7 +124,7 @@ std::optional<start_failure> start_plan::check_limit() const {
     return failure(EMFILE,
                    fmt::format("{} workers need {} descriptors, {} of {} are in use", size(),
                                needed, *open, limit),
-                   -1, exec::stage::limit);
+                   -1, start::stage::limit);
 }
 
 /// The numbers of the attachments must exist in a worker, which has this process' limit.
@@ -141,7 +141,7 @@ std::optional<start_failure> start_plan::check_attachments() {
                                "arguments; it may have {}: raise RLIMIT_NOFILE, or use one "
                                "shared_arena for many small arrays",
                                needed, control.attachments, limit),
-                   -1, exec::stage::limit);
+                   -1, start::stage::limit);
 }
 
 std::optional<start_failure> start_plan::make_group_cgroup() {
@@ -168,13 +168,13 @@ std::optional<start_failure> start_plan::make_worker_cgroup(prepared_worker& int
     if (!cgroup_ || !cgroup_->counts_memory())
         return std::nullopt;
     std::error_code error;
-    into.cgroup = cgroups::worker_cgroup::make(cgroup_, index, into.cgroup_directory, error);
+    into.cgroup = start::worker_cgroup::make(cgroup_, index, into.cgroup_directory, error);
     return error ? std::optional(cgroup_failure(error, index)) : std::nullopt;
 }
 
 start_failure start_plan::cgroup_failure(std::error_code error, int index) const {
     return failure(error.value(), fmt::format("cgroup(\"{}\")", plan_.settings.cgroup_directory),
-                   index, exec::stage::cgroup);
+                   index, start::stage::cgroup);
 }
 
 std::optional<start_failure> start_plan::make_arguments() {
@@ -191,7 +191,7 @@ std::optional<start_failure> start_plan::make_arguments() {
     if (!error)
         return std::nullopt;
     return failure(error.value(), "memfd_create for the group's arguments", -1,
-                   exec::stage::memory_file);
+                   start::stage::memory_file);
 }
 
 std::optional<start_failure> start_plan::make_results() {
@@ -203,7 +203,7 @@ std::optional<start_failure> start_plan::make_results() {
     if (!error)
         return std::nullopt;
     return failure(error.value(), "socketpair for the workers' results", -1,
-                   exec::stage::memory_file);
+                   start::stage::memory_file);
 }
 
 std::optional<start_failure> start_plan::make_record(int index) {
@@ -214,12 +214,12 @@ std::optional<start_failure> start_plan::make_record(int index) {
         error = base::add_seals(records_.back().get(), F_SEAL_SHRINK | F_SEAL_SEAL);
     if (error)
         return failure(error.value(), "memfd_create for the worker's record", index,
-                       exec::stage::memory_file);
+                       start::stage::memory_file);
     if (asks_for_stacks())
         stacks_.push_back(base::make_large_pipe(error));
     if (error)
         return failure(error.value(), "pipe2 for the worker's stacks", index,
-                       exec::stage::memory_file);
+                       start::stage::memory_file);
     return std::nullopt;
 }
 
@@ -229,7 +229,7 @@ std::optional<start_failure> start_plan::make_started_event() {
     std::error_code error;
     started_event_ = base::make_eventfd(error);
     if (error)
-        return failure(error.value(), "eventfd", -1, exec::stage::memory_file);
+        return failure(error.value(), "eventfd", -1, start::stage::memory_file);
     return std::nullopt;
 }
 
@@ -251,10 +251,10 @@ std::optional<start_failure> start_plan::prepare_worker(int index, prepared_work
             error = base::write_at(with.record, std::as_bytes(std::span(&control, 1)), 0);
         if (error)
             return failure(error.value(), "writing the worker's control file", index,
-                           exec::stage::memory_file);
+                           start::stage::memory_file);
     }
     if (plan_.function != nullptr && !is_copy())
-        with.itself = exec::executing_itself(builder_.channel_of(index).record, with.record);
+        with.itself = start::executing_itself(builder_.channel_of(index).record, with.record);
     if (uses_server()) {
         const auto open_or_none = [](int fd) { return base::survives_exec(fd) ? fd : -1; };
         with.is_served = true;
@@ -286,10 +286,10 @@ base::unique_fd start_plan::take_stacks(int index) {
     return std::move(ends.read);
 }
 
-start_failure start_plan::failure_of(const exec::exec_result& result,
+start_failure start_plan::failure_of(const start::exec_result& result,
                                      const protocol::worker_order& order, int index) {
-    using exec::stage;
-    std::string text = exec::attempted(result.failed);
+    using start::stage;
+    std::string text = start::attempted(result.failed);
     if (result.failed == stage::exec && !plan_.calls_function())
         text = fmt::format("exec(\"{}\")", builder_.program_of(index));
     else if (result.failed == stage::chdir)

@@ -29,9 +29,9 @@ int asking_signal(const detail::group_settings& settings) noexcept;
 
 /// What a start uses besides its plan: what all groups of this process share, and the streams.
 struct helpers {
-    forkserver::forkserver_manager& server;
-    cgroups::group_cgroups& group_cgroups;
-    guardian::client& guardian;
+    start::forkserver_manager& server;
+    start::group_cgroups& group_cgroups;
+    start::client& guardian;
     loop::background_thread& cgroups;                // the thread that ends the cgroups
     std::shared_ptr<output::group_streams> streams;  // of the group
 };
@@ -52,7 +52,7 @@ public:
     /// One worker, ready to be started.
     struct prepared_worker {
         protocol::order_block order;
-        std::shared_ptr<const cgroups::worker_cgroup> cgroup;  // null: it has none of its own
+        std::shared_ptr<const start::worker_cgroup> cgroup;  // null: it has none of its own
         base::unique_fd cgroup_directory;
     };
     /// Writes the worker's control file, makes its cgroup if it has one of its own, and builds its
@@ -77,12 +77,12 @@ public:
         with_.guardian.resend(guard, pidfd);
     }
 
-    static start_failure failure(int error, std::string text, int index, exec::stage at);
-    start_failure failure_of(const exec::exec_result& result, const protocol::worker_order& order,
+    static start_failure failure(int error, std::string text, int index, start::stage at);
+    start_failure failure_of(const start::exec_result& result, const protocol::worker_order& order,
                              int index);
 
     /// The group's cgroup after prepare(); null: it has none. The caller must end it.
-    const std::shared_ptr<cgroups::group_cgroup>& cgroup() const noexcept { return cgroup_; }
+    const std::shared_ptr<start::group_cgroup>& cgroup() const noexcept { return cgroup_; }
     int size() const noexcept { return plan_.settings.nprocs; }
     const detail::spawn_plan& plan() const noexcept { return plan_; }
     const protocol::caller& from() const noexcept { return caller_; }
@@ -120,7 +120,7 @@ private:
     const protocol::caller caller_;
     const helpers with_;
     protocol::order_builder builder_;
-    std::shared_ptr<cgroups::group_cgroup> cgroup_;
+    std::shared_ptr<start::group_cgroup> cgroup_;
     protocol::guard_order guard_of_cgroup_;
     protocol::guard_order guard_;           // the same for each worker
     std::vector<base::unique_fd> records_;  // by index

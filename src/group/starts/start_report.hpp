@@ -36,15 +36,15 @@ struct start_report {
     base::unique_fd results;  // where descriptors of results arrive; in the first report only
     std::chrono::steady_clock::time_point started;
     std::optional<start_failure> failure;
-    std::shared_ptr<cgroups::group_cgroup> cgroup;             // the group's; set in each report
-    std::shared_ptr<const cgroups::worker_cgroup> own_cgroup;  // the worker's; null: it has none
+    std::shared_ptr<start::group_cgroup> cgroup;             // the group's; set in each report
+    std::shared_ptr<const start::worker_cgroup> own_cgroup;  // the worker's; null: it has none
     std::vector<unwanted_child> unwanted;  // killed, or failed before a second try: to be reaped
 };
 
 /// What a start waits for now, so that another thread can end the wait.
 struct start_slots {
     std::atomic<int> child = -1;  // the pidfd of a child that is being started, see start_by_exec()
-    forkserver::forkserver_wait server;
+    start::forkserver_wait server;
 };
 
 }  // namespace cohort::starts

@@ -135,7 +135,7 @@ private:
 
     lifecycle::ending ending_;
     bool sweeps_again_ = false;  // a worker has ended since the search for names began
-    std::shared_ptr<cgroups::group_cgroup> cgroup_;  // until end_cgroup()
+    std::shared_ptr<start::group_cgroup> cgroup_;  // until end_cgroup()
 
     /// The end of a worker that users can't see yet: its record is being read, then its outcome is
     /// put into words, until `limit` at most, while what it has printed is written.

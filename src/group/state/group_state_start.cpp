@@ -44,7 +44,7 @@ void group_state::start_reported(starts::start_report report, starts::group_star
     if (report.results)
         result_descriptors_.emplace(std::move(report.results), settings_->nprocs);
     const bool killed_by_us =
-        start_.is_held() && report.pidfd && !exec::has_executed(report.pidfd.get());
+        start_.is_held() && report.pidfd && !start::has_executed(report.pidfd.get());
     if (report.failure || killed_by_us) {
         reap_failed_start({std::move(report.pidfd), report.pid});
         // A start that fails after it was held is no error.

@@ -24,7 +24,7 @@ constexpr auto longest_attempt = 1s;
 struct cgroup_end {
     loop::engine& loop;
     loop::background_thread& side;
-    std::shared_ptr<cgroups::group_cgroup> ended;
+    std::shared_ptr<start::group_cgroup> ended;
     loop::time_point until;
     base::callback<void()> then;
     std::optional<loop::timer_id> limit;
@@ -58,7 +58,7 @@ void attempt(const std::shared_ptr<cgroup_end>& e) {
 }  // namespace
 
 void end_cgroup(loop::engine& loop, loop::background_thread& side,
-                std::shared_ptr<cgroups::group_cgroup> ended, loop::time_point until,
+                std::shared_ptr<start::group_cgroup> ended, loop::time_point until,
                 base::callback<void()> then) {
     auto e = base::make_shared_patiently<cgroup_end>(
         cgroup_end{loop, side, std::move(ended), until, std::move(then), {}});

@@ -16,7 +16,7 @@ namespace cohort::supervisor {
 ///               even if the cgroup is still there; the attempts go on
 /// @param then   called once, on the engine's thread; may be empty
 void end_cgroup(loop::engine& loop, loop::background_thread& side,
-                std::shared_ptr<cgroups::group_cgroup> ended, loop::time_point until,
+                std::shared_ptr<start::group_cgroup> ended, loop::time_point until,
                 base::callback<void()> then);
 
 }  // namespace cohort::supervisor

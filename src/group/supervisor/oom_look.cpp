@@ -14,17 +14,17 @@ using namespace std::chrono_literals;
 constexpr auto longest_look = 10s;
 
 struct look {
-    std::shared_ptr<const cgroups::worker_cgroup> cgroup;
-    base::callback<void(std::optional<cgroups::oom_kill>)> then;
-    std::optional<cgroups::oom_kill> found;
+    std::shared_ptr<const start::worker_cgroup> cgroup;
+    base::callback<void(std::optional<start::oom_kill>)> then;
+    std::optional<start::oom_kill> found;
     loop::timer_id limit{};
 };
 
 }  // namespace
 
 void find_oom_kill(loop::engine& loop, loop::background_thread& side,
-                   std::shared_ptr<const cgroups::worker_cgroup> cgroup,
-                   base::callback<void(std::optional<cgroups::oom_kill>)> then) {
+                   std::shared_ptr<const start::worker_cgroup> cgroup,
+                   base::callback<void(std::optional<start::oom_kill>)> then) {
     auto l = base::make_shared_patiently<look>(look{std::move(cgroup), std::move(then), {}, {}});
     l->limit = loop.timer().at(std::chrono::steady_clock::now() + longest_look,
                                [l] { std::exchange(l->then, {})(std::nullopt); });

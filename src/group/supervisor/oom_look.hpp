@@ -15,7 +15,7 @@ namespace cohort::supervisor {
 /// @param side  the thread that reads the cgroup's files, because the kernel may take milliseconds
 /// @param then  called once, on the engine's thread; with nothing if no answer comes in time
 void find_oom_kill(loop::engine& loop, loop::background_thread& side,
-                   std::shared_ptr<const cgroups::worker_cgroup> cgroup,
-                   base::callback<void(std::optional<cgroups::oom_kill>)> then);
+                   std::shared_ptr<const start::worker_cgroup> cgroup,
+                   base::callback<void(std::optional<start::oom_kill>)> then);
 
 }  // namespace cohort::supervisor

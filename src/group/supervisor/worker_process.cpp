@@ -203,7 +203,7 @@ void worker_process::ended(const loop::reaped& end) {
     // The cgroup's files already count the kill, because the kernel counts it before it sends the
     // signal. The cgroup still exists, because only the end of the group removes it.
     find_oom_kill(process_.loop(), process_.cgroups(), cgroup_,
-                  [self = shared_from_this()](std::optional<cgroups::oom_kill> kill) {
+                  [self = shared_from_this()](std::optional<start::oom_kill> kill) {
                       self->oom_kill_ = kill;
                       if (self->judged_)
                           self->read_what_is_left();

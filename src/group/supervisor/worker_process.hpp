@@ -37,7 +37,7 @@ public:
         base::unique_fd record;
         base::unique_fd stacks;  // the read end of the pipe for its stacks; may be empty
         lifecycle::time_point started;
-        std::shared_ptr<const cgroups::worker_cgroup> cgroup;  // null: it has none of its own
+        std::shared_ptr<const start::worker_cgroup> cgroup;    // null: it has none of its own
         std::shared_ptr<output::group_streams> streams;        // of its group
     };
     worker_process(loop::process& process, birth b,
@@ -88,7 +88,7 @@ private:
     pid_t pid_;
     base::unique_fd pidfd_;
     base::unique_fd record_;
-    std::shared_ptr<const cgroups::worker_cgroup> cgroup_;
+    std::shared_ptr<const start::worker_cgroup> cgroup_;
     std::shared_ptr<output::group_streams> streams_;
     std::shared_ptr<stacks_answer> stacks_;  // null: it can't be asked for its stacks
     std::vector<activity> at_stop_;
@@ -102,7 +102,7 @@ private:
     std::optional<lifecycle::time_point> kill_sent_;
     bool sent_sigkill_ = false;
     bool exited_ = false;
-    std::optional<cgroups::oom_kill> oom_kill_;
+    std::optional<start::oom_kill> oom_kill_;
     std::optional<loop::reaped> end_;               // empty: not reaped
     std::optional<output::stream_end> stream_end_;  // what was read, until it is told
     std::optional<loop::timer_id> streams_limit_;

@@ -26,12 +26,12 @@ using detail::start_failure;
 using kind = stream_route::kind;
 using source = protocol::stream_source;
 
-start_failure failure(std::error_code error, std::string text, int index, exec::stage at) {
-    return {error, std::move(text), index, exec::to_string(at)};
+start_failure failure(std::error_code error, std::string text, int index, start::stage at) {
+    return {error, std::move(text), index, start::to_string(at)};
 }
 
-exec::stage stage_of(stream from) {
-    return from == stream::out ? exec::stage::standard_output : exec::stage::standard_error;
+start::stage stage_of(stream from) {
+    return from == stream::out ? start::stage::standard_output : start::stage::standard_error;
 }
 
 source place(int fd) { return {source::kind::place, fd, {}, 0}; }
@@ -122,7 +122,7 @@ std::optional<start_failure> group_streams::make_log_directory(int callers_direc
     if (!error && ::mkdirat(number_of(from.directory), path.c_str(), 0777) != 0)
         error = base::last_error();
     if (error)
-        return failure(error, fmt::format("mkdir(\"{}\")", path), -1, exec::stage::logs);
+        return failure(error, fmt::format("mkdir(\"{}\")", path), -1, start::stage::logs);
     log_base_ = from.directory;
     return std::nullopt;
 }
@@ -178,12 +178,12 @@ std::optional<start_failure> group_streams::make_input(int index) {
         at(index).in_theirs = inputs_.make(route.text, error);
         if (error)
             return failure(error, "memfd_create for the worker's input", index,
-                           exec::stage::standard_input);
+                           start::stage::standard_input);
     } else if (route.what == input_route::kind::feed) {
         auto made = make_worker_pipe(pipe_use::worker_reads, settings_.pipe_size, error);
         if (error)
             return failure(error, "pipe2 for the worker's input", index,
-                           exec::stage::standard_input);
+                           start::stage::standard_input);
         at(index).in_theirs = std::move(made.theirs);
         at(index).in_ours = loop::uncopied_descriptors::own(process_, std::move(made.ours));
     }

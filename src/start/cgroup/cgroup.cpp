@@ -20,7 +20,7 @@
 #include <sys/statfs.h>
 #include <unistd.h>
 
-namespace cohort::cgroups {
+namespace cohort::start {
 namespace {
 
 constexpr long cgroup2_magic = 0x63677270;  // CGROUP2_SUPER_MAGIC
@@ -253,4 +253,4 @@ std::vector<std::string> cgroups_in(int directory) {
     return names;
 }
 
-}  // namespace cohort::cgroups
+}  // namespace cohort::start

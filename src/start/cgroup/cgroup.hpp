@@ -8,7 +8,7 @@
 #include <system_error>
 #include <vector>
 
-namespace cohort::cgroups {
+namespace cohort::start {
 
 // Control groups, version 2: directories of a file system. See cgroups(7).
 
@@ -51,4 +51,4 @@ void await_empty_cgroup(int directory, std::chrono::milliseconds longest);
 /// The names of the cgroups directly in this one.
 [[nodiscard]] std::vector<std::string> cgroups_in(int directory);
 
-}  // namespace cohort::cgroups
+}  // namespace cohort::start

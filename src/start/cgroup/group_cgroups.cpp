@@ -28,7 +28,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-namespace cohort::cgroups {
+namespace cohort::start {
 namespace {
 
 using namespace std::chrono_literals;
@@ -90,7 +90,7 @@ std::shared_ptr<group_cgroup> open_and_lock(std::string path, const std::string&
     if (!error)
         return std::make_shared<group_cgroup>(std::move(path), std::move(opened), owner);
     if (opened)
-        (void)!!cgroups::remove_cgroup(opened.get(), name);
+        (void)!!start::remove_cgroup(opened.get(), name);
     else
         ::rmdir(path.c_str());
     return nullptr;
@@ -134,12 +134,12 @@ COHORT_BEFORE_EXEC int run_probe_child(void* argument) noexcept {
     const char self = '0';
     task.result =
         task.procs < 0 ? 0 : base::raw_call(SYS_write, task.procs, base::address(&self), 1);
-    exec::leave();
+    start::leave();
 }
 
 /// Makes a child that enters the cgroup and exits. @return 0 or the errno
 int try_clone_into(const group_cgroup& where) {
-    const exec::child_stack stack;
+    const start::child_stack stack;
     if (!stack)
         return ENOMEM;
     const bool by_clone3 = base::current_tiers().clone3.best;
@@ -157,9 +157,9 @@ int try_clone_into(const group_cgroup& where) {
     ::sigfillset(&all);
     ::pthread_sigmask(SIG_SETMASK, &all, &before);
     const long pid =
-        exec::clone_and_wait(by_clone3 ? exec::clone_entry::clone3 : exec::clone_entry::legacy,
-                             exec::descriptor_table::copied, stack, run_probe_child, &task, pidfd,
-                             by_clone3 ? where.directory() : -1);
+        start::clone_and_wait(by_clone3 ? start::clone_entry::clone3 : start::clone_entry::legacy,
+                              start::descriptor_table::copied, stack, run_probe_child, &task, pidfd,
+                              by_clone3 ? where.directory() : -1);
     ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
     if (pid < 0)
         return static_cast<int>(-pid);
@@ -189,9 +189,9 @@ bool group_cgroup::end() noexcept {
     try {
         // Removing is tried first, because mostly no process is left to be killed.
         const auto error =
-            directory_ ? cgroups::remove_cgroup(directory(), name()) : std::error_code();
+            directory_ ? start::remove_cgroup(directory(), name()) : std::error_code();
         if (error)
-            (void)!!cgroups::kill_cgroup(directory());
+            (void)!!start::kill_cgroup(directory());
         if (error && !is_forbidden(error))
             return false;
     } catch (const std::exception&) {
@@ -203,7 +203,7 @@ bool group_cgroup::end() noexcept {
 
 bool group_cgroup::end_if_empty() noexcept {
     try {
-        if (directory_ && cgroups::remove_empty_cgroup(directory(), name()))
+        if (directory_ && start::remove_empty_cgroup(directory(), name()))
             return false;
     } catch (const std::exception&) {
         return false;  // no memory
@@ -218,9 +218,9 @@ void group_cgroup::forget() noexcept {
 }
 
 std::error_code group_cgroup::count_memory() noexcept {
-    if (!cgroups::has_memory_controller(directory()))
+    if (!start::has_memory_controller(directory()))
         return {};
-    const auto error = cgroups::enable_memory_controller(directory());
+    const auto error = start::enable_memory_controller(directory());
     counts_memory_ = !error;
     return error;
 }
@@ -238,7 +238,7 @@ group_cgroups::make_result group_cgroups::make(const detail::group_settings& set
     if (directory.empty())
         return result;
     // Checked before anything is made, because mkdir works in any file system.
-    if (asked && !cgroups::open_cgroup(directory, result.error))
+    if (asked && !start::open_cgroup(directory, result.error))
         return result;
     end_orphaned_cgroups_if_due(directory);
     result.cgroup = make_group_cgroup(directory, owner_,
@@ -294,13 +294,13 @@ cgroup_probe probe_cgroups() {
     cgroup_probe probe;
     probe.found = base::current_tiers().cgroup_wanted;
     if (probe.found.best)
-        probe.directory = cgroups::own_cgroup(probe.found.reason);
+        probe.directory = start::own_cgroup(probe.found.reason);
     probe.found.best = !probe.directory.empty();
     if (!probe.found.best)
         return probe;
     std::string tried = "cgroup in ";
     std::shared_ptr<group_cgroup> made;
-    if (cgroups::open_cgroup(probe.directory, probe.error))
+    if (start::open_cgroup(probe.directory, probe.error))
         made = make_group_cgroup(probe.directory, ::getpid(), orphan_policy::kill, probe.error);
     if (made) {
         tried = "clone into a cgroup in ";
@@ -313,10 +313,10 @@ cgroup_probe probe_cgroups() {
 
 void end_orphaned_cgroups(const std::string& directory) {
     std::error_code error;
-    const auto place = cgroups::open_cgroup(directory, error);
+    const auto place = start::open_cgroup(directory, error);
     if (!place)
         return;
-    for (const auto& name : cgroups::cgroups_in(place.get())) {
+    for (const auto& name : start::cgroups_in(place.get())) {
         const auto policy = policy_of(name);
         if (!policy)
             continue;
@@ -324,12 +324,12 @@ void end_orphaned_cgroups(const std::string& directory) {
             ::openat(place.get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
         if (!orphan || lock_cgroup(orphan.get()))
             continue;
-        if (!cgroups::remove_cgroup(orphan.get(), name) || policy == orphan_policy::keep)
+        if (!start::remove_cgroup(orphan.get(), name) || policy == orphan_policy::keep)
             continue;
-        (void)!!cgroups::kill_cgroup(orphan.get());
-        cgroups::await_empty_cgroup(orphan.get(), orphan_wait);
-        (void)!!cgroups::remove_cgroup(orphan.get(), name);  // if it fails, a later start does it
+        (void)!!start::kill_cgroup(orphan.get());
+        start::await_empty_cgroup(orphan.get(), orphan_wait);
+        (void)!!start::remove_cgroup(orphan.get(), name);  // if it fails, a later start does it
     }
 }
 
-}  // namespace cohort::cgroups
+}  // namespace cohort::start

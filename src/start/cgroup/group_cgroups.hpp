@@ -20,7 +20,7 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-namespace cohort::cgroups {
+namespace cohort::start {
 
 /// What becomes of the processes in a cgroup whose owner is gone.
 enum class orphan_policy { kill, keep };
@@ -116,4 +116,4 @@ private:
 /// and is removed only if no process lives in it. May wait a moment for the killed processes.
 void end_orphaned_cgroups(const std::string& directory);
 
-}  // namespace cohort::cgroups
+}  // namespace cohort::start

@@ -16,7 +16,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-namespace cohort::cgroups {
+namespace cohort::start {
 namespace {
 
 /// A file of a cgroup. Such files have a few lines, so a longer file is ignored.
@@ -131,4 +131,4 @@ std::string to_string(const oom_kill& kill) {
     return text;
 }
 
-}  // namespace cohort::cgroups
+}  // namespace cohort::start

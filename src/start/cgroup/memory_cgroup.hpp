@@ -6,7 +6,7 @@
 #include <string>
 #include <system_error>
 
-namespace cohort::cgroups {
+namespace cohort::start {
 
 // The memory controller of control groups, version 2. Each function takes the open directory of a
 // cgroup. Its files are read up to a limit; a longer file and an incomplete line are ignored. Safe
@@ -35,4 +35,4 @@ struct oom_kill {
 /// is left out.
 [[nodiscard]] std::string to_string(const oom_kill& kill);
 
-}  // namespace cohort::cgroups
+}  // namespace cohort::start

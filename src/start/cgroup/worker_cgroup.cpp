@@ -9,7 +9,7 @@
 
 #include <fcntl.h>
 
-namespace cohort::cgroups {
+namespace cohort::start {
 
 worker_cgroup::worker_cgroup(std::shared_ptr<const group_cgroup> parent, std::string name)
     : parent_(std::move(parent)), name_(std::move(name)) {}
@@ -22,7 +22,7 @@ std::shared_ptr<const worker_cgroup> worker_cgroup::make(std::shared_ptr<const g
     constexpr int most_names = 10'000;
     for (int next = 2;; ++next) {
         error.clear();
-        directory = cgroups::make_cgroup_in(parent->directory(), name, error);
+        directory = start::make_cgroup_in(parent->directory(), name, error);
         if (!error)
             return std::make_shared<const worker_cgroup>(std::move(parent), std::move(name));
         if (error != std::errc::file_exists || next == most_names)
@@ -31,10 +31,10 @@ std::shared_ptr<const worker_cgroup> worker_cgroup::make(std::shared_ptr<const g
     }
 }
 
-std::optional<cgroups::oom_kill> worker_cgroup::find_oom_kill() const noexcept {
+std::optional<start::oom_kill> worker_cgroup::find_oom_kill() const noexcept {
     const base::unique_fd directory(::openat(parent_->directory(), name_.c_str(),
                                              O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-    return directory ? cgroups::find_oom_kill(directory.get()) : std::nullopt;
+    return directory ? start::find_oom_kill(directory.get()) : std::nullopt;
 }
 
-}  // namespace cohort::cgroups
+}  // namespace cohort::start

@@ -10,7 +10,7 @@
 #include <string>
 #include <system_error>
 
-namespace cohort::cgroups {
+namespace cohort::start {
 
 /// The cgroup of one worker, inside the cgroup of its group. Its files tell what happens to the
 /// worker's memory. The end of the group's cgroup ends it, and what the worker left in it.
@@ -29,11 +29,11 @@ public:
 
     /// Whether the kernel's out-of-memory killer killed a process in it. Works only until the
     /// group's cgroup has ended. Safe from any thread.
-    std::optional<cgroups::oom_kill> find_oom_kill() const noexcept;
+    std::optional<start::oom_kill> find_oom_kill() const noexcept;
 
 private:
     std::shared_ptr<const group_cgroup> parent_;
     std::string name_;
 };
 
-}  // namespace cohort::cgroups
+}  // namespace cohort::start

@@ -22,11 +22,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-namespace cohort::copies {
+namespace cohort::start {
 namespace {
 
 /// The present number of the descriptor that a move puts at `target`.
-COHORT_BEFORE_EXEC int descriptor_for(const exec::child_task& task, int target) noexcept {
+COHORT_BEFORE_EXEC int descriptor_for(const start::child_task& task, int target) noexcept {
     for (std::size_t i = 0; i < task.move_count(); ++i)
         if (task.move(i).target == target)
             return task.source(i);
@@ -53,7 +53,7 @@ COHORT_BEFORE_EXEC long ring(int started_event) noexcept {
     return result == -EAGAIN ? 0 : result;  // its counter is at the maximum, so it is readable
 }
 
-COHORT_BEFORE_EXEC void tell_failure(const exec::child_task& task) noexcept {
+COHORT_BEFORE_EXEC void tell_failure(const start::child_task& task) noexcept {
     const protocol::copy_channel channel = task.order->channel;
     write_note(
         descriptor_for(task, channel.record),
@@ -64,14 +64,14 @@ COHORT_BEFORE_EXEC void tell_failure(const exec::child_task& task) noexcept {
 
 /// The parent waits until the copy has reported. A copy that can't report must not go on: it exits,
 /// and the parent then reads the note.
-void tell_success(const exec::child_task& task) noexcept {
+void tell_success(const start::child_task& task) noexcept {
     const int record = task.order->channel.record;
     if (write_note(record, {protocol::start_note_made, 0, 0, -1, task.is_unguarded}) < 0)
         ::_exit(127);
     const long rung = ring(task.order->channel.started_event);
     if (rung >= 0)
         return;
-    write_note(record, {protocol::start_note_made, static_cast<std::int32_t>(exec::stage::clone),
+    write_note(record, {protocol::start_note_made, static_cast<std::int32_t>(start::stage::clone),
                         static_cast<std::int32_t>(-rung)});
     ::_exit(127);
 }
@@ -84,7 +84,7 @@ void unblock_signals() noexcept {
 
 /// Closes the descriptors that the steps have left at their numbers in the parent, because no exec
 /// will close them.
-void close_sources(const exec::child_task& task) {
+void close_sources(const start::child_task& task) {
     const auto* kept = task.order->begin(task.order->kept);
     std::set<int> left(kept, kept + task.order->kept.count);
     for (std::size_t i = 0; i < task.move_count(); ++i)
@@ -113,10 +113,10 @@ void reset_dispositions() noexcept {
         ::sigaction(signo, &by_default, nullptr);
 }
 
-void run_copy(protocol::order_block& order, exec::start_tier tier,
+void run_copy(protocol::order_block& order, start::start_tier tier,
               const std::function<void()>& body) {
     order.rebase();
-    exec::child_task task(*order);
+    start::child_task task(*order);
     task.tell = &tell_failure;
     base::unique_fd procs;
     if (order->cgroup >= 0) {
@@ -139,26 +139,26 @@ void run_copy(protocol::order_block& order, exec::start_tier tier,
     ::_exit(127);
 }
 
-void await_copy(exec::exec_result& result, int record, int started_event) noexcept {
+void await_copy(start::exec_result& result, int record, int started_event) noexcept {
     pollfd either[] = {{started_event, POLLIN, 0}, {result.pidfd.get(), POLLIN, 0}};
     for (bool ended = false;; ended = either[1].revents != 0) {
         std::error_code error;
         const auto told = read_note(record, error);
         if (error) {  // without its note the result will never be known
             (void)base::send_signal(result.pidfd.get(), SIGKILL);
-            result.failed = exec::stage::clone;
+            result.failed = start::stage::clone;
             result.error = error.value();
             return;
         }
         if (told.made == protocol::start_note_made) {
-            result.failed = static_cast<exec::stage>(told.stage);
+            result.failed = static_cast<start::stage>(told.stage);
             result.error = told.error;
             result.item = told.item;
             result.is_unguarded = told.untold != 0;
             return;
         }
         if (ended) {
-            result.failed = exec::stage::clone;
+            result.failed = start::stage::clone;
             result.error = EINTR;
             return;
         }
@@ -171,4 +171,4 @@ void await_copy(exec::exec_result& result, int record, int started_event) noexce
     }
 }
 
-}  // namespace cohort::copies
+}  // namespace cohort::start

@@ -5,7 +5,7 @@
 
 #include <functional>
 
-namespace cohort::copies {
+namespace cohort::start {
 
 // Workers that are forked copies of a process, the application or the fork server. After their
 // birth they take the same steps as the child of a start by exec, but share no memory with the
@@ -18,11 +18,11 @@ void reset_dispositions() noexcept;
 /// The child's side, in a process without signal handlers: takes the steps, reports, and runs
 /// `body`, which must not return. If a step fails it reports that and exits. Does not use argv,
 /// candidates and pid_fields of the order. Enters the order's cgroup.
-[[noreturn]] void run_copy(protocol::order_block& order, exec::start_tier tier,
+[[noreturn]] void run_copy(protocol::order_block& order, start::start_tier tier,
                            const std::function<void()>& body);
 
 /// The parent's side: blocks until the child of `result` has reported or is gone.
 /// @param record, started_event  this process' own descriptors
-void await_copy(exec::exec_result& result, int record, int started_event) noexcept;
+void await_copy(start::exec_result& result, int record, int started_event) noexcept;
 
-}  // namespace cohort::copies
+}  // namespace cohort::start

@@ -16,7 +16,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-namespace cohort::copies {
+namespace cohort::start {
 namespace {
 
 /// Holds the child until its parent has a pidfd, by one word that both processes share. fork(3)
@@ -63,7 +63,7 @@ release_flag& own_release_flag() noexcept {
 }
 
 [[noreturn]] void run_child_of_fork(release_flag& allowed, protocol::order_block& order,
-                                    exec::start_tier tier,
+                                    start::start_tier tier,
                                     const std::function<void()>& body) noexcept {
     // Until the steps arm the signal that the user chose: the parent may die before.
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -76,21 +76,21 @@ release_flag& own_release_flag() noexcept {
     run_copy(order, tier, body);
 }
 
-exec::exec_result failure(int error) {
-    exec::exec_result result;
-    result.failed = exec::stage::clone;
+start::exec_result failure(int error) {
+    start::exec_result result;
+    result.failed = start::stage::clone;
     result.error = error;
     return result;
 }
 
 }  // namespace
 
-exec::exec_result start_by_fork(protocol::order_block& order, int record, int started_event,
-                                const std::function<void()>& body, std::atomic<int>& pidfd_slot) {
+start::exec_result start_by_fork(protocol::order_block& order, int record, int started_event,
+                                 const std::function<void()>& body, std::atomic<int>& pidfd_slot) {
     release_flag& allowed = own_release_flag();
     if (!allowed)
         return failure(ENOMEM);
-    const exec::start_tier tier{false, base::current_tiers().close_range.best};
+    const start::start_tier tier{false, base::current_tiers().close_range.best};
     allowed.hold();
     const pid_t pid = ::fork();
     if (pid == 0)
@@ -105,11 +105,11 @@ exec::exec_result start_by_fork(protocol::order_block& order, int record, int st
         base::reap_by_number(pid);  // the child exits at once
         return failure(error.value());
     }
-    exec::exec_result result;
+    start::exec_result result;
     result.pid = pid;
-    exec::own_pidfd(result, pidfd.release(), pidfd_slot);
+    start::own_pidfd(result, pidfd.release(), pidfd_slot);
     await_copy(result, record, started_event);
     return result;
 }
 
-}  // namespace cohort::copies
+}  // namespace cohort::start

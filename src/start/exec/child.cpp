@@ -15,7 +15,7 @@
 
 // All of this runs in the starter's memory, on a stack of 64 KB, while other threads of the host
 // run on: system calls only, nothing that locks, allocates or uses the C library's state.
-namespace cohort::exec {
+namespace cohort::start {
 namespace {
 
 constexpr std::size_t kernel_sigset_size = 8;
@@ -185,4 +185,4 @@ COHORT_BEFORE_EXEC int run_child(void* argument) noexcept {
     leave();
 }
 
-}  // namespace cohort::exec
+}  // namespace cohort::start

@@ -9,7 +9,7 @@
 
 #include <sys/syscall.h>
 
-namespace cohort::exec {
+namespace cohort::start {
 
 /// A child between clone and exec: what it has to do, and how far it has come. Belongs to the
 /// starter, which is suspended until the child has executed a program or is gone.
@@ -67,4 +67,4 @@ void prepare_child(child_task& task) noexcept;
 /// The child's side of a start by exec; `task` is a child_task. Never returns.
 int run_child(void* task) noexcept;
 
-}  // namespace cohort::exec
+}  // namespace cohort::start

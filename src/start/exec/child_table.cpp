@@ -10,7 +10,7 @@
 #include <sys/syscall.h>
 
 // System calls only, as in child.cpp.
-namespace cohort::exec {
+namespace cohort::start {
 namespace {
 
 constexpr unsigned no_end = ~0U;
@@ -239,4 +239,4 @@ COHORT_BEFORE_EXEC void place_descriptors(child_task& task) noexcept {
     task.item = -1;
 }
 
-}  // namespace cohort::exec
+}  // namespace cohort::start

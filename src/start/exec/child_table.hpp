@@ -3,7 +3,7 @@
 
 #include "start/exec/child.hpp"
 
-namespace cohort::exec {
+namespace cohort::start {
 
 // What the child does with its descriptor table. Both functions end it by fail() if they can't.
 
@@ -13,4 +13,4 @@ void clear_table(child_task& task) noexcept;
 /// Makes the moves. No move overwrites the source of another.
 void place_descriptors(child_task& task) noexcept;
 
-}  // namespace cohort::exec
+}  // namespace cohort::start

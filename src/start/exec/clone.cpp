@@ -13,7 +13,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-namespace cohort::exec {
+namespace cohort::start {
 namespace {
 
 constexpr std::size_t stack_size = 64 * 1024;
@@ -191,4 +191,4 @@ long clone_sibling(clone_entry entry, int& pidfd, pid_t& forked, int cgroup) noe
     return pid;
 }
 
-}  // namespace cohort::exec
+}  // namespace cohort::start

@@ -5,7 +5,7 @@
 
 #include <sys/types.h>
 
-namespace cohort::exec {
+namespace cohort::start {
 
 /// A stack for the child, with a guard page below it. One start at a time may use it.
 class child_stack {
@@ -45,4 +45,4 @@ long clone_and_wait(clone_entry entry, descriptor_table table, const child_stack
 /// @return 0 in the child, else its pid or the negative errno
 long clone_sibling(clone_entry entry, int& pidfd, pid_t& forked, int cgroup = -1) noexcept;
 
-}  // namespace cohort::exec
+}  // namespace cohort::start

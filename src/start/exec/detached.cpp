@@ -10,7 +10,7 @@
 
 #include <unistd.h>
 
-namespace cohort::exec {
+namespace cohort::start {
 namespace {
 
 /// The task of the intermediate process, which shares this process' memory.
@@ -61,4 +61,4 @@ std::error_code start_detached(protocol::order_block& order, start_tier tier,
     return {};
 }
 
-}  // namespace cohort::exec
+}  // namespace cohort::start

@@ -3,7 +3,7 @@
 
 #include "start/exec/exec.hpp"
 
-namespace cohort::exec {
+namespace cohort::start {
 
 /// Like start_by_exec(), but the program is not a child of this process: its parent is an
 /// intermediate process, which ends at once. So the host's wait() never finds the program, unless
@@ -13,4 +13,4 @@ namespace cohort::exec {
 std::error_code start_detached(protocol::order_block& order, start_tier tier,
                                base::unique_fd& intermediate);
 
-}  // namespace cohort::exec
+}  // namespace cohort::start

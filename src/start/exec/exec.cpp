@@ -21,7 +21,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-namespace cohort::exec {
+namespace cohort::start {
 namespace {
 
 /// From this number on reopening files is cheaper than copying the table: the kernel copies a table
@@ -238,4 +238,4 @@ bool has_executed(int pidfd) noexcept {
     return result != 0 && errno == ECHILD;
 }
 
-}  // namespace cohort::exec
+}  // namespace cohort::start

@@ -9,7 +9,7 @@
 
 #include <sys/types.h>
 
-namespace cohort::exec {
+namespace cohort::start {
 
 /// The steps of a start, in the order in which the child takes them; each can fail.
 enum class stage : int {
@@ -75,4 +75,4 @@ struct start_tier {
 exec_result start_by_exec(protocol::order_block& order, std::atomic<int>& pidfd_slot,
                           start_tier tier);
 
-}  // namespace cohort::exec
+}  // namespace cohort::start

@@ -11,7 +11,7 @@
 #include <sys/syscall.h>
 #include <sys/xattr.h>
 
-namespace cohort::exec {
+namespace cohort::start {
 namespace {
 
 /// Whether the file has a set-ID bit or capabilities; true if that can't be found out.
@@ -80,4 +80,4 @@ COHORT_BEFORE_EXEC void keep_rights(child_task& task) noexcept {
         fail(task, result);
 }
 
-}  // namespace cohort::exec
+}  // namespace cohort::start

@@ -3,7 +3,7 @@
 
 #include "protocol/order/worker_order.hpp"
 
-namespace cohort::exec {
+namespace cohort::start {
 
 struct child_task;
 
@@ -20,4 +20,4 @@ protocol::own_program executing_itself(int mark, int file) noexcept;
 ///  - The marked file can't be given to the effective user, and the worker would check its owner.
 void keep_rights(child_task& task) noexcept;
 
-}  // namespace cohort::exec
+}  // namespace cohort::start

@@ -22,7 +22,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-namespace cohort::forkserver {
+namespace cohort::start {
 namespace {
 
 /// How long a server may keep a start that was given up; then SIGKILL.
@@ -30,9 +30,9 @@ constexpr int given_up_timeout_ms = 500;
 /// The pause between two attempts to receive a message, when there was no memory for it.
 constexpr int shortage_pause_ms = 10;
 
-exec::exec_result refused(int error) {
-    exec::exec_result result;
-    result.failed = exec::stage::clone;
+start::exec_result refused(int error) {
+    start::exec_result result;
+    result.failed = start::stage::clone;
     result.error = error;
     return result;
 }
@@ -162,8 +162,8 @@ std::error_code forkserver_client::ask(int order_file, fork_request order,
     }
 }
 
-std::optional<exec::exec_result> forkserver_client::take(std::uint64_t number,
-                                                         forkserver_wait& wait) {
+std::optional<start::exec_result> forkserver_client::take(std::uint64_t number,
+                                                          forkserver_wait& wait) {
     await(wait, until::done,
           [this, number] { return state_ == state::dead || answered_.contains(number); });
     const std::lock_guard lock(mutex_);
@@ -263,14 +263,14 @@ void forkserver_client::note_worker(const server_answer& answer,
         last_told_ = answer.pid;
         ++told_;
     }
-    exec::exec_result result = refused(answer.error);
+    start::exec_result result = refused(answer.error);
     if (answer.kind == answer_kind::refused && answer.pid != 0)
         base::reap_by_number(answer.pid);  // the server has killed it
     if (answer.kind == answer_kind::forked) {
         std::error_code error;
         auto pidfd = descriptors.empty() ? child_by_number(answer.pid, error)
                                          : std::move(descriptors.front());
-        result = exec::exec_result();
+        result = start::exec_result();
         result.pid = answer.pid;
         result.pidfd = std::move(pidfd);
         if (!result.pidfd) {
@@ -301,4 +301,4 @@ void forkserver_client::note_death() {
     state_ = state::dead;
 }
 
-}  // namespace cohort::forkserver
+}  // namespace cohort::start

@@ -21,7 +21,7 @@
 
 #include <unistd.h>
 
-namespace cohort::forkserver {
+namespace cohort::start {
 
 /// Why there is no server.
 struct server_failure {
@@ -58,7 +58,7 @@ public:
     static constexpr int most_under_way = 8;
     /// Waits for the worker of a request, or for the reason why there is none. The worker exists,
     /// but has only begun its own start. Empty: the server died without making it; ask another one.
-    std::optional<exec::exec_result> take(std::uint64_t number, forkserver_wait& wait);
+    std::optional<start::exec_result> take(std::uint64_t number, forkserver_wait& wait);
 
     /// Whether the server lives and takes requests.
     bool is_usable();
@@ -88,8 +88,8 @@ private:
     std::uint32_t told_ = 0;  // the number of children that the server has reported
     std::uint64_t last_number_ = 0;
     std::deque<std::uint64_t> asked_;  // not answered yet, in order
-    std::map<std::uint64_t, exec::exec_result> answered_;
+    std::map<std::uint64_t, start::exec_result> answered_;
     std::set<forkserver_wait*> waiting_;
 };
 
-}  // namespace cohort::forkserver
+}  // namespace cohort::start

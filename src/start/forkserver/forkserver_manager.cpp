@@ -19,7 +19,7 @@
 #include <poll.h>
 #include <unistd.h>
 
-namespace cohort::forkserver {
+namespace cohort::start {
 namespace {
 
 /// The number of the connection in the server: high, so that it takes none that a preload may
@@ -121,14 +121,14 @@ std::optional<server_failure> forkserver_manager::start(const surroundings& wher
     order.head.parent_death_signal = SIGKILL;
     order.head.parent = where.from.pid;
     order.set_guard(where.guard);
-    order.head.itself = exec::executing_itself(number, theirs.get());
+    order.head.itself = start::executing_itself(number, theirs.get());
     auto block = order.finish();
-    auto made = exec::start_by_exec(block, pidfd_slot);
+    auto made = start::start_by_exec(block, pidfd_slot);
     pidfd_slot = -1;
     return take_in(std::move(made), std::move(ours));
 }
 
-std::optional<server_failure> forkserver_manager::take_in(exec::exec_result made,
+std::optional<server_failure> forkserver_manager::take_in(start::exec_result made,
                                                           base::unique_fd connection) {
     if (made.first_child)
         reap_(std::move(made.first_child), 0);
@@ -136,9 +136,9 @@ std::optional<server_failure> forkserver_manager::take_in(exec::exec_result made
     auto own = made.pidfd ? base::duplicate(made.pidfd.get(), error) : base::unique_fd();
     if (made.pidfd)
         reap_(std::move(made.pidfd), made.pid);
-    if (made.failed != exec::stage::none)
+    if (made.failed != start::stage::none)
         return server_failure{{made.error, std::system_category()},
-                              "fork server: " + exec::attempted(made.failed)};
+                              "fork server: " + start::attempted(made.failed)};
     // Without a descriptor for the server's pidfd, close the connection, which ends the server.
     if (!own)
         return server_failure{error, "a descriptor for the fork server"};
@@ -150,4 +150,4 @@ std::optional<server_failure> forkserver_manager::take_in(exec::exec_result made
     return std::nullopt;
 }
 
-}  // namespace cohort::forkserver
+}  // namespace cohort::start

@@ -18,7 +18,7 @@
 
 #include <sys/types.h>
 
-namespace cohort::forkserver {
+namespace cohort::start {
 
 /// The fork server of this application: a process with one thread that has executed the program
 /// once, and makes workers as copies of itself. The workers are children of the application.
@@ -63,7 +63,7 @@ private:
 
     bool serves() const;
     std::optional<server_failure> start(const surroundings& where, std::atomic<int>& pidfd_slot);
-    std::optional<server_failure> take_in(exec::exec_result made, base::unique_fd connection);
+    std::optional<server_failure> take_in(start::exec_result made, base::unique_fd connection);
 
     const reaper reap_;
     std::mutex mutex_;  // protects all that follows, except current_ while starting_ is true
@@ -73,4 +73,4 @@ private:
     std::set<forkserver_wait*> waiting_;  // for starting_ to become false
 };
 
-}  // namespace cohort::forkserver
+}  // namespace cohort::start

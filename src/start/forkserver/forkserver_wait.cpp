@@ -7,7 +7,7 @@
 
 #include <unistd.h>
 
-namespace cohort::forkserver {
+namespace cohort::start {
 
 std::error_code forkserver_wait::open() {
     std::error_code error;
@@ -48,4 +48,4 @@ void forkserver_wait::give_up() noexcept {
     ring();
 }
 
-}  // namespace cohort::forkserver
+}  // namespace cohort::start

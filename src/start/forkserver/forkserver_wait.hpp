@@ -7,7 +7,7 @@
 #include <mutex>
 #include <system_error>
 
-namespace cohort::forkserver {
+namespace cohort::start {
 
 /// One start's wait for the fork server, which another thread may end.
 class forkserver_wait {
@@ -36,4 +36,4 @@ private:
     std::atomic<bool> given_up_ = false;
 };
 
-}  // namespace cohort::forkserver
+}  // namespace cohort::start

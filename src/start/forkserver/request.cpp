@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "start/forkserver/request.hpp"
 
-namespace cohort::forkserver {
+namespace cohort::start {
 
 void release(shared_progress& progress, std::uint32_t children) noexcept {
     std::uint32_t before = progress.released;
@@ -11,4 +11,4 @@ void release(shared_progress& progress, std::uint32_t children) noexcept {
         base::wake(progress.released);
 }
 
-}  // namespace cohort::forkserver
+}  // namespace cohort::start

@@ -9,7 +9,7 @@
 
 #include <sys/types.h>
 
-namespace cohort::forkserver {
+namespace cohort::start {
 
 // The messages between the application and its fork server, over a socket that keeps messages
 // whole. Both processes run the same program, so plain structs do.
@@ -17,7 +17,7 @@ namespace cohort::forkserver {
 /// The first message to the server. The keys of the functions to preload follow it. The descriptor
 /// of the shared progress comes with it.
 struct server_setup {
-    exec::start_tier tier;
+    start::start_tier tier;
     std::uint32_t preloads = 0;
 };
 
@@ -60,4 +60,4 @@ struct shared_progress {
 /// application when it has received it, in case the server died in between.
 void release(shared_progress& progress, std::uint32_t children) noexcept;
 
-}  // namespace cohort::forkserver
+}  // namespace cohort::start

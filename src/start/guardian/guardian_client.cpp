@@ -24,7 +24,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-namespace cohort::guardian {
+namespace cohort::start {
 namespace {
 
 constexpr unsigned char program[] = {
@@ -58,7 +58,7 @@ std::error_code execute_program(int parent, int connection, int file,
     order.head.own_session = 1;
     auto block = order.finish();
     const base::tiers& tiers = base::current_tiers();
-    return exec::start_detached(block, {tiers.clone3.best, tiers.close_range.best}, intermediate);
+    return start::start_detached(block, {tiers.clone3.best, tiers.close_range.best}, intermediate);
 }
 
 /// Tells a guardian, before anything else, which names of shared memory it is to remove. If that
@@ -201,4 +201,4 @@ base::tier_choice probe_guardian() {
     return error ? base::tier_choice{false, "guardian: " + error.message()} : base::tier_choice{};
 }
 
-}  // namespace cohort::guardian
+}  // namespace cohort::start

@@ -16,7 +16,7 @@
 
 #include <sys/types.h>
 
-namespace cohort::guardian {
+namespace cohort::start {
 
 /// The application's side of the guardian. The guardian is a small process that waits for the
 /// application's death and then ends what the application's workers left in their process groups.
@@ -93,4 +93,4 @@ private:
 /// Whether a guardian can be started. Finds out by starting one that has nothing to do.
 base::tier_choice probe_guardian();
 
-}  // namespace cohort::guardian
+}  // namespace cohort::start

@@ -64,24 +64,24 @@ public:
 private:
     std::error_code receive();
     bool receive(std::size_t at_least);
-    std::error_code try_to_tell(const forkserver::server_answer& answer,
+    std::error_code try_to_tell(const start::server_answer& answer,
                                 std::span<const int> descriptors = {});
-    void tell(const forkserver::server_answer& answer);
+    void tell(const start::server_answer& answer);
     bool fail(std::error_code error, const std::string& text);
     bool preload(std::span<const protocol::function_key> keys);
     bool is_one_thread(const char* when);
-    void fork_worker(const forkserver::fork_request& request);
+    void fork_worker(const start::fork_request& request);
     void await_release();
     enum class born { in_cgroup, outside };
-    [[noreturn]] void run_worker(const forkserver::fork_request& request, born where) noexcept;
+    [[noreturn]] void run_worker(const start::fork_request& request, born where) noexcept;
 
     const int connection_;
     std::vector<std::byte> buffer_;
     std::size_t length_ = 0;
     std::vector<base::unique_fd> received_;
     bool lacks_descriptors_ = false;
-    exec::start_tier tier_;
-    forkserver::shared_progress* progress_ = nullptr;
+    start::start_tier tier_;
+    start::shared_progress* progress_ = nullptr;
     std::uint32_t forked_ = 0;
 };
 
@@ -96,19 +96,19 @@ bool server::receive(std::size_t at_least) {
     return (!error || lacks_descriptors_) && length_ >= at_least;
 }
 
-std::error_code server::try_to_tell(const forkserver::server_answer& answer,
+std::error_code server::try_to_tell(const start::server_answer& answer,
                                     std::span<const int> descriptors) {
     return base::send_message(connection_, std::as_bytes(std::span(&answer, 1)), descriptors);
 }
 
-void server::tell(const forkserver::server_answer& answer) {
+void server::tell(const start::server_answer& answer) {
     if (try_to_tell(answer))
         ::_exit(1);  // the application is gone, or the shared progress tells it what this would
 }
 
 /// Tells why there is no server. @return false
 bool server::fail(std::error_code error, const std::string& text) {
-    forkserver::server_answer answer{forkserver::answer_kind::failed, 0, 0, error.value(), {}};
+    start::server_answer answer{start::answer_kind::failed, 0, 0, error.value(), {}};
     std::strncpy(answer.text, text.c_str(), sizeof answer.text - 1);
     tell(answer);
     return false;
@@ -116,9 +116,9 @@ bool server::fail(std::error_code error, const std::string& text) {
 
 bool server::set_up() {
     // Sent first, because a failure after it is not the fault of the program's main.
-    if (const auto error = try_to_tell({forkserver::answer_kind::reached, 0, 0, 0, {}}))
+    if (const auto error = try_to_tell({start::answer_kind::reached, 0, 0, 0, {}}))
         return fail(error, "fork server: sendmsg");
-    forkserver::server_setup setup;
+    start::server_setup setup;
     if (const auto error = receive())
         return fail(error, "fork server: recvmsg");
     if (length_ < sizeof setup || received_.size() != 1)
@@ -130,12 +130,12 @@ bool server::set_up() {
     std::ranges::copy(std::span(buffer_).subspan(sizeof setup, length_ - sizeof setup),
                       std::as_writable_bytes(std::span(keys)).begin());
     tier_ = setup.tier;
-    void* const page = ::mmap(nullptr, sizeof(forkserver::shared_progress), PROT_READ | PROT_WRITE,
+    void* const page = ::mmap(nullptr, sizeof(start::shared_progress), PROT_READ | PROT_WRITE,
                               MAP_SHARED, received_[0].get(), 0);
     if (page == MAP_FAILED)
         return fail(base::last_error(), "fork server: mmap of the memory shared with it");
     received_.clear();
-    progress_ = static_cast<forkserver::shared_progress*>(page);
+    progress_ = static_cast<start::shared_progress*>(page);
     progress_->forked = 0;  // so that the page is there before it is needed
     if (!is_one_thread("runs before worker_main is reached") || !preload(keys) ||
         !is_one_thread("was left running by forkserver_preload"))
@@ -144,7 +144,7 @@ bool server::set_up() {
     std::fflush(nullptr);
     std::cout.flush();
     std::clog.flush();
-    tell({forkserver::answer_kind::ready, 0, 0, 0, {}});
+    tell({start::answer_kind::ready, 0, 0, 0, {}});
     return true;
 }
 
@@ -185,8 +185,8 @@ void server::answer_requests() {
     for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
         ::dup2(null.get(), fd);
     (void)!::chdir("/");
-    copies::reset_dispositions();  // all workers inherit them
-    forkserver::fork_request request;
+    start::reset_dispositions();  // all workers inherit them
+    start::fork_request request;
     while (receive(sizeof request)) {
         std::memcpy(&request, buffer_.data(), sizeof request);
         if (request.packed > 0 && !received_.empty()) {
@@ -205,9 +205,9 @@ void server::await_release() {
         base::wait_on(progress_->released, released);
 }
 
-void server::fork_worker(const forkserver::fork_request& request) {
+void server::fork_worker(const start::fork_request& request) {
     const auto refuse = [&](int error, long pid = 0) {
-        tell({forkserver::answer_kind::refused,
+        tell({start::answer_kind::refused,
               request.number,
               static_cast<std::int32_t>(pid),
               error,
@@ -220,12 +220,12 @@ void server::fork_worker(const forkserver::fork_request& request) {
     // received_[0] is the order file, so slot n is received_[n + 1].
     const auto at = static_cast<std::size_t>(request.cgroup) + 1;
     const int cgroup = request.cgroup >= 0 && at < received_.size() ? received_[at].get() : -1;
-    const auto entry = tier_.clone3 ? exec::clone_entry::clone3 : exec::clone_entry::legacy;
+    const auto entry = tier_.clone3 ? start::clone_entry::clone3 : start::clone_entry::legacy;
     auto where = tier_.clone3 && cgroup >= 0 ? born::in_cgroup : born::outside;
-    long pid = exec::clone_sibling(entry, pidfd, progress_->forked, cgroup);
+    long pid = start::clone_sibling(entry, pidfd, progress_->forked, cgroup);
     if (pid < 0 && where == born::in_cgroup) {
         where = born::outside;
-        pid = exec::clone_sibling(entry, pidfd, progress_->forked);
+        pid = start::clone_sibling(entry, pidfd, progress_->forked);
     }
     if (pid == 0)
         run_worker(request, where);
@@ -234,12 +234,10 @@ void server::fork_worker(const forkserver::fork_request& request) {
         return refuse(static_cast<int>(-pid));
     }
     const base::unique_fd owned(pidfd);
-    if (!owned || try_to_tell({forkserver::answer_kind::forked,
-                               request.number,
-                               static_cast<std::int32_t>(pid),
-                               0,
-                               {}},
-                              std::span(&pidfd, 1))) {
+    if (!owned ||
+        try_to_tell(
+            {start::answer_kind::forked, request.number, static_cast<std::int32_t>(pid), 0, {}},
+            std::span(&pidfd, 1))) {
         // Without a pidfd the application could not hold the worker, so it is killed. It is not
         // released yet, so its number cannot belong to another process.
         (void)!!(owned ? base::send_signal(pidfd, SIGKILL)
@@ -247,11 +245,11 @@ void server::fork_worker(const forkserver::fork_request& request) {
                                          std::system_category()));
         refuse(EMFILE, pid);
     }
-    forkserver::release(*progress_, forked_);
+    start::release(*progress_, forked_);
 }
 
 /// noexcept, because a handler of the program's main would catch an exception that leaves it.
-void server::run_worker(const forkserver::fork_request& request, born where) noexcept {
+void server::run_worker(const start::fork_request& request, born where) noexcept {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // until the signal of the user's choice is armed
     if (::getppid() != request.parent)
         ::_exit(127);
@@ -271,7 +269,7 @@ void server::run_worker(const forkserver::fork_request& request, born where) noe
         order->cgroup = -1;
     await_release();
     const protocol::mark control{order->channel.record, static_cast<ino_t>(order->record_inode)};
-    copies::run_copy(order, tier_, [control] { worker::run_worker(control); });
+    start::run_copy(order, tier_, [control] { worker::run_worker(control); });
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 
-namespace cohort::guardian {
+namespace cohort::start {
 
 /// What comes with a message: its descriptor and its sender.
 struct ancillary_data {
@@ -43,4 +43,4 @@ inline ancillary_data read_ancillary_data(const unsigned char* control, unsigned
     return found;
 }
 
-}  // namespace cohort::guardian
+}  // namespace cohort::start

@@ -10,7 +10,7 @@
 #include <fcntl.h>
 #include <sys/syscall.h>
 
-namespace cohort::guardian {
+namespace cohort::start {
 
 /// Whether the cgroup was removed.
 /// @param directory  the cgroup's open directory, here and below
@@ -77,4 +77,4 @@ inline void remove_cgroup(int directory) {
     base::raw_call(SYS_unlinkat, AT_FDCWD, base::address(path), AT_REMOVEDIR);
 }
 
-}  // namespace cohort::guardian
+}  // namespace cohort::start

@@ -8,7 +8,7 @@
 
 #include <sys/syscall.h>
 
-namespace cohort::guardian {
+namespace cohort::start {
 
 inline long now_ms() {
     timespec now{};
@@ -21,4 +21,4 @@ inline void sleep_ms(long length_ms) {
     base::raw_call(SYS_nanosleep, base::address(&length), 0);
 }
 
-}  // namespace cohort::guardian
+}  // namespace cohort::start

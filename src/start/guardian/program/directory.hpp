@@ -10,7 +10,7 @@
 #include <fcntl.h>
 #include <sys/syscall.h>
 
-namespace cohort::guardian {
+namespace cohort::start {
 
 /// An entry as getdents64(2) writes it.
 struct directory_entry {
@@ -47,4 +47,4 @@ void for_each_entry(int directory, Use use, const char* path = ".") {
     base::raw_call(SYS_close, own);
 }
 
-}  // namespace cohort::guardian
+}  // namespace cohort::start

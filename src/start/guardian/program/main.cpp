@@ -30,11 +30,11 @@ namespace {
 
 using cohort::base::address;
 using cohort::base::raw_call;
-using cohort::guardian::now_ms;
-using cohort::guardian::sleep_ms;
 using cohort::protocol::guard_message;
 using cohort::protocol::guarded;
 using cohort::protocol::guardian_program;
+using cohort::start::now_ms;
+using cohort::start::sleep_ms;
 
 constexpr int parent = cohort::protocol::guardian_parent;
 constexpr unsigned to_process_group = 1U << 2;  // PIDFD_SIGNAL_PROCESS_GROUP, Linux 6.9
@@ -67,7 +67,7 @@ bool is_full = false;                                  // messages must wait in 
 bool was_full = false;                                 // the guardian has shut the connection down
 unsigned own_user = 0;
 int names_directory = -1;  // /dev/shm; -1: names are not removed
-cohort::guardian::names_prefix names;
+cohort::start::names_prefix names;
 
 long signal_one(int pidfd, int signo) {
     return raw_call(SYS_pidfd_send_signal, pidfd, signo, 0, 0);
@@ -76,7 +76,7 @@ long signal_one(int pidfd, int signo) {
 /// Looks which of the groups that are signalled by number have members. One look is for all of
 /// them, because many workers end at once with their parent.
 void look_for_members() {
-    cohort::guardian::for_each_process([](const cohort::guardian::group_and_session& process) {
+    cohort::start::for_each_process([](const cohort::start::group_and_session& process) {
         for (int fd = 0; fd < end_of_guarded; ++fd) {
             guarded_item& item = guarded_items[fd];
             if (item.held && item.message.by_number != 0 && item.message.leader == process.group &&
@@ -116,7 +116,7 @@ bool is_worker(int fd) { return guarded_items[fd].message.what == guarded::worke
 /// group is not enough, because a worker that is not reaped may not have made its group yet.
 bool is_gone(int fd) {
     return is_worker(fd) ? signal_one(fd, 0) == -ESRCH && signal_group(fd, 0) == -ESRCH
-                         : cohort::guardian::is_removed(fd);
+                         : cohort::start::is_removed(fd);
 }
 
 void release(int fd) {
@@ -158,7 +158,7 @@ void hold_names(int directory, const guard_message& message) {
     if (names_directory >= 0)
         raw_call(SYS_close, names_directory);
     names_directory = directory;
-    cohort::guardian::set_prefix(names, own_user, message.session);
+    cohort::start::set_prefix(names, own_user, message.session);
 }
 
 enum class receive_result { received, none_now, closed, of_another_user };
@@ -184,7 +184,7 @@ receive_result receive_message() {
     if (length <= 0)
         return receive_result::closed;
     const auto ancillary =
-        cohort::guardian::read_ancillary_data(control, message.msg_controllen, own_user);
+        cohort::start::read_ancillary_data(control, message.msg_controllen, own_user);
     const bool is_whole = ancillary.from_own_user && length == sizeof content;
     if (is_whole && ancillary.descriptor >= 0 && content.what == guarded::names)
         hold_names(ancillary.descriptor, content);
@@ -287,8 +287,8 @@ long take_due_step(int fd, long elapsed) {
         signal_one(fd, SIGKILL);
     } else if (!is_worker(fd)) {
         if (too_late)
-            cohort::guardian::kill_cgroup(fd);
-        cohort::guardian::remove_cgroup(fd);
+            cohort::start::kill_cgroup(fd);
+        cohort::start::remove_cgroup(fd);
     }
     return message.grace_ms + after_kill_ms;
 }
@@ -336,7 +336,7 @@ extern "C" [[noreturn]] void guardian_main() {
     own_user = static_cast<unsigned>(raw_call(SYS_getuid));
     await_parent_death();
     end_all();
-    cohort::guardian::remove_names(names_directory, names, own_user, &sleep_ms);
+    cohort::start::remove_names(names_directory, names, own_user, &sleep_ms);
     for (;;)
         raw_call(SYS_exit_group, 0);
 }

@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
-namespace cohort::guardian {
+namespace cohort::start {
 
 // The names of shared memory in /dev/shm, see base/files/named_file.hpp. A name may be removed
 // exactly when an exclusive lock on its file succeeds, because each process that uses the memory
@@ -99,4 +99,4 @@ void remove_names(int directory, const names_prefix& prefix, unsigned user, Slee
         sleep(pause);
 }
 
-}  // namespace cohort::guardian
+}  // namespace cohort::start

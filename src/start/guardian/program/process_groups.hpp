@@ -9,7 +9,7 @@
 #include <fcntl.h>
 #include <sys/syscall.h>
 
-namespace cohort::guardian {
+namespace cohort::start {
 
 // Before Linux 6.9 a pidfd says nothing of a process group whose leader was reaped. The kernel tells
 // which processes are in a group, and in which session, only in /proc.
@@ -74,4 +74,4 @@ void for_each_process(Use use) {
         "/proc");
 }
 
-}  // namespace cohort::guardian
+}  // namespace cohort::start

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-namespace cohort::guardian {
+namespace cohort::start {
 
 /// Writes a text without its NUL. @return the place behind it; so do the others
 inline char* write_text(char* to, const char* text) {
@@ -38,4 +38,4 @@ inline bool begins_with(const char* text, const char* prefix) {
     return true;
 }
 
-}  // namespace cohort::guardian
+}  // namespace cohort::start
