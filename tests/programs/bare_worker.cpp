@@ -112,8 +112,8 @@ void die_of_signal(int) {
         ::pause();
 }
 void hook_then_signal(int) {
-    cohort::signals::on_stop_signal(
-        [](cohort::signals::afterwards) { (void)!::write(STDERR_FILENO, "hook ran\n", 9); });
+    cohort::worker::on_stop_signal(
+        [](cohort::worker::afterwards) { (void)!::write(STDERR_FILENO, "hook ran\n", 9); });
     ::kill(::getpid(), SIGTERM);
     for (;;)
         ::pause();
@@ -121,7 +121,7 @@ void hook_then_signal(int) {
 std::string hook_and_token(int) {
     const auto token = stop_token();
     static std::atomic<bool> ran{false};
-    cohort::signals::on_stop_signal([](cohort::signals::afterwards) {
+    cohort::worker::on_stop_signal([](cohort::worker::afterwards) {
         ran = true;
         ran.notify_one();
     });

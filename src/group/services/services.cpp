@@ -17,10 +17,10 @@ namespace {
 std::atomic<services*> own_services{nullptr};
 
 void stop_groups_by_stop_signal(loop::process& process) {
-    signals::on_stop_signal([&process](signals::afterwards then) {
+    worker::on_stop_signal([&process](worker::afterwards then) {
         // No handler runs any more, as at exit, because one that sees its group stopped could end
         // this worker before the signal does.
-        if (then == signals::afterwards::ends_by_signal)
+        if (then == worker::afterwards::ends_by_signal)
             process.call_no_more_handlers();
         process.stop_all_and_wait(protocol::grace_period() / 2);
     });

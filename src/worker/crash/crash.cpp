@@ -41,7 +41,7 @@ constinit std::chrono::steady_clock::time_point unwinding_ends{};
 /// far. The time is checked because timers of the program may send this signal too.
 extern "C" void cohort_crash_took_too_long(int) {
     if (std::chrono::steady_clock::now() >= unwinding_ends)
-        signals::end_by(ending_signal);
+        worker::end_by(ending_signal);
 }
 
 pid_t this_thread() noexcept { return static_cast<pid_t>(::syscall(SYS_gettid)); }
@@ -88,19 +88,19 @@ extern "C" void cohort_worker_crashed(int signo, siginfo_t* info, void* context)
         // The unwinder has faulted on a broken stack: report the frames that it has found so far.
         walker = 0;
         tell_frames(*unfinished);
-        signals::end_by(ending_signal);
+        worker::end_by(ending_signal);
     }
     if (crashing.is_this() && may_tell(*current_report)) {
         limit_unwinding(signo);
-        signals::forgo_stop_signal();
+        worker::forgo_stop_signal();
         tell(signo, *info, context);
     }
-    signals::take_back(SIGXFSZ);
+    worker::take_back(SIGXFSZ);
     // A faulting instruction faults again when the handler returns, so that a core file shows it. A
     // signal that was sent, by another process or by abort(), is raised again.
-    signals::set_default(signo);
+    worker::set_default(signo);
     if (info->si_code <= 0 || signo == SIGABRT)
-        signals::end_by(signo);
+        worker::end_by(signo);
 }
 
 void give_stack() noexcept {

@@ -50,7 +50,7 @@ error_record describe(const std::exception_ptr& exception, const void* from) noe
 
 [[noreturn]] void on_terminate() {
     if (terminating.is_this() && may_tell(*current_report)) {
-        const signals::stop_signal_hold later;
+        const worker::stop_signal_hold later;
         // Without an exception the kind is `raised`: the record itself says std::terminate.
         const auto exception = cause();
         // The time is now, not the throw's: a handled exception has affected no other worker.

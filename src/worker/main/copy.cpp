@@ -58,7 +58,7 @@ void run_as_copy(const protocol::control_order& order, const protocol::mark& con
     ::on_exit(&leave, nullptr);
     ::fcntl(control.fd, F_SETFD, FD_CLOEXEC);
     close_attachments_on_exec(order);
-    signals::forget_stop_signal();
+    worker::forget_stop_signal();
     protocol::activate(order);
     run(control, body);
 }

@@ -54,9 +54,8 @@ void run(const protocol::mark& control, const std::function<detail::function_res
     if (protocol::current_order()->crash_record != 0)
         report_crashes(progress);
     if (const int pipe = protocol::current_order()->stacks_fd; pipe >= 0)
-        signals::report_stacks(
-            pipe, protocol::current_order()->stacks_signal,
-            std::chrono::nanoseconds(protocol::current_order()->grace_period_ns));
+        worker::report_stacks(pipe, protocol::current_order()->stacks_signal,
+                              std::chrono::nanoseconds(protocol::current_order()->grace_period_ns));
     progress.entered();
     bool good = false;
     try {
@@ -71,7 +70,7 @@ void run(const protocol::mark& control, const std::function<detail::function_res
         throw;  // pthread_exit in the function: the process lives on as long as its other threads
     } catch (...) {
         if (tells_end(progress)) {
-            const signals::stop_signal_hold later;
+            const worker::stop_signal_hold later;
             progress.failed(protocol::payload_kind::raised,
                             protocol::time_of(std::current_exception()));
             progress.raised(protocol::describe_current_exception());

@@ -88,7 +88,7 @@ void run_worker(const protocol::mark& control) {
     if (order->arguments_fd >= 0)
         base::close_on_exec(order->arguments_fd);
     close_attachments_on_exec(*order);
-    signals::forget_stop_signal();
+    worker::forget_stop_signal();
     protocol::activate(*order);
     run(control, [&order] { return run_function(*order); });
 }

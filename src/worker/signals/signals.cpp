@@ -5,7 +5,7 @@
 #include <pthread.h>
 #include <time.h>
 
-namespace cohort::signals {
+namespace cohort::worker {
 namespace {
 
 sigset_t set_of(int signo) noexcept {
@@ -36,4 +36,4 @@ void take_back(int signo) noexcept {
     ::sigtimedwait(&only, nullptr, &at_once);
 }
 
-}  // namespace cohort::signals
+}  // namespace cohort::worker

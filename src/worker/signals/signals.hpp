@@ -2,7 +2,7 @@
 #pragma once
 
 // What a worker does with signals to itself. All functions are async-signal-safe.
-namespace cohort::signals {
+namespace cohort::worker {
 
 void set_default(int signo) noexcept;
 
@@ -12,4 +12,4 @@ void end_by(int signo) noexcept;
 /// Removes a pending signal, which this thread has blocked.
 void take_back(int signo) noexcept;
 
-}  // namespace cohort::signals
+}  // namespace cohort::worker

@@ -25,7 +25,7 @@
 #include <unistd.h>
 
 // After report_stacks() all of this runs in signal handlers: no allocation, no lock.
-namespace cohort::signals {
+namespace cohort::worker {
 namespace {
 
 constexpr std::size_t most_threads = 64;
@@ -189,4 +189,4 @@ void report_stacks(int pipe, int signo, std::chrono::nanoseconds grace_period) n
     ::sigaction(signo, &action, nullptr);
 }
 
-}  // namespace cohort::signals
+}  // namespace cohort::worker

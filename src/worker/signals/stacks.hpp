@@ -3,7 +3,7 @@
 
 #include <chrono>
 
-namespace cohort::signals {
+namespace cohort::worker {
 
 /// From now on, until the process ends, the stacks of all threads are written to this pipe when the
 /// parent asks, in the form that protocol::read_activities reads. Threads that block the signal are
@@ -13,4 +13,4 @@ namespace cohort::signals {
 /// @param grace_period  the parent waits for half of it, so threads have a quarter to answer
 void report_stacks(int pipe, int signo, std::chrono::nanoseconds grace_period) noexcept;
 
-}  // namespace cohort::signals
+}  // namespace cohort::worker

@@ -19,7 +19,7 @@
 #include <semaphore.h>
 #include <unistd.h>
 
-namespace cohort::signals {
+namespace cohort::worker {
 namespace {
 
 /// Shared by the stop signal's handler, the thread that acts on the signal, and the callers that
@@ -175,12 +175,12 @@ void on_stop_signal(std::function<void(afterwards)> stop_own_groups) {
     }
 }
 
-}  // namespace cohort::signals
+}  // namespace cohort::worker
 
 namespace cohort::this_worker {
 
 std::stop_token stop_token() {
-    signals::watch* const w = signals::started_watch();
+    worker::watch* const w = worker::started_watch();
     if (w == nullptr)
         return {};
     const std::lock_guard lock(w->mutex);

@@ -3,7 +3,7 @@
 
 #include <functional>
 
-namespace cohort::signals {
+namespace cohort::worker {
 
 /// What becomes of the worker when its groups have been stopped.
 enum class afterwards { ends_by_signal, goes_on };
@@ -38,4 +38,4 @@ void forgo_stop_signal() noexcept;
 /// Begins a new order, without token and hook. Call it before protocol::activate().
 void forget_stop_signal() noexcept;
 
-}  // namespace cohort::signals
+}  // namespace cohort::worker
