@@ -27,7 +27,7 @@
 #include <unistd.h>
 
 using namespace cohort::fuzz;
-using namespace cohort::queues;
+using namespace cohort::share;
 namespace sys = cohort::sys;
 namespace detail = cohort::detail;
 

@@ -16,8 +16,8 @@
 namespace barrier_page_test {
 
 using cohort::exit_status;
-using cohort::sync::barrier_cause;
-using cohort::sync::barrier_page;
+using cohort::share::barrier_cause;
+using cohort::share::barrier_page;
 using arrival = barrier_page::arrival;
 using progress = barrier_page::progress;
 

@@ -22,7 +22,7 @@ using namespace cohort::test;
 using cohort::sharing_error;
 using cohort::cuda::shared_array;
 using cohort::detail::encode_value;
-using cohort::device::segment;
+using cohort::share::device::segment;
 using kind = capturing_stream::kind;
 
 namespace {

@@ -20,7 +20,7 @@ namespace cuda_failures_test {
 using namespace cohort::test;
 using cohort::sharing_error;
 using cohort::cuda::shared_array;
-using cohort::device::segment;
+using cohort::share::device::segment;
 
 namespace {
 
@@ -140,14 +140,14 @@ TEST_CASE("cuda failures: memory that can't be handed over is refused with the r
                              "cudaMallocAsync and other "
                              "pools, and of contexts made by cuCtxCreate, can't be adopted"));
     }
-    const auto& driver = cohort::device::session::open();
-    const cohort::device::operation with(driver, 0, "memory");
+    const auto& driver = cohort::share::device::session::open();
+    const cohort::share::device::operation with(driver, 0, "memory");
     const std::size_t bytes = std::size_t{2} << 20;
-    cohort::device::driver::allocation_properties without_descriptor;
+    cohort::share::device::driver::allocation_properties without_descriptor;
     without_descriptor.handle_types = 0;
-    cohort::device::allocation memory(driver.calls());
+    cohort::share::device::allocation memory(driver.calls());
     with.require(driver.calls().create, memory.to_fill(), bytes, &without_descriptor, 0U);
-    const cohort::device::mapping mapped(with, memory, bytes);
+    const cohort::share::device::mapping mapped(with, memory, bytes);
     const auto text = refusal_of(reinterpret_cast<const void*>(mapped.address()));
     CHECK(text.find("without CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR") != text.npos);
 }

@@ -36,9 +36,9 @@ using cohort::sharing_error;
 using cohort::cuda::shared_array;
 using cohort::detail::decode_value;
 using cohort::detail::encode_value;
-using cohort::device::passport;
-using cohort::device::segment;
-using cohort::device::segment_table;
+using cohort::share::device::passport;
+using cohort::share::device::segment;
+using cohort::share::device::segment_table;
 
 namespace {
 

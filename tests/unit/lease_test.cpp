@@ -23,8 +23,8 @@ namespace lease_test {
 
 using namespace cohort;
 using namespace cohort::test;
-using leases::lease;
 using loop::watcher;
+using share::lease;
 
 namespace {
 

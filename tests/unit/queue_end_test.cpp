@@ -34,11 +34,11 @@ namespace {
 
 /// A reading end whose socket holds a message with a descriptor that nobody has received.
 struct unread {
-    std::shared_ptr<queues::end> end;
+    std::shared_ptr<share::end> end;
     base::unique_fd reading;  // of a pipe, shows when the descriptor in the message is closed
 
     unread() {
-        auto made = queues::make_channel(0);
+        auto made = share::make_channel(0);
         int ends[2];
         REQUIRE(::pipe2(ends, O_CLOEXEC) == 0);
         reading = base::unique_fd(ends[0]);
@@ -46,8 +46,8 @@ struct unread {
         constexpr std::byte one{};
         REQUIRE_FALSE(
             base::send_message(made.writer.get(), std::span(&one, 1), std::array{writing.get()}));
-        end = queues::end_of(queues::end::side::reader, base::own(std::move(made.reader)), nullptr,
-                             {});
+        end =
+            share::end_of(share::end::side::reader, base::own(std::move(made.reader)), nullptr, {});
     }
     bool is_closed(int milliseconds) const {
         pollfd pipe{reading.get(), POLLIN, 0};

@@ -23,7 +23,7 @@
 
 namespace queue_packet_test {
 
-using namespace cohort::queues;
+using namespace cohort::share;
 
 namespace {
 

@@ -6,7 +6,7 @@
 
 namespace queue_roles_test {
 
-using namespace cohort::queues;
+using namespace cohort::share;
 
 TEST_CASE("queue roles: until it is shared a process uses both ends, then its first use decides") {
     using answer = roles::answer;

@@ -24,7 +24,7 @@ namespace slot_files_test {
 
 using namespace cohort;
 using namespace std::chrono_literals;
-using queues::slots;
+using share::slots;
 
 TEST_CASE("slot files: only a sealed memory file of a queue is taken") {
     const test::leak_guard guard;

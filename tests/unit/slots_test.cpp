@@ -20,7 +20,7 @@ namespace slots_test {
 
 using namespace cohort;
 using namespace std::chrono_literals;
-using queues::slots;
+using share::slots;
 using ticket = slots::ticket;
 
 bool is_empty(int) noexcept { return true; }

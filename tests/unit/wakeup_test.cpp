@@ -22,7 +22,7 @@
 
 namespace wakeup_test {
 
-using cohort::sync::wakeup;
+using cohort::share::wakeup;
 using cohort::test::in_fork;
 
 namespace {

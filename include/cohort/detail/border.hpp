@@ -17,7 +17,7 @@
 
 #include <sys/types.h>
 
-namespace cohort::queues {
+namespace cohort::share {
 class received_message;
 }
 
@@ -56,7 +56,7 @@ struct completion {
         next;  // set by await_next when done; null: the group is over
     std::shared_ptr<const start_failure> not_started;   // set by start_group when failed
     std::exception_ptr error;                           // set if the initiating call threw
-    std::shared_ptr<queues::received_message> message;  // set by await_message when done
+    std::shared_ptr<share::received_message> message;   // set by await_message when done
     std::shared_ptr<const told_lines> lines;  // set by await_output when done; null: no more come
 };
 

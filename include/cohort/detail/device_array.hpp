@@ -12,7 +12,7 @@
 #include <string>
 #include <utility>
 
-namespace cohort::device {
+namespace cohort::share::device {
 class segment;
 }
 
@@ -31,14 +31,15 @@ public:
     /// A new array of zeros.
     device_array(int device, std::span<const std::size_t> shape, std::size_t element_bytes);
     /// An array in memory that is there already. @param offset  of the first element, in bytes
-    device_array(std::shared_ptr<device::segment> memory, strided layout, std::size_t offset);
+    device_array(std::shared_ptr<share::device::segment> memory, strided layout,
+                 std::size_t offset);
 
     bool valid() const noexcept { return layout_ != nullptr; }
     const strided& layout() const noexcept;
     std::byte* data() const noexcept { return data_; }
     /// -1: there is no memory.
     int device() const noexcept;
-    const std::shared_ptr<device::segment>& memory() const noexcept { return memory_; }
+    const std::shared_ptr<share::device::segment>& memory() const noexcept { return memory_; }
 
     /// Another layout of the same memory.
     device_array with(const strided::view& seen, std::size_t element_bytes) const;
@@ -60,7 +61,7 @@ private:
     void require_size(std::size_t elements, const char* what) const;
     void await_work() const;
 
-    std::shared_ptr<device::segment> memory_;
+    std::shared_ptr<share::device::segment> memory_;
     std::shared_ptr<const strided> layout_;  // null: not valid
     std::byte* data_ = nullptr;              // an address of the device
     std::optional<void*> stream_;            // the only one to wait for before the array is sent

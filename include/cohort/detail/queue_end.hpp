@@ -18,11 +18,11 @@
 #include <utility>
 #include <vector>
 
-namespace cohort::queues {
+namespace cohort::share {
 class end;
 class both_ends;
 class received_message;
-}  // namespace cohort::queues
+}  // namespace cohort::share
 
 // The border between the queues, which are templates, and the compiled library. The bodies stand in
 // src/share/queue.
@@ -51,10 +51,10 @@ enum class queue_answer { done, ended, timed_out, stopped };
 class COHORT_API queue_end {
 public:
     queue_end() noexcept = default;
-    explicit queue_end(std::shared_ptr<queues::end> end) noexcept : end_(std::move(end)) {}
+    explicit queue_end(std::shared_ptr<share::end> end) noexcept : end_(std::move(end)) {}
 
     explicit operator bool() const noexcept { return end_ != nullptr; }
-    const std::shared_ptr<queues::end>& get() const noexcept { return end_; }
+    const std::shared_ptr<share::end>& get() const noexcept { return end_; }
 
     /// Takes at most `at_most` messages, and waits until there is one.
     /// @throws codec_error, sharing_error, std::logic_error
@@ -75,7 +75,7 @@ public:
     shared_item item(const char* kind) const;
 
 private:
-    std::shared_ptr<queues::end> end_;
+    std::shared_ptr<share::end> end_;
 };
 
 /// Both ends of a queue. Copies share the ends, and what this process uses of them.
@@ -99,9 +99,8 @@ public:
     static queue_ends read(decoder& from, const queue_description& expected);
 
 private:
-    explicit queue_ends(std::shared_ptr<queues::both_ends> both) noexcept
-        : both_(std::move(both)) {}
-    std::shared_ptr<queues::both_ends> both_;
+    explicit queue_ends(std::shared_ptr<share::both_ends> both) noexcept : both_(std::move(both)) {}
+    std::shared_ptr<share::both_ends> both_;
 };
 
 /// A handle for one call, which keeps the end while another thread closes the caller's handle.
@@ -118,8 +117,8 @@ COHORT_API void await_message(const queue_end& end, std::optional<steady_time_po
 COHORT_API void await_room(const queue_end& end, queue_message message,
                            std::optional<steady_time_point> until, const receiver& to);
 /// Has no effect on an operation that has completed.
-COHORT_API void cancel_queue_wait(const std::weak_ptr<queues::end>& end, operation_id id) noexcept;
+COHORT_API void cancel_queue_wait(const std::weak_ptr<share::end>& end, operation_id id) noexcept;
 /// Takes the message out of a completion. One that nobody takes is there for the next call.
-COHORT_API queue_message take_message(queues::received_message& from);
+COHORT_API queue_message take_message(share::received_message& from);
 
 }  // namespace cohort::detail::inline v0_1

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-namespace cohort::queues {
+namespace cohort::share {
 class arrived;
 }
 
@@ -39,7 +39,7 @@ struct queue_message {
     std::span<const std::byte> bytes;
     std::vector<attachment> attachments;
     make_target made_by = nullptr;  // what has made `owner`; null: something else
-    std::shared_ptr<queues::arrived> arrived;  // what was received and not looked at; null: nothing
+    std::shared_ptr<share::arrived> arrived;  // what was received and not looked at; null: nothing
     std::shared_ptr<const void> underway;  // of a call that may give it back; null: it can't
 };
 

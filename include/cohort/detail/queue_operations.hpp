@@ -50,7 +50,7 @@ std::vector<T> values_in(const queue_end& from, std::span<queue_message> message
 
 // --- awaited ---
 
-using queue_place = wait_place<queues::end, &cancel_queue_wait>;
+using queue_place = wait_place<share::end, &cancel_queue_wait>;
 
 /// A get or a put, as a job of an operation.
 class queue_job {
@@ -126,7 +126,7 @@ public:
     type value(const completion&) { return std::move(value_); }
 
 private:
-    std::exception_ptr take(queues::received_message& from) {
+    std::exception_ptr take(share::received_message& from) {
         try {
             value_ = type(value_in<T>(take_message(from)));
             return nullptr;

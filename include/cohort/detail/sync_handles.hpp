@@ -14,10 +14,10 @@
 #include <optional>
 #include <utility>
 
-namespace cohort::sync {
+namespace cohort::share {
 class wakeup;
 struct barrier;
-}  // namespace cohort::sync
+}  // namespace cohort::share
 
 // The border between events, barriers and mutexes and the compiled library. The bodies stand in
 // src/share/sync.
@@ -38,14 +38,14 @@ public:
     /// @return false: the time was up, or a stop was asked for
     bool wait(const patience& how_long) const;
 
-    const std::shared_ptr<sync::wakeup>& waits_at() const noexcept { return wakeup_; }
+    const std::shared_ptr<share::wakeup>& waits_at() const noexcept { return wakeup_; }
     shared_item item() const;
     void write(encoder& to) const;
     static event_handle read(decoder& from);
 
 private:
-    explicit event_handle(std::shared_ptr<sync::wakeup> w) noexcept : wakeup_(std::move(w)) {}
-    std::shared_ptr<sync::wakeup> wakeup_;
+    explicit event_handle(std::shared_ptr<share::wakeup> w) noexcept : wakeup_(std::move(w)) {}
+    std::shared_ptr<share::wakeup> wakeup_;
 };
 
 /// A handle of a barrier.
@@ -59,14 +59,14 @@ public:
     std::size_t parties() const noexcept;
     bool broken() const noexcept;
 
-    const std::shared_ptr<sync::barrier>& get() const noexcept { return barrier_; }
-    const std::shared_ptr<sync::wakeup>& waits_at() const noexcept;
+    const std::shared_ptr<share::barrier>& get() const noexcept { return barrier_; }
+    const std::shared_ptr<share::wakeup>& waits_at() const noexcept;
     void write(encoder& to) const;
     static barrier_handle read(decoder& from);
 
 private:
     barrier_handle() noexcept = default;
-    std::shared_ptr<sync::barrier> barrier_;
+    std::shared_ptr<share::barrier> barrier_;
 };
 
 /// Complete with done, failed or aborted.

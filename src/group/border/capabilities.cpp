@@ -92,7 +92,7 @@ host_capabilities probe() {
     host.sharing = choose("sharing", {no_names.empty(), no_names},
                           {"file_descriptor, file_system", "shared memory with and without names"},
                           {"file_descriptor", "shared memory without names"});
-    const auto no_devices = device::session::why_not_loaded();
+    const auto no_devices = share::device::session::why_not_loaded();
     host.device_memory = choose("device memory", {no_devices.empty(), no_devices},
                                 {"CUDA driver", "found; cuda::available() tries it"},
                                 {"none", "arrays in the memory of the host only"});

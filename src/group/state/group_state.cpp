@@ -53,7 +53,7 @@ group_state::group_state(groups::services& services, spawn_plan plan, protocol::
       settings_(without_placement(plan.settings)),
       kind_(plan.calls_function() ? supervisor::record_kind::control_file
                                   : supervisor::record_kind::error_file),
-      barriers_(sync::barriers_among(plan.attachments)), snapshot_(settings_->nprocs),
+      barriers_(share::barriers_among(plan.attachments)), snapshot_(settings_->nprocs),
       streams_(std::move(streams)),
       plan_(std::make_unique<starts::start_plan>(
           std::move(plan), std::move(from),
@@ -265,7 +265,7 @@ std::shared_ptr<group_end> group_state::end_with(
 void group_state::report_end() {
     const auto end = end_with(base::patiently([&] { return ended_; }));
     if (end->workers().size() < verdicts_.size())
-        break_barriers({sync::barrier_cause::kind::not_started, -1, {}});
+        break_barriers({share::barrier_cause::kind::not_started, -1, {}});
     barriers_.clear();
     if (end->first_failure >= 0) {
         const auto& failed = *end->workers()[static_cast<std::size_t>(end->first_failure)];

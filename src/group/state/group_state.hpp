@@ -67,7 +67,7 @@ private:
     void worker_ended(supervisor::worker_end end);
     void add_descriptors(outcome& worker);
     void break_barriers(int index, const exit_status& how);
-    void break_barriers(const sync::barrier_cause& cause);
+    void break_barriers(const share::barrier_cause& cause);
     void sweep_names();
     void find_words(const std::shared_ptr<unpublished_end>& place);
     void give_words(const std::shared_ptr<unpublished_end>& place,
@@ -103,7 +103,7 @@ private:
     protocol::names& names_;
     std::shared_ptr<const group_settings> settings_;
     supervisor::record_kind kind_;
-    std::vector<std::shared_ptr<sync::barrier>> barriers_;  // that its workers get
+    std::vector<std::shared_ptr<share::barrier>> barriers_;  // that its workers get
     groups::snapshot snapshot_;
     std::shared_ptr<output::group_streams> streams_;
     std::unique_ptr<starts::start_plan> plan_;  // until the start begins

@@ -44,10 +44,10 @@ void group_state::break_barriers(int index, const exit_status& how) {
         if (barrier->page.take_drop(pid))
             barrier->announce();  // it may have been killed before it could
         else
-            barrier->break_by({sync::barrier_cause::kind::worker_ended, index, how});
+            barrier->break_by({share::barrier_cause::kind::worker_ended, index, how});
 }
 
-void group_state::break_barriers(const sync::barrier_cause& cause) {
+void group_state::break_barriers(const share::barrier_cause& cause) {
     for (const auto& barrier : barriers_)
         barrier->break_by(cause);
 }

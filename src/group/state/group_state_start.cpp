@@ -109,7 +109,7 @@ void group_state::start_is_over(std::optional<start_failure> failure) {
     const auto keep = shared_from_this();
     start_.failure = std::move(failure);
     if (start_.failure)
-        break_barriers({sync::barrier_cause::kind::not_started, start_.failure->index, {}});
+        break_barriers({share::barrier_cause::kind::not_started, start_.failure->index, {}});
     happen(start_.failure ? event::start_failed : event::start_finished);
     if (!start_.failure && !start_.is_held())
         complete_start(completion_of(completion::kind::done));

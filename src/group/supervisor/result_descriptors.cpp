@@ -57,7 +57,7 @@ bool result_descriptors::may_send(int index, pid_t sender) const noexcept {
 bool result_descriptors::receive() {
     protocol::result_message message;
     std::size_t length = 0;
-    queues::arrived came;
+    share::arrived came;
     pid_t sender = 0;
     const auto error = base::patiently([&] {
         return base::receive_message(socket_.get(), std::as_writable_bytes(std::span(&message, 1)),
@@ -87,7 +87,7 @@ namespace cohort {
 std::span<const detail::attachment> detail::arrived_descriptors::owned() {
     const std::lock_guard lock(mutex_);
     auto& came = came_.descriptors;
-    if (!queues::unpack_all(came_))
+    if (!share::unpack_all(came_))
         base::refuse("the descriptors of a result can't be received yet",
                      std::make_error_code(std::errc::too_many_files_open));
     owned_.reserve(owned_.size() + came.size());

@@ -23,7 +23,7 @@ namespace cohort::detail::inline v0_1 {
 /// until owned(), so that no worker fills its host's descriptor table.
 class arrived_descriptors {
 public:
-    explicit arrived_descriptors(queues::arrived came) noexcept : came_(std::move(came)) {}
+    explicit arrived_descriptors(share::arrived came) noexcept : came_(std::move(came)) {}
     arrived_descriptors(const arrived_descriptors&) = delete;
     arrived_descriptors& operator=(const arrived_descriptors&) = delete;
 
@@ -34,7 +34,7 @@ public:
 
 private:
     std::mutex mutex_;
-    queues::arrived came_;  // until owned()
+    share::arrived came_;  // until owned()
     std::vector<attachment> owned_;
 };
 

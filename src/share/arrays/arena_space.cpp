@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 
-namespace cohort::arrays {
+namespace cohort::share {
 
 std::size_t arena_space::take(std::size_t bytes, std::size_t alignment) {
     const std::size_t step = std::max(alignment, step_);
@@ -22,4 +22,4 @@ std::size_t arena_space::take(std::size_t bytes, std::size_t alignment) {
     return first;
 }
 
-}  // namespace cohort::arrays
+}  // namespace cohort::share

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <mutex>
 
-namespace cohort::arrays {
+namespace cohort::share {
 
 /// The room in an arena, given away from its beginning on. Thread-safe.
 class arena_space {
@@ -23,4 +23,4 @@ private:
     std::size_t used_ = 0;
 };
 
-}  // namespace cohort::arrays
+}  // namespace cohort::share

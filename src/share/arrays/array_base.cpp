@@ -60,7 +60,7 @@ array_base array_base::from_descriptor(int descriptor, memory_access access, boo
                                    {rows.strides().begin(), rows.strides().end()}, element_bytes,
                                    offset, memory.size());
     array_base made(std::move(memory), std::move(layout), offset);
-    arrays::require_alignment(made.data_, alignment);
+    share::require_alignment(made.data_, alignment);
     return made;
 }
 
@@ -166,7 +166,7 @@ void array_base::write(encoder& to, const std::string& dtype) const {
         to.unsigned_integer(to.attach(memory_.descriptor()));
     else
         to.null();
-    arrays::write_place(to, offset(), *layout_, dtype);
+    share::write_place(to, offset(), *layout_, dtype);
 }
 
 array_base array_base::read(decoder& from, std::size_t element_bytes, std::size_t alignment,
@@ -177,7 +177,7 @@ array_base array_base::read(decoder& from, std::size_t element_bytes, std::size_
     shared_memory memory;
     if (!from.take_null())
         memory = shared_memory::arrived(from.descriptor(from.integer_as<std::uint64_t>()));
-    const auto place = arrays::read_place(from, dtype);
+    const auto place = share::read_place(from, dtype);
     if (memory && memory.access() == memory_access::read_only &&
         access == memory_access::read_write)
         throw codec_error("the shared array can only be read: take a shared_array<const T>");

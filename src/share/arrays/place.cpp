@@ -7,7 +7,7 @@
 
 #include <stdexcept>
 
-namespace cohort::arrays {
+namespace cohort::share {
 namespace {
 
 template <class T>
@@ -62,4 +62,4 @@ void require_alignment(const std::byte* data, std::size_t alignment) {
         throw std::invalid_argument("cohort: a shared array is not aligned for its elements");
 }
 
-}  // namespace cohort::arrays
+}  // namespace cohort::share

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace cohort::arrays {
+namespace cohort::share {
 
 /// Where the elements of an array are in its memory, as another process has told it.
 struct place {
@@ -32,4 +32,4 @@ place read_place(detail::decoder& from, const std::string& dtype);
 /// @throws std::invalid_argument
 void require_alignment(const std::byte* data, std::size_t alignment);
 
-}  // namespace cohort::arrays
+}  // namespace cohort::share

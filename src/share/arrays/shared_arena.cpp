@@ -16,7 +16,7 @@ struct shared_arena::state {
         : memory(std::move(made)), space(memory.size(), cache_line) {}
 
     detail::shared_memory memory;
-    arrays::arena_space space;
+    share::arena_space space;
 };
 
 shared_arena::shared_arena(std::size_t bytes, const share_options& how)

@@ -21,9 +21,9 @@ public:
     explicit adoption(std::function<void()> release) : release_(std::move(release)) {}
 
     /// From now on the memory is to be released. Without memory there is only the function to call.
-    void begin(const std::shared_ptr<device::segment>& memory) {
+    void begin(const std::shared_ptr<share::device::segment>& memory) {
         if (memory) {
-            device::segment_table::own().note_adopted(*memory);
+            share::device::segment_table::own().note_adopted(*memory);
             number_ = memory->described().number;
             device_ = memory->device();
         }
@@ -34,11 +34,12 @@ public:
     void end() {
         if (!begun_.load(std::memory_order_acquire))
             return;
-        std::optional<device::operation> current;  // memory of cuMemAlloc is freed in a context
+        std::optional<share::device::operation>
+            current;  // memory of cuMemAlloc is freed in a context
         if (device_) {
-            device::segment_table::own().forget_adopted(number_);
+            share::device::segment_table::own().forget_adopted(number_);
             try {
-                current.emplace(device::session::open(), *device_, "end of adopted memory");
+                current.emplace(share::device::session::open(), *device_, "end of adopted memory");
             } catch (const std::exception&) {
                 // `release` is called in any case.
             }
@@ -58,15 +59,15 @@ private:
 
 device_array adopt_device_memory(void* data, std::size_t elements, std::size_t element_bytes,
                                  std::size_t alignment, std::function<void()> release) {
-    arrays::require_alignment(static_cast<std::byte*>(data), alignment);
+    share::require_alignment(static_cast<std::byte*>(data), alignment);
     const std::size_t shape[] = {elements};
     strided layout(shape, element_bytes);
     const auto adopted = std::make_shared<adoption>(std::move(release));
-    auto lease = leases::lease::make([adopted] { adopted->end(); });
-    std::shared_ptr<device::segment> memory;
+    auto lease = share::lease::make([adopted] { adopted->end(); });
+    std::shared_ptr<share::device::segment> memory;
     std::size_t offset = 0;
     if (elements != 0) {
-        memory = device::segment::adopt(data, elements * element_bytes, std::move(lease));
+        memory = share::device::segment::adopt(data, elements * element_bytes, std::move(lease));
         offset = static_cast<std::size_t>(static_cast<std::byte*>(data) - memory->data());
     }
     device_array made(memory, std::move(layout), offset);

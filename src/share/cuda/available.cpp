@@ -9,7 +9,7 @@
 #include <string>
 
 namespace cohort {
-namespace device {
+namespace share::device {
 namespace {
 
 constexpr std::size_t tried_bytes = std::size_t{2} << 20;
@@ -37,10 +37,10 @@ std::string why_not() {
 
 }  // namespace
 
-}  // namespace device
+}  // namespace share::device
 
-bool cuda::available() { return device::why_not().empty(); }
+bool cuda::available() { return share::device::why_not().empty(); }
 
-std::string cuda::why_not() { return device::why_not(); }
+std::string cuda::why_not() { return share::device::why_not(); }
 
 }  // namespace cohort

@@ -13,17 +13,16 @@ constexpr std::size_t step = 256;  // as memory of cudaMalloc is aligned
 }
 
 struct device_arena::state {
-    explicit state(std::shared_ptr<device::segment> made)
+    explicit state(std::shared_ptr<share::device::segment> made)
         : memory(std::move(made)), space(memory->size(), step) {}
 
-    const std::shared_ptr<device::segment> memory;
-    arrays::arena_space space;
+    const std::shared_ptr<share::device::segment> memory;
+    share::arena_space space;
 };
 
 device_arena::device_arena(int device, std::size_t bytes)
-    : state_(
-          std::make_shared<state>(device::segment::make(device, std::max<std::size_t>(bytes, 1)))) {
-}
+    : state_(std::make_shared<state>(
+          share::device::segment::make(device, std::max<std::size_t>(bytes, 1)))) {}
 
 device_array device_arena::take(std::span<const std::size_t> shape, std::size_t element_bytes,
                                 std::size_t alignment) const {

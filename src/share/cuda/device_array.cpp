@@ -18,13 +18,13 @@
 namespace cohort::detail::inline v0_1 {
 namespace {
 
-using device::driver::address;
+using share::device::driver::address;
 
 address address_of(const std::byte* data) noexcept { return reinterpret_cast<address>(data); }
 
-device::operation operate_on(const device::segment& memory) {
-    return {device::session::open(), memory.device(),
-            device::array_of(memory.size(), memory.device())};
+share::device::operation operate_on(const share::device::segment& memory) {
+    return {share::device::session::open(), memory.device(),
+            share::device::array_of(memory.size(), memory.device())};
 }
 
 /// Calls `copy` with each run of the array: its address, its distance in an array without gaps, and
@@ -35,10 +35,10 @@ void copy_runs(const device_array& array, std::size_t element_bytes, Copy copy) 
     if (array.memory() == nullptr)
         return;
     const auto with = operate_on(*array.memory());
-    std::optional<device::own_stream> own;
-    if (device::default_stream_is_blocked(with))
+    std::optional<share::device::own_stream> own;
+    if (share::device::default_stream_is_blocked(with))
         own.emplace(with);
-    const device::driver::stream stream = own ? own->get() : nullptr;
+    const share::device::driver::stream stream = own ? own->get() : nullptr;
     std::size_t done = 0;
     array.layout().each_run([&](std::ptrdiff_t first, std::size_t count) {
         const auto* const at = array.data() + first * static_cast<std::ptrdiff_t>(element_bytes);
@@ -48,7 +48,7 @@ void copy_runs(const device_array& array, std::size_t element_bytes, Copy copy) 
     with.require(with.calls().synchronize_stream, stream);
 }
 
-void write_passport(encoder& to, const device::passport& told) {
+void write_passport(encoder& to, const share::device::passport& told) {
     to.array(6);
     to.unsigned_integer(told.number);
     to.binary(told.device);
@@ -67,9 +67,9 @@ void write_passport(encoder& to, const device::passport& told) {
     attach(told.lease);
 }
 
-device::passport read_passport(decoder& from) {
+share::device::passport read_passport(decoder& from) {
     from.array(6);
-    device::passport told;
+    share::device::passport told;
     told.number = from.integer_as<std::uint64_t>();
     from.binary_into(told.device, "the UUID of a device");
     told.bytes = from.integer_as<std::size_t>();
@@ -90,11 +90,11 @@ device_array::device_array(int device, std::span<const std::size_t> shape,
     : layout_(std::make_shared<const strided>(shape, element_bytes)) {
     if (layout_->size() == 0)
         return;
-    memory_ = device::segment::make(device, layout_->size() * element_bytes);
+    memory_ = share::device::segment::make(device, layout_->size() * element_bytes);
     data_ = memory_->data();
 }
 
-device_array::device_array(std::shared_ptr<device::segment> memory, strided layout,
+device_array::device_array(std::shared_ptr<share::device::segment> memory, strided layout,
                            std::size_t offset)
     : layout_(std::make_shared<const strided>(std::move(layout))) {
     if (layout_->size() == 0)
@@ -141,7 +141,7 @@ void device_array::copy_from(const std::byte* from, std::size_t elements,
     require_size(elements, "copy_from");
     copy_runs(*this, element_bytes,
               [from](const auto& with, address at, std::size_t done, std::size_t bytes,
-                     device::driver::stream by) {
+                     share::device::driver::stream by) {
                   with.require(with.calls().copy_from_host, at, from + done, bytes, by);
               });
 }
@@ -150,7 +150,7 @@ void device_array::copy_to(std::byte* to, std::size_t elements, std::size_t elem
     require_size(elements, "copy_to");
     copy_runs(*this, element_bytes,
               [to](const auto& with, address at, std::size_t done, std::size_t bytes,
-                   device::driver::stream by) {
+                   share::device::driver::stream by) {
                   with.require(with.calls().copy_to_host, to + done, at, bytes, by);
               });
 }
@@ -161,7 +161,7 @@ device_array device_array::clone(std::size_t element_bytes) const {
     device_array made(device(), layout_->shape(), element_bytes);
     copy_runs(*this, element_bytes,
               [&made](const auto& with, address at, std::size_t done, std::size_t bytes,
-                      device::driver::stream by) {
+                      share::device::driver::stream by) {
                   with.require(with.calls().copy_on_device, address_of(made.data_ + done), at,
                                bytes, by);
               });
@@ -172,7 +172,7 @@ device_array device_array::clone(std::size_t element_bytes) const {
 void device_array::await_work() const {
     if (!stream_)
         return memory_->await_work();
-    device::await_stream(operate_on(*memory_), *stream_);
+    share::device::await_stream(operate_on(*memory_), *stream_);
 }
 
 void device_array::write(encoder& to, const std::string& dtype, bool is_const) const {
@@ -186,7 +186,7 @@ void device_array::write(encoder& to, const std::string& dtype, bool is_const) c
         to.null();
     }
     const auto offset = memory_ ? data_ - memory_->data() : 0;
-    arrays::write_place(to, static_cast<std::size_t>(offset), *layout_, dtype);
+    share::write_place(to, static_cast<std::size_t>(offset), *layout_, dtype);
     to.boolean(is_const);
 }
 
@@ -195,10 +195,10 @@ device_array device_array::read(decoder& from, std::size_t element_bytes, std::s
     if (from.take_null())
         return {};
     from.array(6);
-    std::shared_ptr<device::segment> memory;
+    std::shared_ptr<share::device::segment> memory;
     if (!from.take_null())
-        memory = device::segment::arrived(read_passport(from));
-    const auto place = arrays::read_place(from, dtype);
+        memory = share::device::segment::arrived(read_passport(from));
+    const auto place = share::read_place(from, dtype);
     if (from.boolean() && !is_const)
         throw codec_error("the shared array is one of const elements: take a "
                           "cuda::shared_array<const T>");

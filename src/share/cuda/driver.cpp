@@ -7,7 +7,7 @@
 
 #include <dlfcn.h>
 
-namespace cohort::device::driver {
+namespace cohort::share::device::driver {
 
 library::library() {
     const char* const named = ::secure_getenv("COHORT_CUDA_LIBRARY");
@@ -28,4 +28,4 @@ const calls& loaded() {
     return base::leaked([] { return calls(); });
 }
 
-}  // namespace cohort::device::driver
+}  // namespace cohort::share::device::driver

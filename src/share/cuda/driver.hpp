@@ -8,7 +8,7 @@
 
 /// The driver of CUDA devices, libcuda.so.1, as far as it is used here. Its types and constants are
 /// declared as the driver's binary interface has them, so that no cuda.h is needed.
-namespace cohort::device::driver {
+namespace cohort::share::device::driver {
 
 using result = int;  // CUresult: 0 is success
 using context = void*;
@@ -146,4 +146,4 @@ struct calls {
 /// The functions, looked up at the first use. Nothing of the driver is called for that.
 const calls& loaded();
 
-}  // namespace cohort::device::driver
+}  // namespace cohort::share::device::driver

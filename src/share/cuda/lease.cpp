@@ -12,7 +12,7 @@
 #include <poll.h>
 #include <sys/epoll.h>
 
-namespace cohort::leases {
+namespace cohort::share {
 
 detail::attachment lease::make(std::function<void()> release) {
     std::error_code error;
@@ -70,4 +70,4 @@ void lease::serve() {
     here.callbacks().run(once, once);
 }
 
-}  // namespace cohort::leases
+}  // namespace cohort::share

@@ -10,7 +10,7 @@
 #include <functional>
 #include <memory>
 
-namespace cohort::leases {
+namespace cohort::share {
 
 /// Tells this process when nobody uses something any more. Each user, in any process, holds a
 /// descriptor of a pipe's writing end. The kernel closes those of a process that is killed and of a
@@ -38,4 +38,4 @@ private:
     std::shared_ptr<lease> itself_;  // until its end, because the watcher does not keep it
 };
 
-}  // namespace cohort::leases
+}  // namespace cohort::share

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "share/cuda/mapping.hpp"
 
-namespace cohort::device {
+namespace cohort::share::device {
 
 mapping::mapping(const operation& with, const allocation& memory, std::size_t bytes)
     : mapping() {  // so that the destructor runs if this throws
@@ -28,4 +28,4 @@ void allow(const operation& with, driver::address address, std::size_t bytes, in
     with.require(with.calls().set_access, address, bytes, &wanted, 1U);
 }
 
-}  // namespace cohort::device
+}  // namespace cohort::share::device

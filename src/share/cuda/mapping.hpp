@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <utility>
 
-namespace cohort::device {
+namespace cohort::share::device {
 
 /// A handle of memory of a device. The driver frees the memory when all handles, mappings and
 /// descriptors of it, in all processes, are gone.
@@ -54,4 +54,4 @@ private:
 /// Lets a device use mapped memory. @throws sharing_error
 void allow(const operation& with, driver::address address, std::size_t bytes, int device);
 
-}  // namespace cohort::device
+}  // namespace cohort::share::device

@@ -22,7 +22,7 @@
 
 #include <fcntl.h>
 
-namespace cohort::device {
+namespace cohort::share::device {
 namespace {
 
 driver::allocation_properties properties_on(int device) {
@@ -290,10 +290,10 @@ void segment::allow(int device) {
     if (can == 0)
         base::refuse(with.what(), ENOTSUP,
                      fmt::format("CUDA device {} has no peer access to it", device));
-    device::allow(with, address_, size(), device);
+    share::device::allow(with, address_, size(), device);
     const std::lock_guard guard(mutex_);
     if (std::ranges::find(allowed_, device) == allowed_.end())
         allowed_.push_back(device);
 }
 
-}  // namespace cohort::device
+}  // namespace cohort::share::device

@@ -12,7 +12,7 @@
 #include <optional>
 #include <vector>
 
-namespace cohort::device {
+namespace cohort::share::device {
 
 /// What another process needs in order to use a segment. One of `exported` and `ipc` is there.
 struct passport {
@@ -74,4 +74,4 @@ private:
     std::vector<int> allowed_;  // the other devices that may use it; under the mutex
 };
 
-}  // namespace cohort::device
+}  // namespace cohort::share::device

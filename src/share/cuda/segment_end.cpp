@@ -11,7 +11,7 @@
 #include <mutex>
 #include <utility>
 
-namespace cohort::device {
+namespace cohort::share::device {
 namespace {
 
 struct kept_remains {
@@ -64,4 +64,4 @@ void end(remains left) {
     end_or_keep(std::move(left));
 }
 
-}  // namespace cohort::device
+}  // namespace cohort::share::device

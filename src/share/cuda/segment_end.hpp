@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-namespace cohort::device {
+namespace cohort::share::device {
 
 /// What is left of a segment of which this process has no handle any more.
 struct remains {
@@ -23,4 +23,4 @@ void end(remains left);
 /// Ends what was kept, if that is possible now.
 void end_kept();
 
-}  // namespace cohort::device
+}  // namespace cohort::share::device

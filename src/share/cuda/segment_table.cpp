@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "share/cuda/segment_table.hpp"
 
-namespace cohort::device {
+namespace cohort::share::device {
 
 std::shared_ptr<segment> segment_table::find(std::uint64_t number) {
     const std::lock_guard guard(mutex);
@@ -44,4 +44,4 @@ void segment_table::forget_adopted(std::uint64_t number) noexcept {
     adopted_.erase(number);
 }
 
-}  // namespace cohort::device
+}  // namespace cohort::share::device

@@ -11,7 +11,7 @@
 #include <mutex>
 #include <optional>
 
-namespace cohort::device {
+namespace cohort::share::device {
 
 /// The segments of this process by their numbers. Holds none of them. Thread-safe.
 class segment_table {
@@ -45,4 +45,4 @@ private:
     std::map<std::uint64_t, whereabouts> adopted_;
 };
 
-}  // namespace cohort::device
+}  // namespace cohort::share::device

@@ -12,7 +12,7 @@
 
 #include <unistd.h>
 
-namespace cohort::device {
+namespace cohort::share::device {
 namespace {
 
 constexpr auto forked = "Cannot re-initialize CUDA in forked subprocess: the driver works in no "
@@ -159,4 +159,4 @@ operation::~operation() {
     (void)calls().pop_context(&ours);
 }
 
-}  // namespace cohort::device
+}  // namespace cohort::share::device

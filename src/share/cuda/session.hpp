@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace cohort::device {
+namespace cohort::share::device {
 
 /// Throws a sharing_error: "cohort: shared array of 2.0 MiB on CUDA device 0: cuMemCreate:
 /// CUDA_ERROR_OUT_OF_MEMORY".
@@ -114,4 +114,4 @@ private:
     const beside_captures mode_;
 };
 
-}  // namespace cohort::device
+}  // namespace cohort::share::device

@@ -5,7 +5,7 @@
 
 #include <cerrno>
 
-namespace cohort::device {
+namespace cohort::share::device {
 namespace {
 
 bool is_of_capture(driver::result error) noexcept {
@@ -55,4 +55,4 @@ void await_device(const operation& with) {
         refuse(with.what(), with.calls().synchronize_context.symbol(), error);
 }
 
-}  // namespace cohort::device
+}  // namespace cohort::share::device

@@ -5,7 +5,7 @@
 
 /// Waiting for the work of a device, also while one of its streams captures a graph. The driver
 /// refuses some calls then, and most of those that it refuses make the capture invalid.
-namespace cohort::device {
+namespace cohort::share::device {
 
 /// A stream of the library's own, in the current context. No other stream waits for it, nor it for
 /// others, so it can be used while others capture.
@@ -34,4 +34,4 @@ void await_stream(const operation& with, driver::stream stream);
 /// Waits for all work of the device. @throws sharing_error  EBUSY: one of its streams captures
 void await_device(const operation& with);
 
-}  // namespace cohort::device
+}  // namespace cohort::share::device

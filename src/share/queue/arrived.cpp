@@ -15,7 +15,7 @@
 #include <system_error>
 #include <utility>
 
-namespace cohort::queues {
+namespace cohort::share {
 namespace {
 
 [[noreturn]] void refuse_carrier(const std::string& why) {
@@ -52,4 +52,4 @@ bool unpack_all(arrived& with) {
     return true;
 }
 
-}  // namespace cohort::queues
+}  // namespace cohort::share

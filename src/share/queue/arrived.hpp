@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace cohort::queues {
+namespace cohort::share {
 
 /// The descriptors of a received message, as they came. Nothing was asked of their files yet: any
 /// process may have sent them, and a call on one of FUSE, or the close of a socket that lingers,
@@ -31,4 +31,4 @@ public:
 /// @throws codec_error  the carrier is none
 bool unpack_all(arrived& with);
 
-}  // namespace cohort::queues
+}  // namespace cohort::share

@@ -28,7 +28,7 @@
 #include <poll.h>
 #include <unistd.h>
 
-namespace cohort::queues {
+namespace cohort::share {
 namespace {
 
 using namespace std::chrono_literals;
@@ -224,4 +224,4 @@ queue_answer send(end& to, outgoing& message, const detail::patience& how_long) 
     }
 }
 
-}  // namespace cohort::queues
+}  // namespace cohort::share

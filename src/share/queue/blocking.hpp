@@ -9,7 +9,7 @@
 #include <vector>
 
 // The calls that block their thread: for functions of workers, which run no event loop.
-namespace cohort::queues {
+namespace cohort::share {
 
 using detail::queue_answer;
 
@@ -20,4 +20,4 @@ queue_answer receive_some(end& from, std::vector<detail::queue_message>& into, s
 /// @throws broken_queue
 queue_answer send(end& to, outgoing& message, const detail::patience& how_long);
 
-}  // namespace cohort::queues
+}  // namespace cohort::share

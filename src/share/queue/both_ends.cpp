@@ -11,7 +11,7 @@
 #include <string>
 #include <utility>
 
-namespace cohort::queues {
+namespace cohort::share {
 namespace {
 
 [[noreturn]] void refuse_role(const char* used, const char* wanted) {
@@ -24,11 +24,11 @@ namespace {
 [[noreturn]] void refuse_writing() { refuse_role("reads from", "write"); }
 
 }  // namespace
-}  // namespace cohort::queues
+}  // namespace cohort::share
 
 namespace cohort::detail::inline v0_1 {
 
-using namespace queues;
+using namespace share;
 
 queue_ends::queue_ends(const queue_description& about) : both_(std::make_shared<both_ends>()) {
     auto made = make_channel(about.capacity);
@@ -44,7 +44,7 @@ queue_ends::queue_ends(const queue_description& about) : both_(std::make_shared<
 }
 
 queue_end queue_ends::for_reading() const {
-    std::shared_ptr<queues::end> given_up;  // destroyed after the lock is released
+    std::shared_ptr<share::end> given_up;  // destroyed after the lock is released
     auto guard = lock_ends();
     const auto answer = both_->roles.read();
     if (answer == roles::answer::refused)
@@ -59,7 +59,7 @@ queue_end queue_ends::for_reading() const {
 }
 
 queue_end queue_ends::for_writing() const {
-    std::shared_ptr<queues::end> given_up;
+    std::shared_ptr<share::end> given_up;
     auto guard = lock_ends();
     const auto answer = both_->roles.write();
     if (answer == roles::answer::refused)
@@ -94,7 +94,7 @@ void queue_ends::keep_both() const {
 }
 
 void queue_ends::close() const {
-    std::shared_ptr<queues::end> closed;
+    std::shared_ptr<share::end> closed;
     {
         const auto guard = lock_ends();
         closed = both_->writer;
@@ -104,7 +104,7 @@ void queue_ends::close() const {
 }
 
 std::size_t queue_ends::waiting() const {
-    std::shared_ptr<queues::end> any;
+    std::shared_ptr<share::end> any;
     {
         const auto guard = lock_ends();
         any = both_->reader ? both_->reader : both_->writer;

@@ -27,7 +27,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-namespace cohort::queues {
+namespace cohort::share {
 namespace {
 
 constexpr int wanted_send_buffer = 4 << 20;
@@ -200,4 +200,4 @@ std::size_t waiting_at_writer(int socket, slots& of) noexcept {
 
 void note_if_empty(int socket, slots& of) noexcept { of.found_none(socket, reader_sees_empty); }
 
-}  // namespace cohort::queues
+}  // namespace cohort::share

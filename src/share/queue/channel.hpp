@@ -15,7 +15,7 @@
 
 // Packets into and out of a queue's descriptors. Nothing here waits, but receive() if it is asked
 // to.
-namespace cohort::queues {
+namespace cohort::share {
 
 /// Payloads up to this size cross quickly enough to be copied on any thread.
 inline constexpr std::size_t largest_quick_payload = std::size_t{1} << 20;
@@ -23,7 +23,7 @@ inline constexpr std::size_t largest_quick_payload = std::size_t{1} << 20;
 /// One end's descriptors, borrowed.
 struct channel {
     int socket = -1;
-    queues::slots* slots = nullptr;      // null: unbounded
+    share::slots* slots = nullptr;       // null: unbounded
     std::size_t largest_inlined = 0;     // larger payloads are spilled into memory files
     bool carries = false;                // packets may come with descriptors
     detail::make_target make = nullptr;  // for payloads that are received; null: they are copied
@@ -112,4 +112,4 @@ bool load(detail::queue_message& message, detail::make_target make);
 /// Throws the sharing_error of a value for which there is no room yet.
 [[noreturn]] void refuse_for_now();
 
-}  // namespace cohort::queues
+}  // namespace cohort::share

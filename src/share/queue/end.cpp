@@ -18,7 +18,7 @@
 #include <stdexcept>
 #include <utility>
 
-namespace cohort::queues {
+namespace cohort::share {
 namespace {
 
 /// The ends of this process by their sockets, so that an end that arrives twice is one.
@@ -96,7 +96,7 @@ end::~end() {
         left.state.reset(last);
         left.may_hold_names = which_ == side::reader;
     }  // else it is leaked, because its mutex may be locked
-    queues::close(std::move(left));
+    share::close(std::move(left));
 }
 
 bool end::is_inherited() const noexcept { return born_ != base::process_generation(); }
@@ -169,7 +169,7 @@ void end::close() {
         left.socket.swap(mine.socket);
         left.slots_file.swap(mine.slots_file);
     }
-    queues::close(std::move(left));
+    share::close(std::move(left));
     mine.changed.notify_all();
     if (is_awaited)
         loop::serve_soon(shared_from_this());
@@ -203,4 +203,4 @@ std::shared_ptr<end> end_of(end::side which, const detail::attachment& socket,
     return found;
 }
 
-}  // namespace cohort::queues
+}  // namespace cohort::share

@@ -18,7 +18,7 @@
 #include <mutex>
 #include <optional>
 
-namespace cohort::queues {
+namespace cohort::share {
 
 class both_ends;
 
@@ -48,7 +48,7 @@ public:
     struct open_descriptors {
         detail::attachment socket;
         detail::attachment slots_file;  // null: the queue is unbounded
-        std::shared_ptr<queues::slots> slots;
+        std::shared_ptr<share::slots> slots;
         description about;
 
         channel borrow() const noexcept {
@@ -124,7 +124,7 @@ private:
     const std::optional<base::file_id> id_;
     const side which_;
     const description about_;
-    const std::shared_ptr<queues::slots> slots_;  // null: unbounded. A forked copy has it too
+    const std::shared_ptr<share::slots> slots_;  // null: unbounded. A forked copy has it too
     std::atomic<bool> is_given_away_ = false;
     std::atomic<state*> state_;
 };
@@ -137,4 +137,4 @@ std::shared_ptr<end> end_of(end::side which, const detail::attachment& socket,
 /// Held while the roles of a queue change. A fork waits for it. Nothing else is locked under it.
 std::unique_lock<std::mutex> lock_ends();
 
-}  // namespace cohort::queues
+}  // namespace cohort::share

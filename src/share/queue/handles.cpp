@@ -26,7 +26,7 @@
 #include <string>
 #include <utility>
 
-namespace cohort::queues {
+namespace cohort::share {
 
 namespace {
 
@@ -79,11 +79,11 @@ void next_throws(const std::shared_ptr<end>& which, std::exception_ptr wrong) {
 }
 
 }  // namespace
-}  // namespace cohort::queues
+}  // namespace cohort::share
 
 namespace cohort::detail::inline v0_1 {
 
-using namespace queues;
+using namespace share;
 
 queue_end used(const queue_end& end) {
     auto copy = copy_of(end);
@@ -93,7 +93,7 @@ queue_end used(const queue_end& end) {
 }
 
 void queue_end::close() noexcept {
-    std::shared_ptr<queues::end> closed;  // destroyed after the lock is released
+    std::shared_ptr<share::end> closed;  // destroyed after the lock is released
     const std::lock_guard guard(lock_of(*this));
     closed.swap(end_);
 }
@@ -144,7 +144,7 @@ void queue_end::give_back(std::span<queue_message> messages) const {
     if (messages.empty())
         return;
     const auto until_stored = messages.front().underway;
-    queues::end::state& state = end_->here();
+    share::end::state& state = end_->here();
     std::unique_lock lock(state.mutex);
     for (auto& message : messages) {
         message.underway.reset();
@@ -155,7 +155,7 @@ void queue_end::give_back(std::span<queue_message> messages) const {
 
 queue_answer queue_end::send(queue_message message, const patience& how_long) const {
     outgoing packet(std::move(message), end_->open().borrow());
-    return queues::send(*end_, packet, how_long);
+    return share::send(*end_, packet, how_long);
 }
 
 queue_answer queue_end::send_all(std::vector<queue_message> messages) const {
@@ -167,7 +167,7 @@ queue_answer queue_end::send_all(std::vector<queue_message> messages) const {
         if (batch.count() == 0)
             return;
         outgoing packet(std::exchange(batch, {}).take(), type);
-        queues::send(*end_, packet, endless);
+        share::send(*end_, packet, endless);
     };
     for (auto& message : messages) {
         const bool fits = end_->about().capacity == 0 && message.attachments.empty() &&

@@ -14,7 +14,7 @@
 #include <optional>
 #include <utility>
 
-namespace cohort::queues {
+namespace cohort::share {
 
 /// An operation that waits at an end of a queue.
 struct waiter {
@@ -60,4 +60,4 @@ private:
     std::deque<std::shared_ptr<waiter>> waiting_;
 };
 
-}  // namespace cohort::queues
+}  // namespace cohort::share

@@ -6,7 +6,7 @@
 
 #include <mutex>
 
-namespace cohort::queues {
+namespace cohort::share {
 
 /// The calling thread, as the one that waits for the socket of an end, whose state is not locked
 /// meanwhile.
@@ -36,4 +36,4 @@ private:
     std::unique_lock<std::mutex>& lock_;
 };
 
-}  // namespace cohort::queues
+}  // namespace cohort::share

@@ -7,7 +7,7 @@
 
 #include <cstring>
 
-namespace cohort::queues {
+namespace cohort::share {
 namespace {
 
 using length_type = std::uint32_t;
@@ -81,4 +81,4 @@ bool split_batch(std::span<const std::byte> batch, std::vector<std::span<const s
     return true;
 }
 
-}  // namespace cohort::queues
+}  // namespace cohort::share

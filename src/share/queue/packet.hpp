@@ -10,7 +10,7 @@
 #include <vector>
 
 // The packets that travel through a queue's socket: a header, then the payload.
-namespace cohort::queues {
+namespace cohort::share {
 
 enum class packet_kind : std::uint16_t {
     inlined = 1,  // the payload follows the header
@@ -62,4 +62,4 @@ private:
 /// before the fault
 bool split_batch(std::span<const std::byte> batch, std::vector<std::span<const std::byte>>& into);
 
-}  // namespace cohort::queues
+}  // namespace cohort::share

@@ -5,7 +5,7 @@
 
 #include <cohort/errors.hpp>
 
-namespace cohort::queues {
+namespace cohort::share {
 namespace {
 
 // Descriptions may come from any process. Receivers reserve room for the largest packet.
@@ -69,4 +69,4 @@ std::shared_ptr<end> read_end(detail::decoder& from, end::side which,
     return found;
 }
 
-}  // namespace cohort::queues
+}  // namespace cohort::share

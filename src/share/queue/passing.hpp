@@ -11,14 +11,14 @@
 #include <memory>
 
 // How ends of queues are described to other processes.
-namespace cohort::queues {
+namespace cohort::share {
 
 /// Both ends of a queue, and which of them this process uses. Only under lock_ends().
 class both_ends {
 public:
     std::shared_ptr<end> reader;
     std::shared_ptr<end> writer;
-    queues::roles roles;
+    share::roles roles;
     std::uint64_t generation = base::process_generation();
 };
 
@@ -34,4 +34,4 @@ end::description read_description(detail::decoder& from, const end::description&
 std::shared_ptr<end> read_end(detail::decoder& from, end::side which,
                               const end::description& about);
 
-}  // namespace cohort::queues
+}  // namespace cohort::share

@@ -27,7 +27,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-namespace cohort::queues {
+namespace cohort::share {
 namespace {
 
 constexpr std::size_t smallest_in_target = 16 << 10;
@@ -244,4 +244,4 @@ void refuse_for_now() {
                  std::make_error_code(std::errc::too_many_files_open));
 }
 
-}  // namespace cohort::queues
+}  // namespace cohort::share

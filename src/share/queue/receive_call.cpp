@@ -8,7 +8,7 @@
 #include <mutex>
 #include <utility>
 
-namespace cohort::queues {
+namespace cohort::share {
 namespace {
 
 /// What the receive has come to.
@@ -67,4 +67,4 @@ void receive_in_call(const std::shared_ptr<end>& which, end::state& state,
     state.tries = true;
 }
 
-}  // namespace cohort::queues
+}  // namespace cohort::share

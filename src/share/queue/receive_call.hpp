@@ -6,7 +6,7 @@
 
 #include <memory>
 
-namespace cohort::queues {
+namespace cohort::share {
 
 /// Whether the engine would have to receive from a socket that other processes may have, too. The
 /// end's state is locked.
@@ -18,4 +18,4 @@ bool would_receive(const end& which, const end::state& state) noexcept;
 void receive_in_call(const std::shared_ptr<end>& which, end::state& state,
                      base::callback<void(step)> then);
 
-}  // namespace cohort::queues
+}  // namespace cohort::share

@@ -8,7 +8,7 @@
 
 #include <sys/epoll.h>
 
-namespace cohort::queues {
+namespace cohort::share {
 
 /// An event each time a message of a queue is received, seen from its writing end. A socket reports
 /// that it can be written whenever a message has left it, even if it could be written before
@@ -38,4 +38,4 @@ private:
     base::unique_fd epoll_;
 };
 
-}  // namespace cohort::queues
+}  // namespace cohort::share

@@ -15,7 +15,7 @@
 
 #include <unistd.h>
 
-namespace cohort::queues {
+namespace cohort::share {
 
 namespace {
 
@@ -143,4 +143,4 @@ bool received_message::is_quick() const noexcept {
            message_.arrived->spilled_size <= largest_quick_payload;
 }
 
-}  // namespace cohort::queues
+}  // namespace cohort::share

@@ -10,7 +10,7 @@
 #include <mutex>
 #include <utility>
 
-namespace cohort::queues {
+namespace cohort::share {
 
 /// A message on its way to a handler. If the handler never runs, because its context is destroyed,
 /// the message goes back to its end, for the next call.
@@ -67,4 +67,4 @@ void wake_threads(end::state& state) noexcept;
 /// Stores a message in its place: at the end, if it has no number yet. The state is locked.
 void store(end::state& state, detail::queue_message&& message);
 
-}  // namespace cohort::queues
+}  // namespace cohort::share

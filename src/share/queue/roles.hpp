@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-namespace cohort::queues {
+namespace cohort::share {
 
 /// Which ends of a queue a process uses. Until the queue is shared with another process it may use
 /// both. Then its first call decides, and the other end is given up, because a reader that held a
@@ -47,4 +47,4 @@ private:
     bool shared_ = false;
 };
 
-}  // namespace cohort::queues
+}  // namespace cohort::share

@@ -19,7 +19,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-namespace cohort::queues {
+namespace cohort::share {
 namespace {
 
 using word = std::atomic<std::uint64_t>;
@@ -211,4 +211,4 @@ std::size_t slots::waiting(int socket, is_empty empty, time now) noexcept {
     return count;
 }
 
-}  // namespace cohort::queues
+}  // namespace cohort::share

@@ -9,7 +9,7 @@
 #include <optional>
 #include <system_error>
 
-namespace cohort::queues {
+namespace cohort::share {
 
 /// The bound of a queue with a capacity: shared memory with one slot for each message that may
 /// wait. A put takes a slot and sends its number with the message; whoever receives the message
@@ -100,4 +100,4 @@ private:
     std::size_t bytes_ = 0;
 };
 
-}  // namespace cohort::queues
+}  // namespace cohort::share

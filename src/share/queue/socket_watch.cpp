@@ -5,7 +5,7 @@
 
 #include <sys/epoll.h>
 
-namespace cohort::queues {
+namespace cohort::share {
 
 using loop::watcher;
 
@@ -39,4 +39,4 @@ void disarm(const std::shared_ptr<end>& which, end::state& state) {
     state.armed = end::state::watch::nothing;
 }
 
-}  // namespace cohort::queues
+}  // namespace cohort::share

@@ -5,7 +5,7 @@
 
 #include <memory>
 
-namespace cohort::queues {
+namespace cohort::share {
 
 /// Lets the engine serve an end when its socket has what those in line wait for. `state` is the
 /// end's own, and locked.
@@ -15,4 +15,4 @@ void arm(const std::shared_ptr<end>& which, end::state& state, step wanted);
 /// Called when no put waits: receives by others are no events any more.
 void disarm(const std::shared_ptr<end>& which, end::state& state);
 
-}  // namespace cohort::queues
+}  // namespace cohort::share

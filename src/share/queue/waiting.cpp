@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-namespace cohort::queues {
+namespace cohort::share {
 namespace {
 
 using namespace std::chrono_literals;
@@ -287,11 +287,11 @@ void end::serve() {
         keep_trying(which, mine, soonest_look);
 }
 
-}  // namespace cohort::queues
+}  // namespace cohort::share
 
 namespace cohort::detail::inline v0_1 {
 
-using namespace queues;
+using namespace share;
 
 void await_message(const queue_end& end, std::optional<steady_time_point> until,
                    const receiver& to) {
@@ -331,7 +331,7 @@ void await_room(const queue_end& end, queue_message message, std::optional<stead
     });
 }
 
-void cancel_queue_wait(const std::weak_ptr<queues::end>& end, operation_id id) noexcept {
+void cancel_queue_wait(const std::weak_ptr<share::end>& end, operation_id id) noexcept {
     const auto which = end.lock();
     const auto gone = which ? leave(which, id) : nullptr;
     if (!gone)
@@ -341,6 +341,6 @@ void cancel_queue_wait(const std::weak_ptr<queues::end>& end, operation_id id) n
     complete(gone->to, completion_of(completion::kind::aborted));
 }
 
-queue_message take_message(queues::received_message& from) { return from.take(); }
+queue_message take_message(share::received_message& from) { return from.take(); }
 
 }  // namespace cohort::detail::inline v0_1

@@ -21,7 +21,7 @@
 
 #include <unistd.h>
 
-namespace cohort::sync {
+namespace cohort::share {
 namespace {
 
 using detail::completion;
@@ -112,12 +112,12 @@ std::vector<std::shared_ptr<barrier>> barriers_among(std::span<const detail::att
     return found;
 }
 
-}  // namespace cohort::sync
+}  // namespace cohort::share
 
 namespace cohort::detail::inline v0_1 {
 
-using sync::barrier_cause;
-using sync::barrier_page;
+using share::barrier_cause;
+using share::barrier_page;
 
 barrier_handle::barrier_handle(std::size_t parties) {
     if (parties == 0 || parties > barrier_page::most_parties)
@@ -126,13 +126,13 @@ barrier_handle::barrier_handle(std::size_t parties) {
                         barrier_page::most_parties));
     auto memory = shared_memory::make(barrier_page::bytes_for(parties),
                                       share_options().strategy(sharing_strategy::file_descriptor));
-    barrier_ = std::make_shared<sync::barrier>(std::move(memory),
-                                               sync::wakeup::make(sync::wakeup::kind::news));
+    barrier_ = std::make_shared<share::barrier>(std::move(memory),
+                                                share::wakeup::make(share::wakeup::kind::news));
     barrier_->page.begin(parties);
 }
 
 void barrier_handle::arrive_and_wait(std::optional<steady_duration> timeout) const {
-    const auto phase = sync::arrive(*barrier_);
+    const auto phase = share::arrive(*barrier_);
     if (!phase)
         return;
     std::optional<timespec> deadline;
@@ -144,7 +144,7 @@ void barrier_handle::arrive_and_wait(std::optional<steady_duration> timeout) con
         reached = barrier_->page.look(*phase);
     }
     if (reached == barrier_page::progress::broken)
-        throw sync::error_of(barrier_->page);
+        throw share::error_of(barrier_->page);
 }
 
 void barrier_handle::arrive_and_drop() const {
@@ -156,13 +156,13 @@ void barrier_handle::arrive_and_drop() const {
 std::size_t barrier_handle::parties() const noexcept { return barrier_->page.now().parties; }
 bool barrier_handle::broken() const noexcept { return barrier_->page.now().broken; }
 
-const std::shared_ptr<sync::wakeup>& barrier_handle::waits_at() const noexcept {
+const std::shared_ptr<share::wakeup>& barrier_handle::waits_at() const noexcept {
     return barrier_->news;
 }
 
 void barrier_handle::write(encoder& to) const {
     to.array(3);
-    to.unsigned_integer(to.attach(sync::attachment_of(barrier_)));
+    to.unsigned_integer(to.attach(share::attachment_of(barrier_)));
     to.unsigned_integer(to.attach(barrier_->news->descriptor()));
     to.unsigned_integer(barrier_->news->number());
 }
@@ -178,8 +178,8 @@ barrier_handle barrier_handle::read(decoder& from) {
     if (memory.access() != memory_access::read_write || !barrier_page::fits(memory.size()))
         throw codec_error("a barrier: this is another piece of memory");
     barrier_handle made;
-    made.barrier_ = std::make_shared<sync::barrier>(
-        std::move(memory), sync::wakeup::arrived(sync::wakeup::kind::news, number, news));
+    made.barrier_ = std::make_shared<share::barrier>(
+        std::move(memory), share::wakeup::arrived(share::wakeup::kind::news, number, news));
     return made;
 }
 
@@ -187,16 +187,16 @@ void await_barrier(const barrier_handle& handle, const receiver& to) {
     const auto at = handle.get();
     const int index = this_worker::index();
     at->page.note_awaited();
-    const auto phase = sync::arrive(*at);
+    const auto phase = share::arrive(*at);
     if (!phase)
         return loop::complete(to, completion());
     try {
-        at->news->wait({to, [at, phase] { return sync::completion_at(at->page, *phase); },
+        at->news->wait({to, [at, phase] { return share::completion_at(at->page, *phase); },
                         [at, phase, index] { return at->page.withdraw(index, *phase); }});
     } catch (...) {
         if (at->page.withdraw(index, *phase))
             throw;
-        loop::complete(to, sync::completion_at(at->page, *phase).value_or(completion()));
+        loop::complete(to, share::completion_at(at->page, *phase).value_or(completion()));
     }
 }
 

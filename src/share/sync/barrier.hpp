@@ -11,7 +11,7 @@
 #include <span>
 #include <vector>
 
-namespace cohort::sync {
+namespace cohort::share {
 
 /// A barrier as one process has it.
 struct barrier {
@@ -33,4 +33,4 @@ struct barrier {
 /// them when one ends.
 std::vector<std::shared_ptr<barrier>> barriers_among(std::span<const detail::attachment> passed);
 
-}  // namespace cohort::sync
+}  // namespace cohort::share

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <bit>
 
-namespace cohort::sync {
+namespace cohort::share {
 
 // One word, so that each change is whole: the phase and whether the barrier is broken, on which
 // parties wait, in the lower half; the parties and how many have arrived in the upper one.
@@ -295,4 +295,4 @@ std::string barrier_page::reason() const {
     return "somebody has written into its memory";
 }
 
-}  // namespace cohort::sync
+}  // namespace cohort::share

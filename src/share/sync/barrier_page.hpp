@@ -12,7 +12,7 @@
 #include <sys/types.h>
 #include <time.h>
 
-namespace cohort::sync {
+namespace cohort::share {
 
 /// Why a barrier is broken. What fits into one atomic word, because whoever breaks a barrier may be
 /// killed at any moment.
@@ -103,4 +103,4 @@ private:
     std::size_t slots_;
 };
 
-}  // namespace cohort::sync
+}  // namespace cohort::share

@@ -24,7 +24,7 @@ bool is_readable(int fd) noexcept {
 
 }  // namespace
 
-event_handle::event_handle() : wakeup_(sync::wakeup::make(sync::wakeup::kind::state)) {}
+event_handle::event_handle() : wakeup_(share::wakeup::make(share::wakeup::kind::state)) {}
 
 void event_handle::set() const { wakeup_->set(); }
 void event_handle::clear() const { wakeup_->clear(); }
@@ -60,7 +60,7 @@ event_handle event_handle::read(decoder& from) {
     from.array(2);
     const auto descriptor = from.descriptor(from.integer_as<std::uint64_t>());
     const auto number = from.integer_as<std::uint64_t>();
-    return event_handle(sync::wakeup::arrived(sync::wakeup::kind::state, number, descriptor));
+    return event_handle(share::wakeup::arrived(share::wakeup::kind::state, number, descriptor));
 }
 
 void await_event(const event_handle& event, const receiver& to) {
@@ -74,7 +74,7 @@ void await_event(const event_handle& event, const receiver& to) {
 }
 
 void cancel_wait(const std::weak_ptr<void>& at, operation_id id) noexcept {
-    if (const auto still = std::static_pointer_cast<sync::wakeup>(at.lock()))
+    if (const auto still = std::static_pointer_cast<share::wakeup>(at.lock()))
         still->cancel(id);
 }
 

@@ -31,7 +31,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-namespace cohort::sync {
+namespace cohort::share {
 namespace {
 
 using detail::completion;
@@ -268,4 +268,4 @@ void wakeup::serve() {
         loop::complete(w.to, std::move(result));
 }
 
-}  // namespace cohort::sync
+}  // namespace cohort::share

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-namespace cohort::sync {
+namespace cohort::share {
 
 /// A descriptor by which processes wake each other, and the operations of this process that wait
 /// for it. All handles of the descriptor in this process share it.
@@ -83,4 +83,4 @@ private:
     std::vector<waiter> waiting_;
 };
 
-}  // namespace cohort::sync
+}  // namespace cohort::share
