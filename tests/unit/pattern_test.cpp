@@ -14,10 +14,10 @@
 
 namespace pattern_test {
 
-using cohort::text::check_pattern;
-using cohort::text::expand;
-using cohort::text::names_index;
-using cohort::text::pattern_values;
+using cohort::output::check_pattern;
+using cohort::output::expand;
+using cohort::output::names_index;
+using cohort::output::pattern_values;
 
 namespace {
 

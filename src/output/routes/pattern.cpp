@@ -11,7 +11,7 @@
 #include <stdexcept>
 #include <vector>
 
-namespace cohort::text {
+namespace cohort::output {
 
 namespace {
 
@@ -154,4 +154,4 @@ bool names_index(std::string_view pattern) {
                        [](const piece& p) { return p.name == "index"; });
 }
 
-}  // namespace cohort::text
+}  // namespace cohort::output

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-namespace cohort::text {
+namespace cohort::output {
 
 /// What the names in a pattern stand for.
 struct pattern_values {
@@ -28,4 +28,4 @@ std::string expand(std::string_view pattern, const pattern_values& values);
 /// @throws std::invalid_argument  as check_pattern().
 bool names_index(std::string_view pattern);
 
-}  // namespace cohort::text
+}  // namespace cohort::output

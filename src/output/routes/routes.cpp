@@ -69,7 +69,7 @@ private:
         std::optional<std::size_t> target;
     };
 
-    text::pattern_values values_of(int index) const {
+    output::pattern_values values_of(int index) const {
         return {index, plan_.settings.nprocs, 0, names_.group, names_.host};
     }
     const detail::placement& placement_of(int index);
@@ -103,7 +103,7 @@ group_routes router::make() {
         for (auto& sinks : asked_.back().sinks)
             for (auto& sink : sinks)
                 if (auto* file = std::get_if<detail::file_sink>(&sink)) {
-                    file->pattern = text::expand(file->pattern, values_of(index));
+                    file->pattern = output::expand(file->pattern, values_of(index));
                     if (sinks.size() == 1 && file->pattern == "/dev/null")
                         sink = detail::discard_sink();
                 }
@@ -133,7 +133,7 @@ void router::ask_for_logs() {
         return;
     const auto& logs = *plan_.settings.logs;
     const auto run_id = logs.run_id.empty()
-                            ? text::expand("{group}", values_of(0)) + "_" + names_.random
+                            ? output::expand("{group}", values_of(0)) + "_" + names_.random
                             : logs.run_id;
     made_.log_directory = fmt::format("{}/{}/attempt_0", logs.directory, run_id);
     made_.base_of_logs = plan_.settings.where.working_directory.value_or("");
@@ -288,7 +288,7 @@ sink_route router::route_of(int index, int number, const detail::file_sink& sink
                                  directories_[static_cast<std::size_t>(index)], sink, is_raw});
     }
     return target_route{*use.target, sink.full,
-                        sink.tag ? text::expand(*sink.tag, values_of(index)) : std::string()};
+                        sink.tag ? output::expand(*sink.tag, values_of(index)) : std::string()};
 }
 
 sink_route router::route_of(int index, int number, const detail::console_sink& sink) {
@@ -305,7 +305,7 @@ sink_route router::route_of(int index, int number, const detail::console_sink& s
              {},
              false});
     }
-    return target_route{*place, sink.full, text::expand(sink.tag, values_of(index))};
+    return target_route{*place, sink.full, output::expand(sink.tag, values_of(index))};
 }
 
 /// A worker that outlives this process must not wait for a pipe that nobody reads, nor die of it.

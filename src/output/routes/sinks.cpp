@@ -23,13 +23,13 @@ constexpr std::uint64_t most_captured = std::uint64_t{1} << 30;
 std::string checked_tag(const char* setter, std::string tag) {
     if (tag.find('\n') != std::string::npos)
         refuse(setter, "the tag has a newline");
-    text::check_pattern(setter, tag);
+    output::check_pattern(setter, tag);
     return tag;
 }
 
 std::string checked_path(const char* setter, std::string path) {
     detail::require_path(setter, path);
-    text::check_pattern(setter, path);
+    output::check_pattern(setter, path);
     return path;
 }
 
