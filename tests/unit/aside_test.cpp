@@ -123,8 +123,7 @@ TEST_CASE("aside: removing a group's cgroup does not occupy the engine's thread"
                       for (const long number : {SYS_rmdir, SYS_unlinkat, SYS_openat, SYS_open})
                           if (!deny(number, EPERM))
                               return;
-                      supervisor::end_cgroup(s.loop, s.stays, cgroup, loop::time_point::max(),
-                                             over);
+                      groups::end_cgroup(s.loop, s.stays, cgroup, loop::time_point::max(), over);
                   }))
                   return 2;
               return exists(path) || !child.is_killed() ? 3 : 0;
@@ -149,7 +148,7 @@ TEST_CASE("aside: the end of a cgroup is reported in time even if the cgroup sta
                   const auto until =
                       std::chrono::steady_clock::now() + std::chrono::milliseconds(wait);
                   if (!s.run([&](auto over) {
-                          supervisor::end_cgroup(s.loop, s.stays, cgroup, until, over);
+                          groups::end_cgroup(s.loop, s.stays, cgroup, until, over);
                       }))
                       return 2;
                   if (std::chrono::steady_clock::now() < until)
@@ -172,7 +171,7 @@ TEST_CASE("aside: a cgroup whose removal hangs does not hold up the group") {
               const auto hang = std::make_shared<std::promise<void>>();
               const bool told = s.run([&](auto over) {
                   s.stays.run([hang] { hang->get_future().wait(); }, [] {});
-                  supervisor::end_cgroup(s.loop, s.stays, cgroup, now, over);
+                  groups::end_cgroup(s.loop, s.stays, cgroup, now, over);
               });
               ::rmdir(path.c_str());
               return told ? 0 : 1;
@@ -196,7 +195,7 @@ TEST_CASE("aside: reading a worker's cgroup does not occupy the engine's thread"
               if (!s.run([&](auto over) {
                       if (!deny(SYS_openat, EPERM) || !deny(SYS_open, EPERM))
                           return;
-                      supervisor::find_oom_kill(s.loop, s.stays, own, [&found, over](auto kill) {
+                      groups::find_oom_kill(s.loop, s.stays, own, [&found, over](auto kill) {
                           found = kill.has_value();
                           over();
                       });

@@ -146,11 +146,11 @@ TEST_CASE("dispose: a large record of a worker is closed on another thread, a sm
         const blocked_disposal busy;
         auto large = file_of(off_t{4} << 20);
         const int of_large = large.get();
-        cohort::supervisor::close_record(std::move(large));
+        cohort::groups::close_record(std::move(large));
         was_open = is_open(of_large);
         auto other = file_of(4096);
         const int of_small = other.get();
-        cohort::supervisor::close_record(std::move(other));
+        cohort::groups::close_record(std::move(other));
         CHECK_FALSE(is_open(of_small));
     }
     CHECK(was_open);

@@ -6,15 +6,15 @@
 
 #include <ostream>
 
-namespace cohort::lifecycle {
+namespace cohort::groups {
 std::ostream& operator<<(std::ostream& out, ending_step s) { return out << to_string(s); }
-}  // namespace cohort::lifecycle
+}  // namespace cohort::groups
 
 namespace ending_test {
 
-using cohort::lifecycle::ending;
-using cohort::lifecycle::ending_step;
-using cohort::lifecycle::reason;
+using cohort::groups::ending;
+using cohort::groups::ending_step;
+using cohort::groups::reason;
 
 TEST_CASE("ending: a group waits for its workers from the beginning") {
     ending end;

@@ -8,7 +8,7 @@
 namespace last_words_test {
 
 using cohort::shared_text;
-using cohort::supervisor::last_words;
+using cohort::groups::last_words;
 
 namespace {
 

@@ -13,7 +13,7 @@
 
 namespace lifecycle_kill_test {
 
-using namespace cohort::lifecycle;
+using namespace cohort::groups;
 using namespace std::chrono_literals;
 using cohort::cause;
 using cohort::exit_status;

@@ -12,7 +12,7 @@
 
 namespace lifecycle_random_test {
 
-using namespace cohort::lifecycle;
+using namespace cohort::groups;
 using namespace std::chrono_literals;
 
 // 100,000 lives of groups, each from a seed of its own: what must hold in every one of them.

@@ -10,7 +10,7 @@
 /// Drives the lifecycle's machine by events at times of a test clock.
 namespace lifecycle_test {
 
-using namespace cohort::lifecycle;
+using namespace cohort::groups;
 using namespace std::chrono_literals;
 using cohort::on_failure;
 

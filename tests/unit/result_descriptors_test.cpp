@@ -27,8 +27,8 @@
 namespace result_descriptors_test {
 
 using cohort::base::unique_fd;
+using cohort::groups::result_descriptors;
 using cohort::protocol::result_message;
-using cohort::supervisor::result_descriptors;
 using cohort::test::blocked_disposal;
 
 namespace {

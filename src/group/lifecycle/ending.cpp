@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace cohort::lifecycle {
+namespace cohort::groups {
 
 void ending::release(reason r) noexcept {
     if (is_held(r))
@@ -34,4 +34,4 @@ const char* to_string(ending_step s) noexcept {
     return "unknown";
 }
 
-}  // namespace cohort::lifecycle
+}  // namespace cohort::groups

@@ -4,7 +4,7 @@
 #include <array>
 #include <cstddef>
 
-namespace cohort::lifecycle {
+namespace cohort::groups {
 
 /// What the end of a group waits for.
 enum class reason {
@@ -52,4 +52,4 @@ private:
 
 const char* to_string(ending_step s) noexcept;
 
-}  // namespace cohort::lifecycle
+}  // namespace cohort::groups

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <iterator>
 
-namespace cohort::lifecycle {
+namespace cohort::groups {
 
 namespace {
 
@@ -212,4 +212,4 @@ const char* to_string(action a) noexcept {
     return names[static_cast<std::size_t>(a)];
 }
 
-}  // namespace cohort::lifecycle
+}  // namespace cohort::groups

@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-namespace cohort::lifecycle {
+namespace cohort::groups {
 
 using clock = std::chrono::steady_clock;
 using time_point = clock::time_point;
@@ -106,4 +106,4 @@ const char* to_string(state s) noexcept;
 const char* to_string(event e) noexcept;
 const char* to_string(action a) noexcept;
 
-}  // namespace cohort::lifecycle
+}  // namespace cohort::groups

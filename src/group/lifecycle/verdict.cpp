@@ -7,7 +7,7 @@
 #include <system_error>
 #include <utility>
 
-namespace cohort::lifecycle {
+namespace cohort::groups {
 
 namespace {
 
@@ -154,4 +154,4 @@ int first_failure(std::span<const verdict> verdicts) {
     return first;
 }
 
-}  // namespace cohort::lifecycle
+}  // namespace cohort::groups

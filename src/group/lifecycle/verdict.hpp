@@ -9,7 +9,7 @@
 #include <span>
 #include <string>
 
-namespace cohort::lifecycle {
+namespace cohort::groups {
 
 using time_point = std::chrono::steady_clock::time_point;
 
@@ -66,4 +66,4 @@ verdict judge(const worker_facts& facts, const std::set<int>& success_codes);
 /// there is none. Victims and successes do not count.
 int first_failure(std::span<const verdict> verdicts);
 
-}  // namespace cohort::lifecycle
+}  // namespace cohort::groups

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <utility>
 
-namespace cohort::starts {
+namespace cohort::groups {
 namespace {
 
 class executed final : public start_way {
@@ -47,4 +47,4 @@ std::unique_ptr<start_way> way_of(start_plan& plan) {
     return plan.uses_server() ? served_start(plan) : executed_start(plan);
 }
 
-}  // namespace cohort::starts
+}  // namespace cohort::groups

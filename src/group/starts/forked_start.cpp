@@ -7,7 +7,7 @@
 #include <chrono>
 #include <utility>
 
-namespace cohort::starts {
+namespace cohort::groups {
 namespace {
 
 class forked final : public start_way {
@@ -51,4 +51,4 @@ private:
 
 std::unique_ptr<start_way> forked_start(start_plan& plan) { return std::make_unique<forked>(plan); }
 
-}  // namespace cohort::starts
+}  // namespace cohort::groups

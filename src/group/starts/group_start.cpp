@@ -12,7 +12,7 @@
 #include <system_error>
 #include <utility>
 
-namespace cohort::starts {
+namespace cohort::groups {
 
 namespace {
 
@@ -100,4 +100,4 @@ void group_start::tell(const std::shared_ptr<start_report>& report, progress p) 
     });
 }
 
-}  // namespace cohort::starts
+}  // namespace cohort::groups

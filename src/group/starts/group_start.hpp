@@ -11,7 +11,7 @@
 #include <memory>
 #include <optional>
 
-namespace cohort::starts {
+namespace cohort::groups {
 
 /// The start of one group: a starter thread starts worker after worker, and reports each to the
 /// engine's thread.
@@ -54,4 +54,4 @@ private:
     start_slots slots_;
 };
 
-}  // namespace cohort::starts
+}  // namespace cohort::groups

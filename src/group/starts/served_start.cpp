@@ -17,7 +17,7 @@
 
 #include <fcntl.h>
 
-namespace cohort::starts {
+namespace cohort::groups {
 namespace {
 
 start_failure server_failure(const start::server_failure& why) {
@@ -178,4 +178,4 @@ std::vector<unwanted_child> served::withdraw(start_slots& slots) {
 
 std::unique_ptr<start_way> served_start(start_plan& plan) { return std::make_unique<served>(plan); }
 
-}  // namespace cohort::starts
+}  // namespace cohort::groups

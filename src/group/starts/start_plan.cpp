@@ -20,7 +20,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-namespace cohort::starts {
+namespace cohort::groups {
 namespace {
 
 /// Removes names of shared memory that programs of this user have left, once in this process.
@@ -303,4 +303,4 @@ start_failure start_plan::failure_of(const start::exec_result& result,
     return failure(result.error, std::move(text), index, result.failed);
 }
 
-}  // namespace cohort::starts
+}  // namespace cohort::groups

@@ -21,7 +21,7 @@
 #include <system_error>
 #include <vector>
 
-namespace cohort::starts {
+namespace cohort::groups {
 
 /// The signal by which a worker function is asked for its stacks. It is the highest signal that has
 /// no other meaning for the worker, because that is the one that programs use least.
@@ -131,4 +131,4 @@ private:
     base::unique_fd results_of_workers_;  // ... with the workers' end
 };
 
-}  // namespace cohort::starts
+}  // namespace cohort::groups

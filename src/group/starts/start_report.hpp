@@ -15,7 +15,7 @@
 
 #include <sys/types.h>
 
-namespace cohort::starts {
+namespace cohort::groups {
 
 using detail::start_failure;
 
@@ -47,4 +47,4 @@ struct start_slots {
     start::forkserver_wait server;
 };
 
-}  // namespace cohort::starts
+}  // namespace cohort::groups

@@ -8,7 +8,7 @@
 #include <optional>
 #include <vector>
 
-namespace cohort::starts {
+namespace cohort::groups {
 
 /// A way to start the workers of one group. Belongs to the starter thread. Borrows the plan.
 class start_way {
@@ -34,4 +34,4 @@ std::unique_ptr<start_way> served_start(start_plan& plan);
 /// The way that the plan asks for.
 std::unique_ptr<start_way> way_of(start_plan& plan);
 
-}  // namespace cohort::starts
+}  // namespace cohort::groups

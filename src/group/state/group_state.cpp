@@ -20,8 +20,8 @@ using namespace std::chrono_literals;
 /// exit() waits at least this long for SIGKILL to act, even if kill_timeout is zero.
 constexpr auto shortest_kill_wait = 1s;
 
-lifecycle::rules rules_of(const group_settings& s) {
-    lifecycle::rules r;
+groups::rules rules_of(const group_settings& s) {
+    groups::rules r;
     r.notice_period = s.notice_period;
     r.grace_period = s.grace_period;
     r.kill_timeout = s.kill_timeout;
@@ -30,8 +30,8 @@ lifecycle::rules rules_of(const group_settings& s) {
 }
 
 /// How long exit() waits for a group at most.
-lifecycle::duration longest_stop(const group_settings& s) {
-    const auto kill = std::max<lifecycle::duration>(s.kill_timeout, shortest_kill_wait);
+groups::duration longest_stop(const group_settings& s) {
+    const auto kill = std::max<groups::duration>(s.kill_timeout, shortest_kill_wait);
     auto longest = saturating_add(time_point() + s.grace_period, kill);
     // The streams are flushed; with logs a worker's error and the report are written after that.
     for (int flush = 0; flush < (s.logs ? 3 : 1); ++flush)
@@ -51,13 +51,13 @@ group_state::group_state(groups::services& services, spawn_plan plan, protocol::
                          std::shared_ptr<output::group_streams> streams)
     : process_(services.process()), names_(services.names()),
       settings_(without_placement(plan.settings)),
-      kind_(plan.calls_function() ? supervisor::record_kind::control_file
-                                  : supervisor::record_kind::error_file),
+      kind_(plan.calls_function() ? groups::record_kind::control_file
+                                  : groups::record_kind::error_file),
       barriers_(share::barriers_among(plan.attachments)), snapshot_(settings_->nprocs),
       streams_(std::move(streams)),
-      plan_(std::make_unique<starts::start_plan>(
+      plan_(std::make_unique<groups::start_plan>(
           std::move(plan), std::move(from),
-          starts::helpers{services.forks(), services.group_cgroups(), services.guard(),
+          groups::helpers{services.forks(), services.group_cgroups(), services.guard(),
                           process_.cgroups(), streams_})),
       machine_(rules_of(*settings_)), verdicts_(static_cast<std::size_t>(settings_->nprocs)),
       end_waiters_(process_, process_.loop()), next_waiters_(process_, process_.loop()) {
@@ -78,9 +78,9 @@ void group_state::start(receiver to, start_completes when) {
         plan_.reset();
         return process_.loop().post(begins);
     }
-    auto job = base::make_shared_patiently<starts::group_start>(
+    auto job = base::make_shared_patiently<groups::group_start>(
         process_.loop(), std::move(plan_),
-        [self = shared_from_this()](starts::start_report report, starts::group_start::progress p) {
+        [self = shared_from_this()](groups::start_report report, groups::group_start::progress p) {
             self->start_reported(std::move(report), p);
         });
     start_.job = job;
@@ -178,7 +178,7 @@ void group_state::perform(action a) {
     case action::give_up:
         return give_up();
     case action::report_end:
-        ending_.release(lifecycle::reason::workers);
+        ending_.release(groups::reason::workers);
         return go_on_ending();
     }
 }
@@ -229,25 +229,25 @@ void group_state::end_cgroup() {
     // wait for that. Handing it to another thread and back takes longer than the removal.
     if (process_.has_only(*this) && cgroup_->end_if_empty()) {
         cgroup_.reset();
-        ending_.release(lifecycle::reason::cgroup);
+        ending_.release(groups::reason::cgroup);
         return go_on_ending();
     }
     const auto now = std::chrono::steady_clock::now();
     const auto until = ending_.gave_up() ? now : saturating_add(now, settings_->kill_timeout);
-    supervisor::end_cgroup(process_.loop(), process_.cgroups(), std::exchange(cgroup_, nullptr),
-                           until, [self = shared_from_this()] {
-                               self->ending_.release(lifecycle::reason::cgroup);
-                               self->go_on_ending();
-                           });
+    groups::end_cgroup(process_.loop(), process_.cgroups(), std::exchange(cgroup_, nullptr), until,
+                       [self = shared_from_this()] {
+                           self->ending_.release(groups::reason::cgroup);
+                           self->go_on_ending();
+                       });
 }
 
 void group_state::go_on_ending() {
     switch (ending_.next()) {
-    case lifecycle::ending_step::wait:
+    case groups::ending_step::wait:
         return;
-    case lifecycle::ending_step::end_cgroup:
+    case groups::ending_step::end_cgroup:
         return end_cgroup();
-    case lifecycle::ending_step::report:
+    case groups::ending_step::report:
         return report_end();
     }
 }
@@ -258,7 +258,7 @@ std::shared_ptr<group_end> group_state::end_with(
     auto end = loop::make_freed_aside<group_end>(std::move(workers));
     end->stopped = machine_.stop_was_asked();
     if (end->workers().size() == verdicts_.size())
-        end->first_failure = lifecycle::first_failure(verdicts_);
+        end->first_failure = groups::first_failure(verdicts_);
     return end;
 }
 
@@ -270,7 +270,7 @@ void group_state::report_end() {
     if (end->first_failure >= 0) {
         const auto& failed = *end->workers()[static_cast<std::size_t>(end->first_failure)];
         const auto& text = streams_->merges(end->first_failure) ? failed.out : failed.err;
-        end->last_words = base::patiently([&] { return supervisor::last_words(text); });
+        end->last_words = base::patiently([&] { return groups::last_words(text); });
     }
     streams_->group_ended();
     snapshot_.close(end);

@@ -53,18 +53,18 @@ public:
     void stop_within(std::chrono::steady_clock::duration limit) override;
 
 private:
-    using event = lifecycle::event;
-    using action = lifecycle::action;
+    using event = groups::event;
+    using action = groups::action;
 
     void begin(receiver to);
-    void start_reported(starts::start_report report, starts::group_start::progress p);
+    void start_reported(groups::start_report report, groups::group_start::progress p);
     void start_is_over(std::optional<start_failure> failure);
-    void reap_failed_start(starts::unwanted_child child);
-    void end_unwanted(starts::unwanted_child child);
-    void adopt(starts::unwanted_child child, loop::task then = {});
-    void add_worker(starts::start_report report);
+    void reap_failed_start(groups::unwanted_child child);
+    void end_unwanted(groups::unwanted_child child);
+    void adopt(groups::unwanted_child child, loop::task then = {});
+    void add_worker(groups::start_report report);
     struct unpublished_end;
-    void worker_ended(supervisor::worker_end end);
+    void worker_ended(groups::worker_end end);
     void add_descriptors(outcome& worker);
     void break_barriers(int index, const exit_status& how);
     void break_barriers(const share::barrier_cause& cause);
@@ -80,7 +80,7 @@ private:
     void add_unpublished(int index);
     void publish_all();
     void publish(const std::shared_ptr<const ended_worker>& worker);
-    lifecycle::verdict& verdict_of(int index) { return verdicts_[static_cast<std::size_t>(index)]; }
+    groups::verdict& verdict_of(int index) { return verdicts_[static_cast<std::size_t>(index)]; }
     void tell_next();
     std::shared_ptr<group_end> end_with(std::vector<std::shared_ptr<const ended_worker>> workers);
 
@@ -102,15 +102,15 @@ private:
     loop::process& process_;
     protocol::names& names_;
     std::shared_ptr<const group_settings> settings_;
-    supervisor::record_kind kind_;
+    groups::record_kind kind_;
     std::vector<std::shared_ptr<share::barrier>> barriers_;  // that its workers get
     groups::snapshot snapshot_;
     std::shared_ptr<output::group_streams> streams_;
-    std::unique_ptr<starts::start_plan> plan_;  // until the start begins
+    std::unique_ptr<groups::start_plan> plan_;  // until the start begins
     std::shared_ptr<group_state> self_;         // keeps this alive from begin() to report_end()
     loop::stop_spans::entry stop_span_;
 
-    lifecycle::machine machine_;
+    groups::machine machine_;
     base::patient_deque<event> events_;
     std::optional<loop::timer_id> deadline_;
 
@@ -121,7 +121,7 @@ private:
     };
     /// A start of workers: what the operation, the starter thread and the engine know of it.
     struct start_in_progress {
-        std::shared_ptr<starts::group_start> job;  // null: there is nothing to start
+        std::shared_ptr<groups::group_start> job;  // null: there is nothing to start
         std::optional<receiver> operation;         // until it is completed
         start_completes completes = start_completes::when_started;
         std::optional<start_failure> failure;
@@ -133,7 +133,7 @@ private:
     };
     start_in_progress start_;
 
-    lifecycle::ending ending_;
+    groups::ending ending_;
     bool sweeps_again_ = false;  // a worker has ended since the search for names began
     std::shared_ptr<start::group_cgroup> cgroup_;  // until end_cgroup()
 
@@ -146,17 +146,17 @@ private:
         bool has_words = false;
         bool is_ready = false;
     };
-    std::optional<supervisor::log_files> logs_;  // with options::logs()
+    std::optional<groups::log_files> logs_;  // with options::logs()
     bool report_is_begun_ = false;
     bool report_is_written_ = false;
-    std::optional<supervisor::result_descriptors> result_descriptors_;  // if results may hold some
+    std::optional<groups::result_descriptors> result_descriptors_;  // if results may hold some
     struct worker {
-        std::shared_ptr<supervisor::worker_process> process;
+        std::shared_ptr<groups::worker_process> process;
         std::shared_ptr<unpublished_end> end;  // null: it lives
     };
     base::patient_map<int, worker> workers_;  // the live ones, and those whose record is being read
     base::patient_deque<std::shared_ptr<unpublished_end>> unpublished_;  // in the order of the ends
-    std::vector<lifecycle::verdict> verdicts_;                          // by index
+    std::vector<groups::verdict> verdicts_;                              // by index
     std::vector<std::shared_ptr<const ended_worker>> ended_;            // in the order of the ends
     std::size_t told_ = 0;  // how many elements of ended_ next() has returned
     loop::waiters end_waiters_;

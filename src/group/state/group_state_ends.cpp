@@ -22,14 +22,14 @@ constexpr auto longest_naming = 10s;
 
 /// The lifecycle does not wait for the names of frames. Calls that return outcomes do, and get them
 /// in the order in which the workers ended.
-void group_state::worker_ended(supervisor::worker_end end) {
+void group_state::worker_ended(groups::worker_end end) {
     const auto place = workers_.extract(end.outcome.index).mapped().end;
     const auto what = end.verdict.success ? event::worker_ended_well : event::worker_failed;
     verdict_of(end.outcome.index) = std::move(end.verdict);
     add_descriptors(end.outcome);
     sweep_names();
     place->worker->left = base::make_shared_patiently<const outcome>(std::move(end.outcome));
-    if (supervisor::needs_words(*place->worker->left))
+    if (groups::needs_words(*place->worker->left))
         find_words(place);
     else
         has_words(place);
@@ -58,20 +58,20 @@ void group_state::break_barriers(const share::barrier_cause& cause) {
 void group_state::sweep_names() {
     if (!base::may_have_names())
         return;
-    if (ending_.is_held(lifecycle::reason::names)) {
+    if (ending_.is_held(groups::reason::names)) {
         sweeps_again_ = true;  // one search serves all workers that have ended before it
         return;
     }
-    ending_.hold(lifecycle::reason::names);
+    ending_.hold(groups::reason::names);
     process_.sweeping().run(
         [] {
-            const auto done = base::sweep(base::prefix_of_session(), share::few_entries);
+            const auto done = base::sweep(base::prefix_of_session(), base::few_entries);
             base::names_sweeper().sweep_left();
             if (!done.is_complete)
                 base::names_sweeper().ask();
         },
         [self = shared_from_this()] {
-            self->ending_.release(lifecycle::reason::names);
+            self->ending_.release(groups::reason::names);
             if (std::exchange(self->sweeps_again_, false))
                 self->sweep_names();
             self->go_on_ending();
@@ -102,7 +102,7 @@ void group_state::find_words(const std::shared_ptr<unpublished_end>& place) {
                                                           protocol::names* names) {
         auto found =
             base::make_shared_patiently<std::shared_ptr<const outcome>>(place->worker->left);
-        where.run([found, names] { *found = supervisor::in_words(*found, names); },
+        where.run([found, names] { *found = groups::in_words(*found, names); },
                   [self, place, found] { self->give_words(place, std::move(*found)); });
     };
     const auto now = std::chrono::steady_clock::now();
@@ -192,7 +192,7 @@ void group_state::write_report() {
 void group_state::add_unpublished(int index) {
     auto& place = workers_.at(index).end = base::make_shared_patiently<unpublished_end>();
     unpublished_.push_back(place);
-    ending_.hold(lifecycle::reason::words);
+    ending_.hold(groups::reason::words);
 }
 
 void group_state::publish_all() {
@@ -200,7 +200,7 @@ void group_state::publish_all() {
         if (logs_ && !report_is_written_ && ended_.size() + 1 == verdicts_.size())
             return write_report();
         publish(queue.front()->worker);
-        ending_.release(lifecycle::reason::words);
+        ending_.release(groups::reason::words);
     }
 }
 

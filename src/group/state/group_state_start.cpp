@@ -25,15 +25,15 @@ constexpr auto kill_interval = 10ms;
 
 }  // namespace
 
-void group_state::start_reported(starts::start_report report, starts::group_start::progress p) {
-    const bool over = p == starts::group_start::progress::over;
+void group_state::start_reported(groups::start_report report, groups::group_start::progress p) {
+    const bool over = p == groups::group_start::progress::over;
     for (auto& unwanted : report.unwanted)
         reap_failed_start(std::move(unwanted));
     if (start_.is_abandoned()) {
         base::dispose(std::move(report.results));  // workers may have sent descriptors there
         if (report.cgroup)
-            supervisor::end_cgroup(process_.loop(), process_.cgroups(), std::move(report.cgroup),
-                                   process_.loop().now(), {});
+            groups::end_cgroup(process_.loop(), process_.cgroups(), std::move(report.cgroup),
+                               process_.loop().now(), {});
         if (report.pidfd)
             end_unwanted({std::move(report.pidfd), report.pid});
         return;
@@ -57,13 +57,13 @@ void group_state::start_reported(starts::start_report report, starts::group_star
 }
 
 /// Kills a worker of a start that was given up. Nobody waits for its end.
-void group_state::end_unwanted(starts::unwanted_child child) {
+void group_state::end_unwanted(groups::unwanted_child child) {
     (void)base::send_signal(child.pidfd.get(), SIGKILL);
     adopt(std::move(child));
 }
 
 /// Reaps a child when it has ended. If it leads a process group, the rest of that group ends then.
-void group_state::adopt(starts::unwanted_child child, loop::task then) {
+void group_state::adopt(groups::unwanted_child child, loop::task then) {
     if (settings_->process_group == process_group::inherit || child.pid == 0)
         return process_.children().adopt(std::move(child.pidfd), std::move(then));
     process_.children().adopt_group(std::move(child.pidfd), child.pid, std::move(then));
@@ -71,10 +71,10 @@ void group_state::adopt(starts::unwanted_child child, loop::task then) {
 
 /// Reaps a child that was killed or has failed. The end of the group waits for that, but no longer
 /// than for any other killed process: kill_timeout.
-void group_state::reap_failed_start(starts::unwanted_child child) {
+void group_state::reap_failed_start(groups::unwanted_child child) {
     if (!child.pidfd)
         return;
-    ending_.hold(lifecycle::reason::unreaped);
+    ending_.hold(groups::reason::unreaped);
     const auto until = saturating_add(std::chrono::steady_clock::now(), settings_->kill_timeout);
     auto limit = base::make_shared_patiently<std::optional<loop::timer_id>>();
     *limit = process_.loop().timer().at(until, [self = shared_from_this(), limit] {
@@ -84,14 +84,14 @@ void group_state::reap_failed_start(starts::unwanted_child child) {
             if (!self->start_.failure)
                 self->start_.failure = self->hanging_start();
         }
-        self->ending_.release(lifecycle::reason::unreaped);
+        self->ending_.release(groups::reason::unreaped);
         self->go_on_ending();
     });
     adopt(std::move(child), [self = shared_from_this(), limit] {
         if (!*limit)
             return;
         self->process_.loop().timer().cancel(*std::exchange(*limit, std::nullopt));
-        self->ending_.release(lifecycle::reason::unreaped);
+        self->ending_.release(groups::reason::unreaped);
         self->go_on_ending();
     });
 }
@@ -115,16 +115,16 @@ void group_state::start_is_over(std::optional<start_failure> failure) {
         complete_start(completion_of(completion::kind::done));
 }
 
-void group_state::add_worker(starts::start_report report) {
+void group_state::add_worker(groups::start_report report) {
     const int index = report.index;
     snapshot_.note_start(index, report.pid);
     if (result_descriptors_)
         result_descriptors_->started(index, report.pid);
-    auto worker = base::make_shared_patiently<supervisor::worker_process>(
+    auto worker = base::make_shared_patiently<groups::worker_process>(
         process_,
-        supervisor::worker_process::birth{index, report.pid, std::move(report.pidfd),
-                                          std::move(report.record), std::move(report.stacks),
-                                          report.started, std::move(report.own_cgroup), streams_},
+        groups::worker_process::birth{index, report.pid, std::move(report.pidfd),
+                                      std::move(report.record), std::move(report.stacks),
+                                      report.started, std::move(report.own_cgroup), streams_},
         settings_, kind_);
     workers_[index].process = worker;
     streams_->worker_started(index);
@@ -133,9 +133,7 @@ void group_state::add_worker(starts::start_report report) {
             self->add_unpublished(index);
             self->break_barriers(index, how);
         },
-        [self = shared_from_this()](supervisor::worker_end end) {
-            self->worker_ended(std::move(end));
-        },
+        [self = shared_from_this()](groups::worker_end end) { self->worker_ended(std::move(end)); },
         [self = shared_from_this(), index](output::stream_end printed) {
             self->add_output(index, std::move(printed));
         });

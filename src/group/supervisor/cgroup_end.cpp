@@ -8,7 +8,7 @@
 #include <optional>
 #include <utility>
 
-namespace cohort::supervisor {
+namespace cohort::groups {
 
 namespace {
 
@@ -70,4 +70,4 @@ void end_cgroup(loop::engine& loop, loop::background_thread& side,
     attempt(e);
 }
 
-}  // namespace cohort::supervisor
+}  // namespace cohort::groups

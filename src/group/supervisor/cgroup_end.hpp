@@ -7,7 +7,7 @@
 
 #include <memory>
 
-namespace cohort::supervisor {
+namespace cohort::groups {
 
 /// Kills what is left in a group's cgroup and removes the cgroup; tries again until that is done.
 /// Called on the engine's thread, which does not wait for it.
@@ -19,4 +19,4 @@ void end_cgroup(loop::engine& loop, loop::background_thread& side,
                 std::shared_ptr<start::group_cgroup> ended, loop::time_point until,
                 base::callback<void()> then);
 
-}  // namespace cohort::supervisor
+}  // namespace cohort::groups

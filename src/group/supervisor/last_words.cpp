@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <string_view>
 
-namespace cohort::supervisor {
+namespace cohort::groups {
 
 namespace {
 
@@ -46,4 +46,4 @@ std::string last_words(const captured& from) {
     return base::clean(words);
 }
 
-}  // namespace cohort::supervisor
+}  // namespace cohort::groups

@@ -5,7 +5,7 @@
 
 #include <string>
 
-namespace cohort::supervisor {
+namespace cohort::groups {
 
 /// The last lines that a worker wrote to stderr, for the text of an exception: at most 20 lines and
 /// 4 KiB, only whole lines unless one alone is longer. Empty if nothing was captured. Takes a
@@ -13,4 +13,4 @@ namespace cohort::supervisor {
 /// @param from  what was captured of its stderr, or of its stdout if its stderr went there
 std::string last_words(const captured& from);
 
-}  // namespace cohort::supervisor
+}  // namespace cohort::groups

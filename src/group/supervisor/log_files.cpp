@@ -17,7 +17,7 @@
 #include <system_error>
 #include <utility>
 
-namespace cohort::supervisor {
+namespace cohort::groups {
 
 namespace {
 
@@ -83,4 +83,4 @@ void log_files::write(std::string path, base::callback<std::string()> text, list
              });
 }
 
-}  // namespace cohort::supervisor
+}  // namespace cohort::groups

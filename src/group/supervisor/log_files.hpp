@@ -10,7 +10,7 @@
 #include <memory>
 #include <string>
 
-namespace cohort::supervisor {
+namespace cohort::groups {
 
 /// Writes what options::logs() keeps of the ends of a group's workers: error.json of each that left
 /// an error, and the group's report.json. Another thread writes, because a disk may not answer.
@@ -37,4 +37,4 @@ private:
     std::chrono::steady_clock::duration timeout_;
 };
 
-}  // namespace cohort::supervisor
+}  // namespace cohort::groups

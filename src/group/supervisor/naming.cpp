@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-namespace cohort::supervisor {
+namespace cohort::groups {
 
 namespace {
 
@@ -87,4 +87,4 @@ std::shared_ptr<const outcome> in_words(const std::shared_ptr<const outcome>& wo
     }
 }
 
-}  // namespace cohort::supervisor
+}  // namespace cohort::groups

@@ -7,7 +7,7 @@
 
 #include <memory>
 
-namespace cohort::supervisor {
+namespace cohort::groups {
 
 /// Whether the outcome has frames without names, or frames or causes that belong in its text.
 bool needs_words(const outcome& worker) noexcept;
@@ -17,4 +17,4 @@ bool needs_words(const outcome& worker) noexcept;
 std::shared_ptr<const outcome> in_words(const std::shared_ptr<const outcome>& worker,
                                         protocol::names* names) noexcept;
 
-}  // namespace cohort::supervisor
+}  // namespace cohort::groups

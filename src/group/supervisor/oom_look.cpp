@@ -4,7 +4,7 @@
 #include <chrono>
 #include <utility>
 
-namespace cohort::supervisor {
+namespace cohort::groups {
 
 namespace {
 
@@ -37,4 +37,4 @@ void find_oom_kill(loop::engine& loop, loop::background_thread& side,
              });
 }
 
-}  // namespace cohort::supervisor
+}  // namespace cohort::groups

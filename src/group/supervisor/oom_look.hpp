@@ -8,7 +8,7 @@
 #include <memory>
 #include <optional>
 
-namespace cohort::supervisor {
+namespace cohort::groups {
 
 /// Finds out whether the kernel's out-of-memory killer killed a process in a worker's cgroup.
 /// Called on the engine's thread, which does not wait for the answer.
@@ -18,4 +18,4 @@ void find_oom_kill(loop::engine& loop, loop::background_thread& side,
                    std::shared_ptr<const start::worker_cgroup> cgroup,
                    base::callback<void(std::optional<start::oom_kill>)> then);
 
-}  // namespace cohort::supervisor
+}  // namespace cohort::groups

@@ -9,7 +9,7 @@
 #include <set>
 #include <utility>
 
-namespace cohort::supervisor {
+namespace cohort::groups {
 
 process_looks& process_looks::of(loop::engine& loop) {
     // A forked copy of this process has another loop; its parent's mutex may be locked there.
@@ -52,4 +52,4 @@ void process_looks::answer() {
         });
 }
 
-}  // namespace cohort::supervisor
+}  // namespace cohort::groups

@@ -12,7 +12,7 @@
 
 #include <sys/types.h>
 
-namespace cohort::supervisor {
+namespace cohort::groups {
 
 /// Finds the processes of process groups. Reads /proc once for all groups that are asked for at the
 /// same time, because a read takes as long as the host has processes.
@@ -44,4 +44,4 @@ private:
     base::patient_vector<question> asked_;
 };
 
-}  // namespace cohort::supervisor
+}  // namespace cohort::groups

@@ -18,7 +18,7 @@
 
 #include <sys/stat.h>
 
-namespace cohort::supervisor {
+namespace cohort::groups {
 
 namespace {
 
@@ -47,8 +47,8 @@ bool has_hole(int fd, std::uint64_t size) noexcept {
     return ::fstat(fd, &status) == 0 && static_cast<std::uint64_t>(status.st_blocks) * block < size;
 }
 
-lifecycle::function_progress progress_of(const protocol::control_contents& contents) {
-    lifecycle::function_progress progress;
+groups::function_progress progress_of(const protocol::control_contents& contents) {
+    groups::function_progress progress;
     progress.entered = contents.entered_at.has_value();
     progress.called = contents.called_at.has_value();
     return progress;
@@ -248,4 +248,4 @@ void read_record(const record_readers& by, base::unique_fd record, record_kind k
         r->error_file();
 }
 
-}  // namespace cohort::supervisor
+}  // namespace cohort::groups

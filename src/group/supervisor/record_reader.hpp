@@ -13,11 +13,11 @@
 #include <optional>
 #include <string>
 
-namespace cohort::supervisor {
+namespace cohort::groups {
 
 /// What a worker left in its record.
 struct record_contents {
-    std::optional<lifecycle::function_progress> progress;  // functions only
+    std::optional<groups::function_progress> progress;     // functions only
     std::shared_ptr<const detail::result_bytes> result;    // only if the function returned
     std::string note;  // why something that the worker left is missing here; empty: nothing is
     // Shared here, by the thread that parses: a failed allocation is no fault there.
@@ -43,4 +43,4 @@ void close_record(base::unique_fd record) noexcept;
 void read_record(const record_readers& by, base::unique_fd record, record_kind kind,
                  base::callback<void(record_contents)> then);
 
-}  // namespace cohort::supervisor
+}  // namespace cohort::groups

@@ -15,7 +15,7 @@
 #include <system_error>
 #include <utility>
 
-namespace cohort::supervisor {
+namespace cohort::groups {
 namespace {
 
 /// Messages that are read in one go. The socket holds fewer, so more come only from a worker that
@@ -80,7 +80,7 @@ bool result_descriptors::receive() {
     return true;
 }
 
-}  // namespace cohort::supervisor
+}  // namespace cohort::groups
 
 namespace cohort {
 

@@ -40,7 +40,7 @@ private:
 
 }  // namespace cohort::detail::inline v0_1
 
-namespace cohort::supervisor {
+namespace cohort::groups {
 
 /// The descriptors that results of a group's workers hold. Each worker sends them before it notes
 /// its result. Belongs to the engine's thread, and never waits.
@@ -78,4 +78,4 @@ private:
     base::patient_map<std::pair<int, pid_t>, received> received_;
 };
 
-}  // namespace cohort::supervisor
+}  // namespace cohort::groups

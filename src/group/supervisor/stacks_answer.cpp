@@ -15,7 +15,7 @@
 #include <poll.h>
 #include <unistd.h>
 
-namespace cohort::supervisor {
+namespace cohort::groups {
 
 namespace {
 
@@ -121,4 +121,4 @@ void stacks_answer::finish() {
         });
 }
 
-}  // namespace cohort::supervisor
+}  // namespace cohort::groups

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-namespace cohort::supervisor {
+namespace cohort::groups {
 
 /// The answer of a worker function to the request for its stacks. Belongs to the engine's thread.
 ///
@@ -46,4 +46,4 @@ private:
     base::callback<void(std::vector<activity>)> then_;
 };
 
-}  // namespace cohort::supervisor
+}  // namespace cohort::groups

@@ -21,7 +21,7 @@
 
 #include <unistd.h>
 
-namespace cohort::supervisor {
+namespace cohort::groups {
 
 namespace {
 
@@ -129,7 +129,7 @@ void worker_process::send_stop_signal(int signo) {
     auto seen = base::make_shared_patiently<found>();
     output::call_threads::of(process_.loop())
         .run(
-            [seen, pid = pid_, asking = starts::asking_signal(*settings_)] {
+            [seen, pid = pid_, asking = groups::asking_signal(*settings_)] {
                 seen->activities = protocol::threads_of(pid);
                 seen->answers = protocol::catches(pid, asking);
             },
@@ -158,7 +158,7 @@ void worker_process::ask_for_stacks(int signo) {
     if (!stacks_ || !has_entered() || stacks_->is_hung_up())
         return stop_now(signo);
     asked_ = std::chrono::steady_clock::now();
-    if (base::send_signal(pidfd_.get(), starts::asking_signal(*settings_)))
+    if (base::send_signal(pidfd_.get(), groups::asking_signal(*settings_)))
         return stop_now(signo);
     stacks_->await(ask_until_, [self = shared_from_this(), signo](std::vector<activity> told) {
         base::patiently([&] { self->at_stop_.reserve(self->at_stop_.size() + told.size()); });
@@ -290,12 +290,12 @@ worker_end worker_process::abandon() {
 
 worker_end worker_process::judge(const loop::reaped& end, record_contents contents,
                                  bool unkillable) {
-    lifecycle::worker_facts facts;
+    groups::worker_facts facts;
     facts.status = end.status;
     facts.wait_error = end.error;
     facts.unkillable = unkillable;
     if (kind_ == record_kind::control_file)
-        facts.function = contents.progress.value_or(lifecycle::function_progress());
+        facts.function = contents.progress.value_or(groups::function_progress());
     facts.has_error = contents.error.has_value();
     facts.started = started_;
     facts.exit_seen = exit_seen_;
@@ -309,7 +309,7 @@ worker_end worker_process::judge(const loop::reaped& end, record_contents conten
 
     worker_end result;
     result.verdict =
-        base::patiently([&] { return lifecycle::judge(facts, settings_->success_codes); });
+        base::patiently([&] { return groups::judge(facts, settings_->success_codes); });
     auto& o = result.outcome;
     o.index = index_;
     o.pid = pid_;
@@ -335,4 +335,4 @@ worker_end worker_process::judge(const loop::reaped& end, record_contents conten
     return result;
 }
 
-}  // namespace cohort::supervisor
+}  // namespace cohort::groups

@@ -19,12 +19,12 @@
 
 #include <sys/types.h>
 
-namespace cohort::supervisor {
+namespace cohort::groups {
 
 /// How one worker ended: what the user sees of it, and how the lifecycle judged it.
 struct worker_end {
     cohort::outcome outcome;
-    lifecycle::verdict verdict;
+    groups::verdict verdict;
 };
 
 /// One worker from its start to its outcome. Belongs to the engine's thread.
@@ -36,7 +36,7 @@ public:
         base::unique_fd pidfd;
         base::unique_fd record;
         base::unique_fd stacks;  // the read end of the pipe for its stacks; may be empty
-        lifecycle::time_point started;
+        groups::time_point started;
         std::shared_ptr<const start::worker_cgroup> cgroup;    // null: it has none of its own
         std::shared_ptr<output::group_streams> streams;        // of its group
     };
@@ -94,12 +94,12 @@ private:
     std::vector<activity> at_stop_;
     bool asking_ = false;
     bool not_seen_ = false;  // the stop signal was due before /proc was read
-    lifecycle::time_point ask_until_;
-    std::optional<lifecycle::time_point> asked_;
-    lifecycle::time_point started_;
-    lifecycle::time_point exit_seen_;
-    std::optional<lifecycle::time_point> stop_sent_;
-    std::optional<lifecycle::time_point> kill_sent_;
+    groups::time_point ask_until_;
+    std::optional<groups::time_point> asked_;
+    groups::time_point started_;
+    groups::time_point exit_seen_;
+    std::optional<groups::time_point> stop_sent_;
+    std::optional<groups::time_point> kill_sent_;
     bool sent_sigkill_ = false;
     bool exited_ = false;
     std::optional<start::oom_kill> oom_kill_;
@@ -112,4 +112,4 @@ private:
     base::callback<void(output::stream_end)> printed_;
 };
 
-}  // namespace cohort::supervisor
+}  // namespace cohort::groups
