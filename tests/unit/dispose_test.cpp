@@ -5,6 +5,7 @@
 #include "base/sys/unique_fd.hpp"
 #include "dispose_support.hpp"
 #include "group/supervisor/record_reader.hpp"
+#include "guard.hpp"
 
 #include <doctest/doctest.h>
 
@@ -139,6 +140,7 @@ TEST_CASE("dispose: a lingering socket inside another one keeps nothing waiting"
 }
 
 TEST_CASE("dispose: a large record of a worker is closed on another thread, a small one here") {
+    const cohort::test::leak_guard guard;  // waits until all is closed
     // If this machine is so slow that the queue takes the blocked thread for one that hangs, the
     // record may be closed before the check.
     bool was_open = false;
