@@ -255,14 +255,14 @@ TEST_CASE("layering: the table names every area and every room, at most seven in
     CHECK(described == rooms);
 }
 
-TEST_CASE("layering: a room has at most 3000 lines") {
+TEST_CASE("layering: a room has at most 3200 lines") {
     std::map<std::string, std::size_t> lines;
     for (const auto& file : files_in("src")) {
         const auto [area, room] = room_of(file.path.substr(4));
         lines[area + '/' + room] += file.lines.size();
     }
     for (const auto& [room, count] : lines)
-        CHECK_MESSAGE(count <= 3000, room << " has " << count << " lines");
+        CHECK_MESSAGE(count <= 3200, room << " has " << count << " lines");
 }
 
 TEST_CASE("layering: a public header includes only public headers below it") {
