@@ -28,7 +28,7 @@
 
 using namespace cohort::fuzz;
 using namespace cohort::share;
-namespace sys = cohort::sys;
+namespace base = cohort::base;
 namespace detail = cohort::detail;
 
 namespace {
