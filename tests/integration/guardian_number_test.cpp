@@ -16,6 +16,7 @@
 #include <thread>
 
 #include <linux/sched.h>
+#include <poll.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -79,6 +80,19 @@ pid_t leave_group_of(pid_t number) {
     return left;
 }
 
+/// The only process that a host has started. What it has forked to try system calls may not yet be
+/// reaped, and a reap has no event.
+pid_t await_only_descendant(pid_t host) {
+    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    auto found = descendants_of(host, all_processes());
+    while (found.size() != 1 && std::chrono::steady_clock::now() < until) {
+        ::poll(nullptr, 0, 1);
+        found = descendants_of(host, all_processes());
+    }
+    REQUIRE(found.size() == 1);
+    return found[0].pid;
+}
+
 /// Gives the number of a dead worker to somebody else before the guardian acts.
 /// @param make  makes the process group that has the number then
 asio::awaitable<void> take_number(pid_t (*make)(pid_t number), std::string tier) {
@@ -87,12 +101,11 @@ asio::awaitable<void> take_number(pid_t (*make)(pid_t number), std::string tier)
         cohort::command(COHORT_PROGRAM_GUARDED_HOST, "plain").env("COHORT_FORCE", tier));
     co_await host.held.wait();
     const held_process guardian(await_guardian(host.pid()));
-    const auto descendants = descendants_of(host.pid(), all_processes());
-    REQUIRE(descendants.size() == 1);
+    const pid_t worker = await_only_descendant(host.pid());
     guardian.signal(SIGSTOP);
     co_await host.kill();
     co_await host.until_all_are_gone();
-    const pid_t pid = make(descendants[0].pid);
+    const pid_t pid = make(worker);
     if (pid == 0) {
         skip("clone3 with set_tid: " + std::generic_category().message(errno));
         guardian.signal(SIGCONT);
