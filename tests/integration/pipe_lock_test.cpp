@@ -2,6 +2,7 @@
 // Processes that hold the lock of a pipe: in the kernel read(2) and write(2) keep it while they wait
 // for a page of the process, and every other call on that pipe waits for it, O_NONBLOCK or not.
 #include "missing_page.hpp"
+#include "procfs.hpp"
 #include "slow_executor.hpp"
 #include "stream_support.hpp"
 
@@ -20,6 +21,7 @@
 #include <utility>
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -166,6 +168,13 @@ asio::awaitable<void> end_unread() {
 
 asio::awaitable<void> end_of(cohort::group& group) { (void)co_await group.wait(); }
 
+/// Waits until this process has as many descriptors as before, for a child that was made meanwhile
+/// could be the last to close the pipe, and would then wait for its lock.
+void await_closed(std::size_t before) {
+    while (open_descriptors().size() > before)
+        ::poll(nullptr, 0, 1);  // a close has no event
+}
+
 }  // namespace
 
 TEST_CASE("pipe lock: a daemon that holds its pipe's lock holds up no group and no fork") {
@@ -231,8 +240,10 @@ TEST_CASE(
     if (!can_miss_pages())
         return;
     const leak_guard guard;
+    const watchdog guarded;
     const auto asked = [] { return cohort::options(1).stack_on_stop(true); };
     gate hold;
+    const auto before = open_descriptors().size();
     {
         asio::io_context io;
         auto group =
@@ -240,6 +251,7 @@ TEST_CASE(
                         asked().cgroup(cohort::cgroup::off).fd(hold.child_end(), gate::number));
         run_coroutine(io, end_of(group));
     }
+    await_closed(before);
     asio::io_context io;
     auto others = start_ready(io, cohort::function<wait_for_stop>(), 1, asked());
     run_coroutine(io, tell_stacks(others));
