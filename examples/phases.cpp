@@ -43,7 +43,7 @@ std::string compute(int index, const shared_array<double>& parts, const cohort::
                 half_done.set();
         }
         return "done";
-    } catch (const cohort::barrier_broken& broken) {
+    } catch (const cohort::broken_barrier& broken) {
         return broken.what();
     }
 }

@@ -165,13 +165,13 @@ public:
 };
 
 /// Thrown by a wait at a barrier that is broken: a party has ended, or did not arrive in time.
-class COHORT_API barrier_broken : public std::runtime_error {
+class COHORT_API broken_barrier : public std::runtime_error {
 public:
     /// For the library, and for tests of programs that catch this exception.
     /// @param text   what() returns it
     /// @param index  see index()
-    barrier_broken(const std::string& text, int index);
-    ~barrier_broken() override;
+    broken_barrier(const std::string& text, int index);
+    ~broken_barrier() override;
 
     /// The worker that broke the barrier: the index, in its group, of the one that has ended; after
     /// a timeout the lowest one that had not arrived, or -1 if none of the group's is missing.

@@ -67,7 +67,7 @@ private:
 ///
 /// Pass it to a group as an argument: then nobody waits for a worker that has ended. As soon as a
 /// worker of that group ends, in any way, also by returning, and has not dropped out before, the
-/// barrier is broken for ever: every wait, now or later, throws barrier_broken with the index of
+/// barrier is broken for ever: every wait, now or later, throws broken_barrier with the index of
 /// that worker and how it ended. A phase that was complete before stays complete. So a barrier
 /// serves the workers of one life; make a new one for the next group. A timeout breaks the barrier
 /// as well.
@@ -83,7 +83,7 @@ public:
     explicit barrier(std::size_t parties) : handle_(parties) {}
 
     /// Arrives, and blocks until all parties have.
-    /// @throws barrier_broken
+    /// @throws broken_barrier
     /// @throws std::logic_error  every party has dropped out
     void arrive_and_wait() const { handle_.arrive_and_wait(std::nullopt); }
     /// The same for a limited time, after which it breaks the barrier.
@@ -106,7 +106,7 @@ public:
 
     /// How many parties have not dropped out.
     std::size_t parties() const noexcept { return handle_.parties(); }
-    /// Whether every wait from now on throws barrier_broken.
+    /// Whether every wait from now on throws broken_barrier.
     bool is_broken() const noexcept { return handle_.broken(); }
 
 private:

@@ -50,7 +50,7 @@ void party(int index, const cohort::barrier& all, const times& at, bool has_thro
     ++at(parties);
     try {
         all.arrive_and_wait();
-    } catch (const cohort::barrier_broken&) {
+    } catch (const cohort::broken_barrier&) {
         at(index) = now();
     }
 }

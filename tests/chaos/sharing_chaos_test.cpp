@@ -227,7 +227,7 @@ int meet_for_ever(int, const cohort::barrier& all, const cohort::mutex& guard,
             add_to_both(guard, both);
             all.arrive_and_wait();
         }
-    } catch (const cohort::barrier_broken& broken) {
+    } catch (const cohort::broken_barrier& broken) {
         return broken.index();
     }
 }

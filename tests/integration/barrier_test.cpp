@@ -30,7 +30,7 @@ namespace barrier_test {
 using namespace cohort::test;
 using namespace std::chrono_literals;
 using cohort::barrier;
-using cohort::barrier_broken;
+using cohort::broken_barrier;
 using cohort::event;
 using cohort::start_method;
 
@@ -55,11 +55,11 @@ int meets(int, const barrier& all, const counter& arrived, int parties, int phas
     return wrong;
 }
 
-/// What a wait gave: empty, or the index and the text of barrier_broken.
+/// What a wait gave: empty, or the index and the text of broken_barrier.
 std::string wait_at(const barrier& all) {
     try {
         all.arrive_and_wait();
-    } catch (const barrier_broken& error) {
+    } catch (const broken_barrier& error) {
         return std::to_string(error.index()) + ": " + error.what();
     }
     return "";
@@ -88,7 +88,7 @@ std::string waits_for_a_while(int index, const barrier& all) {
     }
     try {
         all.arrive_and_wait(50ms);
-    } catch (const barrier_broken& error) {
+    } catch (const broken_barrier& error) {
         return std::to_string(error.index()) + ": " + error.what();
     }
     return "";
@@ -127,7 +127,7 @@ std::string has_own_group(int, const barrier& all) {
 asio::awaitable<std::string> arrive(const barrier& all) {
     try {
         co_await all.async_arrive_and_wait(asio::use_awaitable);
-    } catch (const barrier_broken& error) {
+    } catch (const broken_barrier& error) {
         co_return std::to_string(error.index()) + ": " + error.what();
     }
     co_return "";
@@ -195,7 +195,7 @@ GROUP_TEST("barrier: a timeout breaks it, and the others are told who had not ar
     const auto text = report.outcomes[0].result<std::string>();
     CHECK(text.find("cohort: barrier broken: ") != text.npos);
     CHECK(text.find(" in time; ") != text.npos);
-    CHECK(report.outcomes[1].error->type == "cohort::barrier_broken");
+    CHECK(report.outcomes[1].error->type == "cohort::broken_barrier");
 }
 
 METHODS_TEST("barrier: the others do not wait for one that dropped out and ended") {
@@ -276,10 +276,10 @@ GROUP_TEST("barrier: threads of one process are parties, too") {
     CHECK(other.get() == "");
     auto late = std::async(std::launch::async, [&] { return wait_at(all); });
     CHECK_THROWS_WITH_AS(all.arrive_and_wait(1ms), doctest::Contains("had not arrived in time"),
-                         barrier_broken);
+                         broken_barrier);
     CHECK(late.get().find("had not arrived in time") != std::string::npos);
     for (const auto before : {std::chrono::nanoseconds::min(), std::chrono::nanoseconds(-1)})
-        CHECK_THROWS_AS(barrier(2).arrive_and_wait(before), barrier_broken);
+        CHECK_THROWS_AS(barrier(2).arrive_and_wait(before), broken_barrier);
 }
 
 GROUP_TEST("barrier: workers of a worker are watched by that one") {

@@ -53,7 +53,7 @@ class COHORT_API barrier_handle {
 public:
     explicit barrier_handle(std::size_t parties);
 
-    /// @throws barrier_broken
+    /// @throws broken_barrier
     void arrive_and_wait(std::optional<steady_duration> timeout) const;
     void arrive_and_drop() const;
     std::size_t parties() const noexcept;

@@ -70,9 +70,9 @@ broken_queue::broken_queue(const std::string& text)
     : std::system_error(std::make_error_code(std::errc::broken_pipe), text) {}
 broken_queue::~broken_queue() = default;
 
-barrier_broken::barrier_broken(const std::string& text, int index)
+broken_barrier::broken_barrier(const std::string& text, int index)
     : std::runtime_error(text), index_(index) {}
-barrier_broken::~barrier_broken() = default;
+broken_barrier::~broken_barrier() = default;
 
 const char* spawn_error::what() const noexcept { return text_->c_str(); }
 

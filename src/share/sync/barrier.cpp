@@ -44,8 +44,8 @@ detail::attachment attachment_of(const std::shared_ptr<barrier>& passed) {
     return detail::attachment(number, page_of_barrier{passed, std::move(descriptor)});
 }
 
-barrier_broken error_of(const barrier_page& page) {
-    return barrier_broken("cohort: barrier broken: " + page.reason(), page.culprit());
+broken_barrier error_of(const barrier_page& page) {
+    return broken_barrier("cohort: barrier broken: " + page.reason(), page.culprit());
 }
 
 /// @return the phase to wait for; empty: this was the last party, and the phase is complete
