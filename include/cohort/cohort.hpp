@@ -29,7 +29,7 @@ namespace cohort {}
 // What processes share
 #include <cohort/queue.hpp>         // queue, queue_reader, queue_writer
 #include <cohort/shared_array.hpp>  // shared_array, shared_value, shared_arena, share_memory
-#include <cohort/sharing.hpp>       // strategies, share_options, is_shared, sharing_error
+#include <cohort/sharing.hpp>       // strategies, share_options, is_shared
 #include <cohort/sync.hpp>          // event, barrier, mutex, mutex_lock
 
 // What comes back

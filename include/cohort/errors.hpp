@@ -154,6 +154,24 @@ public:
     ~result_error() override;
 };
 
+/// Shared memory, or a descriptor of it, could not be made, mapped, sent or received. what() says
+/// what was wanted, how big it is, why it failed, and, for a limit, the limit and the ways out:
+/// `shared array of 4.0 GiB: Too many open files: 1024 of 1024 descriptors; raise RLIMIT_NOFILE,
+/// use one shared_arena for many small arrays, or the file_system strategy`. code() is the errno.
+class COHORT_API sharing_error : public std::system_error {
+public:
+    /// For the library, and for tests of programs that catch this exception.
+    /// @param code  the errno
+    /// @param text  the whole text of what()
+    sharing_error(std::error_code code, const std::string& text);
+    ~sharing_error() override;
+    /// The whole text, as it was given.
+    const char* what() const noexcept override;
+
+private:
+    std::shared_ptr<const std::string> text_;
+};
+
 /// Thrown by a put to a queue from which no process reads any more: all readers have ended or have
 /// closed their ends. code() is EPIPE.
 class COHORT_API broken_queue : public std::system_error {

@@ -2,33 +2,14 @@
 #pragma once
 
 #include <cohort/detail/config.hpp>
+#include <cohort/errors.hpp>
 
 #include <cstddef>
-#include <memory>
 #include <optional>
 #include <set>
 #include <string>
-#include <system_error>
 
 namespace cohort {
-
-/// Shared memory, or a descriptor of it, could not be made, mapped, sent or received. what() says
-/// what was wanted, how big it is, why it failed, and, for a limit, the limit and the ways out:
-/// `shared array of 4.0 GiB: Too many open files: 1024 of 1024 descriptors; raise RLIMIT_NOFILE,
-/// use one shared_arena for many small arrays, or the file_system strategy`. code() is the errno.
-class COHORT_API sharing_error : public std::system_error {
-public:
-    /// For the library, and for tests of programs that catch this exception.
-    /// @param code  the errno
-    /// @param text  the whole text of what()
-    sharing_error(std::error_code code, const std::string& text);
-    ~sharing_error() override;
-    /// The whole text, as it was given.
-    const char* what() const noexcept override;
-
-private:
-    std::shared_ptr<const std::string> text_;
-};
 
 /// How shared memory is made and found.
 enum class sharing_strategy {

@@ -72,6 +72,18 @@ TEST_CASE("rules: the inner namespace of the headers carries the version, so tha
                 CHECK_MESSAGE(line.find(wanted) != std::string::npos, file.path << ": " << line);
 }
 
+TEST_CASE("rules: errors.hpp declares every exception of the public headers") {
+    const std::regex exception(
+        R"re(^class (COHORT_API )?(\w+)( final)? : public (std::\w*error|std::exception)\b)re");
+    for (const auto& file : files_in("include")) {
+        if (file.path.find("/detail/") != std::string::npos)
+            continue;
+        for (const auto& line : file.lines)
+            if (std::regex_search(line, exception))
+                CHECK_MESSAGE(file.path == "include/cohort/errors.hpp", file.path << ": " << line);
+    }
+}
+
 TEST_CASE("rules: a test file's cases have its stem as prefix and stand in its namespace") {
     const std::regex opens(R"re(^(TEST_CASE\w*|GROUP_TEST)\()re");
     const std::regex prefix(R"re(^\w+\(\s*"([^:"]+): )re");

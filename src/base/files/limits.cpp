@@ -4,7 +4,7 @@
 #include "base/sys/descriptors.hpp"
 #include "base/sys/small_file.hpp"
 
-#include <cohort/sharing.hpp>
+#include <cohort/errors.hpp>
 
 #include <fmt/format.h>
 

@@ -66,6 +66,12 @@ codec_error::~codec_error() = default;
 
 result_error::~result_error() = default;
 
+sharing_error::sharing_error(std::error_code code, const std::string& text)
+    : std::system_error(code), text_(std::make_shared<const std::string>(text)) {}
+sharing_error::~sharing_error() = default;
+
+const char* sharing_error::what() const noexcept { return text_->c_str(); }
+
 broken_queue::broken_queue(const std::string& text)
     : std::system_error(std::make_error_code(std::errc::broken_pipe), text) {}
 broken_queue::~broken_queue() = default;

@@ -2,7 +2,7 @@
 #include "base/sys/unique_fd.hpp"
 
 #include <cohort/detail/placement.hpp>
-#include <cohort/sharing.hpp>
+#include <cohort/errors.hpp>
 
 #include <fmt/format.h>
 

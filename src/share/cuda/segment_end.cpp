@@ -4,7 +4,7 @@
 #include "base/sys/leaked.hpp"
 #include "share/cuda/work.hpp"
 
-#include <cohort/sharing.hpp>
+#include <cohort/errors.hpp>
 
 #include <algorithm>
 #include <cerrno>
