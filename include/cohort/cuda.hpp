@@ -97,7 +97,9 @@ public:
     noexcept : base_(other.base_) {}
 
     /// A new array with a shape that is known at run time.
-    static shared_array of_shape(int device, std::span<const std::size_t> shape) {
+    /// @param shape   the extents, as the constructor takes them
+    /// @param device  counted as the driver does, from 0
+    static shared_array of_shape(std::span<const std::size_t> shape, int device) {
         detail::check_shareable<T>();
         return shared_array(detail::device_array(device, shape, sizeof(T)));
     }

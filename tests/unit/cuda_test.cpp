@@ -11,6 +11,7 @@
 #include <cohort/cuda.hpp>
 #include <cohort/detail/codec.hpp>
 #include <cohort/errors.hpp>
+#include <cohort/shared_array.hpp>
 
 #include <doctest/doctest.h>
 
@@ -104,6 +105,17 @@ TEST_CASE("cuda: an array is of zeros, on its device, and takes values from the 
     CHECK_THROWS_AS(array.copy_from(std::vector<int>(11)), std::invalid_argument);
     std::vector<int> few(3);
     CHECK_THROWS_AS(array.copy_to(few), std::invalid_argument);
+}
+
+TEST_CASE("cuda: a shape that is known at run time comes before the device, as before options") {
+    (void)cohort::cuda::available();
+    const leak_guard guard;
+    const std::vector<std::size_t> shape{2, 3};
+    const auto array = shared_array<int>::of_shape(shape, 1);
+    CHECK(array.device() == 1);
+    CHECK(std::ranges::equal(array.shape(), shape));
+    const auto beside = cohort::shared_array<int>::of_shape(shape, cohort::share_options());
+    CHECK(std::ranges::equal(beside.shape(), shape));
 }
 
 TEST_CASE("cuda: views are the same memory, and a clone is not") {
