@@ -115,12 +115,13 @@ public:
     /// The index of the worker that could not be started; -1 if the failure concerns the group.
     int error_index() const noexcept { return index_; }
     /// The name of the step that failed:
-    ///  - for one worker: "memory file", "clone", "parent death signal", "process group", "cgroup",
-    ///    "descriptors", "stdin", "stdout" and "stderr" (also a pipe or a file that this process
-    ///    opens for the worker's stream), "redirect" (any other descriptor), "chdir", "affinity",
-    ///    "exec";
+    ///  - for one worker: "memory file", "pipe" (for its stacks, see options::stack_on_stop),
+    ///    "clone", "parent death signal", "process group", "cgroup", "descriptors", "stdin",
+    ///    "stdout" and "stderr" (also a pipe or a file that this process opens for the worker's
+    ///    stream), "redirect" (any other descriptor), "chdir", "affinity", "exec";
     ///  - for the group: "limit" (too few descriptors), "memory" (no memory), "memory file",
-    ///    "cgroup", "logs" (the directory of options::logs() exists already, or can't be made),
+    ///    "socket" (for results that hold descriptors), "event" (for start_method::fork), "cgroup",
+    ///    "logs" (the directory of options::logs() exists already, or can't be made),
     ///    "forkserver", "start_method" (closure needs start_method::fork);
     ///  - because this process must not start groups: "worker_main" (not reached in this worker),
     ///    "daemon" (this is a daemonic worker), "threads" (the library's threads can't be started),

@@ -18,9 +18,10 @@ const std::set<std::string> worker_stages{"clone",         "parent death signal"
                                           "stdin",         "stdout",
                                           "stderr",        "redirect",
                                           "chdir",         "affinity",
-                                          "exec"};
+                                          "exec",          "pipe"};
 const std::set<std::string> either_stages{"memory file", "cgroup"};
-const std::set<std::string> group_stages{"limit", "memory", "forkserver", "threads"};
+const std::set<std::string> group_stages{"limit", "memory",     "socket",
+                                         "event", "forkserver", "threads"};
 
 bool is_worker(const std::string& index) {
     const int number = std::atoi(index.c_str());

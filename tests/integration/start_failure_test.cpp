@@ -4,12 +4,16 @@
 #include "start_support.hpp"
 
 #include <cohort/errors.hpp>
+#include <cohort/shared_array.hpp>
 
 #include <algorithm>
 #include <climits>
 #include <csignal>
 #include <filesystem>
 #include <memory>
+#include <set>
+#include <string>
+#include <utility>
 
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -52,18 +56,30 @@ cohort::spawn_error failure_of_second(cohort::command second) {
     return error;
 }
 
-/// Lowers the limit of open files for the length of a scope to those that are open and `room` more.
+std::size_t open_descriptors() {
+    return static_cast<std::size_t>(
+               std::distance(std::filesystem::directory_iterator("/proc/self/fd"),
+                             std::filesystem::directory_iterator())) -
+           1;
+}
+
+/// The number that the next descriptor gets.
+std::size_t next_descriptor() {
+    const int next = ::dup(STDERR_FILENO);
+    ::close(next);
+    return static_cast<std::size_t>(next);
+}
+
+/// Lowers the limit of open files for the length of a scope.
 class few_descriptors {
 public:
-    explicit few_descriptors(std::size_t room) {
-        const auto open = static_cast<std::size_t>(
-            std::distance(std::filesystem::directory_iterator("/proc/self/fd"),
-                          std::filesystem::directory_iterator()));
-        limit_ = open - 1 + room;
+    explicit few_descriptors(std::size_t limit) : limit_(limit) {
         ::getrlimit(RLIMIT_NOFILE, &before_);
         const rlimit few{limit_, before_.rlim_max};
         ::setrlimit(RLIMIT_NOFILE, &few);
     }
+    few_descriptors(const few_descriptors&) = delete;
+    few_descriptors& operator=(const few_descriptors&) = delete;
     ~few_descriptors() { ::setrlimit(RLIMIT_NOFILE, &before_); }
     std::size_t limit() const noexcept { return limit_; }
 
@@ -85,7 +101,7 @@ void refuse_for_descriptors(Work work, std::size_t needed) {
     std::string text;
     std::size_t limit = 0;
     {
-        const few_descriptors few(10);
+        const few_descriptors few(open_descriptors() + 10);
         limit = few.limit();
         const auto error = thrown_by<cohort::spawn_error>(std::move(work), 64);
         CHECK(error.code() == std::errc::too_many_files_open);
@@ -96,6 +112,35 @@ void refuse_for_descriptors(Work work, std::size_t needed) {
     CAPTURE(text);
     CHECK(text.rfind(fmt::format("64 workers need {} descriptors, ", needed), 0) == 0);
     CHECK(text.find(fmt::format(" of {} are in use: Too many open files", limit)) != text.npos);
+}
+
+/// The first word of the error's text, for a start that lacked a descriptor.
+std::string first_word(const cohort::spawn_error& error) {
+    const std::string text = error.what();
+    return text.substr(0, text.find_first_of(" (:"));
+}
+
+cohort::shared_value<int> shares(int) { return cohort::shared_value<int>(); }
+
+/// The stages of starts with ever more descriptors, until one succeeds, and what each says failed.
+std::set<std::pair<std::string, std::string>> stages_without_descriptors(cohort::start_method how) {
+    std::set<std::pair<std::string, std::string>> seen;
+    const auto one = cohort::options(1).start_method(how).stack_on_stop(true);
+    const auto next = next_descriptor();
+    for (std::size_t room = 0; room < 64; ++room) {
+        const few_descriptors few(next + room);
+        try {
+            run_coroutine(run_whole(cohort::function<shares>(), one));
+            return seen;
+        } catch (const cohort::spawn_error& error) {
+            CHECK(error.code() == std::errc::too_many_files_open);
+            seen.emplace(error.stage(), first_word(error));
+        } catch (const std::system_error&) {  // Asio's, or the worker's
+        } catch (const cohort::process_exception&) {
+        }
+    }
+    FAIL("no start succeeds");
+    return seen;
 }
 
 /// What the forgetful host prints, sorted: its workers share its output.
@@ -141,9 +186,24 @@ TEST_CASE("start failure: a group that just fits into the limit of open files st
     const leak_guard guard;
     // The group, its arguments and the caller's directory, and three of Asio's with room for each
     // scratch.
-    const few_descriptors few(2 * 8 + 2 + 6);
+    const few_descriptors few(open_descriptors() + 2 * 8 + 2 + 6);
     CHECK(ended(cohort::command("true"), 8).success());
     CHECK(ended(cohort::function<nothing>(), 8).success());
+}
+
+TEST_CASE("start failure: the stage names the kind of descriptor that could not be had") {
+    const leak_guard guard;
+    CHECK(ended(cohort::function<nothing>(), 1).success());  // the library's threads are there
+    const auto of_copies = stages_without_descriptors(cohort::start_method::fork);
+    CHECK(of_copies.contains({"event", "eventfd"}));
+    CHECK(of_copies.contains({"socket", "socketpair"}));
+    CHECK(of_copies.contains({"memory file", "memfd_create"}));
+    CHECK(of_copies.contains({"pipe", "pipe2"}));
+    const auto of_programs = stages_without_descriptors(cohort::start_method::spawn);
+    CHECK(of_programs.contains({"socket", "socketpair"}));
+    CHECK(of_programs.contains({"pipe", "pipe2"}));
+    for (const auto& [stage, what] : of_copies)
+        CHECK((stage == "memory file") == (what == "memfd_create"));
 }
 
 TEST_CASE("start failure: a limit on processes ends the start at worker k, and nothing is left") {

@@ -202,8 +202,7 @@ std::optional<start_failure> start_plan::make_results() {
         error = base::tell_sender(results_.get());
     if (!error)
         return std::nullopt;
-    return failure(error.value(), "socketpair for the workers' results", -1,
-                   start::stage::memory_file);
+    return failure(error.value(), "socketpair for the workers' results", -1, start::stage::socket);
 }
 
 std::optional<start_failure> start_plan::make_record(int index) {
@@ -218,8 +217,7 @@ std::optional<start_failure> start_plan::make_record(int index) {
     if (asks_for_stacks())
         stacks_.push_back(base::make_large_pipe(error));
     if (error)
-        return failure(error.value(), "pipe2 for the worker's stacks", index,
-                       start::stage::memory_file);
+        return failure(error.value(), "pipe2 for the worker's stacks", index, start::stage::pipe);
     return std::nullopt;
 }
 
@@ -229,7 +227,7 @@ std::optional<start_failure> start_plan::make_started_event() {
     std::error_code error;
     started_event_ = base::make_eventfd(error);
     if (error)
-        return failure(error.value(), "eventfd", -1, start::stage::memory_file);
+        return failure(error.value(), "eventfd for the starts of copies", -1, start::stage::event);
     return std::nullopt;
 }
 

@@ -140,6 +140,12 @@ const char* to_string(stage s) noexcept {
         return "limit";
     case stage::memory_file:
         return "memory file";
+    case stage::pipe:
+        return "pipe";
+    case stage::socket:
+        return "socket";
+    case stage::event:
+        return "event";
     case stage::logs:
         return "logs";
     case stage::clone:
