@@ -88,11 +88,10 @@ private:
 };
 
 /// The reading end of a queue, for plain functions of workers: a get blocks until there is a value.
-/// A handle, as queue_writer. Each value goes to one reader.
-///
-/// Every get throws codec_error if what came is no T (it is gone then), what the value's own
-/// from_json throws unless nlohmann-json throws it (codec_error), sharing_error if there is no room
-/// for descriptors (the value waits in the queue), and std::logic_error after a close().
+/// A handle, as queue_writer. Each value goes to one reader. Every get throws codec_error if what
+/// came is no T, also where nlohmann-json has thrown; what the value's own from_json throws, as it
+/// is; sharing_error if there is no room for descriptors; and std::logic_error after a close().
+/// What is no T or was refused by its from_json is lost; otherwise the value waits in the queue.
 /// @par Thread safety  all calls from any thread; assignment as of std::shared_ptr.
 template <class T>
 class queue_reader {
@@ -111,7 +110,8 @@ public:
     received<T> get(std::stop_token stop) { return one(detail::patience::until(std::move(stop))); }
     /// Never waits.
     received<T> try_get() { return one(detail::patience::none()); }
-    /// Waits for a value, and takes those that are there already, too: `at_most`, and 64 in one call.
+    /// Waits for a value, and takes those that are there already, too: `at_most`, and 64 in one
+    /// call. Takes none that follows one that can't be read, for which the next call throws.
     /// @return at least one; empty: the stream has ended
     std::vector<T> get_some(std::size_t at_most) {
         const auto end = detail::used(end_);
@@ -180,12 +180,11 @@ private:
 };
 
 /// A queue between processes: of plain values, strings, containers, your own types and shared
-/// arrays. A handle: copies share the ends.
-///
-/// Pass it to workers, as queue, queue_reader or queue_writer: the parameter's type decides which
-/// end a worker gets. Any number of processes may put and get; each value goes to one reader, in
-/// the order of each writer. A process that is killed or stopped at any moment harms no other one:
-/// a value is in the queue whole or not at all. A killed reader takes at most what it had received.
+/// arrays. A handle: copies share the ends. Pass it to workers, as queue, queue_reader or
+/// queue_writer: the parameter's type decides which end a worker gets. Any number of processes may
+/// put and get; each value goes to one reader, in the order of each writer. A process that is
+/// killed or stopped at any moment harms no other one: a value is in the queue whole or not at all.
+/// A killed reader takes at most what it had received.
 ///
 /// Once the queue is passed to another process, the first call decides which end this process uses:
 /// the first get gives up its writing end, the first put its reading end, because a process that
@@ -201,8 +200,8 @@ class queue {
 public:
     /// A queue that is bounded by the kernel's socket buffer alone: some hundred small values.
     queue() : queue(0, nullptr) {}
-    /// At most `capacity` values wait, whichever process is killed. A process that is stopped in its
-    /// put for more than a second holds nobody up, so it may add one value more when it goes on.
+    /// At most `capacity` values wait, whichever process is killed. A process that is stopped in
+    /// its put for more than a second holds nobody up, so it may add one value more afterwards.
     /// @throws std::invalid_argument  `capacity` is 0 or negative
     explicit queue(std::size_t capacity) : queue(detail::checked_capacity(capacity), nullptr) {}
 
@@ -224,7 +223,8 @@ public:
             ends_.for_writing(), std::nullopt, detail::message_of(T(std::forward<Args>(args)...))));
     }
     /// Waits for a value. ended(): every writer has closed or is dead, and nothing is left.
-    /// @throws what queue_reader throws
+    /// @throws codec_error  what came is no T. What the value's own from_json throws, as it is. The
+    /// value is lost then, and the next get gives the next one. Else what queue_reader throws.
     /// @par Cancellation  every type: stops waiting; no value is lost.
     [[nodiscard]] asio::awaitable<received<T>> get() {
         return detail::await_get<T>(ends_.for_reading(), std::nullopt);

@@ -9,12 +9,16 @@
 #include <nlohmann/json.hpp>
 
 #include <atomic>
+#include <chrono>
 #include <exception>
 #include <fstream>
+#include <functional>
 #include <semaphore>
 #include <stdexcept>
+#include <stop_token>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <sys/resource.h>
@@ -45,6 +49,21 @@ void from_json(const nlohmann::json& from, difficult& to) {
     may_go_on.acquire();
 }
 
+/// A value with memory, which is refused where its number is negative.
+struct choosy {
+    int number = 0;
+    shared_array<int> memory;
+};
+void to_json(nlohmann::json& to, const choosy& from) { to = {from.number, from.memory}; }
+void from_json(const nlohmann::json& from, choosy& to) {
+    from.at(1).get_to(to.memory);
+    to.number = from.at(0).get<int>();
+    if (to.number == -1)
+        throw std::domain_error("refused");
+    if (to.number == -2)
+        throw to.number;
+}
+
 namespace {
 
 /// Returns when a thread sleeps.
@@ -57,6 +76,17 @@ void await_sleep(const std::atomic<pid_t>& thread) {
         std::ifstream file("/proc/self/task/" + std::to_string(thread) + "/stat");
         std::getline(file, line);
     } while (line.find(") S ") == line.npos);
+}
+
+/// Checks that the exception of from_json leaves a get as it is.
+template <class Get>
+void check_refused(Get get) {
+    try {
+        (void)get();
+        FAIL("nothing was thrown");
+    } catch (const std::domain_error& error) {
+        CHECK(std::string(error.what()) == "refused");
+    }
 }
 
 /// Takes two values and gives the second one back.
@@ -106,6 +136,54 @@ GROUP_TEST("queue lost: a value that is given back completes a get that is await
     while (!wrong)
         co_await asio::post(executor, asio::use_awaitable);
     CHECK_THROWS_AS(std::rethrow_exception(wrong), std::domain_error);
+}
+
+GROUP_TEST(
+    "queue lost: what a value's own from_json throws leaves each get, and the next value comes") {
+    using namespace std::chrono_literals;
+    queue<choosy> values;
+    values.keep_both_ends();
+    auto reader = values.reader();
+    const shared_array<int> memory(1000);
+    auto put = [writer = values.writer(), memory](int number) mutable {
+        writer.put(choosy{number, memory});
+    };
+    const std::vector<std::function<received<choosy>()>> gets{
+        [&] { return reader.get(); },
+        [&] { return reader.get(1h); },
+        [&] { return reader.get(std::stop_token()); },
+        [&] { return reader.try_get(); },
+        [&] { return values.try_get(); },
+        [&] { return received<choosy>(*reader.begin()); },
+    };
+    for (const auto& get : gets) {
+        put(-1);
+        put(-2);
+        put(7);
+        check_refused(get);
+        CHECK_THROWS_AS((void)get(), int);
+        CHECK(get()->number == 7);
+    }
+    for (const bool has_timeout : {false, true}) {
+        put(-1);
+        put(7);
+        std::exception_ptr wrong;
+        try {
+            if (has_timeout)
+                (void)co_await values.get(1h);
+            else
+                (void)co_await values.get();
+        } catch (...) {
+            wrong = std::current_exception();
+        }
+        check_refused([&] { std::rethrow_exception(wrong); });
+        CHECK((co_await values.get())->number == 7);
+    }
+    for (const int number : {7, -1, 8})
+        put(number);
+    CHECK(reader.get_some(3).size() == 1);
+    check_refused([&] { return reader.get_some(3); });
+    CHECK(reader.get_some(3).at(0).number == 8);
 }
 
 GROUP_TEST("queue lost: a value stays if descriptors run short while a thread waits for it") {
