@@ -6,6 +6,7 @@
 #include <cohort/detail/plan.hpp>
 #include <cohort/detail/registration.hpp>
 #include <cohort/detail/result.hpp>
+#include <cohort/detail/work_part.hpp>
 #include <cohort/errors.hpp>
 
 #include <cstddef>
@@ -71,14 +72,16 @@ public:
 
     template <class... Args>
     explicit function_work(std::in_place_t, Args&&... args)
-        : node_(&registered_function<Fn>::node), arguments_(std::forward<Args>(args)...) {}
+        : node_(&registered_function<Fn>::node),
+          arguments_(std::make_shared<stored>(std::forward<Args>(args)...)) {}
 
     /// The function's node and the arguments in CBOR; the settings are the defaults.
-    /// @throws codec_error  an argument could not be encoded
+    /// @throws codec_error    an argument could not be encoded
+    /// @throws sharing_error  this process has no longer the end of a queue
     spawn_plan plan() const {
         spawn_plan made;
         made.function = node_;
-        encoded_value encoded = encode_arguments(arguments_);
+        encoded_value encoded = encode_arguments(*arguments());
         made.arguments = std::move(encoded.cbor);
         made.attachments = std::move(encoded.attachments);
         return made;
@@ -86,9 +89,10 @@ public:
 
     /// The call itself, for a copy of this process: only the result is encoded, and arguments with
     /// descriptors, whose numbers are others in the copy.
-    void fill_call(spawn_plan& plan) && {
+    void fill_call(spawn_plan& plan) const {
+        const auto values = arguments();
         if constexpr (may_carry<stored>) {
-            if (auto encoded = encoded_with_descriptors()) {
+            if (auto encoded = encoded_with_descriptors(*values)) {
                 plan.attachments = std::move(encoded->attachments);
                 plan.call = [arguments = std::move(encoded->cbor)](
                                 int index, std::vector<attachment> attachments) {
@@ -98,26 +102,33 @@ public:
                 return;
             }
         }
-        plan.call = [kept = std::make_shared<stored>(std::move(arguments_))](
-                        int index, const std::vector<attachment>&) {
-            return registered_function<Fn>::call(index, *kept);
+        plan.call = [values](int index, const std::vector<attachment>&) {
+            return registered_function<Fn>::call(index, *values);
         };
     }
 
 private:
+    std::shared_ptr<stored> arguments() const {
+        if constexpr (may_carry<stored>)
+            return arguments_.take();
+        else
+            return arguments_.shared();
+    }
     /// Empty: no descriptor is among the arguments, so a copy needs none of them encoded, and it is
     /// no error if they can't be.
     /// @throws codec_error  an argument has a descriptor, and another one can't be encoded
-    std::optional<encoded_value> encoded_with_descriptors() const {
+    static std::optional<encoded_value> encoded_with_descriptors(const stored& arguments) {
         try {
-            encoded_value encoded = encode_arguments(arguments_);
+            encoded_value encoded = encode_arguments(arguments);
             if (!encoded.attachments.empty())
                 return encoded;
         } catch (const given_up_end&) {
             throw;
+        } catch (const gone_end&) {
+            throw;
         } catch (const std::exception&) {
             if (std::apply([](const auto&... each) { return (has_descriptor(each) || ...); },
-                           arguments_))
+                           arguments))
                 throw;
         }
         return std::nullopt;
@@ -134,7 +145,7 @@ private:
     }
 
     const function_node* node_;  // set in the constructor: every use of function<Fn> registers it
-    stored arguments_;
+    work_part<stored> arguments_;
 };
 
 }  // namespace detail::inline v0_1
@@ -143,7 +154,10 @@ private:
 /// @tparam Fn   a function, a static member function or a lambda without captures; its first
 /// parameter is the worker's index, an int. `outcome::result<T>()` gives what it returns.
 /// @param args  converted here to the types of Fn's parameters and kept as values ("mnist" becomes
-/// a std::string); encoded when the group is started (not for start_method::fork).
+/// a std::string); encoded when the group is started (not for start_method::fork). Ends of queues
+/// are held until then. A work that has a name can be started again; meanwhile it holds no end, so
+/// that the streams can end. At the next start this process must still have the ends: else spawn
+/// throws sharing_error (EBADF).
 /// @par Thread safety  safe.
 /// @par Source  spawn(fn, args); differs: checked at compile time.
 template <auto Fn, class... Args>

@@ -33,6 +33,8 @@ namespace cohort {
 /// @throws std::logic_error  the work is a function, which start_method::spawn and forkserver run
 /// in another execution of this program, but this program has not called worker_main
 /// @throws codec_error  an argument of the function could not be encoded
+/// @throws sharing_error  EBADF: this process does not have the end of a queue any more that is an
+/// argument, or was given to closure_work::keep or where_it_runs::share
 /// @par Cancellation  any type: started workers are stopped and reaped, then operation_aborted.
 /// @par Thread safety  safe.
 /// @par Source  torch.multiprocessing.spawn, start_processes(join=False); differs: all or nothing,
@@ -47,7 +49,8 @@ template <class Work>
 /// @param work  what spawn takes
 /// @param how   options, or just the number of workers
 /// @return the report of a group in which every worker ended with success
-/// @throws spawn_error, std::invalid_argument, std::logic_error, codec_error  what spawn throws
+/// @throws spawn_error, std::invalid_argument, std::logic_error, codec_error, sharing_error  what
+/// spawn throws
 /// @throws process_raised_exception, process_exited_exception, group_stopped  what group::join
 /// throws
 /// @par Cancellation  that of spawn, then that of group::join.

@@ -32,11 +32,16 @@ T decode_value(std::span<const std::byte> cbor, std::span<const attachment> atta
     return value;
 }
 
+inline std::string argument_name(std::size_t position, std::size_t count,
+                                 const std::type_info& type) {
+    return "argument " + std::to_string(position) + " of " + std::to_string(count) + " (" +
+           type_name(type) + ")";
+}
+
 [[noreturn]] inline void rethrow_for_argument(std::size_t position, std::size_t count,
                                               const std::type_info& type, const char* done,
                                               const char* why) {
-    throw codec_error("argument " + std::to_string(position) + " of " + std::to_string(count) +
-                      " (" + type_name(type) + ") could not be " + done + ": " + why);
+    throw codec_error(argument_name(position, count, type) + " could not be " + done + ": " + why);
 }
 
 template <class T>
@@ -45,6 +50,8 @@ void encode_argument(encoder& to, const T& value, std::size_t position, std::siz
         codec<T>::write(to, value);
     } catch (const given_up_end&) {
         throw;
+    } catch (const gone_end&) {
+        throw gone_end(argument_name(position, count, typeid(T)));
     } catch (const std::exception& e) {
         rethrow_for_argument(position, count, typeid(T), "encoded", e.what());
     }
@@ -60,7 +67,7 @@ T decode_argument(decoder& from, std::size_t position, std::size_t count) {
 }
 
 /// The arguments of a function as one CBOR array, and the descriptors that travel with them.
-/// @throws codec_error  names the argument
+/// @throws codec_error, sharing_error  names the argument
 template <class... Ts>
 encoded_value encode_arguments(const std::tuple<Ts...>& arguments) {
     encoder to;

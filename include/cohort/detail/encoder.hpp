@@ -4,10 +4,12 @@
 #include <cohort/detail/cbor.hpp>
 #include <cohort/detail/config.hpp>
 #include <cohort/detail/registration.hpp>
+#include <cohort/errors.hpp>
 
 #include <cstddef>
 #include <span>
 #include <stdexcept>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -25,6 +27,15 @@ class COHORT_API given_up_end : public std::logic_error {
 public:
     using std::logic_error::logic_error;
     ~given_up_end() override;
+};
+
+/// An end of a queue can't be passed because this process does not have it any more.
+class COHORT_API gone_end : public sharing_error {
+public:
+    static constexpr const char* reason = "this process has closed that end of the queue";
+    /// @param what  what can't be passed; comes before the reason, if it is not empty
+    explicit gone_end(const std::string& what = {});
+    ~gone_end() override;
 };
 
 /// The output of a codec: CBOR, and the descriptors that travel with it.

@@ -4,6 +4,7 @@
 #include <cohort/detail/border.hpp>
 #include <cohort/detail/config.hpp>
 #include <cohort/detail/duration.hpp>
+#include <cohort/detail/lendable.hpp>
 #include <cohort/detail/patience.hpp>
 #include <cohort/detail/placement.hpp>
 #include <cohort/detail/queue_message.hpp>
@@ -47,14 +48,14 @@ inline constexpr std::size_t most_in_packet = 64;
 
 enum class queue_answer { done, ended, timed_out, stopped };
 
-/// A handle of one end of a queue.
+/// A handle of one end of a queue. All but write(), lock() and close() want a firm one, see used().
 class COHORT_API queue_end {
 public:
     queue_end() noexcept = default;
     explicit queue_end(std::shared_ptr<share::end> end) noexcept : end_(std::move(end)) {}
 
-    explicit operator bool() const noexcept { return end_ != nullptr; }
-    const std::shared_ptr<share::end>& get() const noexcept { return end_; }
+    const std::shared_ptr<share::end>& get() const noexcept { return end_.firm(); }
+    std::shared_ptr<share::end> lock() const noexcept { return end_.lock(); }
 
     /// Takes at most `at_most` messages, and waits until there is one.
     /// @throws codec_error, sharing_error, std::logic_error
@@ -69,13 +70,14 @@ public:
     /// May be called while another thread is in used() or write().
     void close() noexcept;
 
+    /// @throws sharing_error  the end is gone
     void write(encoder& to) const;
     /// @throws codec_error  it is the other side of a queue, or of a queue of another type
     static queue_end read(decoder& from, queue_side side, const queue_description& expected);
     shared_item item(const char* kind) const;
 
 private:
-    std::shared_ptr<share::end> end_;
+    lendable<share::end> end_;
 };
 
 /// Both ends of a queue. Copies share the ends, and what this process uses of them.
@@ -100,7 +102,9 @@ public:
 
 private:
     explicit queue_ends(std::shared_ptr<share::both_ends> both) noexcept : both_(std::move(both)) {}
-    std::shared_ptr<share::both_ends> both_;
+    /// @throws sharing_error  they are gone
+    std::shared_ptr<share::both_ends> held() const;
+    lendable<share::both_ends> both_;
 };
 
 /// A handle for one call, which keeps the end while another thread closes the caller's handle.

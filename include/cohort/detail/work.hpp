@@ -31,11 +31,12 @@ void fill_plan(spawn_plan& plan, closure_work<Callable> work) {
     check_result<result>();
     require_fork(plan.settings);
     plan.results_carry = result_may_carry<result>;
-    encoded_value kept = work.kept();
-    plan.attachments = std::move(kept.attachments);
-    plan.call = [kept = std::move(kept.cbor), restore = work.restore(),
-                 call = std::make_shared<Callable>(std::move(work).callable())](
-                    int index, std::vector<attachment> attachments) {
+    kept_handles kept = work.kept();
+    plan.attachments = std::move(kept.encoded.attachments);
+    // The copies find the ends of queues by the handles, which this process holds until the start.
+    plan.call = [kept = std::move(kept.encoded.cbor), handles = std::move(kept.handles),
+                 restore = work.restore(),
+                 call = work.callable()](int index, std::vector<attachment> attachments) {
         if (restore != nullptr)
             restore(kept, std::move(attachments));
         return encoded_result<result>([&] { return outermost_call(*call, index); });
@@ -47,7 +48,7 @@ void fill_plan(spawn_plan& plan, function_work<Fn> work) {
     plan.settings.method = method_for_functions(plan.settings);
     plan.results_carry = result_may_carry<typename function_work<Fn>::result>;
     if (plan.settings.method == start_method::fork) {
-        return std::move(work).fill_call(plan);
+        return work.fill_call(plan);
     }
     spawn_plan made = work.plan();
     plan.function = made.function;
@@ -63,7 +64,8 @@ concept startable = requires(spawn_plan& plan, Work work) {
 /// The plan that runs `work` with the options `how`. Made on the caller's thread, in the initiating
 /// call.
 /// @throws spawn_error  a closure with another start method than fork
-/// @throws codec_error, and whatever the caller's own code throws (command_for, to_json)
+/// @throws codec_error, sharing_error
+/// @throws whatever the caller's own code throws (command_for, to_json)
 template <class Work>
 spawn_plan make_plan(Work work, options how) {
     static_assert(startable<Work>, "cohort: the work must be function<Fn>(...), command(...), "

@@ -30,6 +30,12 @@ namespace cohort::detail::inline v0_1 {
 
 using namespace share;
 
+std::shared_ptr<both_ends> queue_ends::held() const {
+    if (auto both = both_.lock())
+        return both;
+    throw gone_end();
+}
+
 queue_ends::queue_ends(const queue_description& about) : both_(std::make_shared<both_ends>()) {
     auto made = make_channel(about.capacity);
     auto known = about;
@@ -39,19 +45,20 @@ queue_ends::queue_ends(const queue_description& about) : both_(std::make_shared<
     const auto slots = made.slots ? base::own(std::move(made.slots)) : nullptr;
     both_->reader = end_of(queue_side::reader, reader, slots, known);
     both_->writer = end_of(queue_side::writer, writer, slots, known);
-    both_->reader->queue = both_;
-    both_->writer->queue = both_;
+    both_->reader->queue = both_.firm();
+    both_->writer->queue = both_.firm();
 }
 
 queue_end queue_ends::for_reading() const {
+    const auto both = held();
     std::shared_ptr<share::end> given_up;  // destroyed after the lock is released
     auto guard = lock_ends();
-    const auto answer = both_->roles.read();
+    const auto answer = both->roles.read();
     if (answer == roles::answer::refused)
         refuse_reading();
     if (answer == roles::answer::gives_up_other)
-        given_up.swap(both_->writer);
-    auto reader = both_->reader;  // another thread's call may give it up once the lock is released
+        given_up.swap(both->writer);
+    auto reader = both->reader;  // another thread's call may give it up once the lock is released
     guard.unlock();
     if (given_up && given_up->is_inherited())
         given_up->close();
@@ -59,14 +66,15 @@ queue_end queue_ends::for_reading() const {
 }
 
 queue_end queue_ends::for_writing() const {
+    const auto both = held();
     std::shared_ptr<share::end> given_up;
     auto guard = lock_ends();
-    const auto answer = both_->roles.write();
+    const auto answer = both->roles.write();
     if (answer == roles::answer::refused)
         refuse_writing();
     if (answer == roles::answer::gives_up_other)
-        given_up.swap(both_->reader);
-    auto writer = both_->writer;
+        given_up.swap(both->reader);
+    auto writer = both->writer;
     guard.unlock();
     if (given_up && given_up->is_inherited())
         given_up->close();
@@ -74,40 +82,45 @@ queue_end queue_ends::for_writing() const {
 }
 
 queue_end queue_ends::reader() const {
+    const auto both = held();
     const auto guard = lock_ends();
-    if (!both_->roles.may_read())
+    if (!both->roles.may_read())
         refuse_reading();
-    return queue_end(both_->reader);
+    return queue_end(both->reader);
 }
 
 queue_end queue_ends::writer() const {
+    const auto both = held();
     const auto guard = lock_ends();
-    if (!both_->roles.may_write())
+    if (!both->roles.may_write())
         refuse_writing();
-    return queue_end(both_->writer);
+    return queue_end(both->writer);
 }
 
 void queue_ends::keep_both() const {
+    const auto both = held();
     const auto guard = lock_ends();
-    if (!both_->roles.keep_both())
-        both_->roles.may_read() ? refuse_writing() : refuse_reading();
+    if (!both->roles.keep_both())
+        both->roles.may_read() ? refuse_writing() : refuse_reading();
 }
 
 void queue_ends::close() const {
+    const auto both = held();
     std::shared_ptr<share::end> closed;
     {
         const auto guard = lock_ends();
-        closed = both_->writer;
+        closed = both->writer;
     }
     if (closed)
         closed->close();
 }
 
 std::size_t queue_ends::waiting() const {
+    const auto both = held();
     std::shared_ptr<share::end> any;
     {
         const auto guard = lock_ends();
-        any = both_->reader ? both_->reader : both_->writer;
+        any = both->reader ? both->reader : both->writer;
     }
     if (any->about().capacity == 0)
         throw std::logic_error("cohort: size() of a queue without a capacity");
@@ -117,12 +130,13 @@ std::size_t queue_ends::waiting() const {
 }
 
 void queue_ends::write(encoder& to) const {
+    const auto both = held();
     const auto reading = reader();
     const auto writing = writer();
     reading.get()->give_away();
     {
         const auto guard = lock_ends();
-        both_->roles.share();
+        both->roles.share();
     }
     to.array(4 + 4);
     write_end(to, reading.get()->open());

@@ -86,16 +86,16 @@ namespace cohort::detail::inline v0_1 {
 using namespace share;
 
 queue_end used(const queue_end& end) {
-    auto copy = copy_of(end);
-    if (!copy)
+    auto held = copy_of(end).lock();
+    if (!held)
         throw std::logic_error("cohort: this handle is of no queue, or was closed");
-    return copy;
+    return queue_end(std::move(held));
 }
 
 void queue_end::close() noexcept {
-    std::shared_ptr<share::end> closed;  // destroyed after the lock is released
+    lendable<share::end> closed;  // destroyed after the lock is released
     const std::lock_guard guard(lock_of(*this));
-    closed.swap(end_);
+    std::swap(closed, end_);
 }
 
 std::size_t checked_capacity(std::size_t capacity) {
@@ -133,7 +133,7 @@ queue_answer queue_end::receive(std::vector<queue_message>& into, std::size_t at
         if (is_first)
             refuse_for_now();
         if (wrong)
-            next_throws(end_, std::move(wrong));
+            next_throws(get(), std::move(wrong));
         into.erase(at, into.end());
         break;
     }
@@ -150,7 +150,7 @@ void queue_end::give_back(std::span<queue_message> messages) const {
         message.underway.reset();
         store(state, std::move(message));
     }
-    wake(end_, lock);
+    wake(get(), lock);
 }
 
 queue_answer queue_end::send(queue_message message, const patience& how_long) const {
@@ -186,7 +186,10 @@ queue_answer queue_end::send_all(std::vector<queue_message> messages) const {
 }
 
 void queue_end::write(encoder& to) const {
-    const auto end = copy_of(*this).end_;
+    const auto copy = copy_of(*this);
+    const auto end = copy.lock();
+    if (!end && copy.end_.is_gone())
+        throw gone_end();
     if (!end)
         return to.null();
     note_sharing(*end);
