@@ -26,10 +26,6 @@
 
 namespace cohort {
 
-namespace detail::inline v0_1 {
-class group_access;
-}
-
 /// A group of worker processes: started by spawn, awaited as one thing. Move-only.
 ///
 /// Owns its workers: dropping a live group stops them in the background (by the ladder of stop())
@@ -67,7 +63,7 @@ public:
     int size() const { return detail::group_size(*state("size")); }
     /// How many have not ended yet.
     int alive() const { return detail::group_alive(*state("alive")); }
-    /// Process ids by index: for logs, never for kill() (use signal()).
+    /// Process ids by index: for logs, never for kill() (use signal(index, signo)).
     std::vector<pid_t> pids() const { return detail::group_pids(*state("pids")); }
     /// The outcomes of those workers that have ended, by index.
     std::vector<outcome> outcomes() const { return detail::group_outcomes(*state("outcomes")); }
@@ -263,6 +259,9 @@ public:
     /// Sends a signal to each live worker and its process group. A worker that it ends has failed.
     /// @throws std::invalid_argument  not a signal number (1 to 64)
     void signal(int signo) { detail::send_signal(state("signal"), signo); }
+    /// Sends a signal to one worker and its process group; has no effect if that worker has ended.
+    /// @throws std::invalid_argument  there is no such worker; not a signal number
+    void signal(int index, int signo) { detail::send_signal(state("signal"), index, signo); }
 
 private:
     friend class detail::group_access;

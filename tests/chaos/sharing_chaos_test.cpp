@@ -243,7 +243,7 @@ asio::awaitable<void> barrier_round(std::uint64_t seed) {
     co_await pause_up_to(20'000us, random);
     const int victim = random.below(workers);
     REQUIRE(group.alive() == workers);
-    ::kill(group.pids()[std::size_t(victim)], SIGKILL);
+    group.signal(victim, SIGKILL);
     const auto told = co_await end_of(group);
     for (const auto& outcome : told.outcomes) {
         CHECK((outcome.index == victim) == (outcome.status.signal() == SIGKILL));

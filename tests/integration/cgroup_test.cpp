@@ -229,7 +229,7 @@ TEST_CASE("cgroup: the daemon of one worker lives until the group ends") {
                                                       .on_failure(cohort::on_failure::keep_going));
         co_await up.wait(2);
         const held_process first(file_of(scratch.path(), 0));
-        ::kill(group.pids()[0], SIGKILL);
+        group.signal(0, SIGKILL);
         (void)co_await group.next();
         CHECK(first.lives());
         (void)co_await group.stop();
@@ -337,7 +337,7 @@ TEST_CASE("cgroup: the next start in a place ends what a killed application left
             guardian.kill();
             CHECK(guardian.ends());
         }
-        ::kill(host.pids()[0], SIGKILL);
+        host.signal(0, SIGKILL);
         (void)co_await host.wait();
         CHECK(daemon->lives());
     }(scratch, place, daemon));

@@ -332,7 +332,7 @@ TEST_CASE("crash: the first crash wins even if its process exits last, by the st
             co_await cohort::spawn(cohort::function<crash_first_end_last>(),
                                    cohort::options(2).fd(waits.child_end(), ready::number));
         co_await waits.wait(2);
-        ::kill(group.pids()[0], SIGUSR1);
+        group.signal(0, SIGUSR1);
         const auto error = co_await failure<cohort::process_exited_exception>(group);
         CHECK(error.error_index() == 1);
         const auto& first = error.outcomes()[1];

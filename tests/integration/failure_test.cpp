@@ -159,7 +159,7 @@ GROUP_TEST("failure: the first exception wins even if its process exits last, by
     auto group = co_await cohort::spawn(cohort::function<raise_first_end_last>(),
                                         cohort::options(2).fd(waits.child_end(), ready::number));
     co_await waits.wait(2);
-    ::kill(group.pids()[0], SIGUSR1);
+    group.signal(0, SIGUSR1);
     const auto error = co_await failure<cohort::process_raised_exception>(group);
     CHECK(error.error_index() == 1);
     CHECK(error.error().message == "the first");
@@ -210,7 +210,7 @@ GROUP_TEST("failure: a stopped worker that raises on the stop signal keeps its e
     auto group = co_await cohort::spawn(cohort::function<raise_when_stopped>(),
                                         cohort::options(2).fd(waits.child_end(), ready::number));
     co_await waits.wait(2);
-    ::kill(group.pids()[0], SIGUSR1);
+    group.signal(0, SIGUSR1);
     const auto error = co_await failure<cohort::process_raised_exception>(group);
     CHECK(error.error_index() == 0);
     const auto& victim = error.outcomes()[1];
@@ -261,7 +261,7 @@ GROUP_TEST("failure: a worker that ignores the stop signal gets SIGKILL after th
         cohort::function<exit_in_first_others_ignore_stop>(),
         cohort::options(3).grace_period(0.5s).fd(waits.child_end(), ready::number));
     co_await waits.wait(3);
-    ::kill(group.pids()[0], SIGUSR1);
+    group.signal(0, SIGUSR1);
     const auto error = co_await failure<cohort::process_exited_exception>(group);
     CHECK(error.exit_code() == 5);
     CHECK(time_after_failure(error) >= 500ms);
@@ -277,7 +277,7 @@ GROUP_TEST("failure: with a grace period of 0 SIGKILL follows the stop signal at
         cohort::function<exit_in_first_others_ignore_stop>(),
         cohort::options(2).grace_period(0s).fd(waits.child_end(), ready::number));
     co_await waits.wait(2);
-    ::kill(group.pids()[0], SIGUSR1);
+    group.signal(0, SIGUSR1);
     const auto error = co_await failure<cohort::process_exited_exception>(group);
     CHECK(error.exit_code() == 5);
     CHECK(error.outcomes()[1].cause == cause::killed);

@@ -166,7 +166,7 @@ GROUP_TEST("nested: a worker's failure ends the groups of its siblings") {
         cohort::function<middle>(scratch.path(), manner::obedient, 0),
         cohort::options(2).grace_period(1h).fd(middles.child_end(), ready::number));
     co_await middles.wait(2);
-    ::kill(group.pids()[0], SIGKILL);
+    group.signal(0, SIGKILL);
     const auto told = co_await group.wait();
     CHECK(told.outcomes[0].first_failure);
     CHECK(told.outcomes[1].cause == cause::stopped);

@@ -18,8 +18,6 @@
 #include <set>
 #include <vector>
 
-#include <unistd.h>
-
 namespace next_test {
 
 using namespace std::chrono_literals;
@@ -46,14 +44,12 @@ asio::awaitable<cohort::group> waiting_group(int size) {
     co_return group;
 }
 
-void let_go(const cohort::group& group, int index) { ::kill(group.pids()[index], SIGUSR1); }
-
 }  // namespace
 
 GROUP_TEST("next: it gives the workers in the order of their ends, then nothing") {
     auto group = co_await waiting_group(4);
     for (const int index : {2, 0, 3, 1}) {
-        let_go(group, index);
+        group.signal(index, SIGUSR1);
         const auto one = co_await group.next();
         CHECK(one->index == index);
         CHECK(one->pid == group.pids()[index]);
@@ -69,11 +65,11 @@ GROUP_TEST("next: ends that came before the call are given later, in their order
     auto group = co_await waiting_group(3);
     for (const int index : {1, 2}) {
         const int left = group.alive() - 1;
-        let_go(group, index);
+        group.signal(index, SIGUSR1);
         while (group.alive() != left)  // each is seen to end before the next is let go
             co_await group.join(1ms);
     }
-    let_go(group, 0);
+    group.signal(0, SIGUSR1);
     std::vector<int> order;
     while (auto one = co_await group.next())
         order.push_back(one->index);
@@ -106,7 +102,7 @@ GROUP_TEST("next: outcomes grow with each end, by index; first_failure comes wit
     CHECK(group.outcomes().empty());
     std::set<int> expected;
     for (const int index : {3, 1, 2}) {
-        let_go(group, index);
+        group.signal(index, SIGUSR1);
         const auto one = co_await group.next();
         CHECK_FALSE(one->first_failure);
         expected.insert(index);
@@ -118,7 +114,7 @@ GROUP_TEST("next: outcomes grow with each end, by index; first_failure comes wit
         CHECK(ended == std::vector<int>(expected.begin(), expected.end()));
         CHECK(group.alive() == 4 - static_cast<int>(expected.size()));
     }
-    let_go(group, 0);
+    group.signal(0, SIGUSR1);
     const auto last = co_await group.wait();
     CHECK(last.outcomes.size() == 4);
     for (const auto* all : {&last.outcomes})

@@ -281,7 +281,7 @@ TEST_CASE("oom: the cgroups of workers are removed after their application was k
                 guardian->kill();
                 CHECK(guardian->ends());
             }
-            ::kill(host.pids()[0], SIGKILL);
+            host.signal(0, SIGKILL);
             (void)co_await host.wait();
             if (guardian && is_guarded) {
                 CHECK(guardian->ends());

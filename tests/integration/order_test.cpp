@@ -105,7 +105,7 @@ asio::awaitable<Error> failure_in_order(cohort::start_method method, std::vector
                                             .fd(waits.child_end(), ready::number));
     co_await waits.wait(4);
     for (const int index : order) {
-        ::kill(group.pids()[static_cast<std::size_t>(index)], SIGUSR1);
+        group.signal(index, SIGUSR1);
         const auto ended = co_await group.next();
         CHECK(ended->index == index);
     }
@@ -175,7 +175,7 @@ TEST_CASE("order: victims of a crash keep what they raise when they are stopped"
                 cohort::function<fail_in_first_others_when_stopped>(),
                 cohort::options(3).start_method(method).fd(waits.child_end(), ready::number));
             co_await waits.wait(3);
-            ::kill(group.pids()[0], SIGUSR1);
+            group.signal(0, SIGUSR1);
             const auto error = co_await failure<cohort::process_exited_exception>(group);
             CHECK(error.error_index() == 0);
             CHECK(error.outcomes()[0].crash.has_value());

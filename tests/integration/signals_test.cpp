@@ -2,13 +2,16 @@
 // Signals to a group, deaths by signals, and the stop token.
 #include "group_test.hpp"
 #include "guard.hpp"
+#include "methods.hpp"
 #include "pipes.hpp"
+#include "start_support.hpp"
 #include "worker_support.hpp"
 
 #include <cohort/cohort.hpp>
 
 #include <asio.hpp>
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <chrono>
 #include <condition_variable>
@@ -27,8 +30,13 @@ namespace signals_test {
 
 using namespace std::chrono_literals;
 using cohort::cause;
+using cohort::test::all_methods;
+using cohort::test::by;
 using cohort::test::failure;
+using cohort::test::have_server;
+using cohort::test::leak_guard;
 using cohort::test::ready;
+using cohort::test::run_coroutine;
 using cohort::test::say_ready;
 using cohort::test::sleep_until_killed;
 using cohort::test::wait_on_token;
@@ -99,6 +107,76 @@ GROUP_TEST("signals: signal() reaches each worker and its children") {
     CHECK(stopped.outcomes[1].status.signal() == SIGTERM);
 }
 
+TEST_CASE("signals: signal(index, signo) reaches that worker and its children, and no other") {
+    have_server();
+    const leak_guard guard;
+    for (const auto method : all_methods)
+        run_coroutine([](cohort::start_method method) -> asio::awaitable<void> {
+            ready told(co_await asio::this_coro::executor);
+            auto group = co_await cohort::spawn(cohort::function<two_that_tell>(),
+                                                by(method, 3).fd(told.child_end(), ready::number));
+            co_await told.wait(6);
+            for (const int index : {0, 2}) {
+                group.signal(index, SIGUSR1);
+                co_await told.wait(2);
+            }
+            CHECK(group.alive() == 3);
+            group.signal(1, SIGUSR2);
+            const auto error = co_await failure<cohort::process_exited_exception>(group);
+            CHECK(error.error_index() == 1);
+            CHECK(error.signal_name() == "SIGUSR2");
+            CHECK(error.outcomes()[0].cause == cause::stopped);
+            CHECK(error.outcomes()[2].cause == cause::stopped);
+            told.close_child_end();
+            CHECK_THROWS_AS(co_await told.wait(), std::runtime_error);  // nobody else has told
+        }(method));
+}
+
+TEST_CASE("signals: a signal to a worker that has ended changes nothing") {
+    have_server();
+    const leak_guard guard;
+    for (const auto method : all_methods)
+        run_coroutine([](cohort::start_method method) -> asio::awaitable<void> {
+            ready up(co_await asio::this_coro::executor);
+            auto how = by(method, 2).on_failure(cohort::on_failure::keep_going);
+            auto group = co_await cohort::spawn(cohort::function<sleeper>(),
+                                                how.fd(up.child_end(), ready::number));
+            co_await up.wait(2);
+            group.signal(1, SIGKILL);
+            const auto first = co_await group.next();
+            CHECK(first->index == 1);
+            group.signal(1, SIGTERM);
+            CHECK(group.alive() == 1);
+            group.signal(0, SIGUSR1);
+            const auto second = co_await group.next();
+            CHECK(second->index == 0);
+            const auto report = co_await group.wait();
+            CHECK(report.outcomes[0].status.signal() == SIGUSR1);
+            CHECK(report.outcomes[1].status.signal() == SIGKILL);
+            group.signal(0, SIGTERM);
+            CHECK(group.outcomes()[0].status.signal() == SIGUSR1);
+        }(method));
+}
+
+GROUP_TEST("signals: an index without a worker is an invalid_argument, also in an ended group") {
+    auto group = co_await cohort::spawn(cohort::command("sleep", 1000), 2);
+    auto nobody = co_await cohort::spawn(cohort::command("sleep", 1000), 0);
+    CHECK_THROWS_AS(nobody.signal(0, SIGTERM), std::invalid_argument);
+    for (const bool has_ended : {false, true}) {
+        for (const int index : {-1, 2, 1 << 20})
+            CHECK_THROWS_WITH_AS(
+                group.signal(index, SIGTERM),
+                doctest::Contains(fmt::format("no worker {}, the group has 2", index).c_str()),
+                std::invalid_argument);
+        for (const int signo : {0, -1, 65})
+            CHECK_THROWS_AS(group.signal(1, signo), std::invalid_argument);
+        if (has_ended)
+            break;
+        CHECK(group.alive() == 2);
+        co_await group.stop();
+    }
+}
+
 GROUP_TEST("signals: an ignored signal changes nothing, and neither does one to an ended group") {
     ready told(executor);
     auto group = co_await cohort::spawn(cohort::function<ignore_signals>(),
@@ -147,7 +225,7 @@ GROUP_TEST("signals: an invalid signal number is an invalid_argument") {
 
 GROUP_TEST("signals: a death by a signal without a name is reported by its number") {
     auto group = co_await cohort::spawn(cohort::command("sleep", 1000), 1);
-    ::kill(group.pids()[0], 37);
+    group.signal(0, 37);
     const auto error = co_await failure<cohort::process_exited_exception>(group);
     CHECK(std::string(error.what()) == "process 0 terminated with signal <Unknown signal 37>");
     CHECK(error.signal_name() == "<Unknown signal 37>");
@@ -171,7 +249,7 @@ GROUP_TEST("signals: a worker that is interrupted while its parent lives has fai
     CHECK(error.signal_name() == "SIGINT");
 
     auto group = co_await cohort::spawn(cohort::command("sleep", 1000), 2);
-    ::kill(group.pids()[1], SIGINT);
+    group.signal(1, SIGINT);
     const auto same = co_await failure<cohort::process_exited_exception>(group);
     CHECK(same.error_index() == 1);
     CHECK(same.signal_name() == "SIGINT");

@@ -249,6 +249,7 @@ TEST_CASE("spellings: every call on an empty group throws logic_error") {
     CHECK_THROWS_AS(empty.get_executor(), std::logic_error);
     CHECK_THROWS_AS(empty.request_stop(), std::logic_error);
     CHECK_THROWS_AS(empty.signal(SIGTERM), std::logic_error);
+    CHECK_THROWS_AS(empty.signal(0, SIGTERM), std::logic_error);
     run_coroutine([](cohort::group none) -> asio::awaitable<void> {
         CHECK_THROWS_AS(co_await none.join(), std::logic_error);
         CHECK_THROWS_AS(co_await none.join(1s), std::logic_error);

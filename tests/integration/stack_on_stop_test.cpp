@@ -147,7 +147,7 @@ GROUP_TEST("stack on stop: after the failure of one worker the others' stacks ar
     auto group = co_await cohort::spawn(cohort::function<fail_in_first>(),
                                         told(3).fd(waits.child_end(), ready::number));
     co_await waits.wait(3);
-    ::kill(group.pids()[0], SIGUSR1);
+    group.signal(0, SIGUSR1);
     const auto error = co_await failure<cohort::process_raised_exception>(group);
     CHECK(error.error_index() == 0);
     CHECK(error.outcomes()[0].at_stop.empty());
@@ -193,7 +193,7 @@ GROUP_TEST("stack on stop: a worker held by SIGSTOP has no stack, and is stopped
     auto group = co_await cohort::spawn(cohort::function<wait_in_main>(),
                                         told(1).fd(waits.child_end(), ready::number));
     co_await waits.wait();
-    ::kill(group.pids()[0], SIGSTOP);
+    group.signal(0, SIGSTOP);
     const auto report = co_await group.stop();
     const auto& worker = report.outcomes[0];
     CHECK(worker.cause == cause::stopped);

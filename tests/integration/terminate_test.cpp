@@ -209,7 +209,7 @@ GROUP_TEST("terminate: it is a failure like any other, and the other workers are
     auto group = co_await cohort::spawn(cohort::function<terminate_in_one>(),
                                         cohort::options(3).fd(waits.child_end(), ready::number));
     co_await waits.wait(3);
-    ::kill(group.pids()[0], SIGUSR1);
+    group.signal(0, SIGUSR1);
     const auto error = co_await failure<cohort::process_raised_exception>(group);
     CHECK(error.error_index() == 0);
     check_terminated(error.outcomes()[0]);

@@ -154,7 +154,7 @@ GROUP_TEST("tree: the children of a dropped group end") {
 GROUP_TEST("tree: a child that left the group and holds all descriptors does not hide the death") {
     family one;
     co_await start(one, cohort::options().cgroup(cohort::cgroup::off), true);
-    ::kill(one.group.pids()[0], SIGKILL);
+    one.group.signal(0, SIGKILL);
     const auto told = co_await one.group.wait();
     CHECK(told.outcomes[0].status.signal() == SIGKILL);
     CHECK(one.child->lives());  // a session of its own: beyond the tier of process groups

@@ -7,6 +7,9 @@
 
 namespace cohort::detail::inline v0_1 {
 
+/// Makes a public group. Defined in spawn_operation.hpp.
+class group_access;
+
 /// Owns a group: stops it when it lets go of it. An ended group is not affected.
 class group_handle {
 public:

@@ -166,12 +166,24 @@ void forget_sinks(spawn_plan& plan) {
         each.where.sinks.clear();
 }
 
-/// @throws std::invalid_argument, std::logic_error  see write_input()
-void require_feed(const group_state& group, const char* call, int index) {
+/// @throws std::invalid_argument
+void require_worker(const group_state& group, const char* call, int index) {
     if (index < 0 || index >= group.snapshot().size())
         throw std::invalid_argument(
             fmt::format("cohort::group::{}: there is no worker {}, the group has {}", call, index,
                         group.snapshot().size()));
+}
+
+/// @throws std::invalid_argument
+void require_signal(int signo) {
+    if (signo < 1 || signo > SIGRTMAX)
+        throw std::invalid_argument("cohort::group::signal: not a signal number: " +
+                                    std::to_string(signo));
+}
+
+/// @throws std::invalid_argument, std::logic_error  see write_input()
+void require_feed(const group_state& group, const char* call, int index) {
+    require_worker(group, call, index);
     if (!group.streams().feeds(index))
         throw std::logic_error(fmt::format(
             "cohort::group::{}: the standard input of worker {} is not feed()", call, index));
@@ -282,10 +294,14 @@ void request_stop(const group_ref& group) noexcept {
 }
 
 void send_signal(const group_ref& group, int signo) {
-    if (signo < 1 || signo > SIGRTMAX)
-        throw std::invalid_argument("cohort::group::signal: not a signal number: " +
-                                    std::to_string(signo));
+    require_signal(signo);
     post_if_own(group, [signo](group_state& g) { g.signal(signo); });
+}
+
+void send_signal(const group_ref& group, int index, int signo) {
+    require_worker(*group, "signal", index);
+    require_signal(signo);
+    post_if_own(group, [index, signo](group_state& g) { g.signal(index, signo); });
 }
 
 void throw_empty_group(const char* call) {

@@ -147,6 +147,11 @@ void group_state::signal(int signo) {
         worker.process->signal(signo);
 }
 
+void group_state::signal(int index, int signo) {
+    if (const auto found = workers_.find(index); found != workers_.end())
+        found->second.process->signal(signo);
+}
+
 // --- the lifecycle ---
 
 void group_state::happen(event e) {

@@ -47,6 +47,7 @@ public:
     void cancel(operation_id id, cancel_mode mode);
     void stop();
     void signal(int signo);
+    void signal(int index, int signo);  // to one worker; does nothing if it has ended
 
     output::group_streams& streams() const noexcept { return *streams_; }
 
