@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cohort/detail/border.hpp>
-#include <cohort/detail/duration.hpp>
 #include <cohort/detail/group_handle.hpp>
 #include <cohort/detail/group_operations.hpp>
 #include <cohort/detail/operation.hpp>
@@ -60,17 +59,19 @@ public:
     /// False for an empty group.
     bool valid() const noexcept { return static_cast<bool>(handle_); }
     /// How many workers the group was started with.
-    int size() const { return detail::group_size(*state("size")); }
+    int size() const { return detail::group_size(*handle_.state("size")); }
     /// How many have not ended yet.
-    int alive() const { return detail::group_alive(*state("alive")); }
+    int alive() const { return detail::group_alive(*handle_.state("alive")); }
     /// Process ids by index: for logs, never for kill() (use signal(index, signo)).
-    std::vector<pid_t> pids() const { return detail::group_pids(*state("pids")); }
+    std::vector<pid_t> pids() const { return detail::group_pids(*handle_.state("pids")); }
     /// The outcomes of those workers that have ended, by index.
-    std::vector<outcome> outcomes() const { return detail::group_outcomes(*state("outcomes")); }
+    std::vector<outcome> outcomes() const {
+        return detail::group_outcomes(*handle_.state("outcomes"));
+    }
     /// The executor that the group was started on: the default of every operation's handler.
     executor_type get_executor() const {
-        state("get_executor");
-        return group_executor_.executor();
+        handle_.state("get_executor");
+        return handle_.executor();
     }
 
     /// Waits until every worker has ended.
@@ -85,7 +86,7 @@ public:
     /// @par Source  ProcessContext.join; differs: throws the same failure every time.
     template <class Result = detail::join_result>
     [[nodiscard]] asio::awaitable<bool> join() {
-        return detail::await_result<Result>(ask(kind::end, "join"));
+        return detail::await_result<Result>(handle_.ask(kind::end, "join"));
     }
 
     /// Waits until every worker has ended or `timeout` has passed. Use this for a deadline: Asio's ||
@@ -100,7 +101,7 @@ public:
     /// @par Source  ProcessContext.join(timeout); differs: false has one meaning.
     template <class Rep, class Period>
     [[nodiscard]] asio::awaitable<bool> join(std::chrono::duration<Rep, Period> timeout) {
-        return detail::await_result<detail::join_result>(ask(kind::end, "join", timeout));
+        return detail::await_result<detail::join_result>(handle_.ask(kind::end, "join", timeout));
     }
     /// join() with a completion token: void(std::exception_ptr, bool).
     template <class Token>
@@ -122,7 +123,7 @@ public:
     /// @par Thread safety  safe; any number of waits at once.
     template <class Result = detail::report_result>
     [[nodiscard]] asio::awaitable<report> wait() {
-        return detail::await_result<Result>(ask(kind::end, "wait"));
+        return detail::await_result<Result>(handle_.ask(kind::end, "wait"));
     }
     /// wait() with a completion token: void(std::exception_ptr, report).
     template <class Token>
@@ -138,7 +139,7 @@ public:
     /// @par Thread safety  safe; of several pending calls the oldest gets the next end.
     template <class Result = detail::next_result>
     [[nodiscard]] asio::awaitable<std::optional<outcome>> next() {
-        return detail::await_result<Result>(ask(kind::next, "next"));
+        return detail::await_result<Result>(handle_.ask(kind::next, "next"));
     }
     /// next() with a completion token: void(std::exception_ptr, std::optional<outcome>).
     template <class Token>
@@ -156,7 +157,7 @@ public:
     /// @par Thread safety  safe; of several pending calls the oldest gets the next line.
     template <class Result = detail::line_result>
     [[nodiscard]] asio::awaitable<std::optional<output_line>> output() {
-        return detail::await_result<Result>(ask(kind::line, "output"));
+        return detail::await_result<Result>(handle_.ask(kind::line, "output"));
     }
     /// Like output(), but waits at most for `timeout`, counted as that of join(timeout).
     /// @return the line; or none: ended() or timed_out() says why.
@@ -164,7 +165,7 @@ public:
     [[nodiscard]] asio::awaitable<received<output_line>> output(
         std::chrono::duration<Rep, Period> timeout) {
         using result = detail::line_in_time_result;
-        return detail::await_result<result>(ask(kind::line, "output", timeout));
+        return detail::await_result<result>(handle_.ask(kind::line, "output", timeout));
     }
     /// output() with a completion token: void(std::exception_ptr, std::optional<output_line>).
     template <class Token>
@@ -182,7 +183,7 @@ public:
     /// @return at least one line; empty: every stream has ended and all lines have been told.
     template <class Result = detail::lines_result>
     [[nodiscard]] asio::awaitable<std::vector<output_line>> output_batch() {
-        return detail::await_result<Result>(ask(kind::lines, "output_batch"));
+        return detail::await_result<Result>(handle_.ask(kind::lines, "output_batch"));
     }
     /// Like output_batch(), but waits at most for `timeout`.
     /// @return the lines; or none: ended() or timed_out() says why.
@@ -190,7 +191,7 @@ public:
     [[nodiscard]] asio::awaitable<received<std::vector<output_line>>> output_batch(
         std::chrono::duration<Rep, Period> timeout) {
         return detail::await_result<detail::lines_in_time_result>(
-            ask(kind::lines, "output_batch", timeout));
+            handle_.ask(kind::lines, "output_batch", timeout));
     }
     /// output_batch() with a completion token: void(std::exception_ptr, std::vector<output_line>).
     template <class Token>
@@ -215,27 +216,27 @@ public:
     template <class Result = detail::write_result>
     [[nodiscard]] asio::awaitable<void> write(int index, std::string text) {
         return detail::await_result<Result>(
-            on_executor(detail::write_job(handle_.get(), index, std::move(text))));
+            handle_.on_executor(detail::write_job(handle_.get(), index, std::move(text))));
     }
     /// write() with a completion token: void(std::exception_ptr).
     template <class Token>
     auto async_write(int index, std::string text, Token&& token) {
         return detail::initiate<void(std::exception_ptr)>(
             std::forward<Token>(token),
-            on_executor(detail::write_job(handle_.get(), index, std::move(text))),
+            handle_.on_executor(detail::write_job(handle_.get(), index, std::move(text))),
             detail::deliver_written());
     }
     /// Closes the standard input of a worker after all that was written to it. Later writes fail
     /// with EPIPE. @throws std::invalid_argument, std::logic_error  as write()
-    void close_input(int index) { detail::close_input(state("close_input"), index); }
+    void close_input(int index) { detail::close_input(handle_.state("close_input"), index); }
 
     /// The directory of options::logs(), `<directory>/<run id>/attempt_0`; empty: none. Absolute.
     std::filesystem::path log_directory() const {
-        return detail::group_log_directory(*state("log_directory"));
+        return detail::group_log_directory(*handle_.state("log_directory"));
     }
     /// How many pipes of ended workers are held by processes that these have started. They are read
     /// into nothing, so that nobody is killed by SIGPIPE.
-    int lingering() const { return detail::group_lingering(*state("lingering")); }
+    int lingering() const { return detail::group_lingering(*handle_.state("lingering")); }
 
     /// Runs the stop ladder and waits for its end: the stop signal and SIGCONT to every worker and
     /// its process group, SIGKILL after grace_period, the end at most kill_timeout later. A
@@ -246,7 +247,7 @@ public:
     /// @par Thread safety  safe; a second stop keeps the first deadline.
     template <class Result = detail::report_result>
     [[nodiscard]] asio::awaitable<report> stop() {
-        return detail::await_result<Result>(ask(kind::stop, "stop"));
+        return detail::await_result<Result>(handle_.ask(kind::stop, "stop"));
     }
     /// stop() with a completion token: void(std::exception_ptr, report).
     template <class Token>
@@ -254,46 +255,30 @@ public:
         return begin<detail::report_result>(kind::stop, "async_stop", std::forward<Token>(token));
     }
     /// Begins the stop ladder, without a wait. Has no effect on an ended group.
-    void request_stop() { detail::request_stop(state("request_stop")); }
+    void request_stop() { detail::request_stop(handle_.state("request_stop")); }
 
     /// Sends a signal to each live worker and its process group. A worker that it ends has failed.
     /// @throws std::invalid_argument  not a signal number (1 to 64)
-    void signal(int signo) { detail::send_signal(state("signal"), signo); }
+    void signal(int signo) { detail::send_signal(handle_.state("signal"), signo); }
     /// Sends a signal to one worker and its process group; has no effect if that worker has ended.
     /// @throws std::invalid_argument  there is no such worker; not a signal number
-    void signal(int index, int signo) { detail::send_signal(state("signal"), index, signo); }
+    void signal(int index, int signo) {
+        detail::send_signal(handle_.state("signal"), index, signo);
+    }
 
 private:
     friend class detail::group_access;
     using kind = detail::request::kind;
 
-    group(detail::group_handle handle, detail::group_executor where) noexcept
-        : handle_(std::move(handle)), group_executor_(std::move(where)) {}
+    explicit group(detail::group_handle handle) noexcept : handle_(std::move(handle)) {}
 
-    const detail::group_ref& state(const char* call) const {
-        if (!handle_)
-            detail::throw_empty_group(call);
-        return handle_.get();
-    }
-    // These don't throw for an empty group, because the operation completes with that error.
-    template <class Job>
-    detail::job_on<Job> on_executor(Job job) const {
-        return detail::job_on<Job>(std::move(job),
-                                   handle_ ? group_executor_ : detail::group_executor());
-    }
-    template <class... Timeout>
-    detail::group_request ask(kind what, const char* call, Timeout... timeout) const {
-        return on_executor(detail::group_job(
-            handle_.get(), detail::request(what, call, detail::to_steady(timeout)...)));
-    }
     template <class Result, class Token, class... Timeout>
     auto begin(kind what, const char* call, Token&& token, Timeout... timeout) const {
-        return detail::async_result_of<Result>(ask(what, call, timeout...),
+        return detail::async_result_of<Result>(handle_.ask(what, call, timeout...),
                                                std::forward<Token>(token));
     }
 
     detail::group_handle handle_;
-    detail::group_executor group_executor_;
 };
 
 }  // namespace cohort

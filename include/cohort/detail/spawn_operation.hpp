@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cohort/detail/border.hpp>
+#include <cohort/detail/group_handle.hpp>
 #include <cohort/detail/group_operations.hpp>
 #include <cohort/detail/work.hpp>
 #include <cohort/group.hpp>
@@ -44,9 +45,7 @@ private:
 /// Makes a public group from its parts.
 class group_access {
 public:
-    static group make(group_handle handle, group_executor where) noexcept {
-        return group(std::move(handle), std::move(where));
-    }
+    static group make(group_handle handle) noexcept { return group(std::move(handle)); }
 };
 
 /// The result of spawn: the group. Owns the group from the initiation on, so that destroying an
@@ -56,7 +55,7 @@ public:
     using type = group;
 
     started_group(unstarted_group from, group_executor where) noexcept
-        : from_(std::move(from)), handle_(from_.state()), where_(std::move(where)) {}
+        : from_(std::move(from)), handle_(from_.state(), std::move(where)) {}
 
     std::exception_ptr error(const completion& done) {
         auto error = error_of(done);
@@ -64,12 +63,11 @@ public:
             handle_ = group_handle();
         return error;
     }
-    group value(completion&) { return group_access::make(std::move(handle_), std::move(where_)); }
+    group value(completion&) { return group_access::make(std::move(handle_)); }
 
 private:
     unstarted_group from_;
     group_handle handle_;
-    group_executor where_;
 };
 
 template <class Token, class Executor>
