@@ -108,7 +108,8 @@ asio::awaitable<void> serve(tcp::socket client) {
     if (!asked)
         co_return co_await say(client, "please send: primes LIMIT SECONDS\n");
 
-    // The first operation to end cancels the others. Cancelled work ends when its workers have.
+    // The first operation to end cancels the others. Cancelled work drops its group, whose workers
+    // are then stopped in the background.
     asio::steady_timer deadline(client.get_executor(), asked->seconds * 1s);
     const auto first = co_await (failure_of(work(client, asked->limit)) || hang_up(client) ||
                                  deadline.async_wait(asio::use_awaitable));

@@ -135,25 +135,39 @@ public:
     /// one of the calls. first_failure is not set yet: see report.
     /// @return how that worker ended; empty: every end has been reported.
     /// @throws std::system_error  operation_aborted: this call was cancelled.
-    /// @par Cancellation  as join(); the ends go to the other calls.
+    /// @par Cancellation  every type: stops waiting only; the ends go to the other calls.
     /// @par Thread safety  safe; of several pending calls the oldest gets the next end.
     template <class Result = detail::next_result>
     [[nodiscard]] asio::awaitable<std::optional<outcome>> next() {
         return detail::await_result<Result>(handle_.ask(kind::next, "next"));
+    }
+    /// Like next(), but waits at most for `timeout`, counted as that of join(timeout).
+    /// @return the outcome; or none: ended() or timed_out() says why.
+    template <class Rep, class Period>
+    [[nodiscard]] asio::awaitable<received<outcome>> next(
+        std::chrono::duration<Rep, Period> timeout) {
+        using result = detail::next_in_time_result;
+        return detail::await_result<result>(handle_.ask(kind::next, "next", timeout));
     }
     /// next() with a completion token: void(std::exception_ptr, std::optional<outcome>).
     template <class Token>
     auto async_next(Token&& token) {
         return begin<detail::next_result>(kind::next, "async_next", std::forward<Token>(token));
     }
+    /// next(timeout) with a completion token: void(std::exception_ptr, received<outcome>).
+    template <class Rep, class Period, class Token>
+    auto async_next(std::chrono::duration<Rep, Period> timeout, Token&& token) {
+        return begin<detail::next_in_time_result>(kind::next, "async_next",
+                                                  std::forward<Token>(token), timeout);
+    }
 
     /// Waits for the next line of a stream with lines(), or the next bytes of one with chunks().
     /// Each is told once, also after join(). Those of one stream come in their order, those of
-    /// different streams as they were read. `output() || timer` stops the group, because the
-    /// operator cancels in that way: use output(timeout).
+    /// different streams as they were read. Of `output() || timer` Asio drops the line if both
+    /// complete: use output(timeout).
     /// @return the line; empty: every stream has ended and all is told, or there is no such stream.
     /// @throws std::system_error  operation_aborted: this call was cancelled.
-    /// @par Cancellation  total: stops waiting only; no line is lost. partial, terminal: as join().
+    /// @par Cancellation  every type: stops waiting only; no line is lost.
     /// @par Thread safety  safe; of several pending calls the oldest gets the next line.
     template <class Result = detail::line_result>
     [[nodiscard]] asio::awaitable<std::optional<output_line>> output() {
@@ -211,7 +225,8 @@ public:
     /// @throws std::system_error  EPIPE: the worker reads no more, or close_input() was called.
     /// operation_aborted: this call was cancelled.
     /// @throws std::invalid_argument, std::logic_error  no such worker; it was not given feed()
-    /// @par Cancellation  any: the rest of the text, which the pipe has not taken, is dropped.
+    /// @par Cancellation  every type: drops the rest of the text, which the pipe has not taken, and
+    /// has no effect on the worker.
     /// @par Thread safety  safe; overlapping calls write in the order of their initiation.
     template <class Result = detail::write_result>
     [[nodiscard]] asio::awaitable<void> write(int index, std::string text) {

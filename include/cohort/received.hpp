@@ -8,7 +8,8 @@
 
 namespace cohort {
 
-/// What a get from a queue, or group::output with a timeout, gives: a value, or why there is none.
+/// What a get from a queue, and group::next and group::output with a timeout, give: a value, or why
+/// there is none.
 /// @par Thread safety  distinct objects: safe. One object: unsafe if a thread changes it.
 template <class T>
 class received {
@@ -31,7 +32,7 @@ public:
     /// The value, which must be there.
     const T* operator->() const noexcept { return &*value_; }
 
-    /// Every writer has closed its end or has ended, and nothing is left: no value will come.
+    /// No value will come: all there were have been given, and whoever could give one has ended.
     bool ended() const noexcept { return is(detail::queue_answer::ended); }
     /// No value came in time; of try_get: none was there.
     bool timed_out() const noexcept { return is(detail::queue_answer::timed_out); }

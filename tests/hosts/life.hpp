@@ -27,6 +27,7 @@ public:
         CHECK(next(group).value().status.success());
         CHECK(next(group).value().status.success());
         CHECK_FALSE(next(group).has_value());
+        CHECK(next(group, std::chrono::hours(1)).ended());
         CHECK(stop(group).success());
     }
 
@@ -39,6 +40,7 @@ public:
     void one_is_stopped() {
         auto group = spawn(cohort::command("sleep", 1000), 1);
         CHECK_FALSE(join(group, std::chrono::milliseconds(1)));
+        CHECK(next(group, std::chrono::milliseconds(1)).timed_out());
         CHECK(stop(group).outcomes.at(0).status.signal() == SIGTERM);
         CHECK_THROWS_AS(join(group), cohort::group_stopped);
     }
@@ -71,6 +73,12 @@ private:
     std::optional<cohort::outcome> next(cohort::group& group) {
         return get<std::optional<cohort::outcome>>(
             [&](auto&& token) { return group.async_next(std::forward<decltype(token)>(token)); });
+    }
+    template <class Duration>
+    cohort::received<cohort::outcome> next(cohort::group& group, Duration timeout) {
+        return get<cohort::received<cohort::outcome>>([&](auto&& token) {
+            return group.async_next(timeout, std::forward<decltype(token)>(token));
+        });
     }
     cohort::report stop(cohort::group& group) {
         return get<cohort::report>(

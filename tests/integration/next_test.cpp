@@ -12,10 +12,13 @@
 #include <doctest/doctest.h>
 
 #include <chrono>
+#include <cmath>
 #include <csignal>
 #include <cstdlib>
 #include <optional>
+#include <ratio>
 #include <set>
+#include <stdexcept>
 #include <vector>
 
 namespace next_test {
@@ -86,8 +89,32 @@ GROUP_TEST("next: each of several pending calls gets another worker, and one too
     CHECK(told == std::multiset<int>{-1, 0, 1});
 }
 
+GROUP_TEST("next: a timeout says whether the time was up or every end has been given") {
+    auto group = co_await waiting_group(2);
+    for (const auto patience : {0ms, -5ms, 10ms}) {
+        const auto none = co_await group.next(patience);
+        CHECK((!none && none.timed_out() && !none.ended()));
+    }
+    CHECK_THROWS_AS(co_await group.next(std::chrono::duration<double>(std::nan(""))),
+                    std::invalid_argument);
+    CHECK(group.alive() == 2);
+    group.signal(1, SIGUSR1);
+    const auto first = co_await group.next(std::chrono::duration<double, std::ratio<3600>>(1));
+    CHECK((first && first->index == 1));
+    group.signal(0, SIGUSR1);
+    co_await group.wait();
+    const auto second = co_await group.next(0ms);  // a poll finds an end that was there before
+    CHECK((second && second->index == 0 && second->success()));
+    for (const auto patience : {0ms, std::chrono::milliseconds(1h)}) {
+        const auto none = co_await group.next(patience);
+        CHECK((!none && none.ended() && !none.timed_out()));
+    }
+}
+
 GROUP_TEST("next: a group without workers gives nothing at once") {
     auto group = co_await cohort::spawn(cohort::command("true"), 0);
+    const auto in_time = co_await group.next(1h);
+    CHECK(in_time.ended());
     const auto none = co_await group.next();
     CHECK_FALSE(none.has_value());
     CHECK(group.size() == 0);

@@ -255,6 +255,7 @@ TEST_CASE("spellings: every call on an empty group throws logic_error") {
         CHECK_THROWS_AS(co_await none.join(1s), std::logic_error);
         CHECK_THROWS_AS(co_await none.wait(), std::logic_error);
         CHECK_THROWS_AS(co_await none.next(), std::logic_error);
+        CHECK_THROWS_AS(co_await none.next(1s), std::logic_error);
         CHECK_THROWS_AS(co_await none.stop(), std::logic_error);
     }(std::move(empty)));
     asio::io_context io;

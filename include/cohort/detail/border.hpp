@@ -54,9 +54,9 @@ struct completion {
     std::shared_ptr<const group_end> end;  // set by await_end when done
     std::shared_ptr<const ended_worker>
         next;  // set by await_next when done; null: the group is over
-    std::shared_ptr<const start_failure> not_started;   // set by start_group when failed
-    std::exception_ptr error;                           // set if the initiating call threw
-    std::shared_ptr<share::received_message> message;   // set by await_message when done
+    std::shared_ptr<const start_failure> not_started;  // set by start_group when failed
+    std::exception_ptr error;                          // set if the initiating call threw
+    std::shared_ptr<share::received_message> message;  // set by await_message when done
     std::shared_ptr<const told_lines> lines;  // set by await_output when done; null: no more come
 };
 
@@ -92,7 +92,8 @@ enum class amount { one, all };
 
 enum class cancel_mode {
     stop_waiting,  // the operation ends at once, the workers run on
-    stop_group,    // the stop ladder; the operation ends with the group
+    stop_group,    // the same, unless it waits for the end of the group: then the stop ladder
+                   // begins, and the operation ends with the group
 };
 
 COHORT_API operation_id next_operation_id() noexcept;
@@ -115,8 +116,8 @@ COHORT_API void start_group(const group_ref& group, receiver to);
 COHORT_API void run_group(const group_ref& group, receiver to);
 /// Completes with done when the last worker has ended, or with time_up at `until`.
 COHORT_API void await_end(const group_ref& group, std::optional<time_point> until, receiver to);
-/// Completes with the next worker that ends.
-COHORT_API void await_next(const group_ref& group, receiver to);
+/// Completes with the next worker that ends, or with time_up at `until`.
+COHORT_API void await_next(const group_ref& group, std::optional<time_point> until, receiver to);
 /// Completes with lines that workers wrote, with no lines when every stream has ended and all lines
 /// have been told, or with time_up at `until`.
 COHORT_API void await_output(const group_ref& group, amount wanted, std::optional<time_point> until,

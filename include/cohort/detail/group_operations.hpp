@@ -4,6 +4,7 @@
 #include <cohort/detail/border.hpp>
 #include <cohort/detail/operation.hpp>
 #include <cohort/outcome.hpp>
+#include <cohort/received.hpp>
 
 #include <asio/awaitable.hpp>
 #include <asio/error.hpp>
@@ -58,6 +59,21 @@ struct next_result {
     using type = std::optional<outcome>;
     std::exception_ptr error(const completion& done) { return error_of(done); }
     type value(completion& done) { return outcome_of(done.next); }
+};
+
+/// The reason why a call with a timeout gave nothing.
+inline queue_answer reason_of(const completion& done) noexcept {
+    return done.what == completion::kind::time_up ? queue_answer::timed_out : queue_answer::ended;
+}
+
+/// The result of next with a timeout.
+struct next_in_time_result {
+    using type = received<outcome>;
+    std::exception_ptr error(const completion& done) { return error_of(done); }
+    type value(const completion& done) {
+        auto next = outcome_of(done.next);
+        return next ? type(std::move(*next)) : type(reason_of(done));
+    }
 };
 
 /// Calls a handler of the signature void(std::exception_ptr, Result::type).

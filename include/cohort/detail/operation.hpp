@@ -122,7 +122,7 @@ public:
         case kind::run:
             return run_group(group, std::move(to));
         case kind::next:
-            return await_next(group, std::move(to));
+            return await_next(group, until(), std::move(to));
         case kind::line:
             return await_output(group, amount::one, until(), std::move(to));
         case kind::lines:

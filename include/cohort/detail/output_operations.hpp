@@ -35,18 +35,12 @@ struct lines_result {
     type value(const completion& done) { return done.lines ? lines_of(*done.lines) : type(); }
 };
 
-/// The answer of a call with a timeout that got no line.
-inline queue_answer without_lines(const completion& done) noexcept {
-    return done.what == completion::kind::time_up ? queue_answer::timed_out : queue_answer::ended;
-}
-
 /// The result of output with a timeout.
 struct line_in_time_result {
     using type = received<output_line>;
     std::exception_ptr error(const completion& done) { return error_of(done); }
     type value(const completion& done) {
-        return done.lines ? type(std::move(lines_of(*done.lines).front()))
-                          : type(without_lines(done));
+        return done.lines ? type(std::move(lines_of(*done.lines).front())) : type(reason_of(done));
     }
 };
 
@@ -55,7 +49,7 @@ struct lines_in_time_result {
     using type = received<std::vector<output_line>>;
     std::exception_ptr error(const completion& done) { return error_of(done); }
     type value(const completion& done) {
-        return done.lines ? type(lines_of(*done.lines)) : type(without_lines(done));
+        return done.lines ? type(lines_of(*done.lines)) : type(reason_of(done));
     }
 };
 

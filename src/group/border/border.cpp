@@ -249,8 +249,8 @@ void await_end(const group_ref& group, std::optional<time_point> until, receiver
         loop.wake();
 }
 
-void await_next(const group_ref& group, receiver to) {
-    post(group, [to = std::move(to)](group_state& g) { g.await_next(to); });
+void await_next(const group_ref& group, std::optional<time_point> until, receiver to) {
+    post(group, [until, to = std::move(to)](group_state& g) { g.await_next(to, until); });
 }
 
 void await_output(const group_ref& group, amount wanted, std::optional<time_point> until,

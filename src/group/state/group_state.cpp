@@ -110,23 +110,20 @@ void group_state::await_end(receiver to, std::optional<time_point> until) {
     }
 }
 
-void group_state::await_next(receiver to) {
+void group_state::await_next(receiver to, std::optional<time_point> until) {
     if (told_ == ended_.size() && snapshot_.end())
         return (void)process_.deliver(to, completion());
-    next_waiters_.add(std::move(to), std::nullopt);
+    next_waiters_.add(std::move(to), until);
     tell_next();
 }
 
 void group_state::cancel(operation_id id, cancel_mode mode) {
     if (start_.operation && start_.operation->id == id)
         return happen(event::stop_asked);  // without this operation nobody gets the group
-    if (mode == cancel_mode::stop_waiting) {
-        if (end_waiters_.stop_waiting(id) || next_waiters_.stop_waiting(id))
-            return;
-    } else if (end_waiters_.abort_at_end(id) || next_waiters_.abort_at_end(id)) {
+    if (mode == cancel_mode::stop_group && end_waiters_.abort_at_end(id))
         return happen(event::stop_asked);
-    }
-    streams_->cancel(id, mode, [self = shared_from_this()] { self->stop(); });
+    if (!end_waiters_.stop_waiting(id) && !next_waiters_.stop_waiting(id))
+        streams_->cancel(id);
 }
 
 void group_state::stop() {

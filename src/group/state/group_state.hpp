@@ -43,7 +43,7 @@ public:
     // On the engine's thread only:
 
     void await_end(receiver to, std::optional<time_point> until);
-    void await_next(receiver to);
+    void await_next(receiver to, std::optional<time_point> until);
     void cancel(operation_id id, cancel_mode mode);
     void stop();
     void signal(int signo);

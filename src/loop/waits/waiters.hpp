@@ -28,32 +28,24 @@ public:
     }
 
     /// Whether complete_first() finds an operation; it may still be one whose context is gone.
-    bool has_one() const {
-        return std::ranges::any_of(waiting_, [](const auto& w) { return !w.aborted; });
-    }
+    bool has_one() const noexcept { return !waiting_.empty(); }
 
     /// Completes the operation that has waited longest, unless its context is gone: then the next.
     /// @return false: there was none
     bool complete_first(const detail::completion& result) {
-        for (;;) {
-            auto first = std::ranges::find_if(waiting_, [](const auto& w) { return !w.aborted; });
-            if (first == waiting_.end())
-                return false;
-            if (finish(first, result))
+        while (has_one())
+            if (complete_only_first(result))
                 return true;
-        }
+        return false;
     }
 
     /// How much the operation takes that has waited longest, which must be there.
-    detail::amount wanted_by_first() const {
-        return std::ranges::find_if(waiting_, [](const auto& w) { return !w.aborted; })->wanted;
-    }
+    detail::amount wanted_by_first() const { return waiting_.front().wanted; }
 
     /// Completes the operation that has waited longest, which must be there.
     /// @return false: its context is gone, and it waits no more
     bool complete_only_first(const detail::completion& result) {
-        return finish(std::ranges::find_if(waiting_, [](const auto& w) { return !w.aborted; }),
-                      result);
+        return finish(waiting_.begin(), result);
     }
 
     /// Completes all operations, the cancelled ones with operation_aborted.
@@ -72,8 +64,9 @@ public:
         return true;
     }
 
-    /// Cancels one operation, but lets it wait for the end of the group: complete_all() then
-    /// completes it with operation_aborted. @return whether it waited here
+    /// Cancels one operation, but lets it wait until complete_all(), which completes it with
+    /// operation_aborted. Not where operations are completed one by one. @return whether it waited
+    /// here
     bool abort_at_end(detail::operation_id id) {
         auto found = find(id);
         if (found == waiting_.end())

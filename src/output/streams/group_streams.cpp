@@ -274,15 +274,12 @@ void group_streams::await_lines(detail::receiver to, detail::amount wanted,
     });
 }
 
-void group_streams::cancel(detail::operation_id id, detail::cancel_mode mode, loop::task stop) {
+void group_streams::cancel(detail::operation_id id) {
     if (!routes_.has_pipes())
         return;
-    loop().post([self = shared_from_this(), id, mode, stop = std::move(stop)] {
-        if (self->hub_ && self->hub_->cancel(id, mode)) {
-            if (mode == detail::cancel_mode::stop_group)
-                self->process_.loop().post(stop);
+    loop().post([self = shared_from_this(), id] {
+        if (self->hub_ && self->hub_->cancel(id))
             return;
-        }
         for (const auto& each : self->workers_)
             if (each.feed && each.feed->cancel(id))
                 return;

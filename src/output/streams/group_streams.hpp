@@ -84,8 +84,7 @@ public:
     void await_lines(detail::receiver to, detail::amount wanted,
                      std::optional<detail::time_point> until);
     /// Cancels await_lines() or write(); does nothing for any other operation.
-    /// @param stop  called on the engine's thread if the group is to be stopped
-    void cancel(detail::operation_id id, detail::cancel_mode mode, loop::task stop);
+    void cancel(detail::operation_id id);
     /// Whether a worker's stderr goes where its stdout goes.
     bool merges(int index) const noexcept {
         return routes_.workers[static_cast<std::size_t>(index)].err.what ==

@@ -70,10 +70,8 @@ void line_hub::tell() {
             base::patiently(
                 [&] { returned_.insert(returned_.begin(), told->begin(), told->end()); });
     }
-    while (is_over() && waiters_.has_one())
-        (void)waiters_.complete_only_first(detail::completion());
-    if (has_ended_)
-        waiters_.complete_all(detail::completion());  // only cancelled ones are left
+    if (is_over())
+        waiters_.complete_all(detail::completion());
     tell_room();
 }
 
@@ -86,14 +84,8 @@ void line_hub::tell_room() {
     }
 }
 
-bool line_hub::cancel(detail::operation_id id, detail::cancel_mode mode) {
-    return mode == detail::cancel_mode::stop_waiting || has_ended_ ? waiters_.stop_waiting(id)
-                                                                   : waiters_.abort_at_end(id);
-}
-
 void line_hub::end() {
     open_streams_ = 0;
-    has_ended_ = true;
     tell();
 }
 

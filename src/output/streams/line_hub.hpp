@@ -37,9 +37,9 @@ public:
 
     void await(detail::receiver to, detail::amount wanted, std::optional<detail::time_point> until);
     /// @return whether the operation waited here
-    bool cancel(detail::operation_id id, detail::cancel_mode mode);
+    bool cancel(detail::operation_id id) { return waiters_.stop_waiting(id); }
 
-    /// The group has ended: no stream writes any more, and cancelled operations are over.
+    /// The group has ended: no stream writes any more.
     void end();
     /// Nobody will ask for lines: drops them, now and later.
     void forget();
@@ -58,7 +58,6 @@ private:
     base::patient_deque<base::callback<bool()>> waiting_streams_;
     int open_streams_;
     bool is_forgotten_ = false;
-    bool has_ended_ = false;
 };
 
 }  // namespace cohort::output
