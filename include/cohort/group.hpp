@@ -18,7 +18,6 @@
 #include <chrono>
 #include <exception>
 #include <filesystem>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -89,8 +88,8 @@ public:
         return detail::await_result<Result>(handle_.ask(kind::end, "join"));
     }
 
-    /// Waits until every worker has ended or `timeout` has passed. Use this for a deadline: Asio's ||
-    /// with a timer hides a failure, because it waits for the first operand that succeeds.
+    /// Waits until every worker has ended or `timeout` has passed. Use this for a deadline: Asio's
+    /// || with a timer hides a failure, because it waits for the first operand that succeeds.
     /// @param timeout  longest wait, on steady_clock, from when it is awaited; zero or less polls.
     /// @return true: all ended with success. false: time is up (also while the group is being
     /// stopped); the workers run on.
@@ -133,23 +132,22 @@ public:
 
     /// Waits for the next worker that ends, in the order of the ends. Each end is reported once, to
     /// one of the calls. first_failure is not set yet: see report.
-    /// @return how that worker ended; empty: every end has been reported.
+    /// @return how that worker ended; or none, and ended(): every end has been reported.
     /// @throws std::system_error  operation_aborted: this call was cancelled.
     /// @par Cancellation  every type: stops waiting only; the ends go to the other calls.
     /// @par Thread safety  safe; of several pending calls the oldest gets the next end.
     template <class Result = detail::next_result>
-    [[nodiscard]] asio::awaitable<std::optional<outcome>> next() {
+    [[nodiscard]] asio::awaitable<received<outcome>> next() {
         return detail::await_result<Result>(handle_.ask(kind::next, "next"));
     }
-    /// Like next(), but waits at most for `timeout`, counted as that of join(timeout).
-    /// @return the outcome; or none: ended() or timed_out() says why.
+    /// Like next(), but waits at most for `timeout`, counted as that of join(timeout): then gives
+    /// none, and timed_out() is true.
     template <class Rep, class Period>
     [[nodiscard]] asio::awaitable<received<outcome>> next(
         std::chrono::duration<Rep, Period> timeout) {
-        using result = detail::next_in_time_result;
-        return detail::await_result<result>(handle_.ask(kind::next, "next", timeout));
+        return detail::await_result<detail::next_result>(handle_.ask(kind::next, "next", timeout));
     }
-    /// next() with a completion token: void(std::exception_ptr, std::optional<outcome>).
+    /// next() with a completion token: void(std::exception_ptr, received<outcome>).
     template <class Token>
     auto async_next(Token&& token) {
         return begin<detail::next_result>(kind::next, "async_next", std::forward<Token>(token));
@@ -157,31 +155,32 @@ public:
     /// next(timeout) with a completion token: void(std::exception_ptr, received<outcome>).
     template <class Rep, class Period, class Token>
     auto async_next(std::chrono::duration<Rep, Period> timeout, Token&& token) {
-        return begin<detail::next_in_time_result>(kind::next, "async_next",
-                                                  std::forward<Token>(token), timeout);
+        return begin<detail::next_result>(kind::next, "async_next", std::forward<Token>(token),
+                                          timeout);
     }
 
     /// Waits for the next line of a stream with lines(), or the next bytes of one with chunks().
     /// Each is told once, also after join(). Those of one stream come in their order, those of
     /// different streams as they were read. Of `output() || timer` Asio drops the line if both
     /// complete: use output(timeout).
-    /// @return the line; empty: every stream has ended and all is told, or there is no such stream.
+    /// @return the line; or none, and ended(): every stream has ended and all is told, or there is
+    /// no such stream.
     /// @throws std::system_error  operation_aborted: this call was cancelled.
     /// @par Cancellation  every type: stops waiting only; no line is lost.
     /// @par Thread safety  safe; of several pending calls the oldest gets the next line.
     template <class Result = detail::line_result>
-    [[nodiscard]] asio::awaitable<std::optional<output_line>> output() {
+    [[nodiscard]] asio::awaitable<received<output_line>> output() {
         return detail::await_result<Result>(handle_.ask(kind::line, "output"));
     }
-    /// Like output(), but waits at most for `timeout`, counted as that of join(timeout).
-    /// @return the line; or none: ended() or timed_out() says why.
+    /// Like output(), but waits at most for `timeout`, counted as that of join(timeout): then gives
+    /// none, and timed_out() is true.
     template <class Rep, class Period>
     [[nodiscard]] asio::awaitable<received<output_line>> output(
         std::chrono::duration<Rep, Period> timeout) {
-        using result = detail::line_in_time_result;
-        return detail::await_result<result>(handle_.ask(kind::line, "output", timeout));
+        return detail::await_result<detail::line_result>(
+            handle_.ask(kind::line, "output", timeout));
     }
-    /// output() with a completion token: void(std::exception_ptr, std::optional<output_line>).
+    /// output() with a completion token: void(std::exception_ptr, received<output_line>).
     template <class Token>
     auto async_output(Token&& token) {
         return begin<detail::line_result>(kind::line, "async_output", std::forward<Token>(token));
@@ -189,8 +188,8 @@ public:
     /// output(timeout) with a completion token: void(std::exception_ptr, received<output_line>).
     template <class Rep, class Period, class Token>
     auto async_output(std::chrono::duration<Rep, Period> timeout, Token&& token) {
-        return begin<detail::line_in_time_result>(kind::line, "async_output",
-                                                  std::forward<Token>(token), timeout);
+        return begin<detail::line_result>(kind::line, "async_output", std::forward<Token>(token),
+                                          timeout);
     }
 
     /// Like output(), but gives all lines that there are, up to 256 KiB: several times faster.

@@ -8,8 +8,7 @@
 
 namespace cohort {
 
-/// What a get from a queue, and group::next and group::output with a timeout, give: a value, or why
-/// there is none.
+/// What a get from a queue, group::next and group::output give: a value, or why there is none.
 /// @par Thread safety  distinct objects: safe. One object: unsafe if a thread changes it.
 template <class T>
 class received {

@@ -5,7 +5,6 @@
 
 #include <chrono>
 #include <csignal>
-#include <optional>
 #include <system_error>
 #include <utility>
 
@@ -24,9 +23,9 @@ public:
         CHECK(join(group));
         CHECK(join(group, std::chrono::hours(1)));
         CHECK(wait(group).success());
-        CHECK(next(group).value().status.success());
-        CHECK(next(group).value().status.success());
-        CHECK_FALSE(next(group).has_value());
+        CHECK(next(group)->status.success());
+        CHECK(next(group)->status.success());
+        CHECK(next(group).ended());
         CHECK(next(group, std::chrono::hours(1)).ended());
         CHECK(stop(group).success());
     }
@@ -70,8 +69,8 @@ private:
         return get<cohort::report>(
             [&](auto&& token) { return group.async_wait(std::forward<decltype(token)>(token)); });
     }
-    std::optional<cohort::outcome> next(cohort::group& group) {
-        return get<std::optional<cohort::outcome>>(
+    cohort::received<cohort::outcome> next(cohort::group& group) {
+        return get<cohort::received<cohort::outcome>>(
             [&](auto&& token) { return group.async_next(std::forward<decltype(token)>(token)); });
     }
     template <class Duration>

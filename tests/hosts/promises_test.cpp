@@ -9,7 +9,6 @@
 
 #include <chrono>
 #include <memory>
-#include <optional>
 #include <thread>
 #include <vector>
 
@@ -39,7 +38,7 @@ void initiate_what_could_answer_at_once(host& on) {
     }).get();
     std::future<bool> joined, refused;
     std::future<cohort::report> waited, stopped;
-    std::future<std::optional<cohort::outcome>> told;
+    std::future<cohort::received<cohort::outcome>> told;
     std::future<cohort::group> started;
     run_on(on.executor(), [&] {
         joined = land<bool>(on, [&](auto&& token) {
@@ -51,7 +50,7 @@ void initiate_what_could_answer_at_once(host& on) {
         stopped = land<cohort::report>(on, [&](auto&& token) {
             return group.async_stop(std::forward<decltype(token)>(token));
         });
-        told = land<std::optional<cohort::outcome>>(on, [&](auto&& token) {
+        told = land<cohort::received<cohort::outcome>>(on, [&](auto&& token) {
             return group.async_next(std::forward<decltype(token)>(token));
         });
         refused =
@@ -69,7 +68,7 @@ void initiate_what_could_answer_at_once(host& on) {
     CHECK(joined.get());
     CHECK(waited.get().success());
     CHECK(stopped.get().success());
-    CHECK(told.get().has_value());
+    CHECK(told.get()->success());
     CHECK_THROWS_AS(refused.get(), std::logic_error);
     CHECK_THROWS_AS((void)started.get(), cohort::spawn_error);
 }
@@ -172,10 +171,10 @@ void join_from_three_threads(host& on) {
                 joined.push_back(land<bool>(on, [&](auto&& token) {
                     return group.async_join(std::forward<decltype(token)>(token));
                 }));
-            const auto told = land<std::optional<cohort::outcome>>(on, [&](auto&& token) {
+            const auto told = land<cohort::received<cohort::outcome>>(on, [&](auto&& token) {
                                   return group.async_next(std::forward<decltype(token)>(token));
                               }).get();
-            CHECK(told.has_value());
+            CHECK(told->success());
             for (auto& each : joined)
                 CHECK(each.get());
         });

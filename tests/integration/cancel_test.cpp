@@ -13,7 +13,6 @@
 
 #include <array>
 #include <chrono>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -24,8 +23,8 @@ using namespace std::chrono_literals;
 using namespace cohort::test;
 using asio::cancellation_type;
 
-using maybe_outcome = std::optional<cohort::outcome>;
-using maybe_line = std::optional<cohort::output_line>;
+using maybe_outcome = cohort::received<cohort::outcome>;
+using maybe_line = cohort::received<cohort::output_line>;
 
 /// Reads its input when the gate opens, and prints a line at its end.
 void read_after_gate(int) {
@@ -55,7 +54,7 @@ TEST_CASE("cancel: total ends a join at once, and the workers run on") {
     asio::cancellation_signal cancel, cancel_timed, cancel_wait, cancel_next;
     completed<bool> joined, joined_in_time;
     completed<cohort::report> waited;
-    completed<std::optional<cohort::outcome>> told;
+    completed<maybe_outcome> told;
     group.async_join(joined.into(cancel));
     group.async_join(1h, joined_in_time.into(cancel_timed));
     group.async_wait(waited.into(cancel_wait));
@@ -174,10 +173,8 @@ TEST_CASE("cancel: no type of cancellation of next, output or write stops the gr
                                          .stdout_to(cohort::lines())
                                          .fd(hold.child_end(), gate::number));
             std::array<asio::cancellation_signal, 7> cancels;
-            completed<maybe_outcome> ended;
-            completed<cohort::received<cohort::outcome>> ended_in_time;
-            completed<maybe_line> line;
-            completed<cohort::received<cohort::output_line>> line_in_time;
+            completed<maybe_outcome> ended, ended_in_time;
+            completed<maybe_line> line, line_in_time;
             completed<std::vector<cohort::output_line>> batch;
             completed<cohort::received<std::vector<cohort::output_line>>> batch_in_time;
             completed<bool> written;

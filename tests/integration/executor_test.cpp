@@ -13,7 +13,6 @@
 #include <future>
 #include <memory>
 #include <new>
-#include <optional>
 #include <thread>
 
 namespace executor_test {
@@ -54,7 +53,7 @@ TEST_CASE("executor: a completion whose post throws is posted again later") {
     std::atomic<int> refusals = 3;
     const refusing_executor executor(io, refusals);
     completed<bool> joined;
-    completed<std::optional<cohort::outcome>> told;
+    completed<cohort::received<cohort::outcome>> told;
     group.async_join(asio::bind_executor(executor, joined.into()));
     group.async_next(asio::bind_executor(executor, told.into()));
     hold.open();

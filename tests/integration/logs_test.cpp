@@ -144,12 +144,12 @@ GROUP_TEST("logs: there is no report while a worker lives") {
         shell("test $LOCAL_RANK = 0 || { echo >&9; read line <&8; }; echo end"), how);
     co_await up.wait();
     const auto first = co_await group.next();
-    CHECK(first.value().index == 0);
+    CHECK(first->index == 0);
     CHECK(read_file(directory.file("logs/job42/attempt_0/0/stdout.log")) == "end\n");
     CHECK(names_in(directory.file("logs/job42")) == std::set<std::string>{"attempt_0"});
     hold.open();
     const auto last = co_await group.next();
-    CHECK(last.value().index == 1);
+    CHECK(last->index == 1);
     CHECK(names_in(directory.file("logs/job42")).count("report.json") == 1);
 }
 

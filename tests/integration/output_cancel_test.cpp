@@ -5,7 +5,6 @@
 #include <asio/bind_executor.hpp>
 
 #include <memory>
-#include <optional>
 
 namespace output_cancel_test {
 
@@ -14,7 +13,7 @@ using namespace cohort::test;
 using asio::cancellation_type;
 using cohort::lines;
 using cohort::output_line;
-using maybe_line = std::optional<output_line>;
+using maybe_line = cohort::received<output_line>;
 
 namespace {
 
@@ -46,7 +45,7 @@ TEST_CASE("output cancel: it loses no line, whenever it comes, and stops no work
         CHECK(told.calls() == 1);
         CHECK((told.well() || told.aborted()));
         if (told.well())
-            CHECK(told.take().value().text == std::to_string(expected++));
+            CHECK(told.take()->text == std::to_string(expected++));
     }
     completed<bool> joined;
     group.async_join(joined.into());
@@ -62,9 +61,8 @@ TEST_CASE("output cancel: every type ends the wait at once, and a later call get
         auto group = start_printing(io, hold);
         (void)next_line(io, group);
         asio::cancellation_signal cancel, cancel_batch, cancel_timed;
-        completed<maybe_line> told, other;
+        completed<maybe_line> told, timed, other;
         completed<std::vector<output_line>> batch;
-        completed<cohort::received<output_line>> timed;
         group.async_output(told.into(cancel));
         group.async_output_batch(batch.into(cancel_batch));
         group.async_output(1h, timed.into(cancel_timed));
@@ -78,7 +76,7 @@ TEST_CASE("output cancel: every type ends the wait at once, and a later call get
         group.async_output(other.into());
         hold.open();
         run_out(io);
-        CHECK(other.take().value().text == "then");
+        CHECK(other.take()->text == "then");
     }
 }
 
@@ -95,7 +93,7 @@ TEST_CASE("output cancel: in a dropped group it ends empty") {
         group.async_output_batch(batch.into());
     }
     run_out(io);
-    CHECK_FALSE(told.take().has_value());
+    CHECK(told.take().ended());
     CHECK(batch.take().empty());
 }
 

@@ -8,7 +8,6 @@
 #include <atomic>
 #include <cmath>
 #include <ctime>
-#include <optional>
 #include <stdexcept>
 
 #include <fmt/format.h>
@@ -23,7 +22,7 @@ using namespace cohort::test;
 using cohort::lines;
 using cohort::output_line;
 using strings = std::vector<std::string>;
-using maybe_line = std::optional<output_line>;
+using maybe_line = cohort::received<output_line>;
 
 namespace {
 
@@ -178,7 +177,7 @@ GROUP_TEST("output: a group without lines() or chunks(), or without workers, has
     auto nobody = co_await cohort::spawn(sleeper(), cohort::options(0).output_to(lines()));
     for (auto* group : {&silent, &nobody}) {
         const auto line = co_await group->output();
-        CHECK_FALSE(line.has_value());
+        CHECK(line.ended());
         const auto batch = co_await group->output_batch();
         CHECK(batch.empty());
         const auto in_time = co_await group->output(1h);
@@ -262,18 +261,18 @@ TEST_CASE("output: with every completion token, and on another executor than the
     gate hold;
     auto group = start_printing(io, hold, 3);
     std::future<maybe_line> by_future = group.async_output(asio::use_future);
-    CHECK(by_future.get().value().text == "now");
+    CHECK(by_future.get()->text == "now");
     CHECK(group.async_output(1h, asio::use_future).get()->text == "now");
     completed<maybe_line> told;
     group.async_output(asio::bind_executor(other, told.into()));
     run_out(other);
-    CHECK(told.take().value().text == "now");
+    CHECK(told.take()->text == "now");
     hold.open();
     CHECK(group.async_join(asio::use_future).get());
     const auto some = group.async_output_batch(1h, asio::use_future).get();
     CHECK((some && texts_of(*some) == strings{"then", "then", "then"}));
     CHECK(group.async_output_batch(asio::use_future).get().empty());
-    completed<cohort::received<output_line>> none;
+    completed<maybe_line> none;
     group.async_output(0s, none.into());
     run_out(io);
     CHECK(none.take().ended());
@@ -291,9 +290,9 @@ TEST_CASE(
     group.async_output(third.into());
     hold.open();
     run_out(io);
-    CHECK(first.take().value().text == "now");
-    CHECK(second.take().value().text == "then");
-    CHECK_FALSE(third.take().has_value());
+    CHECK(first.take()->text == "now");
+    CHECK(second.take()->text == "then");
+    CHECK(third.take().ended());
 }
 
 TEST_CASE("output: the time of a line follows the wall clock when that is set") {

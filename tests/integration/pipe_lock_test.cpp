@@ -15,7 +15,6 @@
 #include <csignal>
 #include <exception>
 #include <future>
-#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -269,7 +268,7 @@ TEST_CASE("pipe lock: no end waits for an output thread that does not answer") {
     std::promise<void> told;
     printing.async_output(asio::bind_executor(
         slow_executor(pool, state),
-        [&](std::exception_ptr, std::optional<cohort::output_line>) { told.set_value(); }));
+        [&](std::exception_ptr, cohort::received<cohort::output_line>) { told.set_value(); }));
     state.posted.get_future().wait();
     run_coroutine(end_unread());
     state.go.set_value();

@@ -150,10 +150,29 @@ GROUP_TEST("spellings: a failure is thrown out of run, join and the awaited temp
     }
 }
 
+GROUP_TEST("spellings: next() and output() give what a queue gives, with a timeout and without") {
+    using line = cohort::received<cohort::output_line>;
+    using end = cohort::received<cohort::outcome>;
+    const auto how = cohort::options(2).stdout_to(cohort::lines());
+    auto group = co_await cohort::spawn(cohort::command("echo", "hello"), how);
+    const line first = co_await group.output();
+    const line second = co_await group.output(1min);
+    const line third = co_await group.async_output(asio::use_awaitable);
+    const line fourth = co_await group.async_output(1min, asio::use_awaitable);
+    CHECK((first->text == "hello" && second->text == "hello"));
+    CHECK((!third && third.ended() && !fourth && fourth.ended()));
+    const end one = co_await group.next();
+    const end other = co_await group.next(1min);
+    const end none = co_await group.async_next(asio::use_awaitable);
+    const end none_in_time = co_await group.async_next(1min, asio::use_awaitable);
+    CHECK(one->index + other->index == 1);
+    CHECK((!none && none.ended() && !none_in_time && none_in_time.ended()));
+}
+
 GROUP_TEST("spellings: async_spawn and the async operations take use_awaitable") {
     auto group = co_await cohort::async_spawn(executor, cohort::command("true"), cohort::options(2),
                                               asio::use_awaitable);
-    CHECK((co_await group.async_next(asio::use_awaitable)).has_value());
+    CHECK((co_await group.async_next(asio::use_awaitable))->success());
     CHECK(co_await group.async_join(asio::use_awaitable));
     CHECK(co_await group.async_join(1.5s, asio::use_awaitable));
     CHECK((co_await group.async_wait(asio::use_awaitable)).success());
@@ -193,7 +212,7 @@ TEST_CASE("spellings: the async operations take deferred, and start when they ar
         CHECK(co_await group.async_join(deferred)(asio::use_awaitable));
         auto wait = group.async_wait(deferred);
         CHECK((co_await std::move(wait)(asio::use_awaitable)).success());
-        CHECK((co_await group.async_next(deferred)(asio::use_awaitable)).has_value());
+        CHECK((co_await group.async_next(deferred)(asio::use_awaitable))->success());
         CHECK((co_await group.async_stop(deferred)(asio::use_awaitable)).success());
         // Never launched: nothing has been started.
         auto never = cohort::async_spawn(executor, cohort::command("sleep", 1000), 2, deferred);

@@ -136,10 +136,10 @@ GROUP_TEST(
     how.fd(up.child_end(), ready::number).fd(hold.child_end(), gate::number);
     auto group = co_await cohort::spawn(shell("printf abc; exec >&-; read line <&8; exit 0"), how);
     const auto line = co_await group.output();
-    REQUIRE(line.has_value());
+    REQUIRE_FALSE(line.ended());
     CHECK(line->text == "abc");
     CHECK_FALSE(line->complete);
-    CHECK_FALSE((co_await group.output()).has_value());
+    CHECK((co_await group.output()).ended());
     CHECK(group.alive() == 1);
     CHECK(group.lingering() == 0);
     hold.open();
@@ -211,7 +211,7 @@ GROUP_TEST("stream end: an output() that is pending when the group is dropped en
     how.fd(up.child_end(), ready::number).fd(hold.child_end(), gate::number);
     auto group = co_await cohort::spawn(shell("echo >&9; read line <&8; echo late"), how);
     co_await up.wait();
-    completed<std::optional<cohort::output_line>> told;
+    completed<cohort::received<cohort::output_line>> told;
     group.async_output(told.into());
     group = cohort::group();
     hold.open();

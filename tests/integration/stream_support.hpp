@@ -18,7 +18,6 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -85,7 +84,7 @@ inline asio::awaitable<std::vector<cohort::output_line>> all_output(cohort::grou
     while (auto line = co_await group.output())
         all.push_back(std::move(*line));
     const auto again = co_await group.output();
-    CHECK_FALSE(again.has_value());
+    CHECK(again.ended());
     co_return all;
 }
 
@@ -148,9 +147,9 @@ T result_of(asio::io_context& io, completed<T>& one) {
 }
 
 inline cohort::output_line next_line(asio::io_context& io, cohort::group& group) {
-    completed<std::optional<cohort::output_line>> told;
+    completed<cohort::received<cohort::output_line>> told;
     group.async_output(told.into());
-    return result_of(io, told).value();
+    return *result_of(io, told);
 }
 
 }  // namespace cohort::test

@@ -54,25 +54,18 @@ struct success_result : report_result {
     std::exception_ptr error(const completion& done) { return error_or_failure_of(done); }
 };
 
-/// The result of next: the next worker that ended.
-struct next_result {
-    using type = std::optional<outcome>;
-    std::exception_ptr error(const completion& done) { return error_of(done); }
-    type value(completion& done) { return outcome_of(done.next); }
-};
-
-/// The reason why a call with a timeout gave nothing.
+/// Why a call gave nothing.
 inline queue_answer reason_of(const completion& done) noexcept {
     return done.what == completion::kind::time_up ? queue_answer::timed_out : queue_answer::ended;
 }
 
-/// The result of next with a timeout.
-struct next_in_time_result {
+/// The result of next: the next worker that ended.
+struct next_result {
     using type = received<outcome>;
     std::exception_ptr error(const completion& done) { return error_of(done); }
     type value(const completion& done) {
-        auto next = outcome_of(done.next);
-        return next ? type(std::move(*next)) : type(reason_of(done));
+        auto ended = outcome_of(done.next);
+        return ended ? type(std::move(*ended)) : type(reason_of(done));
     }
 };
 

@@ -9,7 +9,6 @@
 
 #include <exception>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,14 +16,12 @@
 // The calls about what workers print and are given: their results, and how input is written.
 namespace cohort::detail::inline v0_1 {
 
-/// The result of output: one line; empty: no more will come.
+/// The result of output: one line.
 struct line_result {
-    using type = std::optional<output_line>;
+    using type = received<output_line>;
     std::exception_ptr error(const completion& done) { return error_of(done); }
     type value(const completion& done) {
-        if (!done.lines)
-            return std::nullopt;
-        return std::move(lines_of(*done.lines).front());
+        return done.lines ? type(std::move(lines_of(*done.lines).front())) : type(reason_of(done));
     }
 };
 
@@ -33,15 +30,6 @@ struct lines_result {
     using type = std::vector<output_line>;
     std::exception_ptr error(const completion& done) { return error_of(done); }
     type value(const completion& done) { return done.lines ? lines_of(*done.lines) : type(); }
-};
-
-/// The result of output with a timeout.
-struct line_in_time_result {
-    using type = received<output_line>;
-    std::exception_ptr error(const completion& done) { return error_of(done); }
-    type value(const completion& done) {
-        return done.lines ? type(std::move(lines_of(*done.lines).front())) : type(reason_of(done));
-    }
 };
 
 /// The result of output_batch with a timeout.
