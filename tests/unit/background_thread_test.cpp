@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "loop/threads/background_thread.hpp"
 
-#include "loop/runtime/process.hpp"
+#include "loop/runtime/runtime.hpp"
 #include "reporter.hpp"
 #include "sanitizers.hpp"
 #include "sys_support.hpp"
@@ -24,9 +24,9 @@ using namespace cohort::test;
 namespace {
 
 /// Keeps a thread busy for ever. Returns when the work has begun.
-void keep_busy(loop::process& process, loop::background_thread& worker) {
+void keep_busy(loop::runtime& runtime, loop::background_thread& worker) {
     std::promise<void> begun;
-    process.loop().post([&] {
+    runtime.loop().post([&] {
         worker.run(
             [&begun] {
                 begun.set_value();
@@ -44,11 +44,11 @@ TEST_CASE("background thread: a fork does not wait for work") {
     if (under_tsan)
         return skip(no_threads_in_copies);
     CHECK(in_fork([] {
-              auto& process = loop::process::for_spawn();
-              for (auto* each : std::array{&process.parsing(), &process.cgroups(),
-                                           &process.naming(), &process.sweeping(),
-                                           &process.freeing()})
-                  keep_busy(process, *each);
+              auto& runtime = loop::runtime::for_spawn();
+              for (auto* each :
+                   std::array{&runtime.parsing(), &runtime.cgroups(), &runtime.naming(),
+                              &runtime.sweeping(), &runtime.freeing()})
+                  keep_busy(runtime, *each);
               std::promise<void> forked;
               std::thread([&forked] {
                   const pid_t copy = ::fork();

@@ -2,7 +2,7 @@
 // Calls that hang on the loop's thread, and the thread that takes over. An engine never ends: each
 // case has a process of its own.
 #include "loop/engine/engine.hpp"
-#include "loop/runtime/process.hpp"
+#include "loop/runtime/runtime.hpp"
 #include "reporter.hpp"
 #include "sanitizers.hpp"
 #include "sys_support.hpp"
@@ -204,7 +204,7 @@ TEST_CASE("engine calls: forks one after the other do not keep the loop from its
     if (under_tsan)
         return skip(no_threads_in_copies);
     CHECK(in_fork([] {
-              auto& process = loop::process::for_spawn();
+              auto& runtime = loop::runtime::for_spawn();
               std::atomic<bool> goes_on = true;
               const auto fork_on = [&goes_on] {
                   while (goes_on) {
@@ -219,7 +219,7 @@ TEST_CASE("engine calls: forks one after the other do not keep the loop from its
                   forking.emplace_back(fork_on);
               for (int turn = 0; turn < 20; ++turn) {
                   std::promise<void> done;
-                  process.loop().post([&done] { done.set_value(); });
+                  runtime.loop().post([&done] { done.set_value(); });
                   if (done.get_future().wait_for(bound) != std::future_status::ready)
                       ::_exit(1);
               }

@@ -37,7 +37,7 @@ struct tells {
 
 /// Whether another thread destroys what the engine's thread lets go of.
 bool is_freed_by_another(bool small) {
-    auto& loop = loop::process::for_spawn().loop();
+    auto& loop = loop::runtime::for_spawn().loop();
     std::promise<std::thread::id> destroyed;
     std::promise<std::thread::id> here;
     loop.post([&] {

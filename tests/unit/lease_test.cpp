@@ -36,7 +36,7 @@ public:
     void serve() override {
         auto& here = watcher::own();
         if (!std::exchange(is_served_, true))
-            here.process().loop().post([this, &here] {
+            here.runtime().loop().post([this, &here] {
                 // After all functions that were called meanwhile.
                 here.callbacks().run([this] { served_.set_value(); }, [] {});
             });

@@ -73,7 +73,7 @@ TEST_CASE("watcher: what epoll had no room for at first is watched when it is ar
         std::promise<void> is_armed;
         auto& here = watcher::own();
         // The engine's thread waits, so that it looks for room only after both were armed.
-        here.process().loop().post([&] { is_armed.get_future().wait(); });
+        here.runtime().loop().post([&] { is_armed.get_future().wait(); });
         std::thread([&] {
             is_denied = deny(SYS_epoll_ctl, ENOSPC);
             arm(again);

@@ -35,10 +35,10 @@ std::atomic<operation_id> last_operation_id{0};
 
 /// The engine of the group's process. @throws std::system_error  in a forked copy of that process
 loop::engine& own_loop(const group_ref& group) {
-    if (!group->process().is_own())
+    if (!group->runtime().is_own())
         throw std::system_error(std::make_error_code(std::errc::no_child_process),
                                 "cohort: this group belongs to the parent of this forked process");
-    return group->process().loop();
+    return group->runtime().loop();
 }
 
 /// Runs `ask` on the engine's thread. @throws std::system_error  see own_loop()
@@ -50,8 +50,8 @@ void post(const group_ref& group, Ask ask) {
 /// Like post(), for calls that never fail: in a forked copy it does nothing.
 template <class Ask>
 void post_if_own(const group_ref& group, Ask ask) {
-    if (group && group->process().is_own())
-        group->process().loop().post([group, ask = std::move(ask)] { ask(*group); });
+    if (group && group->runtime().is_own())
+        group->runtime().loop().post([group, ask = std::move(ask)] { ask(*group); });
 }
 
 /// The exception leaves a noexcept function, so the program ends with this text.
@@ -80,15 +80,15 @@ groups::services& services_for_spawn() {
         throw spawn_error(std::make_error_code(std::errc::operation_not_permitted),
                           "daemonic processes are not allowed to have children", -1, "daemon");
     try {
-        return groups::services::of(loop::process::for_spawn());
+        return groups::services::of(loop::runtime::for_spawn());
     } catch (const std::system_error& e) {
         throw spawn_error(e.code(), "starting the library's threads", -1, "threads");
     }
 }
 
 /// @throws spawn_error
-void refuse_at_exit(const loop::process& process) {
-    if (process.exiting())
+void refuse_at_exit(const loop::runtime& runtime) {
+    if (runtime.exiting())
         throw spawn_error({ESHUTDOWN, std::system_category()},
                           "spawn was called while the program exits", -1, "exit");
 }
@@ -132,7 +132,7 @@ bool has_patterns(const spawn_plan& plan) {
 
 /// @throws std::invalid_argument  see output::make_routes
 /// @throws spawn_error            the output thread can't be started
-std::shared_ptr<output::group_streams> make_streams(loop::process& process,
+std::shared_ptr<output::group_streams> make_streams(loop::runtime& runtime,
                                                     const spawn_plan& plan) {
     const auto& s = plan.settings;
     // Each name takes a system call, which a short command would feel.
@@ -142,7 +142,7 @@ std::shared_ptr<output::group_streams> make_streams(loop::process& process,
     auto routes = output::make_routes(plan, names);
     try {
         if (routes.has_pipes())
-            process.start_output([&loop = process.loop()](loop::task call) {
+            runtime.start_output([&loop = runtime.loop()](loop::task call) {
                 output::call_threads::of(loop).submit([call = std::move(call)](std::string&) {
                     call();
                     return false;
@@ -153,7 +153,7 @@ std::shared_ptr<output::group_streams> make_streams(loop::process& process,
     }
     const char* const no_color = std::getenv("NO_COLOR");
     return std::make_shared<output::group_streams>(
-        process, std::move(routes),
+        runtime, std::move(routes),
         output::group_streams::settings{s.flush_timeout, s.pipe_size, s.parent_death_signal,
                                         no_color == nullptr || *no_color == '\0'});
 }
@@ -193,7 +193,7 @@ void require_feed(const group_state& group, const char* call, int index) {
 /// for a moment only. @return false: the engine must complete the operation
 bool complete_if_ended(const group_state& group, const receiver& to) {
     auto end = group.snapshot().end();
-    if (!end || group.process().exiting())
+    if (!end || group.runtime().exiting())
         return false;
     const auto sink = to.sink.lock();
     completion done;
@@ -203,7 +203,7 @@ bool complete_if_ended(const group_state& group, const receiver& to) {
 
 void start(const group_ref& group, receiver to, group_state::start_completes when) {
     (void)own_loop(group);
-    refuse_at_exit(group->process());  // again: the coroutine may have been made long before
+    refuse_at_exit(group->runtime());  // again: the coroutine may have been made long before
     group->start(std::move(to), when);
 }
 
@@ -221,13 +221,13 @@ void check_handler_thread() noexcept {
 group_ref create_group(spawn_plan plan) {
     require_worker_main(plan);
     auto& services = services_for_spawn();
-    auto& process = services.process();
-    refuse_at_exit(process);
+    auto& runtime = services.runtime();
+    refuse_at_exit(runtime);
     refuse_more_than_can_be(plan.settings.nprocs);
-    auto streams = make_streams(process, plan);
+    auto streams = make_streams(runtime, plan);
     forget_sinks(plan);
     return std::make_shared<group_state>(
-        services, std::move(plan), protocol::capture_caller(process.pid()), std::move(streams));
+        services, std::move(plan), protocol::capture_caller(runtime.pid()), std::move(streams));
 }
 
 void start_group(const group_ref& group, receiver to) {
@@ -272,7 +272,7 @@ void close_input(const group_ref& group, int index) {
 }
 
 void forget_lines(const group_ref& group) noexcept {
-    if (group && group->process().is_own())
+    if (group && group->runtime().is_own())
         group->streams().forget_lines();
 }
 
@@ -288,7 +288,7 @@ void cancel_operation(const std::weak_ptr<group_state>& group, operation_id id,
 
 void request_stop(const group_ref& group) noexcept {
     // Every handle calls this when it is destroyed. If the group has ended, let the engine sleep.
-    const bool ended = group && group->process().is_own() && group->snapshot().end();
+    const bool ended = group && group->runtime().is_own() && group->snapshot().end();
     if (!ended)
         post_if_own(group, [](group_state& g) { g.stop(); });
 }

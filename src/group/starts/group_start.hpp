@@ -3,7 +3,7 @@
 
 #include "group/starts/start_plan.hpp"
 #include "group/starts/start_way.hpp"
-#include "loop/runtime/process.hpp"
+#include "loop/runtime/runtime.hpp"
 #include "loop/threads/starters.hpp"
 
 #include <atomic>

@@ -49,7 +49,7 @@ std::shared_ptr<const group_settings> without_placement(group_settings settings)
 
 group_state::group_state(groups::services& services, spawn_plan plan, protocol::caller from,
                          std::shared_ptr<output::group_streams> streams)
-    : process_(services.process()), names_(services.names()),
+    : runtime_(services.runtime()), names_(services.names()),
       settings_(without_placement(plan.settings)),
       kind_(plan.calls_function() ? groups::record_kind::control_file
                                   : groups::record_kind::error_file),
@@ -58,43 +58,43 @@ group_state::group_state(groups::services& services, spawn_plan plan, protocol::
       plan_(std::make_unique<groups::start_plan>(
           std::move(plan), std::move(from),
           groups::helpers{services.forks(), services.group_cgroups(), services.guard(),
-                          process_.cgroups(), streams_})),
+                          runtime_.cgroups(), streams_})),
       machine_(rules_of(*settings_)), verdicts_(static_cast<std::size_t>(settings_->nprocs)),
-      end_waiters_(process_, process_.loop()), next_waiters_(process_, process_.loop()) {
+      end_waiters_(runtime_, runtime_.loop()), next_waiters_(runtime_, runtime_.loop()) {
     ended_.reserve(verdicts_.size());  // here, because there is nobody to tell later
     for (const auto& barrier : barriers_)
         barrier->page.note_workers(settings_->nprocs);
     if (settings_->logs)
-        logs_.emplace(process_, streams_, settings_->flush_timeout);
+        logs_.emplace(runtime_, streams_, settings_->flush_timeout);
 }
 
 // --- requests ---
 
 void group_state::start(receiver to, start_completes when) {
     start_.completes = when;
-    stop_span_ = process_.spans().add(longest_stop(*settings_));
+    stop_span_ = runtime_.spans().add(longest_stop(*settings_));
     auto begins = [self = shared_from_this(), to = std::move(to)] { self->begin(to); };
     if (settings_->nprocs == 0) {
         plan_.reset();
-        return process_.loop().post(begins);
+        return runtime_.loop().post(begins);
     }
     auto job = base::make_shared_patiently<groups::group_start>(
-        process_.loop(), std::move(plan_),
+        runtime_.loop(), std::move(plan_),
         [self = shared_from_this()](groups::start_report report, groups::group_start::progress p) {
             self->start_reported(std::move(report), p);
         });
     start_.job = job;
     // Posted before any report can be. From here on only the engine's thread uses start_.
-    process_.loop().post_quietly(begins);
+    runtime_.loop().post_quietly(begins);
     // exit() may have posted its stop before `begins`, and that stop does not know this group.
-    if (process_.exiting())
+    if (runtime_.exiting())
         job->hold();
-    process_.submit(std::move(job));
+    runtime_.submit(std::move(job));
 }
 
 void group_state::begin(receiver to) {
     self_ = shared_from_this();
-    process_.add(*this);
+    runtime_.add(*this);
     start_.operation = std::move(to);
     if (!start_.job)
         start_is_over(std::nullopt);
@@ -104,7 +104,7 @@ void group_state::await_end(receiver to, std::optional<time_point> until) {
     if (auto end = snapshot_.end()) {
         completion done;
         done.end = std::move(end);
-        process_.deliver(to, std::move(done));
+        runtime_.deliver(to, std::move(done));
     } else {
         end_waiters_.add(std::move(to), until);
     }
@@ -112,7 +112,7 @@ void group_state::await_end(receiver to, std::optional<time_point> until) {
 
 void group_state::await_next(receiver to, std::optional<time_point> until) {
     if (told_ == ended_.size() && snapshot_.end())
-        return (void)process_.deliver(to, completion());
+        return (void)runtime_.deliver(to, completion());
     next_waiters_.add(std::move(to), until);
     tell_next();
 }
@@ -187,9 +187,9 @@ void group_state::perform(action a) {
 
 void group_state::arm_deadline() {
     if (deadline_)
-        process_.loop().timer().cancel(*std::exchange(deadline_, std::nullopt));
+        runtime_.loop().timer().cancel(*std::exchange(deadline_, std::nullopt));
     if (const auto at = machine_.deadline())
-        deadline_ = process_.loop().timer().at(*at, [self = shared_from_this()] {
+        deadline_ = runtime_.loop().timer().at(*at, [self = shared_from_this()] {
             self->deadline_.reset();
             self->happen(event::deadline);
         });
@@ -229,14 +229,14 @@ void group_state::give_up() {
 void group_state::end_cgroup() {
     // The engine's thread removes the empty cgroup of the only group, because no other group has to
     // wait for that. Handing it to another thread and back takes longer than the removal.
-    if (process_.has_only(*this) && cgroup_->end_if_empty()) {
+    if (runtime_.has_only(*this) && cgroup_->end_if_empty()) {
         cgroup_.reset();
         ending_.release(groups::reason::cgroup);
         return go_on_ending();
     }
     const auto now = std::chrono::steady_clock::now();
     const auto until = ending_.gave_up() ? now : saturating_add(now, settings_->kill_timeout);
-    groups::end_cgroup(process_.loop(), process_.cgroups(), std::exchange(cgroup_, nullptr), until,
+    groups::end_cgroup(runtime_.loop(), runtime_.cgroups(), std::exchange(cgroup_, nullptr), until,
                        [self = shared_from_this()] {
                            self->ending_.release(groups::reason::cgroup);
                            self->go_on_ending();
@@ -290,7 +290,7 @@ void group_state::report_end() {
     done.end = end;
     end_waiters_.complete_all(done);
     next_waiters_.complete_all(completion());
-    process_.remove(*this);
+    runtime_.remove(*this);
     stop_span_.reset();
     start_.job.reset();  // it refers to this group; a start that still hangs keeps both alive
     self_.reset();       // last: this may be the last reference except the callers'

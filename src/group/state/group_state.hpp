@@ -32,7 +32,7 @@ public:
     group_state(groups::services& services, spawn_plan plan, protocol::caller from,
                 std::shared_ptr<output::group_streams> streams);
 
-    loop::process& process() const noexcept { return process_; }
+    loop::runtime& runtime() const noexcept { return runtime_; }
     const groups::snapshot& snapshot() const noexcept { return snapshot_; }
 
     /// When the operation that starts a group completes, unless the start fails or is stopped.
@@ -100,7 +100,7 @@ private:
     void report_end();
     void complete_start(completion result);
 
-    loop::process& process_;
+    loop::runtime& runtime_;
     protocol::names& names_;
     std::shared_ptr<const group_settings> settings_;
     groups::record_kind kind_;
@@ -158,7 +158,7 @@ private:
     base::patient_map<int, worker> workers_;  // the live ones, and those whose record is being read
     base::patient_deque<std::shared_ptr<unpublished_end>> unpublished_;  // in the order of the ends
     std::vector<groups::verdict> verdicts_;                              // by index
-    std::vector<std::shared_ptr<const ended_worker>> ended_;            // in the order of the ends
+    std::vector<std::shared_ptr<const ended_worker>> ended_;             // in the order of the ends
     std::size_t told_ = 0;  // how many elements of ended_ next() has returned
     loop::waiters end_waiters_;
     loop::waiters next_waiters_;

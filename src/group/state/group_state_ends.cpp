@@ -63,7 +63,7 @@ void group_state::sweep_names() {
         return;
     }
     ending_.hold(groups::reason::names);
-    process_.sweeping().run(
+    runtime_.sweeping().run(
         [] {
             const auto done = base::sweep(base::prefix_of_session(), base::few_entries);
             base::names_sweeper().sweep_left();
@@ -106,14 +106,14 @@ void group_state::find_words(const std::shared_ptr<unpublished_end>& place) {
                   [self, place, found] { self->give_words(place, std::move(*found)); });
     };
     const auto now = std::chrono::steady_clock::now();
-    if (process_.naming().is_late(now))
-        return write(process_.parsing(), nullptr);
-    place->limit = process_.loop().timer().at(
-        now + longest_naming, [write, place, &background_thread = process_.parsing()] {
+    if (runtime_.naming().is_late(now))
+        return write(runtime_.parsing(), nullptr);
+    place->limit = runtime_.loop().timer().at(
+        now + longest_naming, [write, place, &background_thread = runtime_.parsing()] {
             place->limit.reset();
             write(background_thread, nullptr);
         });
-    write(process_.naming(), &names_);
+    write(runtime_.naming(), &names_);
 }
 
 void group_state::give_words(const std::shared_ptr<unpublished_end>& place,
@@ -121,7 +121,7 @@ void group_state::give_words(const std::shared_ptr<unpublished_end>& place,
     if (place->has_words)
         return;
     if (place->limit)
-        process_.loop().timer().cancel(*std::exchange(place->limit, std::nullopt));
+        runtime_.loop().timer().cancel(*std::exchange(place->limit, std::nullopt));
     place->worker->left = std::move(worker);
     has_words(place);
 }

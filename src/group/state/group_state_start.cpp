@@ -32,8 +32,8 @@ void group_state::start_reported(groups::start_report report, groups::group_star
     if (start_.is_abandoned()) {
         base::dispose(std::move(report.results));  // workers may have sent descriptors there
         if (report.cgroup)
-            groups::end_cgroup(process_.loop(), process_.cgroups(), std::move(report.cgroup),
-                               process_.loop().now(), {});
+            groups::end_cgroup(runtime_.loop(), runtime_.cgroups(), std::move(report.cgroup),
+                               runtime_.loop().now(), {});
         if (report.pidfd)
             end_unwanted({std::move(report.pidfd), report.pid});
         return;
@@ -65,8 +65,8 @@ void group_state::end_unwanted(groups::unwanted_child child) {
 /// Reaps a child when it has ended. If it leads a process group, the rest of that group ends then.
 void group_state::adopt(groups::unwanted_child child, loop::task then) {
     if (settings_->process_group == process_group::inherit || child.pid == 0)
-        return process_.children().adopt(std::move(child.pidfd), std::move(then));
-    process_.children().adopt_group(std::move(child.pidfd), child.pid, std::move(then));
+        return runtime_.children().adopt(std::move(child.pidfd), std::move(then));
+    runtime_.children().adopt_group(std::move(child.pidfd), child.pid, std::move(then));
 }
 
 /// Reaps a child that was killed or has failed. The end of the group waits for that, but no longer
@@ -77,7 +77,7 @@ void group_state::reap_failed_start(groups::unwanted_child child) {
     ending_.hold(groups::reason::unreaped);
     const auto until = saturating_add(std::chrono::steady_clock::now(), settings_->kill_timeout);
     auto limit = base::make_shared_patiently<std::optional<loop::timer_id>>();
-    *limit = process_.loop().timer().at(until, [self = shared_from_this(), limit] {
+    *limit = runtime_.loop().timer().at(until, [self = shared_from_this(), limit] {
         limit->reset();
         if (self->start_.operation) {
             self->ending_.give_up();
@@ -90,7 +90,7 @@ void group_state::reap_failed_start(groups::unwanted_child child) {
     adopt(std::move(child), [self = shared_from_this(), limit] {
         if (!*limit)
             return;
-        self->process_.loop().timer().cancel(*std::exchange(*limit, std::nullopt));
+        self->runtime_.loop().timer().cancel(*std::exchange(*limit, std::nullopt));
         self->ending_.release(groups::reason::unreaped);
         self->go_on_ending();
     });
@@ -121,7 +121,7 @@ void group_state::add_worker(groups::start_report report) {
     if (result_descriptors_)
         result_descriptors_->started(index, report.pid);
     auto worker = base::make_shared_patiently<groups::worker_process>(
-        process_,
+        runtime_,
         groups::worker_process::birth{index, report.pid, std::move(report.pidfd),
                                       std::move(report.record), std::move(report.stacks),
                                       report.started, std::move(report.own_cgroup), streams_},
@@ -156,7 +156,7 @@ void group_state::kill_held_start() {
     if (now >= start_.give_up_at)
         return abandon_start();
     start_.job->kill_in_flight();
-    process_.loop().timer().at(now + kill_interval,
+    runtime_.loop().timer().at(now + kill_interval,
                                [self = shared_from_this()] { self->kill_held_start(); });
 }
 
@@ -165,7 +165,7 @@ void group_state::abandon_start() {
         return;
     start_.course = start_course::abandoned;
     start_.job->kill_server();
-    process_.give_up(*start_.job);
+    runtime_.give_up(*start_.job);
     start_.failure = hanging_start();
     happen(event::start_failed);
 }
@@ -177,7 +177,7 @@ void group_state::complete_start(completion result) {
     if (start_.completes == start_completes::at_end && result.what == completion::kind::done)
         await_end(std::move(to), std::nullopt);
     else
-        process_.deliver(to, std::move(result));
+        runtime_.deliver(to, std::move(result));
 }
 
 }  // namespace cohort::detail::inline v0_1

@@ -63,7 +63,7 @@ void log_files::write(std::string path, base::callback<std::string()> text, list
     auto kept = base::make_shared_patiently<state>();
     kept->path = std::move(path);
     kept->then = std::move(then);
-    kept->limit = process_.loop().timer().at(
+    kept->limit = runtime_.loop().timer().at(
         detail::saturating_add(std::chrono::steady_clock::now(), timeout_), [kept] {
             kept->limit.reset();
             if (const auto tell = std::exchange(kept->then, {}))
@@ -71,13 +71,13 @@ void log_files::write(std::string path, base::callback<std::string()> text, list
         });
     auto note = base::make_shared_patiently<std::string>(
         base::patiently([&] { return kept->path + ": no thread can be started"; }));
-    output::call_threads::of(process_.loop())
+    output::call_threads::of(runtime_.loop())
         .run([streams = streams_, path = base::patiently([&] { return kept->path; }),
               text = std::move(text),
               note] { *note = write_file(streams->log_base(), path, text); },
-             [&process = process_, kept, note] {
+             [&runtime = runtime_, kept, note] {
                  if (kept->limit)
-                     process.loop().timer().cancel(*std::exchange(kept->limit, std::nullopt));
+                     runtime.loop().timer().cancel(*std::exchange(kept->limit, std::nullopt));
                  if (const auto tell = std::exchange(kept->then, {}))
                      tell(*note);
              });

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include "loop/runtime/process.hpp"
+#include "loop/runtime/runtime.hpp"
 #include "output/streams/group_streams.hpp"
 
 #include <cohort/outcome.hpp>
@@ -21,9 +21,9 @@ public:
     /// what went wrong; empty: nothing.
     using listener = base::callback<void(const std::string& note)>;
 
-    log_files(loop::process& process, std::shared_ptr<output::group_streams> streams,
+    log_files(loop::runtime& runtime, std::shared_ptr<output::group_streams> streams,
               std::chrono::steady_clock::duration timeout)
-        : process_(process), streams_(std::move(streams)), timeout_(timeout) {}
+        : runtime_(runtime), streams_(std::move(streams)), timeout_(timeout) {}
 
     void write_error(std::shared_ptr<const outcome> worker, listener then);
     /// @param group  makes the report; called by the thread that writes
@@ -32,7 +32,7 @@ public:
 private:
     void write(std::string path, base::callback<std::string()> text, listener then);
 
-    loop::process& process_;
+    loop::runtime& runtime_;
     std::shared_ptr<output::group_streams> streams_;
     std::chrono::steady_clock::duration timeout_;
 };

@@ -41,14 +41,14 @@ bool read_answer(int fd, std::string& text) try {
 
 }  // namespace
 
-stacks_answer::stacks_answer(loop::process& process, base::unique_fd pipe)
-    : process_(process), pipe_(base::make_shared_patiently<base::unique_fd>(std::move(pipe))) {}
+stacks_answer::stacks_answer(loop::runtime& runtime, base::unique_fd pipe)
+    : runtime_(runtime), pipe_(base::make_shared_patiently<base::unique_fd>(std::move(pipe))) {}
 
 stacks_answer::~stacks_answer() {
-    if (!process_.is_own())
+    if (!runtime_.is_own())
         (void)pipe_->release();  // in a forked copy the number may be another file's
     else
-        output::call_threads::of(process_.loop())
+        output::call_threads::of(runtime_.loop())
             .run([pipe = std::move(pipe_)] { pipe->reset(); }, [] {});
 }
 
@@ -60,7 +60,7 @@ bool stacks_answer::is_hung_up() const noexcept {
 void stacks_answer::await(loop::time_point deadline,
                           base::callback<void(std::vector<activity>)> then) {
     then_ = std::move(then);
-    limit_ = process_.loop().timer().at(deadline, [self = shared_from_this()] {
+    limit_ = runtime_.loop().timer().at(deadline, [self = shared_from_this()] {
         self->limit_.reset();
         self->finish();
     });
@@ -68,7 +68,7 @@ void stacks_answer::await(loop::time_point deadline,
 }
 
 void stacks_answer::watch() {
-    process_.loop().watch_readable(pipe_->get(), [self = shared_from_this()] {
+    runtime_.loop().watch_readable(pipe_->get(), [self = shared_from_this()] {
         if (self->then_)
             self->take();
     });
@@ -82,7 +82,7 @@ void stacks_answer::take() {
     auto taken = base::make_shared_patiently<job>(base::patiently([&] {
         return job{text_, false};
     }));
-    auto& threads = output::call_threads::of(process_.loop());
+    auto& threads = output::call_threads::of(runtime_.loop());
     threads.run([pipe = pipe_, taken] { taken->is_whole = read_answer(pipe->get(), taken->text); },
                 [self = shared_from_this(), taken] {
                     if (self->then_)
@@ -102,7 +102,7 @@ void stacks_answer::took(std::string text, bool is_whole) {
 
 void stacks_answer::finish() {
     if (limit_)
-        process_.loop().timer().cancel(*std::exchange(limit_, std::nullopt));
+        runtime_.loop().timer().cancel(*std::exchange(limit_, std::nullopt));
     if (!then_)
         return;
     struct job {
@@ -111,7 +111,7 @@ void stacks_answer::finish() {
     };
     auto answer = base::make_shared_patiently<job>(job{std::move(text_), {}});
     being_parsed_ = true;
-    process_.parsing().run(
+    runtime_.parsing().run(
         [answer] {
             answer->told = protocol::read_activities(std::as_bytes(std::span(answer->text)));
         },

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/sys/unique_fd.hpp"
-#include "loop/runtime/process.hpp"
+#include "loop/runtime/runtime.hpp"
 
 #include <cohort/detail/plan.hpp>
 #include <cohort/error_record.hpp>
@@ -20,7 +20,7 @@ namespace cohort::groups {
 /// the worker can hold that lock for as long as it likes.
 class stacks_answer : public std::enable_shared_from_this<stacks_answer> {
 public:
-    stacks_answer(loop::process& process, base::unique_fd pipe);
+    stacks_answer(loop::runtime& runtime, base::unique_fd pipe);
     ~stacks_answer();
 
     /// Whether the function can't answer, because its end of the pipe is closed, for example by
@@ -38,7 +38,7 @@ private:
     void took(std::string text, bool is_whole);
     void finish();
 
-    loop::process& process_;
+    loop::runtime& runtime_;
     bool being_parsed_ = false;
     std::shared_ptr<base::unique_fd> pipe_;
     std::string text_;

@@ -50,14 +50,14 @@ resource_usage to_usage(const rusage& used) {
 
 }  // namespace
 
-worker_process::worker_process(loop::process& process, birth b,
+worker_process::worker_process(loop::runtime& runtime, birth b,
                                std::shared_ptr<const detail::group_settings> settings,
                                record_kind kind)
-    : process_(process), settings_(std::move(settings)), kind_(kind), index_(b.index), pid_(b.pid),
+    : runtime_(runtime), settings_(std::move(settings)), kind_(kind), index_(b.index), pid_(b.pid),
       pidfd_(std::move(b.pidfd)), record_(std::move(b.record)), cgroup_(std::move(b.cgroup)),
       streams_(std::move(b.streams)), started_(b.started) {
     if (b.stacks)
-        stacks_ = base::make_shared_patiently<stacks_answer>(process_, std::move(b.stacks));
+        stacks_ = base::make_shared_patiently<stacks_answer>(runtime_, std::move(b.stacks));
 }
 
 void worker_process::await_end(base::callback<void(const exit_status&)> ended,
@@ -66,11 +66,11 @@ void worker_process::await_end(base::callback<void(const exit_status&)> ended,
     ended_ = std::move(ended);
     judged_ = std::move(judged);
     printed_ = std::move(printed);
-    process_.children().watch(
+    runtime_.children().watch(
         pidfd_.get(),
         [self = shared_from_this()] {
             self->exited_ = true;
-            self->exit_seen_ = self->process_.loop().now();
+            self->exit_seen_ = self->runtime_.loop().now();
             self->sweep();
         },
         [self = shared_from_this()](const loop::reaped& end) { self->ended(end); });
@@ -113,12 +113,12 @@ void worker_process::send_stop_signal(int signo) {
     ask_until_ =
         std::chrono::steady_clock::now() +
         std::min<std::chrono::nanoseconds>(last_words_timeout, settings_->grace_period / 2);
-    process_.loop().timer().at(ask_until_, [self = shared_from_this(), signo] {
+    runtime_.loop().timer().at(ask_until_, [self = shared_from_this(), signo] {
         self->not_seen_ = !self->stop_sent_ && !self->exited_ && self->at_stop_.empty();
         self->stop_now(signo);
     });
     if (kind_ == record_kind::error_file)
-        return process_looks::of(process_.loop())
+        return process_looks::of(runtime_.loop())
             .ask(pid_, [self = shared_from_this(), signo](std::vector<activity> found) {
                 self->saw(signo, std::move(found), false);
             });
@@ -127,7 +127,7 @@ void worker_process::send_stop_signal(int signo) {
         bool answers = false;
     };
     auto seen = base::make_shared_patiently<found>();
-    output::call_threads::of(process_.loop())
+    output::call_threads::of(runtime_.loop())
         .run(
             [seen, pid = pid_, asking = groups::asking_signal(*settings_)] {
                 seen->activities = protocol::threads_of(pid);
@@ -202,7 +202,7 @@ void worker_process::ended(const loop::reaped& end) {
         return read_what_is_left();
     // The cgroup's files already count the kill, because the kernel counts it before it sends the
     // signal. The cgroup still exists, because only the end of the group removes it.
-    find_oom_kill(process_.loop(), process_.cgroups(), cgroup_,
+    find_oom_kill(runtime_.loop(), runtime_.cgroups(), cgroup_,
                   [self = shared_from_this()](std::optional<start::oom_kill> kill) {
                       self->oom_kill_ = kill;
                       if (self->judged_)
@@ -211,7 +211,7 @@ void worker_process::ended(const loop::reaped& end) {
 }
 
 void worker_process::read_what_is_left() {
-    read_record({process_.loop(), process_.parsing(), settings_->result_limit}, std::move(record_),
+    read_record({runtime_.loop(), runtime_.parsing(), settings_->result_limit}, std::move(record_),
                 kind_,
                 [self = shared_from_this()](record_contents c) { self->read(std::move(c)); });
 }
@@ -222,7 +222,7 @@ void worker_process::read(record_contents contents) {
     // The answer with its stacks is a part of the outcome. The parsing thread takes work in order,
     // so the answer has been parsed when this empty work is done.
     auto kept = base::make_shared_patiently<record_contents>(std::move(contents));
-    process_.parsing().run([] {},
+    runtime_.parsing().run([] {},
                            [self = shared_from_this(), kept] { self->tell(std::move(*kept)); });
 }
 
@@ -243,7 +243,7 @@ void worker_process::end_streams() {
 /// and its output thread must have a step's time after that.
 void worker_process::limit_streams(int steps) {
     const auto step = longest_reading / 2 + settings_->flush_timeout / 2;
-    streams_limit_ = process_.loop().timer().at(
+    streams_limit_ = runtime_.loop().timer().at(
         detail::saturating_add(std::chrono::steady_clock::now(), step),
         [self = shared_from_this(), steps] {
             self->streams_limit_.reset();
@@ -257,7 +257,7 @@ void worker_process::limit_streams(int steps) {
 /// @param note  counts only the first time
 void worker_process::streams_ended(const std::string& note) {
     if (streams_limit_)
-        process_.loop().timer().cancel(*std::exchange(streams_limit_, std::nullopt));
+        runtime_.loop().timer().cancel(*std::exchange(streams_limit_, std::nullopt));
     if (std::exchange(streams_have_ended_, true))
         return;
     if (!stream_end_)
@@ -284,7 +284,7 @@ worker_end worker_process::abandon() {
     printed_ = {};
     close_record(std::move(record_));
     if (!exited_)
-        exit_seen_ = process_.loop().now();
+        exit_seen_ = runtime_.loop().now();
     return judge({}, {}, true);
 }
 

@@ -6,7 +6,7 @@
 #include "group/starts/start_plan.hpp"
 #include "group/supervisor/record_reader.hpp"
 #include "group/supervisor/stacks_answer.hpp"
-#include "loop/runtime/process.hpp"
+#include "loop/runtime/runtime.hpp"
 #include "output/streams/group_streams.hpp"
 #include "start/cgroup/worker_cgroup.hpp"
 
@@ -37,10 +37,10 @@ public:
         base::unique_fd record;
         base::unique_fd stacks;  // the read end of the pipe for its stacks; may be empty
         groups::time_point started;
-        std::shared_ptr<const start::worker_cgroup> cgroup;    // null: it has none of its own
-        std::shared_ptr<output::group_streams> streams;        // of its group
+        std::shared_ptr<const start::worker_cgroup> cgroup;  // null: it has none of its own
+        std::shared_ptr<output::group_streams> streams;      // of its group
     };
-    worker_process(loop::process& process, birth b,
+    worker_process(loop::runtime& runtime, birth b,
                    std::shared_ptr<const detail::group_settings> settings, record_kind kind);
 
     int index() const noexcept { return index_; }
@@ -81,7 +81,7 @@ private:
     void tell_printed();
     worker_end judge(const loop::reaped& end, record_contents contents, bool unkillable);
 
-    loop::process& process_;
+    loop::runtime& runtime_;
     std::shared_ptr<const detail::group_settings> settings_;
     record_kind kind_;
     int index_;

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/sys/patiently.hpp"
-#include "loop/runtime/process.hpp"
+#include "loop/runtime/runtime.hpp"
 
 #include <exception>
 #include <memory>
@@ -12,7 +12,7 @@ namespace cohort::loop {
 
 template <class T>
 void free_aside(T* last) noexcept {
-    process* const own = engine::is_this_thread() ? process::own() : nullptr;
+    runtime* const own = engine::is_this_thread() ? runtime::own() : nullptr;
     if (!own || is_small(*last))
         return delete last;
     try {

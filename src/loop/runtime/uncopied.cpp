@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "loop/runtime/uncopied.hpp"
 
-#include "loop/runtime/process.hpp"
+#include "loop/runtime/runtime.hpp"
 
 #include <utility>
 #include <vector>
@@ -11,7 +11,7 @@
 
 namespace cohort::loop {
 
-std::shared_ptr<base::unique_fd> uncopied_descriptors::own(process& owner, base::unique_fd fd) {
+std::shared_ptr<base::unique_fd> uncopied_descriptors::own(runtime& owner, base::unique_fd fd) {
     struct stat is {};
     const int number = fd.get();
     if (::fstat(number, &is) != 0)

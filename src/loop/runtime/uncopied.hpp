@@ -11,17 +11,17 @@
 
 namespace cohort::loop {
 
-class process;
+class runtime;
 
 /// Descriptors that a forked copy of this process must not hold: a worker that waits for the end of
 /// its input would wait for the copy too. A child handler of pthread_atfork(3) closes them.
 class uncopied_descriptors {
 public:
-    /// Locked by a fork, see process::begin_fork().
+    /// Locked by a fork, see runtime::begin_fork().
     std::mutex& mutex() noexcept { return mutex_; }
 
     /// Owns `fd` from now on. In a copy of `owner` the last owner closes nothing.
-    static std::shared_ptr<base::unique_fd> own(process& owner, base::unique_fd fd);
+    static std::shared_ptr<base::unique_fd> own(runtime& owner, base::unique_fd fd);
     /// In the copy, by the thread that has forked: closes them all.
     void close_in_copy() noexcept;
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/sys/patient_containers.hpp"
-#include "loop/runtime/process.hpp"
+#include "loop/runtime/runtime.hpp"
 
 #include <cohort/detail/border.hpp>
 
@@ -15,7 +15,7 @@ namespace cohort::loop {
 /// The operations that wait for the same event. Belongs to the thread of a loop.
 class waiters {
 public:
-    waiters(loop::process& of, loop::engine& loop) noexcept : process_(of), loop_(loop) {}
+    waiters(loop::runtime& of, loop::engine& loop) noexcept : runtime_(of), loop_(loop) {}
 
     /// @param until   at that time the operation completes with time_up
     /// @param wanted  how much the operation takes; see wanted_by_first()
@@ -100,7 +100,7 @@ private:
             result = detail::completion_of(detail::completion::kind::aborted);
         auto to = std::move(which->to);
         waiting_.erase(which);
-        return process_.deliver(loop_, to, std::move(result));
+        return runtime_.deliver(loop_, to, std::move(result));
     }
 
     void time_up(detail::operation_id id) {
@@ -109,7 +109,7 @@ private:
         finish(found, detail::completion_of(detail::completion::kind::time_up));
     }
 
-    loop::process& process_;
+    loop::runtime& runtime_;
     loop::engine& loop_;
     base::patient_vector<waiter> waiting_;
 };

@@ -27,21 +27,21 @@ constexpr std::chrono::milliseconds last_look{100};
 }  // namespace
 
 watcher& watcher::own() {
-    auto& process = loop::process::for_spawn();
+    auto& runtime = loop::runtime::for_spawn();
     auto* seen = own_watcher.load(std::memory_order_acquire);
-    while (seen == nullptr || &seen->process_ != &process) {
+    while (seen == nullptr || &seen->runtime_ != &runtime) {
         // A forked copy leaks its parent's.
-        std::unique_ptr<watcher> fresh(new watcher(process));
+        std::unique_ptr<watcher> fresh(new watcher(runtime));
         if (own_watcher.compare_exchange_strong(seen, fresh.get(), std::memory_order_acq_rel)) {
             seen = fresh.release();
-            process.loop().post([seen] { seen->watch(); });
+            runtime.loop().post([seen] { seen->watch(); });
         }
     }
     return *seen;
 }
 
-watcher::watcher(loop::process& process)
-    : process_(process), aside_(process.loop()), callbacks_(process.loop()) {
+watcher::watcher(loop::runtime& runtime)
+    : runtime_(runtime), aside_(runtime.loop()), callbacks_(runtime.loop()) {
     std::error_code error;
     epoll_ = base::out_of_stdio(base::unique_fd(::epoll_create1(EPOLL_CLOEXEC)), error);
     if (error)
@@ -49,7 +49,7 @@ watcher::watcher(loop::process& process)
 }
 
 void watcher::watch() {
-    process_.loop().watch_readable(epoll_.get(), [this] { look(); });
+    runtime_.loop().watch_readable(epoll_.get(), [this] { look(); });
 }
 
 std::uint64_t watcher::next_ticket() noexcept {
@@ -70,7 +70,7 @@ void watcher::arm(const std::shared_ptr<watched>& which, std::uint64_t ticket, i
         throw std::system_error(error, "epoll_ctl");
     unwatched_.insert_or_assign(ticket, wanted);
     if (!std::exchange(serves_unwatched_, true))
-        process_.loop().post([this] { serve_unwatched(first_look); });
+        runtime_.loop().post([this] { serve_unwatched(first_look); });
 }
 
 /// Has epoll watch a descriptor, if there is room now. `mutex_` is locked.
@@ -90,7 +90,7 @@ std::error_code watcher::watch(std::uint64_t ticket, const unwatched& wanted) {
 
 void watcher::serve_unwatched(std::chrono::milliseconds after) {
     const auto at = std::chrono::steady_clock::now() + after;
-    process_.loop().timer().at(at, [this, after] {
+    runtime_.loop().timer().at(at, [this, after] {
         std::vector<std::shared_ptr<watched>> waiting;
         {
             const std::lock_guard guard(mutex_);
@@ -114,9 +114,9 @@ void watcher::serve_unwatched(std::chrono::milliseconds after) {
 }
 
 void watcher::forget(std::uint64_t ticket, int fd) noexcept {
-    auto* const process = loop::process::own();
+    auto* const runtime = loop::runtime::own();
     auto* const mine = own_watcher.load(std::memory_order_acquire);
-    if (mine == nullptr || process == nullptr || &mine->process_ != process)
+    if (mine == nullptr || runtime == nullptr || &mine->runtime_ != runtime)
         return;
     const std::lock_guard guard(mine->mutex_);
     mine->unwatched_.erase(ticket);
@@ -142,18 +142,18 @@ void watcher::look() {
 }
 
 void serve_soon(const std::shared_ptr<watched>& which) {
-    watcher::own().process().loop().post([which] { which->serve(); });
+    watcher::own().runtime().loop().post([which] { which->serve(); });
 }
 
 void complete(const detail::receiver& to, detail::completion result) {
-    if (const auto* const process = loop::process::own(); process && process->exiting())
+    if (const auto* const runtime = loop::runtime::own(); runtime && runtime->exiting())
         return;
     const auto sink = to.sink.lock();
     if (!sink || sink->complete(to.id, result) != detail::delivery::refused)
         return;
-    auto& process = watcher::own().process();
-    process.loop().post(
-        [&process, to, result = std::move(result)] { process.deliver(to, result); });
+    auto& runtime = watcher::own().runtime();
+    runtime.loop().post(
+        [&runtime, to, result = std::move(result)] { runtime.deliver(to, result); });
 }
 
 }  // namespace cohort::loop

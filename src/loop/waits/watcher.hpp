@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/sys/unique_fd.hpp"
-#include "loop/runtime/process.hpp"
+#include "loop/runtime/runtime.hpp"
 #include "loop/threads/background_thread.hpp"
 
 #include <cohort/detail/border.hpp>
@@ -36,7 +36,7 @@ public:
     /// A number for one descriptor of one object, used for nothing else ever.
     static std::uint64_t next_ticket() noexcept;
 
-    loop::process& process() noexcept { return process_; }
+    loop::runtime& runtime() noexcept { return runtime_; }
     /// For work that takes too long for the engine's thread and for users'. Used on the engine's
     /// thread only.
     loop::background_thread& aside() noexcept { return aside_; }
@@ -56,7 +56,7 @@ public:
     static void forget(std::uint64_t ticket, int fd) noexcept;
 
 private:
-    explicit watcher(loop::process& process);
+    explicit watcher(loop::runtime& runtime);
     /// A descriptor for which epoll had no room.
     struct unwatched {
         std::weak_ptr<watched> which;
@@ -68,7 +68,7 @@ private:
     void serve_unwatched(std::chrono::milliseconds after);
     std::error_code watch(std::uint64_t ticket, const unwatched& wanted);
 
-    loop::process& process_;
+    loop::runtime& runtime_;
     loop::background_thread aside_;
     loop::background_thread callbacks_;
     base::unique_fd epoll_;

@@ -47,16 +47,16 @@ struct group_streams::flush {
     std::optional<loop::timer_id> limit;
 };
 
-group_streams::group_streams(loop::process& process, group_routes routes, settings how)
-    : process_(process), routes_(std::move(routes)), settings_(how),
+group_streams::group_streams(loop::runtime& runtime, group_routes routes, settings how)
+    : runtime_(runtime), routes_(std::move(routes)), settings_(how),
       workers_(routes_.workers.size()) {
     if (routes_.buffer != 0)
-        hub_ = std::make_shared<line_hub>(process_, routes_.buffer, streams_in_queue());
+        hub_ = std::make_shared<line_hub>(runtime_, routes_.buffer, streams_in_queue());
 }
 
 group_streams::~group_streams() {
     // The threads of a forked copy's targets are its parent's, and may have left locks locked.
-    if (!process_.is_own())
+    if (!runtime_.is_own())
         return;
     for (const auto& each : targets_)
         if (each)
@@ -168,7 +168,7 @@ void group_streams::streams_ended(std::shared_ptr<flush> ending) {
     close_sinks();
     if (!ending->written)
         return;
-    process_.loop().post(
+    runtime_.loop().post(
         [result = std::move(ending->result), read = std::exchange(ending->read, {})]() mutable {
             read(std::move(result));
         });
@@ -224,7 +224,7 @@ void group_streams::finish(flush& done) {
     for (const auto& each : done.targets)
         base::patiently(
             [&] { add_to(note, each.is_written ? each.to->trouble() : each.to->note()); });
-    process_.loop().post(
+    runtime_.loop().post(
         [note = std::move(note), written = std::exchange(done.written, {})]() mutable {
             written(std::move(note));
         });
@@ -264,8 +264,8 @@ void group_streams::close_sinks() {
 void group_streams::await_lines(detail::receiver to, detail::amount wanted,
                                 std::optional<detail::time_point> until) {
     if (!hub_) {
-        process_.loop().post([&process = process_, to = std::move(to)] {
-            process.deliver(to, detail::completion());
+        runtime_.loop().post([&runtime = runtime_, to = std::move(to)] {
+            runtime.deliver(to, detail::completion());
         });
         return;
     }
@@ -311,7 +311,7 @@ void group_streams::write(int index, std::string text, detail::receiver to) {
                     return std::make_exception_ptr(
                         std::system_error(error, "cohort::group::write: the worker reads no more"));
                 });
-            self->process_.deliver(self->loop(), to, std::move(done));
+            self->runtime_.deliver(self->loop(), to, std::move(done));
         };
         const auto& feed = self->at(index).feed;
         if (feed)

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/sys/unique_fd.hpp"
-#include "loop/runtime/process.hpp"
+#include "loop/runtime/runtime.hpp"
 #include "output/pipes/pipe.hpp"
 #include "output/pipes/pipe_reader.hpp"
 #include "output/pipes/pipe_writer.hpp"
@@ -47,7 +47,7 @@ public:
         bool colours = false;  // whether tags may have colours on a terminal
     };
     /// If `routes` has pipes, process.start_output() must have been called.
-    group_streams(loop::process& process, group_routes routes, settings how);
+    group_streams(loop::runtime& runtime, group_routes routes, settings how);
     ~group_streams();
 
     const group_routes& routes() const noexcept { return routes_; }
@@ -122,7 +122,7 @@ private:
         return directory ? directory->get() : AT_FDCWD;
     }
 
-    loop::engine& loop() const noexcept { return process_.output(); }
+    loop::engine& loop() const noexcept { return runtime_.output(); }
     worker& at(int index) { return workers_[static_cast<std::size_t>(index)]; }
     const worker& at(int index) const { return workers_[static_cast<std::size_t>(index)]; }
     const base_directory& base_of(int callers_directory, const std::string& working_directory,
@@ -142,7 +142,7 @@ private:
     void close_sinks();
     int streams_in_queue() const noexcept;
 
-    loop::process& process_;
+    loop::runtime& runtime_;
     const group_routes routes_;
     const settings settings_;
     std::map<std::string, base_directory> bases_;  // by working directory

@@ -135,7 +135,7 @@ std::optional<start_failure> group_streams::open_target(
         settings.name = to_string(plan.from);
         settings.style = console_style(fd, !settings_.colours);
         settings.console = &console_writer::of(
-            process_.loop(), is_same_file(STDOUT_FILENO, fd) ? STDOUT_FILENO : fd);
+            runtime_.loop(), is_same_file(STDOUT_FILENO, fd) ? STDOUT_FILENO : fd);
         // If this program has closed the stream, another descriptor may have its number for a moment.
         if (!base::survives_exec(fd)) {
             into.push_back(target::make(loop(), -1, std::move(settings)));
@@ -163,7 +163,7 @@ std::optional<start_failure> group_streams::open_target(
     settings.name = plan.path;
     settings.style.timestamps = plan.settings.timestamps;
     settings.style.ends_lines = !plan.is_raw;
-    settings.threads = &call_threads::of(process_.loop());
+    settings.threads = &call_threads::of(runtime_.loop());
     if (plan.settings.rotate_at != 0)
         settings.rotate = rotated_path{rotation(plan.settings.rotate_at, plan.settings.kept),
                                        plan.path, from.directory};
@@ -185,7 +185,7 @@ std::optional<start_failure> group_streams::make_input(int index) {
             return failure(error, "pipe2 for the worker's input", index,
                            start::stage::standard_input);
         at(index).in_theirs = std::move(made.theirs);
-        at(index).in_ours = loop::uncopied_descriptors::own(process_, std::move(made.ours));
+        at(index).in_ours = loop::uncopied_descriptors::own(runtime_, std::move(made.ours));
     }
     return std::nullopt;
 }

@@ -15,8 +15,8 @@ constexpr std::size_t most_told = std::size_t{256} << 10;
 
 }  // namespace
 
-line_hub::line_hub(loop::process& process, std::size_t bound, int streams)
-    : process_(process), queue_(bound), waiters_(process, process.output()),
+line_hub::line_hub(loop::runtime& runtime, std::size_t bound, int streams)
+    : runtime_(runtime), queue_(bound), waiters_(runtime, runtime.output()),
       open_streams_(streams) {}
 
 void line_hub::add(std::shared_ptr<const detail::line_run> run, when_full full) {
@@ -29,7 +29,7 @@ void line_hub::add(std::shared_ptr<const detail::line_run> run, when_full full) 
 void line_hub::end_stream(int index, stream from) {
     try {
         if (!is_forgotten_)
-            queue_.end_stream(index, 0, from, process_.output().now());
+            queue_.end_stream(index, 0, from, runtime_.output().now());
     } catch (const std::bad_alloc&) {
         // The loss stays untold.
     }

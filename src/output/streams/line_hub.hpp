@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include "loop/runtime/process.hpp"
+#include "loop/runtime/runtime.hpp"
 #include "loop/waits/waiters.hpp"
 #include "output/lines/line_queue.hpp"
 
@@ -17,7 +17,7 @@ namespace cohort::output {
 class line_hub {
 public:
     /// @param streams  how many streams write here
-    line_hub(loop::process& process, std::size_t bound, int streams);
+    line_hub(loop::runtime& runtime, std::size_t bound, int streams);
 
     // For the streams:
 
@@ -50,7 +50,7 @@ private:
     detail::told_lines take(detail::amount wanted);
     void tell();
 
-    loop::process& process_;
+    loop::runtime& runtime_;
     line_queue queue_;
     detail::told_lines
         returned_;  // taken for a call whose context was gone; told before the queue's

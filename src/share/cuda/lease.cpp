@@ -60,7 +60,7 @@ void lease::serve() {
     }
     const auto over = std::exchange(itself_, {});
     auto& here = loop::watcher::own();
-    if (here.process().exiting())
+    if (here.runtime().exiting())
         return;  // what `release` needs may be gone
     const auto once = [over] {
         if (const auto release = std::exchange(over->release_, {}))

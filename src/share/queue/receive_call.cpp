@@ -48,20 +48,20 @@ bool would_receive(const end& which, const end::state& state) noexcept {
 
 void receive_in_call(const std::shared_ptr<end>& which, end::state& state,
                      base::callback<void(step)> then) {
-    auto& process = loop::watcher::own().process();
-    process.start_output();
+    auto& runtime = loop::watcher::own().runtime();
+    runtime.start_output();
     const auto answer = std::make_shared<received>(received{which->opened(state), {}, {}, {}});
     const auto taken = [which, answer, then = std::move(then)] {
         take(*which, *answer);
         then(answer->result);
     };
-    process.output().post([&process, answer, taken] {
-        process.output().call(
+    runtime.output().post([&runtime, answer, taken] {
+        runtime.output().call(
             [answer] {
                 answer->receive_now();
                 return 0;
             },
-            [&process, taken](int) { process.loop().post(taken); });
+            [&runtime, taken](int) { runtime.loop().post(taken); });
     });
     state.thread_waits = true;
     state.tries = true;

@@ -56,7 +56,7 @@ void hand_over(const receiver& to, completion result) {
     if (result.message->is_quick())
         return complete(to, std::move(result));
     auto& here = watcher::own();
-    here.process().loop().post([&here, to, result = std::move(result)] {
+    here.runtime().loop().post([&here, to, result = std::move(result)] {
         const auto message = result.message;
         here.aside().run([message] { message->load_early(); },
                          [to, result] { complete(to, result); });
@@ -105,7 +105,7 @@ std::optional<completion> try_first(const std::shared_ptr<end>& which, end::stat
 
 void drop_timer(waiter& w) {
     if (w.timer)
-        watcher::own().process().loop().timer().cancel(*std::exchange(w.timer, std::nullopt));
+        watcher::own().runtime().loop().timer().cancel(*std::exchange(w.timer, std::nullopt));
 }
 
 /// Completes what can be completed.
@@ -158,7 +158,7 @@ step serve_line(const std::shared_ptr<end>& which, std::optional<step> received 
 /// is locked.
 void keep_trying(const std::shared_ptr<end>& which, end::state& locked,
                  std::chrono::milliseconds after) {
-    auto& timer = watcher::own().process().loop().timer();
+    auto& timer = watcher::own().runtime().loop().timer();
     if (locked.retry)
         timer.cancel(*locked.retry);
     const auto retry = [weak = std::weak_ptr(which), after] {
@@ -203,7 +203,7 @@ void set_timer(const std::shared_ptr<end>& which, const std::shared_ptr<waiter>&
     const std::lock_guard guard(state.mutex);
     if (!state.waiting.has(w->to.id))
         return;
-    w->timer = watcher::own().process().loop().timer().at(
+    w->timer = watcher::own().runtime().loop().timer().at(
         *w->until, [weak = std::weak_ptr(which), id = w->to.id] {
             const auto still = weak.lock();
             const auto late = still ? leave(still, id) : nullptr;
@@ -215,7 +215,7 @@ void set_timer(const std::shared_ptr<end>& which, const std::shared_ptr<waiter>&
 /// Lets an operation wait. The state is locked.
 void wait(const std::shared_ptr<end>& which, end::state& state, const std::shared_ptr<waiter>& w,
           step wanted) {
-    auto& loop = watcher::own().process().loop();
+    auto& loop = watcher::own().runtime().loop();
     if (state.waiting.empty())
         arm(which, state, wanted);
     state.waiting.join(w);
@@ -316,7 +316,7 @@ void await_room(const queue_end& end, queue_message message, std::optional<stead
     begin(which, w);
     auto& here = watcher::own();
     auto value = std::make_shared<queue_message>(std::move(message));
-    here.process().loop().post([&here, which, value, w] {
+    here.runtime().loop().post([&here, which, value, w] {
         auto made = std::make_shared<std::shared_ptr<outgoing>>();
         auto wrong = std::make_shared<std::exception_ptr>();
         here.aside().run(
@@ -337,7 +337,7 @@ void cancel_queue_wait(const std::weak_ptr<share::end>& end, operation_id id) no
     if (!gone)
         return;
     if (gone->until)  // its timer belongs to the engine's thread
-        watcher::own().process().loop().post([gone] { drop_timer(*gone); });
+        watcher::own().runtime().loop().post([gone] { drop_timer(*gone); });
     complete(gone->to, completion_of(completion::kind::aborted));
 }
 

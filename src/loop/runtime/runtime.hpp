@@ -24,7 +24,7 @@
 
 namespace cohort::loop {
 
-/// A group as class process knows it: it lives, and must be stopped before the program ends.
+/// A group as class runtime knows it: it lives, and must be stopped before the program ends.
 class live_group {
 public:
     virtual ~live_group() = default;
@@ -39,14 +39,14 @@ public:
 /// A forked copy of the process inherits this object but must not use it. Every call comes in by
 /// own() or for_spawn(), so the copy neither signals nor waits nor touches a lock. The first spawn
 /// in the copy makes an object for the copy.
-class process {
+class runtime {
 public:
     /// The object of this process; null if this process, which may be a forked copy, has not
     /// spawned yet.
-    static process* own() noexcept;
+    static runtime* own() noexcept;
     /// The object of this process, made and started if need be.
     /// @throws std::system_error  a thread or a reactor can't be made
-    static process& for_spawn();
+    static runtime& for_spawn();
 
     /// False in a forked copy of the process that made this object.
     bool is_own() const noexcept { return mark_.same_process(); }
@@ -118,7 +118,7 @@ public:
     void stop_all_and_wait(std::chrono::steady_clock::duration limit);
 
 private:
-    process();
+    runtime();
     void start();
     void watch_starters();
     void watch_output();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "loop/runtime/process.hpp"
+#include "loop/runtime/runtime.hpp"
 
 #include <algorithm>
 #include <cstdlib>
@@ -15,7 +15,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-std::atomic<process*> own_process{nullptr};
+std::atomic<runtime*> own_runtime{nullptr};
 
 /// If a start takes longer than this while others wait, another starter takes over.
 constexpr auto hung_starter_after = 1s;
@@ -25,9 +25,9 @@ constexpr auto hung_call_after = 100ms;
 constexpr auto retry_delay = 10ms;
 
 // fork() locks the turns first, so that the copy inherits no locked mutex and no half-made change.
-thread_local process* forking = nullptr;
+thread_local runtime* forking = nullptr;
 void before_fork() {
-    process* const own = process::own();
+    runtime* const own = runtime::own();
     if (own == forking)
         return;  // registered twice: see start()
     forking = own;
@@ -35,19 +35,19 @@ void before_fork() {
         own->begin_fork();
 }
 void after_fork_in_parent() {
-    if (process* const own = std::exchange(forking, nullptr))
+    if (runtime* const own = std::exchange(forking, nullptr))
         own->end_fork();
 }
 void after_fork_in_child() {
-    if (process* const parents = std::exchange(forking, nullptr))
+    if (runtime* const parents = std::exchange(forking, nullptr))
         parents->uncopied().close_in_copy();
 }
 
 }  // namespace
 
-process::process() : reaper_(engine_) {}
+runtime::runtime() : reaper_(engine_) {}
 
-void process::adopt(base::unique_fd pidfd, pid_t leader) {
+void runtime::adopt(base::unique_fd pidfd, pid_t leader) {
     // Shared, because a task must be copyable.
     auto shared = base::make_shared_patiently<base::unique_fd>(std::move(pidfd));
     engine_.post([this, shared, leader] {
@@ -58,39 +58,39 @@ void process::adopt(base::unique_fd pidfd, pid_t leader) {
     });
 }
 
-void process::begin_fork() noexcept {
+void runtime::begin_fork() noexcept {
     fork_mutex_.lock();
     output_.turn().lock();
     engine_.turn().lock();
     uncopied_.mutex().lock();
 }
 
-void process::end_fork() noexcept {
+void runtime::end_fork() noexcept {
     uncopied_.mutex().unlock();
     engine_.turn().unlock();
     output_.turn().unlock();
     fork_mutex_.unlock();
 }
 
-process* process::own() noexcept {
-    auto* h = own_process.load(std::memory_order_acquire);
+runtime* runtime::own() noexcept {
+    auto* h = own_runtime.load(std::memory_order_acquire);
     return h && h->is_own() ? h : nullptr;
 }
 
-process& process::for_spawn() {
-    auto* seen = own_process.load(std::memory_order_acquire);
+runtime& runtime::for_spawn() {
+    auto* seen = own_runtime.load(std::memory_order_acquire);
     while (!seen || !seen->is_own()) {
         // A forked copy leaks its parent's object: the threads do not exist in the copy, and the
         // mutexes may be locked.
-        std::unique_ptr<process> fresh(new process);
-        if (own_process.compare_exchange_strong(seen, fresh.get()))
+        std::unique_ptr<runtime> fresh(new runtime);
+        if (own_runtime.compare_exchange_strong(seen, fresh.get()))
             seen = fresh.release();
     }
     seen->start();
     return *seen;
 }
 
-void process::start() {
+void runtime::start() {
     std::lock_guard lock(start_mutex_);
     if (!engine_started_) {
         engine_.start();
@@ -112,7 +112,7 @@ void process::start() {
     }
 }
 
-void process::start_output(engine::other_threads others) {
+void runtime::start_output(engine::other_threads others) {
     const std::lock_guard lock(start_mutex_);
     if (!output_started_) {
         output_.on_call([this] { watch_output(); });
@@ -124,7 +124,7 @@ void process::start_output(engine::other_threads others) {
 }
 
 /// Looks after the output loop while it makes calls. Once it makes none, no timer runs.
-void process::watch_output() {
+void runtime::watch_output() {
     if (watching_output_ || watching_output_.exchange(true))
         return;
     engine_.post([this] {
@@ -136,24 +136,24 @@ void process::watch_output() {
     });
 }
 
-void process::remove(live_group& group) {
+void runtime::remove(live_group& group) {
     groups_.erase(&group);
     tell_when_empty();
 }
 
-void process::tell_when_empty() {
+void runtime::tell_when_empty() {
     if (!groups_.empty())
         return;
     for (auto& tell : std::exchange(when_empty_, {}))
         tell();
 }
 
-void process::submit(std::shared_ptr<start_job> job) {
+void runtime::submit(std::shared_ptr<start_job> job) {
     if (starters_.submit(std::move(job)))
         watch_starters();
 }
 
-void process::watch_starters() {
+void runtime::watch_starters() {
     if (watching_starters_.exchange(true))
         return;
     engine_.post([this] {
@@ -165,7 +165,7 @@ void process::watch_starters() {
     });
 }
 
-bool process::deliver(engine& loop, const detail::receiver& to, detail::completion result) {
+bool runtime::deliver(engine& loop, const detail::receiver& to, detail::completion result) {
     auto sink = exiting() ? nullptr : to.sink.lock();
     const auto how = sink ? sink->complete(to.id, result) : detail::delivery::gone;
     if (how == detail::delivery::refused)
@@ -175,7 +175,7 @@ bool process::deliver(engine& loop, const detail::receiver& to, detail::completi
     return how != detail::delivery::gone;
 }
 
-void process::stop_all_and_wait(std::chrono::steady_clock::duration limit) {
+void runtime::stop_all_and_wait(std::chrono::steady_clock::duration limit) {
     // The ladder has two steps; the second takes at least a second.
     const auto longest = limit < 12h ? 2 * limit + 1s : 24h;
     const auto until = std::chrono::steady_clock::now() +
@@ -191,7 +191,7 @@ void process::stop_all_and_wait(std::chrono::steady_clock::duration limit) {
     ended->get_future().wait_until(until);
 }
 
-void process::at_exit() noexcept {
+void runtime::at_exit() noexcept {
     auto* h = own();
     if (!h || !h->starters_started_)
         return;
