@@ -19,15 +19,15 @@ constexpr const char* not_ours = "SIGKILL, not sent by this group";
 constexpr const char* status_taken =
     "its exit status was taken by another waiter (a waitpid in this program, or SIGCHLD ignored)";
 
-struct ending {
+struct conclusion {
     cohort::cause cause;
     bool success;
     std::string note;
 };
 
-ending succeeds(cause c) { return {c, true, ""}; }
+conclusion succeeds(cause c) { return {c, true, ""}; }
 
-ending fails(cause c, std::string note = "") { return {c, false, std::move(note)}; }
+conclusion fails(cause c, std::string note = "") { return {c, false, std::move(note)}; }
 
 cause plain_cause(const exit_status& status) {
     return status.signaled() ? cause::signaled : cause::exited;
@@ -53,7 +53,7 @@ std::string why_not_entered(const exit_status& status) {
     return "worker_main was not reached (" + to_string(status) + "): call it first in main";
 }
 
-ending end_of_command(const worker_facts& facts, const std::set<int>& success_codes) {
+conclusion end_of_command(const worker_facts& facts, const std::set<int>& success_codes) {
     if (accepted(facts.status, success_codes))
         return succeeds(cause::exited);
     if (!facts.status.known())
@@ -61,7 +61,7 @@ ending end_of_command(const worker_facts& facts, const std::set<int>& success_co
     return fails(facts.has_error ? cause::raised : plain_cause(facts.status));
 }
 
-ending end_of_function(const worker_facts& facts, const std::set<int>& success_codes) {
+conclusion end_of_function(const worker_facts& facts, const std::set<int>& success_codes) {
     const exit_status& status = facts.status;
     if (facts.function->raised) {
         const char* const how = facts.function->terminated ? by_terminate : "";
@@ -86,7 +86,7 @@ ending end_of_function(const worker_facts& facts, const std::set<int>& success_c
 
 bool has_raised(const worker_facts& facts) { return facts.function && facts.function->raised; }
 
-ending end_of_unkillable(const worker_facts& facts) {
+conclusion end_of_unkillable(const worker_facts& facts) {
     const bool returned = facts.function && facts.function->returned;
     return fails(cause::unkillable, returned ? after_returning : "");
 }
@@ -128,9 +128,9 @@ void explain_kill(verdict& v, const worker_facts& facts) {
 }  // namespace
 
 verdict judge(const worker_facts& facts, const std::set<int>& success_codes) {
-    const ending e = facts.unkillable ? end_of_unkillable(facts)
-                     : facts.function ? end_of_function(facts, success_codes)
-                                      : end_of_command(facts, success_codes);
+    const conclusion e = facts.unkillable ? end_of_unkillable(facts)
+                         : facts.function ? end_of_function(facts, success_codes)
+                                          : end_of_command(facts, success_codes);
     verdict v;
     v.cause = e.cause;
     v.success = e.success;

@@ -20,7 +20,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::chrono::milliseconds longest_back_off = 100ms;
+constexpr std::chrono::milliseconds longest_pause = 100ms;
 
 thread_local constinit bool on_engine_thread = false;
 
@@ -205,7 +205,7 @@ void engine::try_epoll() {
         had_epoll_ = true;
     } catch (const std::exception&) {
         reactor_ = last_resort_.get();
-        timers_.at(std::chrono::steady_clock::now() + longest_back_off, [this] { try_epoll(); });
+        timers_.at(std::chrono::steady_clock::now() + longest_pause, [this] { try_epoll(); });
     }
     ask_anew();
 }
@@ -232,7 +232,7 @@ void engine::finish(loop::ticket id, int result) {
 
 void engine::ask_later(request r) {
     const auto at = now_ + r.back_off;
-    r.back_off = std::min(2 * r.back_off, longest_back_off);
+    r.back_off = std::min(2 * r.back_off, longest_pause);
     timers_.at(at, [this, r = std::move(r)] { submit(r); });
 }
 

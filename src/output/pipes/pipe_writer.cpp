@@ -15,7 +15,7 @@ namespace cohort::output {
 namespace {
 
 /// A turn writes no more than a pipe usually holds, so that other events of the loop get theirs.
-constexpr std::size_t most_a_turn = 65'536;
+constexpr std::size_t most_written_a_turn = 65'536;
 
 /// write(2) of nothing does not tell.
 bool has_no_reader(int fd) noexcept {
@@ -31,7 +31,7 @@ void pipe_writer::write(std::uint64_t id, std::string text, listener then) {
     texts_.push_back(
         {id, base::make_shared_patiently<const std::string>(std::move(text)), 0, std::move(then)});
     if (texts_.size() == 1) {
-        left_of_turn_ = most_a_turn;
+        left_of_turn_ = most_written_a_turn;
         go_on();
     }
 }
@@ -87,7 +87,7 @@ void pipe_writer::await_room() {
     is_watched_ = true;
     watch_.once(loop_, fd_->get(), [self = shared_from_this()] {
         self->is_watched_ = false;
-        self->left_of_turn_ = most_a_turn;
+        self->left_of_turn_ = most_written_a_turn;
         self->go_on();
     });
 }

@@ -11,7 +11,7 @@ namespace cohort {
 namespace protocol {
 namespace {
 
-constinit std::atomic<const protocol::control_order*> worker_order{
+constinit std::atomic<const protocol::control_order*> own_order{
     nullptr};  // leaked: threads may outlive main
 
 }  // namespace
@@ -19,11 +19,11 @@ constinit std::atomic<const protocol::control_order*> worker_order{
 void activate(const protocol::control_order& order) {
     base::inherit(order.sharing_session,
                   static_cast<sharing_strategy>(order.sharing_strategy != 0));
-    worker_order.store(new protocol::control_order(order), std::memory_order_release);
+    own_order.store(new protocol::control_order(order), std::memory_order_release);
 }
 
 const protocol::control_order* current_order() noexcept {
-    return worker_order.load(std::memory_order_acquire);
+    return own_order.load(std::memory_order_acquire);
 }
 
 std::chrono::nanoseconds grace_period() noexcept {

@@ -22,8 +22,8 @@
 namespace cohort::share {
 namespace {
 
-using word = std::atomic<std::uint64_t>;
-static_assert(word::is_always_lock_free);
+using atomic_word = std::atomic<std::uint64_t>;
+static_assert(atomic_word::is_always_lock_free);
 
 // A slot's word: the number of its last taking, and what has become of it.
 enum class state : std::uint64_t { free = 0, taken = 1, sent = 2 };
@@ -52,7 +52,7 @@ bool is_old(std::uint64_t number, std::uint32_t now) noexcept {
 }
 
 /// Never lowers it. Gives up where others keep changing it: it is too low then, which is safe.
-void raise(word& value, std::uint64_t to) noexcept {
+void raise(atomic_word& value, std::uint64_t to) noexcept {
     constexpr int enough = 64;
     auto seen = value.load();
     for (int tries = 0; seen < to && tries < enough; ++tries)
@@ -63,13 +63,13 @@ void raise(word& value, std::uint64_t to) noexcept {
 }  // namespace
 
 struct slots::page {
-    word clock;
-    word all_received_until;
+    atomic_word clock;
+    atomic_word all_received_until;
     std::uint64_t unused[6];
 };
 struct slots::slot {
-    word now;
-    word stamp;  // never lowered, so that a late stamp of an earlier message is harmless
+    atomic_word now;
+    atomic_word stamp;  // never lowered, so that a late stamp of an earlier message is harmless
 };
 
 base::unique_fd slots::make_file(std::uint64_t capacity, std::size_t most,

@@ -23,7 +23,7 @@ constexpr std::size_t kernel_sigset_size = 8;
 /// Gives every signal its default action, because exec and CLONE_CLEAR_SIGHAND reset handlers but
 /// keep SIG_IGN. Uses the raw call, because glibc's hides its own two signals, whose handlers must
 /// not run in here either.
-COHORT_BEFORE_EXEC void reset_dispositions() noexcept {
+COHORT_BEFORE_EXEC void set_default_dispositions() noexcept {
     struct {  // the kernel's struct sigaction: handler, flags, (restorer,) mask; all zero is
               // SIG_DFL
         void* words[8] = {};
@@ -175,7 +175,7 @@ COHORT_BEFORE_EXEC int run_child(void* argument) noexcept {
     child_task& task = *static_cast<child_task*>(argument);
     move_pidfd(task);
     __atomic_store_n(task.pidfd_slot, *task.pidfd, __ATOMIC_RELEASE);
-    reset_dispositions();
+    set_default_dispositions();
     prepare_child(task);
     protocol::worker_order& order = *task.order;
     for (std::size_t i = 0; i < order.pid_fields.count; ++i)

@@ -25,11 +25,11 @@ constexpr std::chrono::seconds unwinding_timeout(
     5);  // for a broken stack, which the unwinder may never get through
 
 // Not on the handler's stack, which may be small.
-constinit protocol::raw_json::memory memory{};
+constinit protocol::raw_json::memory crash_memory{};
 constinit protocol::raw_stack stack{};
 
 constinit first_thread crashing;
-constinit report* current_report = nullptr;
+constinit report* crash_report = nullptr;
 alignas(16) constinit std::array<std::byte, 64 * 1024> handler_stack{};
 
 constinit int ending_signal = 0;
@@ -61,21 +61,21 @@ void limit_unwinding(int signo) noexcept {
 
 void tell_frames(protocol::raw_json& json) noexcept {
     json.frames(stack.calls()).text("}").flush();
-    current_report->crashed(json.length());
+    crash_report->crashed(json.length());
 }
 
 void tell(int signo, const siginfo_t& info, const void* context) noexcept {
-    const int file = current_report->crash_file();
+    const int file = crash_report->crash_file();
     if (file < 0)
         return;
-    current_report->failed(protocol::payload_kind::crashed, std::chrono::steady_clock::now());
+    crash_report->failed(protocol::payload_kind::crashed, std::chrono::steady_clock::now());
     const bool has_address = signo != SIGABRT && info.si_code > 0;
-    protocol::raw_json json(memory, file, static_cast<off_t>(protocol::payload_offset));
+    protocol::raw_json json(crash_memory, file, static_cast<off_t>(protocol::payload_offset));
     json.text("{\"signal\":").number(signo).text(",\"code\":").number(info.si_code);
     json.text(",\"address\":")
         .number(has_address ? reinterpret_cast<std::uintptr_t>(info.si_addr) : 0);
     json.text(",\"frames\":").flush();
-    current_report->crashed(json.length());
+    crash_report->crashed(json.length());
     unfinished = &json;
     walker = this_thread();
     protocol::capture_interrupted(stack, context);
@@ -90,7 +90,7 @@ extern "C" void cohort_worker_crashed(int signo, siginfo_t* info, void* context)
         tell_frames(*unfinished);
         worker::end_by(ending_signal);
     }
-    if (crashing.is_this() && may_tell(*current_report)) {
+    if (crashing.is_this() && may_tell(*crash_report)) {
         limit_unwinding(signo);
         worker::forgo_stop_signal();
         tell(signo, *info, context);
@@ -117,7 +117,7 @@ void give_stack() noexcept {
 
 void report_crashes(report& to) noexcept {
     crashing.begin();
-    current_report = &to;
+    crash_report = &to;
     give_stack();
     for (const int signo : signals) {
         struct sigaction action {};

@@ -15,7 +15,7 @@ namespace cohort::worker {
 namespace {
 
 constinit first_thread terminating;
-constinit report* current_report = nullptr;
+constinit report* terminate_report = nullptr;
 constinit std::terminate_handler previous = nullptr;
 
 /// The exception that led to std::terminate; null: none did.
@@ -49,15 +49,15 @@ error_record describe(const std::exception_ptr& exception, const void* from) noe
 }
 
 [[noreturn]] void on_terminate() {
-    if (terminating.is_this() && may_tell(*current_report)) {
+    if (terminating.is_this() && may_tell(*terminate_report)) {
         const worker::stop_signal_hold later;
         // Without an exception the kind is `raised`: the record itself says std::terminate.
         const auto exception = cause();
         // The time is now, not the throw's: a handled exception has affected no other worker.
-        current_report->failed(exception ? protocol::payload_kind::terminated
-                                         : protocol::payload_kind::raised,
-                               std::chrono::steady_clock::now());
-        current_report->raised(describe(exception, __builtin_return_address(0)));
+        terminate_report->failed(exception ? protocol::payload_kind::terminated
+                                           : protocol::payload_kind::raised,
+                                 std::chrono::steady_clock::now());
+        terminate_report->raised(describe(exception, __builtin_return_address(0)));
     }
     if (previous != nullptr)
         previous();
@@ -68,7 +68,7 @@ error_record describe(const std::exception_ptr& exception, const void* from) noe
 
 void report_terminate(report& to) noexcept {
     terminating.begin();
-    current_report = &to;
+    terminate_report = &to;
     const auto before = std::set_terminate(&on_terminate);
     if (before != &on_terminate)
         previous = before;

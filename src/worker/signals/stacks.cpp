@@ -39,7 +39,7 @@ struct thread_stack {
 constinit std::array<thread_stack, most_threads> threads{};
 constinit std::atomic_flag asked;
 constinit base::futex answers{0};
-constinit protocol::raw_json::memory memory{};
+constinit protocol::raw_json::memory stacks_memory{};
 constinit int answer_pipe = -1;
 constinit dev_t pipe_device = 0;
 constinit ino_t pipe_inode = 0;
@@ -47,7 +47,7 @@ constinit int asking_signal = 0;
 constinit std::chrono::nanoseconds stacks_timeout{};  // how long threads have to answer
 constinit std::array<char, 4096> status_text{};
 constinit pid_t owner = 0;
-constinit pthread_t first_thread{};
+constinit pthread_t main_thread{};
 constinit const void* on_first_stack = nullptr;
 
 pid_t own_id() noexcept { return static_cast<pid_t>(::syscall(SYS_gettid)); }
@@ -104,7 +104,7 @@ void write_all() noexcept {
     struct stat now {};
     if (::fstat(answer_pipe, &now) != 0 || now.st_dev != pipe_device || now.st_ino != pipe_inode)
         return;  // the program has closed the pipe
-    protocol::raw_json json(memory, answer_pipe, -1);
+    protocol::raw_json json(stacks_memory, answer_pipe, -1);
     json.text("{\"threads\":[");
     bool first = true;
     for (const auto& thread : threads) {
@@ -122,7 +122,7 @@ void write_all() noexcept {
 /// record of the thread on that stack, and pthread_self() is the record's address.
 const void* on_own_stack() noexcept {
     const auto self = ::pthread_self();
-    return self == first_thread ? on_first_stack : reinterpret_cast<const void*>(self);
+    return self == main_thread ? on_first_stack : reinterpret_cast<const void*>(self);
 }
 
 void tell_own(thread_stack& into, const void* context) noexcept {
@@ -174,7 +174,7 @@ void report_stacks(int pipe, int signo, std::chrono::nanoseconds grace_period) n
     asking_signal = signo;
     stacks_timeout = std::min(longest_stacks_timeout, grace_period / 4);
     owner = ::getpid();
-    first_thread = ::pthread_self();
+    main_thread = ::pthread_self();
     on_first_stack = __builtin_frame_address(0);
     asked.clear();
     answers.store(0);
