@@ -56,8 +56,8 @@ asio::awaitable<void> feed(queue<job> jobs, shared_array<const float> input) {
     jobs.close();
 }
 
-// Ends when the last worker has ended. The one that is killed disturbs nobody else: only the job that
-// it had is lost.
+// Ends when the last worker has ended. The one that is killed disturbs nobody else: only the job
+// that it had is lost.
 asio::awaitable<std::set<int>> collect(queue<tally> results) {
     std::set<int> done;
     while (const auto result = co_await results.get())

@@ -49,8 +49,8 @@ public:
 /// a process that has used the driver can't use it. cuda::available() tries it.
 ///
 /// The environment variable COHORT_FORCE forces lower tiers. It is a comma-separated list of epoll,
-/// legacy_clone, no_close_range, no_cgroup, pgid, no_pidfd_info, no_guardian and no_file_system. The words fork and
-/// forkserver in that list replace start_method::spawn for function workers.
+/// legacy_clone, no_close_range, no_cgroup, pgid, no_pidfd_info, no_guardian and no_file_system.
+/// The words fork and forkserver in that list replace start_method::spawn for function workers.
 /// @par Thread safety  safe.
 COHORT_API host_capabilities capabilities();
 

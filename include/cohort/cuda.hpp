@@ -30,8 +30,8 @@ class shared_arena;
 
 /// Whether arrays on devices can be made here and handed to other processes. Tried at the first
 /// call, which takes a moment; then remembered, also if it failed only because device 0 was full.
-/// Uses device 0, whose primary context this process keeps from then on. False in a forked copy of a
-/// process that has used the driver, because the driver does not work there: start workers by
+/// Uses device 0, whose primary context this process keeps from then on. False in a forked copy of
+/// a process that has used the driver, because the driver does not work there: start workers by
 /// start_method::spawn or forkserver.
 /// @par Thread safety  safe.
 /// @par Source  torch.cuda.is_available; differs: tried
@@ -205,7 +205,7 @@ public:
     shared_arena(int device, std::size_t bytes) : base_(device, bytes) {}
 
     /// A new array of zeros.
-    /// @throws sharing_error  ENOMEM: the arena is full. And what shared_array's constructor throws.
+    /// @throws sharing_error  ENOMEM: the arena is full. And what shared_array() throws.
     template <class T, detail::extent... N>
     shared_array<T> array(N... shape) const {
         detail::check_shareable<T>();
@@ -256,16 +256,16 @@ namespace cuda {
 /// block once, and take views of it.
 ///
 /// Refused is memory of cudaMallocAsync and other pools, of a context made by cuCtxCreate, and of
-/// cuMemCreate without CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, such as torch's expandable segments
-/// may be.
+/// cuMemCreate without CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, such as torch's expandable
+/// segments may be.
 /// @param pointer  to the first element
 /// @param n        the number of elements
-/// @param release  called once, on a thread of the library, when neither this process nor a receiver
-///                 nor a message uses the memory any more, and then may free it; empty: nothing is
-///                 called. The device's primary context is current. Not called when this throws, or
-///                 when this process ends before. A forked copy of this process counts as a user
-///                 until it ends or executes a program. Of a receiver that was killed, kernels may
-///                 still run for a moment. Must not throw.
+/// @param release  called once, on a thread of the library, when neither this process nor a
+///                 receiver nor a message uses the memory any more, and then may free it; empty:
+///                 nothing is called. The device's primary context is current. Not called when this
+///                 throws, or when this process ends before. A forked copy of this process counts
+///                 as a user until it ends or executes a program. Of a receiver that was killed,
+///                 kernels may still run for a moment. Must not throw.
 /// @throws sharing_error          a call of the driver failed, or the elements are not within one
 ///                                allocation
 /// @throws std::invalid_argument  the pointer is not aligned for T

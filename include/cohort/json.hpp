@@ -14,8 +14,8 @@ namespace cohort {
 /// Writes a failure as one line of JSON, to keep it, to send it, or to throw it in another process.
 /// The line contains the exception's type, its text and all that it holds. The exception that
 /// exception_from_json() makes from it is equal in every field, within these bounds. A text keeps
-/// 1 MiB, in nested errors 32 KiB; bytes that are not valid UTF-8 are replaced. What was captured of
-/// a stream keeps 1 MiB, of its head and its tail. A stack keeps 256 calls. Times of day keep
+/// 1 MiB, in nested errors 32 KiB; bytes that are not valid UTF-8 are replaced. What was captured
+/// of a stream keeps 1 MiB, of its head and its tail. A stack keeps 256 calls. Times of day keep
 /// microseconds. Times of steady_clock are written as its nanoseconds, so they mean something only
 /// on this machine and until its next boot.
 /// @return at most 16 MiB. If a failure is longer, first the results of workers are left out. Then
@@ -26,9 +26,9 @@ namespace cohort {
 /// @par Source  pickle of torch's ProcessException
 COHORT_API std::string to_json(const process_exception& e);
 
-/// Writes how a group ended as one line of JSON: an object with `success`, `elapsed` in nanoseconds,
-/// and `outcomes`, which has all workers in the form that they have in the JSON of a failure. The
-/// texts have the same bounds. This is the report.json of options::logs.
+/// Writes how a group ended as one line of JSON: an object with `success`, `elapsed` in
+/// nanoseconds, and `outcomes`, which has all workers in the form that they have in the JSON of a
+/// failure. The texts have the same bounds. This is the report.json of options::logs.
 /// @return at most 16 MiB; a longer report is shortened as a failure is
 /// @throws std::length_error  the report is longer even then, or has more than 65,536 outcomes
 /// @par Thread safety  safe.

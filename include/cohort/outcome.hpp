@@ -105,8 +105,8 @@ public:
     /// @throws result_error  the result is not a `T`, can't be decoded, or does not exist: the
     ///         worker did not return, returned void, was a command, or left a result that is larger
     ///         than options::result_limit or incomplete. The message says which; it quotes an
-    ///         uncommon type as the worker wrote it. Also if there is no room for the descriptors of
-    ///         its shared arrays: raise RLIMIT_NOFILE or close some, and call it again.
+    ///         uncommon type as the worker wrote it. Also if there is no room for the descriptors
+    ///         of its shared arrays: raise RLIMIT_NOFILE or close some, and call it again.
     template <class T>
     T result() const;
 

@@ -62,8 +62,9 @@ enum class cgroup {
 enum class when_full {
     /// The oldest lines in the buffer are dropped, and counted. The worker never waits.
     drop_oldest,
-    /// Nothing is dropped. The worker waits in write(2), as with any pipe, until there is room. Where
-    /// a worker has enlarged its pipe (F_SETPIPE_SZ), its end may drop lines, which are counted.
+    /// Nothing is dropped. The worker waits in write(2), as with any pipe, until there is room.
+    /// Where a worker has enlarged its pipe (F_SETPIPE_SZ), its end may drop lines, which are
+    /// counted.
     block,
 };
 

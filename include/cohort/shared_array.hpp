@@ -88,10 +88,10 @@ public:
     }
 
     /// An array in /dev/shm by its name, see share_options::name, from any process of this user.
-    /// Its rank is 1, its size that of the file. Memory that another program has made by shm_open(3)
-    /// can be attached, too. Its name is never removed, and an access after that program has
-    /// truncated it ends this process by SIGBUS, so other processes refuse such an array: send them
-    /// the name.
+    /// Its rank is 1, its size that of the file. Memory that another program has made by
+    /// shm_open(3) can be attached, too. Its name is never removed, and an access after that
+    /// program has truncated it ends this process by SIGBUS, so other processes refuse such an
+    /// array: send them the name.
     /// @throws sharing_error          ENOENT: there is none, or nobody uses it any more
     /// @throws std::invalid_argument  no file can have this name
     static shared_array attach(std::string_view name) {
@@ -189,9 +189,9 @@ public:
     bool shares_memory_with(const shared_array<U>& other) const noexcept {
         return base_.memory().is_same_memory(other.base_.memory());
     }
-    /// A descriptor of the whole memory, for where_it_runs::fd. It belongs to the array, and is open
-    /// as long as this process has a handle of it. Of memory with a name it is opened by the first
-    /// call.
+    /// A descriptor of the whole memory, for where_it_runs::fd. It belongs to the array, and is
+    /// open as long as this process has a handle of it. Of memory with a name it is opened by the
+    /// first call.
     /// @throws sharing_error  EBADF: this process is a forked copy without it. ENOENT: the name was
     ///         removed
     int descriptor() const { return base_.memory().kept_descriptor(); }
@@ -283,7 +283,7 @@ public:
     explicit shared_arena(std::size_t bytes, const share_options& how = share_options());
 
     /// A new array of zeros.
-    /// @throws sharing_error  ENOMEM: the arena is full. And what shared_array's constructor throws.
+    /// @throws sharing_error  ENOMEM: the arena is full. And what shared_array() throws.
     template <class T, detail::extent... N>
     shared_array<T> array(N... shape) {
         detail::check_shareable<T>();

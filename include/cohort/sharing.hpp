@@ -41,8 +41,8 @@ COHORT_API void set_sharing_strategy(sharing_strategy strategy);
 /// Removes the names in /dev/shm that processes of this user have left and nobody uses any more.
 /// Files of other programs, as shm_open(3) makes them, always stay.
 /// The library does that itself: whoever unmaps the memory last, the parent of a worker that was
-/// killed, the guardian of a program that has ended, and the next program of this user that starts a
-/// group.
+/// killed, the guardian of a program that has ended, and the next program of this user that starts
+/// a group.
 /// @return how many
 /// @par Thread safety  safe.
 COHORT_API std::size_t sweep_shared_memory();
@@ -70,10 +70,10 @@ public:
     /// documentation; where that is empty, asks for transparent huge pages. The array is not made
     /// if this machine allows neither: sharing_error ENOTSUP.
     ///
-    /// Whoever can write such an array can take pages back to the pool (fallocate(2)), and where the
-    /// pool is empty then, the next access ends this process by SIGBUS. So give it to workers that
-    /// you trust, or as a shared_array<const T>. A program accepts no array from the pool that comes
-    /// from a worker, unless the program has mapped it: sharing_error EPERM.
+    /// Whoever can write such an array can take pages back to the pool (fallocate(2)), and where
+    /// the pool is empty then, the next access ends this process by SIGBUS. So give it to workers
+    /// that you trust, or as a shared_array<const T>. A program accepts no array from the pool that
+    /// comes from a worker, unless the program has mapped it: sharing_error EPERM.
     share_options& huge_pages(bool wanted = true) noexcept {
         huge_pages_ = wanted;
         return *this;

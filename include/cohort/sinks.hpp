@@ -85,7 +85,7 @@ public:
     file& append() noexcept;
     /// Empties the file at the start of the group. This is the default.
     file& truncate() noexcept;
-    /// Starts a new file before this one grows too large. No line is cut. `log.1` is what was `log`.
+    /// Starts a new file before this one gets too large. No line is cut. `log.1` is what was `log`.
     /// @param bytes  the largest size; a file that cannot be renamed grows on, see outcome::note()
     /// @param keep   how many older files are kept; the files that are there take time, not this
     /// @throws std::invalid_argument  `bytes` is less than 1, or `keep` is less than 1

@@ -18,8 +18,8 @@ namespace cohort {
 /// somebody clears it; one set() ends all waits that have begun, unless a clear() comes before a
 /// waiter has run. A process that is killed or stopped at any moment harms no other one.
 ///
-/// It is one eventfd(2), whose number is not 0 while the event is set. where_it_runs::share gives it
-/// to programs in any language, which wait by poll(2) and set it by writing 8 bytes.
+/// It is one eventfd(2), whose number is not 0 while the event is set. where_it_runs::share gives
+/// it to programs in any language, which wait by poll(2) and set it by writing 8 bytes.
 ///
 /// A worker of closure() has closed the event's descriptor, so the calls throw sharing_error there
 /// unless the event was named: `closure(f).keep(event)`. After fork(2) the event works in the copy.

@@ -163,8 +163,8 @@ public:
     /// "bytes":4096,"offset":0,"dtype":"<f4","shape":[32,32],"strides":[128,4],"read_only":false}`.
     /// `bytes` is the size of the memory to be mapped; offset and strides are in bytes; `dtype` is
     /// written as by numpy. For an end of a queue it is `{"fd":60,"kind":"queue_writer"}`, for an
-    /// event `{"fd":60,"kind":"event"}`. The end of a queue must be there when a worker starts: what
-    /// it is given to does not hold it, because the stream would not end.
+    /// event `{"fd":60,"kind":"event"}`. The end of a queue must be there when a worker starts:
+    /// what it is given to does not hold it, because the stream would not end.
     /// @param name    letters, digits and '_'
     /// @param shared  a shared_array, shared_value, queue_reader, queue_writer or event
     /// @throws std::invalid_argument  the name is empty or has other characters, the array holds no

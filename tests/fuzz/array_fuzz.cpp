@@ -58,7 +58,8 @@ const std::vector<attachment>& files() {
     return made;
 }
 
-/// From the lowest to behind the highest byte of the elements, counted from the start of the memory.
+/// From the lowest to behind the highest byte of the elements, counted from the start of the
+/// memory.
 struct reach {
     wide lowest = 0;
     wide highest = 0;

@@ -99,7 +99,8 @@ void check_activities(bytes given) {
     HOLDS(again.size() > crash_limit || read_activities(bytes_of(again)) == threads);
 }
 
-/// `given` begins where a worker writes its progress; what it says of lengths is not to be believed.
+/// `given` begins where a worker writes its progress; what it says of lengths is not to be
+/// believed.
 void check_control(bytes given) {
     std::vector<std::byte> file(progress_offset);
     file.insert(file.end(), given.begin(), given.end());

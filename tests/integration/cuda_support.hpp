@@ -13,8 +13,8 @@
 #include <numeric>
 #include <vector>
 
-/// A GROUP_TEST that uses devices: skipped where there are none. The driver keeps what it has opened
-/// at its first use, so that comes before the guard, and so does a fork server.
+/// A GROUP_TEST that uses devices: skipped where there are none. The driver keeps what it has
+/// opened at its first use, so that comes before the guard, and so does a fork server.
 #define CUDA_TEST(title) COHORT_CUDA_TEST(title, DOCTEST_ANONYMOUS(cuda_test_body_))
 #define COHORT_CUDA_TEST(title, body)                                                              \
     static asio::awaitable<void> body(asio::any_io_executor executor);                             \

@@ -182,7 +182,8 @@ TEST_CASE("forkserver: a step that fails before the function is an error of the 
     const auto chdir =
         thrown_by<cohort::spawn_error>(nothing, served(20).working_directory("/no/such"));
     CHECK(std::string(chdir.what()) == "chdir(\"/no/such\"): No such file or directory (worker 0)");
-    const auto output = thrown_by<cohort::spawn_error>(nothing, served(2).stdout_to("/proc/none/f"));
+    const auto output =
+        thrown_by<cohort::spawn_error>(nothing, served(2).stdout_to("/proc/none/f"));
     CHECK(output.stage() == "stdout");
 }
 

@@ -59,8 +59,9 @@ std::chrono::nanoseconds lateness_beside(const std::string& file) {
     return latest;
 }
 
-/// How much later than it should a deadline comes, at the latest, while a group ends of which many workers have failed with this error file. The last
-/// outcome, the report and the exception are then made.
+/// How much later than it should a deadline comes, at the latest, while a group ends of which many
+/// workers have failed with this error file. The last outcome, the report and the exception are
+/// then made.
 std::chrono::nanoseconds lateness_at_end_of_many(const std::string& file) {
     std::chrono::nanoseconds latest{0};
     run_coroutine([](const std::string& file,

@@ -69,8 +69,8 @@ private:
     void* page_;
 };
 
-/// A leak_guard for cases in which another thread takes over the output loop: what that thread waits
-/// with has other numbers, and nothing else may be new.
+/// A leak_guard for cases in which another thread takes over the output loop: what that thread
+/// waits with has other numbers, and nothing else may be new.
 class moved_loop_guard {
 public:
     ~moved_loop_guard() {

@@ -30,7 +30,8 @@ inline bool names_are_denied() {
     return !sharing.best();
 }
 
-/// The names that this program and its workers have drawn, not those of programs that run beside it.
+/// The names that this program and its workers have drawn, not those of programs that run beside
+/// it.
 inline std::set<std::string> names() {
     static const std::string prefix = [] {
         const auto how = share_options().strategy(sharing_strategy::file_system);

@@ -47,7 +47,8 @@ int caught = 0;
     sleep_until_killed();
 }
 
-/// As switches that are written by hand do it: what the fiber's function would return to is no code.
+/// As switches that are written by hand do it: what the fiber's function would return to is no
+/// code.
 [[noreturn]] void switch_to(void (*function)()) {
     auto* const top = reinterpret_cast<std::uintptr_t*>(fiber_stack + sizeof fiber_stack) - 9;
     *top = nowhere;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
-// Processes that hold the lock of a pipe: in the kernel read(2) and write(2) keep it while they wait
-// for a page of the process, and every other call on that pipe waits for it, O_NONBLOCK or not.
+// Processes that hold the lock of a pipe: in the kernel read(2) and write(2) keep it while they
+// wait for a page of the process, and every other call on that pipe waits for it, O_NONBLOCK or
+// not.
 #include "missing_page.hpp"
 #include "procfs.hpp"
 #include "slow_executor.hpp"
@@ -145,8 +146,8 @@ asio::awaitable<void> see_others_and_stop(cohort::group& group, const completed<
 asio::awaitable<void> stop_in_time(cohort::group& group) {
     (void)co_await group.stop();
     const auto all = group.outcomes();
-    // By SIGTERM, or by SIGKILL if the kernel gives SIGTERM to no thread: one blocks it in the handler
-    // that writes stacks, the other has a signal waiting in its page fault already.
+    // By SIGTERM, or by SIGKILL if the kernel gives SIGTERM to no thread: one blocks it in the
+    // handler that writes stacks, the other has a signal waiting in its page fault already.
     const int signo = all.front().status.signal();
     CHECK((signo == SIGTERM || signo == SIGKILL));
 }

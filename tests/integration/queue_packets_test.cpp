@@ -182,8 +182,8 @@ namespace {
 
 using arrays = std::vector<shared_array<int>>;
 
-/// Puts arrays, and gets them while so many numbers of descriptors are free: first below the highest
-/// that is in use, then above it.
+/// Puts arrays, and gets them while so many numbers of descriptors are free: first below the
+/// highest that is in use, then above it.
 void wait_in_queue(std::size_t count, rlim_t limit, int free_below, int free_above) {
     queue<arrays> values;
     values.keep_both_ends();

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 // A host that is killed while arrays have names in /dev/shm.
-//   naming_host held METHOD  two arrays, and two workers; each worker makes an array and a child that
-//                            ends only by SIGKILL. Workers and children write a byte to descriptor 9
+//   naming_host held METHOD  two arrays, and two workers; each worker makes an array and a child
+//                            that ends only by SIGKILL. Workers and children write a byte to
+//                            descriptor 9
 //   naming_host late COUNT   runs a command, and writes a byte to descriptor 9; when descriptor 8
 //                            comes to its end, runs another, makes so many arrays, and writes
 //                            another byte

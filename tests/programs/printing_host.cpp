@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
 // A host whose workers print.
-//   printing_host console HOW SIZE SCRIPT...  to its own stdout and stderr. A group for each SCRIPT,
-//                       all at once. Afterwards file "report" has a line for each worker that did
-//                       not succeed or left a note, and one for each of descriptors 0 to 2 that is
-//                       in non-blocking mode. HOW: all, untagged, own_tag, some, odd, plain_err,
-//                       dropping (then it says by descriptor 9 when the group has ended, and ends
-//                       when 8 comes to its end)
+//   printing_host console HOW SIZE SCRIPT...  to its own stdout and stderr. A group for each
+//                       SCRIPT, all at once. Afterwards file "report" has a line for each worker
+//                       that did not succeed or left a note, and one for each of descriptors 0 to 2
+//                       that is in non-blocking mode. HOW: all, untagged, own_tag, some, odd,
+//                       plain_err, dropping (then it says by descriptor 9 when the group has ended,
+//                       and ends when 8 comes to its end)
 //   printing_host outlived      a worker with a file of its own that is to outlive its host
 //   printing_host flooding      workers that print without end into a file and a capture
 //   printing_host clock         a worker that prints two lines with their times into file "clock";
@@ -16,8 +16,9 @@
 //   printing_host last_words    a worker that prints ten lines after its host's death
 //   printing_host stubborn      a worker that prints without end, also after its host's death
 //   printing_host exiting       exits while its workers print
-//   printing_host crowded       takes pipes, not as root, until the kernel makes only small ones; then
-//                       a worker gets and prints much. Exit code 0: all of it, 77: no small ones
+//   printing_host crowded       takes pipes, not as root, until the kernel makes only small ones;
+//                       then a worker gets and prints much. Exit code 0: all of it, 77: no small
+//                       ones
 //   printing_host copied        forks itself while its workers print; the copy exits
 // Descriptors 8 and 9 are the gate and the ready pipe of the tests.
 #include "leak_check.hpp"

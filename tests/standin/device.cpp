@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// A stand-in for libcuda.so.1: two devices whose memory is memfds, so that the host can read it too.
-// As in the driver, memory lives while a handle, a mapping or a descriptor of it does, in any
+// A stand-in for libcuda.so.1: two devices whose memory is memfds, so that the host can read it
+// too. As in the driver, memory lives while a handle, a mapping or a descriptor of it does, in any
 // process, and nothing works in a forked copy of a process that has called cuInit.
 //   COHORT_STANDIN_DEVICES=N     sees so many devices, at most 2
 //   COHORT_STANDIN_NO_PEER=1     no device may use the memory of another

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // The first group of a process starts the library's threads and its reactor, which stay for ever.
-// The first group of functions may start a fork server. The first wait for a queue adds a descriptor,
-// the first pipe of a worker a thread with a reactor.
+// The first group of functions may start a fork server. The first wait for a queue adds a
+// descriptor, the first pipe of a worker a thread with a reactor.
 #include "group_test.hpp"
 
 #include <cohort/function.hpp>

@@ -71,7 +71,8 @@ TEST_CASE("function: void gives a result without type and bytes") {
 
 TEST_CASE("function: an exception of Fn leaves the thunk as it is") {
     const auto plan = function<throws>(1).plan();
-    CHECK_THROWS_WITH_AS(plan.function->invoke(0, plan.arguments, {}), "too far", std::out_of_range);
+    CHECK_THROWS_WITH_AS(plan.function->invoke(0, plan.arguments, {}), "too far",
+                         std::out_of_range);
 }
 
 TEST_CASE("function: the same function has one node, two functions have two") {

@@ -237,7 +237,8 @@ private:
 
 }  // namespace
 
-TEST_CASE("line queue random: random use tells each line once or as lost, in order, as the model does") {
+TEST_CASE(
+    "line queue random: random use tells each line once or as lost, in order, as the model does") {
     for (unsigned seed = 0; seed < 1'500; ++seed) {
         INFO("seed " << seed);
         pair_of_queues both(seed);

@@ -29,8 +29,8 @@
 #include <poll.h>
 #include <unistd.h>
 
-/// Helpers for the tests of targets. The engine that a target reports to never ends: each case has a
-/// process of its own, and tells by its exit code how it went.
+/// Helpers for the tests of targets. The engine that a target reports to never ends: each case has
+/// a process of its own, and tells by its exit code how it went.
 namespace target_test {
 
 using namespace cohort;

@@ -35,8 +35,8 @@ public:
 
     static array_base attach(const std::string& name, memory_access access,
                              std::size_t element_bytes);
-    /// An array whose elements another library describes. Memory of a shared array is used as it is;
-    /// other memory is copied.
+    /// An array whose elements another library describes. Memory of a shared array is used as it
+    /// is; other memory is copied.
     /// @param strides  empty: row by row without gaps
     /// @param release  called once nobody needs the description any more; not if this throws
     /// @throws std::invalid_argument, sharing_error

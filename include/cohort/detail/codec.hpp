@@ -107,7 +107,7 @@ Tuple decode_each([[maybe_unused]] decoder& from, std::index_sequence<I...>) {
 }
 
 /// @param bytes        the result of encode_arguments; empty: there are no arguments
-/// @param attachments  the descriptors that came with them; closed here unless an argument takes them
+/// @param attachments  the descriptors that came with them; closed unless an argument takes them
 /// @throws codec_error  names the argument
 template <class Tuple>
 Tuple decode_arguments(std::span<const std::byte> bytes, std::vector<attachment> attachments = {}) {

@@ -23,8 +23,8 @@ public:
     /// Row by row, without gaps.
     /// @throws std::length_error  more than 32 dimensions, or more bytes than memory can have
     strided(std::span<const std::size_t> shape, std::size_t element_bytes);
-    /// A layout that another process or library sent. A stride that leads from no element to another
-    /// may be any number there; it is replaced by that of rows without gaps.
+    /// A layout that another process or library sent. A stride that leads from no element to
+    /// another may be any number there; it is replaced by that of rows without gaps.
     /// @throws std::invalid_argument  an element would not be within `bytes` bytes, of which
     ///         `offset` come before the first element
     static strided checked(std::vector<std::size_t> shape, std::vector<std::ptrdiff_t> strides,

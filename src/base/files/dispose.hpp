@@ -9,8 +9,9 @@ namespace cohort::base {
 
 /// Closes a descriptor on a thread in the background, because close(2) of what another process has
 /// sent may wait: of a socket that lingers for its peer, of a file of FUSE for its server. The last
-/// close of large memory takes long, too. Removes its name in /dev/shm like own(). Any thread. If no thread can be started, the descriptor
-/// is closed by the next call that can start one; if there is no memory to keep it, never.
+/// close of large memory takes long, too. Removes its name in /dev/shm like own(). Any thread. If
+/// no thread can be started, the descriptor is closed by the next call that can start one; if there
+/// is no memory to keep it, never.
 void dispose(base::unique_fd descriptor) noexcept;
 
 /// Lets go of an object on that thread, because freeing what a worker has filled may take long.

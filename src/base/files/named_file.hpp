@@ -12,12 +12,12 @@ namespace cohort::base {
 
 // Shared memory with a name: a file in /dev/shm. A process that uses it holds a shared lock
 // (flock(2)). The lock belongs to the open file, and a mapping keeps the file open, as a message
-// does that carries its descriptor. So the kernel drops the lock when the last user is gone, however
-// it ended. Whoever gets an exclusive lock may remove the name: nobody uses the memory any more.
-// Nobody registers anywhere, and nothing is counted.
+// does that carries its descriptor. So the kernel drops the lock when the last user is gone,
+// however it ended. Whoever gets an exclusive lock may remove the name: nobody uses the memory any
+// more. Nobody registers anywhere, and nothing is counted.
 //
-// Other programs' files in /dev/shm hold no such lock although they are used. The library's own bear
-// a mark, see name_mark.hpp, and no others are removed.
+// Other programs' files in /dev/shm hold no such lock although they are used. The library's own
+// bear a mark, see name_mark.hpp, and no others are removed.
 
 /// Opens the directory of the names, /dev/shm.
 base::unique_fd open_directory(std::error_code& error) noexcept;
@@ -29,8 +29,8 @@ base::unique_fd open_directory(std::error_code& error) noexcept;
 /// @throws sharing_error
 base::unique_fd create_named(std::size_t bytes, std::string& name, const std::string& what);
 
-/// Opens a file by its name and locks it if it bears the library's mark. Only a regular file of this
-/// process' user, to which nobody else has access. @param flags  O_RDONLY or O_RDWR
+/// Opens a file by its name and locks it if it bears the library's mark. Only a regular file of
+/// this process' user, to which nobody else has access. @param flags  O_RDONLY or O_RDWR
 /// @param error  ENOENT: there is no such name. EBUSY: it is locked by somebody who removes it
 base::unique_fd open_named(const std::string& name, int flags, std::error_code& error);
 

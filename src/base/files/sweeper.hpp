@@ -21,8 +21,8 @@ class sweeper {
 public:
     /// Removes a name if nobody uses its memory. Else notes it.
     void let_go(const std::string& name) noexcept;
-    /// Looks for unused names of the session soon, because a message may have been dropped that held
-    /// one which this process does not know. Does nothing where nobody has made names.
+    /// Looks for unused names of the session soon, because a message may have been dropped that
+    /// held one which this process does not know. Does nothing where nobody has made names.
     void ask() noexcept;
     /// ask(), if a file that was closed has its name where the library's names are.
     void closed(dev_t device) noexcept;

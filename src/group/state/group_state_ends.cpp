@@ -146,8 +146,8 @@ void group_state::add_output(int index, output::stream_end printed) {
     complete(place);
 }
 
-/// If the outcome has all its parts, it is told. With options::logs() its error is written to a file
-/// before.
+/// If the outcome has all its parts, it is told. With options::logs() its error is written to a
+/// file before.
 void group_state::complete(const std::shared_ptr<unpublished_end>& place) {
     if (!place->has_words || !place->has_output)
         return;

@@ -47,8 +47,8 @@ public:
     pid_t pid() const noexcept { return pid_; }
 
     /// Waits for the worker's end. Then kills the rest of its process group, reaps it and calls
-    /// `ended` with its status; then reads its record and calls `judged`, without a wait for what it
-    /// has printed; then calls `printed` with that. Calls none of them after abandon(), but for
+    /// `ended` with its status; then reads its record and calls `judged`, without a wait for what
+    /// it has printed; then calls `printed` with that. Calls none of them after abandon(), but for
     /// `printed` if the worker was judged before.
     void await_end(base::callback<void(const exit_status&)> ended,
                    base::callback<void(worker_end)> judged,

@@ -24,9 +24,9 @@ public:
     bool start() noexcept;
     /// Runs `work` on the thread, then `then` on the engine's thread. One `work` runs at a time, in
     /// the order of the calls. If no thread can be started, only `then` runs. `work` is destroyed
-    /// before `then` runs. `then` may not throw; `work` may throw std::bad_alloc, and is over then. A
-    /// fork of the process does not wait for `work`, so what a forked copy uses may be no half-made
-    /// change of it. Call it on the engine's thread.
+    /// before `then` runs. `then` may not throw; `work` may throw std::bad_alloc, and is over then.
+    /// A fork of the process does not wait for `work`, so what a forked copy uses may be no
+    /// half-made change of it. Call it on the engine's thread.
     void run(task work, task then);
     /// Whether the present work has lasted for seconds, and so may never end.
     bool is_late(time_point now) noexcept;

@@ -11,7 +11,8 @@
 namespace cohort::output {
 
 /// A pipe(2) between this process and a worker; both ends close-on-exec, numbered 3 or higher. Only
-/// our end never blocks: O_NONBLOCK belongs to the end, and the worker's must be as programs expect.
+/// our end never blocks: O_NONBLOCK belongs to the end, and the worker's must be as programs
+/// expect.
 struct worker_pipe {
     base::unique_fd ours;
     base::unique_fd theirs;

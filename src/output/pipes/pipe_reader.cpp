@@ -92,8 +92,8 @@ bool pipe_reader::go_on() {
     return true;
 }
 
-/// Asks for room before it reads, because other streams may have filled the sinks since this one was
-/// called.
+/// Asks for room before it reads, because other streams may have filled the sinks since this one
+/// was called.
 void pipe_reader::turn() {
     if (is_called_ || (state_ != state::reads && state_ != state::lingers))
         return;

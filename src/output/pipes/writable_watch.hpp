@@ -12,8 +12,8 @@ namespace cohort::output {
 /// instance is readable when the pipe in it is writable. Belongs to the loop's thread.
 class writable_watch {
 public:
-    /// Calls `then` once, when `fd` can be written to or has no reader any more. `fd` must stay open
-    /// until then. One watch at a time.
+    /// Calls `then` once, when `fd` can be written to or has no reader any more. `fd` must stay
+    /// open until then. One watch at a time.
     void once(loop::engine& loop, int fd, loop::task then);
     /// Makes the pending call of `then` come at once, even if `fd` is closed meanwhile.
     /// @return false: it can't

@@ -145,8 +145,8 @@ void group_streams::end_streams(std::shared_ptr<flush> ending) {
             });
 }
 
-/// For a worker that holds the lock of its pipe for as long as it likes. In steps, because a program
-/// that was stopped for a while sees that while pass at once.
+/// For a worker that holds the lock of its pipe for as long as it likes. In steps, because a
+/// program that was stopped for a while sees that while pass at once.
 void group_streams::limit_reading(const std::shared_ptr<flush>& ending) {
     ending->limit = loop().timer().at(
         std::chrono::steady_clock::now() + reading_step, [self = shared_from_this(), ending] {

@@ -56,7 +56,8 @@ public:
 
     // On the starter thread:
 
-    /// Makes all pipes, opens all files. @param callers_directory  a descriptor; -1: the process' own
+    /// Makes all pipes, opens all files. @param callers_directory  a descriptor; -1: the process'
+    /// own
     std::optional<detail::start_failure> prepare(int callers_directory);
     /// Where a worker's standard streams come from. Borrows descriptors.
     protocol::stream_sources sources_of(int index) const;

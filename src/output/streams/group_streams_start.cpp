@@ -136,7 +136,8 @@ std::optional<start_failure> group_streams::open_target(
         settings.style = console_style(fd, !settings_.colours);
         settings.console = &console_writer::of(
             runtime_.loop(), is_same_file(STDOUT_FILENO, fd) ? STDOUT_FILENO : fd);
-        // If this program has closed the stream, another descriptor may have its number for a moment.
+        // If this program has closed the stream, another descriptor may have its number for a
+        // moment.
         if (!base::survives_exec(fd)) {
             into.push_back(target::make(loop(), -1, std::move(settings)));
             return std::nullopt;

@@ -50,8 +50,8 @@ public:
     captured take_captured();
     /// The targets that it has written to, and when the last text for each was read.
     const auto& written() const noexcept { return written_; }
-    /// What is missing, for a note: what could not be read, and for what there was no memory. Empty:
-    /// nothing.
+    /// What is missing, for a note: what could not be read, and for what there was no memory.
+    /// Empty: nothing.
     std::string trouble() const;
 
 private:

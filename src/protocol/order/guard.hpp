@@ -16,8 +16,8 @@ enum class guarded : std::int32_t { worker, cgroup, names };
 
 /// A message to the guardian about one worker, about a group's cgroup, or about the names of shared
 /// memory. A descriptor comes with it: the worker's pidfd, the cgroup's directory, or /dev/shm. A
-/// pid alone would not do, because it may mean another process when the guardian acts; a pidfd never
-/// does.
+/// pid alone would not do, because it may mean another process when the guardian acts; a pidfd
+/// never does.
 struct guard_message {
     guarded what = guarded::worker;
     std::int32_t stop_signal = 0;

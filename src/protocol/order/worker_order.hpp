@@ -45,8 +45,8 @@ struct text_table {
 using slot = std::int32_t;
 
 /// What the child puts at descriptor `target`: a copy of the one in the slot `source`, or the file
-/// `path`, which the child opens, or a copy of what an earlier move put at descriptor `joined`. With
-/// none of these, `target` is closed.
+/// `path`, which the child opens, or a copy of what an earlier move put at descriptor `joined`.
+/// With none of these, `target` is closed.
 struct descriptor_move {
     std::int32_t target = -1;
     slot source = -1;
@@ -173,8 +173,8 @@ private:
 };
 
 /// Completes a block that was read from a file: puts `descriptors` into its slots and rebases it.
-/// @throws std::runtime_error  the block is shorter than its head says, the order names a place that
-///                             is not inside the block, or descriptors are missing
+/// @throws std::runtime_error  the block is shorter than its head says, the order names a place
+///                             that is not inside the block, or descriptors are missing
 void take_over(order_block& arrived, std::span<const int> descriptors);
 
 }  // namespace cohort::protocol

@@ -30,7 +30,8 @@ public:
     static const session& open();
     /// Whether open() does not throw.
     static bool is_usable();
-    /// Why open() will fail, as far as can be told without a call of the driver. Empty: it is there.
+    /// Why open() will fail, as far as can be told without a call of the driver. Empty: it is
+    /// there.
     static std::string why_not_loaded();
 
     const driver::calls& calls() const noexcept { return calls_; }

@@ -65,7 +65,8 @@ private:
     const memory_access access_;
     const std::size_t size_;
     const std::string name_;
-    // Only under the table's lock, as the next one. Of memory with a name: null, or opened for good.
+    // Only under the table's lock, as the next one. Of memory with a name: null, or opened for
+    // good.
     detail::attachment descriptor_;
     std::weak_ptr<const int> last_opened_;  // of memory with a name, so that a message has one
     std::byte* const data_;                 // null: mapping has failed

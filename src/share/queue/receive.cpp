@@ -62,7 +62,8 @@ void await_readable(int socket) noexcept {
     (void)::poll(&packet, 1, -1);
 }
 
-/// The ticket in front of a packet of a queue with a capacity. Writers in other languages send none.
+/// The ticket in front of a packet of a queue with a capacity. Writers in other languages send
+/// none.
 std::optional<slots::ticket> ticket_of(std::span<const std::byte> packet,
                                        const channel& on) noexcept {
     slots::ticket ticket;

@@ -61,7 +61,8 @@ constexpr std::uint64_t index_bits = (1U << 24) - 1;
 std::uint64_t tag_of(std::uint32_t phase) { return std::uint64_t{phase / phase_step} << tag_shift; }
 
 std::uint64_t barrier_cause::packed(std::uint32_t phase) const noexcept {
-    // From the lowest bit on: the kind in 2, the status in 12, the index + 1 in 24, the phase in 26.
+    // From the lowest bit on: the kind in 2, the status in 12, the index + 1 in 24, the phase in
+    // 26.
     std::uint64_t end = 0;
     if (status.exited())
         end = 0x400U | (static_cast<unsigned>(status.exit_code()) & 0xffU);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // The guardian waits until the application is dead. Then it ends what the application's workers
-// left in their process groups, by the stop ladder, and after that what is left in their cgroups. At
-// last it removes the names of shared memory that nobody uses any more, and exits. It uses no C
+// left in their process groups, by the stop ladder, and after that what is left in their cgroups.
+// At last it removes the names of shared memory that nobody uses any more, and exits. It uses no C
 // library, only system calls. "The parent" is the application here, although the guardian is not
 // its child.
 //
