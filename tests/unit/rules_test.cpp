@@ -12,10 +12,21 @@
 #include <regex>
 #include <sstream>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace rules_test {
 
 using namespace cohort::test;
+
+namespace {
+
+std::ptrdiff_t columns(const std::string& line) {
+    const auto begins = [](char c) { return (c & 0xc0) != 0x80; };  // a UTF-8 character
+    return std::count_if(line.begin(), line.end(), begins);
+}
+
+}  // namespace
 
 TEST_CASE("rules: headers have at most 300 lines, sources 350, and each names its licence") {
     for (const std::string folder : {"include", "src", "tests", "examples"})
@@ -25,6 +36,42 @@ TEST_CASE("rules: headers have at most 300 lines, sources 350, and each names it
             CHECK(file.lines.size() <= (header ? 300U : 350U));
             REQUIRE_FALSE(file.lines.empty());
             CHECK(file.lines[0] == "// SPDX-License-Identifier: BSL-1.0");
+        }
+}
+
+TEST_CASE("rules: a line has at most 100 columns, unless it holds text that can't be broken") {
+    const std::regex skips(R"re(// clang-format (off|on))re");
+    for (const std::string folder : {"include", "src", "tests", "examples"})
+        for (const auto& file : files_in(folder)) {
+            bool is_formatted = true;
+            for (std::size_t i = 0; i < file.lines.size(); ++i) {
+                const auto& line = file.lines[i];
+                if (std::smatch found; std::regex_search(line, found, skips))
+                    is_formatted = found[1] == "on";
+                if (is_formatted && line.find("R\"") == std::string::npos)
+                    CHECK_MESSAGE(columns(line) <= 100, file.path << ":" << i + 1);
+            }
+        }
+}
+
+TEST_CASE("rules: every source file that a comment names exists") {
+    std::vector<source_file> all;
+    for (const std::string folder : {"include", "src", "tests", "examples"})
+        for (auto& file : files_in(folder))
+            all.push_back(std::move(file));
+    const auto exists = [&](const std::string& name) {
+        return std::ranges::any_of(all, [&](const source_file& file) {
+            return file.path == name || file.path.ends_with("/" + name);
+        });
+    };
+    const std::regex path(R"re((^|[\s(`])([A-Za-z_]\w*(/\w+)*\.[ch]pp)\b)re");  // none in quotes
+    for (const auto& file : all)
+        for (std::size_t i = 0; i < file.lines.size(); ++i) {
+            const auto& line = file.lines[i];
+            const auto comment = line.substr(std::min(line.find("//"), line.size()));
+            for (std::sregex_iterator at(comment.begin(), comment.end(), path), end; at != end;
+                 ++at)
+                CHECK_MESSAGE(exists((*at)[2]), file.path << ":" << i + 1 << ": " << (*at)[2]);
         }
 }
 
@@ -113,8 +160,7 @@ TEST_CASE("rules: the README has at most 1300 words, 180 lines and 100 columns")
     std::size_t lines = 0;
     for (std::string line; std::getline(page, line); ++lines) {
         INFO("line " << lines + 1 << ": " << line);
-        const auto is_inside = [](char c) { return (c & 0xc0) == 0x80; };  // of a UTF-8 character
-        CHECK(line.size() - std::count_if(line.begin(), line.end(), is_inside) <= 100);
+        CHECK(columns(line) <= 100);
         std::istringstream in(line);
         for (std::string word; in >> word;)
             ++words;
