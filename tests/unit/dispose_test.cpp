@@ -97,12 +97,14 @@ bool is_open(int descriptor) { return ::fcntl(descriptor, F_GETFD) != -1; }
 }  // namespace
 
 TEST_CASE("dispose: closes a descriptor, on another thread") {
+    const cohort::test::leak_guard guard;  // waits until all is closed
     watched_end end;
     dispose(std::move(end.writing));
     CHECK(end.is_closed_within(60'000));
 }
 
 TEST_CASE("dispose: destroys an object on another thread") {
+    const cohort::test::leak_guard guard;  // waits until all is closed
     struct tells {
         std::promise<std::thread::id> where;
         ~tells() { where.set_value(std::this_thread::get_id()); }
@@ -114,6 +116,7 @@ TEST_CASE("dispose: destroys an object on another thread") {
 }
 
 TEST_CASE("dispose: what hangs does not keep later descriptors open") {
+    const cohort::test::leak_guard guard;  // waits until all is closed
     const blocked_disposal hangs;
     bool closed = false;
     for (int i = 0; i < 6000 && !closed; ++i) {  // the queue waits a second for what hangs
@@ -125,6 +128,7 @@ TEST_CASE("dispose: what hangs does not keep later descriptors open") {
 }
 
 TEST_CASE("dispose: a lingering socket inside another one keeps nothing waiting") {
+    const cohort::test::leak_guard guard;  // waits until all is closed
     unique_fd peer;
     auto outer = holder_of(lingering_socket(peer));
     struct tells {
