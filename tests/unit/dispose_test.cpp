@@ -31,6 +31,7 @@ namespace dispose_test {
 
 using namespace std::chrono_literals;
 
+using cohort::base::await_disposed;
 using cohort::base::dispose;
 using cohort::base::unique_fd;
 using cohort::test::blocked_disposal;
@@ -113,6 +114,26 @@ TEST_CASE("dispose: destroys an object on another thread") {
     auto where = object->where.get_future();
     dispose(std::shared_ptr<const void>(std::move(object)));
     CHECK(where.get() != std::this_thread::get_id());
+}
+
+TEST_CASE("dispose: who has given something can wait until it is closed") {
+    const cohort::test::leak_guard guard;  // waits until all is closed
+    for (int i = 0; i < 100; ++i) {
+        watched_end end;
+        dispose(std::move(end.writing));
+        await_disposed(60s);
+        CHECK(end.is_closed_within(0));
+    }
+}
+
+TEST_CASE("dispose: who waits for a close that hangs waits only for so long") {
+    const cohort::test::leak_guard guard;  // waits until all is closed
+    const blocked_disposal hangs;
+    watched_end end;
+    dispose(std::move(end.writing));
+    await_disposed(1ms);
+    CHECK_FALSE(end.is_closed_within(0));
+    await_disposed(60s);  // returns at once, because nothing was given since
 }
 
 TEST_CASE("dispose: what hangs does not keep later descriptors open") {

@@ -5,6 +5,7 @@
 #include "base/files/fork_held.hpp"
 #include "base/sys/exiting_owner.hpp"
 #include "base/sys/fork_mark.hpp"
+#include "base/sys/futex.hpp"
 #include "base/sys/quiet_thread.hpp"
 
 #include <chrono>
@@ -34,8 +35,12 @@ struct disposed {
     std::deque<std::shared_ptr<const void>> objects;
     int threads = 0;
     clock::time_point progress;  // when a thread last took something
+    futex rests{0};              // how often nothing was left to do
     std::uint64_t generation = base::process_generation();
 };
+/// Whether this thread has given anything since it last waited.
+thread_local constinit bool has_given = false;
+
 disposed& all() { return fork_held<disposed>::get(); }
 
 /// The numbers of a forked copy's parent may mean other files in the copy.
@@ -64,6 +69,8 @@ bool take_one(base::unique_fd& descriptor, std::shared_ptr<const void>& object) 
         from.objects.pop_front();
     } else {
         --from.threads;
+        ++from.rests;
+        wake(from.rests);
         return false;
     }
     return true;
@@ -122,6 +129,7 @@ void dispose(base::unique_fd descriptor) noexcept {
         forget_parents(into);
         into.descriptors.emplace_back();
         into.descriptors.back() = std::move(descriptor);
+        has_given = true;
         start_thread_if_needed(into);
     } catch (const std::exception&) {
         (void)descriptor.release();  // if it is not yet in the list: closing it may wait
@@ -137,8 +145,26 @@ void dispose(std::shared_ptr<const void> object) noexcept {
         forget_parents(into);
         into.objects.emplace_back();
         into.objects.back() = std::move(object);
+        has_given = true;
         start_thread_if_needed(into);
     } catch (const std::exception&) {  // no thread: later; no memory: freed here
+    }
+}
+
+void await_disposed(std::chrono::milliseconds longest) noexcept {
+    if (!std::exchange(has_given, false))
+        return;
+    const auto deadline = deadline_in(longest);
+    auto& of = all();
+    for (;;) {
+        const auto seen = of.rests.load();
+        {
+            const std::lock_guard guard(of.mutex);
+            if (of.threads == 0 || of.generation != base::process_generation())
+                return;
+        }
+        if (!wait_on(of.rests, seen, deadline))
+            return;
     }
 }
 

@@ -3,6 +3,7 @@
 
 #include "base/sys/unique_fd.hpp"
 
+#include <chrono>
 #include <memory>
 
 namespace cohort::base {
@@ -16,5 +17,9 @@ void dispose(base::unique_fd descriptor) noexcept;
 
 /// Lets go of an object on that thread, because freeing what a worker has filled may take long.
 void dispose(std::shared_ptr<const void> object) noexcept;
+
+/// Waits until all that was given to dispose() is closed or freed, at most for `longest`. Returns
+/// at once if this thread has given nothing since its last call.
+void await_disposed(std::chrono::milliseconds longest) noexcept;
 
 }  // namespace cohort::base

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "share/queue/blocking.hpp"
 
+#include "base/files/dispose.hpp"
 #include "base/sys/descriptors.hpp"
 #include "loop/waits/patience.hpp"
 #include "loop/waits/watcher.hpp"
@@ -38,6 +39,8 @@ using clock = std::chrono::steady_clock;
 
 /// How many messages one call takes.
 constexpr std::size_t most_at_once = 64;
+/// How long a reader waits for the end of a close that hangs.
+constexpr std::chrono::milliseconds longest_disposal{20};
 
 /// The end of a wait, if it has come; done: it has not.
 queue_answer end_of(const detail::patience& how_long) {
@@ -157,6 +160,10 @@ queue_answer receive_some(end& from, std::vector<detail::queue_message>& into, s
     at_most = std::min(at_most, most_at_once);
     if (at_most == 0)
         return queue_answer::done;
+    // Else a fast reader would fill the table of descriptors with what comes along and is not yet
+    // closed.
+    if (!how_long.deadline || *how_long.deadline > clock::now())
+        base::await_disposed(longest_disposal);
     const auto opened = from.open();
     const auto on = opened.borrow();
     end::state& state = from.here();
