@@ -4,6 +4,7 @@
 #include "guard.hpp"
 #include "methods.hpp"
 #include "pipes.hpp"
+#include "sanitizers.hpp"
 #include "start_support.hpp"
 #include "worker_support.hpp"
 
@@ -39,6 +40,7 @@ using cohort::test::ready;
 using cohort::test::run_coroutine;
 using cohort::test::say_ready;
 using cohort::test::sleep_until_killed;
+using cohort::test::under_tsan;
 using cohort::test::wait_on_token;
 
 namespace {
@@ -110,7 +112,9 @@ GROUP_TEST("signals: signal() reaches each worker and its children") {
 TEST_CASE("signals: signal(index, signo) reaches that worker and its children, and no other") {
     have_server();
     const leak_guard guard;
-    for (const auto method : all_methods)
+    for (const auto method : all_methods) {
+        if (under_tsan && method == cohort::start_method::fork)
+            continue;  // TSan calls no signal handlers in a copy of a program with threads
         run_coroutine([](cohort::start_method method) -> asio::awaitable<void> {
             ready told(co_await asio::this_coro::executor);
             auto group = co_await cohort::spawn(cohort::function<two_that_tell>(),
@@ -130,6 +134,7 @@ TEST_CASE("signals: signal(index, signo) reaches that worker and its children, a
             told.close_child_end();
             CHECK_THROWS_AS(co_await told.wait(), std::runtime_error);  // nobody else has told
         }(method));
+    }
 }
 
 TEST_CASE("signals: a signal to a worker that has ended changes nothing") {
