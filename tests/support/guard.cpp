@@ -9,6 +9,8 @@
 #include <atomic>
 #include <cstdlib>
 #include <fstream>
+#include <map>
+#include <set>
 #include <sstream>
 #include <string>
 
@@ -33,6 +35,22 @@ void await_closed_records() {
     const auto is_open = [&] {
         return std::ranges::any_of(open_descriptors(), [](const auto& open) {
             return open.second.find("memfd:cohort-record") != std::string::npos;
+        });
+    };
+    while (is_open() && std::chrono::steady_clock::now() < until)
+        ::poll(nullptr, 0, 1);  // a close has no event
+}
+
+/// Waits until no socket is open that was not among `first`. The library closes sockets in the
+/// order in which it lets go of them, so those of an earlier group are closed then, too.
+void await_closed_sockets(const std::map<int, std::string>& first) {
+    std::set<std::string> known;
+    for (const auto& [fd, target] : first)
+        known.insert(target);
+    const auto until = std::chrono::steady_clock::now() + patience_at_end;
+    const auto is_open = [&] {
+        return std::ranges::any_of(open_descriptors(), [&](const auto& open) {
+            return open.second.rfind("socket:", 0) == 0 && !known.contains(open.second);
         });
     };
     while (is_open() && std::chrono::steady_clock::now() < until)
@@ -64,7 +82,10 @@ void warm_up_once() {
         if (warm_up_call == nullptr)
             return true;
         warm_up_call();
+        const auto first = open_descriptors();
+        warm_up_call();
         await_closed_records();
+        await_closed_sockets(first);
         return true;
     }();
     (void)done;
