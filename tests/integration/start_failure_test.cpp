@@ -146,8 +146,8 @@ stages failures_without_descriptors(cohort::start_method how) {
     return seen;
 }
 
-/// Lets starts fail again and again until all of `wanted` were seen, because a thread in the background may have a
-/// descriptor in the moment that matters.
+/// Lets starts fail again and again until all of `wanted` were seen, because a thread in the
+/// background may have a descriptor in the moment that matters.
 stages stages_without_descriptors(cohort::start_method how, const stages& wanted) {
     stages seen;
     for (int i = 0; i < 50 && !std::ranges::includes(seen, wanted); ++i)
