@@ -118,19 +118,26 @@ void start_thread_if_needed(disposed& of) {
     of.progress = now;
 }
 
+/// @throws std::exception  there is no memory, then `given` is unchanged; or no thread can be
+/// started, then it is in the list
+template <class T>
+void give(T& given, std::deque<T> disposed::*list) {
+    auto& into = all();
+    const std::lock_guard guard(into.mutex);
+    forget_parents(into);
+    (into.*list).emplace_back();
+    (into.*list).back() = std::move(given);
+    has_given = true;
+    start_thread_if_needed(into);
+}
+
 }  // namespace
 
 void dispose(base::unique_fd descriptor) noexcept {
     if (!descriptor)
         return;
     try {
-        auto& into = all();
-        const std::lock_guard guard(into.mutex);
-        forget_parents(into);
-        into.descriptors.emplace_back();
-        into.descriptors.back() = std::move(descriptor);
-        has_given = true;
-        start_thread_if_needed(into);
+        give(descriptor, &disposed::descriptors);
     } catch (const std::exception&) {
         (void)descriptor.release();  // if it is not yet in the list: closing it may wait
     }
@@ -140,13 +147,7 @@ void dispose(std::shared_ptr<const void> object) noexcept {
     if (!object)
         return;
     try {
-        auto& into = all();
-        const std::lock_guard guard(into.mutex);
-        forget_parents(into);
-        into.objects.emplace_back();
-        into.objects.back() = std::move(object);
-        has_given = true;
-        start_thread_if_needed(into);
+        give(object, &disposed::objects);
     } catch (const std::exception&) {  // no thread: later; no memory: freed here
     }
 }
