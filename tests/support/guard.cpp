@@ -2,6 +2,7 @@
 #include "guard.hpp"
 
 #include "procfs.hpp"
+#include "sanitizers.hpp"
 
 #include <doctest/doctest.h>
 
@@ -102,7 +103,7 @@ std::string new_mark() {
 bool counts(const std::string& directory, const std::string& name) {
     if (name.rfind("cohort-test-", 0) == 0 && directory == "/tmp")
         return false;
-    if (name.rfind("tsan.rodata.", 0) == 0)  // of a process that was killed before its main
+    if (is_tsan_file(name))
         return false;
     if (directory != "/tmp")
         return true;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include <string_view>
+
 namespace cohort::test {
 
 /// ThreadSanitizer supports no new threads after a fork of a program with threads, so a forked copy
@@ -28,5 +30,9 @@ inline constexpr auto allocator_is_locked =
     "GCC 12's sanitizers leave their own allocator locked in a copy";
 inline constexpr auto no_threads_in_copies =
     "TSan supports no new threads after a fork of a program with threads";
+
+/// Whether TSan has made a temporary file of this name. TSan makes and removes one in each process
+/// before its main, so a process that is killed there leaves one.
+inline bool is_tsan_file(std::string_view name) { return name.starts_with("tsan.rodata."); }
 
 }  // namespace cohort::test
