@@ -37,7 +37,8 @@ inline cohort::options served(int count = 1) {
     return cohort::options(count).start_method(cohort::start_method::forkserver);
 }
 
-/// The present fork servers of this process, the newest last.
+/// The present fork servers of this process, the newest last. Workers that a fork server has made
+/// may be among them, because they are its copies and may lead process groups of their own.
 inline std::vector<pid_t> servers() {
     std::set<std::pair<unsigned long long, pid_t>> found;
     for (const auto& [pid, process] : all_processes())
@@ -64,18 +65,26 @@ inline void await_reap(pid_t pid) {
 /// see the descriptors that its start opens or their ends close. @return its pid
 inline pid_t server() {
     CHECK(ended(cohort::function<do_nothing>(), served()).success());
-    const auto all = servers();  // a server that was killed may be among them
-    REQUIRE_FALSE(all.empty());
-    const auto newest = all.back();
-    const auto its_state = describe(all_processes()[newest]);
-    CAPTURE(its_state);
+    // A server that was killed may be there yet, and workers that are killed because their start
+    // was given up. Polls, because no event tells which of them is to end.
+    const auto deadline = std::chrono::steady_clock::now() + generous_bound();
+    auto all = servers();
+    while (all.size() > 1 && std::chrono::steady_clock::now() < deadline) {
+        std::this_thread::yield();
+        all = servers();
+    }
+    std::string who;
+    for (const auto pid : all)
+        who += describe(all_processes()[pid]) + '\n';
+    CAPTURE(who);
+    REQUIRE(all.size() == 1);
     for (const auto& [pid, process] : all_processes())
-        if (process.parent == ::getpid() && pid != newest)
+        if (process.parent == ::getpid() && pid != all.front())
             await_reap(pid);
-    REQUIRE(servers() == std::vector<pid_t>{newest});
+    REQUIRE(servers() == all);
     // The engine closes a reaped server's descriptor in the same turn. This takes another turn.
     (void)ended(cohort::command("true"));  // not checked, because its exit status may be stolen
-    return newest;
+    return all.front();
 }
 
 /// Kills the server and returns when it is reaped.
