@@ -1,17 +1,60 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "base/files/carrier.hpp"
 
+#include "base/files/dispose.hpp"
 #include "base/sys/error.hpp"
+#include "base/sys/futex.hpp"
+#include "base/sys/quiet_thread.hpp"
 #include "base/sys/socket.hpp"
 
 #include <algorithm>
 #include <array>
+#include <atomic>
+#include <exception>
 #include <iterator>
+#include <memory>
+#include <new>
 #include <utility>
 
 #include <fcntl.h>
 
 namespace cohort::base {
+namespace {
+
+/// So many receives that do not end are all that this process waits for.
+constexpr int most_unpacking = 8;
+constinit std::atomic<int> unpacking_threads{0};
+
+/// A call of unpack() on a thread. Who has waited too long leaves it to that thread.
+struct unpacking {
+    unpacking() = default;
+    unpacking(const unpacking&) = delete;
+    unpacking& operator=(const unpacking&) = delete;
+    ~unpacking() {
+        for (auto& descriptor : came)
+            dispose(std::move(descriptor));
+        dispose(std::move(carrier));
+    }
+
+    base::unique_fd carrier;
+    std::size_t count = 0;
+    std::vector<base::unique_fd> came;
+    std::error_code error;
+    base::futex ended{0};
+
+    void run() noexcept {
+        try {
+            error = unpack(carrier.get(), count, came);
+        } catch (const std::bad_alloc&) {
+            error = std::make_error_code(std::errc::not_enough_memory);
+        }
+        ended = 1;
+        base::wake(ended);
+        --unpacking_threads;
+    }
+};
+
+}  // namespace
 
 base::unique_fd pack(std::span<const int> descriptors, std::error_code& error) noexcept {
     base::unique_fd carrier;
@@ -32,6 +75,7 @@ base::unique_fd pack(std::span<const int> descriptors, std::error_code& error) n
 std::error_code unpack(int carrier, std::size_t count, std::vector<base::unique_fd>& descriptors) {
     base::tell_nothing(carrier);
     const std::size_t wanted = descriptors.size() + count;
+    descriptors.reserve(wanted);  // so that none is lost by bad_alloc
     std::array<std::byte, 1> one;
     std::size_t length = 1;
     std::vector<base::unique_fd> part;
@@ -47,6 +91,34 @@ std::error_code unpack(int carrier, std::size_t count, std::vector<base::unique_
         std::move(part.begin(), part.end(), std::back_inserter(descriptors));
     }
     return {};
+}
+
+std::error_code unpack_in_time(base::unique_fd& carrier, std::size_t count,
+                               std::vector<base::unique_fd>& descriptors,
+                               std::chrono::milliseconds longest) {
+    descriptors.reserve(descriptors.size() + count);
+    const auto task = std::make_shared<unpacking>();
+    if (++unpacking_threads > most_unpacking) {
+        --unpacking_threads;
+        return std::make_error_code(std::errc::timed_out);
+    }
+    task->count = count;
+    task->carrier = std::move(carrier);
+    try {
+        base::start_quiet_thread([task] { task->run(); });
+    } catch (const std::exception&) {
+        --unpacking_threads;
+        carrier = std::move(task->carrier);
+        return std::make_error_code(std::errc::resource_unavailable_try_again);
+    }
+    const auto deadline = base::deadline_in(longest);
+    while (task->ended.load() == 0)
+        if (!base::wait_on(task->ended, 0, deadline))
+            return std::make_error_code(std::errc::timed_out);
+    carrier = std::move(task->carrier);
+    std::move(task->came.begin(), task->came.end(), std::back_inserter(descriptors));
+    task->came.clear();
+    return task->error;
 }
 
 }  // namespace cohort::base

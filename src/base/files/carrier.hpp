@@ -3,6 +3,7 @@
 
 #include "base/sys/unique_fd.hpp"
 
+#include <chrono>
 #include <cstddef>
 #include <span>
 #include <system_error>
@@ -23,5 +24,15 @@ namespace cohort::base {
 ///         there are fewer than `count`
 [[nodiscard]] std::error_code unpack(int carrier, std::size_t count,
                                      std::vector<base::unique_fd>& descriptors);
+
+/// unpack() for a carrier of a process that is not trusted. That process may have kept the carrier
+/// and receive from it into memory that never comes (userfaultfd(2), FUSE); every other receive
+/// waits for it then, uninterruptibly. So the receive is on another thread.
+/// @param carrier  given back, unless ETIMEDOUT is returned
+/// @return as unpack(). ETIMEDOUT: the receive has not ended in `longest`. EAGAIN: no thread could
+///         be started
+[[nodiscard]] std::error_code unpack_in_time(base::unique_fd& carrier, std::size_t count,
+                                             std::vector<base::unique_fd>& descriptors,
+                                             std::chrono::milliseconds longest);
 
 }  // namespace cohort::base

@@ -10,6 +10,7 @@
 #include <cohort/errors.hpp>
 
 #include <algorithm>
+#include <chrono>
 #include <iterator>
 #include <string>
 #include <system_error>
@@ -17,6 +18,9 @@
 
 namespace cohort::share {
 namespace {
+
+/// Unpacking takes no time, unless another process prevents it.
+constexpr std::chrono::seconds longest_unpack{2};
 
 [[noreturn]] void refuse_carrier(const std::string& why) {
     throw codec_error("cohort: descriptors from another process: " + why);
@@ -39,12 +43,16 @@ bool unpack_all(arrived& with) {
     if (!base::has_room_for(with.packed))
         return false;
     std::vector<base::unique_fd> came;
-    const auto error = base::unpack(with.descriptors.back().get(), with.packed, came);
+    with.descriptors.reserve(with.descriptors.size() + with.packed);
+    const auto error =
+        base::unpack_in_time(with.descriptors.back(), with.packed, came, longest_unpack);
     with.packed -= std::min(with.packed, came.size());
     with.descriptors.insert(with.descriptors.end() - 1, std::make_move_iterator(came.begin()),
                             std::make_move_iterator(came.end()));
     if (base::is_shortage(error))
         return false;
+    if (error == std::errc::timed_out)
+        refuse_carrier("another process keeps them from being unpacked");
     if (error)
         refuse_carrier("they can't be unpacked: " + error.message());
     base::dispose(std::move(with.descriptors.back()));
