@@ -10,7 +10,9 @@
 #include <string>
 #include <utility>
 
+#include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 namespace cohort::base {
 namespace {
@@ -23,7 +25,7 @@ struct close_own {
 
     bool is_open() const noexcept { return table == base::descriptor_table(); }
     void operator()(const int* descriptor) const noexcept {
-        if (is_open()) {
+        if (*descriptor >= 0 && is_open()) {
             base::unique_fd(*descriptor).reset();
             if (name.empty())
                 names_sweeper().closed(device);
@@ -37,21 +39,24 @@ struct close_own {
 }  // namespace
 
 std::optional<file_id> id_of(int descriptor) noexcept {
-    struct stat file;
-    if (::fstat(descriptor, &file) != 0)
+    // What the kernel knows already: the server of a file of FUSE may answer when it wishes.
+    struct statx file;
+    if (::statx(descriptor, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO, &file) != 0)
         return std::nullopt;
-    return file_id{file.st_dev, file.st_ino};
+    return file_id{makedev(file.stx_dev_major, file.stx_dev_minor), file.stx_ino};
 }
 
-detail::attachment own(base::unique_fd descriptor, std::string name) {
+detail::attachment own(base::unique_fd&& descriptor, std::string name) {
     dev_t device = 0;
     if (name.empty() && may_have_names())
         device = id_of(descriptor.get()).value_or(file_id()).device;
     close_own closer{base::descriptor_table(), device, std::move(name)};
-    auto number = std::make_unique<const int>(descriptor.get());
-    (void)descriptor.release();
+    auto made = std::make_unique<int>(-1);
+    int& number = *made;
     // If there is no memory for the reference count, the constructor calls the deleter.
-    return detail::attachment(number.release(), std::move(closer));
+    const detail::attachment owner(made.release(), std::move(closer));
+    number = descriptor.release();
+    return owner;
 }
 
 void give_name(const detail::attachment& attachment, const std::string& name) {

@@ -28,8 +28,8 @@ std::optional<file_id> id_of(int descriptor) noexcept;
 /// @param name  of the library's file in /dev/shm; the last owner then removes the name if nobody
 ///              else uses the file. Never found out from the descriptor, because whoever sent that
 ///              could have names removed.
-/// @throws std::bad_alloc  the descriptor is closed then
-detail::attachment own(base::unique_fd descriptor, std::string name = "");
+/// @throws std::bad_alloc  `descriptor` is unchanged then
+detail::attachment own(base::unique_fd&& descriptor, std::string name = "");
 
 /// Adds the name to an attachment, made by own(), that has arrived without one. Thread-safe.
 void give_name(const detail::attachment& attachment, const std::string& name);
