@@ -92,6 +92,7 @@ private:
 /// came is no T, also where nlohmann-json has thrown; what the value's own from_json throws, as it
 /// is; sharing_error if there is no room for descriptors; and std::logic_error after a close().
 /// What is no T or was refused by its from_json is lost; otherwise the value waits in the queue.
+/// A value for which there was no memory (std::bad_alloc) waits for one more get.
 /// @par Thread safety  all calls from any thread; assignment as of std::shared_ptr.
 template <class T>
 class queue_reader {
@@ -171,9 +172,10 @@ private:
     friend struct detail::queue_access;
     explicit queue_reader(detail::queue_end end) noexcept : end_(std::move(end)) {}
     received<T> one(const detail::patience& how_long) {
+        const auto end = detail::used(end_);
         std::vector<detail::queue_message> messages;
-        const auto answer = detail::used(end_).receive(messages, 1, how_long);
-        return detail::received_from<T>(answer, messages);
+        const auto answer = end.receive(messages, 1, how_long);
+        return detail::received_from<T>(end, answer, messages);
     }
 
     detail::queue_end end_;

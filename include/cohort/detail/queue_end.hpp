@@ -107,6 +107,11 @@ private:
     lendable<share::both_ends> both_;
 };
 
+struct taken_message {
+    queue_message message;
+    queue_end from;
+};
+
 /// A handle for one call, which keeps the end while another thread closes the caller's handle.
 /// @throws std::logic_error  the handle is of no queue, or was closed
 COHORT_API queue_end used(const queue_end& end);
@@ -123,6 +128,6 @@ COHORT_API void await_room(const queue_end& end, queue_message message,
 /// Has no effect on an operation that has completed.
 COHORT_API void cancel_queue_wait(const std::weak_ptr<share::end>& end, operation_id id) noexcept;
 /// Takes the message out of a completion. One that nobody takes is there for the next call.
-COHORT_API queue_message take_message(share::received_message& from);
+COHORT_API taken_message take_message(share::received_message& from);
 
 }  // namespace cohort::detail::inline v0_1

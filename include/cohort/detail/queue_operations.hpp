@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <exception>
 #include <memory>
+#include <new>
 #include <optional>
 #include <span>
 #include <utility>
@@ -22,30 +23,48 @@
 // The calls of queues: what they give, and how they are awaited.
 namespace cohort::detail::inline v0_1 {
 
-/// The outcome of a blocking get.
-template <class T>
-received<T> received_from(queue_answer answer, std::vector<queue_message>& messages) {
-    if (messages.empty())
-        return received<T>(answer);
-    return received<T>(value_in<T>(messages.front()));
-}
-
-/// The values in messages. If one can't be decoded, the next call throws, and nothing is lost.
+/// The values in messages. If one can't be decoded, the next call throws. Lost is at most that one,
+/// and not where memory was short for the first time.
 template <class T>
 std::vector<T> values_in(const queue_end& from, std::span<queue_message> messages) {
     std::vector<T> values;
-    values.reserve(messages.size());
-    for (std::size_t i = 0; i < messages.size(); ++i) {
-        try {
+    std::size_t i = 0;
+    try {
+        values.reserve(messages.size());
+        for (; i < messages.size(); ++i)
             values.push_back(value_in<T>(messages[i]));
-        } catch (...) {
-            from.give_back(messages.subspan(values.empty() ? i + 1 : i));
-            if (values.empty())
-                throw;
-            break;
-        }
+    } catch (const std::bad_alloc&) {
+        const bool stays = !values.empty() || may_give_back(messages[i]);
+        from.give_back(messages.subspan(stays ? i : i + 1));
+        if (values.empty())
+            throw;
+    } catch (...) {
+        from.give_back(messages.subspan(values.empty() ? i + 1 : i));
+        if (values.empty())
+            throw;
     }
     return values;
+}
+
+/// The value in a message, which goes back where memory was short for the first time.
+template <class T>
+T value_of(const queue_end& from, queue_message& message) {
+    try {
+        return value_in<T>(message);
+    } catch (const std::bad_alloc&) {
+        if (may_give_back(message))
+            from.give_back(std::span(&message, 1));
+        throw;
+    }
+}
+
+/// The outcome of a blocking get.
+template <class T>
+received<T> received_from(const queue_end& from, queue_answer answer,
+                          std::vector<queue_message>& messages) {
+    if (messages.empty())
+        return received<T>(answer);
+    return received<T>(value_of<T>(from, messages.front()));
 }
 
 // --- awaited ---
@@ -128,7 +147,8 @@ public:
 private:
     std::exception_ptr take(share::received_message& from) {
         try {
-            value_ = type(value_in<T>(take_message(from)));
+            auto taken = take_message(from);
+            value_ = type(value_of<T>(taken.from, taken.message));
             return nullptr;
         } catch (...) {
             return std::current_exception();

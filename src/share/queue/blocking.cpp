@@ -167,6 +167,7 @@ queue_answer receive_some(end& from, std::vector<detail::queue_message>& into, s
     const auto opened = from.open();
     const auto on = opened.borrow();
     end::state& state = from.here();
+    into.reserve(at_most);  // so that no message is lost by bad_alloc
     std::unique_lock lock(state.mutex);
     for (;;) {
         // Who only tries takes no time, unless another process holds the socket.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include "base/sys/patient_containers.hpp"
 #include "base/sys/unique_fd.hpp"
 #include "share/queue/packet.hpp"
 #include "share/queue/slots.hpp"
@@ -90,7 +91,7 @@ void note_if_empty(int socket, slots& of) noexcept;
 
 /// What was received.
 struct incoming {
-    std::vector<detail::queue_message> messages;  // more than one: a batch
+    base::patient_vector<detail::queue_message> messages;  // more than one: a batch
 };
 
 enum class may_wait { yes, no };

@@ -123,6 +123,10 @@ queue_answer queue_end::receive(std::vector<queue_message>& into, std::size_t at
         try {
             if ((is_first || loaded <= most_loaded) && load(*at, end_->about().make))
                 continue;
+        } catch (const std::bad_alloc&) {
+            wrong = std::current_exception();
+            if (!may_give_back(*at))
+                ++rest;
         } catch (...) {
             wrong = std::current_exception();
             ++rest;

@@ -7,6 +7,7 @@
 #include "base/sys/descriptors.hpp"
 #include "base/sys/error.hpp"
 #include "base/sys/memfd.hpp"
+#include "base/sys/patiently.hpp"
 #include "base/sys/socket.hpp"
 #include "share/queue/arrived.hpp"
 
@@ -99,7 +100,8 @@ void require_room(const channel& on) {
 }
 
 detail::queue_message copy_of(std::uint64_t type, std::span<const std::byte> payload) {
-    auto bytes = std::make_shared_for_overwrite<std::byte[]>(payload.size());
+    auto bytes =
+        base::patiently([&] { return std::make_shared_for_overwrite<std::byte[]>(payload.size()); });
     std::copy(payload.begin(), payload.end(), bytes.get());
     const std::span<const std::byte> copied(bytes.get(), payload.size());
     return {type, std::move(bytes), copied};
@@ -110,7 +112,7 @@ detail::queue_message taken(std::uint64_t type, std::span<const std::byte> paylo
                             const channel& on) {
     if (payload.size() < smallest_in_target || on.make == nullptr)
         return copy_of(type, payload);
-    auto target = on.make(payload.size());
+    auto target = base::patiently([&] { return on.make(payload.size()); });
     if (!target.owner)
         return copy_of(type, payload);  // who takes the value says what is wrong
     std::ranges::copy(payload, target.bytes.begin());
@@ -121,13 +123,17 @@ detail::queue_message taken(std::uint64_t type, std::span<const std::byte> paylo
 
 void take_batch(const packet_header& header, std::span<const std::byte> payload, incoming& into) {
     std::vector<std::span<const std::byte>> parts;
-    const bool is_whole = split_batch(payload, parts);
+    const bool is_whole = base::patiently([&] {
+        parts.clear();
+        return split_batch(payload, parts);
+    });
     for (const auto& part : parts)
         into.messages.push_back(copy_of(header.type, part));
     if (!is_whole)
         refuse_packet("its batch is cut off");
 }
 
+/// The packet is out of the socket, so a lack of memory would lose it: it waits for memory instead.
 void take_packet(std::span<const std::byte> packet, arrived with, const channel& on,
                  incoming& into) {
     if (const auto wrong = wrong_with(packet, with.descriptors.size()); !wrong.empty())
@@ -143,7 +149,7 @@ void take_packet(std::span<const std::byte> packet, arrived with, const channel&
         with.spilled_size = header.size;
         if (header.descriptors > base::most_descriptors)
             with.packed = header.descriptors - (with.spilled ? 1u : 0u);
-        message.arrived = std::make_shared<arrived>(std::move(with));
+        message.arrived = base::make_shared_patiently<arrived>(std::move(with));
     }
     into.messages.push_back(std::move(message));
 }
@@ -234,7 +240,8 @@ bool load(detail::queue_message& message, detail::make_target make) {
     auto& descriptors = message.arrived->descriptors;
     message.attachments.reserve(descriptors.size());
     for (auto& descriptor : descriptors)
-        message.attachments.push_back(base::own(std::move(descriptor)));
+        if (descriptor)  // else it was taken before memory was short
+            message.attachments.push_back(base::own(std::move(descriptor)));
     descriptors.clear();
     message.arrived.reset();
     return true;

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <exception>
 #include <mutex>
+#include <new>
 #include <stdexcept>
 #include <utility>
 
@@ -102,7 +103,7 @@ void received_message::give_back() noexcept {
     }
 }
 
-detail::queue_message received_message::take() {
+detail::taken_message received_message::take() {
     if (!from_ || generation_ != base::process_generation())
         throw std::logic_error("cohort: this value of a queue belongs to another process, or was "
                                "taken before");
@@ -112,12 +113,17 @@ detail::queue_message received_message::take() {
             give_back();
             refuse_for_now();
         }
+    } catch (const std::bad_alloc&) {
+        if (!detail::may_give_back(message_))
+            wrong_ = std::current_exception();
+        give_back();
+        throw;
     } catch (...) {
         if (!from_)
             throw;
         wrong_ = std::current_exception();
     }
-    const auto from = std::exchange(from_, nullptr);
+    auto from = std::exchange(from_, nullptr);
     {
         end::state& state = from->here();
         const std::lock_guard guard(state.mutex);
@@ -125,7 +131,7 @@ detail::queue_message received_message::take() {
     }
     if (wrong_)
         std::rethrow_exception(std::exchange(wrong_, nullptr));
-    return std::move(message_);
+    return {std::move(message_), detail::queue_end(std::move(from))};
 }
 
 void received_message::load_early() noexcept {
@@ -133,6 +139,7 @@ void received_message::load_early() noexcept {
         return;
     try {
         load_payload(message_, from_->about().make);
+    } catch (const std::bad_alloc&) {  // take() tries again
     } catch (...) {
         wrong_ = std::current_exception();
     }

@@ -23,8 +23,9 @@ public:
     ~received_message();
 
     /// On a thread of the user's. @throws what load() throws; sharing_error: there is no room for
-    /// its descriptors yet, and it is there for the next call
-    detail::queue_message take();
+    /// its descriptors yet, and it is there for the next call; std::bad_alloc: it is there, too, if
+    /// this is the first time
+    detail::taken_message take();
     /// Brings a large payload into memory, for take(). What is wrong with it take() throws.
     void load_early() noexcept;
     bool is_quick() const noexcept;

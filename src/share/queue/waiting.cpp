@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // The awaited calls: tried at once on the caller's thread, completed later by the engine's.
 #include "base/files/limits.hpp"
+#include "base/sys/patiently.hpp"
 #include "loop/waits/watcher.hpp"
 #include "share/queue/receive_call.hpp"
 #include "share/queue/received_message.hpp"
@@ -46,7 +47,8 @@ completion failed_with(std::exception_ptr why) {
 completion with_message(const std::shared_ptr<end>& from, end::state& state,
                         detail::queue_message message) {
     completion result;
-    result.message = std::make_shared<received_message>(from, state, std::move(message));
+    result.message =
+        base::make_shared_patiently<received_message>(from, state, std::move(message));
     return result;
 }
 
@@ -341,6 +343,6 @@ void cancel_queue_wait(const std::weak_ptr<share::end>& end, operation_id id) no
     complete(gone->to, completion_of(completion::kind::aborted));
 }
 
-queue_message take_message(share::received_message& from) { return from.take(); }
+taken_message take_message(share::received_message& from) { return from.take(); }
 
 }  // namespace cohort::detail::inline v0_1
