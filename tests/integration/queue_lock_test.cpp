@@ -4,6 +4,7 @@
 // not.
 #include "group_test.hpp"
 #include "missing_page.hpp"
+#include "raw_queue.hpp"
 
 #include <cohort/cohort.hpp>
 
@@ -13,6 +14,7 @@
 #include <chrono>
 #include <exception>
 #include <optional>
+#include <string>
 #include <thread>
 #include <utility>
 
@@ -87,6 +89,31 @@ TEST_CASE("queue lock: a socket that another process holds does not hold up the 
             co_await a_moment(executor);
         CHECK(**get.got == 2);
     }());
+}
+
+TEST_CASE("queue lock: packed descriptors that their sender holds cost one value, not the reader") {
+    if (!can_miss_pages())
+        return;
+    const leak_guard guard;
+    const watchdog bounded;
+    raw_queue<std::string> raw;
+    const missing_page page;
+    int carrier[2];
+    REQUIRE(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, carrier) == 0);
+    REQUIRE(::send(carrier[1], "x", 1, 0) == 1);
+    std::thread holds([&] { (void)!::recv(carrier[0], page.address(), 1, 0); });
+    while (!page.is_awaited(-1)) {
+    }
+    send_raw(raw.writer, header_with(1, 300, 1), "x", {carrier[0]});
+    send_raw(raw.writer, header_with(1, 0, 4), "good");
+    CHECK_THROWS_WITH_AS(raw.reader.get(),
+                         doctest::Contains("another process keeps them from being unpacked"),
+                         cohort::codec_error);
+    CHECK(*raw.reader.get() == "good");
+    page.come();
+    holds.join();
+    ::close(carrier[0]);
+    ::close(carrier[1]);
 }
 
 }  // namespace queue_lock_test
