@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-// Allocations that fail on the library's own threads.
+// Allocations that fail: on the library's own threads, and in gets of queues.
 #include "start_support.hpp"
 
 #include <string>
@@ -27,6 +27,14 @@ TEST_CASE("no memory: a group ends, whichever allocation of the library fails") 
 
 TEST_CASE("no memory: a group ends after some milliseconds in which all allocations fail") {
     check_host("some");
+}
+
+TEST_CASE("no memory: a get from a queue loses no value, whichever of its allocations fails") {
+    const leak_guard guard;
+    const auto report = ended(cohort::command(COHORT_PROGRAM_NO_MEMORY_READER),
+                              cohort::options(1).stdout_to(cohort::capture()));
+    CHECK(report.outcomes.at(0).out.text() == "");
+    CHECK(report.success());
 }
 
 }  // namespace no_memory_test
