@@ -2,6 +2,7 @@
 #include "group/starts/start_way.hpp"
 
 #include "base/sys/memfd.hpp"
+#include "base/sys/patient_containers.hpp"
 #include "base/sys/patiently.hpp"
 #include "base/sys/pidfd.hpp"
 #include "start/copies/copy.hpp"
@@ -11,7 +12,6 @@
 #include <chrono>
 #include <csignal>
 #include <cstdint>
-#include <map>
 #include <tuple>
 #include <utility>
 
@@ -53,7 +53,7 @@ private:
     base::unique_fd order_file_;             // holds the orders of all requests
     std::uint64_t order_file_length_ = 0;
     std::shared_ptr<start::forkserver_client> serving_;  // the server as of the last ensure()
-    std::map<int, asked_worker> asked_;
+    base::patient_map<int, asked_worker> asked_;
 };
 
 std::optional<start_failure> served::prepare() {

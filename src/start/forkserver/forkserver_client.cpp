@@ -4,6 +4,7 @@
 #include "base/files/carrier.hpp"
 #include "base/sys/error.hpp"
 #include "base/sys/memfd.hpp"
+#include "base/sys/patiently.hpp"
 #include "base/sys/pidfd.hpp"
 #include "base/sys/socket.hpp"
 #include "base/sys/tiers.hpp"
@@ -218,9 +219,11 @@ bool forkserver_client::hear() {
     server_answer answer;
     std::size_t length = 0;
     std::vector<base::unique_fd> descriptors;
-    const auto error =
-        base::receive_message(connection_.get(), std::as_writable_bytes(std::span(&answer, 1)),
-                              length, descriptors, base::waiting::nonblock);
+    const auto error = base::patiently([&] {
+        return base::receive_message(connection_.get(),
+                                     std::as_writable_bytes(std::span(&answer, 1)), length,
+                                     descriptors, base::waiting::nonblock);
+    });
     // A message whose pidfd found no free descriptor still has the pid.
     if ((!error || error == std::errc::too_many_files_open) && length == sizeof answer)
         note(answer, std::move(descriptors));
@@ -244,8 +247,10 @@ void forkserver_client::note(const server_answer& answer,
         break;
     case answer_kind::failed:
         state_ = state::failed;
-        failure_ = {{answer.error != 0 ? answer.error : ECANCELED, std::system_category()},
-                    std::string(answer.text, ::strnlen(answer.text, sizeof answer.text))};
+        failure_.code = {answer.error != 0 ? answer.error : ECANCELED, std::system_category()};
+        base::patiently([&] {
+            failure_.text.assign(answer.text, ::strnlen(answer.text, sizeof answer.text));
+        });
         break;
     case answer_kind::forked:
     case answer_kind::refused:
@@ -289,10 +294,13 @@ void forkserver_client::note_worker(const server_answer& answer,
 void forkserver_client::note_death() {
     kill();  // the connection may end a little before the server does
     if (state_ <= state::reached)
-        failure_ = {std::make_error_code(std::errc::connection_reset),
-                    state_ == state::reached
-                        ? "the fork server ended before it was ready"
-                        : "worker_main was not reached in the fork server: call it first in main"};
+        base::patiently([&] {
+            failure_ = {
+                std::make_error_code(std::errc::connection_reset),
+                state_ == state::reached
+                    ? "the fork server ended before it was ready"
+                    : "worker_main was not reached in the fork server: call it first in main"};
+        });
     const pid_t forked = __atomic_load_n(&progress_->forked, __ATOMIC_ACQUIRE);
     if (!asked_.empty() && forked != 0 && forked != last_told_)
         note_worker({answer_kind::forked, asked_.front(), forked, 0, {}}, {});

@@ -1,19 +1,17 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include "base/sys/patient_containers.hpp"
 #include "base/sys/unique_fd.hpp"
 #include "start/exec/exec.hpp"
 #include "start/forkserver/forkserver_wait.hpp"
 #include "start/forkserver/request.hpp"
 
 #include <cstdint>
-#include <deque>
 #include <functional>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <span>
 #include <string>
 #include <system_error>
@@ -87,9 +85,10 @@ private:
     pid_t last_told_ = 0;
     std::uint32_t told_ = 0;  // the number of children that the server has reported
     std::uint64_t last_number_ = 0;
-    std::deque<std::uint64_t> asked_;  // not answered yet, in order
-    std::map<std::uint64_t, start::exec_result> answered_;
-    std::set<forkserver_wait*> waiting_;
+    // An answer that is lost for want of memory would be waited for without end.
+    base::patient_deque<std::uint64_t> asked_;  // not answered yet, in order
+    base::patient_map<std::uint64_t, start::exec_result> answered_;
+    base::patient_set<forkserver_wait*> waiting_;
 };
 
 }  // namespace cohort::start
