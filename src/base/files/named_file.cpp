@@ -63,7 +63,7 @@ std::error_code lock_shared(int file) {
 
 /// Gives a file without a name a name. EEXIST: somebody has it.
 std::error_code link(int file, int directory, const std::string& name) noexcept {
-    const auto path = fmt::format("/proc/self/fd/{}", file);
+    const auto path = base::path_of(file);
     if (::linkat(AT_FDCWD, path.c_str(), directory, name.c_str(), AT_SYMLINK_FOLLOW) == 0)
         return {};
     if (errno != ENOENT)
@@ -173,7 +173,7 @@ names_answer probe() {
     if (::fstatfs(directory.get(), &system) != 0 || system.f_type != TMPFS_MAGIC)
         return {"/dev/shm is not a tmpfs"};
     auto file = make_nameless(directory.get(), error);
-    const auto again = fmt::format("/proc/self/fd/{}", file.get());
+    const auto again = base::path_of(file.get());
     const base::unique_fd other(file ? ::open(again.c_str(), O_RDWR | O_CLOEXEC) : -1);
     if (!error && !other)
         error = base::last_error();
@@ -251,7 +251,7 @@ std::string name_of(int descriptor) {
     if (::fstat(descriptor, &found) != 0 || !is_ours(found) || found.st_nlink == 0)
         return "";
     char path[256];
-    const auto link = fmt::format("/proc/self/fd/{}", descriptor);
+    const auto link = base::path_of(descriptor);
     const auto length = ::readlink(link.c_str(), path, sizeof path);
     const std::string_view all(path, length < 0 ? 0 : static_cast<std::size_t>(length));
     if (all.size() == sizeof path)

@@ -16,7 +16,7 @@
 namespace cohort::base {
 namespace {
 
-// Not /proc/self/fd, because that belongs to the main thread, which may have ended.
+// Not in /proc/self, see path_of().
 constexpr const char* directory_of_descriptors = "/proc/thread-self/fd";
 
 /// How many of the numbers 0 to 2 are free, which the library's own descriptors never have.
@@ -28,6 +28,8 @@ std::uint64_t free_standard_streams() noexcept {
 }
 
 }  // namespace
+
+std::string path_of(int fd) { return directory_of_descriptors + ('/' + std::to_string(fd)); }
 
 unique_fd out_of_stdio(unique_fd fd, std::error_code& error) noexcept {
     error = fd ? std::error_code{} : last_error();

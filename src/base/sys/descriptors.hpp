@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <system_error>
 
 namespace cohort::base {
@@ -22,6 +23,10 @@ namespace cohort::base {
 /// Whether so many more descriptors can be opened, with numbers from 3 on; true when /proc is not
 /// there.
 [[nodiscard]] bool has_room_for(std::uint64_t descriptors) noexcept;
+
+/// The path by which the calling thread reaches an open file. It is not in /proc/self, because that
+/// belongs to the main thread, which may have ended (pthread_exit).
+[[nodiscard]] std::string path_of(int fd);
 
 /// Whether `fd` is open and not close-on-exec.
 [[nodiscard]] bool survives_exec(int fd) noexcept;

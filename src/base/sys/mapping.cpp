@@ -49,7 +49,8 @@ private:
 }  // namespace
 
 bool share_mapping(std::uintptr_t one, std::uintptr_t other) noexcept {
-    const unique_fd file(::open("/proc/self/maps", O_RDONLY | O_CLOEXEC));
+    // Not /proc/self, because that belongs to the main thread, which may have ended.
+    const unique_fd file(::open("/proc/thread-self/maps", O_RDONLY | O_CLOEXEC));
     if (!file)
         return false;
     std::array<char, 512> buffer;  // a signal handler's stack may be small

@@ -56,8 +56,8 @@ worker_pipe make_worker_pipe(pipe_use use, std::size_t size, std::error_code& er
 }
 
 void open_for_both(base::unique_fd& write_end) noexcept {
-    char path[32];
-    *fmt::format_to_n(path, sizeof path - 1, "/proc/self/fd/{}", write_end.get()).out = '\0';
+    char path[40];
+    *fmt::format_to_n(path, sizeof path - 1, "/proc/thread-self/fd/{}", write_end.get()).out = '\0';
     std::error_code error;
     auto both = base::out_of_stdio(base::unique_fd(::open(path, O_RDWR | O_CLOEXEC)), error);
     if (both)
@@ -93,7 +93,7 @@ base::unique_fd input_files::make(const std::shared_ptr<const std::string>& text
         if (error)
             return {};
     }
-    auto path = fmt::format("/proc/self/fd/{}", file_.get());
+    auto path = base::path_of(file_.get());
     std::error_code denied;
     auto opened =
         base::out_of_stdio(base::unique_fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC)), denied);

@@ -140,7 +140,7 @@ std::vector<stack_frame> locate(const raw_stack& stack) {
 }
 
 std::span<const char> program_path(std::span<char> buffer) noexcept {
-    const ssize_t length = ::readlink("/proc/self/exe", buffer.data(), buffer.size());
+    const ssize_t length = ::readlink("/proc/thread-self/exe", buffer.data(), buffer.size());
     return buffer.first(length > 0 ? static_cast<std::size_t>(length) : 0);
 }
 

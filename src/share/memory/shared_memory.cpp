@@ -90,7 +90,7 @@ objection object_to(int descriptor, memory_access access, bool must_be_sealed,
 /// The same file, open for reading only. A mapping by a descriptor that could write would count as
 /// a writer.
 base::unique_fd reopen_for_reading(int descriptor, std::error_code& error) {
-    const auto path = fmt::format("/proc/self/fd/{}", descriptor);
+    const auto path = base::path_of(descriptor);
     return base::out_of_stdio(base::unique_fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC)), error);
 }
 

@@ -53,8 +53,8 @@ wakeup::identity identify(int fd, wakeup::kind what, std::uint64_t number) {
     const bool is_event = what == wakeup::kind::state;
     const std::string_view member = is_event ? "eventfd-id:" : "clockid:";
     char room[512];
-    const auto text = base::read_start(fmt::format("/proc/self/fdinfo/{}", fd).c_str(), room);
-    if (text.empty() && ::access("/proc/self/fdinfo", F_OK) != 0)
+    const auto text = base::read_start(fmt::format("/proc/thread-self/fdinfo/{}", fd).c_str(), room);
+    if (text.empty() && ::access("/proc/thread-self/fdinfo", F_OK) != 0)
         return {wakeup::known_by::drawn_number, number};
     const auto at = text.find(member);
     if (at == text.npos)
