@@ -24,6 +24,19 @@ class decoder;
 class COHORT_API array_base {
 public:
     array_base() noexcept = default;
+    array_base(const array_base&) = default;
+    array_base& operator=(const array_base&) = default;
+    /// `from` is not valid afterwards.
+    array_base(array_base&& from) noexcept
+        : memory_(std::move(from.memory_)), layout_(std::move(from.layout_)),
+          data_(std::exchange(from.data_, nullptr)) {}
+    array_base& operator=(array_base&& from) noexcept {
+        array_base moved(std::move(from));
+        std::swap(memory_, moved.memory_);
+        layout_.swap(moved.layout_);
+        std::swap(data_, moved.data_);
+        return *this;
+    }
     /// A new array of zeros.
     array_base(std::span<const std::size_t> shape, std::size_t element_bytes,
                const share_options& how);

@@ -31,6 +31,9 @@ class COHORT_API event_handle {
 public:
     /// A new event. @throws sharing_error
     event_handle();
+    // A move copies, so that a call on what was moved from is a call on the same event.
+    event_handle(const event_handle&) = default;
+    event_handle& operator=(const event_handle&) = default;
 
     void set() const;
     void clear() const;
@@ -52,6 +55,8 @@ private:
 class COHORT_API barrier_handle {
 public:
     explicit barrier_handle(std::size_t parties);
+    barrier_handle(const barrier_handle&) = default;  // a move copies
+    barrier_handle& operator=(const barrier_handle&) = default;
 
     /// @throws broken_barrier
     void arrive_and_wait(std::optional<steady_duration> timeout) const;
@@ -83,6 +88,8 @@ class COHORT_API mutex_handle {
 public:
     /// A new mutex. @throws sharing_error
     mutex_handle();
+    mutex_handle(const mutex_handle&) = default;  // a move copies
+    mutex_handle& operator=(const mutex_handle&) = default;
 
     /// @throws std::system_error  resource_deadlock_would_occur: this thread holds it
     mutex_answer lock() const;
