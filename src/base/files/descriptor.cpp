@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "base/files/descriptor.hpp"
 
+#include "base/files/dispose.hpp"
 #include "base/files/named_file.hpp"
 #include "base/files/settings.hpp"
 #include "base/files/sweeper.hpp"
@@ -22,11 +23,15 @@ struct close_own {
     base::table_number table;  // in which the number means the file
     dev_t device;             // 0: it can't be a file with a name
     std::string name;         // in /dev/shm; empty: it has none, or none is known
+    bool may_wait = false;    // for another process
 
     bool is_open() const noexcept { return table == base::descriptor_table(); }
     void operator()(const int* descriptor) const noexcept {
         if (*descriptor >= 0 && is_open()) {
-            base::unique_fd(*descriptor).reset();
+            if (may_wait)
+                dispose(base::unique_fd(*descriptor));
+            else
+                base::unique_fd(*descriptor).reset();
             if (name.empty())
                 names_sweeper().closed(device);
             else
@@ -46,17 +51,30 @@ std::optional<file_id> id_of(int descriptor) noexcept {
     return file_id{makedev(file.stx_dev_major, file.stx_dev_minor), file.stx_ino};
 }
 
-detail::attachment own(base::unique_fd&& descriptor, std::string name) {
+namespace {
+
+detail::attachment make_owner(base::unique_fd&& descriptor, std::string name, bool may_wait) {
     dev_t device = 0;
     if (name.empty() && may_have_names())
         device = id_of(descriptor.get()).value_or(file_id()).device;
-    close_own closer{base::descriptor_table(), device, std::move(name)};
+    close_own closer{base::descriptor_table(), device, std::move(name), may_wait};
     auto made = std::make_unique<int>(-1);
     int& number = *made;
     // If there is no memory for the reference count, the constructor calls the deleter.
     const detail::attachment owner(made.release(), std::move(closer));
     number = descriptor.release();
     return owner;
+}
+
+}  // namespace
+
+detail::attachment own(base::unique_fd&& descriptor, std::string name) {
+    return make_owner(std::move(descriptor), std::move(name), false);
+}
+
+detail::attachment own_received(base::unique_fd&& descriptor) {
+    const bool is_memory = ::fcntl(descriptor.get(), F_GET_SEALS) >= 0;
+    return make_owner(std::move(descriptor), "", !is_memory);
 }
 
 void give_name(const detail::attachment& attachment, const std::string& name) {

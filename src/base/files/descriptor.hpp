@@ -31,6 +31,10 @@ std::optional<file_id> id_of(int descriptor) noexcept;
 /// @throws std::bad_alloc  `descriptor` is unchanged then
 detail::attachment own(base::unique_fd&& descriptor, std::string name = "");
 
+/// own() for what another process has sent. The last close is in the background, unless the file is
+/// memory, because it may wait for that process, see dispose().
+detail::attachment own_received(base::unique_fd&& descriptor);
+
 /// Adds the name to an attachment, made by own(), that has arrived without one. Thread-safe.
 void give_name(const detail::attachment& attachment, const std::string& name);
 

@@ -92,7 +92,8 @@ std::span<const detail::attachment> detail::arrived_descriptors::owned() {
                      std::make_error_code(std::errc::too_many_files_open));
     owned_.reserve(owned_.size() + came.size());
     for (auto& descriptor : came)
-        owned_.push_back(base::own(std::move(descriptor)));
+        if (descriptor)  // else it was taken before memory was short
+            owned_.push_back(base::own_received(std::move(descriptor)));
     came.clear();
     return owned_;
 }

@@ -13,7 +13,9 @@
 #include <cohort/errors.hpp>
 
 #include <cerrno>
+#include <chrono>
 #include <map>
+#include <memory>
 #include <new>
 #include <stdexcept>
 #include <utility>
@@ -55,16 +57,21 @@ struct closed_elsewhere {
     remains what;
 };
 
-/// To close may take as long as another process likes, so that the engine's thread must not do it.
-/// A thread of the user's does it at once, because its next put expects to find no reader.
+/// How long a thread of the user's waits for a close that hangs.
+constexpr std::chrono::milliseconds longest_close{20};
+
+/// To close may take as long as another process likes, so it is done in the background. A thread of
+/// the user's waits a moment, because its next put expects to find no reader.
 void close(remains what) noexcept {
-    if (!loop::engine::is_this_thread())
+    if (!what.socket || !base::is_open(what.socket))
         return what.close();
     try {
         base::dispose(std::make_shared<const closed_elsewhere>(std::move(what)));
     } catch (const std::bad_alloc&) {
-        what.close();
+        return what.close();
     }
+    if (!loop::engine::is_this_thread())
+        base::await_disposed(longest_close);
 }
 
 }  // namespace

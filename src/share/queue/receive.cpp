@@ -241,7 +241,7 @@ bool load(detail::queue_message& message, detail::make_target make) {
     message.attachments.reserve(descriptors.size());
     for (auto& descriptor : descriptors)
         if (descriptor)  // else it was taken before memory was short
-            message.attachments.push_back(base::own(std::move(descriptor)));
+            message.attachments.push_back(base::own_received(std::move(descriptor)));
     descriptors.clear();
     message.arrived.reset();
     return true;
