@@ -165,6 +165,32 @@ GROUP_TEST("queue hostile: a socket that lingers in a bad packet holds up neithe
     }
 }
 
+GROUP_TEST("queue hostile: a socket that lingers in a good packet holds up neither engine nor get") {
+    raw_queue<std::string> raw;
+    co_await asio::post(executor, asio::use_awaitable);
+    for (const bool awaited : {true, false}) {
+        CAPTURE(awaited);
+        const auto lingering = lingering_socket(2h);
+        send_raw(raw.writer, header_with(1, 1, 4), "good", {lingering.sender});
+        ::close(lingering.sender);
+        const auto got = awaited ? co_await raw.whole.get() : raw.reader.get();
+        CHECK(*got == "good");
+        ::close(lingering.peer);
+    }
+}
+
+TEST_CASE("queue hostile: a socket that lingers in an unread packet does not hold up who drops it") {
+    const leak_guard guard;
+    const watchdog bounded;
+    const auto lingering = lingering_socket(2h);
+    {
+        const raw_queue<std::string> raw;
+        send_raw(raw.writer, header_with(1, 1, 4), "good", {lingering.sender});
+        ::close(lingering.sender);
+    }
+    ::close(lingering.peer);
+}
+
 TEST_CASE("queue hostile: many packets that name one memory file do not take its size many times") {
     const leak_guard guard;
     constexpr std::size_t size = 8 << 20;

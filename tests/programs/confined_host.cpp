@@ -219,6 +219,13 @@ std::string own_mounts_for(const std::vector<std::string_view>& losses) {
     }
 }
 
+/// What is made by paths of open files.
+void share() {
+    const cohort::event event;
+    const cohort::barrier barrier(2);
+    require(cohort::shared_array<int>(10).read_only().size() == 10, "an array is made read-only");
+}
+
 int live_without(const std::vector<std::string_view>& losses) {
     if (const auto why_not = own_mounts_for(losses); !why_not.empty()) {
         fmt::print("skip: {}\n", why_not);
@@ -233,6 +240,8 @@ int live_without(const std::vector<std::string_view>& losses) {
             fmt::print("skip: {}\n", why_not);
             return 0;
         }
+    if (std::ranges::find(losses, "main_thread") != losses.end())
+        share();
     fmt::print("guardian: {}\n", can_have_guardian() ? "yes" : "no");
     for (const auto& k : kinds)
         fmt::print("{}: {}\n", k.name, told_of(context, k));
