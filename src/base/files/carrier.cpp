@@ -100,7 +100,7 @@ std::error_code unpack_in_time(base::unique_fd& carrier, std::size_t count,
     const auto task = std::make_shared<unpacking>();
     if (++unpacking_threads > most_unpacking) {
         --unpacking_threads;
-        return std::make_error_code(std::errc::timed_out);
+        return std::make_error_code(std::errc::resource_unavailable_try_again);
     }
     task->count = count;
     task->carrier = std::move(carrier);

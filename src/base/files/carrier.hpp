@@ -30,7 +30,7 @@ namespace cohort::base {
 /// waits for it then, uninterruptibly. So the receive is on another thread.
 /// @param carrier  given back, unless ETIMEDOUT is returned
 /// @return as unpack(). ETIMEDOUT: the receive has not ended in `longest`. EAGAIN: no thread could
-///         be started
+///         be started, or eight wait already
 [[nodiscard]] std::error_code unpack_in_time(base::unique_fd& carrier, std::size_t count,
                                              std::vector<base::unique_fd>& descriptors,
                                              std::chrono::milliseconds longest);

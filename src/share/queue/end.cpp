@@ -13,12 +13,13 @@
 #include <cohort/errors.hpp>
 
 #include <cerrno>
-#include <chrono>
 #include <map>
 #include <memory>
 #include <new>
 #include <stdexcept>
 #include <utility>
+
+#include <poll.h>
 
 namespace cohort::share {
 namespace {
@@ -57,21 +58,27 @@ struct closed_elsewhere {
     remains what;
 };
 
-/// How long a thread of the user's waits for a close that hangs.
-constexpr std::chrono::milliseconds longest_close{20};
+bool holds_unread(int socket) noexcept {
+    pollfd packets{socket, POLLIN, 0};
+    return ::poll(&packets, 1, 0) == 1;
+}
 
-/// To close may take as long as another process likes, so it is done in the background. A thread of
-/// the user's waits a moment, because its next put expects to find no reader.
+/// To close may take as long as another process likes, if it has put something in that was not
+/// read. The engine's thread does not do it. A thread of the user's does it at once, because its
+/// next put expects to find no reader; only with something unread the last close comes a moment
+/// later, on the thread of an exiting_owner.
 void close(remains what) noexcept {
     if (!what.socket || !base::is_open(what.socket))
         return what.close();
+    if (!loop::engine::is_this_thread()) {
+        const base::exiting_owner makes_last_close(holds_unread(*what.socket) ? *what.socket : -1);
+        return what.close();
+    }
     try {
         base::dispose(std::make_shared<const closed_elsewhere>(std::move(what)));
     } catch (const std::bad_alloc&) {
-        return what.close();
+        what.close();
     }
-    if (!loop::engine::is_this_thread())
-        base::await_disposed(longest_close);
 }
 
 }  // namespace
