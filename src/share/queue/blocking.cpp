@@ -130,8 +130,6 @@ step await_packet(end& from, end::state& state, std::unique_lock<std::mutex>& lo
 
 /// Notes that messages which were taken may come back.
 void note_underway(end& from, end::state& state, std::vector<detail::queue_message>& taken) {
-    if (taken.size() == 1 && !taken.front().arrived)
-        return;
     try {
         const auto all = std::make_shared<const underway>(from, state);
         for (auto& message : taken)

@@ -75,9 +75,8 @@ underway::~underway() {
 
 received_message::received_message(std::shared_ptr<end> from, end::state& state,
                                    detail::queue_message message)
-    : from_(std::move(from)), generation_(state.generation), message_(std::move(message)) {
-    ++state.underway;
-}
+    : from_(std::move(from)), generation_(state.generation), message_(std::move(message)),
+      underway_(base::make_shared_patiently<const underway>(*from_, state)) {}
 
 received_message::~received_message() {
     // In a forked copy the message is the parent's.
@@ -90,8 +89,8 @@ void received_message::give_back() noexcept {
     const auto from = std::exchange(from_, nullptr);
     try {
         end::state& state = from->here();
+        const auto until_stored = std::move(underway_);  // ends after the lock
         std::unique_lock lock(state.mutex);
-        --state.underway;
         if (wrong_)
             return;
         store(state, std::move(message_));
@@ -124,11 +123,7 @@ detail::taken_message received_message::take() {
         wrong_ = std::current_exception();
     }
     auto from = std::exchange(from_, nullptr);
-    {
-        end::state& state = from->here();
-        const std::lock_guard guard(state.mutex);
-        --state.underway;
-    }
+    message_.underway = std::move(underway_);
     if (wrong_)
         std::rethrow_exception(std::exchange(wrong_, nullptr));
     return {std::move(message_), detail::queue_end(std::move(from))};

@@ -12,6 +12,23 @@
 
 namespace cohort::share {
 
+/// While a call has messages that it may give back, nobody may wait for the socket alone.
+class underway {
+public:
+    /// The end's state is locked.
+    underway(end& of, end::state& state)
+        : of_(of.shared_from_this()), generation_(state.generation) {
+        ++state.underway;
+    }
+    underway(const underway&) = delete;
+    underway& operator=(const underway&) = delete;
+    ~underway();
+
+private:
+    std::shared_ptr<end> of_;
+    const std::uint64_t generation_;
+};
+
 /// A message on its way to a handler. If the handler never runs, because its context is destroyed,
 /// the message goes back to its end, for the next call.
 class received_message {
@@ -36,6 +53,7 @@ private:
     std::shared_ptr<end> from_;  // null: taken
     const std::uint64_t generation_;
     detail::queue_message message_;
+    std::shared_ptr<const underway> underway_;
     std::exception_ptr wrong_;
 };
 
@@ -45,23 +63,6 @@ private:
 /// @throws what receive() throws
 step take_one(end& from, end::state& state, std::unique_lock<std::mutex>& lock,
               detail::queue_message& into);
-
-/// While a call has messages that it may give back, nobody may wait for the socket alone.
-class underway {
-public:
-    /// The end's state is locked.
-    underway(end& of, end::state& state)
-        : of_(of.shared_from_this()), generation_(state.generation) {
-        ++state.underway;
-    }
-    underway(const underway&) = delete;
-    underway& operator=(const underway&) = delete;
-    ~underway();
-
-private:
-    std::shared_ptr<end> of_;
-    const std::uint64_t generation_;
-};
 
 /// Wakes the threads that wait at an end whose state is locked.
 void wake_threads(end::state& state) noexcept;
