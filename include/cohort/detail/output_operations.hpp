@@ -51,7 +51,9 @@ public:
     void send(receiver to) const {
         if (!group_)
             throw_empty_group("write");
-        write_input(group_, index_, std::move(*text_), std::move(to));
+        // A copy of this job may be sent again, because Asio's deferred operations may.
+        write_input(group_, index_, text_.use_count() == 1 ? std::move(*text_) : *text_,
+                    std::move(to));
     }
     canceller cancelled_by(operation_id id) const noexcept { return {group_, id}; }
 

@@ -88,7 +88,7 @@ public:
         if (timeout_)  // counted from the initiation, which is when the operation is awaited
             until = saturating_add(std::chrono::steady_clock::now(), *timeout_);
         if (message_)
-            await_room(end_, std::move(*message_), until, to);
+            await_room(end_, *message_, until, to);  // a copy of this job may be sent again
         else
             await_message(end_, until, to);
     }
