@@ -69,6 +69,8 @@ ring::ring() {
         io_uring_queue_exit(&ring_);
         fail(EOPNOTSUPP, "io_uring_setup (no waiting with a timeout: before Linux 5.11)");
     }
+    // In a forked copy a stray write to the ring would reach this process's reactor.
+    (void)io_uring_ring_dontfork(&ring_);
     leave_stdio();
 }
 

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <new>
 #include <optional>
+#include <utility>
 
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -32,9 +33,10 @@ public:
     }
     release_flag(const release_flag&) = delete;
     release_flag& operator=(const release_flag&) = delete;
-    ~release_flag() {
+    ~release_flag() { unmap(); }
+    void unmap() noexcept {
         if (word_ != nullptr)
-            ::munmap(word_, sizeof(base::futex));
+            ::munmap(std::exchange(word_, nullptr), sizeof(base::futex));
     }
 
     explicit operator bool() const noexcept { return word_ != nullptr; }
@@ -69,6 +71,7 @@ release_flag& own_release_flag() noexcept {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (::getppid() != order->parent || !allowed.await())
         ::_exit(127);
+    allowed.unmap();  // the parent uses its page again, and user code could write to it
     reset_dispositions();
     for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
         if (!base::survives_exec(fd))

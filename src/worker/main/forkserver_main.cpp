@@ -268,6 +268,7 @@ void server::run_worker(const start::fork_request& request, born where) noexcept
     if (where == born::in_cgroup)
         order->cgroup = -1;
     await_release();
+    ::munmap(progress_, sizeof *progress_);  // user code could write to it
     const protocol::mark control{order->channel.record, static_cast<ino_t>(order->record_inode)};
     start::run_copy(order, tier_, [control] { worker::run_worker(control); });
 }
