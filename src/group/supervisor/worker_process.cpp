@@ -69,8 +69,8 @@ void worker_process::await_end(base::callback<void(const exit_status&)> ended,
     runtime_.children().watch(
         pidfd_.get(),
         [self = shared_from_this()] {
-            self->exited_ = true;
-            self->exit_seen_ = self->runtime_.loop().now();
+            if (!std::exchange(self->exited_, true))
+                self->exit_seen_ = self->runtime_.loop().now();
             self->sweep();
         },
         [self = shared_from_this()](const loop::reaped& end) { self->ended(end); });

@@ -38,7 +38,11 @@ void reaper::watch(int pidfd, task seen, base::callback<void(const reaped&)> the
 void reaper::look_later(const std::shared_ptr<watched_child>& v, base::reap_result why) {
     if (std::exchange(v->why, why) != why)
         v->back_off = first_back_off;
-    engine_.timer().at(engine_.now() + v->back_off, [this, v] { look(v); });
+    engine_.timer().at(engine_.now() + v->back_off, [this, v] {
+        if (v->seen)  // a sweep needs the zombie, which a tracer may have held
+            v->seen();
+        look(v);
+    });
     v->back_off = std::min(2 * v->back_off, longest_back_off);
 }
 

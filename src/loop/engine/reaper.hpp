@@ -32,7 +32,7 @@ public:
 
     /// Waits for the end of a child and reaps it.
     /// @param pidfd  borrowed; must stay open until `then` is called
-    /// @param seen   called once, when the child has ended and is not reaped yet, so that its
+    /// @param seen   called when the child has ended and is not reaped yet, so that its
     ///               process group can be swept; may be empty
     /// @param then   called once, after the child was reaped or its status was lost
     void watch(int pidfd, task seen, base::callback<void(const reaped&)> then);
