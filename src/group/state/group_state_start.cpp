@@ -9,6 +9,7 @@
 
 #include <cohort/detail/duration.hpp>
 
+#include <algorithm>
 #include <csignal>
 #include <system_error>
 #include <utility>
@@ -22,6 +23,9 @@ using namespace std::chrono_literals;
 // The pause between two SIGKILLs to a start that is held. One is not enough, because the child may
 // not have existed yet.
 constexpr auto kill_interval = 10ms;
+
+/// A healthy start that is held ends in this time, also where kill_timeout is zero.
+constexpr auto shortest_hold = 1s;
 
 }  // namespace
 
@@ -145,7 +149,8 @@ void group_state::hold_start() {
         return;
     start_.course = start_course::held;
     start_.job->hold();
-    start_.give_up_at = saturating_add(std::chrono::steady_clock::now(), settings_->kill_timeout);
+    start_.give_up_at = saturating_add(std::chrono::steady_clock::now(),
+                                       std::max<groups::duration>(settings_->kill_timeout, shortest_hold));
     kill_held_start();
 }
 
