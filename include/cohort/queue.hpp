@@ -92,7 +92,8 @@ private:
 /// came is no T, also where nlohmann-json has thrown; what the value's own from_json throws, as it
 /// is; sharing_error if there is no room for descriptors; and std::logic_error after a close().
 /// What is no T or was refused by its from_json is lost; otherwise the value waits in the queue.
-/// A value for which there was no memory (std::bad_alloc) waits for one more get.
+/// A value for which there was no memory (std::bad_alloc) waits for one more get; if there is not
+/// even memory for its bytes, get waits up to 10 seconds for that, and then loses it.
 /// @par Thread safety  all calls from any thread; assignment as of std::shared_ptr.
 template <class T>
 class queue_reader {

@@ -158,6 +158,11 @@ std::error_code outgoing::send_now(const channel& on, const slots::ticket* slot)
     return error;
 }
 
+bool outgoing::is_slow_to_free() const noexcept {
+    return memory_ || carrier_ || !message_.attachments.empty() ||
+           message_.bytes.size() > largest_quick_payload;
+}
+
 step outgoing::send(const channel& on) {
     std::optional<slots::ticket> slot;
     if (on.slots != nullptr) {

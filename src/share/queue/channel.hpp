@@ -64,6 +64,9 @@ public:
     /// @throws sharing_error  the kernel refuses it, and waiting does not help
     step send(const channel& on);
 
+    /// Whether letting go of it may take long: it is large, or has what another process has sent.
+    bool is_slow_to_free() const noexcept;
+
 private:
     void spill();
     std::error_code pack();

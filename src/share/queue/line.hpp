@@ -22,6 +22,9 @@ struct waiter {
     waiter(detail::receiver operation, deadline d) : to(std::move(operation)), until(d) {}
     waiter(detail::receiver operation, deadline d, std::shared_ptr<outgoing> put)
         : to(std::move(operation)), until(d), message(std::move(put)) {}
+    waiter(const waiter&) = delete;
+    waiter& operator=(const waiter&) = delete;
+    ~waiter();
 
     const detail::receiver to;
     deadline until;
