@@ -91,9 +91,8 @@ private:
 /// A handle, as queue_writer. Each value goes to one reader. Every get throws codec_error if what
 /// came is no T, also where nlohmann-json has thrown; what the value's own from_json throws, as it
 /// is; sharing_error if there is no room for descriptors; and std::logic_error after a close().
-/// What is no T or was refused by its from_json is lost; otherwise the value waits in the queue.
-/// A value for which there was no memory (std::bad_alloc) waits for one more get; if there is not
-/// even memory for its bytes, get waits up to 10 seconds for that, and then loses it.
+/// What is no T or was refused by its from_json is lost; otherwise the value waits in the queue, for
+/// one more get after std::bad_alloc. Lost it is also without memory for its bytes for 10 seconds.
 /// @par Thread safety  all calls from any thread; assignment as of std::shared_ptr.
 template <class T>
 class queue_reader {
@@ -173,10 +172,7 @@ private:
     friend struct detail::queue_access;
     explicit queue_reader(detail::queue_end end) noexcept : end_(std::move(end)) {}
     received<T> one(const detail::patience& how_long) {
-        const auto end = detail::used(end_);
-        std::vector<detail::queue_message> messages;
-        const auto answer = end.receive(messages, 1, how_long);
-        return detail::received_from<T>(end, answer, messages);
+        return detail::receive_one<T>(detail::used(end_), how_long);
     }
 
     detail::queue_end end_;

@@ -165,7 +165,7 @@ GROUP_TEST("queue hostile: a socket that lingers in a bad packet holds up neithe
     }
 }
 
-GROUP_TEST("queue hostile: a socket that lingers in a good packet holds up neither engine nor get") {
+GROUP_TEST("queue hostile: a socket that lingers in a good packet holds up nobody") {
     raw_queue<std::string> raw;
     co_await asio::post(executor, asio::use_awaitable);
     for (const bool awaited : {true, false}) {
@@ -179,7 +179,7 @@ GROUP_TEST("queue hostile: a socket that lingers in a good packet holds up neith
     }
 }
 
-TEST_CASE("queue hostile: a socket that lingers in an unread packet does not hold up who drops it") {
+TEST_CASE("queue hostile: a socket that lingers in an unread packet holds up nobody") {
     const leak_guard guard;
     const watchdog bounded;
     const auto lingering = lingering_socket(2h);

@@ -58,10 +58,11 @@ T value_of(const queue_end& from, queue_message& message) {
     }
 }
 
-/// The outcome of a blocking get.
+/// A blocking get.
 template <class T>
-received<T> received_from(const queue_end& from, queue_answer answer,
-                          std::vector<queue_message>& messages) {
+received<T> receive_one(const queue_end& from, const patience& how_long) {
+    std::vector<queue_message> messages;
+    const auto answer = from.receive(messages, 1, how_long);
     if (messages.empty())
         return received<T>(answer);
     return received<T>(value_of<T>(from, messages.front()));

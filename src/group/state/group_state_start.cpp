@@ -149,8 +149,8 @@ void group_state::hold_start() {
         return;
     start_.course = start_course::held;
     start_.job->hold();
-    start_.give_up_at = saturating_add(std::chrono::steady_clock::now(),
-                                       std::max<groups::duration>(settings_->kill_timeout, shortest_hold));
+    const auto longest = std::max<groups::duration>(settings_->kill_timeout, shortest_hold);
+    start_.give_up_at = saturating_add(std::chrono::steady_clock::now(), longest);
     kill_held_start();
 }
 

@@ -113,6 +113,12 @@ end::~end() {
     share::close(std::move(left));
 }
 
+/// A put that is given up may be destroyed by the engine's thread, which must not wait.
+waiter::~waiter() {
+    if (message && message->is_slow_to_free() && loop::engine::is_this_thread())
+        base::dispose(std::shared_ptr<const void>(std::move(message)));
+}
+
 bool end::is_inherited() const noexcept { return born_ != base::process_generation(); }
 
 /// Before the descriptors are closed.

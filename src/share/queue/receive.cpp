@@ -100,8 +100,8 @@ void require_room(const channel& on) {
 }
 
 detail::queue_message copy_of(std::uint64_t type, std::span<const std::byte> payload) {
-    auto bytes =
-        base::patiently([&] { return std::make_shared_for_overwrite<std::byte[]>(payload.size()); });
+    auto bytes = base::patiently(
+        [&] { return std::make_shared_for_overwrite<std::byte[]>(payload.size()); });
     std::copy(payload.begin(), payload.end(), bytes.get());
     const std::span<const std::byte> copied(bytes.get(), payload.size());
     return {type, std::move(bytes), copied};

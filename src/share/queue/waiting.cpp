@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
 // The awaited calls: tried at once on the caller's thread, completed later by the engine's.
-#include "base/files/dispose.hpp"
 #include "base/files/limits.hpp"
 #include "base/sys/patiently.hpp"
 #include "loop/waits/watcher.hpp"
@@ -279,12 +278,6 @@ void written(const std::shared_ptr<end>& which, const std::shared_ptr<waiter>& w
 }
 
 }  // namespace
-
-/// A put that is given up may be destroyed by the engine's thread, which must not wait.
-waiter::~waiter() {
-    if (message && message->is_slow_to_free() && loop::engine::is_this_thread())
-        base::dispose(std::shared_ptr<const void>(std::move(message)));
-}
 
 void end::serve() {
     const auto which = shared_from_this();

@@ -53,13 +53,14 @@ wakeup::identity identify(int fd, wakeup::kind what, std::uint64_t number) {
     const bool is_event = what == wakeup::kind::state;
     const std::string_view member = is_event ? "eventfd-id:" : "clockid:";
     char room[512];
-    // Asking for fdinfo of an epoll may wait for the process that uses it. A link's text asks nobody.
+    // Asking for an epoll's fdinfo may wait for the process that uses it. A link asks nobody.
     const auto length = ::readlink(base::path_of(fd).c_str(), room, sizeof room);
     const std::string_view link(room, length < 0 ? 0 : static_cast<std::size_t>(length));
     if (length >= 0 && link != (is_event ? "anon_inode:[eventfd]" : "anon_inode:[timerfd]"))
         throw codec_error(is_event ? "its descriptor is no eventfd"
                                    : "its descriptor is no timerfd");
-    const auto text = base::read_start(fmt::format("/proc/thread-self/fdinfo/{}", fd).c_str(), room);
+    const auto path = fmt::format("/proc/thread-self/fdinfo/{}", fd);
+    const auto text = base::read_start(path.c_str(), room);
     if (text.empty() && ::access("/proc/thread-self/fdinfo", F_OK) != 0)
         return {wakeup::known_by::drawn_number, number};
     const auto at = text.find(member);
