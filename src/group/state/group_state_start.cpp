@@ -9,7 +9,6 @@
 
 #include <cohort/detail/duration.hpp>
 
-#include <algorithm>
 #include <csignal>
 #include <system_error>
 #include <utility>
@@ -23,9 +22,6 @@ using namespace std::chrono_literals;
 // The pause between two SIGKILLs to a start that is held. One is not enough, because the child may
 // not have existed yet.
 constexpr auto kill_interval = 10ms;
-
-/// A healthy start that is held ends in this time, also where kill_timeout is zero.
-constexpr auto shortest_hold = 1s;
 
 }  // namespace
 
@@ -149,8 +145,7 @@ void group_state::hold_start() {
         return;
     start_.course = start_course::held;
     start_.job->hold();
-    const auto longest = std::max<groups::duration>(settings_->kill_timeout, shortest_hold);
-    start_.give_up_at = saturating_add(std::chrono::steady_clock::now(), longest);
+    start_.give_up_at = saturating_add(std::chrono::steady_clock::now(), settings_->kill_timeout);
     kill_held_start();
 }
 
