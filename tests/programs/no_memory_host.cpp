@@ -4,6 +4,8 @@
 // Again and again in a process of its own: a group runs while the FIRST-th, (FIRST + STEP)-th, ...
 // allocation fails, alone or with all that follow for some milliseconds. Prints those that did not
 // end well, and fails if there are any.
+#include "failing_allocations.hpp"
+
 #include <cohort/cohort.hpp>
 
 #include <asio.hpp>
@@ -14,7 +16,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
-#include <new>
 #include <string>
 #include <string_view>
 
@@ -35,7 +36,9 @@ std::atomic<clock_type::rep> fails_until{0};
 bool fails_for_some_time = false;
 thread_local constinit bool is_users_thread = false;
 
-bool fails_now() noexcept {
+}  // namespace
+
+bool cohort::test::allocation_fails() noexcept {
     if (is_users_thread)
         return false;
     if (left > 0 && --left == 0) {
@@ -45,22 +48,6 @@ bool fails_now() noexcept {
     }
     return fails_until != 0 && clock_type::now().time_since_epoch().count() < fails_until;
 }
-
-void* allocate(std::size_t size) {
-    void* const memory = fails_now() ? nullptr : std::malloc(size == 0 ? 1 : size);
-    if (memory == nullptr)
-        throw std::bad_alloc();
-    return memory;
-}
-
-}  // namespace
-
-void* operator new(std::size_t size) { return allocate(size); }
-void* operator new[](std::size_t size) { return allocate(size); }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete[](void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
 
 namespace {
 

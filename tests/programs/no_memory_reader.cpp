@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: BSL-1.0
 // Gets of queues while an allocation of the calling thread fails: the first, then the second, ...
 // until none is left to fail. Prints what a get has lost, and fails then.
+#include "failing_allocations.hpp"
+
 #include <cohort/cohort.hpp>
 
 #include <asio.hpp>
 
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
 #include <exception>
 #include <map>
 #include <new>
@@ -23,22 +24,14 @@ constinit int next_to_fail = 1;
 thread_local constinit int left = -1;  // until an allocation fails; negative: none fails
 thread_local constinit bool has_failed = false;
 
-void* allocate(std::size_t size) {
-    if (left > 0 && --left == 0)
-        has_failed = true;
-    else if (void* const memory = std::malloc(size == 0 ? 1 : size))
-        return memory;
-    throw std::bad_alloc();
-}
-
 }  // namespace
 
-void* operator new(std::size_t size) { return allocate(size); }
-void* operator new[](std::size_t size) { return allocate(size); }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete[](void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
+bool cohort::test::allocation_fails() noexcept {
+    if (left <= 0 || --left != 0)
+        return false;
+    has_failed = true;
+    return true;
+}
 
 namespace {
 
