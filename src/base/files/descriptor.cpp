@@ -29,15 +29,20 @@ struct close_own {
     void operator()(const int* descriptor) const noexcept {
         if (*descriptor >= 0 && is_open()) {
             if (may_wait)
-                dispose(base::unique_fd(*descriptor));
+                dispose(base::unique_fd(*descriptor));  // calls this again
             else
-                base::unique_fd(*descriptor).reset();
-            if (name.empty())
-                names_sweeper().closed(device);
-            else
-                (void)remove_unused(name);
+                close(*descriptor);
         }
         delete descriptor;
+    }
+
+private:
+    void close(int descriptor) const noexcept {
+        base::unique_fd(descriptor).reset();
+        if (name.empty())
+            names_sweeper().closed(device);
+        else
+            (void)remove_unused(name);
     }
 };
 
@@ -82,6 +87,11 @@ void give_name(const detail::attachment& attachment, const std::string& name) {
     const std::lock_guard guard(names_sweeper().mutex);
     if (closer != nullptr && closer->name.empty())
         closer->name = name;
+}
+
+void close_at_once(const detail::attachment& attachment) noexcept {
+    if (auto* const closer = std::get_deleter<close_own>(attachment); closer != nullptr)
+        closer->may_wait = false;
 }
 
 bool is_open(const detail::attachment& attachment) noexcept {

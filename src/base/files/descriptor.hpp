@@ -35,6 +35,10 @@ detail::attachment own(base::unique_fd&& descriptor, std::string name = "");
 /// memory, because it may wait for that process, see dispose().
 detail::attachment own_received(base::unique_fd&& descriptor);
 
+/// Lets the last owner close what own_received() has made, as for own(). Before another thread uses
+/// the attachment.
+void close_at_once(const detail::attachment& attachment) noexcept;
+
 /// Adds the name to an attachment, made by own(), that has arrived without one. Thread-safe.
 void give_name(const detail::attachment& attachment, const std::string& name);
 

@@ -92,6 +92,7 @@ end::end(side which, detail::attachment socket, detail::attachment slots_file,
       slots_(slots_file ? std::make_shared<slots>(*slots_file, of.capacity) : nullptr),
       state_(new state(born_)) {
     state& mine = *state_.load();
+    base::close_at_once(socket);  // close() sees to what may wait
     mine.socket = std::move(socket);
     mine.slots_file = std::move(slots_file);
 }
@@ -111,12 +112,6 @@ end::~end() {
         left.may_hold_names = which_ == side::reader;
     }  // else it is leaked, because its mutex may be locked
     share::close(std::move(left));
-}
-
-/// A put that is given up may be destroyed by the engine's thread, which must not wait.
-waiter::~waiter() {
-    if (message && message->is_slow_to_free() && loop::engine::is_this_thread())
-        base::dispose(std::shared_ptr<const void>(std::move(message)));
 }
 
 bool end::is_inherited() const noexcept { return born_ != base::process_generation(); }
@@ -169,8 +164,10 @@ void end::renew(detail::attachment socket, detail::attachment slots_file) {
     const auto no_fork = lock_ends();
     if (mine.closed)
         return;
-    if (!mine.socket)
+    if (!mine.socket) {
+        base::close_at_once(socket);
         mine.socket = std::move(socket);
+    }
     if (!mine.slots_file)
         mine.slots_file = std::move(slots_file);
 }

@@ -24,6 +24,7 @@ struct waiter {
         : to(std::move(operation)), until(d), message(std::move(put)) {}
     waiter(const waiter&) = delete;
     waiter& operator=(const waiter&) = delete;
+    /// On the engine's thread a put that was given up is freed in the background.
     ~waiter();
 
     const detail::receiver to;
