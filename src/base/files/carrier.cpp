@@ -2,17 +2,20 @@
 #include "base/files/carrier.hpp"
 
 #include "base/files/dispose.hpp"
+#include "base/files/fork_held.hpp"
 #include "base/sys/error.hpp"
+#include "base/sys/fork_mark.hpp"
 #include "base/sys/futex.hpp"
 #include "base/sys/quiet_thread.hpp"
 #include "base/sys/socket.hpp"
 
 #include <algorithm>
 #include <array>
-#include <atomic>
+#include <cstdint>
 #include <exception>
 #include <iterator>
 #include <memory>
+#include <mutex>
 #include <new>
 #include <utility>
 
@@ -23,7 +26,30 @@ namespace {
 
 /// So many receives that do not end are all that this process waits for.
 constexpr int most_unpacking = 8;
-constinit std::atomic<int> unpacking_threads{0};
+
+/// The threads that unpack in this process.
+struct unpacking_threads {
+    std::mutex mutex;
+    int count = 0;
+    std::uint64_t generation = base::process_generation();
+
+    bool add() {
+        const std::lock_guard guard(mutex);
+        if (generation != base::process_generation()) {  // a forked copy has none of them
+            generation = base::process_generation();
+            count = 0;
+        }
+        if (count >= most_unpacking)
+            return false;
+        ++count;
+        return true;
+    }
+    void remove() {
+        const std::lock_guard guard(mutex);
+        --count;
+    }
+    static unpacking_threads& all() { return fork_held<unpacking_threads>::get(); }
+};
 
 /// A call of unpack() on a thread. Who has waited too long leaves it to that thread.
 struct unpacking {
@@ -50,7 +76,7 @@ struct unpacking {
         }
         ended = 1;
         base::wake(ended);
-        --unpacking_threads;
+        unpacking_threads::all().remove();
     }
 };
 
@@ -98,16 +124,14 @@ std::error_code unpack_in_time(base::unique_fd& carrier, std::size_t count,
                                std::chrono::milliseconds longest) {
     descriptors.reserve(descriptors.size() + count);
     const auto task = std::make_shared<unpacking>();
-    if (++unpacking_threads > most_unpacking) {
-        --unpacking_threads;
+    if (!unpacking_threads::all().add())
         return std::make_error_code(std::errc::resource_unavailable_try_again);
-    }
     task->count = count;
     task->carrier = std::move(carrier);
     try {
         base::start_quiet_thread([task] { task->run(); });
     } catch (const std::exception&) {
-        --unpacking_threads;
+        unpacking_threads::all().remove();
         carrier = std::move(task->carrier);
         return std::make_error_code(std::errc::resource_unavailable_try_again);
     }
