@@ -113,6 +113,8 @@ detail::taken_message received_message::take() {
             refuse_for_now();
         }
     } catch (const std::bad_alloc&) {
+        if (!from_)  // it was given back
+            throw;
         if (!detail::may_give_back(message_))
             wrong_ = std::current_exception();
         give_back();
