@@ -7,6 +7,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -76,6 +77,11 @@ bool has_room_for(std::uint64_t descriptors) noexcept {
         return true;
     const auto open = open_descriptors();
     return !open || *open + free_standard_streams() + descriptors <= descriptor_limit();
+}
+
+bool is_readable(int fd) noexcept {
+    pollfd polled{fd, POLLIN, 0};
+    return ::poll(&polled, 1, 0) > 0;
 }
 
 bool survives_exec(int fd) noexcept {

@@ -28,6 +28,9 @@ namespace cohort::base {
 /// belongs to the main thread, which may have ended (pthread_exit).
 [[nodiscard]] std::string path_of(int fd);
 
+/// Whether a read would not wait. Does not wait itself.
+[[nodiscard]] bool is_readable(int fd) noexcept;
+
 /// Whether `fd` is open and not close-on-exec.
 [[nodiscard]] bool survives_exec(int fd) noexcept;
 

@@ -16,6 +16,8 @@ public:
     exiting_owner(const exiting_owner&) = delete;
     exiting_owner& operator=(const exiting_owner&) = delete;
     ~exiting_owner();
+    /// Whether it owns the file.
+    explicit operator bool() const noexcept;
 
 private:
     struct shared;

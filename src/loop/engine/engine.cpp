@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "loop/engine/engine.hpp"
 
+#include "base/sys/descriptors.hpp"
 #include "base/sys/thread.hpp"
 #include "base/sys/tiers.hpp"
 
@@ -11,7 +12,6 @@
 #include <string_view>
 #include <utility>
 
-#include <poll.h>
 #include <unistd.h>
 
 namespace cohort::loop {
@@ -34,11 +34,6 @@ std::unique_ptr<loop::reactor> best_reactor() {
         }
     }
     return loop::make_epoll();
-}
-
-bool is_readable(int fd) noexcept {
-    pollfd polled{fd, POLLIN, 0};
-    return ::poll(&polled, 1, 0) > 0;
 }
 
 int read_now(int fd, std::span<std::byte> buffer, std::uint64_t offset) noexcept {
@@ -225,7 +220,7 @@ void engine::finish(loop::ticket id, int result) {
     auto& r = found.mapped();
     if (result < 0 && r.is_read)
         result = read_now(r.fd, r.buffer, r.offset);
-    else if (result < 0 && !is_readable(r.fd))
+    else if (result < 0 && !base::is_readable(r.fd))
         return ask_later(std::move(r));
     r.then(result);
 }

@@ -6,6 +6,7 @@
 #include "base/files/fork_held.hpp"
 #include "base/files/limits.hpp"
 #include "base/files/sweeper.hpp"
+#include "base/sys/descriptors.hpp"
 #include "base/sys/exiting_owner.hpp"
 #include "base/sys/fork_mark.hpp"
 #include "loop/engine/engine.hpp"
@@ -18,8 +19,6 @@
 #include <new>
 #include <stdexcept>
 #include <utility>
-
-#include <poll.h>
 
 namespace cohort::share {
 namespace {
@@ -58,21 +57,18 @@ struct closed_elsewhere {
     remains what;
 };
 
-bool holds_unread(int socket) noexcept {
-    pollfd packets{socket, POLLIN, 0};
-    return ::poll(&packets, 1, 0) == 1;
-}
-
 /// To close may take as long as another process likes, if it has put something in that was not
 /// read. The engine's thread does not do it. A thread of the user's does it at once, because its
 /// next put expects to find no reader; only with something unread the last close comes a moment
-/// later, on the thread of an exiting_owner.
+/// later, on the thread of an exiting_owner, or in the background if there can be none.
 void close(remains what) noexcept {
     if (!what.socket || !base::is_open(what.socket))
         return what.close();
     if (!loop::engine::is_this_thread()) {
-        const base::exiting_owner makes_last_close(holds_unread(*what.socket) ? *what.socket : -1);
-        return what.close();
+        const bool may_wait = base::is_readable(*what.socket);
+        const base::exiting_owner makes_last_close(may_wait ? *what.socket : -1);
+        if (!may_wait || makes_last_close)
+            return what.close();
     }
     try {
         base::dispose(std::make_shared<const closed_elsewhere>(std::move(what)));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // Events: the state of an eventfd.
+#include "base/sys/descriptors.hpp"
 #include "loop/waits/patience.hpp"
 #include "share/sync/wakeup.hpp"
 
@@ -15,21 +16,13 @@
 #include <poll.h>
 
 namespace cohort::detail::inline v0_1 {
-namespace {
-
-bool is_readable(int fd) noexcept {
-    pollfd polled{fd, POLLIN, 0};
-    return ::poll(&polled, 1, 0) == 1;
-}
-
-}  // namespace
 
 event_handle::event_handle() : wakeup_(share::wakeup::make(share::wakeup::kind::state)) {}
 
 void event_handle::set() const { wakeup_->set(); }
 void event_handle::clear() const { wakeup_->clear(); }
 
-bool event_handle::is_set() const { return is_readable(*wakeup_->descriptor()); }
+bool event_handle::is_set() const { return base::is_readable(*wakeup_->descriptor()); }
 
 bool event_handle::wait(const patience& how_long) const {
     const auto descriptor = wakeup_->descriptor();
@@ -67,10 +60,12 @@ void await_event(const event_handle& event, const receiver& to) {
     const auto& at = event.waits_at();
     // Looked at while the wakeup is locked, which keeps its descriptor open.
     const int fd = *at->descriptor();
-    at->wait(
-        {to,
-         [fd] { return is_readable(fd) ? std::optional<completion>(std::in_place) : std::nullopt; },
-         {}});
+    at->wait({to,
+              [fd] {
+                  return base::is_readable(fd) ? std::optional<completion>(std::in_place)
+                                               : std::nullopt;
+              },
+              {}});
 }
 
 void cancel_wait(const std::weak_ptr<void>& at, operation_id id) noexcept {

@@ -2,6 +2,7 @@
 #include "start/forkserver/forkserver_client.hpp"
 
 #include "base/files/carrier.hpp"
+#include "base/sys/descriptors.hpp"
 #include "base/sys/error.hpp"
 #include "base/sys/memfd.hpp"
 #include "base/sys/patiently.hpp"
@@ -88,8 +89,7 @@ forkserver_client::~forkserver_client() {
 void forkserver_client::kill() const noexcept { (void)!!base::send_signal(pidfd_.get(), SIGKILL); }
 
 bool forkserver_client::is_alive() const noexcept {
-    pollfd polled{pidfd_.get(), POLLIN, 0};
-    return ::poll(&polled, 1, 0) <= 0;  // less than 0: interrupted by setuid in another thread
+    return !base::is_readable(pidfd_.get());  // an error: interrupted by setuid in another thread
 }
 
 bool forkserver_client::is_usable() {
