@@ -265,6 +265,7 @@ TEST_CASE("queue packets: one that is none costs get_some nothing of the others"
 }
 
 TEST_CASE("queue packets: an end with a capacity is not shared with a command") {
+    const leak_guard guard;
     const queue<int> bounded(1);
     CHECK_THROWS_AS((void)cohort::item_to_share(bounded.writer()), std::invalid_argument);
 }
