@@ -164,16 +164,22 @@ inline std::string read_from(const base::unique_fd& reader, std::size_t size = s
     return text;
 }
 
-/// Waits until a writer hangs in its write: the pipe has no room.
-inline bool is_full(const base::unique_fd& writer) {
+/// Waits until a claim is true, of which no event tells.
+template <class Claim>
+bool comes_true(Claim claim) {
     const auto until = clock_type::now() + bound;
-    pollfd polled{writer.get(), POLLOUT, 0};
-    while (::poll(&polled, 1, 0) != 0)
+    while (!claim())
         if (clock_type::now() > until)
             return false;
         else
             std::this_thread::yield();
     return true;
+}
+
+/// Waits until a writer hangs in its write: the pipe has no room.
+inline bool is_full(const base::unique_fd& writer) {
+    pollfd polled{writer.get(), POLLOUT, 0};
+    return comes_true([&] { return ::poll(&polled, 1, 0) == 0; });
 }
 
 inline base::unique_fd new_file(const std::string& path) {
