@@ -2,7 +2,6 @@
 // A host that forks itself while it has groups. Exits with 0 if all is as it must be, else prints
 // what is not.
 //   forking_host inert | operations | spawn | first | storm
-#include "leak_check.hpp"
 
 #include <cohort/cohort.hpp>
 

@@ -21,7 +21,6 @@
 //                       ones
 //   printing_host copied        forks itself while its workers print; the copy exits
 // Descriptors 8 and 9 are the gate and the ready pipe of the tests.
-#include "leak_check.hpp"
 
 #include <cohort/cohort.hpp>
 
