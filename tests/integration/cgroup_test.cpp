@@ -1,37 +1,24 @@
 // SPDX-License-Identifier: BSL-1.0
 // options::cgroup: what workers started ends with the group, wherever it has gone, and the leaf in
 // which it lived is removed.
+#include "cgroup_support.hpp"
 #include "guardian.hpp"
 #include "held_process.hpp"
 #include "live_support.hpp"
-#include "methods.hpp"
 #include "procfs.hpp"
 #include "start_support.hpp"
 #include "worker_support.hpp"
 
 #include <csignal>
-#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <optional>
-
-#include <sys/stat.h>
 
 namespace cgroup_test {
 
 using namespace std::chrono_literals;
 using namespace cohort::test;
 using cohort::start_method;
-namespace fs = std::filesystem;
-
-/// Whether groups have leaves here; else says why not.
-bool has_cgroups() {
-    const auto tree = cohort::capabilities().tree;
-    if (tree.tier.rfind("cgroup", 0) == 0)
-        return true;
-    skip(tree.reason);
-    return false;
-}
 
 std::string file_of(const std::string& directory, int index) {
     return directory + "/daemon" + std::to_string(index);
@@ -130,34 +117,6 @@ void over_all_ways(const std::function<asio::awaitable<void>(const starter&)>& b
     run_coroutine(body(start));
 }
 
-/// A cgroup of the case, removed with it.
-class scratch_cgroup {
-public:
-    explicit scratch_cgroup(const std::string& parent = own_cgroup())
-        : path_(parent + "/test-cohort-" + std::to_string(::getpid()) + "-" +
-                std::to_string(++made_)) {
-        if (::mkdir(path_.c_str(), 0755) != 0)
-            throw std::system_error(errno, std::generic_category(), path_);
-    }
-    scratch_cgroup(const scratch_cgroup&) = delete;
-    scratch_cgroup& operator=(const scratch_cgroup&) = delete;
-    ~scratch_cgroup() { CHECK(::rmdir(path_.c_str()) == 0); }
-    const std::string& path() const noexcept { return path_; }
-    std::set<std::string> group_cgroups() const { return leaves_in(path_); }
-
-private:
-    static inline int made_ = 0;  // a place is looked into once a second: each has its own
-    std::string path_;
-};
-
-std::string cgroups_of_worker(int) { return read_file("/proc/self/cgroup"); }
-std::string name_of_leaf(const std::string& cgroups) {
-    for (const auto& line : lines_of(cgroups))
-        if (line.rfind("0::", 0) == 0)
-            return line.substr(line.rfind('/') + 1);
-    return {};
-}
-
 /// A host in the host, with a leaf in a place that outlives it.
 void host_with_daemon(int, const std::string& directory, const std::string& place) {
     run_coroutine([](std::string files, std::string leaves) -> asio::awaitable<void> {
@@ -250,72 +209,6 @@ GROUP_TEST("cgroup: with cgroup::off a daemon outlives its group") {
     CHECK(daemon.lives());
     daemon.kill();
     CHECK(daemon.ends());
-}
-
-TEST_CASE("cgroup: cgroup::automatic reports no error where no cgroup can be made") {
-    if (cohort::capabilities().tree.tier.rfind("cgroup", 0) == 0)
-        return skip("it can be had");
-    const leak_guard guard;
-    CHECK_FALSE(cohort::capabilities().tree.reason.empty());
-    CHECK(ended(cohort::command("true"), 2).success());
-}
-
-TEST_CASE("cgroup: a group can be put below a given one, with any process group") {
-    if (!has_cgroups())
-        return;
-    const scratch_cgroup place;
-    const leak_guard guard;
-    for (const auto method : {start_method::spawn, start_method::fork})
-        for (const auto where : {cohort::process_group::own, cohort::process_group::inherit}) {
-            const auto report = ended(
-                cohort::function<cgroups_of_worker>(),
-                cohort::options(2).cgroup(place.path()).process_group(where).start_method(method));
-            REQUIRE_MESSAGE(report.success(), fmt::format("{}", report));
-            const auto cgroups = report.outcomes[0].result<std::string>();
-            CAPTURE(cgroups);
-            CHECK(name_of_leaf(cgroups).rfind("cohort-", 0) == 0);
-            CHECK(cgroups.find(fs::path(place.path()).filename().string() + "/cohort-") !=
-                  cgroups.npos);
-            CHECK(report.outcomes[1].result<std::string>() == cgroups);
-            CHECK(place.group_cgroups().empty());
-        }
-}
-
-TEST_CASE("cgroup: a given place that does not work is a spawn_error") {
-    const leak_guard guard;
-    const scratch_directory scratch;
-    const bool forced = forced_tiers().find("no_cgroup") != std::string::npos;
-    const std::pair<std::string, std::errc> places[] = {
-        {scratch.path() + "/none", std::errc::no_such_file_or_directory},
-        {scratch.write("file", ""), std::errc::not_a_directory},
-        {scratch.path(), std::errc::not_supported}};
-    for (const auto& [place, why] : places) {
-        const auto error = thrown_by<cohort::spawn_error>(cohort::command("true"),
-                                                          cohort::options(2).cgroup(place));
-        CHECK(error.stage() == "cgroup");
-        CHECK(error.code() == (forced ? std::errc::not_supported : why));
-        CHECK(std::string(error.what()).rfind("cgroup(\"" + place + "\"): ", 0) == 0);
-    }
-}
-
-TEST_CASE("cgroup: a leaf that takes no worker is an error, and leaves nothing") {
-    if (!has_cgroups())
-        return;
-    const scratch_cgroup domain;  // becomes the domain of the threaded one, in place of our own
-    const scratch_cgroup place(domain.path());
-    // What is made in a threaded cgroup takes no process before it is threaded too.
-    if (!(std::ofstream(place.path() + "/cgroup.type") << "threaded" << std::flush))
-        return skip("no threaded cgroup to be had");
-    const leak_guard guard;
-    for (const auto method : all_methods) {
-        const auto error = thrown_by<cohort::spawn_error>(
-            cohort::function<cgroups_of_worker>(),
-            cohort::options(2).cgroup(place.path()).start_method(method));
-        CHECK(error.stage() == "cgroup");
-        CHECK(error.error_index() == 0);
-        CHECK(error.code() == std::errc::operation_not_supported);
-        CHECK(place.group_cgroups().empty());
-    }
 }
 
 TEST_CASE("cgroup: the next start in a place ends what a killed application left there") {
