@@ -196,6 +196,17 @@ TEST_CASE("cgroup: the daemon of one worker lives until the group ends") {
     }());
 }
 
+GROUP_TEST("cgroup: cgroups that a worker has nested deeply go with the group's") {
+    if (!has_cgroups())
+        co_return;
+    auto group = co_await cohort::spawn(cohort::command("sleep", "1000"), 1);
+    const auto leaves = leaves_of(::getpid());
+    REQUIRE(leaves.size() == 1);
+    nest_cgroups(*leaves.begin());
+    (void)co_await group.stop();
+    CHECK(leaves_of(::getpid()).empty());
+}
+
 GROUP_TEST("cgroup: with cgroup::off a daemon outlives its group") {
     const scratch_directory scratch;
     ready up(executor);

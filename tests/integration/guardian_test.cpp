@@ -112,7 +112,8 @@ TEST_CASE("guardian: a daemon with a session of its own ends with its applicatio
                 cohort::command(COHORT_PROGRAM_GUARDED_HOST, "daemon", static_cast<int>(how)));
             co_await host.held.wait(2);  // the inner group has a leaf as well
             const auto leaves = leaves_of(host.pid());
-            CHECK(leaves.size() == 1);
+            REQUIRE(leaves.size() == 1);
+            nest_cgroups(*leaves.begin());
             const held_process daemon(host.directory.file("daemon"));
             const held_process guardian(await_guardian(host.pid()));
             co_await host.kill();

@@ -45,6 +45,8 @@ pid_t guardian_of(pid_t host);
 
 /// The names of the cgroups that process `owner` has made below this process's own cgroup.
 std::set<std::string> leaves_of(pid_t owner);
+/// Makes 100 cgroups in such a leaf, each in the one before. Workers may do that.
+void nest_cgroups(const std::string& leaf);
 
 /// "12345 (sleep) S, child of 77: /bin/sleep 1000 [do_wait]": for a person.
 std::string describe(const process_info& process);

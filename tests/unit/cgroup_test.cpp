@@ -58,6 +58,33 @@ TEST_CASE("cgroup: cgroups whose owners are gone are removed, all others stay") 
         CHECK(exists(stays));
 }
 
+TEST_CASE("cgroup: cgroups are removed at any depth, and stay while a process lives in one") {
+    const no_leftovers guard;
+    const scratch_cgroup place;
+    if (!place)
+        return;
+    const auto path = place.make("nested");
+    const auto directory = opened(path);
+    auto deepest = path;
+    for (int level = 0; level < 200; ++level) {
+        REQUIRE(::mkdir((deepest + "/z").c_str(), 0755) == 0);
+        deepest += "/a";
+        REQUIRE(::mkdir(deepest.c_str(), 0755) == 0);
+    }
+    {
+        const inhabitant child(deepest);
+        CHECK(start::remove_cgroup(directory.get(), "nested") ==
+              std::errc::device_or_resource_busy);
+        CHECK(exists(deepest));
+        CHECK(child.lives());
+        CHECK_FALSE(start::kill_cgroup(directory.get()));
+        CHECK(child.is_killed());
+    }
+    start::await_empty_cgroup(directory.get(), std::chrono::milliseconds(bound_ms));
+    CHECK(start::remove_cgroup(directory.get(), "nested") == std::error_code());
+    CHECK_FALSE(exists(path));
+}
+
 TEST_CASE("cgroup: without cgroup.kill what is listed is killed, below it too") {
     const no_leftovers guard;
     const scratch_cgroup place;

@@ -111,22 +111,69 @@ bool leads_to(int directory, const std::string& path, std::error_code& error) no
     return false;
 }
 
-/// Cgroups that are nested more deeply stay, because each level takes a descriptor, and workers
-/// decide how many levels there are.
-constexpr int deepest = 64;
-
-/// Removes the cgroups in this one, the innermost first.
-std::error_code remove_inner(int directory, int depth = 0) {
-    for (const auto& name : cgroups_in(directory)) {
-        const auto inner = depth < deepest ? open_inner(directory, name) : base::unique_fd();
-        if (inner)
-            if (const auto error = remove_inner(inner.get(), depth + 1))
-                return error;
-        if (const auto error = remove_at(directory, name))
-            return error;
-    }
-    return {};
+/// Calls `use` with the name of each cgroup directly in this one until it returns false.
+template <class Use>
+void for_each_cgroup_in(int directory, Use use) {
+    // Opened anew, because a duplicate would share its read position with `directory`.
+    base::unique_fd own(::openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    const std::unique_ptr<DIR, int (*)(DIR*)> stream(own ? ::fdopendir(own.get()) : nullptr,
+                                                     ::closedir);
+    if (!stream)
+        return;
+    own.release();
+    bool more = true;
+    while (const auto* entry = more ? ::readdir(stream.get()) : nullptr)
+        if (const std::string_view name = entry->d_name;
+            entry->d_type == DT_DIR && name != "." && name != "..")
+            more = use(entry->d_name);
 }
+
+/// Empty: there is none.
+std::string first_cgroup_in(int directory) {
+    std::string first;
+    for_each_cgroup_in(directory, [&](const char* name) {
+        first = name;
+        return false;
+    });
+    return first;
+}
+
+/// Removes the cgroups in this one, the innermost first. It takes two descriptors at any depth,
+/// because workers decide how many levels there are. EBUSY: a process lives in one of them, or
+/// there are more than one call removes.
+std::error_code remove_inner(int directory) {
+    constexpr int most_steps = 20'000;
+    base::unique_fd inner;  // the cgroup that it has come to, `depth` levels below
+    int depth = 0;
+    bool is_emptied = false;  // the first cgroup in it
+    for (int step = 0; step < most_steps; ++step) {
+        const int here = depth == 0 ? directory : inner.get();
+        const auto name = first_cgroup_in(here);
+        if (name.empty() && depth == 0)
+            return {};
+        if (!name.empty()) {
+            const auto error = remove_at(here, name);
+            if (!error) {
+                is_emptied = false;
+                continue;
+            }
+            // What is emptied and can't be removed has a process in it.
+            if (error != std::errc::device_or_resource_busy || is_emptied)
+                return error;
+        }
+        auto next = open_inner(here, name.empty() ? ".." : name);
+        if (!next)
+            return base::last_error();
+        inner = std::move(next);
+        depth += name.empty() ? -1 : 1;
+        is_emptied = name.empty();
+    }
+    return std::make_error_code(std::errc::device_or_resource_busy);
+}
+
+/// Cgroups that are nested more deeply are not looked at, because each level takes a descriptor.
+/// Only kernels before 5.14, or denied files, come here.
+constexpr int deepest = 64;
 
 std::error_code kill_listed(int directory, int depth) {
     std::error_code failed;
@@ -239,17 +286,10 @@ void await_empty_cgroup(int directory, std::chrono::milliseconds longest) {
 
 std::vector<std::string> cgroups_in(int directory) {
     std::vector<std::string> names;
-    // Opened anew, because a duplicate would share its read position with `directory`.
-    base::unique_fd own(::openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    const std::unique_ptr<DIR, int (*)(DIR*)> stream(own ? ::fdopendir(own.get()) : nullptr,
-                                                     ::closedir);
-    if (!stream)
-        return names;
-    own.release();
-    while (const auto* entry = ::readdir(stream.get()))
-        if (const std::string_view name = entry->d_name;
-            entry->d_type == DT_DIR && name != "." && name != "..")
-            names.emplace_back(name);
+    for_each_cgroup_in(directory, [&](const char* name) {
+        names.emplace_back(name);
+        return true;
+    });
     return names;
 }
 

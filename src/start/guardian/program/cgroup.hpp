@@ -44,21 +44,43 @@ inline bool is_populated(int directory) {
     return false;
 }
 
-/// Removes the cgroups in this one, the innermost first.
-inline void remove_inner_cgroups(int directory, int depth = 0) {
-    constexpr int deepest = 16;
-    for_each_entry(directory, [=](const directory_entry& entry) {
+/// Opens the first cgroup that is in this one and can't be removed, because a cgroup is in it. All
+/// before it are removed.
+/// @return -1: there is none any more
+inline int open_first_busy(int directory) {
+    int busy = -1;
+    for_each_entry(directory, [directory, &busy](const directory_entry& entry) {
         if (entry.type != DT_DIR || is_dot_or_dot_dot(entry.name))
             return true;
-        const auto inner = static_cast<int>(base::raw_call(
-            SYS_openat, directory, base::address(entry.name), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-        if (inner >= 0 && depth < deepest)
-            remove_inner_cgroups(inner, depth + 1);
-        if (inner >= 0)
-            base::raw_call(SYS_close, inner);
-        base::raw_call(SYS_unlinkat, directory, base::address(entry.name), AT_REMOVEDIR);
-        return true;
+        if (base::raw_call(SYS_unlinkat, directory, base::address(entry.name), AT_REMOVEDIR) == 0)
+            return true;
+        busy = static_cast<int>(base::raw_call(SYS_openat, directory, base::address(entry.name),
+                                               O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+        return false;
     });
+    return busy;
+}
+
+/// Removes the cgroups in this one, the innermost first. It takes two descriptors at any depth,
+/// because workers decide how many levels there are.
+inline void remove_inner_cgroups(int directory) {
+    constexpr int most_steps = 20'000;
+    int here = directory;
+    int depth = 0;
+    for (int step = 0; here >= 0 && step < most_steps; ++step) {
+        int next = open_first_busy(here);
+        if (next < 0 && depth == 0)
+            return;
+        depth += next < 0 ? -1 : 1;
+        if (next < 0)
+            next = static_cast<int>(base::raw_call(SYS_openat, here, base::address(".."),
+                                                   O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+        if (here != directory)
+            base::raw_call(SYS_close, here);
+        here = next;
+    }
+    if (here >= 0 && here != directory)
+        base::raw_call(SYS_close, here);
 }
 
 /// Removes the cgroup and all cgroups in it, if no process lives there.
