@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // Other waiters in the host: who steals a status takes no worker away, and no wait hangs.
+#include "held_process.hpp"
 #include "live_support.hpp"
 #include "reporter.hpp"
 #include "thieves.hpp"
@@ -108,6 +109,26 @@ TEST_CASE("stolen: where SIGCHLD is ignored a worker's status is recovered or re
             CHECK_FALSE(o.success());
         }
     }
+}
+
+TEST_CASE("stolen: where SIGCHLD is ignored what a worker has left in its process group ends") {
+    const leak_guard guard;
+    const sigchld_action thief(SIG_IGN, 0);
+    asio::io_context io;
+    gate of_worker;
+    completed<cohort::report> done;
+    auto group = start_ready(
+        io,
+        cohort::command("sh", "-c", "sleep 1000 >/dev/null & echo $!; echo >&9; read line <&8"), 1,
+        cohort::options(1)
+            .cgroup(cohort::cgroup::off)
+            .stdout_to(cohort::capture())
+            .fd(of_worker.child_end(), gate::number));
+    of_worker.open();
+    group.async_wait(done.into());
+    run_out(io);
+    const int child = std::stoi(done.take().outcomes[0].out.text());
+    CHECK(ends_or_has_ended(child));
 }
 
 void stubborn_function(int) {

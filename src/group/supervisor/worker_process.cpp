@@ -7,6 +7,7 @@
 #include "base/values/group_end.hpp"
 #include "group/supervisor/oom_look.hpp"
 #include "group/supervisor/process_looks.hpp"
+#include "group/supervisor/rest_of_group.hpp"
 #include "output/targets/call_threads.hpp"
 #include "protocol/record/control.hpp"
 #include "protocol/trace/activities.hpp"
@@ -99,9 +100,8 @@ void worker_process::signal(int signo) noexcept {
 }
 
 void worker_process::sweep() noexcept {
-    if (settings_->process_group == process_group::inherit)
-        return;
-    loop::sweep(pidfd_.get(), pid_);
+    if (settings_->process_group == process_group::inherit || loop::sweep(pidfd_.get(), pid_))
+        is_swept_ = true;
 }
 
 void worker_process::send_stop_signal(int signo) {
@@ -186,6 +186,9 @@ void worker_process::send_kill() noexcept {
 
 void worker_process::ended(const loop::reaped& end) {
     pidfd_.reset();
+    if (!std::exchange(is_swept_, true))  // somebody else was quicker to reap it
+        return runtime_.cgroups().run([leader = pid_] { kill_rest_of_group(leader); },
+                                      [self = shared_from_this(), end] { self->ended(end); });
     if (!judged_)
         return;  // abandoned before
     end_ = end;

@@ -102,6 +102,7 @@ private:
     std::optional<groups::time_point> kill_sent_;
     bool sent_sigkill_ = false;
     bool exited_ = false;
+    bool is_swept_ = false;  // the rest of its process group has been killed
     std::optional<start::oom_kill> oom_kill_;
     std::optional<loop::reaped> end_;               // empty: not reaped
     std::optional<output::stream_end> stream_end_;  // what was read, until it is told

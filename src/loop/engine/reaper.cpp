@@ -88,7 +88,7 @@ void reaper::adopt(base::unique_fd pidfd, task then) {
 void reaper::adopt_group(base::unique_fd pidfd, pid_t leader, task then) {
     auto owned = base::make_shared_patiently<base::unique_fd>(std::move(pidfd));
     watch(
-        owned->get(), [owned, leader] { sweep(owned->get(), leader); },
+        owned->get(), [owned, leader] { (void)sweep(owned->get(), leader); },
         [owned, then = std::move(then)](const reaped&) {
             owned->reset();
             if (then)
@@ -96,11 +96,15 @@ void reaper::adopt_group(base::unique_fd pidfd, pid_t leader, task then) {
         });
 }
 
-void sweep(int pidfd, pid_t leader) noexcept {
-    if (base::current_tiers().pidfd_group.best)
+bool sweep(int pidfd, pid_t leader) noexcept {
+    if (base::current_tiers().pidfd_group.best) {
         (void)base::send_signal_to_group(pidfd, SIGKILL);
-    else if (base::holds_zombie(pidfd))
-        ::kill(-leader, SIGKILL);  // the group's number is not reused while the zombie exists
+        return true;
+    }
+    if (!base::holds_zombie(pidfd))
+        return false;
+    ::kill(-leader, SIGKILL);  // the group's number is not reused while the zombie exists
+    return true;
 }
 
 }  // namespace cohort::loop

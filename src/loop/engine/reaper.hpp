@@ -23,7 +23,9 @@ struct reaped {
 };
 
 /// Sends SIGKILL to the rest of a process group whose leader has ended and is not reaped.
-void sweep(int pidfd, pid_t leader) noexcept;
+/// @return false: somebody else has reaped the leader, or a tracer holds it, and before Linux 6.9
+///         nothing says then that the number is the group's still
+[[nodiscard]] bool sweep(int pidfd, pid_t leader) noexcept;
 
 /// Reaps the children of this process. Each child has one watch here; no other code may reap it.
 class reaper {
