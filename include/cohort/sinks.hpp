@@ -265,6 +265,7 @@ private:
 
 /// A directory for what a run leaves. `directory/run id/attempt_0/index/` has stdout.log,
 /// stderr.log and the error of a failed worker, error.json; report.json stands beside attempt_0.
+/// A start that fails leaves nothing there, so that the same run id can be used again.
 /// @par Source  log_dir of torch elastic; differs: an earlier run is never deleted
 class COHORT_API logs {
 public:
@@ -296,5 +297,4 @@ struct sink_access {
 };
 
 }  // namespace detail::inline v0_1
-
 }  // namespace cohort

@@ -265,6 +265,13 @@ std::shared_ptr<group_end> group_state::end_with(
 }
 
 void group_state::report_end() {
+    // The same call, tried again, may have the directory of its logs.
+    if (logs_ && (start_.failure || start_.is_held()) && !start_.is_abandoned())
+        return logs_->remove([self = shared_from_this()](const std::string&) { self->tell_end(); });
+    tell_end();
+}
+
+void group_state::tell_end() {
     const auto end = end_with(base::patiently([&] { return ended_; }));
     if (end->workers().size() < verdicts_.size())
         break_barriers({share::barrier_cause::kind::not_started, -1, {}});

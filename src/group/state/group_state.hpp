@@ -98,6 +98,7 @@ private:
     void end_cgroup();
     void go_on_ending();
     void report_end();
+    void tell_end();
     void complete_start(completion result);
 
     loop::runtime& runtime_;

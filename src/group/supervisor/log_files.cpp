@@ -53,7 +53,21 @@ void log_files::write_report(base::callback<const report&()> group, listener the
         [group = std::move(group)] { return to_json(group()); }, std::move(then));
 }
 
+void log_files::remove(listener then) {
+    run({}, [streams = streams_] { return streams->remove_logs(), std::string(); },
+        std::move(then));
+}
+
 void log_files::write(std::string path, base::callback<std::string()> text, listener then) {
+    base::callback<std::string()> task = base::patiently([&] {
+        return [streams = streams_, path, text] {
+            return write_file(streams->log_base(), path, text);
+        };
+    });
+    run(std::move(path), std::move(task), std::move(then));
+}
+
+void log_files::run(std::string path, base::callback<std::string()> task, listener then) {
     struct state {
         std::string path;
         std::string note;
@@ -72,9 +86,7 @@ void log_files::write(std::string path, base::callback<std::string()> text, list
     auto note = base::make_shared_patiently<std::string>(
         base::patiently([&] { return kept->path + ": no thread can be started"; }));
     output::call_threads::of(runtime_.loop())
-        .run([streams = streams_, path = base::patiently([&] { return kept->path; }),
-              text = std::move(text),
-              note] { *note = write_file(streams->log_base(), path, text); },
+        .run([task = std::move(task), note] { *note = task(); },
              [&runtime = runtime_, kept, note] {
                  if (kept->limit)
                      runtime.loop().timer().cancel(*std::exchange(kept->limit, std::nullopt));

@@ -28,9 +28,13 @@ public:
     void write_error(std::shared_ptr<const outcome> worker, listener then);
     /// @param group  makes the report; called by the thread that writes
     void write_report(base::callback<const report&()> group, listener then);
+    /// Removes all that the start of the group has made, because it failed.
+    void remove(listener then);
 
 private:
     void write(std::string path, base::callback<std::string()> text, listener then);
+    /// @param task  returns what went wrong; empty: nothing
+    void run(std::string path, base::callback<std::string()> task, listener then);
 
     loop::runtime& runtime_;
     std::shared_ptr<output::group_streams> streams_;

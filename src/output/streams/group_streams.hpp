@@ -86,6 +86,9 @@ public:
                      std::optional<detail::time_point> until);
     /// Cancels await_lines() or write(); does nothing for any other operation.
     void cancel(detail::operation_id id);
+    /// Removes the directory of options::logs() with the files that the library makes there, if
+    /// prepare() has made it. For a start that failed, when its workers have ended. May block.
+    void remove_logs() const;
     /// Whether a worker's stderr goes where its stdout goes.
     bool merges(int index) const noexcept {
         return routes_.workers[static_cast<std::size_t>(index)].err.what ==
@@ -148,6 +151,7 @@ private:
     const settings settings_;
     std::map<std::string, base_directory> bases_;  // by working directory
     std::shared_ptr<base::unique_fd> log_base_;
+    bool has_made_logs_ = false;
     input_files inputs_;
     std::mutex targets_mutex_;  // for an end of the group while its start still hangs
     std::vector<std::shared_ptr<target>> targets_;

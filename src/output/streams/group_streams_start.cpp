@@ -124,7 +124,30 @@ std::optional<start_failure> group_streams::make_log_directory(int callers_direc
     if (error)
         return failure(error, fmt::format("mkdir(\"{}\")", path), -1, start::stage::logs);
     log_base_ = from.directory;
+    has_made_logs_ = true;
     return std::nullopt;
+}
+
+void group_streams::remove_logs() const {
+    if (!has_made_logs_)
+        return;
+    // A worker may have put a link in the place of its directory.
+    const auto open = [](int from, const std::string& name) {
+        return base::unique_fd(
+            ::openat(from, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    };
+    const auto& path = routes_.log_directory;
+    const auto attempt = open(log_base(), path);
+    for (std::size_t index = 0; attempt && index < workers_.size(); ++index) {
+        const auto name = std::to_string(index);
+        const auto directory = open(attempt.get(), name);
+        if (!directory)
+            continue;
+        for (const char* file : {"stdout.log", "stderr.log", "error.json"})
+            ::unlinkat(directory.get(), file, 0);
+        ::unlinkat(attempt.get(), name.c_str(), AT_REMOVEDIR);
+    }
+    ::unlinkat(log_base(), path.c_str(), AT_REMOVEDIR);
 }
 
 std::optional<start_failure> group_streams::open_target(
