@@ -6,6 +6,7 @@
 #include "reporter.hpp"
 #include "sanitizers.hpp"
 #include "system_call_filter.hpp"
+#include "worker_support.hpp"
 
 #include <cohort/cohort.hpp>
 
@@ -20,6 +21,8 @@
 #include <stdexcept>
 #include <string>
 #include <vector>
+
+#include <sys/socket.h>
 
 namespace shared_results_test {
 
@@ -46,6 +49,22 @@ std::vector<shared_array<int>> many_results(int) {
         made.back()(0) = i;
     }
     return made;
+}
+/// The first one fills each socket of packets that it has, so also that of its result.
+shared_array<int> fills_its_socket(int index, const cohort::event& is_full) {
+    if (index == 1) {
+        is_full.wait();
+        return shared_array<int>(4);
+    }
+    for (int fd = 3; fd < 256; ++fd) {
+        int type = 0;
+        socklen_t length = sizeof type;
+        if (::getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &length) == 0 && type == SOCK_SEQPACKET)
+            while (::send(fd, "junk", 4, MSG_DONTWAIT | MSG_NOSIGNAL) > 0) {
+            }
+    }
+    is_full.set();
+    sleep_until_killed();
 }
 shared_array<int> same_back(int, const shared_array<int>& array) { return array; }
 shared_array<int> dies_instead(int) {
@@ -109,6 +128,19 @@ METHODS_TEST("shared results: an array that comes back is the one that was sent"
         const auto work = cohort::function<same_back>(sent);
         const auto report = co_await cohort::run(work, by(method));
         CHECK(report.outcomes[0].result<shared_array<int>>().data() == sent.data());
+    }
+}
+
+METHODS_TEST("shared results: a worker that fills its socket keeps no other from returning") {
+    for (const auto method : all_methods) {
+        const cohort::event is_full;
+        auto group = co_await cohort::spawn(cohort::function<fills_its_socket>(is_full),
+                                            by(method, 2));
+        const auto first = co_await group.next();
+        REQUIRE(first);
+        CHECK(first->index == 1);
+        CHECK(first->result<shared_array<int>>().size() == 4);
+        (void)co_await group.stop();
     }
 }
 

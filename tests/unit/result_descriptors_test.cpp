@@ -33,7 +33,7 @@ using cohort::test::blocked_disposal;
 
 namespace {
 
-/// The socket of a group's results, and a pipe whose reading end shows when the other is closed.
+/// The socket of a worker's result, and a pipe whose reading end shows when the other is closed.
 struct results {
     unique_fd worker;
     std::optional<result_descriptors> host;
@@ -45,7 +45,7 @@ struct results {
         worker = unique_fd(ends[0]);
         constexpr int on = 1;
         REQUIRE(::setsockopt(ends[1], SOL_SOCKET, SO_PASSCRED, &on, sizeof on) == 0);
-        host.emplace(unique_fd(ends[1]), 2);
+        host.emplace(unique_fd(ends[1]));
     }
     unique_fd make_pipe() {
         int ends[2];
@@ -57,13 +57,17 @@ struct results {
         REQUIRE_FALSE(cohort::base::send_message(
             worker.get(), std::as_bytes(std::span(&message, 1)), descriptors));
     }
-    void send_pipe(int index) {
+    void send_pipe() {
         const auto writing = make_pipe();
-        send({index, 0}, std::array{writing.get()});
+        send({}, std::array{writing.get()});
     }
-    auto take() {
+    void send_bad() {
+        const auto writing = make_pipe();
+        send({}, std::array{writing.get(), writing.get()});
+    }
+    auto take(pid_t worker = ::getpid()) {
         bool lost = false;
-        return host->take(0, ::getpid(), lost);
+        return host->take(worker, lost);
     }
     bool is_closed(int milliseconds) const {
         pollfd end{reading.get(), POLLIN, 0};
@@ -73,14 +77,14 @@ struct results {
 
 /// The queue takes a thread that is busy for a second for one that hangs. So on a slow machine one
 /// try of several must do.
-template <class Drop>
-void check_closed_elsewhere(int index, Drop drop) {
+template <class Send, class Drop>
+void check_closed_elsewhere(Send send, Drop drop) {
     bool stayed_open = false;
     for (int i = 0; i < 20 && !stayed_open; ++i) {
         results sent;
         {
             const blocked_disposal busy;
-            sent.send_pipe(index);
+            send(sent);
             drop(sent);
             stayed_open = !sent.is_closed(0);
         }
@@ -92,20 +96,23 @@ void check_closed_elsewhere(int index, Drop drop) {
 }  // namespace
 
 TEST_CASE("result descriptors: what comes in a bad message is closed on another thread") {
-    check_closed_elsewhere(7, [](results& sent) { CHECK_FALSE(sent.take()); });
+    check_closed_elsewhere([](results& sent) { sent.send_bad(); },
+                           [](results& sent) { CHECK_FALSE(sent.take()); });
 }
 
 TEST_CASE("result descriptors: what nobody takes out of a result is closed on another thread") {
-    check_closed_elsewhere(0, [](results& sent) { CHECK(sent.take()); });
+    check_closed_elsewhere([](results& sent) { sent.send_pipe(); },
+                           [](results& sent) { CHECK(sent.take()); });
 }
 
 TEST_CASE("result descriptors: what was not received is closed on another thread") {
-    check_closed_elsewhere(0, [](results& sent) { sent.host.reset(); });
+    check_closed_elsewhere([](results& sent) { sent.send_pipe(); },
+                           [](results& sent) { sent.host.reset(); });
 }
 
 TEST_CASE("result descriptors: who takes a result owns its descriptors") {
     results sent;
-    sent.send_pipe(0);
+    sent.send_pipe();
     auto came = sent.take();
     REQUIRE(came);
     REQUIRE(came->owned().size() == 1);
@@ -124,7 +131,7 @@ TEST_CASE("result descriptors: packed ones are unpacked by the thread that takes
         std::error_code error;
         carrier = cohort::base::pack(std::array{writing.get(), writing.get()}, error);
         REQUIRE_FALSE(error);
-        sent.send({0, 2}, std::array{carrier.get()});
+        sent.send({2}, std::array{carrier.get()});
     }
     auto came = sent.take();
     REQUIRE(came);
@@ -143,45 +150,22 @@ TEST_CASE("result descriptors: packed ones are unpacked by the thread that takes
 TEST_CASE("result descriptors: nothing is received from a file that is no socket of packets") {
     results sent;
     const unique_fd other(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    sent.send({0, 2}, std::array{other.get()});
+    sent.send({2}, std::array{other.get()});
     const auto came = sent.take();
     REQUIRE(came);
     CHECK_THROWS_AS((void)came->owned(), cohort::codec_error);
 }
 
 TEST_CASE("result descriptors: a message that another process than the worker sent is dropped") {
-    for (const bool is_early : {false, true}) {
-        results sent;
-        const auto worker = ::getppid();
-        if (!is_early)
-            sent.host->started(0, worker);
-        sent.send_pipe(0);
-        bool lost = false;
-        if (is_early) {  // received before the start of the worker is known
-            (void)sent.host->take(1, worker, lost);
-            CHECK_FALSE(sent.is_closed(0));
-            sent.host->started(0, worker);
-        } else {
-            CHECK_FALSE(sent.host->take(0, worker, lost));
-        }
-        CHECK(sent.is_closed(60'000));
-    }
-}
-
-TEST_CASE("result descriptors: what comes after a result was taken is closed") {
     results sent;
-    CHECK_FALSE(sent.take());
-    sent.send_pipe(0);
-    CHECK_FALSE(sent.take());
+    sent.send_pipe();
+    CHECK_FALSE(sent.take(::getppid()));
     CHECK(sent.is_closed(60'000));
 }
 
 TEST_CASE("result descriptors: one message brings this process no more than one descriptor") {
     results sent;
-    {
-        const auto writing = sent.make_pipe();
-        sent.send({0, 0}, std::array{writing.get(), writing.get()});
-    }
+    sent.send_bad();
     CHECK_FALSE(sent.take());
     CHECK(sent.is_closed(60'000));
 }

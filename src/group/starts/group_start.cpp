@@ -79,9 +79,9 @@ void group_start::start_next(start_report& report) {
     way_->start(next_, slots_, report);
     if (!report.failure) {
         report.stacks = plan_->take_stacks(next_);
+        report.results = plan_->take_results(next_);
         plan_->close_ends_of_started(next_);
     }
-    report.results = plan_->take_results();
     ++next_;
 }
 

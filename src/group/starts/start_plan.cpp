@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "group/starts/start_plan.hpp"
 
+#include "base/files/dispose.hpp"
 #include "base/files/named_file.hpp"
 #include "base/sys/memfd.hpp"
 #include "base/sys/socket.hpp"
@@ -66,8 +67,8 @@ std::optional<start_failure> start_plan::prepare() {
         return failed;
     if (auto failed = make_started_event())
         return failed;
-    if (auto failed = make_results())
-        return failed;
+    if (plan_.results_carry)
+        results_.resize(static_cast<std::size_t>(size()));
     if (auto failed = with_.streams->prepare(caller_.directory.get()))
         return failed;
     records_.reserve(static_cast<std::size_t>(size()));
@@ -109,14 +110,15 @@ protocol::guard_message start_plan::guard_message(const detail::group_settings& 
 std::optional<start_failure> start_plan::check_limit() const {
     if (size() == 1 && with_.streams->routes().descriptors() == 0)
         return std::nullopt;  // without descriptors its start fails before the worker exists
-    // For each worker a record and a pidfd, and both ends of the pipe for its stacks. For the group
-    // the arguments, the started event, the order file, the cgroup of the worker being started, and
-    // the socket for results; the pipes and files of its streams.
+    // For each worker a record and a pidfd, both ends of the pipe for its stacks, and the socket
+    // for its result. For the group the arguments, the started event, the order file, the cgroup of
+    // the worker being started and its end of that socket; the pipes and files of its streams.
     const bool asks = asks_for_stacks();
     const bool has_cgroups = cgroup_ && cgroup_->counts_memory();
-    const auto needed = (asks ? 4 : 2) * static_cast<std::uint64_t>(size()) +
+    const bool carry = plan_.results_carry;
+    const auto needed = ((asks ? 4 : 2) + carry) * static_cast<std::uint64_t>(size()) +
                         (plan_.function != nullptr) + is_copy() + uses_server() + has_cgroups +
-                        2 * plan_.results_carry + with_.streams->routes().descriptors();
+                        carry + with_.streams->routes().descriptors();
     const auto limit = base::descriptor_limit();
     const auto open = base::open_descriptors();
     if (!open || *open + needed <= limit)
@@ -194,15 +196,18 @@ std::optional<start_failure> start_plan::make_arguments() {
                    start::stage::memory_file);
 }
 
-std::optional<start_failure> start_plan::make_results() {
-    if (!plan_.results_carry)
-        return std::nullopt;
-    auto error = base::make_socket_pair(results_, results_of_workers_);
+/// Made when the worker is about to be started, because no other may have it.
+std::optional<start_failure> start_plan::make_results(int index) {
+    auto& [ours, theirs] = results_[static_cast<std::size_t>(index)];
+    if (ours)
+        return std::nullopt;  // the second try of its start
+    auto error = base::make_socket_pair(ours, theirs);
     if (!error)
-        error = base::tell_sender(results_.get());
+        error = base::tell_sender(ours.get());
     if (!error)
         return std::nullopt;
-    return failure(error.value(), "socketpair for the workers' results", -1, start::stage::socket);
+    return failure(error.value(), "socketpair for the worker's result", index,
+                   start::stage::socket);
 }
 
 std::optional<start_failure> start_plan::make_record(int index) {
@@ -236,9 +241,13 @@ std::optional<start_failure> start_plan::prepare_worker(int index, prepared_work
     with.record = record_of(index).get();
     with.arguments = arguments_.get();
     with.started_event = started_event_.get();
-    with.results = results_of_workers_.get();
     with.guard = guard_;
     with.streams = with_.streams->sources_of(index);
+    if (!results_.empty()) {
+        if (auto failed = make_results(index))
+            return failed;
+        with.results = results_[static_cast<std::size_t>(index)].theirs.get();
+    }
     if (!stacks_.empty())
         with.stacks = stacks_[static_cast<std::size_t>(index)].write.get();
     if (plan_.calls_function()) {
@@ -270,7 +279,11 @@ std::optional<start_failure> start_plan::prepare_worker(int index, prepared_work
     return std::nullopt;
 }
 
-start_plan::~start_plan() { with_.streams->close_unstarted(); }
+start_plan::~start_plan() {
+    with_.streams->close_unstarted();
+    for (auto& ends : results_)  // a worker that failed late may have sent something
+        base::dispose(std::move(ends.ours));
+}
 
 void start_plan::close_ends_of_started(int index) noexcept {
     with_.streams->close_ends_of_started(index);
@@ -282,6 +295,14 @@ base::unique_fd start_plan::take_stacks(int index) {
     auto& ends = stacks_[static_cast<std::size_t>(index)];
     ends.write.reset();  // only the worker may hold this end
     return std::move(ends.read);
+}
+
+base::unique_fd start_plan::take_results(int index) noexcept {
+    if (results_.empty())
+        return {};
+    auto& ends = results_[static_cast<std::size_t>(index)];
+    ends.theirs.reset();
+    return std::move(ends.ours);
 }
 
 start_failure start_plan::failure_of(const start::exec_result& result,

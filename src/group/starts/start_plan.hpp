@@ -68,8 +68,9 @@ public:
     base::unique_fd take_stacks(int index);
     /// Closes the ends of pipes that the next worker, which has started, now has.
     void close_ends_of_started(int index) noexcept;
-    /// Hands out this process' end of the socket for the descriptors of results, once.
-    base::unique_fd take_results() noexcept { return std::move(results_); }
+    /// Closes the worker's end of the socket for the descriptors that its result holds.
+    /// @return this process' end, for the report
+    base::unique_fd take_results(int index) noexcept;
     /// Tells the guardian about a worker that could not do that itself.
     void tell_guardian(pid_t worker, int pidfd) {
         protocol::guard_order guard = guard_;
@@ -111,7 +112,7 @@ private:
     std::optional<start_failure> make_group_cgroup();
     std::optional<start_failure> make_arguments();
     std::optional<start_failure> make_started_event();
-    std::optional<start_failure> make_results();
+    std::optional<start_failure> make_results(int index);
     std::optional<start_failure> make_record(int index);
     std::optional<start_failure> make_worker_cgroup(prepared_worker& into, int index) const;
     start_failure cgroup_failure(std::error_code error, int index) const;
@@ -126,9 +127,12 @@ private:
     std::vector<base::unique_fd> records_;  // by index
     std::vector<base::pipe_ends> stacks_;   // by index; empty if workers are not asked for stacks
     base::unique_fd arguments_;
-    base::unique_fd started_event_;       // only if the workers are copies
-    base::unique_fd results_;             // only if results may hold descriptors ...
-    base::unique_fd results_of_workers_;  // ... with the workers' end
+    base::unique_fd started_event_;  // only if the workers are copies
+    struct socket_ends {
+        base::unique_fd ours;
+        base::unique_fd theirs;
+    };
+    std::vector<socket_ends> results_;  // by index; empty if results hold no descriptors
 };
 
 }  // namespace cohort::groups

@@ -33,7 +33,7 @@ struct start_report {
     base::unique_fd pidfd;
     base::unique_fd record;
     base::unique_fd stacks;   // the read end of the pipe for the worker's stacks
-    base::unique_fd results;  // where descriptors of results arrive; in the first report only
+    base::unique_fd results;  // where the descriptors arrive that the worker's result holds
     std::chrono::steady_clock::time_point started;
     std::optional<start_failure> failure;
     std::shared_ptr<start::group_cgroup> cgroup;             // the group's; set in each report

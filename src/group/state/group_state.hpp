@@ -66,7 +66,6 @@ private:
     void add_worker(groups::start_report report);
     struct unpublished_end;
     void worker_ended(groups::worker_end end);
-    void add_descriptors(outcome& worker);
     void break_barriers(int index, const exit_status& how);
     void break_barriers(const share::barrier_cause& cause);
     void sweep_names();
@@ -151,10 +150,10 @@ private:
     std::optional<groups::log_files> logs_;  // with options::logs()
     bool report_is_begun_ = false;
     bool report_is_written_ = false;
-    std::optional<groups::result_descriptors> result_descriptors_;  // if results may hold some
     struct worker {
         std::shared_ptr<groups::worker_process> process;
-        std::shared_ptr<unpublished_end> end;  // null: it lives
+        std::shared_ptr<unpublished_end> end;               // null: it lives
+        std::optional<groups::result_descriptors> results;  // if its result may hold some
     };
     base::patient_map<int, worker> workers_;  // the live ones, and those whose record is being read
     base::patient_deque<std::shared_ptr<unpublished_end>> unpublished_;  // in the order of the ends

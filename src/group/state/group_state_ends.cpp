@@ -18,15 +18,28 @@ using namespace std::chrono_literals;
 
 constexpr auto longest_naming = 10s;
 
+void add_descriptors(outcome& worker, groups::result_descriptors& sent) {
+    bool lost = false;
+    outcome_access::descriptors(worker) = sent.take(worker.pid, lost);
+    if (lost)
+        base::patiently([&] {
+            add_note(outcome_access::note(worker),
+                     "descriptors in its result were lost: this process has no room for more, see "
+                     "RLIMIT_NOFILE");
+        });
+}
+
 }  // namespace
 
 /// The lifecycle does not wait for the names of frames. Calls that return outcomes do, and get them
 /// in the order in which the workers ended.
 void group_state::worker_ended(groups::worker_end end) {
-    const auto place = workers_.extract(end.outcome.index).mapped().end;
+    auto ended = workers_.extract(end.outcome.index);
+    const auto place = ended.mapped().end;
     const auto what = end.verdict.success ? event::worker_ended_well : event::worker_failed;
     verdict_of(end.outcome.index) = std::move(end.verdict);
-    add_descriptors(end.outcome);
+    if (ended.mapped().results && end.outcome.has_result())
+        add_descriptors(end.outcome, *ended.mapped().results);
     sweep_names();
     place->worker->left = base::make_shared_patiently<const outcome>(std::move(end.outcome));
     if (groups::needs_words(*place->worker->left))
@@ -76,23 +89,6 @@ void group_state::sweep_names() {
                 self->sweep_names();
             self->go_on_ending();
         });
-}
-
-/// Adds the descriptors that the worker's result holds.
-void group_state::add_descriptors(outcome& worker) {
-    if (!result_descriptors_)
-        return;
-    bool lost = false;
-    auto came = result_descriptors_->take(worker.index, worker.pid, lost);
-    if (!worker.has_result())
-        return;
-    if (lost)
-        base::patiently([&] {
-            add_note(outcome_access::note(worker),
-                     "descriptors in its result were lost: this process has no room for more, see "
-                     "RLIMIT_NOFILE");
-        });
-    outcome_access::descriptors(worker) = std::move(came);
 }
 
 /// Puts an outcome into words on another thread, because the worker decides how long the texts are,

@@ -41,11 +41,10 @@ void group_state::start_reported(groups::start_report report, groups::group_star
     if (report.cgroup)
         ending_.has_cgroup();
     cgroup_ = std::move(report.cgroup);
-    if (report.results)
-        result_descriptors_.emplace(std::move(report.results), settings_->nprocs);
     const bool killed_by_us =
         start_.is_held() && report.pidfd && !start::has_executed(report.pidfd.get());
     if (report.failure || killed_by_us) {
+        base::dispose(std::move(report.results));
         reap_failed_start({std::move(report.pidfd), report.pid});
         // A start that fails after it was held is no error.
         return start_is_over(start_.is_held() ? std::nullopt : std::move(report.failure));
@@ -118,8 +117,6 @@ void group_state::start_is_over(std::optional<start_failure> failure) {
 void group_state::add_worker(groups::start_report report) {
     const int index = report.index;
     snapshot_.note_start(index, report.pid);
-    if (result_descriptors_)
-        result_descriptors_->started(index, report.pid);
     auto worker = base::make_shared_patiently<groups::worker_process>(
         runtime_,
         groups::worker_process::birth{index, report.pid, std::move(report.pidfd),
@@ -127,6 +124,8 @@ void group_state::add_worker(groups::start_report report) {
                                       report.started, std::move(report.own_cgroup), streams_},
         settings_, kind_);
     workers_[index].process = worker;
+    if (report.results)
+        workers_[index].results.emplace(std::move(report.results));
     streams_->worker_started(index);
     worker->await_end(
         [self = shared_from_this(), index](const exit_status& how) {

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include "base/sys/patient_containers.hpp"
+#include "base/files/dispose.hpp"
 #include "base/sys/unique_fd.hpp"
 #include "share/queue/arrived.hpp"
 
 #include <cohort/detail/registration.hpp>
 
-#include <cstddef>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -42,40 +41,25 @@ private:
 
 namespace cohort::groups {
 
-/// The descriptors that results of a group's workers hold. Each worker sends them before it notes
-/// its result. Belongs to the engine's thread, and never waits.
+/// The descriptors that the result of one worker holds. The worker sends them before it notes its
+/// result, through a socket of its own, so that none can keep another from ending. Belongs to the
+/// engine's thread, and never waits.
 class result_descriptors {
 public:
-    /// @param socket   shared by all workers of the group; tells senders, see base::tell_sender()
-    /// @param workers  how many the group has
-    result_descriptors(base::unique_fd socket, int workers)
-        : socket_(std::move(socket)), pids_(static_cast<std::size_t>(workers), unknown) {}
-    result_descriptors(const result_descriptors&) = delete;
-    result_descriptors& operator=(const result_descriptors&) = delete;
-    ~result_descriptors();
+    /// @param socket  tells senders, see base::tell_sender(); the worker has its other end
+    explicit result_descriptors(base::unique_fd socket) noexcept : socket_(std::move(socket)) {}
+    result_descriptors(result_descriptors&&) = default;
+    result_descriptors& operator=(result_descriptors&&) = delete;
+    /// The socket may hold descriptors that nobody has received.
+    ~result_descriptors() { base::dispose(std::move(socket_)); }
 
-    /// To be called for each worker. Only its own messages count from then on, and not those of its
-    /// children, because nobody would ever ask for these.
-    void started(int index, pid_t pid);
-    /// What one worker has sent, once. Other processes can't send in its name.
+    /// What the worker has sent, and not a child of it. To be called once.
     /// @param lost  whether descriptors were lost because this process may have no more
     /// @return null: nothing
-    std::shared_ptr<detail::arrived_descriptors> take(int index, pid_t pid, bool& lost);
+    std::shared_ptr<detail::arrived_descriptors> take(pid_t worker, bool& lost);
 
 private:
-    struct received {
-        std::shared_ptr<detail::arrived_descriptors> descriptors;
-        bool lost = false;
-    };
-    static constexpr pid_t unknown = 0;
-    static constexpr pid_t nobody = -1;  // what the worker has sent was taken
-    bool receive();
-    bool may_send(int index, pid_t sender) const noexcept;
-
     base::unique_fd socket_;
-    std::vector<pid_t> pids_;  // who may send, by index
-    // By what the sender says, and who it is.
-    base::patient_map<std::pair<int, pid_t>, received> received_;
 };
 
 }  // namespace cohort::groups

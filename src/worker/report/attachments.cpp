@@ -36,7 +36,7 @@ std::error_code send_attachments(const protocol::control_order& order,
     std::vector<int> descriptors;
     for (const auto& attached : attachments)
         descriptors.push_back(*attached);
-    protocol::result_message message{order.index, 0};
+    protocol::result_message message;
     base::unique_fd carrier;
     if (descriptors.size() > 1) {  // the host has one more for each worker until it takes results
         std::error_code error;
