@@ -73,7 +73,8 @@ public:
     }
 
     /// How long the group waits for a worker after SIGKILL before it gives the worker up as
-    /// cause::unkillable. Default 10 s.
+    /// cause::unkillable, and for a start that is cancelled before it is reported to hang
+    /// (ETIMEDOUT). Default 10 s.
     /// @throws std::invalid_argument  `d` is negative or not a number
     template <class Rep, class Period>
     options& kill_timeout(std::chrono::duration<Rep, Period> d) {
