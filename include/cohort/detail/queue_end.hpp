@@ -66,7 +66,7 @@ public:
     /// @throws broken_queue, sharing_error, std::logic_error
     queue_answer send(queue_message message, const patience& how_long) const;
     /// Sends many values without descriptors, several in each packet where the queue is unbounded.
-    queue_answer send_all(std::vector<queue_message> messages) const;
+    void send_all(std::vector<queue_message> messages) const;
     /// May be called while another thread is in used() or write().
     void close() noexcept;
 

@@ -95,7 +95,6 @@ bool machine::table::count(event e) {
         if (!group.starting_)
             return false;
         group.starting_ = false;
-        group.start_failed_ = e == event::start_failed;
         return true;
     case event::worker_ended_well:
     case event::worker_failed:

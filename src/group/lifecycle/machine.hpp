@@ -85,9 +85,6 @@ public:
     /// Whether a stop was asked for before the end, even if the group was already stopping for
     /// another reason.
     bool stop_was_asked() const noexcept { return stop_asked_; }
-    /// Also true if the start failed only after a stop was asked for; in that case the workers keep
-    /// their grace period.
-    bool start_has_failed() const noexcept { return start_failed_; }
 
 private:
     struct table;
@@ -99,7 +96,6 @@ private:
     bool starting_ = true;
     bool failure_noted_ = false;
     bool stop_asked_ = false;
-    bool start_failed_ = false;
 };
 
 const char* to_string(state s) noexcept;

@@ -21,8 +21,6 @@ struct caller {
     base::unique_fd directory;
     /// One mask, as long as this kernel's. Empty if it could not be read.
     std::vector<cpu_set_t> affinity;
-
-    std::size_t affinity_size() const noexcept { return affinity.size() * sizeof(cpu_set_t); }
 };
 
 /// Captures the calling thread's environment, directory and affinity.

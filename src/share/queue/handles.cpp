@@ -162,7 +162,7 @@ queue_answer queue_end::send(queue_message message, const patience& how_long) co
     return share::send(*end_, packet, how_long);
 }
 
-queue_answer queue_end::send_all(std::vector<queue_message> messages) const {
+void queue_end::send_all(std::vector<queue_message> messages) const {
     const auto endless = patience::endless();
     const auto largest = std::min(largest_batch, end_->about().largest_inlined);
     batch_writer batch;
@@ -186,7 +186,6 @@ queue_answer queue_end::send_all(std::vector<queue_message> messages) const {
             send(std::move(message), endless);
     }
     send_batch();
-    return queue_answer::done;
 }
 
 void queue_end::write(encoder& to) const {
