@@ -79,7 +79,8 @@ std::shared_ptr<const detail::result_bytes> result_in(const base::json& object) 
 }
 
 void put(base::json& object, const char* name, const captured& text, brevity how) {
-    if (text != captured())
+    static const captured nothing;
+    if (text != nothing)
         object[name] = base::json_of(text, stream_limit(how));
 }
 
