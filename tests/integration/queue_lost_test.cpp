@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // Values that a call could not keep are there for others, who may wait for them already.
+#include "descriptor_limit.hpp"
 #include "group_test.hpp"
 
 #include <cohort/cohort.hpp>
@@ -21,7 +22,6 @@
 #include <utility>
 #include <vector>
 
-#include <sys/resource.h>
 #include <unistd.h>
 
 namespace queue_lost_test {
@@ -197,14 +197,11 @@ GROUP_TEST("queue lost: a value stays if descriptors run short while a thread wa
         CHECK_THROWS_AS((void)reader.get(), cohort::sharing_error);
     });
     await_sleep(number);
-    rlimit before{};
-    ::getrlimit(RLIMIT_NOFILE, &before);
-    rlimit low = before;
-    low.rlim_cur = 1;
-    ::setrlimit(RLIMIT_NOFILE, &low);
-    arrays.writer().put(sent);
-    waits.join();
-    ::setrlimit(RLIMIT_NOFILE, &before);
+    {
+        const descriptor_limit none(1);
+        arrays.writer().put(sent);
+        waits.join();
+    }
     const auto came = arrays.try_get();
     REQUIRE(came);
     CHECK((*came)(0) == 42);

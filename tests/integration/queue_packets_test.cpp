@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // Packets of other programs, and limits of descriptors.
+#include "descriptor_limit.hpp"
 #include "group_test.hpp"
 #include "raw_queue.hpp"
 
@@ -11,11 +12,11 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <fcntl.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -157,11 +158,7 @@ TEST_CASE("queue packets: an array for which there is no descriptor waits in the
         CHECK(arrays.try_put(three));
     }
     std::vector<int> taken;
-    rlimit before{};
-    ::getrlimit(RLIMIT_NOFILE, &before);
-    rlimit low = before;
-    low.rlim_cur = 200;
-    ::setrlimit(RLIMIT_NOFILE, &low);
+    std::optional<descriptor_limit> few(200);
     for (int fd; (fd = ::fcntl(0, F_DUPFD_CLOEXEC, 0)) >= 0;)
         taken.push_back(fd);
     for (int i = 0; i < 2; ++i) {  // room for two of the three
@@ -172,7 +169,7 @@ TEST_CASE("queue packets: an array for which there is no descriptor waits in the
     CHECK_THROWS_AS((void)arrays.try_get(), cohort::sharing_error);
     for (const int fd : taken)
         ::close(fd);
-    ::setrlimit(RLIMIT_NOFILE, &before);
+    few.reset();
     const auto came = arrays.try_get();
     REQUIRE(came);
     CHECK((*came)[2](9) == 42);
@@ -198,11 +195,7 @@ void wait_in_queue(std::size_t count, rlim_t limit, int free_below, int free_abo
         sent.back()(0) = 42;
         CHECK(values.try_put(sent));
     }
-    rlimit before{};
-    ::getrlimit(RLIMIT_NOFILE, &before);
-    rlimit low = before;
-    low.rlim_cur = limit;
-    ::setrlimit(RLIMIT_NOFILE, &low);
+    std::optional<descriptor_limit> few(limit);
     for (int fd; (fd = ::fcntl(0, F_DUPFD_CLOEXEC, 0)) >= 0;)
         above.push_back(fd);
     for (const int fd : below)
@@ -218,7 +211,7 @@ void wait_in_queue(std::size_t count, rlim_t limit, int free_below, int free_abo
         }
     for (const int fd : above)
         ::close(fd);
-    ::setrlimit(RLIMIT_NOFILE, &before);
+    few.reset();
     CHECK(waited == 2);
     const auto came = values.try_get();
     REQUIRE(came);

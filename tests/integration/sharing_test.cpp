@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // Shared arrays that cross to workers: as arguments, inside the user's own types, to commands.
+#include "descriptor_limit.hpp"
 #include "forkserver_support.hpp"
 #include "group_test.hpp"
 #include "methods.hpp"
@@ -22,7 +23,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -280,21 +280,17 @@ GROUP_TEST("sharing: a fork of the program itself leaves arrays as they are") {
 }
 
 GROUP_TEST("sharing: too many arrays for a worker's descriptors fail the start with the limit") {
-    rlimit before{};
-    REQUIRE(::getrlimit(RLIMIT_NOFILE, &before) == 0);
     std::vector<shared_array<int>> arrays;
     for (int i = 0; i < 80; ++i)
         arrays.emplace_back(1);
     const auto work = cohort::function<add_all>(arrays);
-    const rlimit low{100, before.rlim_max};
-    REQUIRE(::setrlimit(RLIMIT_NOFILE, &low) == 0);
+    const descriptor_limit few(100);
     std::string text;
     try {
         co_await cohort::run(work, by(start_method::spawn));
     } catch (const cohort::spawn_error& e) {
         text = e.what();
     }
-    REQUIRE(::setrlimit(RLIMIT_NOFILE, &before) == 0);
     CHECK(text.find("80 of them for shared memory") != text.npos);
     CHECK(text.find("shared_arena") != text.npos);
 }

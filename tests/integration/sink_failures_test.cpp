@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // Places that take no text: refused at the start with the worker's index, or given up later with a
 // note. Neither holds up a worker or a join.
+#include "descriptor_limit.hpp"
 #include "live_support.hpp"
 #include "procfs.hpp"
 #include "sanitizers.hpp"
@@ -10,7 +11,6 @@
 
 #include <poll.h>
 #include <sys/mount.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 
 namespace sink_failures_test {
@@ -77,21 +77,6 @@ private:
     const std::string path_;
     int fd_ = -1;
     std::size_t filled_ = 0;
-};
-
-class lowered_limit {
-public:
-    explicit lowered_limit(rlim_t limit) {
-        ::getrlimit(RLIMIT_NOFILE, &before_);
-        const rlimit low{limit, before_.rlim_max};
-        ::setrlimit(RLIMIT_NOFILE, &low);
-    }
-    lowered_limit(const lowered_limit&) = delete;
-    lowered_limit& operator=(const lowered_limit&) = delete;
-    ~lowered_limit() { ::setrlimit(RLIMIT_NOFILE, &before_); }
-
-private:
-    rlimit before_{};
 };
 
 /// The start fails at worker 2, because of this file, as its own and beside another sink.
@@ -242,7 +227,7 @@ TEST_CASE("sink failures: too few descriptors for the pipes are told before any 
                          .stderr_to(cohort::file(directory.file("{index}")).tagged());
     // A record, a pidfd and two pipes for each, and 50 files.
     const auto open = open_descriptors().size();
-    const lowered_limit low(open + 200);
+    const descriptor_limit low(open + 200);
     const auto error =
         thrown_by<cohort::spawn_error>(shell("echo started >" + directory.file("started")), how);
     CAPTURE(error.what());

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // Starts that fail half way, for want of something, and programs that are no workers.
+#include "descriptor_limit.hpp"
 #include "methods.hpp"
 #include "start_support.hpp"
 
@@ -15,7 +16,6 @@
 #include <string>
 #include <utility>
 
-#include <sys/resource.h>
 #include <sys/stat.h>
 
 namespace start_failure_test {
@@ -70,24 +70,6 @@ std::size_t next_descriptor() {
     return static_cast<std::size_t>(next);
 }
 
-/// Lowers the limit of open files for the length of a scope.
-class few_descriptors {
-public:
-    explicit few_descriptors(std::size_t limit) : limit_(limit) {
-        ::getrlimit(RLIMIT_NOFILE, &before_);
-        const rlimit few{limit_, before_.rlim_max};
-        ::setrlimit(RLIMIT_NOFILE, &few);
-    }
-    few_descriptors(const few_descriptors&) = delete;
-    few_descriptors& operator=(const few_descriptors&) = delete;
-    ~few_descriptors() { ::setrlimit(RLIMIT_NOFILE, &before_); }
-    std::size_t limit() const noexcept { return limit_; }
-
-private:
-    rlimit before_{};
-    std::size_t limit_ = 0;
-};
-
 template <class Work>
 void refuse_at_once(Work work) {
     const auto error = thrown_by<cohort::spawn_error>(std::move(work), INT_MAX);
@@ -101,7 +83,7 @@ void refuse_for_descriptors(Work work, std::size_t needed) {
     std::string text;
     std::size_t limit = 0;
     {
-        const few_descriptors few(open_descriptors() + 10);
+        const descriptor_limit few(open_descriptors() + 10);
         limit = few.limit();
         const auto error = thrown_by<cohort::spawn_error>(std::move(work), 64);
         CHECK(error.code() == std::errc::too_many_files_open);
@@ -131,7 +113,7 @@ stages failures_without_descriptors(cohort::start_method how) {
     const auto one = cohort::options(1).start_method(how).stack_on_stop(true);
     const auto next = next_descriptor();
     for (std::size_t room = 0; room < 64; ++room) {
-        const few_descriptors few(next + room);
+        const descriptor_limit few(next + room);
         try {
             run_coroutine(run_whole(cohort::function<shares>(), one));
             return seen;
@@ -198,7 +180,7 @@ TEST_CASE("start failure: a group that just fits into the limit of open files st
     const leak_guard guard;
     // The group, its arguments and the caller's directory, and three of Asio's with room for each
     // scratch.
-    const few_descriptors few(open_descriptors() + 2 * 8 + 2 + 6);
+    const descriptor_limit few(open_descriptors() + 2 * 8 + 2 + 6);
     CHECK(ended(cohort::command("true"), 8).success());
     CHECK(ended(cohort::function<nothing>(), 8).success());
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // How streams end: with their worker and not with those that it leaves behind, with a group that is
 // dropped, and with the host.
+#include "descriptor_limit.hpp"
 #include "guardian_support.hpp"
 #include "held_process.hpp"
 #include "live_support.hpp"
@@ -14,7 +15,6 @@
 #include <sstream>
 #include <thread>
 
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -68,23 +68,6 @@ std::size_t resident_pages() {
     std::istringstream(read_file("/proc/self/statm")) >> all >> resident;
     return resident;
 }
-
-/// As many descriptors as this process may have.
-class raised_limit {
-public:
-    raised_limit() {
-        REQUIRE(::getrlimit(RLIMIT_NOFILE, &before_) == 0);
-        const rlimit most{before_.rlim_max, before_.rlim_max};
-        REQUIRE(::setrlimit(RLIMIT_NOFILE, &most) == 0);
-    }
-    raised_limit(const raised_limit&) = delete;
-    raised_limit& operator=(const raised_limit&) = delete;
-    ~raised_limit() { CHECK(::setrlimit(RLIMIT_NOFILE, &before_) == 0); }
-    rlim_t value() const noexcept { return before_.rlim_max; }
-
-private:
-    rlimit before_{};
-};
 
 }  // namespace
 
@@ -148,9 +131,9 @@ GROUP_TEST(
 }
 
 TEST_CASE("stream end: 1000 workers with two captured streams are told whole, and leave nothing") {
-    const raised_limit all_there_are;
+    const auto all_there_are = descriptor_limit::highest();
     const leak_guard guard;
-    const int size = all_there_are.value() < 8'192 || under_asan || under_tsan ? 100 : 1'000;
+    const int size = all_there_are.limit() < 8'192 || under_asan || under_tsan ? 100 : 1'000;
     const auto report = ended(shell("seq 1 2000; seq 1 3000 >&2"),
                               cohort::options(size).output_to(cohort::capture()));
     REQUIRE(report.outcomes.size() == static_cast<std::size_t>(size));
