@@ -5,6 +5,8 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cctype>
+#include <cstddef>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -195,6 +197,17 @@ std::vector<std::string> folders_in(const fs::path& folder) {
     return found;
 }
 
+bool has_word(const std::string& text, const std::string& word) {
+    const auto is_part = [&](std::size_t at) {
+        return at < text.size() &&
+               (std::isalnum(static_cast<unsigned char>(text[at])) != 0 || text[at] == '_');
+    };
+    for (auto at = text.find(word); at != std::string::npos; at = text.find(word, at + 1))
+        if ((at == 0 || !is_part(at - 1)) && !is_part(at + word.size()))
+            return true;
+    return false;
+}
+
 std::vector<std::string> sorted(std::vector<std::string> list) {
     std::sort(list.begin(), list.end());
     return list;
@@ -290,18 +303,19 @@ TEST_CASE("layering: every name on the page of the rooms exists where the page s
             std::ifstream file(root / (*at)[1].str());
             const std::string text{std::istreambuf_iterator<char>(file), {}};
             INFO((*at)[1].str() << ": " << (*at)[3].str());
-            CHECK(std::regex_search(text, std::regex("\\b" + (*at)[3].str() + "\\b")));
+            CHECK(has_word(text, (*at)[3].str()));
         }
     CHECK(found >= 15);
 }
 
 TEST_CASE("layering: the way down has at most 7 stops, the way up at most 8") {
+    const std::regex step(R"(^\d+\. )");
     std::map<std::string, int> stops;
     std::string heading;
     for (const auto& line : read_source(root / "src/README.md").lines) {
         if (line.starts_with("## "))
             heading = line.substr(3);
-        else if (std::regex_search(line, std::regex(R"(^\d+\. )")))
+        else if (std::regex_search(line, step))
             ++stops[heading];
     }
     CHECK(stops.size() == 3);

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <initializer_list>
+#include <map>
 #include <regex>
 #include <string>
 #include <vector>
@@ -31,8 +33,12 @@ inline source_file read_source(const fs::path& path) {
     return file;
 }
 
-inline std::vector<source_file> files_in(const std::string& folder) {
-    std::vector<source_file> found;
+/// Each folder is read once.
+inline const std::vector<source_file>& files_in(const std::string& folder) {
+    static std::map<std::string, std::vector<source_file>> read;
+    auto& found = read[folder];
+    if (!found.empty())
+        return found;
     for (const auto& entry : fs::recursive_directory_iterator(root / folder)) {
         const auto extension = entry.path().extension();
         if (extension != ".hpp" && extension != ".cpp")
@@ -43,11 +49,18 @@ inline std::vector<source_file> files_in(const std::string& folder) {
     return found;
 }
 
+/// Whether the line holds one of the words: a quick look before a search by a regular expression.
+inline bool mentions(const std::string& line, std::initializer_list<const char*> words) {
+    return std::ranges::any_of(
+        words, [&](const char* word) { return line.find(word) != std::string::npos; });
+}
+
 inline std::vector<std::string> includes_of(const source_file& file) {
     static const std::regex include(R"re(^\s*#\s*include\s*[<"]([^>"]+)[>"])re");
     std::vector<std::string> found;
     for (const auto& line : file.lines)
-        if (std::smatch match; std::regex_search(line, match, include))
+        if (std::smatch match;
+            mentions(line, {"include"}) && std::regex_search(line, match, include))
             found.push_back(match[1]);
     return found;
 }
