@@ -5,7 +5,7 @@
 #include "base/files/descriptor.hpp"
 #include "base/sys/unique_fd.hpp"
 #include "holds.hpp"
-#include "share/queue/channel.hpp"
+#include "share/channel/channel.hpp"
 
 #include <cohort/errors.hpp>
 #include <cohort/sharing.hpp>

@@ -7,7 +7,7 @@
 #include "loop/engine/engine.hpp"
 #include "reporter.hpp"
 #include "sanitizers.hpp"
-#include "share/queue/channel.hpp"
+#include "share/channel/channel.hpp"
 #include "sys_support.hpp"
 
 #include <doctest/doctest.h>

@@ -2,9 +2,9 @@
 // What a queue puts into a packet, and what it checks of one.
 #include "base/files/descriptor.hpp"
 #include "guard.hpp"
-#include "share/queue/channel.hpp"
+#include "share/channel/channel.hpp"
+#include "share/channel/packet.hpp"
 #include "share/queue/end.hpp"
-#include "share/queue/packet.hpp"
 
 #include <cohort/queue.hpp>
 

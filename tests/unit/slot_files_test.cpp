@@ -3,7 +3,7 @@
 #include "base/sys/memfd.hpp"
 #include "base/sys/unique_fd.hpp"
 #include "guard.hpp"
-#include "share/queue/slots.hpp"
+#include "share/channel/slots.hpp"
 #include "sys_support.hpp"
 
 #include <cohort/errors.hpp>

@@ -3,7 +3,7 @@
 
 #include "base/files/dispose.hpp"
 #include "base/sys/unique_fd.hpp"
-#include "share/queue/arrived.hpp"
+#include "share/channel/arrived.hpp"
 
 #include <cohort/detail/registration.hpp>
 

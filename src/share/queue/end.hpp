@@ -5,7 +5,7 @@
 #include "base/sys/patient_containers.hpp"
 #include "base/sys/unique_fd.hpp"
 #include "loop/waits/watcher.hpp"
-#include "share/queue/channel.hpp"
+#include "share/channel/channel.hpp"
 #include "share/queue/line.hpp"
 
 #include <cohort/detail/queue_end.hpp>

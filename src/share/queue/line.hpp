@@ -2,7 +2,7 @@
 #pragma once
 
 #include "loop/engine/timers.hpp"
-#include "share/queue/channel.hpp"
+#include "share/channel/channel.hpp"
 
 #include <cohort/detail/border.hpp>
 #include <cohort/detail/duration.hpp>

@@ -3,7 +3,7 @@
 
 #include "base/sys/fork_mark.hpp"
 #include "loop/waits/watcher.hpp"
-#include "share/queue/arrived.hpp"
+#include "share/channel/arrived.hpp"
 #include "share/queue/only_waiter.hpp"
 
 #include <algorithm>

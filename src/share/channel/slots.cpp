@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "share/queue/slots.hpp"
+#include "share/channel/slots.hpp"
 
 #include "base/files/limits.hpp"
 #include "base/sys/error.hpp"

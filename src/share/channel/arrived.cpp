@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "share/queue/arrived.hpp"
+#include "share/channel/arrived.hpp"
 
 #include "base/files/carrier.hpp"
 #include "base/files/dispose.hpp"

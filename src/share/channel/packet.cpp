@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "share/queue/packet.hpp"
+#include "share/channel/packet.hpp"
 
 #include "base/sys/socket.hpp"
 

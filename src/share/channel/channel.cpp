@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // The making of channels, and sending.
-#include "share/queue/channel.hpp"
+#include "share/channel/channel.hpp"
 
 #include "base/files/carrier.hpp"
 #include "base/files/limits.hpp"

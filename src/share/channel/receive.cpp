@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // Receiving.
-#include "share/queue/channel.hpp"
+#include "share/channel/channel.hpp"
 
 #include "base/files/descriptor.hpp"
 #include "base/files/limits.hpp"
@@ -9,7 +9,7 @@
 #include "base/sys/memfd.hpp"
 #include "base/sys/patiently.hpp"
 #include "base/sys/socket.hpp"
-#include "share/queue/arrived.hpp"
+#include "share/channel/arrived.hpp"
 
 #include <cohort/errors.hpp>
 

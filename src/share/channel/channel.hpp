@@ -3,8 +3,8 @@
 
 #include "base/sys/patient_containers.hpp"
 #include "base/sys/unique_fd.hpp"
-#include "share/queue/packet.hpp"
-#include "share/queue/slots.hpp"
+#include "share/channel/packet.hpp"
+#include "share/channel/slots.hpp"
 
 #include <cohort/detail/queue_message.hpp>
 
