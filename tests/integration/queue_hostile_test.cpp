@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 // What a worker that was taken over can put into a queue, and what it can't do with it.
+#include "descriptor_limit.hpp"
 #include "group_test.hpp"
+#include "procfs.hpp"
 #include "raw_queue.hpp"
 
 #include <cohort/cohort.hpp>
@@ -193,6 +195,26 @@ TEST_CASE("queue hostile: a socket that lingers in an unread packet holds up nob
         ::close(lingering.sender);
     }
     ::close(lingering.peer);
+}
+
+GROUP_TEST("queue hostile: awaited gets don't fill the table with what bad packets bring") {
+    raw_queue<std::string> raw;
+    const descriptor_limit few(open_descriptors().rbegin()->first + 2'000u);
+    int ends[2];
+    REQUIRE(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) == 0);
+    const std::vector<int> many(253, ends[0]);
+    int refused = 0;
+    for (int packet = 0; packet < 30; ++packet) {
+        send_raw(raw.writer, header_with(0, 253, 0), "", many);
+        try {
+            (void)co_await raw.whole.get();
+        } catch (const cohort::codec_error&) {  // no sharing_error: there is room
+            ++refused;
+        }
+    }
+    CHECK(refused == 30);
+    ::close(ends[0]);
+    ::close(ends[1]);
 }
 
 TEST_CASE("queue hostile: many packets that name one memory file do not take its size many times") {

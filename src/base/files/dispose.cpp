@@ -83,20 +83,6 @@ bool may_hold_others(int descriptor) noexcept {
            domain == AF_UNIX;
 }
 
-/// A lingering close of one socket would keep all others waiting.
-void close_now(base::unique_fd descriptor) noexcept {
-    std::optional<base::exiting_owner> closes;
-    constexpr linger none{0, 0};
-    if (may_hold_others(descriptor.get()))
-        closes.emplace(descriptor.get());
-    else
-        (void)::setsockopt(descriptor.get(), SOL_SOCKET, SO_LINGER, &none, sizeof none);
-    try {
-        (void)own(std::move(descriptor));  // removes its name, too
-    } catch (const std::exception&) {      // no memory: it is closed
-    }
-}
-
 void work_off() noexcept {
     for (;;) {
         base::unique_fd descriptor;
@@ -104,7 +90,7 @@ void work_off() noexcept {
         if (!take_one(descriptor, object))
             return;
         if (descriptor)
-            close_now(std::move(descriptor));
+            close_received(std::move(descriptor));
     }
 }
 
@@ -132,6 +118,20 @@ void give(T& given, std::deque<T> disposed::*list) {
 }
 
 }  // namespace
+
+/// A lingering close of one socket would keep all others waiting.
+void close_received(base::unique_fd descriptor) noexcept {
+    std::optional<base::exiting_owner> closes;
+    constexpr linger none{0, 0};
+    if (may_hold_others(descriptor.get()))
+        closes.emplace(descriptor.get());
+    else
+        (void)::setsockopt(descriptor.get(), SOL_SOCKET, SO_LINGER, &none, sizeof none);
+    try {
+        (void)own(std::move(descriptor));  // removes its name, too
+    } catch (const std::exception&) {      // no memory: it is closed
+    }
+}
 
 void dispose(base::unique_fd descriptor) noexcept {
     if (!descriptor)

@@ -18,6 +18,10 @@ void dispose(base::unique_fd descriptor) noexcept;
 /// Lets go of an object on that thread, because freeing what a worker has filled may take long.
 void dispose(std::shared_ptr<const void> object) noexcept;
 
+/// Closes what another process has sent, as dispose() does. May wait: for objects that dispose()
+/// lets go of.
+void close_received(base::unique_fd descriptor) noexcept;
+
 /// Waits until all that was given to dispose() is closed or freed, at most for `longest`. Returns
 /// at once if this thread has given nothing since its last call.
 void await_disposed(std::chrono::milliseconds longest) noexcept;

@@ -95,6 +95,7 @@ void note_if_empty(int socket, slots& of) noexcept;
 /// What was received.
 struct incoming {
     base::patient_vector<detail::queue_message> messages;  // more than one: a batch
+    std::vector<base::unique_fd> refused;                  // came with a packet that was none
 };
 
 enum class may_wait { yes, no };

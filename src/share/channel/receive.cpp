@@ -134,7 +134,7 @@ void take_batch(const packet_header& header, std::span<const std::byte> payload,
 }
 
 /// The packet is out of the socket, so a lack of memory would lose it: it waits for memory instead.
-void take_packet(std::span<const std::byte> packet, arrived with, const channel& on,
+void take_packet(std::span<const std::byte> packet, arrived& with, const channel& on,
                  incoming& into) {
     if (const auto wrong = wrong_with(packet, with.descriptors.size()); !wrong.empty())
         refuse_packet(wrong);
@@ -154,6 +154,13 @@ void take_packet(std::span<const std::byte> packet, arrived with, const channel&
     into.messages.push_back(std::move(message));
 }
 
+/// What nobody has taken when the receive is over came with a packet that was none.
+struct keeps_refused {
+    std::vector<base::unique_fd>& came;
+    std::vector<base::unique_fd>& refused;
+    ~keeps_refused() { refused = std::move(came); }
+};
+
 bool is_memory_of(int file, std::uint64_t size) noexcept {
     // Only memory files have seals. Anything else could keep its reader waiting for ever.
     struct stat status;
@@ -171,6 +178,7 @@ step receive(const channel& on, incoming& into, may_wait how) {
     const auto bytes =
         room_for(4 * on.largest_inlined + sizeof(slots::ticket) + sizeof(packet_header) + 1);
     arrived with;
+    const keeps_refused keeps{with.descriptors, into.refused};
     std::size_t length = 0;
     // The table may fill up during a wait in recvmsg, so the look for room comes after the wait.
     // A wait in recvmsg wakes one process for each packet. If that process only looked at the
@@ -207,7 +215,7 @@ step receive(const channel& on, incoming& into, may_wait how) {
         base::refuse("the descriptors of a value in a queue were lost", error);
     if (bad)
         refuse_packet("something unknown came with it");
-    take_packet(packet, std::move(with), on, into);
+    take_packet(packet, with, on, into);
     return step::done;
 }
 

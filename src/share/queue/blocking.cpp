@@ -8,12 +8,12 @@
 #include "share/queue/only_waiter.hpp"
 #include "share/queue/receive_edge.hpp"
 #include "share/queue/received_message.hpp"
+#include "share/queue/refused.hpp"
 
 #include <cohort/errors.hpp>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -21,7 +21,6 @@
 #include <mutex>
 #include <new>
 #include <optional>
-#include <span>
 #include <stop_token>
 #include <system_error>
 #include <utility>
@@ -32,7 +31,6 @@
 namespace cohort::share {
 namespace {
 
-using namespace std::chrono_literals;
 using loop::poll_until;
 using loop::stop_event;
 using clock = std::chrono::steady_clock;
@@ -109,7 +107,7 @@ step await_packet(end& from, end::state& state, std::unique_lock<std::mutex>& lo
     const bool simple = may_block(state, how_long);
     // A handler that is destroyed gives its message back, of which the socket does not tell.
     const int stored = simple ? -1 : event_of_stored(state);
-    incoming came;
+    incoming_of came(from);
     step result = step::must_wait;
     {
         const only_waiter waits(from, state, lock, only_waiter::how::waits);
@@ -138,15 +136,24 @@ void note_underway(end& from, end::state& state, std::vector<detail::queue_messa
     }
 }
 
-/// Waits until another thread, or the engine, has stopped waiting for the socket.
+/// Whether a thread may receive now.
+bool has_turn_at(const end::state& state) {
+    return !state.thread_waits && state.waiting.empty() && !has_many_unclosed(state);
+}
+
+/// Waits until another thread, or the engine, has stopped waiting for the socket, and until enough
+/// of refused packets is closed.
 void await_turn(end::state& state, std::unique_lock<std::mutex>& lock,
                 const detail::patience& how_long) {
     const auto may_go_on = [&] {
-        return (!state.thread_waits && state.waiting.empty()) || !state.stored.empty() ||
-               state.wrong;
+        return has_turn_at(state) || !state.stored.empty() || state.wrong || !state.socket;
     };
-    if (how_long.deadline)
-        state.changed.wait_until(lock, how_long.stop, *how_long.deadline, may_go_on);
+    // What is closed in the background is told without the lock, which may be too early.
+    const auto until = has_many_unclosed(state)
+                           ? earlier(how_long.deadline, clock::now() + look_again_after)
+                           : how_long.deadline;
+    if (until)
+        state.changed.wait_until(lock, how_long.stop, *until, may_go_on);
     else
         state.changed.wait(lock, how_long.stop, may_go_on);
 }
@@ -173,7 +180,7 @@ queue_answer receive_some(end& from, std::vector<detail::queue_message>& into, s
             state.changed.wait_for(lock, look_again_after, [&] { return !state.tries; });
         if (state.wrong)
             std::rethrow_exception(std::exchange(state.wrong, nullptr));
-        const bool has_turn = !state.thread_waits && state.waiting.empty();
+        const bool has_turn = has_turn_at(state);
         step came = step::must_wait;
         const bool waits_at_once =
             into.empty() && state.stored.empty() && may_block(state, how_long);

@@ -7,8 +7,6 @@
 
 #include <fmt/format.h>
 
-#include <mutex>
-#include <string>
 #include <utility>
 
 namespace cohort::share {

@@ -80,6 +80,10 @@ public:
         base::patient_deque<detail::queue_message> stored;  // received, and not taken yet
         std::exception_ptr wrong;                  // what the next call throws
         int underway = 0;                          // of handlers and calls that may give some back
+        // How many descriptors of refused packets are not closed, and whether those in line wait
+        // for that. Not only under the mutex.
+        std::atomic<std::uint64_t> unclosed = 0;
+        std::atomic<bool> awaits_closes = false;
 
         // One at a time waits for the socket: a thread, or the engine for those in line. The others
         // wait for that one, because a packet may hold messages for several.

@@ -23,7 +23,6 @@
 #include <mutex>
 #include <span>
 #include <stdexcept>
-#include <string>
 #include <utility>
 
 namespace cohort::share {

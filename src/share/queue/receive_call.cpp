@@ -3,6 +3,7 @@
 
 #include "loop/waits/watcher.hpp"
 #include "share/queue/received_message.hpp"
+#include "share/queue/refused.hpp"
 
 #include <exception>
 #include <mutex>
@@ -13,8 +14,9 @@ namespace {
 
 /// What the receive has come to.
 struct received {
+    explicit received(end& by, const end::state& state) : from(by.opened(state)), came(by) {}
     end::open_descriptors from;
-    incoming came;
+    incoming_of came;
     step result = step::must_wait;
     std::exception_ptr wrong;
 
@@ -50,7 +52,7 @@ void receive_in_call(const std::shared_ptr<end>& which, end::state& state,
                      base::callback<void(step)> then) {
     auto& runtime = loop::watcher::own().runtime();
     runtime.start_output();
-    const auto answer = std::make_shared<received>(received{which->opened(state), {}, {}, {}});
+    const auto answer = std::make_shared<received>(*which, state);
     const auto taken = [which, answer, then = std::move(then)] {
         take(*which, *answer);
         then(answer->result);

@@ -5,6 +5,7 @@
 #include "loop/waits/watcher.hpp"
 #include "share/channel/arrived.hpp"
 #include "share/queue/only_waiter.hpp"
+#include "share/queue/refused.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -35,7 +36,7 @@ step take_one(end& from, end::state& state, std::unique_lock<std::mutex>& lock,
     if (state.stored.empty()) {
         if (!state.socket)
             return step::over;
-        incoming came;
+        incoming_of came(from);
         const auto result = receive_now(from, state, lock, came);
         for (auto& message : came.messages)
             store(state, std::move(message));

@@ -5,6 +5,7 @@
 #include "loop/waits/watcher.hpp"
 #include "share/queue/receive_call.hpp"
 #include "share/queue/received_message.hpp"
+#include "share/queue/refused.hpp"
 #include "share/queue/socket_watch.hpp"
 
 #include <cohort/detail/duration.hpp>
@@ -16,7 +17,6 @@
 #include <memory>
 #include <optional>
 #include <utility>
-#include <vector>
 
 namespace cohort::share {
 namespace {
@@ -118,10 +118,11 @@ step serve_line(const std::shared_ptr<end>& which, std::optional<step> received 
     for (int served = 0; served < most_at_once; ++served) {
         std::unique_lock lock(state.mutex);
         if (state.waiting.empty()) {
-            if (which->which() == end::side::writer)
-                disarm(which, state);
+            disarm(which, state);
             return step::done;
         }
+        if (state.stored.empty() && !state.wrong && state.socket && await_closes(state))
+            return step::done;
         step came = step::must_wait;
         std::optional<completion> result;
         const bool receives = would_receive(*which, state);
@@ -238,7 +239,8 @@ void begin(const std::shared_ptr<end>& which, const std::shared_ptr<waiter>& w) 
     step came = step::must_wait;
     std::optional<completion> result;
     // A handler may run on the engine's thread.
-    if (state.waiting.empty() && !(loop::engine::is_this_thread() && would_receive(*which, state)))
+    if (state.waiting.empty() && !await_closes(state) &&
+        !(loop::engine::is_this_thread() && would_receive(*which, state)))
         result = try_first(which, state, lock, *w, came);
     if (!result && w->until && *w->until <= std::chrono::steady_clock::now())
         result = completion_of(completion::kind::time_up);

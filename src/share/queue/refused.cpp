@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "share/queue/refused.hpp"
+
+#include "base/files/dispose.hpp"
+#include "base/sys/descriptors.hpp"
+#include "base/sys/fork_mark.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <utility>
+#include <vector>
+
+namespace cohort::share {
+namespace {
+
+/// Four packets, or a quarter of what this process may have.
+constexpr std::uint64_t most_unclosed = 1012;
+
+/// Closes descriptors when it is destroyed, which is in the background.
+struct refused {
+    refused(std::shared_ptr<end> by, std::vector<base::unique_fd> came)
+        : of(std::move(by)), descriptors(std::move(came)) {
+        of.lock()->here().unclosed += descriptors.size();
+    }
+    refused(const refused&) = delete;
+    refused& operator=(const refused&) = delete;
+    ~refused() {
+        for (auto& descriptor : descriptors)
+            base::close_received(std::move(descriptor));
+        const auto still = of.lock();
+        if (!still)
+            return;
+        auto& state = still->here();
+        state.unclosed -= descriptors.size();
+        state.changed.notify_all();
+        try {
+            if (state.awaits_closes.exchange(false))
+                loop::serve_soon(still);
+        } catch (const std::exception&) {  // no engine: nobody is in line
+        }
+    }
+    std::weak_ptr<end> of;
+    std::vector<base::unique_fd> descriptors;
+};
+
+}  // namespace
+
+incoming_of::~incoming_of() {
+    if (incoming::refused.empty())
+        return;
+    try {
+        base::dispose(std::make_shared<const share::refused>(of.shared_from_this(),
+                                                             std::move(incoming::refused)));
+    } catch (const std::exception&) {  // no memory
+        for (auto& descriptor : incoming::refused)
+            base::dispose(std::move(descriptor));
+    }
+}
+
+bool has_many_unclosed(const end::state& state) noexcept {
+    const auto unclosed = state.unclosed.load();
+    return unclosed > 0 && unclosed >= std::min(most_unclosed, base::descriptor_limit() / 4);
+}
+
+bool await_closes(end::state& state) noexcept {
+    if (!has_many_unclosed(state))
+        return false;
+    state.awaits_closes = true;
+    return has_many_unclosed(state);
+}
+
+}  // namespace cohort::share
