@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <memory>
 #include <sstream>
@@ -23,7 +24,11 @@
 namespace cohort::start {
 namespace {
 
+using clock = std::chrono::steady_clock;
+
 constexpr long cgroup2_magic = 0x63677270;  // CGROUP2_SUPER_MAGIC
+/// One call takes no longer, because other groups wait for its thread.
+constexpr auto longest_removal = std::chrono::milliseconds(250);
 
 /// Undoes the escapes of mountinfo: a backslash and three octal digits.
 std::string unescaped(std::string_view text) {
@@ -87,14 +92,14 @@ std::vector<pid_t> pids_in(int directory) {
     return pids;
 }
 
-base::unique_fd open_inner(int directory, const std::string& name) noexcept {
+base::unique_fd open_inner(int directory, const char* name) noexcept {
     return base::unique_fd(
-        ::openat(directory, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+        ::openat(directory, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
 }
 
 /// No error if the cgroup was removed before.
-std::error_code remove_at(int directory, const std::string& name) noexcept {
-    const bool gone = ::unlinkat(directory, name.c_str(), AT_REMOVEDIR) == 0 || errno == ENOENT;
+std::error_code remove_at(int directory, const char* name) noexcept {
+    const bool gone = ::unlinkat(directory, name, AT_REMOVEDIR) == 0 || errno == ENOENT;
     return gone ? std::error_code() : base::last_error();
 }
 
@@ -128,47 +133,49 @@ void for_each_cgroup_in(int directory, Use use) {
             more = use(entry->d_name);
 }
 
-/// Empty: there is none.
-std::string first_cgroup_in(int directory) {
-    std::string first;
+/// Removes the cgroups directly in this one up to the first that has cgroups or a process in it.
+/// @return that one; none: there is none any more, or `error` says why not all were looked at
+base::unique_fd open_first_busy(int directory, clock::time_point until, std::error_code& error) {
+    base::unique_fd busy;
     for_each_cgroup_in(directory, [&](const char* name) {
-        first = name;
-        return false;
+        error = remove_at(directory, name);
+        if (error == std::errc::device_or_resource_busy) {
+            busy = open_inner(directory, name);
+            error = busy ? std::error_code() : base::last_error();
+            return false;
+        }
+        if (!error && clock::now() >= until)
+            error = std::make_error_code(std::errc::device_or_resource_busy);
+        return !error;
     });
-    return first;
+    return busy;
 }
 
 /// Removes the cgroups in this one, the innermost first. It takes two descriptors at any depth,
-/// because workers decide how many levels there are. EBUSY: a process lives in one of them, or
-/// there are more than one call removes.
+/// because workers decide how many levels there are. EBUSY: a process lives in one of them, or the
+/// time of one call is up: the next one goes on.
 std::error_code remove_inner(int directory) {
-    constexpr int most_steps = 20'000;
+    const auto until = clock::now() + longest_removal;
     base::unique_fd inner;  // the cgroup that it has come to, `depth` levels below
     int depth = 0;
     bool is_emptied = false;  // the first cgroup in it
-    for (int step = 0; step < most_steps; ++step) {
+    for (;;) {
         const int here = depth == 0 ? directory : inner.get();
-        const auto name = first_cgroup_in(here);
-        if (name.empty() && depth == 0)
-            return {};
-        if (!name.empty()) {
-            const auto error = remove_at(here, name);
-            if (!error) {
-                is_emptied = false;
-                continue;
-            }
-            // What is emptied and can't be removed has a process in it.
-            if (error != std::errc::device_or_resource_busy || is_emptied)
-                return error;
-        }
-        auto next = open_inner(here, name.empty() ? ".." : name);
+        std::error_code error;
+        auto next = open_first_busy(here, until, error);
+        if (error || (!next && depth == 0))
+            return error;
+        // What is emptied and can't be removed has a process in it.
+        if (next && is_emptied)
+            return std::make_error_code(std::errc::device_or_resource_busy);
+        is_emptied = !next;
+        depth += is_emptied ? -1 : 1;
+        if (is_emptied)
+            next = open_inner(here, "..");
         if (!next)
             return base::last_error();
         inner = std::move(next);
-        depth += name.empty() ? -1 : 1;
-        is_emptied = name.empty();
     }
-    return std::make_error_code(std::errc::device_or_resource_busy);
 }
 
 /// Cgroups that are nested more deeply are not looked at, because each level takes a descriptor.
@@ -190,7 +197,7 @@ std::error_code kill_listed(int directory, int depth) {
     if (depth == deepest)
         return failed;
     for (const auto& name : cgroups_in(directory))
-        if (const auto inner = open_inner(directory, name))
+        if (const auto inner = open_inner(directory, name.c_str()))
             if (const auto error = kill_listed(inner.get(), depth + 1))
                 failed = error;
     return failed;
@@ -256,7 +263,7 @@ std::error_code kill_listed(int directory) { return kill_listed(directory, 0); }
 std::error_code remove_empty_cgroup(int directory, const std::string& name) {
     const auto path = "../" + name;
     std::error_code error;
-    return leads_to(directory, path, error) ? remove_at(directory, path) : error;
+    return leads_to(directory, path, error) ? remove_at(directory, path.c_str()) : error;
 }
 
 std::error_code remove_cgroup(int directory, const std::string& name) {
