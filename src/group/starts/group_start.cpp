@@ -58,9 +58,13 @@ bool group_start::step() noexcept {
         }
         // Close the plan's descriptors before the report, because a listener may wait for the end
         // of a pipe that the plan holds open.
+        const auto streams = plan_->with().streams;
         way_.reset();
         plan_.reset();
         slots_.server.close();
+        // Here, because where a thread or a descriptor was missing the engine may find none either.
+        if (report.failure)
+            streams->remove_logs();
     }
     tell(shared, more ? progress::more : progress::over);
     return more;

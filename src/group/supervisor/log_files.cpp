@@ -12,6 +12,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <chrono>
 #include <optional>
 #include <stdexcept>
 #include <system_error>
@@ -20,6 +22,9 @@
 namespace cohort::groups {
 
 namespace {
+
+/// However little time output has: a start that is tried again needs the directory to be gone.
+constexpr auto shortest_removal = std::chrono::seconds(1);
 
 /// @return what went wrong; empty: nothing
 std::string write_file(int base, const std::string& path,
@@ -54,8 +59,9 @@ void log_files::write_report(base::callback<const report&()> group, listener the
 }
 
 void log_files::remove(listener then) {
-    run({}, [streams = streams_] { return streams->remove_logs(), std::string(); },
-        std::move(then));
+    run(
+        {}, std::max<duration>(timeout_, shortest_removal),
+        [streams = streams_] { return streams->remove_logs(), std::string(); }, std::move(then));
 }
 
 void log_files::write(std::string path, base::callback<std::string()> text, listener then) {
@@ -64,10 +70,11 @@ void log_files::write(std::string path, base::callback<std::string()> text, list
             return write_file(streams->log_base(), path, text);
         };
     });
-    run(std::move(path), std::move(task), std::move(then));
+    run(std::move(path), timeout_, std::move(task), std::move(then));
 }
 
-void log_files::run(std::string path, base::callback<std::string()> task, listener then) {
+void log_files::run(std::string path, duration longest, base::callback<std::string()> task,
+                    listener then) {
     struct state {
         std::string path;
         std::string note;
@@ -78,7 +85,7 @@ void log_files::run(std::string path, base::callback<std::string()> task, listen
     kept->path = std::move(path);
     kept->then = std::move(then);
     kept->limit = runtime_.loop().timer().at(
-        detail::saturating_add(std::chrono::steady_clock::now(), timeout_), [kept] {
+        detail::saturating_add(std::chrono::steady_clock::now(), longest), [kept] {
             kept->limit.reset();
             if (const auto tell = std::exchange(kept->then, {}))
                 tell(base::patiently([&] { return kept->path + " is not yet written"; }));

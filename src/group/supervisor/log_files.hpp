@@ -21,8 +21,10 @@ public:
     /// what went wrong; empty: nothing.
     using listener = base::callback<void(const std::string& note)>;
 
+    using duration = std::chrono::steady_clock::duration;
+
     log_files(loop::runtime& runtime, std::shared_ptr<output::group_streams> streams,
-              std::chrono::steady_clock::duration timeout)
+              duration timeout)
         : runtime_(runtime), streams_(std::move(streams)), timeout_(timeout) {}
 
     void write_error(std::shared_ptr<const outcome> worker, listener then);
@@ -34,11 +36,11 @@ public:
 private:
     void write(std::string path, base::callback<std::string()> text, listener then);
     /// @param task  returns what went wrong; empty: nothing
-    void run(std::string path, base::callback<std::string()> task, listener then);
+    void run(std::string path, duration longest, base::callback<std::string()> task, listener then);
 
     loop::runtime& runtime_;
     std::shared_ptr<output::group_streams> streams_;
-    std::chrono::steady_clock::duration timeout_;
+    duration timeout_;
 };
 
 }  // namespace cohort::groups
