@@ -159,10 +159,10 @@ TEST_CASE("start failure: a source that is not open is reported with its place")
     for (const auto& way : all_tiers) {
         CAPTURE(way.name);
         const start::start_tier tier = way.tier;
-        for (const int source : {900, 8, 9}) {  // plainly, at its own target, at another's
+        for (const int source : {900, 908, 909}) {  // plainly, at its own target, at another's
             CAPTURE(source);
             launch program({"/bin/true"});
-            program.order.descriptors = {{9, 0}, {8, source}};
+            program.order.descriptors = {{909, 0}, {908, source}};
             check_failure(program, tier, stage::redirect, EBADF, 1);
         }
     }
