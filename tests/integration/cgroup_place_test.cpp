@@ -80,6 +80,7 @@ TEST_CASE("cgroup place: a leaf that takes no worker is an error, and leaves not
     // What is made in a threaded cgroup takes no process before it is threaded too.
     if (!(std::ofstream(place.path() + "/cgroup.type") << "threaded" << std::flush))
         return skip("no threaded cgroup to be had");
+    have_server();
     const leak_guard guard;
     for (const auto method : all_methods) {
         const auto error = thrown_by<cohort::spawn_error>(
