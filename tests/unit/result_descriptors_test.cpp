@@ -163,6 +163,13 @@ TEST_CASE("result descriptors: a message that another process than the worker se
     CHECK(sent.is_closed(60'000));
 }
 
+TEST_CASE("result descriptors: a message of no bytes hides none that follows") {
+    results sent;
+    REQUIRE(::send(sent.worker.get(), "", 0, MSG_NOSIGNAL) == 0);
+    sent.send_pipe();
+    CHECK(sent.take());
+}
+
 TEST_CASE("result descriptors: one message brings this process no more than one descriptor") {
     results sent;
     sent.send_bad();

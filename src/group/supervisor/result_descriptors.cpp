@@ -35,7 +35,9 @@ std::shared_ptr<detail::arrived_descriptors> result_descriptors::take(pid_t work
                                          came.descriptors, base::waiting::nonblock, &sender);
         });
         const bool is_bad = error == std::errc::bad_message;
-        if ((error && !is_bad && error != std::errc::too_many_files_open) || length == 0)
+        // A message of no bytes, which a child of the worker may send, has a sender; the end none.
+        const bool is_end = length == 0 && sender == 0;
+        if ((error && !is_bad && error != std::errc::too_many_files_open) || is_end)
             break;
         // Workers send one descriptor, in which others may be packed.
         if (is_bad || length != sizeof message || came.descriptors.size() > 1 || sender != worker)
