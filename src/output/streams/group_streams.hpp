@@ -87,7 +87,8 @@ public:
     /// Cancels await_lines() or write(); does nothing for any other operation.
     void cancel(detail::operation_id id);
     /// Removes the directory of options::logs() with the files that the library makes there, if
-    /// prepare() has made it. For a start that failed, when its workers have ended. May block.
+    /// prepare() has made it. For a start that failed. Workers that live write on to files that
+    /// have no name any more. May block; any thread.
     void remove_logs() const;
     /// Whether a worker's stderr goes where its stdout goes.
     bool merges(int index) const noexcept {
