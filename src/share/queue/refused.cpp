@@ -19,14 +19,14 @@ namespace {
 constexpr std::uint64_t most_unclosed = 1012;
 
 /// Closes descriptors when it is destroyed, which is in the background.
-struct refused {
-    refused(std::shared_ptr<end> by, std::vector<base::unique_fd> came)
+struct to_be_closed {
+    to_be_closed(std::shared_ptr<end> by, std::vector<base::unique_fd> came)
         : of(std::move(by)), descriptors(std::move(came)) {
         of.lock()->here().unclosed += descriptors.size();
     }
-    refused(const refused&) = delete;
-    refused& operator=(const refused&) = delete;
-    ~refused() {
+    to_be_closed(const to_be_closed&) = delete;
+    to_be_closed& operator=(const to_be_closed&) = delete;
+    ~to_be_closed() {
         for (auto& descriptor : descriptors)
             base::close_received(std::move(descriptor));
         const auto still = of.lock();
@@ -48,13 +48,13 @@ struct refused {
 }  // namespace
 
 incoming_of::~incoming_of() {
-    if (incoming::refused.empty())
+    if (refused.empty())
         return;
     try {
-        base::dispose(std::make_shared<const share::refused>(of.shared_from_this(),
-                                                             std::move(incoming::refused)));
+        base::dispose(
+            std::make_shared<const to_be_closed>(of.shared_from_this(), std::move(refused)));
     } catch (const std::exception&) {  // no memory
-        for (auto& descriptor : incoming::refused)
+        for (auto& descriptor : refused)
             base::dispose(std::move(descriptor));
     }
 }
