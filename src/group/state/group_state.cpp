@@ -49,24 +49,18 @@ std::shared_ptr<const group_settings> without_placement(group_settings settings)
 
 group_state::group_state(groups::services& services, spawn_plan plan, protocol::caller from,
                          std::shared_ptr<output::group_streams> streams)
-    : runtime_(services.runtime()), names_(services.names()),
-      settings_(without_placement(plan.settings)),
+    : runtime_(services.runtime()), settings_(without_placement(plan.settings)),
       kind_(plan.calls_function() ? groups::record_kind::control_file
                                   : groups::record_kind::error_file),
-      barriers_(share::barriers_among(plan.attachments)), snapshot_(settings_->nprocs),
-      streams_(std::move(streams)),
+      barriers_(share::barriers_among(plan.attachments), settings_->nprocs),
+      snapshot_(settings_->nprocs), streams_(std::move(streams)),
       plan_(std::make_unique<groups::start_plan>(
           std::move(plan), std::move(from),
           groups::helpers{services.forks(), services.group_cgroups(), services.guard(),
                           runtime_.cgroups(), streams_})),
-      machine_(rules_of(*settings_)), verdicts_(static_cast<std::size_t>(settings_->nprocs)),
-      end_waiters_(runtime_, runtime_.loop()), next_waiters_(runtime_, runtime_.loop()) {
-    ended_.reserve(verdicts_.size());  // here, because there is nobody to tell later
-    for (const auto& barrier : barriers_)
-        barrier->page.note_workers(settings_->nprocs);
-    if (settings_->logs)
-        logs_.emplace(runtime_, streams_, settings_->flush_timeout);
-}
+      machine_(rules_of(*settings_)), names_search_(runtime_, ending_),
+      outcomes_(services, *settings_, streams_, machine_, snapshot_),
+      end_waiters_(runtime_, runtime_.loop()) {}
 
 // --- requests ---
 
@@ -94,6 +88,11 @@ void group_state::start(receiver to, start_completes when) {
 
 void group_state::begin(receiver to) {
     self_ = shared_from_this();
+    outcomes_.begin(self_, [this] {
+        if (outcomes_.waiting() == 0)
+            ending_.release(groups::reason::words);
+        go_on_ending();
+    });
     runtime_.add(*this);
     start_.operation = std::move(to);
     if (!start_.job)
@@ -110,19 +109,12 @@ void group_state::await_end(receiver to, std::optional<time_point> until) {
     }
 }
 
-void group_state::await_next(receiver to, std::optional<time_point> until) {
-    if (told_ == ended_.size() && snapshot_.end())
-        return (void)runtime_.deliver(to, completion());
-    next_waiters_.add(std::move(to), until);
-    tell_next();
-}
-
 void group_state::cancel(operation_id id, cancel_mode mode) {
     if (start_.operation && start_.operation->id == id)
         return happen(event::stop_asked);  // without this operation nobody gets the group
     if (mode == cancel_mode::stop_group && end_waiters_.abort_at_end(id))
         return happen(event::stop_asked);
-    if (!end_waiters_.stop_waiting(id) && !next_waiters_.stop_waiting(id))
+    if (!end_waiters_.stop_waiting(id) && !outcomes_.stop_waiting(id))
         streams_->cancel(id);
 }
 
@@ -198,20 +190,18 @@ void group_state::arm_deadline() {
 void group_state::give_up() {
     ending_.give_up();
     base::patient_vector<int> given_up_workers;
-    std::erase_if(workers_, [&](const auto& entry) {
-        const auto& [index, worker] = entry;
-        if (worker.end)
-            return false;  // its record is still being read
+    for (auto at = workers_.begin(); at != workers_.end();) {
+        auto& worker = at->second;
+        if (worker.has_exited) {  // its record is being read
+            ++at;
+            continue;
+        }
         auto given_up = worker.process->abandon();
-        add_unpublished(index);
-        worker.end->worker->left =
-            base::make_shared_patiently<const outcome>(std::move(given_up.outcome));
-        worker.end->has_words = true;
-        break_barriers(index, exit_status());
-        verdict_of(index) = std::move(given_up.verdict);
-        given_up_workers.push_back(index);
-        return true;
-    });
+        worker_exited(worker, exit_status());
+        outcomes_.set_given_up(std::move(given_up.outcome), std::move(given_up.verdict));
+        given_up_workers.push_back(at->first);
+        at = workers_.erase(at);
+    }
     // What they have printed until now is told.
     for (const int index : given_up_workers) {
         const auto printed = std::make_shared<output::stream_end>();
@@ -219,11 +209,36 @@ void group_state::give_up() {
             index, [printed](output::stream_end read) { *printed = std::move(read); },
             [self = shared_from_this(), index, printed](const std::string& note) {
                 add_note(printed->note, note);
-                self->add_output(index, std::move(*printed));
+                self->outcomes_.set_output(index, std::move(*printed));
             });
     }
     abandon_start();
 }
+
+// --- the ends of workers ---
+
+/// Its outcome is published when all its parts are there, in the order of these calls.
+void group_state::worker_exited(worker& which, const exit_status& how) {
+    which.has_exited = true;
+    if (!ending_.is_held(groups::reason::words))
+        ending_.hold(groups::reason::words);
+    outcomes_.add(which.process->index());
+    barriers_.worker_ended(which.process->pid(), which.process->index(), how);
+}
+
+/// The lifecycle does not wait for the names of frames. Calls that return outcomes do.
+void group_state::worker_ended(groups::worker_end end) {
+    const auto ended = workers_.extract(end.outcome.index);
+    const auto what = end.verdict.success ? event::worker_ended_well : event::worker_failed;
+    if (auto& results = ended.mapped().results; results && end.outcome.has_result())
+        results->give_to(end.outcome);
+    names_search_.begin(shared_from_this(), [this] { go_on_ending(); });
+    outcomes_.set(std::move(end.outcome), std::move(end.verdict));
+    happen(what);
+    go_on_ending();  // for a group that gave up its other workers and waits for this one
+}
+
+// --- the end of the group ---
 
 /// Ends the group's cgroup. Does not wait for what it kills if a kill has already taken too long.
 void group_state::end_cgroup() {
@@ -254,27 +269,17 @@ void group_state::go_on_ending() {
     }
 }
 
-/// The end of the group, if these are the ends of its workers.
-std::shared_ptr<group_end> group_state::end_with(
-    std::vector<std::shared_ptr<const ended_worker>> workers) {
-    auto end = loop::make_freed_aside<group_end>(std::move(workers));
-    end->stopped = machine_.stop_was_asked();
-    if (end->workers().size() == verdicts_.size())
-        end->first_failure = groups::first_failure(verdicts_);
-    return end;
-}
-
 void group_state::report_end() {
     // The same call, tried again, may have the directory of its logs.
-    if (logs_ && (start_.failure || start_.is_held()) && !start_.is_abandoned())
-        return logs_->remove([self = shared_from_this()](const std::string&) { self->tell_end(); });
+    if ((start_.failure || start_.is_held()) && !start_.is_abandoned())
+        return outcomes_.remove_logs([self = shared_from_this()] { self->tell_end(); });
     tell_end();
 }
 
 void group_state::tell_end() {
-    const auto end = end_with(base::patiently([&] { return ended_; }));
-    if (end->workers().size() < verdicts_.size())
-        break_barriers({share::barrier_cause::kind::not_started, -1, {}});
+    const auto end = outcomes_.end();
+    if (outcomes_.published() < settings_->nprocs)
+        barriers_.not_started(-1);
     barriers_.clear();
     if (end->first_failure >= 0) {
         const auto& failed = *end->workers()[static_cast<std::size_t>(end->first_failure)];
@@ -296,7 +301,7 @@ void group_state::tell_end() {
     completion done;
     done.end = end;
     end_waiters_.complete_all(done);
-    next_waiters_.complete_all(completion());
+    outcomes_.end_waits();
     runtime_.remove(*this);
     stop_span_.reset();
     start_.job.reset();  // it refers to this group; a start that still hangs keeps both alive

@@ -6,20 +6,20 @@
 #include "group/lifecycle/machine.hpp"
 #include "group/services/services.hpp"
 #include "group/starts/group_start.hpp"
+#include "group/state/group_barriers.hpp"
+#include "group/state/names_search.hpp"
+#include "group/state/outcome_publisher.hpp"
 #include "group/state/snapshot.hpp"
-#include "group/supervisor/log_files.hpp"
 #include "group/supervisor/result_descriptors.hpp"
 #include "group/supervisor/worker_process.hpp"
-#include "loop/runtime/freed_aside.hpp"
 #include "loop/waits/waiters.hpp"
-#include "share/sync/barrier.hpp"
 
 #include <cohort/detail/border.hpp>
 
 #include <chrono>
 #include <memory>
 #include <optional>
-#include <vector>
+#include <utility>
 
 namespace cohort::detail::inline v0_1 {
 
@@ -43,7 +43,9 @@ public:
     // On the engine's thread only:
 
     void await_end(receiver to, std::optional<time_point> until);
-    void await_next(receiver to, std::optional<time_point> until);
+    void await_next(receiver to, std::optional<time_point> until) {
+        outcomes_.await_next(std::move(to), until);
+    }
     void cancel(operation_id id, cancel_mode mode);
     void stop();
     void signal(int signo);
@@ -64,25 +66,9 @@ private:
     void end_unwanted(groups::unwanted_child child);
     void adopt(groups::unwanted_child child, loop::task then = {});
     void add_worker(groups::start_report report);
-    struct unpublished_end;
+    struct worker;
+    void worker_exited(worker& which, const exit_status& how);
     void worker_ended(groups::worker_end end);
-    void break_barriers(int index, const exit_status& how);
-    void break_barriers(const share::barrier_cause& cause);
-    void sweep_names();
-    void find_words(const std::shared_ptr<unpublished_end>& place);
-    void give_words(const std::shared_ptr<unpublished_end>& place,
-                    std::shared_ptr<const outcome> worker);
-    void has_words(const std::shared_ptr<unpublished_end>& place);
-    void add_output(int index, output::stream_end printed);
-    void complete(const std::shared_ptr<unpublished_end>& place);
-    void is_ready(unpublished_end& place);
-    void write_report();
-    void add_unpublished(int index);
-    void publish_all();
-    void publish(const std::shared_ptr<const ended_worker>& worker);
-    groups::verdict& verdict_of(int index) { return verdicts_[static_cast<std::size_t>(index)]; }
-    void tell_next();
-    std::shared_ptr<group_end> end_with(std::vector<std::shared_ptr<const ended_worker>> workers);
 
     /// Hands an event to the lifecycle and performs the actions that it answers with. Does the same
     /// for the events that these actions cause.
@@ -101,10 +87,9 @@ private:
     void complete_start(completion result);
 
     loop::runtime& runtime_;
-    protocol::names& names_;
     std::shared_ptr<const group_settings> settings_;
     groups::record_kind kind_;
-    std::vector<std::shared_ptr<share::barrier>> barriers_;  // that its workers get
+    groups::group_barriers barriers_;
     groups::snapshot snapshot_;
     std::shared_ptr<output::group_streams> streams_;
     std::unique_ptr<groups::start_plan> plan_;  // until the start begins
@@ -135,33 +120,17 @@ private:
     start_in_progress start_;
 
     groups::ending ending_;
-    bool sweeps_again_ = false;  // a worker has ended since the search for names began
+    groups::names_search names_search_;
     std::shared_ptr<start::group_cgroup> cgroup_;  // until end_cgroup()
 
-    /// The end of a worker that users can't see yet: its record is being read, then its outcome is
-    /// put into words, until `limit` at most, while what it has printed is written.
-    struct unpublished_end {
-        std::shared_ptr<ended_worker> worker = loop::make_freed_aside<ended_worker>();
-        std::optional<loop::timer_id> limit;
-        bool has_output = false;  // all that it has printed is where it belongs
-        bool has_words = false;
-        bool is_ready = false;
-    };
-    std::optional<groups::log_files> logs_;  // with options::logs()
-    bool report_is_begun_ = false;
-    bool report_is_written_ = false;
     struct worker {
         std::shared_ptr<groups::worker_process> process;
-        std::shared_ptr<unpublished_end> end;               // null: it lives
         std::optional<groups::result_descriptors> results;  // if its result may hold some
+        bool has_exited = false;                            // its record is being read
     };
-    base::patient_map<int, worker> workers_;  // the live ones, and those whose record is being read
-    base::patient_deque<std::shared_ptr<unpublished_end>> unpublished_;  // in the order of the ends
-    std::vector<groups::verdict> verdicts_;                              // by index
-    std::vector<std::shared_ptr<const ended_worker>> ended_;             // in the order of the ends
-    std::size_t told_ = 0;  // how many elements of ended_ next() has returned
+    base::patient_map<int, worker> workers_;  // by index, until their records are read
+    groups::outcome_publisher outcomes_;
     loop::waiters end_waiters_;
-    loop::waiters next_waiters_;
 };
 
 }  // namespace cohort::detail::inline v0_1

@@ -100,7 +100,7 @@ start_failure group_state::hanging_start() const {
     return base::patiently([&] {
         return start_failure{std::make_error_code(std::errc::timed_out),
                              "the start of a worker hangs in the kernel",
-                             snapshot_.alive() + static_cast<int>(ended_.size()), "exec"};
+                             snapshot_.alive() + outcomes_.published(), "exec"};
     });
 }
 
@@ -108,7 +108,7 @@ void group_state::start_is_over(std::optional<start_failure> failure) {
     const auto keep = shared_from_this();
     start_.failure = std::move(failure);
     if (start_.failure)
-        break_barriers({share::barrier_cause::kind::not_started, start_.failure->index, {}});
+        barriers_.not_started(start_.failure->index);
     happen(start_.failure ? event::start_failed : event::start_finished);
     if (!start_.failure && !start_.is_held())
         complete_start(completion_of(completion::kind::done));
@@ -129,12 +129,11 @@ void group_state::add_worker(groups::start_report report) {
     streams_->worker_started(index);
     worker->await_end(
         [self = shared_from_this(), index](const exit_status& how) {
-            self->add_unpublished(index);
-            self->break_barriers(index, how);
+            self->worker_exited(self->workers_.at(index), how);
         },
         [self = shared_from_this()](groups::worker_end end) { self->worker_ended(std::move(end)); },
         [self = shared_from_this(), index](output::stream_end printed) {
-            self->add_output(index, std::move(printed));
+            self->outcomes_.set_output(index, std::move(printed));
         });
     happen(event::worker_started);
 }

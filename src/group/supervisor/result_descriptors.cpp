@@ -5,9 +5,8 @@
 #include "base/files/limits.hpp"
 #include "base/sys/patiently.hpp"
 #include "base/sys/socket.hpp"
+#include "base/values/group_end.hpp"
 #include "protocol/record/result_message.hpp"
-
-#include <cohort/outcome.hpp>
 
 #include <span>
 #include <system_error>
@@ -47,6 +46,17 @@ std::shared_ptr<detail::arrived_descriptors> result_descriptors::take(pid_t work
         found = base::make_shared_patiently<detail::arrived_descriptors>(std::move(came));
     }
     return found;
+}
+
+void result_descriptors::give_to(outcome& worker) {
+    bool lost = false;
+    detail::outcome_access::descriptors(worker) = take(worker.pid, lost);
+    if (lost)
+        base::patiently([&] {
+            detail::add_note(detail::outcome_access::note(worker),
+                             "descriptors in its result were lost: this process has no room for "
+                             "more, see RLIMIT_NOFILE");
+        });
 }
 
 }  // namespace cohort::groups

@@ -6,6 +6,7 @@
 #include "share/channel/arrived.hpp"
 
 #include <cohort/detail/registration.hpp>
+#include <cohort/outcome.hpp>
 
 #include <memory>
 #include <mutex>
@@ -57,6 +58,8 @@ public:
     /// @param lost  whether descriptors were lost because this process may have no more
     /// @return null: nothing
     std::shared_ptr<detail::arrived_descriptors> take(pid_t worker, bool& lost);
+    /// Adds them to the outcome, with a note if some were lost.
+    void give_to(outcome& worker);
 
 private:
     base::unique_fd socket_;

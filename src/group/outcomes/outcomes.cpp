@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "group/outcomes/outcomes.hpp"
+
+namespace cohort::groups {
+namespace {
+
+constexpr unsigned bit(part p) noexcept { return static_cast<unsigned>(p); }
+constexpr unsigned always = bit(part::record) | bit(part::words) | bit(part::output);
+
+}  // namespace
+
+outcomes::outcomes(int workers, report of_group)
+    : untaken_(workers),
+      report_(of_group == report::wanted ? report_state::due : report_state::none) {}
+
+void outcomes::add(int worker) {
+    missing_[worker] = always;
+    order_.push_back(worker);
+}
+
+void outcomes::wants_log(int worker) {
+    if (const auto found = missing_.find(worker); found != missing_.end())
+        found->second |= bit(part::log);
+}
+
+bool outcomes::has(int worker, part p) {
+    const auto found = missing_.find(worker);
+    if (found == missing_.end() || (found->second & bit(p)) == 0)
+        return false;
+    found->second &= ~bit(p);
+    return found->second == bit(part::log);
+}
+
+bool outcomes::is_missing(int worker, part p) const {
+    const auto found = missing_.find(worker);
+    return found != missing_.end() && (found->second & bit(p)) != 0;
+}
+
+void outcomes::note_report() noexcept { report_ = report_state::none; }
+
+outcome_step outcomes::next() noexcept {
+    if (order_.empty() || missing_.find(first())->second != 0)
+        return outcome_step::wait;
+    if (untaken_ > 1 || report_ == report_state::none)
+        return outcome_step::publish;
+    if (report_ == report_state::begun)
+        return outcome_step::wait;
+    report_ = report_state::begun;
+    return outcome_step::write_report;
+}
+
+int outcomes::take_first() {
+    const int worker = first();
+    missing_.erase(worker);
+    order_.pop_front();
+    --untaken_;
+    return worker;
+}
+
+const char* to_string(outcome_step s) noexcept {
+    switch (s) {
+    case outcome_step::wait:
+        return "wait";
+    case outcome_step::write_report:
+        return "write_report";
+    case outcome_step::publish:
+        return "publish";
+    }
+    return "unknown";
+}
+
+}  // namespace cohort::groups

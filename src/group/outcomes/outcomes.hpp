@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include "base/sys/patient_containers.hpp"
+
+namespace cohort::groups {
+
+/// What has to be there before the outcome of a worker that has ended is published.
+enum class part : unsigned {
+    record = 1,  // what the worker has left was read
+    words = 2,   // its frames have names, and its error and its crash their texts
+    output = 4,  // all that it has printed is where it belongs
+    log = 8,     // its error is in a file; only for those that wants_log() names
+};
+
+/// What is to be done about the outcomes of a group now.
+enum class outcome_step {
+    wait,          // parts are missing, or the report is being written
+    write_report,  // write the group's report, then note_report(); comes at most once
+    publish,       // take_first() and publish it
+};
+
+/// The outcomes of a group as a machine: no clock, no files. It says when each is published: when
+/// all its parts are there, in the order in which the workers ended, and the last of the group not
+/// before the report is written.
+class outcomes {
+public:
+    enum class report { wanted, not_wanted };
+
+    outcomes(int workers, report of_group);
+
+    /// Notes that a worker has ended.
+    void add(int worker);
+    /// Notes that the outcome has a part `log`, too.
+    void wants_log(int worker);
+    /// Notes that a part is there. No effect for a worker that was not added, or whose outcome was
+    /// taken.
+    /// @return whether the log is all that is missing now: it can be written
+    bool has(int worker, part p);
+    bool is_missing(int worker, part p) const;
+    void note_report() noexcept;
+
+    /// How many workers have ended whose outcomes are not yet taken.
+    int waiting() const noexcept { return static_cast<int>(order_.size()); }
+    outcome_step next() noexcept;
+    /// The worker whose outcome is the next to be published.
+    int first() const { return order_.front(); }
+    int take_first();
+
+private:
+    base::patient_map<int, unsigned> missing_;  // parts, by worker
+    base::patient_deque<int> order_;            // in which they ended
+    int untaken_;                               // also of workers that live
+    enum class report_state { none, due, begun } report_;
+};
+
+const char* to_string(outcome_step s) noexcept;
+
+}  // namespace cohort::groups

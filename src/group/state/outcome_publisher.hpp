@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include "base/sys/patient_containers.hpp"
+#include "base/values/group_end.hpp"
+#include "group/lifecycle/machine.hpp"
+#include "group/lifecycle/verdict.hpp"
+#include "group/outcomes/outcomes.hpp"
+#include "group/services/services.hpp"
+#include "group/state/snapshot.hpp"
+#include "group/supervisor/log_files.hpp"
+#include "loop/waits/waiters.hpp"
+#include "output/streams/group_streams.hpp"
+
+#include <cohort/detail/border.hpp>
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+namespace cohort::groups {
+
+/// Gathers the parts of the outcomes of a group's workers, each on the thread that may take long
+/// for it, and hands the outcomes to those who wait for them. A member of the group's state.
+/// Belongs to the engine's thread.
+class outcome_publisher {
+public:
+    outcome_publisher(services& of, const detail::group_settings& settings,
+                      std::shared_ptr<output::group_streams> streams, const machine& life,
+                      snapshot& shown);
+
+    /// Before all other calls.
+    /// @param group    kept by what goes on on other threads
+    /// @param changed  called when an outcome was published, or has got its last part
+    void begin(std::weak_ptr<const void> group, base::callback<void()> changed);
+
+    /// Notes that a worker has ended.
+    void add(int index);
+    /// Sets what the worker has left. Finds its words on another thread.
+    void set(outcome left, verdict judged);
+    /// Sets what is known of a worker that was given up.
+    void set_given_up(outcome left, verdict judged);
+    void set_output(int index, output::stream_end printed);
+    /// How many have ended, and are not published.
+    int waiting() const noexcept { return outcomes_.waiting(); }
+    int published() const noexcept { return static_cast<int>(ended_.size()); }
+
+    void await_next(detail::receiver to, std::optional<detail::time_point> until);
+    bool stop_waiting(detail::operation_id id) { return waiters_.stop_waiting(id); }
+    /// Ends the waits, because no more outcomes come.
+    void end_waits() { waiters_.complete_all(detail::completion()); }
+
+    /// The end of the group, if what is published is all.
+    std::shared_ptr<detail::group_end> end() const;
+    /// Removes the directory of logs() because the start has failed, then calls `then`.
+    void remove_logs(base::callback<void()> then);
+
+private:
+    using shared_worker = std::shared_ptr<detail::ended_worker>;
+
+    shared_worker& of(int index) { return unpublished_.at(index).worker; }
+    void set_verdict(int index, verdict judged) {
+        verdicts_[static_cast<std::size_t>(index)] = std::move(judged);
+    }
+    void find_words(int index);
+    void set_words(int index, std::shared_ptr<const outcome> worker);
+    void has(int index, part p);
+    void write_log(int index);
+    void write_report();
+    void go_on();
+    void hand_out();
+    std::shared_ptr<detail::group_end> end_of(
+        std::vector<std::shared_ptr<const detail::ended_worker>> workers) const;
+
+    loop::runtime& runtime_;
+    protocol::names& names_;
+    const machine& life_;
+    snapshot& shown_;
+    std::weak_ptr<const void> group_;
+    base::callback<void()> changed_;
+    std::optional<log_files> logs_;  // with options::logs()
+    outcomes outcomes_;
+    struct unpublished {
+        shared_worker worker;
+        std::optional<loop::timer_id> limit;  // of the search for words
+    };
+    base::patient_map<int, unpublished> unpublished_;                 // by index
+    std::vector<verdict> verdicts_;                                   // by index
+    std::vector<std::shared_ptr<const detail::ended_worker>> ended_;  // in the order of the ends
+    std::size_t told_ = 0;  // how many elements of ended_ next() has returned
+    loop::waiters waiters_;
+};
+
+}  // namespace cohort::groups
