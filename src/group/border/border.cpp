@@ -201,7 +201,7 @@ bool complete_if_ended(const group_state& group, const receiver& to) {
     return !sink || sink->complete(to.id, done) != delivery::refused;
 }
 
-void start(const group_ref& group, receiver to, group_state::start_completes when) {
+void start(const group_ref& group, receiver to, groups::start_completes when) {
     (void)own_loop(group);
     refuse_at_exit(group->runtime());  // again: the coroutine may have been made long before
     group->start(std::move(to), when);
@@ -231,12 +231,12 @@ group_ref create_group(spawn_plan plan) {
 }
 
 void start_group(const group_ref& group, receiver to) {
-    start(group, std::move(to), group_state::start_completes::when_started);
+    start(group, std::move(to), groups::start_completes::when_started);
 }
 
 void run_group(const group_ref& group, receiver to) {
     group->streams().forget_lines();  // the user gets no group to read them from
-    start(group, std::move(to), group_state::start_completes::at_end);
+    start(group, std::move(to), groups::start_completes::at_end);
 }
 
 void await_end(const group_ref& group, std::optional<time_point> until, receiver to) {

@@ -31,6 +31,7 @@ struct start_report {
     int index = -1;
     pid_t pid = 0;
     base::unique_fd pidfd;
+    bool calls_function = false;  // else it executes a command
     base::unique_fd record;
     base::unique_fd stacks;   // the read end of the pipe for the worker's stacks
     base::unique_fd results;  // where the descriptors arrive that the worker's result holds

@@ -50,53 +50,36 @@ std::shared_ptr<const group_settings> without_placement(group_settings settings)
 group_state::group_state(groups::services& services, spawn_plan plan, protocol::caller from,
                          std::shared_ptr<output::group_streams> streams)
     : runtime_(services.runtime()), settings_(without_placement(plan.settings)),
-      kind_(plan.calls_function() ? groups::record_kind::control_file
-                                  : groups::record_kind::error_file),
       barriers_(share::barriers_among(plan.attachments), settings_->nprocs),
       snapshot_(settings_->nprocs), streams_(std::move(streams)),
-      plan_(std::make_unique<groups::start_plan>(
-          std::move(plan), std::move(from),
-          groups::helpers{services.forks(), services.group_cgroups(), services.guard(),
-                          runtime_.cgroups(), streams_})),
-      machine_(rules_of(*settings_)), names_search_(runtime_, ending_),
-      outcomes_(services, *settings_, streams_, machine_, snapshot_),
+      lifecycle_(runtime_, rules_of(*settings_)),
+      start_(runtime_, settings_, ending_, *this,
+             std::make_unique<groups::start_plan>(
+                 std::move(plan), std::move(from),
+                 groups::helpers{services.forks(), services.group_cgroups(), services.guard(),
+                                 runtime_.cgroups(), streams_})),
+      names_search_(runtime_, ending_),
+      outcomes_(services, *settings_, streams_, lifecycle_.life(), snapshot_),
       end_waiters_(runtime_, runtime_.loop()) {}
 
 // --- requests ---
 
-void group_state::start(receiver to, start_completes when) {
-    start_.completes = when;
+void group_state::start(receiver to, groups::start_completes when) {
     stop_span_ = runtime_.spans().add(longest_stop(*settings_));
-    auto begins = [self = shared_from_this(), to = std::move(to)] { self->begin(to); };
-    if (settings_->nprocs == 0) {
-        plan_.reset();
-        return runtime_.loop().post(begins);
-    }
-    auto job = base::make_shared_patiently<groups::group_start>(
-        runtime_.loop(), std::move(plan_),
-        [self = shared_from_this()](groups::start_report report, groups::group_start::progress p) {
-            self->start_reported(std::move(report), p);
-        });
-    start_.job = job;
-    // Posted before any report can be. From here on only the engine's thread uses start_.
-    runtime_.loop().post_quietly(begins);
-    // exit() may have posted its stop before `begins`, and that stop does not know this group.
-    if (runtime_.exiting())
-        job->hold();
-    runtime_.submit(std::move(job));
+    start_.submit(shared_from_this(), when,
+                  [self = shared_from_this(), to = std::move(to)] { self->begin(to); });
 }
 
 void group_state::begin(receiver to) {
     self_ = shared_from_this();
+    lifecycle_.begin(self_, [this](action a) { perform(a); });
     outcomes_.begin(self_, [this] {
         if (outcomes_.waiting() == 0)
             ending_.release(groups::reason::words);
         go_on_ending();
     });
     runtime_.add(*this);
-    start_.operation = std::move(to);
-    if (!start_.job)
-        start_is_over(std::nullopt);
+    start_.begin(self_, std::move(to));
 }
 
 void group_state::await_end(receiver to, std::optional<time_point> until) {
@@ -110,25 +93,26 @@ void group_state::await_end(receiver to, std::optional<time_point> until) {
 }
 
 void group_state::cancel(operation_id id, cancel_mode mode) {
-    if (start_.operation && start_.operation->id == id)
-        return happen(event::stop_asked);  // without this operation nobody gets the group
+    if (start_.is_operation(id))
+        return lifecycle_.happen(
+            event::stop_asked);  // without this operation nobody gets the group
     if (mode == cancel_mode::stop_group && end_waiters_.abort_at_end(id))
-        return happen(event::stop_asked);
+        return lifecycle_.happen(event::stop_asked);
     if (!end_waiters_.stop_waiting(id) && !outcomes_.stop_waiting(id))
         streams_->cancel(id);
 }
 
 void group_state::stop() {
     if (self_)
-        happen(event::stop_asked);
+        lifecycle_.happen(event::stop_asked);
 }
 
 void group_state::stop_within(std::chrono::steady_clock::duration limit) {
     const auto now = std::chrono::steady_clock::now();
-    machine_.shorten(limit, now);
+    lifecycle_.life().shorten(limit, now);
     if (settings_->daemon)
-        machine_.drop_grace(now);
-    happen(event::stop_asked);
+        lifecycle_.life().drop_grace(now);
+    lifecycle_.happen(event::stop_asked);
 }
 
 void group_state::signal(int signo) {
@@ -143,24 +127,48 @@ void group_state::signal(int index, int signo) {
 
 // --- the lifecycle ---
 
-void group_state::happen(event e) {
-    events_.push_back(e);
-    if (events_.size() > 1)
-        return;  // called from inside the loop below
-    const auto keep = shared_from_this();
-    while (!events_.empty()) {
-        const auto now = std::chrono::steady_clock::now();
-        for (auto a : base::patiently([&] { return machine_.on(events_.front(), now); }))
-            perform(a);
-        events_.pop_front();
-    }
-    arm_deadline();
+void group_state::worker_started(groups::start_report report) {
+    const int index = report.index;
+    snapshot_.note_start(index, report.pid);
+    auto process = base::make_shared_patiently<groups::worker_process>(
+        runtime_,
+        groups::worker_process::birth{index, report.pid, std::move(report.pidfd),
+                                      std::move(report.record), std::move(report.stacks),
+                                      report.started, std::move(report.own_cgroup), streams_},
+        settings_,
+        report.calls_function ? groups::record_kind::control_file
+                              : groups::record_kind::error_file);
+    auto& worker = workers_[index];
+    worker.process = process;
+    if (report.results)
+        worker.results.emplace(std::move(report.results));
+    streams_->worker_started(index);
+    process->await_end(
+        [self = shared_from_this(), index](const exit_status& how) {
+            self->worker_exited(self->workers_.at(index), how);
+        },
+        [self = shared_from_this()](groups::worker_end end) { self->worker_ended(std::move(end)); },
+        [self = shared_from_this(), index](output::stream_end printed) {
+            self->outcomes_.set_output(index, std::move(printed));
+        });
+    lifecycle_.happen(event::worker_started);
+}
+
+void group_state::has_cgroup(std::shared_ptr<start::group_cgroup> cgroup) {
+    ending_.has_cgroup();
+    cgroup_ = std::move(cgroup);
+}
+
+void group_state::start_is_over(const start_failure* failure) {
+    if (failure)
+        barriers_.not_started(failure->index);
+    lifecycle_.happen(failure ? event::start_failed : event::start_finished);
 }
 
 void group_state::perform(action a) {
     switch (a) {
     case action::hold_start:
-        return hold_start();
+        return start_.hold();
     case action::send_stop_signal:
         for (auto& [index, worker] : workers_)
             worker.process->send_stop_signal(settings_->stop_signal);
@@ -175,16 +183,6 @@ void group_state::perform(action a) {
         ending_.release(groups::reason::workers);
         return go_on_ending();
     }
-}
-
-void group_state::arm_deadline() {
-    if (deadline_)
-        runtime_.loop().timer().cancel(*std::exchange(deadline_, std::nullopt));
-    if (const auto at = machine_.deadline())
-        deadline_ = runtime_.loop().timer().at(*at, [self = shared_from_this()] {
-            self->deadline_.reset();
-            self->happen(event::deadline);
-        });
 }
 
 void group_state::give_up() {
@@ -212,7 +210,7 @@ void group_state::give_up() {
                 self->outcomes_.set_output(index, std::move(*printed));
             });
     }
-    abandon_start();
+    start_.abandon();
 }
 
 // --- the ends of workers ---
@@ -234,7 +232,7 @@ void group_state::worker_ended(groups::worker_end end) {
         results->give_to(end.outcome);
     names_search_.begin(shared_from_this(), [this] { go_on_ending(); });
     outcomes_.set(std::move(end.outcome), std::move(end.verdict));
-    happen(what);
+    lifecycle_.happen(what);
     go_on_ending();  // for a group that gave up its other workers and waits for this one
 }
 
@@ -271,7 +269,7 @@ void group_state::go_on_ending() {
 
 void group_state::report_end() {
     // The same call, tried again, may have the directory of its logs.
-    if ((start_.failure || start_.is_held()) && !start_.is_abandoned())
+    if ((start_.has_failed() || start_.is_held()) && !start_.is_abandoned())
         return outcomes_.remove_logs([self = shared_from_this()] { self->tell_end(); });
     tell_end();
 }
@@ -288,24 +286,15 @@ void group_state::tell_end() {
     }
     streams_->group_ended();
     snapshot_.close(end);
-    if (start_.failure) {
-        auto failed = completion_of(completion::kind::failed);
-        failed.not_started = base::make_shared_patiently<const start_failure>(
-            *std::exchange(start_.failure, std::nullopt));
-        complete_start(std::move(failed));
-    } else if (start_.is_held()) {
-        complete_start(completion_of(completion::kind::aborted));
-    } else {
-        complete_start(completion_of(completion::kind::done));
-    }
+    start_.complete_at_end();
     completion done;
     done.end = end;
     end_waiters_.complete_all(done);
     outcomes_.end_waits();
     runtime_.remove(*this);
     stop_span_.reset();
-    start_.job.reset();  // it refers to this group; a start that still hangs keeps both alive
-    self_.reset();       // last: this may be the last reference except the callers'
+    start_.close();  // it refers to this group; a start that still hangs keeps both alive
+    self_.reset();   // last: this may be the last reference except the callers'
 }
 
 }  // namespace cohort::detail::inline v0_1

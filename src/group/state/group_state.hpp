@@ -3,13 +3,13 @@
 
 #include "base/sys/patient_containers.hpp"
 #include "group/lifecycle/ending.hpp"
-#include "group/lifecycle/machine.hpp"
 #include "group/services/services.hpp"
-#include "group/starts/group_start.hpp"
 #include "group/state/group_barriers.hpp"
+#include "group/state/lifecycle_driver.hpp"
 #include "group/state/names_search.hpp"
 #include "group/state/outcome_publisher.hpp"
 #include "group/state/snapshot.hpp"
+#include "group/state/start_in_progress.hpp"
 #include "group/supervisor/result_descriptors.hpp"
 #include "group/supervisor/worker_process.hpp"
 #include "loop/waits/waiters.hpp"
@@ -27,6 +27,7 @@ namespace cohort::detail::inline v0_1 {
 /// the lifecycle answers with actions, which the group performs. Keeps itself alive from its start
 /// to the end of its last worker.
 class group_state final : public loop::live_group,
+                          private groups::start_in_progress::listener,
                           public std::enable_shared_from_this<group_state> {
 public:
     group_state(groups::services& services, spawn_plan plan, protocol::caller from,
@@ -35,10 +36,8 @@ public:
     loop::runtime& runtime() const noexcept { return runtime_; }
     const groups::snapshot& snapshot() const noexcept { return snapshot_; }
 
-    /// When the operation that starts a group completes, unless the start fails or is stopped.
-    enum class start_completes { when_started, at_end };
     /// Hands the start over to the starter thread. Once, by the initiating call, on any thread.
-    void start(receiver to, start_completes when);
+    void start(receiver to, groups::start_completes when);
 
     // On the engine's thread only:
 
@@ -59,67 +58,32 @@ private:
     using event = groups::event;
     using action = groups::action;
 
+    void worker_started(groups::start_report report) override;
+    void has_cgroup(std::shared_ptr<start::group_cgroup> cgroup) override;
+    void start_is_over(const start_failure* failure) override;
+    void operation_waits_for_end(receiver to) override { await_end(std::move(to), std::nullopt); }
+    void go_on_ending() override;
+
     void begin(receiver to);
-    void start_reported(groups::start_report report, groups::group_start::progress p);
-    void start_is_over(std::optional<start_failure> failure);
-    void reap_failed_start(groups::unwanted_child child);
-    void end_unwanted(groups::unwanted_child child);
-    void adopt(groups::unwanted_child child, loop::task then = {});
-    void add_worker(groups::start_report report);
     struct worker;
     void worker_exited(worker& which, const exit_status& how);
     void worker_ended(groups::worker_end end);
-
-    /// Hands an event to the lifecycle and performs the actions that it answers with. Does the same
-    /// for the events that these actions cause.
-    void happen(event e);
     void perform(action a);
-    void arm_deadline();
-    void hold_start();
-    void kill_held_start();
-    void abandon_start();
-    start_failure hanging_start() const;
     void give_up();
     void end_cgroup();
-    void go_on_ending();
     void report_end();
     void tell_end();
-    void complete_start(completion result);
 
     loop::runtime& runtime_;
     std::shared_ptr<const group_settings> settings_;
-    groups::record_kind kind_;
     groups::group_barriers barriers_;
     groups::snapshot snapshot_;
     std::shared_ptr<output::group_streams> streams_;
-    std::unique_ptr<groups::start_plan> plan_;  // until the start begins
-    std::shared_ptr<group_state> self_;         // keeps this alive from begin() to report_end()
+    std::shared_ptr<group_state> self_;  // keeps this alive from begin() to report_end()
     loop::stop_spans::entry stop_span_;
-
-    groups::machine machine_;
-    base::patient_deque<event> events_;
-    std::optional<loop::timer_id> deadline_;
-
-    enum class start_course {
-        goes_on,
-        held,       // no further worker is started
-        abandoned,  // its reports no longer count
-    };
-    /// A start of workers: what the operation, the starter thread and the engine know of it.
-    struct start_in_progress {
-        std::shared_ptr<groups::group_start> job;  // null: there is nothing to start
-        std::optional<receiver> operation;         // until it is completed
-        start_completes completes = start_completes::when_started;
-        std::optional<start_failure> failure;
-        start_course course = start_course::goes_on;
-        time_point give_up_at{};  // if it is held and has not reported by then, it is abandoned
-
-        bool is_held() const noexcept { return course != start_course::goes_on; }
-        bool is_abandoned() const noexcept { return course == start_course::abandoned; }
-    };
-    start_in_progress start_;
-
+    groups::lifecycle_driver lifecycle_;
     groups::ending ending_;
+    groups::start_in_progress start_;
     groups::names_search names_search_;
     std::shared_ptr<start::group_cgroup> cgroup_;  // until end_cgroup()
 

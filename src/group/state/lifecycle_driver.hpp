@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include "base/sys/patient_containers.hpp"
+#include "group/lifecycle/machine.hpp"
+#include "loop/runtime/runtime.hpp"
+
+#include <memory>
+#include <optional>
+
+namespace cohort::groups {
+
+/// Hands events to the lifecycle of a group, has its answers performed, and wakes it at its
+/// deadline. A member of the group's state; belongs to the engine's thread.
+class lifecycle_driver {
+public:
+    lifecycle_driver(loop::runtime& runtime, rules r) : runtime_(runtime), machine_(r) {}
+
+    /// Before the first event.
+    /// @param group    kept while events are handled and until the deadline
+    /// @param perform  performs an action; may call happen()
+    void begin(std::weak_ptr<const void> group, base::callback<void(action)> perform);
+
+    machine& life() noexcept { return machine_; }
+    const machine& life() const noexcept { return machine_; }
+
+    /// Hands an event to the lifecycle and performs the actions that it answers with. Does the same
+    /// for the events that these actions cause.
+    void happen(event e);
+
+private:
+    void arm_deadline();
+
+    loop::runtime& runtime_;
+    machine machine_;
+    std::weak_ptr<const void> group_;
+    base::callback<void(action)> perform_;
+    base::patient_deque<event> events_;
+    std::optional<loop::timer_id> deadline_;
+};
+
+}  // namespace cohort::groups

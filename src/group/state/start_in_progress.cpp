@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "group/state/start_in_progress.hpp"
+
+#include "base/files/dispose.hpp"
+#include "base/sys/pidfd.hpp"
+#include "group/supervisor/cgroup_end.hpp"
+#include "start/exec/exec.hpp"
+
+#include <cohort/detail/duration.hpp>
+
+#include <chrono>
+#include <csignal>
+#include <system_error>
+#include <utility>
+
+namespace cohort::groups {
+
+using namespace detail;
+
+namespace {
+
+// The pause between two SIGKILLs to a start that is held. One is not enough, because the child may
+// not have existed yet.
+constexpr auto kill_interval = std::chrono::milliseconds(10);
+
+}  // namespace
+
+start_in_progress::start_in_progress(loop::runtime& runtime,
+                                     std::shared_ptr<const group_settings> settings, ending& held,
+                                     listener& group, std::unique_ptr<start_plan> plan)
+    : runtime_(runtime), settings_(std::move(settings)), ending_(held), listener_(group),
+      plan_(std::move(plan)) {}
+
+void start_in_progress::submit(std::shared_ptr<const void> group, start_completes when,
+                               loop::task begins) {
+    completes_ = when;
+    if (settings_->nprocs == 0) {
+        plan_.reset();
+        return runtime_.loop().post(std::move(begins));
+    }
+    auto job = base::make_shared_patiently<group_start>(
+        runtime_.loop(), std::move(plan_),
+        [this, keep = std::move(group)](start_report report, group_start::progress p) {
+            reported(std::move(report), p);
+        });
+    job_ = job;
+    // Posted before any report can be. From here on only the engine's thread uses this object.
+    runtime_.loop().post_quietly(std::move(begins));
+    // exit() may have posted its stop before `begins`, and that stop does not know this group.
+    if (runtime_.exiting())
+        job->hold();
+    runtime_.submit(std::move(job));
+}
+
+void start_in_progress::begin(std::weak_ptr<const void> group, receiver to) {
+    group_ = std::move(group);
+    operation_ = std::move(to);
+    if (!job_)
+        finish(std::nullopt);
+}
+
+void start_in_progress::reported(start_report report, group_start::progress p) {
+    for (auto& unwanted : report.unwanted)
+        reap_failed(std::move(unwanted));
+    if (is_abandoned()) {
+        base::dispose(std::move(report.results));  // workers may have sent descriptors there
+        if (report.cgroup)
+            end_cgroup(runtime_.loop(), runtime_.cgroups(), std::move(report.cgroup),
+                       runtime_.loop().now(), {});
+        if (report.pidfd)
+            end_unwanted({std::move(report.pidfd), report.pid});
+        return;
+    }
+    if (report.cgroup)
+        listener_.has_cgroup(std::move(report.cgroup));
+    const bool killed_by_us = is_held() && report.pidfd && !start::has_executed(report.pidfd.get());
+    if (report.failure || killed_by_us) {
+        base::dispose(std::move(report.results));
+        reap_failed({std::move(report.pidfd), report.pid});
+        // A start that fails after it was held is no error.
+        return finish(is_held() ? std::nullopt : std::move(report.failure));
+    }
+    if (report.index >= 0) {
+        ++started_;
+        listener_.worker_started(std::move(report));
+    }
+    if (p == group_start::progress::over)
+        finish(std::nullopt);
+}
+
+void start_in_progress::finish(std::optional<start_failure> failure) {
+    const auto keep = group_.lock();
+    failure_ = std::move(failure);
+    is_over_ = true;
+    listener_.start_is_over(failure_ ? &*failure_ : nullptr);
+    if (!failure_ && !is_held())
+        complete(completion_of(completion::kind::done));
+}
+
+/// Kills a worker of a start that was given up. Nobody waits for its end.
+void start_in_progress::end_unwanted(unwanted_child child) {
+    (void)base::send_signal(child.pidfd.get(), SIGKILL);
+    adopt(std::move(child));
+}
+
+/// Reaps a child when it has ended. If it leads a process group, the rest of that group ends then.
+void start_in_progress::adopt(unwanted_child child, loop::task then) {
+    if (settings_->process_group == process_group::inherit || child.pid == 0)
+        return runtime_.children().adopt(std::move(child.pidfd), std::move(then));
+    runtime_.children().adopt_group(std::move(child.pidfd), child.pid, std::move(then));
+}
+
+/// Reaps a child that was killed or has failed. The end of the group waits for that, but no longer
+/// than for any other killed process: kill_timeout.
+void start_in_progress::reap_failed(unwanted_child child) {
+    if (!child.pidfd)
+        return;
+    ending_.hold(reason::unreaped);
+    const auto until = saturating_add(std::chrono::steady_clock::now(), settings_->kill_timeout);
+    auto limit = base::make_shared_patiently<std::optional<loop::timer_id>>();
+    *limit = runtime_.loop().timer().at(until, [this, keep = group_.lock(), limit] {
+        limit->reset();
+        if (operation_) {
+            ending_.give_up();
+            if (!failure_)
+                failure_ = hanging();
+        }
+        ending_.release(reason::unreaped);
+        listener_.go_on_ending();
+    });
+    adopt(std::move(child), [this, keep = group_.lock(), limit] {
+        if (!*limit)
+            return;
+        runtime_.loop().timer().cancel(*std::exchange(*limit, std::nullopt));
+        ending_.release(reason::unreaped);
+        listener_.go_on_ending();
+    });
+}
+
+/// The failure of the worker whose start hangs. All workers before it have started.
+start_failure start_in_progress::hanging() const {
+    return base::patiently([&] {
+        return start_failure{std::make_error_code(std::errc::timed_out),
+                             "the start of a worker hangs in the kernel", started_, "exec"};
+    });
+}
+
+void start_in_progress::hold() {
+    if (is_held())
+        return;
+    course_ = course::held;
+    job_->hold();
+    give_up_at_ = saturating_add(std::chrono::steady_clock::now(), settings_->kill_timeout);
+    kill_held();
+}
+
+void start_in_progress::kill_held() {
+    if (is_over_ || is_abandoned())
+        return;
+    const auto now = std::chrono::steady_clock::now();
+    if (now >= give_up_at_)
+        return abandon();
+    job_->kill_in_flight();
+    runtime_.loop().timer().at(now + kill_interval, [this, keep = group_.lock()] { kill_held(); });
+}
+
+void start_in_progress::abandon() {
+    if (is_over_ || is_abandoned())
+        return;
+    course_ = course::abandoned;
+    job_->kill_server();
+    runtime_.give_up(*job_);
+    failure_ = hanging();
+    is_over_ = true;
+    listener_.start_is_over(&*failure_);
+}
+
+void start_in_progress::complete_at_end() {
+    if (failure_) {
+        auto failed = completion_of(completion::kind::failed);
+        failed.not_started = base::make_shared_patiently<const start_failure>(
+            *std::exchange(failure_, std::nullopt));
+        return complete(std::move(failed));
+    }
+    complete(completion_of(is_held() ? completion::kind::aborted : completion::kind::done));
+}
+
+void start_in_progress::complete(completion result) {
+    if (!operation_)
+        return;
+    auto to = *std::exchange(operation_, std::nullopt);
+    if (completes_ == start_completes::at_end && result.what == completion::kind::done)
+        listener_.operation_waits_for_end(std::move(to));
+    else
+        runtime_.deliver(to, std::move(result));
+}
+
+}  // namespace cohort::groups
