@@ -5,11 +5,11 @@
 #include "base/files/named_file.hpp"
 #include "base/files/settings.hpp"
 #include "base/sys/fork_mark.hpp"
+#include "base/sys/quiet_thread.hpp"
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <csignal>
 #include <exception>
 #include <system_error>
 #include <thread>
@@ -87,17 +87,12 @@ void sweeper::start_if_none() noexcept {
     base::wake(news_);
     if (has_thread_)
         return;
-    sigset_t all;
-    sigset_t before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);  // which the thread inherits
     try {
-        std::thread([this] { work(); }).detach();
+        base::start_quiet_thread([this] { work(); });
         has_thread_ = true;
     } catch (const std::exception&) {
         // The next call tries again.
     }
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 void sweeper::work() noexcept {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include "base/sys/signals_blocked.hpp"
+
 #include <thread>
 #include <utility>
-
-#include <csignal>
 
 namespace cohort::base {
 
@@ -13,17 +13,8 @@ namespace cohort::base {
 /// @throws std::system_error  the thread can't be started
 template <class Body>
 void start_quiet_thread(Body body) {
-    sigset_t before;
-    sigset_t every;
-    sigfillset(&every);
-    pthread_sigmask(SIG_SETMASK, &every, &before);
-    try {
-        std::thread(std::move(body)).detach();
-    } catch (...) {
-        pthread_sigmask(SIG_SETMASK, &before, nullptr);
-        throw;
-    }
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    const signals_blocked blocked;
+    std::thread(std::move(body)).detach();
 }
 
 }  // namespace cohort::base

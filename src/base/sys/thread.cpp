@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "base/sys/thread.hpp"
 
+#include "base/sys/signals_blocked.hpp"
+
 #include <memory>
 #include <system_error>
 #include <utility>
 
-#include <csignal>
 #include <pthread.h>
 #include <sched.h>
 #include <unistd.h>
@@ -13,23 +14,6 @@
 namespace cohort::base {
 
 namespace {
-
-/// Blocks all signals of this thread during its lifetime. By pthread_sigmask, because the system
-/// call would also block the two real-time signals that glibc needs for setuid and cancellation.
-class signals_blocked {
-public:
-    signals_blocked() noexcept {
-        sigset_t all;
-        sigfillset(&all);
-        pthread_sigmask(SIG_SETMASK, &all, &before_);
-    }
-    ~signals_blocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-    signals_blocked(const signals_blocked&) = delete;
-    signals_blocked& operator=(const signals_blocked&) = delete;
-
-private:
-    sigset_t before_;
-};
 
 /// Makes a new thread run where and as the main thread does, because the threads of the library
 /// outlive the thread that happens to start them, which may be bound to one processor or have a

@@ -3,10 +3,10 @@
 
 #include "base/sys/leaked.hpp"
 #include "base/sys/pidfd.hpp"
+#include "base/sys/signals_blocked.hpp"
 
 #include <algorithm>
 #include <cerrno>
-#include <csignal>
 #include <cstdlib>
 #include <string_view>
 #include <system_error>
@@ -54,18 +54,14 @@ tier_choice probe_pidfd_group() {
 unique_fd pidfd_of_ended_thread() {
     constexpr unsigned of_thread = O_EXCL;  // PIDFD_THREAD, Linux 6.9
     unique_fd pidfd;
-    sigset_t all;
-    sigset_t before;
-    ::sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &before);  // no handler of the host may run on the thread
     try {
+        const signals_blocked blocked;  // no handler of the host may run on the thread
         std::thread([&] {
             pidfd.reset(static_cast<int>(::syscall(SYS_pidfd_open, ::gettid(), of_thread)));
         }).join();
     } catch (const std::system_error&) {
         // EAGAIN, a limit on threads: treated as if the kernel could not do it.
     }
-    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
     if (pidfd) {
         // join() returns a little before the kernel has released the task.
         pollfd released{pidfd.get(), 0, 0};

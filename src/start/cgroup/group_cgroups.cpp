@@ -6,6 +6,7 @@
 #include "base/sys/error.hpp"
 #include "base/sys/pidfd.hpp"
 #include "base/sys/raw_call.hpp"
+#include "base/sys/signals_blocked.hpp"
 #include "start/cgroup/cgroup.hpp"
 #include "start/cgroup/memory_cgroup.hpp"
 #include "start/exec/child.hpp"
@@ -16,8 +17,8 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
-#include <csignal>
 #include <cstdio>
+#include <optional>
 #include <utility>
 
 #include <fcntl.h>
@@ -152,15 +153,12 @@ int try_clone_into(const group_cgroup& where) {
     probe_task task{procs.get(), 0};
     int pidfd = -1;
     // The child shares this memory, so no signal handler of this process may run in it.
-    sigset_t all;
-    sigset_t before;
-    ::sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &before);
+    std::optional<base::signals_blocked> blocked(std::in_place);
     const long pid =
         start::clone_and_wait(by_clone3 ? start::clone_entry::clone3 : start::clone_entry::legacy,
                               start::descriptor_table::copied, stack, run_probe_child, &task, pidfd,
                               by_clone3 ? where.directory() : -1);
-    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    blocked.reset();
     if (pid < 0)
         return static_cast<int>(-pid);
     const base::unique_fd owned(pidfd);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "worker/signals/stop_signal.hpp"
 
+#include "base/sys/quiet_thread.hpp"
 #include "protocol/registry/context.hpp"
 #include "worker/signals/signals.hpp"
 
@@ -11,7 +12,6 @@
 #include <mutex>
 #include <new>
 #include <stop_token>
-#include <thread>
 #include <utility>
 
 #include <csignal>
@@ -100,21 +100,6 @@ void act_on_signals(watch& w) {
     }
 }
 
-/// Called before the handler is installed, because without the thread it would swallow the signal.
-void start_thread(watch& w) {
-    sigset_t all;
-    sigset_t before;
-    ::sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &before);
-    try {
-        std::thread([&w] { act_on_signals(w); }).detach();
-    } catch (...) {
-        ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-        throw;
-    }
-    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-}
-
 void install_handler(int signo) noexcept {
     if (acts_by(signo, SIG_DFL) || acts_by(signo, &cohort_stop_signal_held))
         act_by(signo, &cohort_stop_signal_arrived);
@@ -130,7 +115,8 @@ watch* started_watch() {
     watch* w = current_watch.load(std::memory_order_acquire);
     if (w == nullptr) {
         w = new watch(order->stop_signal);
-        start_thread(*w);
+        // Before the handler is installed, because without the thread it would swallow the signal.
+        base::start_quiet_thread([w] { act_on_signals(*w); });
         current_watch.store(w, std::memory_order_release);
         install_handler(order->stop_signal);
     }
