@@ -16,7 +16,6 @@ namespace pattern_test {
 
 using cohort::output::check_pattern;
 using cohort::output::expand;
-using cohort::output::names_index;
 using cohort::output::pattern_values;
 
 namespace {
@@ -89,7 +88,6 @@ TEST_CASE("pattern: what is no pattern is refused") {
         INFO(bad);
         CHECK_FALSE(refusal(bad).empty());
         CHECK_THROWS_AS((void)expand(bad, values), std::invalid_argument);
-        CHECK_THROWS_AS((void)names_index(bad), std::invalid_argument);
     }
 }
 
@@ -118,14 +116,6 @@ TEST_CASE("pattern: a group's name does not lead out of its directory") {
     CHECK(group(".", "{group}{host}") == "__");
     CHECK(group(".", ".{group}") == "._");
     CHECK(group("..a", "{group:.2}") == "__");
-}
-
-TEST_CASE("pattern: whether it names the index is told") {
-    CHECK(names_index("{index}"));
-    CHECK(names_index("a{size}{index:03}"));
-    CHECK_FALSE(names_index("{{index}}"));
-    CHECK_FALSE(names_index("{group}-{size}"));
-    CHECK_FALSE(names_index(""));
 }
 
 TEST_CASE("pattern: a count has a comma before each three digits") {

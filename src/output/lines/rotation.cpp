@@ -12,10 +12,6 @@ std::size_t fitting_prefix(std::string_view lines, std::uint64_t room) noexcept 
     return newline == std::string_view::npos ? 0 : newline + 1;
 }
 
-bool rotation::is_due(std::uint64_t size_now, std::size_t next_bytes) const noexcept {
-    return size_now > 0 && (size_now > limit_ || next_bytes > limit_ - size_now);
-}
-
 std::size_t rotation::next_write(std::uint64_t size_now, std::string_view lines) const noexcept {
     const std::size_t fitting = fitting_prefix(lines, limit_ - std::min(limit_, size_now));
     if (fitting > 0 || size_now > 0)

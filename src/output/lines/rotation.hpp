@@ -20,8 +20,6 @@ public:
     /// @param kept   how many older files are kept.
     rotation(std::uint64_t limit, int kept) noexcept : limit_(limit), kept_(kept) {}
 
-    /// Whether `next_bytes` more bytes would make a file that is not empty larger than the limit.
-    bool is_due(std::uint64_t size_now, std::size_t next_bytes) const noexcept;
     /// How many bytes of `lines` go into the file of `size_now` bytes before a rotation: whole
     /// lines, and one at least if the file is empty. 0: rotate first.
     std::size_t next_write(std::uint64_t size_now, std::string_view lines) const noexcept;

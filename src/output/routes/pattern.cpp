@@ -148,10 +148,4 @@ std::string expand(std::string_view pattern, const pattern_values& values) {
     return text;
 }
 
-bool names_index(std::string_view pattern) {
-    const auto pieces = parser("pattern", pattern).pieces();
-    return std::any_of(pieces.begin(), pieces.end(),
-                       [](const piece& p) { return p.name == "index"; });
-}
-
 }  // namespace cohort::output

@@ -24,8 +24,5 @@ void check_pattern(const char* setter, std::string_view pattern);
 /// lines, and the dots of "." and "..", so that a name does not lead out of its directory.
 /// @throws std::invalid_argument  as check_pattern().
 std::string expand(std::string_view pattern, const pattern_values& values);
-/// Whether {index} is in `pattern`, so that each worker gets a text of its own.
-/// @throws std::invalid_argument  as check_pattern().
-bool names_index(std::string_view pattern);
 
 }  // namespace cohort::output
