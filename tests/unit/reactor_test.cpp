@@ -161,25 +161,6 @@ TEST_CASE_TEMPLATE("reactor: after its event a pidfd may be watched again", Test
         const auto found = wait_for(r, 1);
         CHECK(found[0].id == id);
         CHECK(found[0].result == 0);
-        if (id % 2 == 0)
-            r.unwatch(id, one.pidfd);  // allowed after the event
-    }
-}
-
-TEST_CASE_TEMPLATE("reactor: a pidfd given up and closed leaves no stale event", TestType, BODIES) {
-    MAKE(r);
-    // A fork of a sanitized program takes long.
-    const ticket rounds = cohort::test::under_asan || cohort::test::under_tsan ? 50 : 1000;
-    for (ticket id = 1; id <= rounds; ++id) {
-        child one;
-        CHECK_FALSE(r.watch_readable(id, one.pidfd));
-        if (id % 2 == 0)
-            CHECK(poll(r).empty());
-        const child holds_a_copy;  // of one's pidfd, as a child does before its exec
-        r.unwatch(id, one.pidfd);
-        ::close(std::exchange(one.pidfd, -1));
-        one.kill_and_leave_zombie();
-        CHECK(poll(r).empty());
     }
 }
 

@@ -19,7 +19,6 @@ public:
     epoll_reactor();
 
     std::error_code watch_readable(ticket id, int fd) override;
-    void unwatch(ticket id, int fd) override;
     std::error_code read(ticket id, int fd, std::span<std::byte> buffer,
                          std::uint64_t offset) override;
     const char* name() const noexcept override { return "epoll"; }
@@ -62,13 +61,6 @@ std::error_code epoll_reactor::watch_readable(ticket id, int fd) {
     if (rc != 0)
         ready_.push_back({id, -errno});
     return {};
-}
-
-void epoll_reactor::unwatch(ticket, int fd) {
-    // An armed registration belongs to the open file, not to the descriptor: closing ours is not
-    // enough while a child between clone and exec holds a copy, and the event would name a ticket
-    // that was given up.
-    ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
 }
 
 std::error_code epoll_reactor::read(ticket id, int fd, std::span<std::byte> buffer,

@@ -92,7 +92,6 @@ public:
     ~io_uring_reactor() override;
 
     std::error_code watch_readable(ticket id, int fd) override;
-    void unwatch(ticket id, int fd) override;
     std::error_code read(ticket id, int fd, std::span<std::byte> buffer,
                          std::uint64_t offset) override;
     const char* name() const noexcept override { return "io_uring"; }
@@ -166,16 +165,6 @@ std::error_code io_uring_reactor::watch_readable(ticket id, int fd) {
     io_uring_prep_poll_add(sqe, fd, POLLIN);
     io_uring_sqe_set_data64(sqe, id);
     return {};
-}
-
-void io_uring_reactor::unwatch(ticket id, int) {
-    if (watches_.erase(id) == 0)
-        return;  // its event has come
-    // Without a free entry the poll stays armed. Its late event is ignored: the ticket is unknown.
-    if (io_uring_sqe* const sqe = next_sqe()) {
-        io_uring_prep_poll_remove(sqe, id);
-        io_uring_sqe_set_data64(sqe, cancel_ticket);
-    }
 }
 
 std::error_code io_uring_reactor::read(ticket id, int fd, std::span<std::byte> buffer,
@@ -276,7 +265,7 @@ void io_uring_reactor::completed(ticket id, int result, unsigned flags) {
 void io_uring_reactor::watch_ended(ticket id, int result) {
     const auto found = watches_.find(id);
     if (found == watches_.end())
-        return;  // a watch that was given up, or the completion of a cancel request
+        return;  // the completion of a cancel request
     const int fd = found->second;
     watches_.erase(found);
     // The kernel cancels the requests of a thread that has ended. No event was lost: watch again.

@@ -38,12 +38,9 @@ public:
     virtual ~reactor() = default;
 
     /// Reports `id` once when `fd` is readable. A pidfd is readable when its process may be reaped,
-    /// a pipe when it has bytes or no writer any more. After the event the same descriptor may be
-    /// watched again. A descriptor can have one watch at a time.
+    /// a pipe when it has bytes or no writer any more. `fd` must stay open until the event, then it
+    /// may be watched again. A descriptor can have one watch at a time.
     [[nodiscard]] virtual std::error_code watch_readable(ticket id, int fd) = 0;
-    /// Gives up a watch. Call it before closing a descriptor whose event has not come yet. After
-    /// the event the call is harmless but not needed. The event may still come.
-    virtual void unwatch(ticket id, int fd) = 0;
     /// Reads once, at an explicit offset; a short read is left to the caller. `fd` must stay open
     /// and the buffer must live until the event of `id` has come.
     [[nodiscard]] virtual std::error_code read(ticket id, int fd, std::span<std::byte> buffer,

@@ -24,7 +24,6 @@ timespec to_timespec(time_point until) {
 class sleeper final : public reactor {
 public:
     std::error_code watch_readable(ticket, int) override { return not_taken(); }
-    void unwatch(ticket, int) override {}
     std::error_code read(ticket, int, std::span<std::byte>, std::uint64_t) override {
         return not_taken();
     }
