@@ -197,24 +197,6 @@ TEST_CASE("logs: a second run of the same id is refused, and touches nothing") {
     CHECK(names_in(directory.path()) == std::set<std::string>{"logs"});
 }
 
-TEST_CASE("logs: a start that fails leaves nothing of them, so it can be tried again") {
-    const leak_guard guard;
-    const scratch_directory directory;
-    const auto fails_at_the_last = [](int index) {
-        return index < 2 ? shell("echo text; exec sleep 1000")
-                         : cohort::command("/no/such/program");
-    };
-    for (const auto flush : {10s, 0s}) {
-        const auto run = fmt::format("flush{}", flush.count());
-        const auto attempt = directory.file("logs/" + run + "/attempt_0");
-        const auto how = logging(3, directory, run).flush_timeout(flush);
-        (void)thrown_by<cohort::spawn_error>(cohort::command_for(fails_at_the_last), how);
-        CHECK_FALSE(fs::exists(attempt));
-        CHECK(ended(shell("echo first"), logging(2, directory, run)).success());
-        CHECK(read_file(attempt + "/0/stdout.log") == "first\n");
-    }
-}
-
 TEST_CASE("logs: a directory that cannot be made is a spawn_error") {
     const leak_guard guard;
     const scratch_directory directory;

@@ -207,8 +207,10 @@ TEST_CASE("start failure: a limit on processes ends the start at worker k, and n
         return skip("needs root, to become a user with few processes");
     // Whom nobody else is, most likely: all processes of a user count for its limit.
     const int user = 30'000 + ::getpid() % 30'000;
-    const auto printed = lines_of(
-        printed_by(cohort::command(COHORT_PROGRAM_OTHER_HOST, "few_processes", user, 8, 16)));
+    const scratch_directory directory;
+    directory.open_to_all(std::filesystem::perms::others_all);
+    const auto printed = lines_of(printed_by(cohort::command(
+        COHORT_PROGRAM_OTHER_HOST, "few_processes", user, 8, 16, directory.path())));
     REQUIRE(printed.size() == 3);
     const std::string expected = "clone: Resource temporarily unavailable (worker ";
     REQUIRE(printed[0].rfind(expected, 0) == 0);
@@ -217,6 +219,9 @@ TEST_CASE("start failure: a limit on processes ends the start at worker k, and n
     CHECK(index < 8);
     CHECK(printed[1] == fmt::format("stage clone, error {}", EAGAIN));
     CHECK(printed[2] == "no children");
+    // Their directory, too, though no thread can be started that would remove it.
+    CHECK(std::filesystem::exists(directory.file("few")));
+    CHECK_FALSE(std::filesystem::exists(directory.file("few/attempt_0")));
 }
 
 TEST_CASE("start failure: success_codes are the exit codes that are no failure") {

@@ -5,8 +5,10 @@
 //   other_host parent_death_signal        prints its own
 //   other_host without_stdio              closes its standard streams, then prints what its workers
 //                                         have in their places, a line for each start method
-//   other_host few_processes UID LIMIT N  as user UID with at most LIMIT processes, starts N
-//                                         workers: prints the error, then whether children are left
+//   other_host few_processes UID LIMIT N LOGS
+//                                         as user UID with at most LIMIT processes, starts N
+//                                         workers with logs in LOGS: prints the error, then whether
+//                                         children are left
 #include <cohort/cohort.hpp>
 
 #include <asio.hpp>
@@ -99,19 +101,21 @@ int parent_death_signal() {
     return 0;
 }
 
-int few_processes(uid_t user, rlim_t limit, int workers) {
+int few_processes(uid_t user, rlim_t limit, int workers, const char* logs) {
     if (chdir("/") != 0 || setgroups(0, nullptr) != 0 || setgid(user) != 0 || setuid(user) != 0) {
         std::perror("setuid");
         return 2;
     }
     prctl(PR_SET_DUMPABLE, 1);  // makes its files in /proc its own again
-    run(cohort::command("true"), 1);
+    // Now the library's threads are there, which count as processes.
+    run(cohort::command("true"), cohort::options(1).logs(cohort::logs(logs).run_id("first")));
     rlimit before;
     getrlimit(RLIMIT_NPROC, &before);
     const rlimit few{limit, before.rlim_max};
     setrlimit(RLIMIT_NPROC, &few);
     try {
-        run(cohort::command("sleep", 1000), workers);
+        run(cohort::command("sleep", 1000),
+            cohort::options(workers).logs(cohort::logs(logs).run_id("few")));
     } catch (const cohort::spawn_error& e) {
         fmt::print("{}\nstage {}, error {}\n", e.what(), e.stage(), e.code().value());
     }
@@ -132,8 +136,8 @@ int main(int argc, char** argv) {
         return parent_death_signal();
     if (mode == "without_stdio")
         return without_stdio();
-    if (mode == "few_processes" && argc == 5)
+    if (mode == "few_processes" && argc == 6)
         return few_processes(static_cast<uid_t>(std::atoi(argv[2])),
-                             static_cast<rlim_t>(std::atoi(argv[3])), std::atoi(argv[4]));
+                             static_cast<rlim_t>(std::atoi(argv[3])), std::atoi(argv[4]), argv[5]);
     return 2;
 }

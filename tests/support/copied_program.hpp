@@ -43,12 +43,8 @@ public:
     }
 
     copied_program(const char* program, mode_t mode, uid_t owner = 0, gid_t group = 0) {
-        namespace fs = std::filesystem;
-        fs::copy_file(program, path());
-        for (const fs::path& folder :
-             {fs::path(directory_.path()).parent_path(), fs::path(directory_.path())})
-            fs::permissions(folder, fs::perms::others_exec | fs::perms::group_exec,
-                            fs::perm_options::add);
+        std::filesystem::copy_file(program, path());
+        directory_.open_to_all();
         if (::chown(path().c_str(), owner, group) != 0 || ::chmod(path().c_str(), mode) != 0)
             throw std::runtime_error("no copy of " + std::string(program));
     }

@@ -26,6 +26,13 @@ scratch_directory::~scratch_directory() {
     fs::remove_all(path_, ignored);
 }
 
+void scratch_directory::open_to_all(fs::perms more) const {
+    constexpr auto find = fs::perms::others_exec | fs::perms::group_exec;
+    // TMPDIR is a directory of the test program.
+    fs::permissions(fs::path(path_).parent_path(), find, fs::perm_options::add);
+    fs::permissions(path_, find | more, fs::perm_options::add);
+}
+
 std::string scratch_directory::write(std::string_view name, std::string_view text,
                                      unsigned mode) const {
     const auto path = file(name);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include <filesystem>
 #include <string>
 #include <string_view>
 
@@ -17,6 +18,8 @@ public:
     const std::string& path() const noexcept { return path_; }
     /// The path of a file in it.
     std::string file(std::string_view name) const { return path_ + "/" + std::string(name); }
+    /// Lets all users find the directory, and do in it what `more` says beside that.
+    void open_to_all(std::filesystem::perms more = {}) const;
     /// Writes a file and returns its path; `mode` as for chmod.
     std::string write(std::string_view name, std::string_view text, unsigned mode = 0644) const;
 

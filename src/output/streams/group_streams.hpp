@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include "base/files/descriptor.hpp"
 #include "base/sys/unique_fd.hpp"
 #include "loop/runtime/runtime.hpp"
 #include "output/pipes/pipe.hpp"
@@ -152,7 +153,7 @@ private:
     const settings settings_;
     std::map<std::string, base_directory> bases_;  // by working directory
     std::shared_ptr<base::unique_fd> log_base_;
-    bool has_made_logs_ = false;
+    std::optional<base::file_id> made_logs_;  // the directory of options::logs()
     input_files inputs_;
     std::mutex targets_mutex_;  // for an end of the group while its start still hangs
     std::vector<std::shared_ptr<target>> targets_;

@@ -119,26 +119,31 @@ std::optional<start_failure> group_streams::make_log_directory(int callers_direc
     auto error = from.error;
     if (!error)
         error = make_directories(number_of(from.directory), path);
-    if (!error && ::mkdirat(number_of(from.directory), path.c_str(), 0777) != 0)
+    const int base = number_of(from.directory);
+    struct stat made {};
+    if (!error && (::mkdirat(base, path.c_str(), 0777) != 0 ||
+                   ::fstatat(base, path.c_str(), &made, AT_SYMLINK_NOFOLLOW) != 0))
         error = base::last_error();
     if (error)
         return failure(error, fmt::format("mkdir(\"{}\")", path), -1, start::stage::logs);
     log_base_ = from.directory;
-    has_made_logs_ = true;
+    made_logs_ = base::file_id{made.st_dev, made.st_ino};
     return std::nullopt;
 }
 
 void group_streams::remove_logs() const {
-    if (!has_made_logs_)
+    if (!made_logs_)
         return;
-    // A worker may have put a link in the place of its directory.
+    // A worker may have put a link in the place of its directory, or of one above.
     const auto open = [](int from, const std::string& name) {
         return base::unique_fd(
             ::openat(from, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
     };
     const auto& path = routes_.log_directory;
     const auto attempt = open(log_base(), path);
-    for (std::size_t index = 0; attempt && index < workers_.size(); ++index) {
+    if (!attempt || base::id_of(attempt.get()) != made_logs_)
+        return;
+    for (std::size_t index = 0; index < workers_.size(); ++index) {
         const auto name = std::to_string(index);
         const auto directory = open(attempt.get(), name);
         if (!directory)
