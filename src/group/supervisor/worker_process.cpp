@@ -72,7 +72,7 @@ void worker_process::await_end(base::callback<void(const exit_status&)> ended,
         [self = shared_from_this()] {
             if (!std::exchange(self->exited_, true))
                 self->exit_seen_ = self->runtime_.loop().now();
-            self->sweep();
+            self->kill_group();
         },
         [self = shared_from_this()](const loop::reaped& end) { self->ended(end); });
 }
@@ -99,9 +99,9 @@ void worker_process::signal(int signo) noexcept {
         (void)base::send_signal(pidfd_.get(), signo);
 }
 
-void worker_process::sweep() noexcept {
-    if (settings_->process_group == process_group::inherit || loop::sweep(pidfd_.get(), pid_))
-        is_swept_ = true;
+void worker_process::kill_group() noexcept {
+    if (settings_->process_group == process_group::inherit || loop::kill_group(pidfd_.get(), pid_))
+        group_killed_ = true;
 }
 
 void worker_process::send_stop_signal(int signo) {
@@ -186,7 +186,7 @@ void worker_process::send_kill() noexcept {
 
 void worker_process::ended(const loop::reaped& end) {
     pidfd_.reset();
-    if (!std::exchange(is_swept_, true))  // somebody else was quicker to reap it
+    if (!std::exchange(group_killed_, true))  // somebody else was quicker to reap it
         return runtime_.cgroups().run([leader = pid_] { kill_rest_of_group(leader); },
                                       [self = shared_from_this(), end] { self->ended(end); });
     if (!judged_)
@@ -229,7 +229,7 @@ void worker_process::read(record_contents contents) {
                            [self = shared_from_this(), kept] { self->tell(std::move(*kept)); });
 }
 
-/// After the sweep of its process group, so that what the sweep has ended writes no more.
+/// After kill_group(), so that what it has ended writes no more.
 void worker_process::end_streams() {
     if (streams_->routes().has_pipes())
         limit_streams(2);

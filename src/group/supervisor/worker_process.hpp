@@ -66,7 +66,7 @@ public:
     worker_end abandon();
 
 private:
-    void sweep() noexcept;
+    void kill_group() noexcept;
     void stop_now(int signo) noexcept;
     void saw(int signo, std::vector<activity> activities, bool answers);
     void ask_for_stacks(int signo);
@@ -102,7 +102,7 @@ private:
     std::optional<groups::time_point> kill_sent_;
     bool sent_sigkill_ = false;
     bool exited_ = false;
-    bool is_swept_ = false;  // the rest of its process group has been killed
+    bool group_killed_ = false;  // the rest of its process group has been killed
     std::optional<start::oom_kill> oom_kill_;
     std::optional<loop::reaped> end_;               // empty: not reaped
     std::optional<output::stream_end> stream_end_;  // what was read, until it is told

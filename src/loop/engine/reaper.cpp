@@ -39,7 +39,7 @@ void reaper::look_later(const std::shared_ptr<watched_child>& v, base::reap_resu
     if (std::exchange(v->why, why) != why)
         v->back_off = first_back_off;
     engine_.timer().at(engine_.now() + v->back_off, [this, v] {
-        if (v->seen)  // a sweep needs the zombie, which a tracer may have held
+        if (v->seen)  // kill_group() needs the zombie, which a tracer may have held
             v->seen();
         look(v);
     });
@@ -88,7 +88,7 @@ void reaper::adopt(base::unique_fd pidfd, task then) {
 void reaper::adopt_group(base::unique_fd pidfd, pid_t leader, task then) {
     auto owned = base::make_shared_patiently<base::unique_fd>(std::move(pidfd));
     watch(
-        owned->get(), [owned, leader] { (void)sweep(owned->get(), leader); },
+        owned->get(), [owned, leader] { (void)kill_group(owned->get(), leader); },
         [owned, then = std::move(then)](const reaped&) {
             owned->reset();
             if (then)
@@ -96,7 +96,7 @@ void reaper::adopt_group(base::unique_fd pidfd, pid_t leader, task then) {
         });
 }
 
-bool sweep(int pidfd, pid_t leader) noexcept {
+bool kill_group(int pidfd, pid_t leader) noexcept {
     if (base::current_tiers().pidfd_group.best) {
         (void)base::send_signal_to_group(pidfd, SIGKILL);
         return true;

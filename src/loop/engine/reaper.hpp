@@ -25,7 +25,7 @@ struct reaped {
 /// Sends SIGKILL to the rest of a process group whose leader has ended and is not reaped.
 /// @return false: somebody else has reaped the leader, or a tracer holds it, and before Linux 6.9
 ///         nothing says then that the number is the group's still
-[[nodiscard]] bool sweep(int pidfd, pid_t leader) noexcept;
+[[nodiscard]] bool kill_group(int pidfd, pid_t leader) noexcept;
 
 /// Reaps the children of this process. Each child has one watch here; no other code may reap it.
 class reaper {
@@ -35,7 +35,7 @@ public:
     /// Waits for the end of a child and reaps it.
     /// @param pidfd  borrowed; must stay open until `then` is called
     /// @param seen   called when the child has ended and is not reaped yet, so that its
-    ///               process group can be swept; may be empty
+    ///               process group can be killed; may be empty
     /// @param then   called once, after the child was reaped or its status was lost
     void watch(int pidfd, task seen, base::callback<void(const reaped&)> then);
 
