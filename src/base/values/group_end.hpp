@@ -39,9 +39,9 @@ public:
     /// @param workers  all that have ended, in any order
     explicit group_end(std::vector<std::shared_ptr<const ended_worker>> workers);
 
-    bool stopped = false;    // a stop was requested
-    int first_failure = -1;  // index into the outcomes
-    std::string last_words;  // what that worker wrote last to stderr, if it was captured
+    bool stopped = false;     // a stop was requested
+    int first_failure = -1;   // index into the outcomes
+    std::string stderr_tail;  // what that worker wrote last to stderr, if it was captured
 
     /// By index.
     const std::vector<std::shared_ptr<const ended_worker>>& workers() const noexcept {

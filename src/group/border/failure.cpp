@@ -45,9 +45,9 @@ std::string with_crash(std::string text, const outcome& worker) {
 }
 
 /// The end of the text of an exception.
-std::string with_last_words(std::string text, const group_end& end) {
-    if (!end.last_words.empty())
-        text += "\n\n-- its last words on stderr:\n" + end.last_words;
+std::string with_stderr_tail(std::string text, const group_end& end) {
+    if (!end.stderr_tail.empty())
+        text += "\n\n-- its last words on stderr:\n" + end.stderr_tail;
     return text;
 }
 
@@ -95,14 +95,14 @@ std::exception_ptr failure_of(const std::shared_ptr<const group_end>& end) {
     const auto& worker = (*outcomes)[static_cast<std::size_t>(end->first_failure)];
     if (worker.error)
         return with_cause(process_raised_exception(
-            with_last_words(
+            with_stderr_tail(
                 with_note(fmt::format("\n\n-- Process {} terminated with the following error:\n{}",
                                       worker.index, worker.error->trace),
                           worker),
                 *end),
             worker.index, worker.pid, outcomes, *worker.error));
     return std::make_exception_ptr(process_exited_exception(
-        with_last_words(with_crash(with_note(text_of_exit(worker), worker), worker), *end),
+        with_stderr_tail(with_crash(with_note(text_of_exit(worker), worker), worker), *end),
         worker.index, worker.pid, outcomes, worker.status));
 }
 

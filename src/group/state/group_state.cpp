@@ -2,7 +2,7 @@
 #include "group/state/group_state.hpp"
 
 #include "group/supervisor/cgroup_end.hpp"
-#include "group/supervisor/last_words.hpp"
+#include "group/supervisor/stderr_tail.hpp"
 
 #include <cohort/detail/duration.hpp>
 
@@ -282,7 +282,7 @@ void group_state::tell_end() {
     if (end->first_failure >= 0) {
         const auto& failed = *end->workers()[static_cast<std::size_t>(end->first_failure)];
         const auto& text = streams_->merges(end->first_failure) ? failed.out : failed.err;
-        end->last_words = base::patiently([&] { return groups::last_words(text); });
+        end->stderr_tail = base::patiently([&] { return groups::stderr_tail(text); });
     }
     streams_->group_ended();
     snapshot_.close(end);

@@ -28,7 +28,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto last_words_timeout = 500ms;  // how long a worker may take to report its stacks
+constexpr auto stacks_timeout = 500ms;  // how long a worker may take to report its stacks
 /// How much longer than flush_timeout the end of a worker's streams may take. The output thread has
 /// bounds of its own, which are shorter; this one is for an output thread that does not answer.
 constexpr std::chrono::nanoseconds longest_reading = 1s;
@@ -110,9 +110,8 @@ void worker_process::send_stop_signal(int signo) {
     if (stop_sent_ || exited_ || std::exchange(asking_, true))
         return;
     // At most half of the grace period, so that enough of it is left after the stop signal.
-    ask_until_ =
-        std::chrono::steady_clock::now() +
-        std::min<std::chrono::nanoseconds>(last_words_timeout, settings_->grace_period / 2);
+    ask_until_ = std::chrono::steady_clock::now() +
+                 std::min<std::chrono::nanoseconds>(stacks_timeout, settings_->grace_period / 2);
     runtime_.loop().timer().at(ask_until_, [self = shared_from_this(), signo] {
         self->not_seen_ = !self->stop_sent_ && !self->exited_ && self->at_stop_.empty();
         self->stop_now(signo);

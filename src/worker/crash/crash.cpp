@@ -4,7 +4,7 @@
 #include "protocol/registry/context.hpp"
 #include "protocol/trace/raw_json.hpp"
 #include "protocol/trace/stack.hpp"
-#include "worker/crash/last_words.hpp"
+#include "worker/crash/crash_claim.hpp"
 #include "worker/signals/signals.hpp"
 #include "worker/signals/stop_signal.hpp"
 

@@ -4,7 +4,7 @@
 #include "protocol/registry/exception.hpp"
 #include "protocol/trace/stack.hpp"
 #include "protocol/trace/throws.hpp"
-#include "worker/crash/last_words.hpp"
+#include "worker/crash/crash_claim.hpp"
 #include "worker/signals/stop_signal.hpp"
 
 #include <chrono>

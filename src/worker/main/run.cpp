@@ -6,7 +6,7 @@
 #include "protocol/trace/stack.hpp"
 #include "protocol/trace/throws.hpp"
 #include "worker/crash/crash.hpp"
-#include "worker/crash/last_words.hpp"
+#include "worker/crash/crash_claim.hpp"
 #include "worker/crash/terminate.hpp"
 #include "worker/report/attachments.hpp"
 #include "worker/report/report.hpp"

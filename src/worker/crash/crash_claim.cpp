@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "worker/crash/last_words.hpp"
+#include "worker/crash/crash_claim.hpp"
 
 #include <sys/syscall.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "group/supervisor/last_words.hpp"
+#include "group/supervisor/stderr_tail.hpp"
 
 #include "base/text/text.hpp"
 
@@ -26,7 +26,7 @@ std::string end_of(const captured& text, std::size_t most) {
 
 }  // namespace
 
-std::string last_words(const captured& from) {
+std::string stderr_tail(const captured& from) {
     // Two bytes more: a newline at the end, and the byte before the words.
     auto end = end_of(from, most_bytes + 2);
     const bool is_all = end.size() == from.total;

@@ -11,6 +11,6 @@ namespace cohort::groups {
 /// 4 KiB, only whole lines unless one alone is longer. Empty if nothing was captured. Takes a
 /// bounded time, however much was captured.
 /// @param from  what was captured of its stderr, or of its stdout if its stderr went there
-std::string last_words(const captured& from);
+std::string stderr_tail(const captured& from);
 
 }  // namespace cohort::groups
