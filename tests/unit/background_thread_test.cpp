@@ -46,7 +46,7 @@ TEST_CASE("background thread: a fork does not wait for work") {
     CHECK(in_fork([] {
               auto& runtime = loop::runtime::for_spawn();
               for (auto* each :
-                   std::array{&runtime.parsing(), &runtime.cgroups(), &runtime.naming(),
+                   std::array{&runtime.parsing(), &runtime.cgroups(), &runtime.symbolizing(),
                               &runtime.sweeping(), &runtime.freeing()})
                   keep_busy(runtime, *each);
               std::promise<void> forked;

@@ -26,7 +26,7 @@ TEST_CASE("ending: a group waits for its workers from the beginning") {
 }
 
 TEST_CASE("ending: each reason holds the report back until it is released as often as held") {
-    for (const auto why : {reason::unreaped, reason::words}) {
+    for (const auto why : {reason::unreaped, reason::outcomes}) {
         ending end;
         end.hold(why);
         end.hold(why);
@@ -42,11 +42,11 @@ TEST_CASE("ending: each reason holds the report back until it is released as oft
 TEST_CASE("ending: the cgroup is ended when all else is over, and once") {
     ending end;
     end.has_cgroup();
-    end.hold(reason::words);
+    end.hold(reason::outcomes);
     CHECK(end.next() == ending_step::wait);
     end.release(reason::workers);
     CHECK(end.next() == ending_step::wait);
-    end.release(reason::words);
+    end.release(reason::outcomes);
     CHECK(end.next() == ending_step::end_cgroup);
     CHECK(end.next() == ending_step::wait);
     end.release(reason::cgroup);
@@ -70,8 +70,8 @@ TEST_CASE("ending: the report comes once, whatever happens later") {
     end.release(reason::workers);
     CHECK(end.next() == ending_step::report);
     end.release(reason::workers);
-    end.hold(reason::words);
-    end.release(reason::words);
+    end.hold(reason::outcomes);
+    end.release(reason::outcomes);
     CHECK(end.next() == ending_step::wait);
 }
 

@@ -23,7 +23,7 @@ using report = cohort::groups::outcomes::report;
 
 namespace {
 
-constexpr std::array usual{part::record, part::words, part::output};
+constexpr std::array usual{part::record, part::symbols, part::output};
 
 void complete(outcomes& all, int worker) {
     for (const auto p : usual)
@@ -118,10 +118,10 @@ TEST_CASE("outcomes: where not all workers have started there is no report") {
 
 TEST_CASE("outcomes: parts that come late or for nobody change nothing") {
     outcomes all(2, report::not_wanted);
-    CHECK_FALSE(all.has(0, part::words));
+    CHECK_FALSE(all.has(0, part::symbols));
     all.wants_log(0);
     all.add(0);
-    CHECK(all.is_missing(0, part::words));
+    CHECK(all.is_missing(0, part::symbols));
     complete(all, 0);
     CHECK(published(all) == std::vector{0});
     CHECK_FALSE(all.has(0, part::output));

@@ -10,7 +10,7 @@ namespace cohort::groups {
 enum class reason {
     workers,   // the machine has not reported the end: workers live, or the start is not over
     unreaped,  // children of failed starts that the reaper has not reaped yet
-    words,     // records of ended workers that are still being read, or whose stacks get names
+    outcomes,  // records of ended workers that are still being read, or whose stacks get names
     names,     // the search for names of shared memory that killed workers have left
     cgroup,    // the group's cgroup, which is ended last, when nothing else is held
 };

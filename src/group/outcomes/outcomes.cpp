@@ -5,7 +5,7 @@ namespace cohort::groups {
 namespace {
 
 constexpr unsigned bit(part p) noexcept { return static_cast<unsigned>(p); }
-constexpr unsigned always = bit(part::record) | bit(part::words) | bit(part::output);
+constexpr unsigned always = bit(part::record) | bit(part::symbols) | bit(part::output);
 
 }  // namespace
 

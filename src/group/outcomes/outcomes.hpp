@@ -7,10 +7,10 @@ namespace cohort::groups {
 
 /// What has to be there before the outcome of a worker that has ended is published.
 enum class part : unsigned {
-    record = 1,  // what the worker has left was read
-    words = 2,   // its frames have names, and its error and its crash their texts
-    output = 4,  // all that it has printed is where it belongs
-    log = 8,     // its error is in a file; only for those that wants_log() names
+    record = 1,   // what the worker has left was read
+    symbols = 2,  // its frames have names, and its error and its crash their texts
+    output = 4,   // all that it has printed is where it belongs
+    log = 8,      // its error is in a file; only for those that wants_log() names
 };
 
 /// What is to be done about the outcomes of a group now.

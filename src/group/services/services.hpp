@@ -22,7 +22,7 @@ public:
     start::forkserver_manager& forks() noexcept { return forkserver_manager_; }
     start::group_cgroups& group_cgroups() noexcept { return group_cgroups_; }
     start::client& guard() noexcept { return guardian_; }
-    /// Only for work that runs on runtime::naming().
+    /// Only for work that runs on runtime::symbolizing().
     protocol::names& names() noexcept { return names_; }
 
 private:

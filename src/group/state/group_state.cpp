@@ -75,7 +75,7 @@ void group_state::begin(receiver to) {
     lifecycle_.begin(self_, [this](action a) { perform(a); });
     outcomes_.begin(self_, [this] {
         if (outcomes_.waiting() == 0)
-            ending_.release(groups::reason::words);
+            ending_.release(groups::reason::outcomes);
         go_on_ending();
     });
     runtime_.add(*this);
@@ -218,8 +218,8 @@ void group_state::give_up() {
 /// Its outcome is published when all its parts are there, in the order of these calls.
 void group_state::worker_exited(worker& which, const exit_status& how) {
     which.has_exited = true;
-    if (!ending_.is_held(groups::reason::words))
-        ending_.hold(groups::reason::words);
+    if (!ending_.is_held(groups::reason::outcomes))
+        ending_.hold(groups::reason::outcomes);
     outcomes_.add(which.process->index());
     barriers_.worker_ended(which.process->pid(), which.process->index(), how);
 }

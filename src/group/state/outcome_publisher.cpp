@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "group/state/outcome_publisher.hpp"
 
-#include "group/supervisor/naming.hpp"
+#include "group/supervisor/symbolize.hpp"
 #include "loop/runtime/freed_aside.hpp"
 
 #include <chrono>
@@ -13,7 +13,7 @@ using namespace detail;
 
 namespace {
 
-constexpr auto longest_naming = std::chrono::seconds(10);
+constexpr auto longest_symbolizing = std::chrono::seconds(10);
 
 outcomes::report report_of(const group_settings& settings) noexcept {
     return settings.logs ? outcomes::report::wanted : outcomes::report::not_wanted;
@@ -47,10 +47,10 @@ void outcome_publisher::set(outcome left, verdict judged) {
     set_verdict(index, std::move(judged));
     of(index)->left = base::make_shared_patiently<const outcome>(std::move(left));
     has(index, part::record);
-    if (needs_words(*of(index)->left))
-        find_words(index);
+    if (needs_symbols(*of(index)->left))
+        symbolize(index);
     else
-        has(index, part::words);
+        has(index, part::symbols);
 }
 
 void outcome_publisher::set_given_up(outcome left, verdict judged) {
@@ -58,7 +58,7 @@ void outcome_publisher::set_given_up(outcome left, verdict judged) {
     set_verdict(index, std::move(judged));
     of(index)->left = base::make_shared_patiently<const outcome>(std::move(left));
     has(index, part::record);
-    has(index, part::words);
+    has(index, part::symbols);
 }
 
 void outcome_publisher::set_output(int index, output::stream_end printed) {
@@ -73,31 +73,31 @@ void outcome_publisher::set_output(int index, output::stream_end printed) {
 
 /// On another thread, because the worker decides how long the texts are, and a file with debug
 /// information may be on a disk that does not answer.
-void outcome_publisher::find_words(int index) {
+void outcome_publisher::symbolize(int index) {
     const auto write = [this, keep = group_.lock(), index, left = of(index)->left](
                            loop::background_thread& where, protocol::names* names) {
         auto found = base::make_shared_patiently<std::shared_ptr<const outcome>>(left);
-        where.run([found, names] { *found = in_words(*found, names); },
-                  [this, keep, index, found] { set_words(index, std::move(*found)); });
+        where.run([found, names] { *found = symbolized(*found, names); },
+                  [this, keep, index, found] { set_symbols(index, std::move(*found)); });
     };
     const auto now = std::chrono::steady_clock::now();
-    if (runtime_.naming().is_late(now))
+    if (runtime_.symbolizing().is_late(now))
         return write(runtime_.parsing(), nullptr);
     unpublished_.at(index).limit =
-        runtime_.loop().timer().at(now + longest_naming, [this, write, index] {
+        runtime_.loop().timer().at(now + longest_symbolizing, [this, write, index] {
             unpublished_.at(index).limit.reset();
             write(runtime_.parsing(), nullptr);
         });
-    write(runtime_.naming(), &names_);
+    write(runtime_.symbolizing(), &names_);
 }
 
-void outcome_publisher::set_words(int index, std::shared_ptr<const outcome> worker) {
-    if (!outcomes_.is_missing(index, part::words))
+void outcome_publisher::set_symbols(int index, std::shared_ptr<const outcome> worker) {
+    if (!outcomes_.is_missing(index, part::symbols))
         return;
     if (auto& limit = unpublished_.at(index).limit)
         runtime_.loop().timer().cancel(*std::exchange(limit, std::nullopt));
     of(index)->left = std::move(worker);
-    has(index, part::words);
+    has(index, part::symbols);
 }
 
 void outcome_publisher::has(int index, part p) {

@@ -36,7 +36,7 @@ public:
 
     /// Notes that a worker has ended.
     void add(int index);
-    /// Sets what the worker has left. Finds its words on another thread.
+    /// Sets what the worker has left. Symbolizes it on another thread.
     void set(outcome left, verdict judged);
     /// Sets what is known of a worker that was given up.
     void set_given_up(outcome left, verdict judged);
@@ -62,8 +62,8 @@ private:
     void set_verdict(int index, verdict judged) {
         verdicts_[static_cast<std::size_t>(index)] = std::move(judged);
     }
-    void find_words(int index);
-    void set_words(int index, std::shared_ptr<const outcome> worker);
+    void symbolize(int index);
+    void set_symbols(int index, std::shared_ptr<const outcome> worker);
     void has(int index, part p);
     void write_log(int index);
     void write_report();
@@ -82,7 +82,7 @@ private:
     outcomes outcomes_;
     struct unpublished {
         shared_worker worker;
-        std::optional<loop::timer_id> limit;  // of the search for words
+        std::optional<loop::timer_id> limit;  // of symbolizing
     };
     base::patient_map<int, unpublished> unpublished_;                 // by index
     std::vector<verdict> verdicts_;                                   // by index

@@ -65,7 +65,7 @@ public:
     /// Parses what workers wrote. Its work is bounded and never waits for a disk.
     background_thread& parsing() noexcept { return parsing_; }
     /// Finds the names of stack frames. May wait for a disk.
-    background_thread& naming() noexcept { return naming_; }
+    background_thread& symbolizing() noexcept { return symbolizing_; }
     stop_spans& spans() noexcept { return spans_; }
     /// Searches /dev/shm for unused names. Anybody can make that search long.
     background_thread& sweeping() noexcept { return sweeping_; }
@@ -140,7 +140,7 @@ private:
     reaper reaper_;
     starters starters_;
     background_thread parsing_{engine_};
-    background_thread naming_{engine_};
+    background_thread symbolizing_{engine_};
     background_thread sweeping_{engine_};
     background_thread freeing_{engine_};
     background_thread cgroups_{engine_, background_thread::thread::stays};

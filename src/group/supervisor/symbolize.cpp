@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "group/supervisor/naming.hpp"
+#include "group/supervisor/symbolize.hpp"
 
 #include "protocol/record/traceback.hpp"
 
@@ -17,7 +17,7 @@ namespace {
 // decides how many frames there are.
 constexpr std::size_t most_named = 8192;
 
-/// The parts of an outcome that get words.
+/// The parts of an outcome that are symbolized.
 struct worded_parts {
     std::optional<error_record> error;
     std::optional<crash_record> crash;
@@ -62,7 +62,7 @@ void write_traces(worded_parts& worker) {
 
 }  // namespace
 
-bool needs_words(const outcome& worker) noexcept {
+bool needs_symbols(const outcome& worker) noexcept {
     bool found = worker.error && (!worker.error->frames.empty() || !worker.error->nested.empty());
     for_each_stack(worker, [&](const std::vector<stack_frame>& frames) {
         found = found || std::ranges::any_of(frames, &std::string::empty, &stack_frame::function);
@@ -70,8 +70,8 @@ bool needs_words(const outcome& worker) noexcept {
     return found;
 }
 
-std::shared_ptr<const outcome> in_words(const std::shared_ptr<const outcome>& worker,
-                                        protocol::names* names) noexcept {
+std::shared_ptr<const outcome> symbolized(const std::shared_ptr<const outcome>& worker,
+                                          protocol::names* names) noexcept {
     try {
         worded_parts parts{copy_of(worker->error), copy_of(worker->crash), worker->at_stop};
         if (names)
