@@ -43,14 +43,14 @@ private:
     };
 
     std::optional<start_failure> ask_ahead(int index, start_slots& slots);
-    std::optional<start_failure> see_to_server(start_slots& slots);
+    std::optional<start_failure> ensure_server(start_slots& slots);
     std::optional<start_failure> ask_for(int index, start_slots& slots);
     void finish(start_report& report, start::exec_result made, const protocol::worker_order& order,
                 start_slots& slots);
 
     start_plan& plan_;
     const protocol::environment environment_;  // for a new server
-    base::unique_fd order_file_;             // holds the orders of all requests
+    base::unique_fd order_file_;               // holds the orders of all requests
     std::uint64_t order_file_length_ = 0;
     std::shared_ptr<start::forkserver_client> serving_;  // the server as of the last ensure()
     base::patient_map<int, asked_worker> asked_;
@@ -105,7 +105,7 @@ std::optional<start_failure> served::ask_ahead(int index, start_slots& slots) {
     for (int i = index; i < end; ++i) {
         if (asked_.contains(i))
             continue;
-        if (auto failed = see_to_server(slots))
+        if (auto failed = ensure_server(slots))
             return failed;
         if (auto failed = ask_for(i, slots))
             return failed;
@@ -113,7 +113,7 @@ std::optional<start_failure> served::ask_ahead(int index, start_slots& slots) {
     return std::nullopt;
 }
 
-std::optional<start_failure> served::see_to_server(start_slots& slots) {
+std::optional<start_failure> served::ensure_server(start_slots& slots) {
     // All groups share the server, so it is guarded by default settings and not by this group's.
     const auto guardian = plan_.with().guardian.ensure_running();
     const start::forkserver_manager::surroundings where{

@@ -56,7 +56,7 @@ protocol::host_facts start_plan::host_facts() const {
 
 std::optional<start_failure> start_plan::prepare() {
     sweep_names_once();
-    see_to_guardian();
+    ensure_guardian();
     if (auto failed = make_group_cgroup())
         return failed;
     if (auto failed = check_limit())
@@ -81,7 +81,7 @@ std::optional<start_failure> start_plan::prepare() {
 /// Makes sure that there is a guardian, if the group needs one. Workers that are to outlive this
 /// process are not guarded, nor are workers in this process' own process group. Called before the
 /// cgroup is made, because the guardian, which may have to be started, is told about it at once.
-void start_plan::see_to_guardian() {
+void start_plan::ensure_guardian() {
     const auto& s = plan_.settings;
     const bool has_groups = s.process_group == process_group::own;
     if (s.parent_death_signal == 0 || (!has_groups && s.cgroup_directory.empty()))

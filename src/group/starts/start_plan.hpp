@@ -106,7 +106,7 @@ private:
     }
     protocol::host_facts host_facts() const;
     base::unique_fd& record_of(int index) { return records_[static_cast<std::size_t>(index)]; }
-    void see_to_guardian();
+    void ensure_guardian();
     std::optional<start_failure> check_limit() const;
     std::optional<start_failure> check_attachments();
     std::optional<start_failure> make_group_cgroup();
