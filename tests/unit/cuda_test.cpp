@@ -37,8 +37,8 @@ using cohort::sharing_error;
 using cohort::cuda::shared_array;
 using cohort::detail::decode_value;
 using cohort::detail::encode_value;
-using cohort::share::device::passport;
 using cohort::share::device::segment;
+using cohort::share::device::segment_handle;
 using cohort::share::device::segment_table;
 
 namespace {
@@ -75,7 +75,7 @@ bool contains(const std::string& text, const std::string& part) {
 }
 
 /// A segment as another process would describe it, so that it is mapped once more here.
-passport from_elsewhere(const std::shared_ptr<segment>& made) {
+segment_handle from_elsewhere(const std::shared_ptr<segment>& made) {
     auto told = made->described();
     ++told.number;
     return told;
@@ -220,7 +220,7 @@ TEST_CASE("cuda: adopted memory comes home only with a writing end of its lease"
     const auto lease = make_pipe();
     const auto other = make_pipe();
     const driver_memory memory(4096);
-    passport told;
+    segment_handle told;
     {
         const auto adopted = segment::adopt(memory.as<char>(), 4096, lease.second);
         segment_table::own().note_adopted(*adopted);
@@ -312,20 +312,22 @@ TEST_CASE("cuda: nothing that another process tells of an array is believed") {
         change(told);
         (void)segment::arrived(told);
     };
-    CHECK_THROWS_AS(refused([](passport& told) { told.bytes = 0; }), codec_error);
-    CHECK_THROWS_AS(refused([](passport& told) { told.bytes = 100; }), codec_error);
-    CHECK_THROWS_AS(refused([](passport& told) { told.bytes = SIZE_MAX; }), codec_error);
-    CHECK_THROWS_AS(refused([](passport& told) { told.bytes *= 2; }), sharing_error);
-    CHECK_THROWS_AS(refused([](passport& told) { told.exported = nullptr; }), sharing_error);
-    CHECK_THROWS_AS(refused([](passport& told) { told.device.fill(std::byte{9}); }), sharing_error);
-    CHECK_THROWS_AS(refused([](passport& told) { told.device.fill(std::byte{2}); }),  // the other
-                    codec_error);
+    CHECK_THROWS_AS(refused([](segment_handle& told) { told.bytes = 0; }), codec_error);
+    CHECK_THROWS_AS(refused([](segment_handle& told) { told.bytes = 100; }), codec_error);
+    CHECK_THROWS_AS(refused([](segment_handle& told) { told.bytes = SIZE_MAX; }), codec_error);
+    CHECK_THROWS_AS(refused([](segment_handle& told) { told.bytes *= 2; }), sharing_error);
+    CHECK_THROWS_AS(refused([](segment_handle& told) { told.exported = nullptr; }), sharing_error);
+    CHECK_THROWS_AS(refused([](segment_handle& told) { told.device.fill(std::byte{9}); }),
+                    sharing_error);
+    CHECK_THROWS_AS(
+        refused([](segment_handle& told) { told.device.fill(std::byte{2}); }),  // the other
+        codec_error);
     const int pipe = ::open("/dev/null", O_RDWR | O_CLOEXEC);
     CHECK_THROWS_AS(
-        refused([&](passport& told) { told.exported = std::make_shared<const int>(pipe); }),
+        refused([&](segment_handle& told) { told.exported = std::make_shared<const int>(pipe); }),
         sharing_error);
     ::close(pipe);
-    CHECK_THROWS_AS(refused([](passport& told) { told.ipc.emplace(); }), sharing_error);
+    CHECK_THROWS_AS(refused([](segment_handle& told) { told.ipc.emplace(); }), sharing_error);
     auto same = made->described();
     same.bytes *= 2;
     CHECK_THROWS_AS((void)segment::arrived(same), codec_error);

@@ -135,7 +135,7 @@ COHORT_API void request_stop(const group_ref& group) noexcept;
 /// Nobody will ask for the lines that the group's workers print: drops them, now and later.
 COHORT_API void forget_lines(const group_ref& group) noexcept;
 /// Nobody has a handle of the group any more: stops it, and forgets what its workers print.
-COHORT_API void let_go(const group_ref& group) noexcept;
+COHORT_API void release_group(const group_ref& group) noexcept;
 /// @throws std::invalid_argument  not a signal number
 COHORT_API void send_signal(const group_ref& group, int signo);
 /// To one worker. @throws std::invalid_argument  also: there is no such worker

@@ -58,7 +58,7 @@ public:
 private:
     void drop() noexcept {
         if (group_)
-            let_go(group_);
+            release_group(group_);
         group_.reset();
     }
 

@@ -39,7 +39,7 @@ dev_t device_of_names() noexcept {
 
 sweeper& names_sweeper() { return fork_held<sweeper>::get(); }
 
-void sweeper::let_go(const std::string& name) noexcept {
+void sweeper::release(const std::string& name) noexcept {
     if (remove_unused(name) != removal::used)
         return;
     try {

@@ -20,7 +20,7 @@ namespace cohort::base {
 class sweeper {
 public:
     /// Removes a name if nobody uses its memory. Else notes it.
-    void let_go(const std::string& name) noexcept;
+    void release(const std::string& name) noexcept;
     /// Looks for unused names of the session soon, because a message may have been dropped that
     /// held one which this process does not know. Does nothing where nobody has made names.
     void ask() noexcept;

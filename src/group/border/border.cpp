@@ -276,7 +276,7 @@ void forget_lines(const group_ref& group) noexcept {
         group->streams().forget_lines();
 }
 
-void let_go(const group_ref& group) noexcept {
+void release_group(const group_ref& group) noexcept {
     request_stop(group);
     forget_lines(group);
 }

@@ -132,9 +132,9 @@ void group_state::worker_started(groups::start_report report) {
     snapshot_.note_start(index, report.pid);
     auto process = base::make_shared_patiently<groups::worker_process>(
         runtime_,
-        groups::worker_process::birth{index, report.pid, std::move(report.pidfd),
-                                      std::move(report.record), std::move(report.stacks),
-                                      report.started, std::move(report.own_cgroup), streams_},
+        groups::worker_process::start_info{index, report.pid, std::move(report.pidfd),
+                                           std::move(report.record), std::move(report.stacks),
+                                           report.started, std::move(report.own_cgroup), streams_},
         settings_,
         report.calls_function ? groups::record_kind::control_file
                               : groups::record_kind::error_file);

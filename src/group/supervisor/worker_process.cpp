@@ -51,7 +51,7 @@ resource_usage to_usage(const rusage& used) {
 
 }  // namespace
 
-worker_process::worker_process(loop::runtime& runtime, birth b,
+worker_process::worker_process(loop::runtime& runtime, start_info b,
                                std::shared_ptr<const detail::group_settings> settings,
                                record_kind kind)
     : runtime_(runtime), settings_(std::move(settings)), kind_(kind), index_(b.index), pid_(b.pid),

@@ -30,7 +30,7 @@ struct worker_end {
 /// One worker from its start to its outcome. Belongs to the engine's thread.
 class worker_process : public std::enable_shared_from_this<worker_process> {
 public:
-    struct birth {
+    struct start_info {
         int index;
         pid_t pid;
         base::unique_fd pidfd;
@@ -40,7 +40,7 @@ public:
         std::shared_ptr<const start::worker_cgroup> cgroup;  // null: it has none of its own
         std::shared_ptr<output::group_streams> streams;      // of its group
     };
-    worker_process(loop::runtime& runtime, birth b,
+    worker_process(loop::runtime& runtime, start_info b,
                    std::shared_ptr<const detail::group_settings> settings, record_kind kind);
 
     int index() const noexcept { return index_; }

@@ -120,7 +120,7 @@ void pipe_writer::end() {
     while (!texts_.empty())
         finish_first(std::make_error_code(std::errc::broken_pipe));
     // A process that the worker has started may hold the other end for ever.
-    if (!is_called_ && (!is_watched_ || watch_.hasten()))
+    if (!is_called_ && (!is_watched_ || watch_.expedite()))
         close();
 }
 

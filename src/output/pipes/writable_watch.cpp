@@ -32,7 +32,7 @@ void writable_watch::once(loop::engine& loop, int fd, loop::task then) {
     });
 }
 
-bool writable_watch::hasten() noexcept {
+bool writable_watch::expedite() noexcept {
     if (!epoll_)
         return true;  // a timer runs
     std::error_code error;

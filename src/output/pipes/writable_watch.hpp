@@ -17,7 +17,7 @@ public:
     void once(loop::engine& loop, int fd, loop::task then);
     /// Makes the pending call of `then` come at once, even if `fd` is closed meanwhile.
     /// @return false: it can't
-    bool hasten() noexcept;
+    bool expedite() noexcept;
 
 private:
     bool arm(int fd) noexcept;

@@ -19,7 +19,7 @@ constexpr std::size_t tried_bytes = std::size_t{2} << 20;
 std::string try_it() {
     try {
         const auto made = segment::make(0, tried_bytes);
-        passport told = made->described();
+        segment_handle told = made->described();
         told.number = ~told.number;  // else the segment would be found, and not mapped again
         (void)segment::arrived(told);
     } catch (const std::exception& e) {

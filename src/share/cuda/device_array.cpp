@@ -48,7 +48,7 @@ void copy_runs(const device_array& array, std::size_t element_bytes, Copy copy) 
     with.require(with.calls().synchronize_stream, stream);
 }
 
-void write_passport(encoder& to, const share::device::passport& told) {
+void write_handle(encoder& to, const share::device::segment_handle& told) {
     to.array(6);
     to.unsigned_integer(told.number);
     to.binary(told.device);
@@ -67,9 +67,9 @@ void write_passport(encoder& to, const share::device::passport& told) {
     attach(told.lease);
 }
 
-share::device::passport read_passport(decoder& from) {
+share::device::segment_handle read_handle(decoder& from) {
     from.array(6);
-    share::device::passport told;
+    share::device::segment_handle told;
     told.number = from.integer_as<std::uint64_t>();
     from.binary_into(told.device, "the UUID of a device");
     told.bytes = from.integer_as<std::size_t>();
@@ -181,7 +181,7 @@ void device_array::write(encoder& to, const std::string& dtype, bool is_const) c
     to.array(6);
     if (memory_) {
         await_work();
-        write_passport(to, memory_->described());
+        write_handle(to, memory_->described());
     } else {
         to.null();
     }
@@ -197,7 +197,7 @@ device_array device_array::read(decoder& from, std::size_t element_bytes, std::s
     from.array(6);
     std::shared_ptr<share::device::segment> memory;
     if (!from.take_null())
-        memory = share::device::segment::arrived(read_passport(from));
+        memory = share::device::segment::arrived(read_handle(from));
     const auto place = share::read_place(from, dtype);
     if (from.boolean() && !is_const)
         throw codec_error("the shared array is one of const elements: take a "

@@ -53,7 +53,7 @@ detail::attachment export_from(const operation& with, const allocation& memory) 
 
 /// Checks what can be checked before it is mapped: the driver knows no size of an allocation, but
 /// refuses to map more than there is.
-void check_told(const operation& with, int handle, const passport& told) {
+void check_told(const operation& with, int handle, const segment_handle& told) {
     std::size_t most = 0;
     with.require(with.calls().device_bytes, &most, handle);
     if (told.bytes == 0 || told.bytes > most)
@@ -61,7 +61,7 @@ void check_told(const operation& with, int handle, const passport& told) {
             fmt::format("a shared array on a CUDA device lies in memory of {} bytes", told.bytes));
 }
 
-bool is_same(const segment& known, const passport& told) noexcept {
+bool is_same(const segment& known, const segment_handle& told) noexcept {
     return known.size() == told.bytes && known.described().device == told.device;
 }
 
@@ -139,12 +139,13 @@ int device_of(const void* data, const std::string& what) {
 
 }  // namespace
 
-segment::segment(int device, passport described, mapping&& mapped)
-    : device_(device), passport_(std::move(described)), origin_(origin::mapped),
+segment::segment(int device, segment_handle described, mapping&& mapped)
+    : device_(device), handle_(std::move(described)), origin_(origin::mapped),
       mapping_(std::move(mapped)), address_(mapping_->address()) {}
 
-segment::segment(int device, passport described, driver::address address, origin from) noexcept
-    : device_(device), passport_(std::move(described)), origin_(from), address_(address) {}
+segment::segment(int device, segment_handle described, driver::address address,
+                 origin from) noexcept
+    : device_(device), handle_(std::move(described)), origin_(from), address_(address) {}
 
 std::shared_ptr<segment> segment::make(int device, std::size_t bytes) {
     const auto& driver = session::open();
@@ -152,7 +153,7 @@ std::shared_ptr<segment> segment::make(int device, std::size_t bytes) {
     const operation with(driver, device, array_of(bytes, device));
     const auto& calls = with.calls();
     const std::size_t step = granularity_of(with);
-    passport made;
+    segment_handle made;
     made.number = base::random_number();
     made.device = driver.uuid_of(device);
     made.bytes = (bytes + step - 1) / step * step;
@@ -177,7 +178,7 @@ std::shared_ptr<segment> segment::adopt(const void* data, std::size_t bytes,
     const operation with(driver, device, what);
     const auto& calls = with.calls();
     const auto [begin, size] = block_around(with, reinterpret_cast<driver::address>(data), bytes);
-    passport made;
+    segment_handle made;
     made.number = base::random_number();
     made.device = driver.uuid_of(device);
     made.bytes = size;
@@ -190,7 +191,7 @@ std::shared_ptr<segment> segment::adopt(const void* data, std::size_t bytes,
         std::shared_ptr<segment>(new segment(device, std::move(made), begin, origin::adopted)));
 }
 
-std::shared_ptr<segment> segment::arrived(const passport& told) {
+std::shared_ptr<segment> segment::arrived(const segment_handle& told) {
     const auto& driver = session::open();
     end_kept();
     auto found = segment_table::own().find(told.number);
@@ -212,7 +213,7 @@ std::shared_ptr<segment> segment::arrived(const passport& told) {
 }
 
 /// Adopted memory of this process that comes back. @return null: it is not that
-std::shared_ptr<segment> segment::returned(const session& driver, const passport& told) {
+std::shared_ptr<segment> segment::returned(const session& driver, const segment_handle& told) {
     const auto at = segment_table::own().adopted(told.number);
     if (at.address == 0 || !told.lease || at.bytes != told.bytes ||
         driver.uuid_of(at.device) != told.device || !is_lease(*told.lease, at))
@@ -221,7 +222,7 @@ std::shared_ptr<segment> segment::returned(const session& driver, const passport
         std::shared_ptr<segment>(new segment(at.device, told, at.address, origin::adopted)));
 }
 
-std::shared_ptr<segment> segment::mapped_from(const operation& with, const passport& told) {
+std::shared_ptr<segment> segment::mapped_from(const operation& with, const segment_handle& told) {
     if (!told.exported)
         base::refuse(with.what(), EBADF, "its descriptor did not arrive");
     if (told.bytes % granularity_of(with) != 0)
@@ -238,7 +239,7 @@ std::shared_ptr<segment> segment::mapped_from(const operation& with, const passp
         new segment(with.device(), told, mapping(with, memory, told.bytes)));
 }
 
-std::shared_ptr<segment> segment::opened_from(const operation& with, const passport& told) {
+std::shared_ptr<segment> segment::opened_from(const operation& with, const segment_handle& told) {
     const auto& calls = with.calls();
     driver::address begin = 0;
     with.require(calls.open_ipc_handle, &begin, *told.ipc, driver::lazy_peer_access);
@@ -253,14 +254,14 @@ std::shared_ptr<segment> segment::opened_from(const operation& with, const passp
 }
 
 segment::~segment() {
-    segment_table::own().remove(passport_.number);
+    segment_table::own().remove(handle_.number);
     if (!session::is_usable()) {  // a forked copy has no mapping, and the driver's calls would fail
         if (mapping_)
             new mapping(std::move(*mapping_));
         return;
     }
     try {
-        end({passport_, users(), std::move(mapping_), origin_ == origin::opened ? address_ : 0});
+        end({handle_, users(), std::move(mapping_), origin_ == origin::opened ? address_ : 0});
     } catch (const std::bad_alloc&) {
         // Then nobody waits for the device.
     }

@@ -15,7 +15,7 @@
 namespace cohort::share::device {
 
 /// What another process needs in order to use a segment. One of `exported` and `ipc` is there.
-struct passport {
+struct segment_handle {
     std::uint64_t number = 0;  // drawn when the segment was made; the same in all processes
     driver::uuid device{};
     std::size_t bytes = 0;
@@ -38,7 +38,7 @@ public:
     /// Memory that another process has described. Nothing in the description is trusted but its
     /// number: a process that was sent an array can pass other memory off as that array.
     /// @throws codec_error, sharing_error
-    static std::shared_ptr<segment> arrived(const passport& told);
+    static std::shared_ptr<segment> arrived(const segment_handle& told);
 
     segment(const segment&) = delete;
     segment& operator=(const segment&) = delete;
@@ -47,9 +47,9 @@ public:
 
     std::byte* data() const noexcept { return reinterpret_cast<std::byte*>(address_); }
     /// At least as many as were wanted.
-    std::size_t size() const noexcept { return passport_.bytes; }
+    std::size_t size() const noexcept { return handle_.bytes; }
     int device() const noexcept { return device_; }
-    const passport& described() const noexcept { return passport_; }
+    const segment_handle& described() const noexcept { return handle_; }
 
     /// Lets another device use it. @throws sharing_error  also if the devices have no peer access
     void allow(int device);
@@ -58,15 +58,15 @@ public:
 
 private:
     enum class origin { mapped, adopted, opened };
-    segment(int device, passport described, mapping&& mapped);
-    segment(int device, passport described, driver::address address, origin from) noexcept;
-    static std::shared_ptr<segment> mapped_from(const operation& with, const passport& told);
-    static std::shared_ptr<segment> opened_from(const operation& with, const passport& told);
-    static std::shared_ptr<segment> returned(const session& driver, const passport& told);
+    segment(int device, segment_handle described, mapping&& mapped);
+    segment(int device, segment_handle described, driver::address address, origin from) noexcept;
+    static std::shared_ptr<segment> mapped_from(const operation& with, const segment_handle& told);
+    static std::shared_ptr<segment> opened_from(const operation& with, const segment_handle& told);
+    static std::shared_ptr<segment> returned(const session& driver, const segment_handle& told);
     std::vector<int> users() const;
 
     const int device_;
-    const passport passport_;
+    const segment_handle handle_;
     const origin origin_;
     std::optional<mapping> mapping_;
     const driver::address address_;

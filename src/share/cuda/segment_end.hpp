@@ -10,8 +10,8 @@ namespace cohort::share::device {
 
 /// What is left of a segment of which this process has no handle any more.
 struct remains {
-    passport described;      // first, and so destroyed last, because it holds the lease
-    std::vector<int> users;  // the devices whose work may still use it
+    segment_handle described;  // first, and so destroyed last, because it holds the lease
+    std::vector<int> users;    // the devices whose work may still use it
     std::optional<mapping> mapped;
     driver::address opened = 0;  // by a handle of cuIpcGetMemHandle; 0: none
 };

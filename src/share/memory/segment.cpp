@@ -36,7 +36,7 @@ segment::~segment() {
         ::munmap(data_, size_);
     descriptor_.reset();  // else it would count as a user of the name
     if (!name_.empty())
-        base::names_sweeper().let_go(name_);
+        base::names_sweeper().release(name_);
 }
 
 detail::attachment segment::descriptor(opening how, std::error_code& error) {

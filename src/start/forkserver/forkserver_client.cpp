@@ -196,7 +196,7 @@ bool forkserver_client::await(forkserver_wait& wait, until end, const std::funct
         if (heard == 0)
             kill();
         if (any[0].revents != 0)
-            wait.silence();
+            wait.drain();
         lock.lock();
     }
 }
@@ -248,9 +248,8 @@ void forkserver_client::note(const server_answer& answer,
     case answer_kind::failed:
         state_ = state::failed;
         failure_.code = {answer.error != 0 ? answer.error : ECANCELED, std::system_category()};
-        base::patiently([&] {
-            failure_.text.assign(answer.text, ::strnlen(answer.text, sizeof answer.text));
-        });
+        base::patiently(
+            [&] { failure_.text.assign(answer.text, ::strnlen(answer.text, sizeof answer.text)); });
         break;
     case answer_kind::forked:
     case answer_kind::refused:

@@ -84,7 +84,7 @@ std::optional<server_failure> forkserver_manager::ensure(
         lock.unlock();
         pollfd event{wait.event(), POLLIN, 0};
         ::poll(&event, 1, -1);
-        wait.silence();
+        wait.drain();
         lock.lock();
         waiting_.erase(&wait);
     }

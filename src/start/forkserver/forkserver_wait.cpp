@@ -31,7 +31,7 @@ void forkserver_wait::ring() noexcept {
         (void)!::write(event_.get(), &once, sizeof once);
 }
 
-void forkserver_wait::silence() noexcept {
+void forkserver_wait::drain() noexcept {
     std::uint64_t count = 0;
     (void)!::read(event_.get(), &count, sizeof count);
 }

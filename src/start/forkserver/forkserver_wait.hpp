@@ -27,7 +27,7 @@ public:
     /// Readable after ring(), hold() and give_up().
     int event() const noexcept { return event_.get(); }
     void ring() noexcept;
-    void silence() noexcept;
+    void drain() noexcept;
 
 private:
     std::mutex mutex_;  // protects the making and closing of the event
