@@ -86,15 +86,15 @@ public:
     /// @throws std::invalid_argument   an extent is negative
     /// @throws std::length_error       more bytes than memory can have, or over 32 dimensions
     template <detail::extent... N>
-    requires(sizeof...(N) > 0) explicit shared_array(int device, N... shape)
+        requires(sizeof...(N) > 0)
+    explicit shared_array(int device, N... shape)
         : base_(device, detail::extents(shape...), sizeof(T)) {
         detail::check_shareable<T>();
     }
     /// The same elements, which this handle can't write.
     template <class U>
-    requires(std::is_const_v<T>&& std::same_as<U, std::remove_const_t<T>>)
-        shared_array(const shared_array<U>& other)
-    noexcept : base_(other.base_) {}
+        requires(std::is_const_v<T> && std::same_as<U, std::remove_const_t<T>>)
+    shared_array(const shared_array<U>& other) noexcept : base_(other.base_) {}
 
     /// A new array with a shape that is known at run time.
     /// @param shape   the extents, as the constructor takes them
@@ -153,11 +153,16 @@ public:
     /// without a gap takes one call of the driver.
     /// @throws std::invalid_argument  not as many values as elements
     /// @throws sharing_error          a call of the driver failed
-    void copy_from(std::span<const element> values) const requires(!std::is_const_v<T>) {
+    void copy_from(std::span<const element> values) const
+        requires(!std::is_const_v<T>)
+    {
         base_.copy_from(reinterpret_cast<const std::byte*>(values.data()), values.size(),
                         sizeof(T));
     }
-    /// The other way, to the host. It throws the same.
+    /// Copies the elements to the host, row by row, by the default stream of the device. The copy
+    /// is complete when this returns.
+    /// @throws std::invalid_argument  not as many values as elements
+    /// @throws sharing_error          a call of the driver failed
     void copy_to(std::span<element> values) const {
         base_.copy_to(reinterpret_cast<std::byte*>(values.data()), values.size(), sizeof(T));
     }
@@ -284,7 +289,7 @@ template <class Json, class T>
 void to_json(Json& to, const shared_array<T>& array) {
     detail::handle_to_json(to, array);
 }
-/// The other way.
+/// Reads what to_json wrote.
 template <class Json, class T>
 void from_json(const Json& from, shared_array<T>& array) {
     detail::handle_from_json(from, array);

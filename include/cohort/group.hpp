@@ -95,7 +95,8 @@ public:
     /// stopped); the workers run on.
     /// @throws  what join() throws
     /// @throws std::invalid_argument  `timeout` is not a number
-    /// @par Cancellation  as join(); the timeout no longer applies once the ladder begins.
+    /// @par Cancellation  total: stops waiting only. partial, terminal: the ladder of stop(), to
+    /// its end, whatever the timeout; then completes as a cancelled join().
     /// @par Thread safety  safe.
     /// @par Source  ProcessContext.join(timeout); differs: false has one meaning.
     template <class Rep, class Period>
@@ -118,7 +119,8 @@ public:
     /// thrown.
     /// @return how each worker ended, also if the group was stopped.
     /// @throws std::system_error  operation_aborted: this call was cancelled.
-    /// @par Cancellation  as join().
+    /// @par Cancellation  total: stops waiting only. partial, terminal: the ladder of stop(); then
+    /// completes as a cancelled join().
     /// @par Thread safety  safe; any number of waits at once.
     template <class Result = detail::report_result>
     [[nodiscard]] asio::awaitable<report> wait() {
@@ -163,8 +165,8 @@ public:
     /// Each is told once, also after join(). Those of one stream come in their order, those of
     /// different streams as they were read. Of `output() || timer` Asio drops the line if both
     /// complete: use output(timeout).
-    /// @return the line; or none, and ended(): every stream has ended and all is told, or there is
-    /// no such stream.
+    /// @return the line; or none, and ended(): every line was delivered and every stream has ended,
+    /// or no stream has lines().
     /// @throws std::system_error  operation_aborted: this call was cancelled.
     /// @par Cancellation  every type: stops waiting only; no line is lost.
     /// @par Thread safety  safe; of several pending calls the oldest gets the next line.
@@ -257,7 +259,7 @@ public:
     /// worker's failure is not thrown.
     /// @return how each worker ended.
     /// @throws std::system_error  operation_aborted: this call was cancelled.
-    /// @par Cancellation  total: stops waiting; the ladder goes on. partial, terminal: as join().
+    /// @par Cancellation  total: stops waiting. partial, terminal: operation_aborted at the end.
     /// @par Thread safety  safe; a second stop keeps the first deadline.
     template <class Result = detail::report_result>
     [[nodiscard]] asio::awaitable<report> stop() {

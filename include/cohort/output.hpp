@@ -30,8 +30,8 @@ public:
     std::chrono::steady_clock::time_point time;   ///< when it was read
     std::string text;                             ///< any bytes, without the newline
     /// Whether the line ended with a newline. False for a last line without one, for a line that
-    /// was cut at the longest length, and for the empty line that tells only a loss. True for what
-    /// chunks() gives.
+    /// was cut at the longest length, and for the empty line that reports lost bytes. Always
+    /// true for chunks().
     bool complete = false;
     /// How many bytes of this stream were left out before this line, with their newlines, because
     /// nobody read them in time.

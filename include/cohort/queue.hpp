@@ -111,8 +111,8 @@ public:
     received<T> get(std::stop_token stop) { return one(detail::patience::until(std::move(stop))); }
     /// Never waits.
     received<T> try_get() { return one(detail::patience::none()); }
-    /// Waits for a value, and takes those that are there already, too: `at_most`, and 64 in one
-    /// call. Takes none that follows one that can't be read, for which the next call throws.
+    /// Waits for one value, then takes what is queued: at most `at_most` and at most 64. Takes
+    /// none that follows one that can't be read, for which the next call throws.
     /// @return at least one; empty: the stream has ended
     std::vector<T> get_some(std::size_t at_most) {
         const auto end = detail::used(end_);

@@ -49,9 +49,9 @@ public:
     /// @throws std::invalid_argument   an extent is negative
     /// @throws std::length_error       more bytes than memory can have, or over 32 dimensions
     template <detail::extent... N>
-    requires(sizeof...(N) > 0) explicit shared_array(N... shape)
-        : shared_array(share_options(), shape...) {}
-    /// The same, made as `how` says.
+        requires(sizeof...(N) > 0)
+    explicit shared_array(N... shape) : shared_array(share_options(), shape...) {}
+    /// A new array of zeros, made as `how` says. It throws what the constructor above throws.
     template <detail::extent... N>
     explicit shared_array(const share_options& how, N... shape)
         : base_(detail::extents(shape...), sizeof(T), how) {
@@ -59,9 +59,8 @@ public:
     }
     /// An array that can be read by this handle, not written.
     template <class U>
-    requires(std::is_const_v<T>&& std::same_as<U, std::remove_const_t<T>>)
-        shared_array(const shared_array<U>& other)
-    noexcept : base_(other.base_) {}
+        requires(std::is_const_v<T> && std::same_as<U, std::remove_const_t<T>>)
+    shared_array(const shared_array<U>& other) noexcept : base_(other.base_) {}
 
     /// A new array with a shape that is known at run time.
     static shared_array of_shape(std::span<const std::size_t> shape,
@@ -81,7 +80,7 @@ public:
                                         std::span<const std::size_t> shape) {
         return foreign(descriptor, offset, shape, true);
     }
-    /// The same, also for memory that its owner could truncate, and for huge pages.
+    /// As above, also for memory that its owner could truncate, and for huge pages.
     static shared_array from_descriptor(int descriptor, std::size_t offset,
                                         std::span<const std::size_t> shape, trust_unsealed_t) {
         return foreign(descriptor, offset, shape, false);
@@ -237,7 +236,7 @@ public:
     shared_value() : array_(1) {}
     /// A new T, made of `value`. @throws sharing_error  a limit was met
     template <class U>
-    requires std::constructible_from<T, const U&>
+        requires std::constructible_from<T, const U&>
     explicit shared_value(const U& value) : array_(1) {
         new (static_cast<void*>(array_.data())) T(value);
     }

@@ -56,8 +56,8 @@ public:
         return *this;
     }
     /// A name of your own in /dev/shm, by which shared_array::attach finds the array; it implies
-    /// the strategy file_system. To make an array of a name that is in use, or of a file that is
-    /// not this library's, is an error (EEXIST).
+    /// the strategy file_system. Making the array throws sharing_error, EEXIST, if the name is in
+    /// use, also by a file that is not this library's.
     /// @param name  at most 200 bytes, without '/' and NUL
     /// @throws std::invalid_argument  no file can have this name
     share_options& name(std::string name);

@@ -39,12 +39,12 @@ public:
 
     /// Blocks until the flag is set.
     void wait() const { (void)handle_.wait(detail::patience::endless()); }
-    /// The same for a limited time. @return false: the time was up
+    /// Blocks until the flag is set, or until `timeout` has passed. @return false: time is up
     template <class Rep, class Period>
     bool wait(std::chrono::duration<Rep, Period> timeout) const {
         return handle_.wait(detail::patience::until(timeout));
     }
-    /// The same until a stop. @return false: the stop was asked for before the flag was set
+    /// Blocks until the flag is set, or until a stop is requested. @return false: a stop came first
     bool wait(std::stop_token stop) const {
         return handle_.wait(detail::patience::until(std::move(stop)));
     }
@@ -86,7 +86,9 @@ public:
     /// @throws broken_barrier
     /// @throws std::logic_error  every party has dropped out
     void arrive_and_wait() const { handle_.arrive_and_wait(std::nullopt); }
-    /// The same for a limited time, after which it breaks the barrier.
+    /// Arrives, and blocks until all parties have. Breaks the barrier after `timeout`.
+    /// @throws broken_barrier
+    /// @throws std::logic_error  every party has dropped out
     template <class Rep, class Period>
     void arrive_and_wait(std::chrono::duration<Rep, Period> timeout) const {
         handle_.arrive_and_wait(detail::to_steady(timeout));
@@ -154,7 +156,7 @@ public:
     /// Waits until the mutex is free.
     /// @throws std::system_error  resource_deadlock_would_occur: this thread holds it
     explicit mutex_lock(const mutex& locked) : handle_(locked.handle_), answer_(handle_.lock()) {}
-    /// The source holds nothing then.
+    /// Afterwards `other` holds no lock.
     mutex_lock(mutex_lock&& other) noexcept
         : handle_(other.handle_),
           answer_(std::exchange(other.answer_, detail::mutex_answer::not_locked)) {}

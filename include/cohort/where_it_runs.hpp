@@ -17,9 +17,8 @@ namespace detail::inline v0_1 {
 
 /// An argument of stdout_to: a sink, or the path of a file.
 template <class T>
-concept stream_target = text_like<T> || path_like<T> || requires(const T& value) {
-    sink_access::data(value);
-};
+concept stream_target =
+    text_like<T> || path_like<T> || requires(const T& value) { sink_access::data(value); };
 
 template <stream_target Target>
 sink sink_of(const char* setter, const Target& target) {
@@ -115,9 +114,9 @@ public:
     /// Several sinks get the same text: `stdout_to(file("log"), capture())`.
     ///
     /// A worker's text goes into a pipe and is read here. There is no pipe for inherit(), discard()
-    /// and, see there, most files. The stream ends with its worker; what the worker's own children
-    /// write later goes nowhere. Text that the worker's stdio has not flushed is lost when a signal
-    /// ends it.
+    /// and most files (the docstring of file says which). The stream ends with its worker; what the
+    /// worker's own children write later goes nowhere. Text that the worker's stdio has not flushed
+    /// is lost when a signal ends it.
     /// @param first, more  sinks, see sinks.hpp, and paths of files: a string, a literal or a
     ///                     std::filesystem::path. A path is a pattern, see file.
     /// @throws std::invalid_argument  a path is empty, has a NUL or is no pattern; inherit() or
@@ -163,8 +162,9 @@ public:
     /// "bytes":4096,"offset":0,"dtype":"<f4","shape":[32,32],"strides":[128,4],"read_only":false}`.
     /// `bytes` is the size of the memory to be mapped; offset and strides are in bytes; `dtype` is
     /// written as by numpy. For an end of a queue it is `{"fd":60,"kind":"queue_writer"}`, for an
-    /// event `{"fd":60,"kind":"event"}`. The end of a queue must be there when a worker starts:
-    /// what it is given to does not hold it, because the stream would not end.
+    /// event `{"fd":60,"kind":"event"}`. Commands and options hold ends of queues weakly,
+    /// because the stream would not end otherwise: keep the handle until the group has started, or
+    /// spawn throws sharing_error.
     /// @param name    letters, digits and '_'
     /// @param shared  a shared_array, shared_value, queue_reader, queue_writer or event
     /// @throws std::invalid_argument  the name is empty or has other characters, the array holds no

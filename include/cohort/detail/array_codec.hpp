@@ -109,17 +109,17 @@ template <class Json, class T>
 void to_json(Json& to, const shared_array<T>& array) {
     detail::handle_to_json(to, array);
 }
-/// The other way.
+/// Reads what to_json wrote.
 template <class Json, class T>
 void from_json(const Json& from, shared_array<T>& array) {
     detail::handle_from_json(from, array);
 }
-/// The same for shared values.
+/// For the user's own types that contain shared values.
 template <class Json, class T>
 void to_json(Json& to, const shared_value<T>& value) {
     detail::handle_to_json(to, value);
 }
-/// The other way.
+/// Reads what to_json wrote.
 template <class Json, class T>
 void from_json(const Json& from, shared_value<T>& value) {
     detail::handle_from_json(from, value);

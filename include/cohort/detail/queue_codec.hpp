@@ -92,27 +92,28 @@ template <class Json, class T>
 void to_json(Json& to, const queue_reader<T>& reader) {
     detail::handle_to_json(to, reader);
 }
-/// The other way.
+/// Reads what to_json wrote.
 template <class Json, class T>
 void from_json(const Json& from, queue_reader<T>& reader) {
     detail::handle_from_json(from, reader);
 }
-/// The same for writers.
+/// For the user's own types that contain writing ends of queues.
 template <class Json, class T>
 void to_json(Json& to, const queue_writer<T>& writer) {
     detail::handle_to_json(to, writer);
 }
-/// The other way.
+/// Reads what to_json wrote.
 template <class Json, class T>
 void from_json(const Json& from, queue_writer<T>& writer) {
     detail::handle_from_json(from, writer);
 }
-/// The same for queues. A type that is read must have a queue already, which is replaced.
+/// For the user's own types that contain queues. from_json assigns to an existing queue, because a
+/// queue has no empty state.
 template <class Json, class T>
 void to_json(Json& to, const queue<T>& both) {
     detail::handle_to_json(to, both);
 }
-/// The other way.
+/// Reads what to_json wrote.
 template <class Json, class T>
 void from_json(const Json& from, queue<T>& both) {
     detail::handle_from_json(from, both);

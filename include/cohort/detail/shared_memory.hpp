@@ -60,7 +60,7 @@ public:
     shared_memory freeze();
     /// Gives pages to `bytes` bytes from `from` on.
     void populate(const std::byte* from, std::size_t bytes) const;
-    /// The same handle; `release` is called when the last copy of the result is gone.
+    /// A handle of this mapping. `release` is called when the last copy of the result is gone.
     shared_memory with_release(std::function<void()> release) const;
     /// Whether both are the same memory, even if it is mapped twice.
     bool is_same_memory(const shared_memory& other) const noexcept;

@@ -52,7 +52,7 @@ template <class Json, detail::sync_handle Handle>
 void to_json(Json& to, const Handle& handle) {
     detail::handle_to_json(to, handle);
 }
-/// The other way.
+/// Reads what to_json wrote.
 template <class Json, detail::sync_handle Handle>
 void from_json(const Json& from, Handle& handle) {
     detail::handle_from_json(from, handle);

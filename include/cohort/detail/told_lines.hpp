@@ -27,8 +27,8 @@ struct line_run {
     int attempt = 0;
     cohort::stream from = stream::out;
     std::chrono::steady_clock::time_point time;  // when they were read
-    /// The same by the wall clock. Read anew for each run, because the clock may be set, and goes
-    /// on while the machine is suspended, which steady_clock does not.
+    /// When they were read, by the wall clock. Read anew for each run, because the clock may be
+    /// set, and goes on while the machine is suspended, which steady_clock does not.
     std::chrono::system_clock::time_point wall;
     std::string text;         // the lines one after another, with their ends
     std::vector<line> lines;  // a chunk is one line without an end

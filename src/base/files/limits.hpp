@@ -14,7 +14,7 @@ std::string size_text(std::size_t bytes);
 /// and the ways out.
 /// @param what  the thing that was not made: "shared array of 4.0 GiB"
 [[noreturn]] void refuse(const std::string& what, std::error_code why);
-/// The same with a reason in words.
+/// Throws a sharing_error whose text is `what` and `reason`.
 [[noreturn]] void refuse(const std::string& what, int error, const std::string& reason);
 
 }  // namespace cohort::base

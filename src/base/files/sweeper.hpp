@@ -12,11 +12,11 @@
 
 namespace cohort::base {
 
-/// Removes names that others still used when this process let go of them: another process that may
-/// be killed, or a message that may never be read. No event tells when the last lock of a file is
-/// gone, so a thread tries again, with longer and longer pauses. The thread lives only while there
-/// are such names. In a worker they are left to its parent, which sweeps when the worker has ended.
-/// Thread-safe.
+/// Retries the removal of names that were in use when this process released them: by another
+/// process that may be killed, or by a message that may never be read. No event tells when the last
+/// lock of a file is gone, so a thread tries again, with longer and longer pauses. The thread lives
+/// only while there are such names. In a worker they are left to its parent, which sweeps when the
+/// worker has ended. Thread-safe.
 class sweeper {
 public:
     /// Removes a name if nobody uses its memory. Else notes it.

@@ -53,8 +53,8 @@ struct pipe_ends {
     unique_fd write;
 };
 [[nodiscard]] pipe_ends make_pipe(std::error_code& error) noexcept;
-/// The same, with as much room as a user may have. Much of it counts against what a user may have
-/// in all pipes: pipe-user-pages-soft, pipe(7).
+/// A pipe as by make_pipe(), with as much room as a user may have. Much of it counts against what a
+/// user may have in all pipes: pipe-user-pages-soft, pipe(7).
 [[nodiscard]] pipe_ends make_large_pipe(std::error_code& error) noexcept;
 
 }  // namespace cohort::base

@@ -16,7 +16,7 @@ namespace cohort::base {
 /// is seen in /proc only. Its mode is 0600, because a process of another user that is handed a
 /// read-only descriptor could else open the file for writing by /proc/self/fd.
 [[nodiscard]] unique_fd make_memfd(const char* name, std::error_code& error) noexcept;
-/// The same in huge pages of the default size; may be executable.
+/// A file in huge pages of the default size, otherwise as by make_memfd(); may be executable.
 [[nodiscard]] unique_fd make_huge_memfd(const char* name, std::error_code& error) noexcept;
 
 /// A file in memory for a program that will be executed; not sealable. EACCES: this machine forbids

@@ -48,8 +48,8 @@ public:
 
     /// Waits for the worker's end. Then kills the rest of its process group, reaps it and calls
     /// `ended` with its status; then reads its record and calls `judged`, without a wait for what
-    /// it has printed; then calls `printed` with that. Calls none of them after abandon(), but for
-    /// `printed` if the worker was judged before.
+    /// it has printed; then calls `printed` with that. After abandon() none is called, except
+    /// `printed` if `judged` was called before.
     void await_end(base::callback<void(const exit_status&)> ended,
                    base::callback<void(worker_end)> judged,
                    base::callback<void(output::stream_end)> printed);

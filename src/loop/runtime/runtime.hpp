@@ -107,7 +107,7 @@ public:
         return deliver(engine_, to, std::move(result));
     }
 
-    /// The same on the thread of `loop`.
+    /// Completes an operation on the thread of `loop`, as deliver() above does on the engine's.
     bool deliver(engine& loop, const detail::receiver& to, detail::completion result);
 
     // On any other thread:

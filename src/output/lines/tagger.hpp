@@ -28,7 +28,7 @@ public:
     explicit tagger(line_style style) noexcept : style_(style) {}
 
     /// Appends lines to `into`, each with its time and tag. A loss comes first, on a line of its
-    /// own; the empty line that tells only a loss adds nothing to that.
+    /// own; the empty line that reports only a loss adds nothing to that.
     /// @param tag   what stands before each line of this worker.
     /// @param wall  when the lines were read.
     void write(std::string& into, const detail::told_run& lines, std::string_view tag,

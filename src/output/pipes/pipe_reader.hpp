@@ -28,8 +28,8 @@ public:
 
 /// Reads one stream of one worker: at most 64 KiB a turn, so that every stream and every other
 /// event of the loop gets its turn. The stream ends with its worker, or at its EOF if that comes
-/// first. Whatever a grandchild then writes is read into nothing, now and then, until nobody holds
-/// the pipe any more, so that nobody is killed by SIGPIPE. Belongs to the loop's thread.
+/// first. Output of grandchildren is then read and discarded, now and then, until nobody holds the
+/// pipe any more, so that nobody is killed by SIGPIPE. Belongs to the loop's thread.
 ///
 /// All calls on the pipe are made by engine::call(), also close(2): each takes the pipe's lock in
 /// the kernel, which a worker can hold for as long as it likes.

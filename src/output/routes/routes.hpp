@@ -38,7 +38,7 @@ struct stream_route {
         given,      // the descriptor `given`, which the plan owns
         file,       // the child opens `path`
         joined,     // stderr goes where stdout goes
-        piped,      // through a pipe into `sinks`; without one it is read into nothing
+        piped,      // through a pipe into `sinks`; without a sink it is read and discarded
     };
     kind what = kind::inherited;
     // Borrowed from the plan, which lives until the last start, because the routes live as long as

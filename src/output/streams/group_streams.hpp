@@ -38,7 +38,7 @@ struct stream_end {
 };
 
 /// All streams of one group: made before its first worker starts, moved by the output thread while
-/// the workers live, and read by output() until all is told.
+/// the workers live, and read by output() until every line is delivered.
 class group_streams : public std::enable_shared_from_this<group_streams> {
 public:
     struct settings {

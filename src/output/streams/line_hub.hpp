@@ -52,8 +52,8 @@ private:
 
     loop::runtime& runtime_;
     line_queue queue_;
-    detail::told_lines
-        returned_;  // taken for a call whose context was gone; told before the queue's
+    // Taken for a call whose context was destroyed; delivered before the queue's.
+    detail::told_lines returned_;
     loop::waiters waiters_;
     base::patient_deque<base::callback<bool()>> waiting_streams_;
     int open_streams_;

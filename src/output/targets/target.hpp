@@ -80,7 +80,8 @@ public:
     /// Calls `then` once, on the loop, when all that was added before has been written, or was left
     /// out. Never before it returns.
     void when_written(loop::task then);
-    /// The same for lines that were read until `until`.
+    /// Calls `then` once, on the loop, when the lines that were read until `until` have been
+    /// written, or were left out. Never before it returns.
     void when_written(loop::time_point until, loop::task then);
 
     /// Nothing is added any more. What is in the queue is written, then the file is closed. Later
@@ -90,8 +91,8 @@ public:
     /// What went wrong, for a note: "logs/0.log: No space left on device after 12,288 bytes".
     /// Empty: nothing did.
     std::string trouble() const;
-    /// What is still to be written, for the note of one who waits no longer: "stdout: 12,288 bytes
-    /// are not yet written". Empty: nothing is.
+    /// Unwritten bytes, for outcome::note() after flush_timeout: "stdout: 12,288 bytes are not yet
+    /// written". Empty: all is written.
     std::string pending() const;
     /// trouble(), or if there is none, pending().
     std::string note() const;
@@ -149,11 +150,11 @@ private:
     base::patient_vector<waiter> waiters_;  // their tasks are touched on the loop only
     loop::time_point latest_{};             // the latest time of all lines that were added
     loop::time_point reached_{};            // all lines that are older have been written
-    std::uint64_t added_ = 0;              // bytes of lines
-    std::uint64_t taken_ = 0;              // by the writer
-    std::uint64_t in_hand_ = 0;            // of them, those of the batch that is being written
-    std::uint64_t left_out_ = 0;           // for lack of memory
-    std::error_code error_;                // why it was given up
+    std::uint64_t added_ = 0;               // bytes of lines
+    std::uint64_t taken_ = 0;               // by the writer
+    std::uint64_t in_hand_ = 0;             // of them, those of the batch that is being written
+    std::uint64_t left_out_ = 0;            // for lack of memory
+    std::error_code error_;                 // why it was given up
     bool is_closed_ = false;
     bool is_writing_ = false;
     bool is_submitted_ = false;  // to threads_

@@ -50,7 +50,7 @@ enum class payload_kind : std::uint32_t {
 
 /// Stamps are CLOCK_MONOTONIC nanoseconds; 0: not yet. The struct is written whole, after the
 /// payload that it announces. For a failure it is also written before, without a payload, because
-/// to describe a failure takes time.
+/// symbolizing and writing the failure takes time.
 struct control_progress {
     std::int64_t entered_at = 0;
     std::int64_t finished_at = 0;

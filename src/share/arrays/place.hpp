@@ -26,7 +26,7 @@ struct place {
 /// Writes a place and the type of the elements as four values.
 void write_place(detail::encoder& to, std::size_t offset, const detail::strided& layout,
                  const std::string& dtype);
-/// The other way. @throws codec_error  also for elements of another type
+/// Reads what write_place() wrote. @throws codec_error  also for elements of another type
 place read_place(detail::decoder& from, const std::string& dtype);
 
 /// @throws std::invalid_argument

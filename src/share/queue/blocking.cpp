@@ -81,9 +81,8 @@ step take_some(end& from, end::state& state, std::unique_lock<std::mutex>& lock,
     return into.empty() ? came : step::done;
 }
 
-/// Whether nothing but a packet can end the wait. It is a wait in the kernel then, because of many
-/// processes that wait for a packet only one is woken, and without a try before, which would cost a
-/// system call.
+/// Whether nothing but a packet can end the wait. Then the call blocks in recvmsg(2): the kernel
+/// wakes only one of many waiting processes, and no system call is spent on a first try.
 bool may_block(const end::state& state, const detail::patience& how_long) {
     return !how_long.deadline && !how_long.stop.stop_possible() && state.underway == 0;
 }

@@ -18,7 +18,8 @@ struct incoming_of : incoming {
 
 /// Whether the end must receive nothing now. Any thread.
 bool has_many_unclosed(const end::state& state) noexcept;
-/// The same for those in line: if so, they are served when enough is closed. The state is locked.
+/// Whether the end must receive nothing now. If so, those in line are served when enough is closed.
+/// The state is locked.
 bool await_closes(end::state& state) noexcept;
 
 }  // namespace cohort::share

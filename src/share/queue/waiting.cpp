@@ -47,8 +47,7 @@ completion failed_with(std::exception_ptr why) {
 completion with_message(const std::shared_ptr<end>& from, end::state& state,
                         detail::queue_message message) {
     completion result;
-    result.message =
-        base::make_shared_patiently<received_message>(from, state, std::move(message));
+    result.message = base::make_shared_patiently<received_message>(from, state, std::move(message));
     return result;
 }
 
@@ -311,9 +310,9 @@ void await_room(const queue_end& end, queue_message message, std::optional<stead
         return begin(
             which, std::make_shared<waiter>(
                        to, until, std::make_shared<outgoing>(std::move(message), opened.borrow())));
-    // Writing so much takes longer than the caller's loop and the engine should be held up. The put
-    // has its place in the line from now on, and its time begins when the value is written: a queue
-    // that has room is not full, however long that takes.
+    // Copying this much would block the caller's loop and the engine for too long. The put has its
+    // place in the line from now on, and its time begins when the value is written: a queue that
+    // has room is not full, however long that takes.
     auto w = std::make_shared<waiter>(to, std::nullopt, std::shared_ptr<outgoing>());
     if (const auto now = std::chrono::steady_clock::now(); until)
         w->patience = *until > now ? *until - now : detail::steady_duration::zero();

@@ -76,7 +76,8 @@ public:
 
     /// Breaks the barrier for ever. The first cause stays.
     void break_by(const barrier_cause& cause) noexcept;
-    /// The same, if this phase is not over. @return false: it is, or the barrier broke before
+    /// Breaks the barrier if this phase is not over. @return false: it is, or the barrier broke
+    /// before
     bool break_phase(std::uint32_t phase, const barrier_cause& cause) noexcept;
     /// Wakes who waits in wait(). Called after whatever changed the phase.
     void wake() const noexcept;

@@ -43,8 +43,8 @@ public:
 
     using time_point = std::chrono::steady_clock::time_point;
     /// Records how the worker failed, and when. raised() or crashed() follows, unless the process
-    /// ends before: to describe a failure takes time, in which other workers may fail because of
-    /// this one. Async-signal-safe.
+    /// ends before: symbolizing and writing the failure takes time, in which other workers may fail
+    /// because of this one. Async-signal-safe.
     void failed(protocol::payload_kind how, time_point at) noexcept;
 
     /// @param limit  in bytes, of the encoded result
