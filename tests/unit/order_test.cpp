@@ -76,7 +76,8 @@ struct built {
 
     detail::spawn_plan plan;
     protocol::caller from;
-    order_builder builder{plan, from, {1024, "program", 0}};
+    protocol::worker_plans workers{plan};
+    order_builder builder{plan, workers, from, {1024, "program", 0}};
     protocol::worker_resources with;
 };
 
@@ -283,7 +284,7 @@ TEST_CASE("order: the record keeps out of the way of the descriptors that the us
     built of(plan);
     CHECK(of.builder.channel_of(0).record == 61);
     built few(plan_of({"true"}));
-    order_builder low{few.plan, few.from, {20, "program", 0}};
+    order_builder low{few.plan, few.workers, few.from, {20, "program", 0}};
     CHECK(low.channel_of(0).record == 3);
 }
 

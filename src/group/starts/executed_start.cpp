@@ -42,9 +42,15 @@ std::unique_ptr<start_way> executed_start(start_plan& plan) {
 }
 
 std::unique_ptr<start_way> way_of(start_plan& plan) {
-    if (plan.plan().call)
+    switch (plan.kind()) {
+    case protocol::start_kind::forked:
         return forked_start(plan);
-    return plan.uses_server() ? served_start(plan) : executed_start(plan);
+    case protocol::start_kind::served:
+        return served_start(plan);
+    case protocol::start_kind::executed:
+        break;
+    }
+    return executed_start(plan);
 }
 
 }  // namespace cohort::groups

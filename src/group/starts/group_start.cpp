@@ -82,7 +82,7 @@ void group_start::start_next(start_report& report) {
     in_flight_ = true;
     way_->start(next_, slots_, report);
     if (!report.failure) {
-        report.calls_function = plan_->plan().calls_function();
+        report.calls_function = plan_->worker(next_).calls_function();
         report.stacks = plan_->take_stacks(next_);
         report.results = plan_->take_results(next_);
         plan_->close_ends_of_started(next_);

@@ -46,8 +46,8 @@ start_failure start_plan::failure(int error, std::string text, int index, start:
 }
 
 start_plan::start_plan(detail::spawn_plan plan, protocol::caller from, helpers with)
-    : plan_(std::move(plan)), caller_(std::move(from)), with_(std::move(with)),
-      builder_(plan_, caller_, host_facts()) {}
+    : plan_(std::move(plan)), caller_(std::move(from)), with_(std::move(with)), workers_(plan_),
+      builder_(plan_, workers_, caller_, host_facts()) {}
 
 protocol::host_facts start_plan::host_facts() const {
     return {base::descriptor_limit(), program_invocation_name,
@@ -117,8 +117,9 @@ std::optional<start_failure> start_plan::check_limit() const {
     const bool has_cgroups = cgroup_ && cgroup_->counts_memory();
     const bool carry = plan_.results_carry;
     const auto needed = ((asks ? 4 : 2) + carry) * static_cast<std::uint64_t>(size()) +
-                        (plan_.function != nullptr) + is_copy() + uses_server() + has_cgroups +
-                        carry + with_.streams->routes().descriptors();
+                        (plan_.function != nullptr) + makes_copies() +
+                        (kind() == protocol::start_kind::served) + has_cgroups + carry +
+                        with_.streams->routes().descriptors();
     const auto limit = base::descriptor_limit();
     const auto open = base::open_descriptors();
     if (!open || *open + needed <= limit)
@@ -214,7 +215,7 @@ std::optional<start_failure> start_plan::make_record(int index) {
     std::error_code error;
     records_.push_back(base::make_memfd("cohort-record", error));
     // A command's error file is not sealed, because a program may truncate it and write it again.
-    if (!error && plan_.calls_function())
+    if (!error && worker(index).calls_function())
         error = base::add_seals(records_.back().get(), F_SEAL_SHRINK | F_SEAL_SEAL);
     if (error)
         return failure(error.value(), "memfd_create for the worker's record", index,
@@ -227,7 +228,7 @@ std::optional<start_failure> start_plan::make_record(int index) {
 }
 
 std::optional<start_failure> start_plan::make_started_event() {
-    if (!is_copy())
+    if (!makes_copies())
         return std::nullopt;
     std::error_code error;
     started_event_ = base::make_eventfd(error);
@@ -250,7 +251,8 @@ std::optional<start_failure> start_plan::prepare_worker(int index, prepared_work
     }
     if (!stacks_.empty())
         with.stacks = stacks_[static_cast<std::size_t>(index)].write.get();
-    if (plan_.calls_function()) {
+    const auto worker = workers_.of(index);
+    if (worker.calls_function()) {
         std::error_code error;
         with.record_inode = base::inode(with.record, error);
         const auto control = builder_.control_of(index);
@@ -260,9 +262,9 @@ std::optional<start_failure> start_plan::prepare_worker(int index, prepared_work
             return failure(error.value(), "writing the worker's control file", index,
                            start::stage::memory_file);
     }
-    if (plan_.function != nullptr && !is_copy())
+    if (worker.calls_function() && !worker.is_copy())
         with.itself = start::executing_itself(builder_.channel_of(index).record, with.record);
-    if (uses_server()) {
+    if (worker.kind == protocol::start_kind::served) {
         const auto open_or_none = [](int fd) { return base::survives_exec(fd) ? fd : -1; };
         with.is_served = true;
         for (int number = STDIN_FILENO; number <= STDERR_FILENO; ++number)
@@ -309,7 +311,7 @@ start_failure start_plan::failure_of(const start::exec_result& result,
                                      const protocol::worker_order& order, int index) {
     using start::stage;
     std::string text = start::attempted(result.failed);
-    if (result.failed == stage::exec && !plan_.calls_function())
+    if (result.failed == stage::exec && !worker(index).calls_function())
         text = fmt::format("exec(\"{}\")", builder_.program_of(index));
     else if (result.failed == stage::chdir)
         text = fmt::format("chdir(\"{}\")", builder_.directory_of(index));

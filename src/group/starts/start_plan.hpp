@@ -91,16 +91,14 @@ public:
     protocol::order_builder& builder() noexcept { return builder_; }
     /// An eventfd that copies signal when their start is over.
     int started_event() const noexcept { return started_event_.get(); }
-    bool uses_server() const noexcept {
-        return plan_.function != nullptr && plan_.settings.method == start_method::forkserver;
-    }
+    protocol::start_kind kind() const noexcept { return workers_.kind(); }
+    protocol::worker_plan worker(int index) { return workers_.of(index); }
     /// What the guardian is to do with a worker or the cgroup of a group with these settings.
     static protocol::guard_message guard_message(const detail::group_settings& settings,
                                                  protocol::guarded what);
 
 private:
-    /// Whether the workers are forked copies, of this process or of the fork server.
-    bool is_copy() const noexcept { return plan_.call || uses_server(); }
+    bool makes_copies() const noexcept { return kind() != protocol::start_kind::executed; }
     bool asks_for_stacks() const noexcept {
         return plan_.settings.stack_on_stop && plan_.calls_function();
     }
@@ -120,6 +118,7 @@ private:
     detail::spawn_plan plan_;
     const protocol::caller caller_;
     const helpers with_;
+    protocol::worker_plans workers_;
     protocol::order_builder builder_;
     std::shared_ptr<start::group_cgroup> cgroup_;
     protocol::guard_order guard_of_cgroup_;

@@ -2,6 +2,7 @@
 #include "output/routes/routes.hpp"
 
 #include "output/routes/pattern.hpp"
+#include "protocol/order/worker_plan.hpp"
 
 #include <fmt/format.h>
 
@@ -72,7 +73,6 @@ private:
     output::pattern_values values_of(int index) const {
         return {index, plan_.settings.nprocs, 0, names_.group, names_.host};
     }
-    const detail::placement& placement_of(int index);
     void ask_for_logs();
     void name_files(int index);
     void route_worker(int index);
@@ -91,14 +91,14 @@ private:
     std::vector<std::string> directories_;  // of the workers
     std::map<std::string, file_use> files_;
     std::optional<std::size_t> consoles_[3];
-    std::optional<detail::placement> overridden_;
+    protocol::worker_plans workers_{plan_};
 };
 
 group_routes router::make() {
     const auto size = static_cast<std::size_t>(plan_.settings.nprocs);
     made_.workers.resize(size);
     for (int index = 0; index < plan_.settings.nprocs; ++index) {
-        const auto& where = placement_of(index);
+        const auto& where = *workers_.of(index).where;
         asked_.push_back(asked_of(where));
         for (auto& sinks : asked_.back().sinks)
             for (auto& sink : sinks)
@@ -116,16 +116,6 @@ group_routes router::make() {
         route_worker(index);
     check_death_signal();
     return std::move(made_);
-}
-
-const detail::placement& router::placement_of(int index) {
-    if (plan_.calls_function())
-        return plan_.settings.where;
-    if (!overridden_ || plan_.programs.size() > 1) {
-        const auto place = plan_.programs.size() == 1 ? 0 : static_cast<std::size_t>(index);
-        overridden_ = plan_.settings.where.overridden_by(plan_.programs[place].where);
-    }
-    return *overridden_;
 }
 
 void router::ask_for_logs() {

@@ -38,67 +38,59 @@ int free_number(const detail::placement& where, int from) {
 
 }  // namespace
 
-order_builder::order_builder(const detail::spawn_plan& plan, const caller& from, host_facts facts)
-    : plan_(plan), caller_(from), facts_(std::move(facts)) {}
+order_builder::order_builder(const detail::spawn_plan& plan, worker_plans& workers,
+                             const caller& from, host_facts facts)
+    : plan_(plan), workers_(workers), caller_(from), facts_(std::move(facts)) {}
 
 environment order_builder::inherited(const environment& callers) {
     return without(callers, own_variables, share_prefix);
 }
 
-bool order_builder::is_copy() const noexcept {
-    return plan_.call || (plan_.function && plan_.settings.method == start_method::forkserver);
-}
-
-order_builder::start_template order_builder::make_template(const detail::program* program) const {
+order_builder::start_template order_builder::make_template(const worker_plan& worker) const {
+    const auto& where = *worker.where;
     start_template made;
-    made.program = program;
-    made.where =
-        program ? plan_.settings.where.overridden_by(program->where) : plan_.settings.where;
+    made.command = worker.command;
     // The caller may be a worker itself: its own COHORT_INDEX and the like are not passed on.
-    made.environment = apply(inherited(caller_.environment), made.where);
-    if (program)
-        made.candidates = candidates(program->argv.front(), find(made.environment, "PATH"));
+    made.environment = apply(inherited(caller_.environment), where);
+    if (worker.command)
+        made.candidates = candidates(worker.command->argv.front(), find(made.environment, "PATH"));
     else
         made.candidates = {"/proc/self/exe"};
-    const auto end_of_own = record_base + own_descriptors + made.where.shared.size();
+    const auto end_of_own = record_base + own_descriptors + where.shared.size();
     int last = facts_.descriptor_limit >= end_of_own ? record_base - 1 : STDERR_FILENO;
-    const auto next = [&] { return last = free_number(made.where, last + 1); };
+    const auto next = [&] { return last = free_number(where, last + 1); };
     made.record_number = next();
     if (plan_.function)
         made.arguments_number = next();
-    if (is_copy())
+    if (worker.is_copy())
         made.started_event_number = next();
     if (facts_.stacks_signal != 0)
         made.stacks_number = next();
     if (plan_.results_carry)
         made.results_number = next();
-    for (const auto& [name, item] : made.where.shared)
+    for (const auto& [name, item] : where.shared)
         made.shared_numbers.emplace(name, next());
     if (!plan_.attachments.empty()) {
-        const auto& taken = made.where.descriptors;
+        const auto& taken = where.descriptors;
         made.first_attachment =
             taken.empty() ? last + 1 : std::max(last, taken.rbegin()->first) + 1;
     }
     return made;
 }
 
-const order_builder::start_template& order_builder::template_of(int index) {
-    const bool is_shared = plan_.calls_function() || plan_.programs.size() == 1;
-    if (!template_ || (!is_shared && template_index_ != index)) {
-        const auto place = is_shared ? 0 : static_cast<std::size_t>(index);
-        template_ = make_template(plan_.calls_function() ? nullptr : &plan_.programs[place]);
-        template_index_ = index;
-    }
+const order_builder::start_template& order_builder::template_of(const worker_plan& worker) {
+    if (!template_ || template_->command != worker.command)
+        template_ = make_template(worker);
     return *template_;
 }
 
 order_block order_builder::build(int index, const worker_resources& with) {
-    const start_template& from = template_of(index);
+    const auto worker = workers_.of(index);
     order_writer order;
     write_numbers(order, with);
-    write_texts(order, from, index, with);
-    write_moves(order, from, with);
-    order.head.channel = {from.record_number, from.started_event_number};
+    write_texts(order, worker, index, with);
+    write_moves(order, worker, with);
+    order.head.channel = channel_of(index);
     return order.finish();
 }
 
@@ -118,12 +110,13 @@ void order_builder::write_numbers(order_writer& into, const worker_resources& wi
     head.process_group = head.own_process_group != 0 ? 0 : with.process_group;
 }
 
-void order_builder::write_texts(order_writer& into, const start_template& from, int index,
-                                const worker_resources& with) const {
+void order_builder::write_texts(order_writer& into, const worker_plan& worker, int index,
+                                const worker_resources& with) {
+    const start_template& from = template_of(worker);
     for (const auto& path : from.candidates)
         into.add_candidate(path);
-    if (from.program) {
-        for (const auto& text : from.program->argv)
+    if (worker.command) {
+        for (const auto& text : worker.command->argv)
             into.add_argument(text);
     } else {
         into.add_argument(facts_.program_name);
@@ -135,32 +128,33 @@ void order_builder::write_texts(order_writer& into, const start_template& from, 
     into.add_variable(fmt::format("COHORT_INDEX={}", index));
     into.add_variable(fmt::format("COHORT_SIZE={}", size));
     // The user's choice for these two wins, even if it is to unset them.
-    if (!from.where.changes_variable("LOCAL_RANK"))
+    if (!worker.where->changes_variable("LOCAL_RANK"))
         into.add_variable(fmt::format("LOCAL_RANK={}", index));
-    if (!from.where.changes_variable("LOCAL_WORLD_SIZE"))
+    if (!worker.where->changes_variable("LOCAL_WORLD_SIZE"))
         into.add_variable(fmt::format("LOCAL_WORLD_SIZE={}", size));
-    for (const auto& [name, item] : from.where.shared)
+    for (const auto& [name, item] : worker.where->shared)
         into.add_variable(fmt::format("{}{}={{\"fd\":{}{}", share_prefix, name,
                                       from.shared_numbers.at(name), item.description));
     // The path contains the worker's pid, so that it is valid in the worker and in its children.
-    if (from.program && plan_.settings.error_file)
+    if (worker.command && plan_.settings.error_file)
         for (const auto name : error_file_variables)
             into.add_variable_with_pid(fmt::format("{}=/proc/", name),
                                        fmt::format("/fd/{}", from.record_number));
 }
 
-void order_builder::write_moves(order_writer& into, const start_template& from,
+void order_builder::write_moves(order_writer& into, const worker_plan& worker,
                                 const worker_resources& with) {
-    const auto& descriptors = from.where.descriptors;
-    if (from.where.umask)
-        into.head.umask = static_cast<std::int32_t>(*from.where.umask);
-    if (from.where.working_directory)
-        into.set_working_directory(*from.where.working_directory);
+    const start_template& from = template_of(worker);
+    const auto& where = *worker.where;
+    if (where.umask)
+        into.head.umask = static_cast<std::int32_t>(*where.umask);
+    if (where.working_directory)
+        into.set_working_directory(*where.working_directory);
     write_streams(into, with);
-    for (const auto& [number, fd] : descriptors)
+    for (const auto& [number, fd] : where.descriptors)
         if (number > STDERR_FILENO)
             into.place(number, *fd);
-    if (!from.program || plan_.settings.error_file)
+    if (worker.calls_function() || plan_.settings.error_file)
         into.place_memory_file(from.record_number, with.record);
     if (from.arguments_number >= 0)
         into.place_memory_file(from.arguments_number, with.arguments);
@@ -170,7 +164,7 @@ void order_builder::write_moves(order_writer& into, const start_template& from,
         into.place(from.stacks_number, with.stacks);
     if (from.results_number >= 0)
         into.place(from.results_number, with.results);
-    for (const auto& [name, item] : from.where.shared)
+    for (const auto& [name, item] : where.shared)
         into.place(from.shared_numbers.at(name), *item.descriptor);
     for (int number = from.first_attachment; const auto& attached : plan_.attachments)
         into.place(number++, *attached);
@@ -201,7 +195,7 @@ void order_builder::write_streams(order_writer& into, const worker_resources& wi
 
 protocol::control_order order_builder::control_of(int index) {
     const auto& s = plan_.settings;
-    const start_template& from = template_of(index);
+    const start_template& from = template_of(workers_.of(index));
     const auto key = plan_.function ? protocol::key_of(*plan_.function) : protocol::function_key();
     auto order = protocol::make_order(index, s.nprocs, caller_.pid, from.arguments_number, key,
                                       s.stop_signal, s.grace_period);
@@ -220,17 +214,17 @@ protocol::control_order order_builder::control_of(int index) {
 }
 
 copy_channel order_builder::channel_of(int index) {
-    const start_template& from = template_of(index);
+    const start_template& from = template_of(workers_.of(index));
     return {from.record_number, from.started_event_number};
 }
 
 std::string order_builder::program_of(int index) {
-    const start_template& from = template_of(index);
-    return from.program ? from.program->argv.front() : from.candidates.front();
+    const auto worker = workers_.of(index);
+    return worker.command ? worker.command->argv.front() : template_of(worker).candidates.front();
 }
 
 std::string order_builder::directory_of(int index) {
-    return template_of(index).where.working_directory.value_or(".");
+    return workers_.of(index).where->working_directory.value_or(".");
 }
 
 std::string order_builder::move_of(const worker_order& order, int item) {

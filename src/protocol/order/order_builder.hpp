@@ -5,6 +5,7 @@
 #include "protocol/order/environment.hpp"
 #include "protocol/order/order_writer.hpp"
 #include "protocol/order/stream_source.hpp"
+#include "protocol/order/worker_plan.hpp"
 #include "protocol/record/control.hpp"
 
 #include <cohort/detail/plan.hpp>
@@ -47,10 +48,11 @@ struct worker_resources {
 };
 
 /// Turns a plan into orders: every setting of a worker becomes part of its order here. Makes no
-/// system calls except for memory. Borrows the plan and the caller.
+/// system calls except for memory. Borrows its arguments.
 class order_builder {
 public:
-    order_builder(const detail::spawn_plan& plan, const caller& from, host_facts facts);
+    order_builder(const detail::spawn_plan& plan, worker_plans& workers, const caller& from,
+                  host_facts facts);
 
     order_block build(int index, const worker_resources& with);
     /// The order that the control file of a function worker begins with.
@@ -69,8 +71,7 @@ public:
 private:
     /// What the orders of workers with the same program have in common.
     struct start_template {
-        const detail::program* program = nullptr;  // null: a function
-        detail::placement where;
+        const detail::program* command = nullptr;  // null: a function
         protocol::environment environment;
         std::vector<std::string> candidates;
         // Numbers of descriptors in the worker; -1: none.
@@ -83,20 +84,19 @@ private:
         std::map<std::string, int> shared_numbers;  // by the name given to share()
     };
 
-    bool is_copy() const noexcept;
-    start_template make_template(const detail::program* program) const;
-    const start_template& template_of(int index);
-    void write_texts(order_writer& into, const start_template& from, int index,
-                     const worker_resources& with) const;
-    void write_moves(order_writer& into, const start_template& from, const worker_resources& with);
+    start_template make_template(const worker_plan& worker) const;
+    const start_template& template_of(const worker_plan& worker);
+    void write_texts(order_writer& into, const worker_plan& worker, int index,
+                     const worker_resources& with);
+    void write_moves(order_writer& into, const worker_plan& worker, const worker_resources& with);
     void write_numbers(order_writer& into, const worker_resources& with) const;
     static void write_streams(order_writer& into, const worker_resources& with);
 
     const detail::spawn_plan& plan_;
+    worker_plans& workers_;
     const caller& caller_;
     const host_facts facts_;
     std::optional<start_template> template_;
-    int template_index_ = -1;  // its worker, if each worker has a program of its own
 };
 
 }  // namespace cohort::protocol
