@@ -4,6 +4,7 @@
 #include "base/sys/error.hpp"
 
 #include <cerrno>
+#include <cstdint>
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -103,6 +104,16 @@ unique_fd duplicate(int fd, std::error_code& error) noexcept {
 
 unique_fd make_eventfd(std::error_code& error) noexcept {
     return out_of_stdio(unique_fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), error);
+}
+
+bool raise_event(int eventfd) noexcept {
+    constexpr std::uint64_t one = 1;
+    return ::write(eventfd, &one, sizeof one) == sizeof one;
+}
+
+void drain_event(int eventfd) noexcept {
+    std::uint64_t count = 0;
+    (void)!::read(eventfd, &count, sizeof count);
 }
 
 pipe_ends make_pipe(std::error_code& error) noexcept {

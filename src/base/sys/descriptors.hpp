@@ -46,6 +46,10 @@ void close_on_exec(int fd) noexcept;
 
 /// A close-on-exec eventfd(2), numbered 3 or higher, whose read never blocks.
 [[nodiscard]] unique_fd make_eventfd(std::error_code& error) noexcept;
+/// Makes an eventfd readable. Async-signal-safe. @return false: it was not written to
+bool raise_event(int eventfd) noexcept;
+/// Makes an eventfd unreadable. One that another process has made blocking may block.
+void drain_event(int eventfd) noexcept;
 
 /// The ends of a pipe(2), both close-on-exec, numbered 3 or higher; neither ever blocks.
 struct pipe_ends {

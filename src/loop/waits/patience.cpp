@@ -4,10 +4,7 @@
 #include "base/files/limits.hpp"
 #include "base/sys/descriptors.hpp"
 
-#include <cstdint>
 #include <system_error>
-
-#include <unistd.h>
 
 namespace cohort::loop {
 
@@ -24,10 +21,7 @@ stop_event::stop_event(const std::stop_token& token) {
     callback_.emplace(token, set(event_.get()));
 }
 
-void stop_event::set::operator()() const noexcept {
-    const std::uint64_t one = 1;
-    (void)!::write(event, &one, sizeof one);
-}
+void stop_event::set::operator()() const noexcept { base::raise_event(event); }
 
 bool poll_until(std::span<pollfd> events, std::optional<clock::time_point> deadline) noexcept {
     timespec rest{};

@@ -4,12 +4,10 @@
 #include "base/sys/descriptors.hpp"
 
 #include <chrono>
-#include <cstdint>
 #include <system_error>
 #include <utility>
 
 #include <sys/epoll.h>
-#include <unistd.h>
 
 namespace cohort::output {
 
@@ -37,10 +35,9 @@ bool writable_watch::expedite() noexcept {
         return true;  // a timer runs
     std::error_code error;
     always_readable_ = base::make_eventfd(error);
-    const std::uint64_t one = 1;
     epoll_event readable{};
     readable.events = EPOLLIN;
-    return always_readable_ && ::write(always_readable_.get(), &one, sizeof one) == sizeof one &&
+    return always_readable_ && base::raise_event(always_readable_.get()) &&
            ::epoll_ctl(epoll_->get(), EPOLL_CTL_ADD, always_readable_.get(), &readable) == 0;
 }
 

@@ -16,7 +16,6 @@
 #include <array>
 #include <chrono>
 #include <cstddef>
-#include <cstdint>
 #include <exception>
 #include <mutex>
 #include <new>
@@ -26,7 +25,6 @@
 #include <utility>
 
 #include <poll.h>
-#include <unistd.h>
 
 namespace cohort::share {
 namespace {
@@ -95,8 +93,7 @@ int event_of_stored(end::state& state) noexcept {
         state.stored_event = base::make_eventfd(error);
     if (!state.stored_event)
         return -1;
-    std::uint64_t count = 0;
-    (void)!::read(state.stored_event.get(), &count, sizeof count);
+    base::drain_event(state.stored_event.get());
     return state.stored_event.get();
 }
 

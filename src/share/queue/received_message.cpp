@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "share/queue/received_message.hpp"
 
+#include "base/sys/descriptors.hpp"
 #include "base/sys/fork_mark.hpp"
 #include "loop/waits/watcher.hpp"
 #include "share/channel/arrived.hpp"
@@ -8,14 +9,11 @@
 #include "share/queue/refused.hpp"
 
 #include <algorithm>
-#include <cstdint>
 #include <exception>
 #include <mutex>
 #include <new>
 #include <stdexcept>
 #include <utility>
-
-#include <unistd.h>
 
 namespace cohort::share {
 
@@ -61,9 +59,8 @@ void store(end::state& state, detail::queue_message&& message) {
 
 void wake_threads(end::state& state) noexcept {
     state.changed.notify_all();
-    constexpr std::uint64_t one = 1;
     if (state.thread_waits && state.stored_event)
-        (void)!::write(state.stored_event.get(), &one, sizeof one);
+        base::raise_event(state.stored_event.get());
 }
 
 underway::~underway() {

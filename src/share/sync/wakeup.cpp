@@ -101,7 +101,7 @@ void drain(int eventfd) noexcept {
         return;
     // Before Linux 5.8.
     if (is_ready(eventfd, POLLIN))
-        (void)!::read(eventfd, &count, sizeof count);
+        base::drain_event(eventfd);
 }
 
 completion failed_now() {
@@ -193,11 +193,10 @@ void wakeup::set() {
         opened = open_descriptor();
         has_news = kind_ == kind::news && !waiting_.empty();
     }
-    const std::uint64_t one = 1;
     if (kind_ == kind::news)
         ring(*opened);
     else if (is_ready(*opened, POLLOUT))  // else it is set, as often as can be counted
-        (void)!::write(*opened, &one, sizeof one);
+        base::raise_event(*opened);
     if (has_news)  // because a timer that another process has stopped gives no event
         loop::serve_soon(shared_from_this());
 }

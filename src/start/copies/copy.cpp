@@ -2,6 +2,7 @@
 #include "start/copies/copy.hpp"
 
 #include "base/sys/cgroup_procs.hpp"
+#include "base/sys/descriptors.hpp"
 #include "base/sys/memfd.hpp"
 #include "base/sys/pidfd.hpp"
 #include "base/sys/raw_call.hpp"
@@ -165,9 +166,8 @@ void await_copy(start::exec_result& result, int record, int started_event) noexc
         while (::poll(either, 2, -1) < 0 && errno == EINTR) {
         }
         // All copies of the group share the event: it tells that one of them has made a note.
-        std::uint64_t count = 0;
         if (either[0].revents != 0)
-            (void)!::read(started_event, &count, sizeof count);
+            base::drain_event(started_event);
     }
 }
 

@@ -3,8 +3,6 @@
 
 #include "base/sys/descriptors.hpp"
 
-#include <cstdint>
-
 #include <unistd.h>
 
 namespace cohort::start {
@@ -26,15 +24,11 @@ void forkserver_wait::close() noexcept {
 }
 
 void forkserver_wait::ring() noexcept {
-    const std::uint64_t once = 1;
     if (event_)
-        (void)!::write(event_.get(), &once, sizeof once);
+        base::raise_event(event_.get());
 }
 
-void forkserver_wait::drain() noexcept {
-    std::uint64_t count = 0;
-    (void)!::read(event_.get(), &count, sizeof count);
-}
+void forkserver_wait::drain() noexcept { base::drain_event(event_.get()); }
 
 void forkserver_wait::hold() noexcept {
     const std::lock_guard lock(mutex_);

@@ -2,6 +2,7 @@
 #include "worker/main/run_worker.hpp"
 
 #include "base/sys/descriptors.hpp"
+#include "base/sys/memfd.hpp"
 #include "base/sys/unique_fd.hpp"
 #include "protocol/registry/context.hpp"
 #include "protocol/registry/registry.hpp"
@@ -54,18 +55,12 @@ std::vector<std::byte> read_arguments(int fd) {
     if (::fstat(fd, &status) != 0)
         throw std::system_error(errno, std::generic_category(), "the arguments' file");
     std::vector<std::byte> bytes(static_cast<std::size_t>(status.st_size));
-    std::size_t done = 0;
-    while (done < bytes.size()) {
-        const ssize_t count =
-            ::pread(fd, bytes.data() + done, bytes.size() - done, static_cast<off_t>(done));
-        if (count < 0 && errno == EINTR)
-            continue;
-        if (count < 0)
-            throw std::system_error(errno, std::generic_category(), "reading the arguments");
-        if (count == 0)
-            throw std::runtime_error("the memory file with the arguments has become shorter");
-        done += static_cast<std::size_t>(count);
-    }
+    std::error_code error;
+    const auto count = base::read_at(fd, bytes, 0, error);
+    if (error)
+        throw std::system_error(error, "reading the arguments");
+    if (count < bytes.size())
+        throw std::runtime_error("the memory file with the arguments has become shorter");
     return bytes;
 }
 
