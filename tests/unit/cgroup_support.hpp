@@ -24,6 +24,18 @@ inline base::unique_fd opened(const std::string& directory) {
     return fd;
 }
 
+/// Removes a cgroup in which no process lives. One call may not be enough for a slow machine.
+inline std::error_code remove_whole(const std::string& path, const std::string& name) {
+    const auto directory = opened(path);
+    std::error_code error;
+    for (int call = 0; call < 100; ++call) {
+        error = start::remove_cgroup(directory.get(), name);
+        if (error != std::errc::device_or_resource_busy)
+            break;
+    }
+    return error;
+}
+
 /// A cgroup for one case, removed with all that is in it.
 class scratch_cgroup {
 public:
@@ -40,7 +52,7 @@ public:
     scratch_cgroup& operator=(const scratch_cgroup&) = delete;
     ~scratch_cgroup() {
         if (!path_.empty())
-            CHECK(start::remove_cgroup(opened(path_).get(), name()) == std::error_code());
+            CHECK(remove_whole(path_, name()) == std::error_code());
     }
     explicit operator bool() const noexcept { return !path_.empty(); }
     const std::string& path() const noexcept { return path_; }

@@ -81,7 +81,7 @@ TEST_CASE("cgroup: cgroups are removed at any depth, and stay while a process li
         CHECK(child.is_killed());
     }
     start::await_empty_cgroup(directory.get(), std::chrono::milliseconds(bound_ms));
-    CHECK(start::remove_cgroup(directory.get(), "nested") == std::error_code());
+    CHECK(remove_whole(path, "nested") == std::error_code());
     CHECK_FALSE(exists(path));
 }
 
