@@ -67,13 +67,13 @@ TEST_CASE("cancel: terminal and partial run the ladder, and the join completes w
     const leak_guard guard;
     for (const auto type : {cancellation_type::terminal, cancellation_type::partial}) {
         asio::io_context io;
-        auto group = start_ready(io, stubborn(), 2, cohort::options(1).grace_period(50ms));
+        auto group = start_ready(io, stubborn(), 2, cohort::options(1).grace_period(400ms));
         asio::cancellation_signal cancel;
         int alive = -1;
         completed<bool> joined;
-        // Its own timeout passes while the ladder runs: it is lifted.
+        // Its own timeout passes while the ladder runs, not before: it is lifted.
         group.async_join(
-            5ms, asio::bind_cancellation_slot(cancel.slot(), [&](std::exception_ptr e, bool all) {
+            200ms, asio::bind_cancellation_slot(cancel.slot(), [&](std::exception_ptr e, bool all) {
                 alive = group.alive();
                 joined.into()(e, all);
             }));
