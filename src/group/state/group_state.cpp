@@ -160,7 +160,9 @@ void group_state::has_cgroup(std::shared_ptr<start::group_cgroup> cgroup) {
 }
 
 void group_state::start_is_over(const start_failure* failure) {
-    if (failure)
+    // Of a start that was given up they are told at the end of the group: until then the workers
+    // that live may still meet.
+    if (failure && !start_.is_abandoned())
         barriers_.not_started(failure->index);
     lifecycle_.happen(failure ? event::start_failed : event::start_finished);
 }

@@ -141,9 +141,9 @@ void group_streams::remove_logs() const {
     };
     const auto& path = routes_.log_directory;
     const auto attempt = open(log_base(), path);
-    if (!attempt || base::id_of(attempt.get()) != made_logs_)
+    if (attempt && base::id_of(attempt.get()) != made_logs_)
         return;
-    for (std::size_t index = 0; index < workers_.size(); ++index) {
+    for (std::size_t index = 0; attempt && index < workers_.size(); ++index) {
         const auto name = std::to_string(index);
         const auto directory = open(attempt.get(), name);
         if (!directory)
@@ -152,7 +152,7 @@ void group_streams::remove_logs() const {
             ::unlinkat(directory.get(), file, 0);
         ::unlinkat(attempt.get(), name.c_str(), AT_REMOVEDIR);
     }
-    ::unlinkat(log_base(), path.c_str(), AT_REMOVEDIR);
+    ::unlinkat(log_base(), path.c_str(), AT_REMOVEDIR);  // needs no descriptor if it is empty
 }
 
 std::optional<start_failure> group_streams::open_target(
