@@ -15,6 +15,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 
 namespace sys_test {
 
@@ -165,6 +166,29 @@ TEST_CASE("sys: a memfd at the limit of descriptors is EMFILE") {
               const auto file = base::make_memfd("cohort-test", error);
               return !file && error.value() == EMFILE ? 0 : 1;
           }) == 0);
+}
+
+TEST_CASE("sys: memory is reserved while signals keep coming") {
+    const no_leftovers guard;
+    std::error_code error;
+    const unique_fd memory = base::make_memfd("sys_test", error);
+    REQUIRE_FALSE(error);
+    constexpr std::size_t size = std::size_t{128} << 20;  // takes longer than the signals' interval
+    struct sigaction handler {};
+    struct sigaction before {};
+    handler.sa_handler = [](int) {};
+    ::sigaction(SIGALRM, &handler, &before);
+    const itimerval every{{0, 1000}, {0, 1000}};
+    ::setitimer(ITIMER_REAL, &every, nullptr);
+    error = base::reserve(memory.get(), size);
+    const itimerval none{};
+    ::setitimer(ITIMER_REAL, &none, nullptr);
+    ::sigaction(SIGALRM, &before, nullptr);
+    CHECK_FALSE(error);
+    struct stat status {};
+    CHECK(::fstat(memory.get(), &status) == 0);
+    CHECK(static_cast<std::size_t>(status.st_size) == size);
+    CHECK(static_cast<std::size_t>(status.st_blocks) * 512 >= size);
 }
 
 TEST_CASE("sys: write_at goes on after a short write and reports what stops it") {

@@ -5,6 +5,7 @@
 #include "base/sys/error.hpp"
 #include "base/sys/file_size_signal.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 
@@ -79,11 +80,21 @@ std::error_code set_length(int fd, std::size_t bytes) noexcept {
 }
 
 std::error_code reserve(int fd, std::size_t bytes) noexcept {
-    // In one call, because the kernel then refuses what is too much before it has taken anything.
+    // In one call at first, because the kernel then refuses what is too much before it has taken
+    // anything. A signal makes a call of fallocate(2) undo all that it has done, so after one the
+    // calls become smaller: signals that keep coming can't keep it from its end.
+    constexpr std::size_t smallest_piece = std::size_t{64} << 10;
     const no_file_size_signal guard;
-    while (::fallocate(fd, 0, 0, static_cast<off_t>(bytes)) != 0)
-        if (errno != EINTR)
+    std::size_t piece = bytes;
+    for (std::size_t done = 0; done < bytes;) {
+        piece = std::min(piece, bytes - done);
+        if (::fallocate(fd, 0, static_cast<off_t>(done), static_cast<off_t>(piece)) == 0)
+            done += piece;
+        else if (errno != EINTR)
             return last_error();
+        else
+            piece = std::max(piece / 2, smallest_piece);
+    }
     return {};
 }
 
