@@ -39,6 +39,9 @@ constexpr word next_phase(word w, word parties) {
 constexpr std::uint32_t mark_of(std::uint32_t phase) { return phase | 1; }
 constexpr std::uint32_t dropped_mark = 2;  // no mark_of() is even
 
+/// How often a change is tried of a word that parties change meanwhile, on purpose or not.
+constexpr int most_tries = 1'000;
+
 }  // namespace
 
 struct barrier_page::header {
@@ -201,24 +204,27 @@ barrier_page::progress barrier_page::wait(std::uint32_t phase,
 }
 
 void barrier_page::break_by(const barrier_cause& cause) noexcept {
-    constexpr int most_tries = 1'000;  // parties may change the word meanwhile, on purpose or not
     for (int i = 0; i < most_tries; ++i) {
-        const word w = head_.state;
-        if ((w & broken_bit) != 0 || break_phase(phase_in(w), cause))
+        word w = head_.state;
+        if ((w & broken_bit) != 0 || try_to_break(w, cause))
             return;
     }
     head_.state |= broken_bit;
 }
 
 bool barrier_page::break_phase(std::uint32_t phase, const barrier_cause& cause) noexcept {
-    for (word w = head_.state; phase_in(w) == phase && (w & broken_bit) == 0;) {
-        // Counts only if the barrier breaks in this phase. Who is killed in between has not broken
-        // it, and whoever does so then says why.
-        head_.cause = cause.packed(phase);
-        if (head_.state.compare_exchange_weak(w, w | broken_bit))
+    word w = head_.state;
+    for (int i = 0; i < most_tries && phase_in(w) == phase && (w & broken_bit) == 0; ++i)
+        if (try_to_break(w, cause))
             return true;
-    }
     return false;
+}
+
+bool barrier_page::try_to_break(std::uint64_t& seen, const barrier_cause& cause) noexcept {
+    // Counts only if the barrier breaks in this phase. Who is killed in between has not broken it,
+    // and whoever does so then says why.
+    head_.cause = cause.packed(phase_in(seen));
+    return head_.state.compare_exchange_weak(seen, seen | broken_bit);
 }
 
 void barrier_page::wake() const noexcept { base::wake(lower_half_of(head_.state)); }
@@ -230,8 +236,9 @@ barrier_cause barrier_page::cause() const noexcept {
 void barrier_page::note_workers(int count) noexcept {
     const auto workers = static_cast<std::uint32_t>(std::max(count, 0));
     auto seen = head_.workers.load();
-    while (seen < workers && !head_.workers.compare_exchange_weak(seen, workers)) {
-    }
+    for (int i = 0; i < most_tries && seen < workers; ++i)
+        if (head_.workers.compare_exchange_weak(seen, workers))
+            return;
 }
 
 void barrier_page::note_awaited() noexcept { head_.awaited = 1; }

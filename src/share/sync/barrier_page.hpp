@@ -97,6 +97,7 @@ private:
     struct slot;
     slot& at(std::size_t i) const noexcept;
     bool has_slot(int index) const noexcept;
+    bool try_to_break(std::uint64_t& seen, const barrier_cause& cause) noexcept;
     int first_missing() const noexcept;
     std::string missing_ones() const;
 
