@@ -27,7 +27,10 @@ mount -t cgroup2 cgroup /root/sys/fs/cgroup
 echo '+memory +pids' >/root/sys/fs/cgroup/cgroup.subtree_control
 ip link set lo up
 cp /guest_tests.sh /selection /root/tmp/
-chroot /root /bin/bash /tmp/guest_tests.sh &
+# At "/", not at "/root": the path of a program that is executed in another mount namespace begins there.
+cd /root
+mount -o move . /
+chroot . /bin/bash /tmp/guest_tests.sh &
 wait $!  # the shell reaps all orphans while it waits
 sync
 poweroff -f

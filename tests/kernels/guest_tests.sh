@@ -9,7 +9,7 @@ for file in $files; do
     setsid timeout -k 10 "$limit" "$build/${folder}_tests" "-tc=${stem//_/ }: *" >/tmp/said 2>&1 </dev/null
     status=$?
     said=$(cat /tmp/said)
-    counts=$(grep -a '^\[cases\]' <<<"$said" | tail -1)
+    counts=$(grep -ao '\[cases\] .*' <<<"$said" | tail -1)  # behind what a forked copy has printed
     echo "@file $file $status ${counts:-no counts}"
     [ "$status" = 0 ] || tail -n 40 <<<"$said"
 done
