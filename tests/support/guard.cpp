@@ -26,6 +26,9 @@ namespace {
 
 constexpr const char* mark_name = "COHORT_TEST_MARK";
 constexpr auto patience_at_end = std::chrono::seconds(20);
+/// How the driver of CUDA devices names shared memory of its own, some of which stays if a process
+/// is killed.
+constexpr const char* driver_memory = "cuda.shm.";
 
 void (*warm_up_call)() = nullptr;
 
@@ -66,11 +69,19 @@ bool is_momentary(const std::string& target) {
            target.rfind("/dev/shm/cohort", 0) == 0;
 }
 
+/// The open descriptors, without those of the driver of CUDA devices, which opens and closes them
+/// as it likes.
+std::map<int, std::string> own_descriptors() {
+    auto found = open_descriptors();
+    std::erase_if(found, [](const auto& one) { return one.second.rfind("/dev/nvidia", 0) == 0; });
+    return found;
+}
+
 /// The open descriptors at a moment when no other thread has one open for a moment.
 std::map<int, std::string> descriptors_at_rest() {
     const auto until = std::chrono::steady_clock::now() + patience_at_end;
     for (;;) {
-        auto found = open_descriptors();
+        auto found = own_descriptors();
         if (std::ranges::none_of(found, [](const auto& one) { return is_momentary(one.second); }) ||
             std::chrono::steady_clock::now() >= until)
             return found;
@@ -103,7 +114,7 @@ std::string new_mark() {
 bool counts(const std::string& directory, const std::string& name) {
     if (name.rfind("cohort-test-", 0) == 0 && directory == "/tmp")
         return false;
-    if (is_tsan_file(name))
+    if (is_tsan_file(name) || name.rfind(driver_memory, 0) == 0)
         return false;
     if (directory != "/tmp")
         return true;
@@ -126,7 +137,8 @@ std::size_t mapped_arrays() {
     std::size_t count = 0;
     for (std::string line; std::getline(maps, line);)
         count += line.find("memfd:cohort-array") != std::string::npos ||
-                 line.find(" /dev/shm/") != std::string::npos;
+                 (line.find(" /dev/shm/") != std::string::npos &&
+                  line.find(driver_memory) == std::string::npos);
     return count;
 }
 
@@ -222,7 +234,7 @@ std::string leak_guard::look(std::vector<pid_t>& alive) const {
     if (const pid_t pid = unreaped_child(); pid != 0 && found.empty())
         left << "unreaped child: " << pid << '\n';
 
-    const auto descriptors = open_descriptors();
+    const auto descriptors = own_descriptors();
     for (const auto& [fd, target] : descriptors)
         if (const auto before = descriptors_.find(fd); before == descriptors_.end())
             left << "open descriptor: " << fd << " -> " << target << '\n';
