@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // Memory of devices that somebody else has allocated, and when it is released.
+#include "cuda_kernel.hpp"
 #include "cuda_support.hpp"
 #include "methods.hpp"
 
@@ -9,10 +10,13 @@
 #include <doctest/doctest.h>
 
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <future>
 #include <memory>
 #include <numeric>
 #include <stdexcept>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -36,6 +40,17 @@ int rest_of(int, const shared_array<int>& array, cohort::event ready, cohort::ev
     const auto values = values_of(array);
     return std::accumulate(values.begin(), values.end(), 0);
 }
+
+std::string refusal_of(std::uint64_t address) {
+    try {
+        (void)cohort::cuda::adopt(reinterpret_cast<int*>(address), 4, {});
+    } catch (const cohort::sharing_error& e) {
+        return e.what();
+    }
+    return "";
+}
+constexpr auto reason = "memory of cudaMallocAsync and other pools, and of contexts made by "
+                        "cuCtxCreate, can't be adopted";
 
 }  // namespace
 
@@ -127,6 +142,33 @@ CUDA_TEST("cuda adopt: memory that can't be adopted is not released") {
     (void)cohort::cuda::adopt(memory.as<int>(), 1, {});
     CHECK_FALSE(is_released);
     co_return;
+}
+
+CUDA_TEST("cuda adopt: memory of a pool is refused with the reason") {
+    if (uses_standin)
+        co_return skip("the stand-in has no pools");
+    const other_stream stream;
+    const current_context current;
+    std::uint64_t address = 0;
+    must<std::uint64_t*, std::size_t, void*>("cuMemAllocAsync", &address, 4096, stream.get());
+    must<void*>("cuStreamSynchronize", stream.get());
+    const auto text = refusal_of(address);
+    CHECK_MESSAGE(text.find(reason) != text.npos, text);
+    must<std::uint64_t, void*>("cuMemFreeAsync", address, stream.get());
+    must<void*>("cuStreamSynchronize", stream.get());
+}
+
+CUDA_TEST("cuda adopt: memory of another context is refused with the reason") {
+    if (uses_standin)
+        co_return skip("the stand-in makes no contexts");
+    void* context = nullptr;
+    must<void**, unsigned, int>("cuCtxCreate_v2", &context, 0, 0);
+    std::uint64_t address = 0;
+    must<std::uint64_t*, std::size_t>("cuMemAlloc_v2", &address, 4096);
+    must<void**>("cuCtxPopCurrent_v2", &context);
+    const auto text = refusal_of(address);
+    CHECK_MESSAGE(text.find(reason) != text.npos, text);
+    must<void*>("cuCtxDestroy_v2", context);
 }
 
 }  // namespace cuda_adopt_test

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // What only a real device can show. The test "devices" runs this and the cases of cuda_test.cpp on
 // one, where there is one.
+#include "cuda_kernel.hpp"
 #include "cuda_support.hpp"
 #include "methods.hpp"
 
@@ -8,11 +9,16 @@
 
 #include <asio.hpp>
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
+#include <array>
 #include <chrono>
 #include <csignal>
 #include <cstddef>
+#include <optional>
+#include <stdexcept>
 #include <string>
+#include <vector>
 
 namespace cuda_device_test {
 
@@ -27,19 +33,81 @@ void hold_and_die(int, const shared_array<char>& array) {
     std::raise(SIGKILL);
 }
 
-/// In bytes, of device 0; 0: the driver does not tell.
-std::size_t free_memory() {
-    auto* const ask = driver_function<int(std::size_t*, std::size_t*)>("cuMemGetInfo_v2");
-    if (ask == nullptr)
-        return 0;
-    std::size_t free = 0;
-    std::size_t total = 0;
-    const current_context current;
-    ask(&free, &total);
-    return free;
+/// How many devices this process sees.
+int devices() {
+    int count = 0;
+    must<int*>("cuDeviceGetCount", &count);
+    return count;
+}
+
+/// A device as CUDA_VISIBLE_DEVICES names it: "GPU-0a1b2c3d-...".
+std::string name_of(int device) {
+    std::array<unsigned char, 16> uuid{};
+    must<std::array<unsigned char, 16>*, int>("cuDeviceGetUuid_v2", &uuid, device);
+    std::string name = "GPU";
+    for (std::size_t i = 0; i < uuid.size(); ++i)
+        name += fmt::format("{}{:02x}", i == 0 || (i >= 4 && i <= 10 && i % 2 == 0) ? "-" : "",
+                            uuid[i]);
+    return name;
+}
+
+/// Adds 10 to the elements. @return the device as this worker counts
+int add_ten(int, const shared_array<int>& array) {
+    auto values = values_of(array);
+    for (int& value : values)
+        value += 10;
+    array.copy_from(values);
+    return array.device();
+}
+
+void require(bool holds, const char* what) {
+    if (!holds)
+        throw std::runtime_error(what);
+}
+
+/// Uses arrays before and after a cudaDeviceReset, and sends one. @return what became of an array
+/// that was made before it
+std::string use_after_reset(int, cohort::queue_writer<shared_array<int>> to) {
+    std::optional<shared_array<int>> before = counted(4);
+    must<int>("cuDevicePrimaryCtxReset_v2", 0);
+    const auto after = counted(5);
+    require(values_of(after) == std::vector{0, 1, 2, 3, 4}, "a new array is wrong");
+    to.put(after);
+    std::string found;
+    try {
+        found = values_of(*before) == std::vector{0, 1, 2, 3} ? "it is as it was" : "it is changed";
+    } catch (const cohort::sharing_error& e) {
+        found = e.what();
+    }
+    before.reset();
+    require(values_of(after) == std::vector{0, 1, 2, 3, 4}, "the end of an old array harms others");
+    require(values_of(counted(6).clone())[5] == 5, "a newer array is wrong");
+    to.put(counted(7));
+    return found;
+}
+
+/// @return the first number of the arrays that is not its place; -1: there is none
+int first_wrong(int, const std::vector<shared_array<int>>& arrays) {
+    for (std::size_t i = 0; i < arrays.size(); ++i)
+        if (values_of(arrays[i]) != std::vector(3, static_cast<int>(i)))
+            return static_cast<int>(i);
+    return -1;
 }
 
 }  // namespace
+
+CUDA_TEST("cuda device: the driver and the device say what they are") {
+    if (uses_standin)
+        co_return skip("the stand-in is no device");
+    int version = 0;
+    must<int*>("cuDriverGetVersion", &version);
+    std::array<char, 256> name{};
+    must<char*, int, int>("cuDeviceGetName", name.data(), static_cast<int>(name.size()), 0);
+    MESSAGE("CUDA " << version / 1000 << '.' << version % 1000 / 10 << ", " << devices()
+                    << " devices, the first is " << name.data() << ", " << name_of(0) << ", "
+                    << (free_memory() >> 20) << " MiB are free");
+    CHECK(version != 0);
+}
 
 CUDA_TEST("cuda device: memory that a killed receiver had mapped is free again") {
     const std::size_t before = free_memory();
@@ -60,6 +128,62 @@ CUDA_TEST("cuda device: memory that a killed receiver had mapped is free again")
         co_await timer.async_wait(asio::use_awaitable);
     }
     CHECK(free_memory() + size / 4 >= before);
+}
+
+CUDA_TEST("cuda device: after a cudaDeviceReset new arrays are made and sent") {
+    cohort::queue<shared_array<int>> arrays;
+    const auto report =
+        co_await cohort::run(cohort::function<use_after_reset>(arrays), by(start_method::spawn));
+    MESSAGE("of an array that was made before: " << report.outcomes[0].result<std::string>());
+    const auto first = co_await arrays.get();
+    REQUIRE(first);
+    CHECK(values_of(*first) == std::vector{0, 1, 2, 3, 4});
+    const auto second = co_await arrays.get();
+    REQUIRE(second);
+    CHECK(values_of(*second) == std::vector{0, 1, 2, 3, 4, 5, 6});
+}
+
+CUDA_TEST("cuda device: a worker finds the device of an array by what it is, not by its number") {
+    if (uses_standin)
+        co_return skip("the stand-in does not read CUDA_VISIBLE_DEVICES");
+    const int last = devices() - 1;
+    const std::vector<int> tens{10, 10};
+    std::string reversed;
+    for (int device = last; device >= 0; --device)
+        reversed += (reversed.empty() ? "" : ",") + name_of(device);
+    for (const auto& visible : {name_of(last), reversed, std::to_string(last)}) {
+        const shared_array<int> array(last, 2);
+        const auto how = by(start_method::spawn).env("CUDA_VISIBLE_DEVICES", visible);
+        const auto report = co_await cohort::run(cohort::function<add_ten>(array), how);
+        CHECK_MESSAGE(report.outcomes[0].result<int>() == 0, visible);
+        CHECK_MESSAGE(values_of(array) == tens, visible);
+    }
+}
+
+CUDA_TEST("cuda device: a worker that sees no device says so") {
+    if (uses_standin)
+        co_return skip("the stand-in does not read CUDA_VISIBLE_DEVICES");
+    const auto array = counted(2);
+    std::string text;
+    try {
+        const auto how = by(start_method::spawn).env("CUDA_VISIBLE_DEVICES", "");
+        co_await cohort::run(cohort::function<add_ten>(array), how);
+    } catch (const cohort::process_raised_exception& e) {
+        text = e.what();
+    }
+    CHECK_MESSAGE(text.find("cuInit: CUDA_ERROR_NO_DEVICE") != text.npos, text);
+}
+
+CUDA_TEST("cuda device: 1,000 small arrays of an arena arrive with their values") {
+    const cohort::cuda::shared_arena arena(0, std::size_t{1000} * 256);
+    std::vector<shared_array<int>> many;
+    for (int i = 0; i < 1000; ++i) {
+        many.push_back(arena.array<int>(3));
+        many.back().copy_from(std::vector(3, i));
+    }
+    const auto report =
+        co_await cohort::run(cohort::function<first_wrong>(many), by(start_method::spawn));
+    CHECK(report.outcomes[0].result<int>() == -1);
 }
 
 }  // namespace cuda_device_test

@@ -71,18 +71,21 @@ public:
 class capturing_stream {
 public:
     enum class kind { blocking, non_blocking };
-    explicit capturing_stream(kind which) {
+    enum class mode { global, thread_local_only, relaxed };  // global: the strictest
+    explicit capturing_stream(kind which, mode how = mode::global) {
         const current_context current;
         (void)driver_function<int(void**, unsigned)>("cuStreamCreate")(
             &stream_, which == kind::non_blocking ? 1 : 0);
-        constexpr int global = 0;  // the strictest mode
-        (void)driver_function<int(void*, int)>("cuStreamBeginCapture_v2")(stream_, global);
+        (void)driver_function<int(void*, int)>("cuStreamBeginCapture_v2")(stream_,
+                                                                          static_cast<int>(how));
     }
     capturing_stream(const capturing_stream&) = delete;
     capturing_stream& operator=(const capturing_stream&) = delete;
     ~capturing_stream() {
         const current_context current;
         (void)end();
+        if (graph_ != nullptr)
+            (void)driver_function<int(void*)>("cuGraphDestroy")(graph_);
         (void)driver_function<int(void*)>("cuStreamDestroy_v2")(stream_);
     }
 
@@ -91,11 +94,18 @@ public:
     bool end() {
         const current_context current;
         void* graph = nullptr;
-        return driver_function<int(void*, void**)>("cuStreamEndCapture")(stream_, &graph) == 0;
+        const int error =
+            driver_function<int(void*, void**)>("cuStreamEndCapture")(stream_, &graph);
+        if (graph != nullptr)
+            graph_ = graph;
+        return error == 0;
     }
+    /// What was captured; null on the stand-in.
+    void* graph() const noexcept { return graph_; }
 
 private:
     void* stream_ = nullptr;
+    void* graph_ = nullptr;
 };
 
 /// Memory that the program itself has allocated, as by cudaMalloc.
