@@ -33,6 +33,10 @@ void hold_and_die(int, const shared_array<char>& array) {
     std::raise(SIGKILL);
 }
 
+/// The variable that says which devices a process sees.
+const char* const visible_devices =
+    uses_standin ? "COHORT_STANDIN_VISIBLE" : "CUDA_VISIBLE_DEVICES";
+
 /// How many devices this process sees.
 int devices() {
     int count = 0;
@@ -51,18 +55,19 @@ std::string name_of(int device) {
     return name;
 }
 
-/// Adds 10 to the elements. @return the device as this worker counts
-int add_ten(int, const shared_array<int>& array) {
+void require(bool holds, const char* what) {
+    if (!holds)
+        throw std::runtime_error(what);
+}
+
+/// Adds 10 to the elements. @return a copy on the same device
+shared_array<int> add_ten(int, const shared_array<int>& array, int device) {
+    require(array.device() == device, "the array is on another device");
     auto values = values_of(array);
     for (int& value : values)
         value += 10;
     array.copy_from(values);
-    return array.device();
-}
-
-void require(bool holds, const char* what) {
-    if (!holds)
-        throw std::runtime_error(what);
+    return array.clone();
 }
 
 /// Uses arrays before and after a cudaDeviceReset, and sends one. @return what became of an array
@@ -143,31 +148,57 @@ CUDA_TEST("cuda device: after a cudaDeviceReset new arrays are made and sent") {
     CHECK(values_of(*second) == std::vector{0, 1, 2, 3, 4, 5, 6});
 }
 
-CUDA_TEST("cuda device: a worker finds the device of an array by what it is, not by its number") {
-    if (uses_standin)
-        co_return skip("the stand-in does not read CUDA_VISIBLE_DEVICES");
+CUDA_TEST("cuda device: a worker that numbers devices otherwise gets arrays on their device") {
     const int last = devices() - 1;
     const std::vector<int> tens{10, 10};
+    std::vector<std::string> only_last{std::to_string(last)};
     std::string reversed;
     for (int device = last; device >= 0; --device)
-        reversed += (reversed.empty() ? "" : ",") + name_of(device);
-    for (const auto& visible : {name_of(last), reversed, std::to_string(last)}) {
+        reversed += (reversed.empty() ? "" : ",") + std::to_string(device);
+    if (!uses_standin)
+        only_last.push_back(name_of(last));
+    auto lists = only_last;
+    lists.push_back(reversed);
+    for (const auto& list : lists) {
         const shared_array<int> array(last, 2);
-        const auto how = by(start_method::spawn).env("CUDA_VISIBLE_DEVICES", visible);
-        const auto report = co_await cohort::run(cohort::function<add_ten>(array), how);
-        CHECK_MESSAGE(report.outcomes[0].result<int>() == 0, visible);
-        CHECK_MESSAGE(values_of(array) == tens, visible);
+        const auto how = by(start_method::spawn).env(visible_devices, list);
+        const auto report = co_await cohort::run(cohort::function<add_ten>(array, 0), how);
+        CHECK_MESSAGE(values_of(array) == tens, list);
+        const auto copy = report.outcomes[0].result<shared_array<int>>();
+        CHECK_MESSAGE(copy.device() == last, list);
+        CHECK_MESSAGE(values_of(copy) == tens, list);
+    }
+    const auto how = by(start_method::spawn).env(visible_devices, reversed);
+    const driver_memory memory(4096);
+    const auto adopted = cohort::cuda::adopt(memory.as<int>(), 2, {});
+    adopted.copy_from(std::vector{0, 0});
+    co_await cohort::run(cohort::function<add_ten>(adopted, last), how);
+    CHECK(values_of(adopted) == tens);
+}
+
+CUDA_TEST("cuda device: a worker that sees other devices only is told so") {
+    if (devices() < 2)
+        co_return skip("there is one device only");
+    const auto array = counted(2);
+    const driver_memory memory(4096);
+    for (const auto& sent : {array, cohort::cuda::adopt(memory.as<int>(), 2, {})}) {
+        std::string text;
+        try {
+            const auto how = by(start_method::spawn).env(visible_devices, "1");
+            co_await cohort::run(cohort::function<add_ten>(sent, 0), how);
+        } catch (const cohort::process_raised_exception& e) {
+            text = e.what();
+        }
+        CHECK_MESSAGE(text.find("this process does not see its CUDA device") != text.npos, text);
     }
 }
 
 CUDA_TEST("cuda device: a worker that sees no device says so") {
-    if (uses_standin)
-        co_return skip("the stand-in does not read CUDA_VISIBLE_DEVICES");
     const auto array = counted(2);
     std::string text;
     try {
-        const auto how = by(start_method::spawn).env("CUDA_VISIBLE_DEVICES", "");
-        co_await cohort::run(cohort::function<add_ten>(array), how);
+        const auto how = by(start_method::spawn).env(visible_devices, "");
+        co_await cohort::run(cohort::function<add_ten>(array, 0), how);
     } catch (const cohort::process_raised_exception& e) {
         text = e.what();
     }

@@ -3,6 +3,8 @@
 // too. As in the driver, memory lives while a handle, a mapping or a descriptor of it does, in any
 // process, and nothing works in a forked copy of a process that has called cuInit.
 //   COHORT_STANDIN_DEVICES=N     sees so many devices, at most 2
+//   COHORT_STANDIN_VISIBLE=1,0   sees only these, numbered from 0 in this order, as by
+//                                CUDA_VISIBLE_DEVICES; each keeps its UUID
 //   COHORT_STANDIN_NO_PEER=1     no device may use the memory of another
 //   COHORT_STANDIN_FAIL=NAME:N   the N-th call of NAME from now on fails, counted from 1;
 //                                NAME:N:E with the error E
@@ -14,6 +16,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -34,11 +37,29 @@ struct primary_context {
     bool active = false;
 } primary[2];
 
+/// The devices that this process sees.
+std::vector<int> visible() {
+    const char* const count = std::getenv("COHORT_STANDIN_DEVICES");
+    const int all = count != nullptr ? std::clamp(std::atoi(count), 0, 2) : 2;
+    const char* const chosen = std::getenv("COHORT_STANDIN_VISIBLE");
+    std::istringstream numbers(chosen != nullptr ? chosen : "0,1");
+    std::vector<int> seen;
+    for (std::string number; std::getline(numbers, number, ',');)
+        if (const int device = std::atoi(number.c_str()); device >= 0 && device < all)
+            seen.push_back(device);
+    return seen;
+}
+
 }  // namespace
 
-int devices() {
-    const char* const wanted = std::getenv("COHORT_STANDIN_DEVICES");
-    return wanted != nullptr ? std::clamp(std::atoi(wanted), 0, 2) : 2;
+int devices() { return static_cast<int>(visible().size()); }
+
+int physical(int device) { return visible().at(static_cast<std::size_t>(device)); }
+
+int number_of(int physical_device) {
+    const auto seen = visible();
+    const auto found = std::find(seen.begin(), seen.end(), physical_device);
+    return found == seen.end() ? -1 : static_cast<int>(found - seen.begin());
 }
 
 /// What a call returns before it does anything; success: it goes on.
@@ -67,6 +88,10 @@ int check_context() {
     if (contexts.empty())
         return invalid_context;
     return static_cast<primary_context*>(contexts.back())->active ? success : context_is_destroyed;
+}
+
+int current_device() {
+    return static_cast<int>(static_cast<primary_context*>(contexts.back()) - primary);
 }
 
 }  // namespace standin
@@ -118,7 +143,7 @@ EXPORTED int cuDeviceGet(int* device, int ordinal) {
 }
 EXPORTED int cuDeviceGetUuid_v2(std::array<unsigned char, 16>* uuid, int device) {
     BEGIN("cuDeviceGetUuid_v2");
-    uuid->fill(static_cast<unsigned char>(device + 1));
+    uuid->fill(static_cast<unsigned char>(physical(device) + 1));
     return success;
 }
 EXPORTED int cuDeviceTotalMem_v2(std::size_t* bytes, int) {

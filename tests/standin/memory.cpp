@@ -17,8 +17,8 @@ using namespace standin;
 
 namespace {
 
-struct memory {  // known to this process
-    int fd, device;
+struct memory {      // known to this process
+    int fd, device;  // as this process counts
     std::size_t bytes;
     int references;  // handles and mappings
     int handle_types = 1;
@@ -39,7 +39,7 @@ int make_memory(std::size_t bytes, int device, handle& made) {
     if (bytes > device_bytes)
         return out_of_memory;
     // The guard of the tests looks for this name among the mappings.
-    const auto name = "cohort-array-device-" + std::to_string(device);
+    const auto name = "cohort-array-device-" + std::to_string(physical(device));
     const int fd = ::memfd_create(name.c_str(), MFD_CLOEXEC);
     if (fd < 0 || ::ftruncate(fd, static_cast<off_t>(bytes)) != 0)
         return out_of_memory;
@@ -52,10 +52,13 @@ int know_memory(int fd, handle& made) {
     char name[128] = "";
     struct stat file {};
     const auto link = "/proc/self/fd/" + std::to_string(fd);
-    int device = 0;
+    int known = 0;
     if (::readlink(link.c_str(), name, sizeof name - 1) < 0 || ::fstat(fd, &file) != 0 ||
-        std::sscanf(name, "/memfd:cohort-array-device-%d", &device) != 1)
+        std::sscanf(name, "/memfd:cohort-array-device-%d", &known) != 1)
         return invalid_value;
+    const int device = number_of(known);
+    if (device < 0)
+        return invalid_device;
     const int own = ::fcntl(fd, F_DUPFD_CLOEXEC, 3);
     if (own < 0)
         return out_of_memory;
@@ -234,7 +237,7 @@ EXPORTED int cuMemAlloc_v2(address* made, std::size_t bytes) {
     BEGIN_IN_CONTEXT("cuMemAlloc_v2");
     HEED_CAPTURES;
     handle which = 0;
-    if (const int error = make_memory(bytes, 0, which); error != success)
+    if (const int error = make_memory(bytes, current_device(), which); error != success)
         return error;
     return map_simply(which, made);
 }

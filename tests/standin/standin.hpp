@@ -45,13 +45,19 @@ struct access_wanted {
 };
 /// Locked by each call.
 extern std::mutex mutex;
-/// How many devices there are.
+/// How many devices this process sees.
 int devices();
+/// Which of the two it is that this process sees by a number below devices().
+int physical(int device);
+/// The number by which this process sees one of the two; -1: it does not.
+int number_of(int physical_device);
 /// What a call returns before it does anything; success: it goes on.
 int begin(const char* name);
 
 /// What a call returns that needs a current context; success: this thread has one.
 int check_context();
+/// The device of this thread's current context, of which there is one.
+int current_device();
 
 /// What a call returns that CUDA calls potentially unsafe: not success if this thread has to heed a
 /// capture of a graph, which is invalid then.
