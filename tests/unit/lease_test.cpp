@@ -6,6 +6,8 @@
 #include "share/cuda/lease.hpp"
 #include "sys_support.hpp"
 
+#include <cohort/errors.hpp>
+
 #include <doctest/doctest.h>
 
 #include <atomic>
@@ -13,6 +15,7 @@
 #include <chrono>
 #include <future>
 #include <memory>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -48,7 +51,55 @@ private:
     std::promise<void> served_;
 };
 
+/// Lets this thread start no thread. @return false: this host does not allow it
+bool start_no_threads() { return deny(SYS_clone3, ENOSYS) && deny(SYS_clone, EAGAIN); }
+
 }  // namespace
+
+TEST_CASE("lease: memory is released on a thread of its own, also if none can be started then") {
+    if (under_tsan)
+        return skip(no_threads_in_copies);
+    const int status = in_fork([] {
+        std::promise<std::thread::id> released;
+        auto used = lease::make([&] { released.set_value(std::this_thread::get_id()); });
+        std::promise<bool> denied;
+        std::thread::id engine;
+        watcher::own().runtime().loop().post([&] {
+            engine = std::this_thread::get_id();
+            denied.set_value(start_no_threads());
+        });
+        if (!denied.get_future().get())
+            return 77;
+        used.reset();
+        auto where = released.get_future();
+        if (where.wait_for(bound) != std::future_status::ready)
+            return 1;
+        return where.get() != engine ? 0 : 2;
+    });
+    if (status == 77)
+        return skip("this machine does not allow seccomp filters");
+    CHECK(status == 0);
+}
+
+TEST_CASE("lease: where no thread can be started that releases memory, there is no lease") {
+    if (under_tsan)
+        return skip(no_threads_in_copies);
+    const int status = in_fork([] {
+        (void)watcher::own();
+        if (!start_no_threads())
+            return 77;
+        bool is_released = false;
+        try {
+            (void)lease::make([&] { is_released = true; });
+        } catch (const sharing_error& e) {
+            return e.code() == std::errc::resource_unavailable_try_again && !is_released ? 0 : 1;
+        }
+        return 2;
+    });
+    if (status == 77)
+        return skip("this machine does not allow seccomp filters");
+    CHECK(status == 0);
+}
 
 TEST_CASE("lease: where epoll has no room for a watch, nothing is released before the end") {
     if (under_tsan)

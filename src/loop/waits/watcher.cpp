@@ -41,7 +41,8 @@ watcher& watcher::own() {
 }
 
 watcher::watcher(loop::runtime& runtime)
-    : runtime_(runtime), aside_(runtime.loop()), callbacks_(runtime.loop()) {
+    : runtime_(runtime), aside_(runtime.loop()),
+      callbacks_(runtime.loop(), background_thread::thread::stays) {
     std::error_code error;
     epoll_ = base::out_of_stdio(base::unique_fd(::epoll_create1(EPOLL_CLOEXEC)), error);
     if (error)

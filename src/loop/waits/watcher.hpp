@@ -40,7 +40,8 @@ public:
     /// For work that takes too long for the engine's thread and for users'. Used on the engine's
     /// thread only.
     loop::background_thread& aside() noexcept { return aside_; }
-    /// Runs functions of users on a thread of its own, so that they delay nothing else.
+    /// Runs functions of users on a thread of its own, so that they delay nothing else. The thread
+    /// stays once it was started.
     loop::background_thread& callbacks() noexcept { return callbacks_; }
 
     /// Serves the object, on the engine's thread, when its descriptor is ready. Any thread; the

@@ -5,6 +5,7 @@
 #include "base/files/limits.hpp"
 #include "base/sys/descriptors.hpp"
 
+#include <cerrno>
 #include <exception>
 #include <system_error>
 #include <utility>
@@ -15,6 +16,9 @@
 namespace cohort::share {
 
 detail::attachment lease::make(std::function<void()> release) {
+    // When the lease is over it is too late to learn that there is no thread.
+    if (!loop::watcher::own().callbacks().start())
+        base::refuse("lease of memory", EAGAIN, "the thread that releases it can't be started");
     std::error_code error;
     auto ends = base::make_pipe(error);
     if (error)
@@ -62,12 +66,12 @@ void lease::serve() {
     auto& here = loop::watcher::own();
     if (here.runtime().exiting())
         return;  // what `release` needs may be gone
-    const auto once = [over] {
-        if (const auto release = std::exchange(over->release_, {}))
-            release();
-    };
-    // The second call comes on the engine's thread, if there is no thread for the first.
-    here.callbacks().run(once, once);
+    here.callbacks().run(
+        [over] {
+            if (const auto release = std::exchange(over->release_, {}))
+                release();
+        },
+        [] {});
 }
 
 }  // namespace cohort::share

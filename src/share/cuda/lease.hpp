@@ -17,7 +17,8 @@ namespace cohort::share {
 /// message that nobody receives. The pipe's reading end, here, then comes to its end.
 class lease : public loop::watched, public std::enable_shared_from_this<lease> {
 public:
-    /// Has the engine call `release`, once, on a thread for such work.
+    /// Has `release` called, once, on a thread for such work, which this call starts and which
+    /// stays: `release` may wait for a device, and the engine may not.
     /// @return what users hold
     /// @throws sharing_error, std::system_error  `release` is not called then
     static detail::attachment make(std::function<void()> release);
