@@ -228,6 +228,18 @@ TEST_CASE("sys: the count of descriptors follows what is opened, by both ways") 
     CHECK(base::open_descriptors() == before);
 }
 
+TEST_CASE("sys: the count by listing says so where no descriptor is free for the listing") {
+    CHECK(in_fork([] {
+              const rlimit limit{1024, 1024};  // above all that was inherited
+              ::setrlimit(RLIMIT_NOFILE, &limit);
+              std::error_code error;
+              std::vector<unique_fd> others;
+              while (auto copy = base::duplicate(STDERR_FILENO, error))
+                  others.push_back(std::move(copy));
+              return base::count_listed_descriptors() == 1024U ? 0 : 1;
+          }) == 0);
+}
+
 TEST_CASE("sys: the count of descriptors is unknown without /proc") {
     if (::geteuid() != 0) {
         skip("chroot needs root");

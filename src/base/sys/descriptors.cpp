@@ -51,6 +51,8 @@ std::optional<std::uint64_t> open_descriptors() noexcept {
 
 std::optional<std::uint64_t> count_listed_descriptors() noexcept {
     const unique_fd directory{::open(directory_of_descriptors, O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
+    if (!directory && errno == EMFILE)
+        return descriptor_limit();  // no number below it is free
     if (!directory)
         return {};
     alignas(dirent64) char buffer[4096];
