@@ -49,8 +49,9 @@ COHORT_API std::string why_not();
 /// the smallest piece that the device maps, which is 2 MiB: see shared_arena for small ones.
 ///
 /// Before an array is sent, the library waits for all work on its device and on those of on(), see
-/// send_after(). It waits too when the last handle in a process goes. In both cases this is the
-/// work in a device's primary context, which the CUDA runtime uses too.
+/// send_after(). The thread that sends waits, also in an awaited put or spawn. It waits too when
+/// the last handle in a process goes. In both cases this is the work in a device's primary context,
+/// which the CUDA runtime uses too.
 ///
 /// **The destructor of the last handle blocks its thread until the device is idle**, as cudaFree
 /// does. On the thread of an io_context everything else on that thread waits. It is a deadlock if
