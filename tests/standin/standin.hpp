@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-// What the files of the stand-in have in common; see device.cpp.
+// What the files of the stand-in have in common; see device.cpp. It checks no order of streams: all
+// work is done when it is given, so nobody is seen to read too early who has forgotten to wait.
+// Tests count the calls that wait. It runs no kernels and makes no graphs. What a driver does while
+// kernels run is seen on a real one only: tests/integration/cuda_kernels_test.cpp.
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
