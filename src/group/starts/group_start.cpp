@@ -2,14 +2,13 @@
 #include "group/starts/group_start.hpp"
 
 #include "base/sys/pidfd.hpp"
+#include "group/starts/start_exception.hpp"
 
 #include <algorithm>
 #include <csignal>
 #include <cstddef>
-#include <exception>
 #include <iterator>
 #include <memory>
-#include <system_error>
 #include <utility>
 
 namespace cohort::groups {
@@ -35,15 +34,8 @@ bool group_start::step() noexcept {
             report.failure = prepare();
         if (!report.failure && !held_)
             start_next(report);
-    } catch (const std::system_error& e) {
-        base::patiently([&] {
-            report.failure = {e.code(), "writing the arguments and the environment", next_, "exec"};
-        });
-    } catch (const std::exception&) {  // no memory
-        base::patiently([&] {
-            report.failure = {std::make_error_code(std::errc::not_enough_memory),
-                              "preparing the worker", next_, "memory"};
-        });
+    } catch (...) {
+        base::patiently([&] { report.failure = failure_of_exception(next_); });
         if (report.pidfd)
             (void)base::send_signal(report.pidfd.get(), SIGKILL);  // the listener reaps it
     }
