@@ -117,16 +117,20 @@ std::vector<process_info> served_workers(pid_t server) {
     return found;
 }
 
-/// Waits until there are so many, and stops the oldest one.
-pid_t stop_the_first_of(std::size_t count, pid_t server) {
+/// Waits until there are so many.
+std::vector<pid_t> await_workers(std::size_t count, pid_t server) {
     auto workers = served_workers(server);
     for (; workers.size() < count; workers = served_workers(server))
         std::this_thread::yield();
-    const pid_t first = workers.front().pid;
-    ::kill(first, SIGSTOP);
-    while (all_processes()[first].state != 'T')
+    std::vector<pid_t> pids;
+    for (const auto& worker : workers)
+        pids.push_back(worker.pid);
+    return pids;
+}
+void stop(pid_t process) {
+    ::kill(process, SIGSTOP);
+    while (all_processes()[process].state != 'T')
         std::this_thread::yield();
-    return first;
 }
 
 }  // namespace
@@ -160,7 +164,8 @@ TEST_CASE(
                             .stdin_from(input)
                             .fd(output.writes(), STDOUT_FILENO),
                         started.into());
-    const pid_t first = stop_the_first_of(2, of);
+    const pid_t first = await_workers(2, of).front();
+    stop(first);
     const open_file writer(input, O_RDWR);  // the second goes on, and runs
     const held_process child(read_number(output.reads()));
     ::kill(first, SIGKILL);
@@ -169,6 +174,36 @@ TEST_CASE(
     CHECK(started.code() == std::errc::interrupted);
     CHECK(child.ends());
     child.kill();
+}
+
+TEST_CASE("late start: a start that fails is over although the fork server is stopped") {
+    constexpr int ahead = 8;  // as many as the server is asked for at once
+    const auto stopped = server();
+    const watchdog guarded;
+    const scratch_directory directory;
+    const auto input = make_fifo(directory.file("input"));
+    asio::io_context io;
+    completed<cohort::group> started;
+    cohort::async_spawn(io, cohort::function<do_nothing>(),
+                        in_process_groups(ahead + 1)
+                            .start_method(cohort::start_method::forkserver)
+                            .stdin_from(input)
+                            .kill_timeout(100ms),
+                        started.into());
+    const auto workers = await_workers(ahead, stopped);
+    stop(stopped);
+    for (const pid_t worker : workers)
+        stop(worker);
+    const open_file writer(input, O_RDWR);
+    ::kill(workers[0], SIGCONT);  // the server is asked for the last worker when this one goes on
+    ::kill(workers[1], SIGKILL);
+    run_out(io);
+    CHECK(started.threw<cohort::spawn_error>());
+    CHECK(started.code() == std::errc::interrupted);
+    await_reap(stopped);
+    CHECK(server() != stopped);
+    leak_guard guard;
+    CHECK(processes_left(guard).empty());
 }
 
 }  // namespace late_start_test

@@ -4,7 +4,10 @@
 #include "base/sys/pidfd.hpp"
 #include "group/starts/start_exception.hpp"
 
+#include <cohort/detail/duration.hpp>
+
 #include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <cstddef>
 #include <iterator>
@@ -44,6 +47,10 @@ bool group_start::step() noexcept {
     report.cgroup = plan_->cgroup();
     if (!more) {
         if (way_) {
+            // The engine hears of a failure only after this wait, so it can't end it.
+            if (report.failure)
+                slots_.server.give_up_at(detail::saturating_add(
+                    std::chrono::steady_clock::now(), plan_->plan().settings.kill_timeout));
             auto left = way_->withdraw(slots_);
             base::patiently([&] { report.unwanted.reserve(report.unwanted.size() + left.size()); });
             std::ranges::move(left, std::back_inserter(report.unwanted));

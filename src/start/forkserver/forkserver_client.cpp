@@ -27,8 +27,6 @@
 namespace cohort::start {
 namespace {
 
-/// How long a server may keep a start that was given up; then SIGKILL.
-constexpr int given_up_timeout_ms = 500;
 /// The pause between two attempts to receive a message, when there was no memory for it.
 constexpr int shortage_pause_ms = 10;
 
@@ -192,7 +190,7 @@ bool forkserver_client::await(forkserver_wait& wait, until end, const std::funct
         // was stopped in its first moment holds the server's end open.
         pollfd any[] = {
             {wait.event(), POLLIN, 0}, {connection_.get(), POLLIN, 0}, {pidfd_.get(), POLLIN, 0}};
-        const int heard = ::poll(any, 3, wait.is_given_up() ? given_up_timeout_ms : -1);
+        const int heard = ::poll(any, 3, wait.patience());
         if (heard == 0)
             kill();
         if (any[0].revents != 0)

@@ -3,9 +3,21 @@
 
 #include "base/sys/descriptors.hpp"
 
+#include <algorithm>
+#include <climits>
+
 #include <unistd.h>
 
 namespace cohort::start {
+namespace {
+
+using std::chrono::milliseconds;
+
+/// How long a server may keep a start that was given up.
+constexpr milliseconds given_up_timeout{500};
+constexpr milliseconds longest_poll{INT_MAX};
+
+}  // namespace
 
 std::error_code forkserver_wait::open() {
     std::error_code error;
@@ -40,6 +52,17 @@ void forkserver_wait::give_up() noexcept {
     const std::lock_guard lock(mutex_);
     given_up_ = true;
     ring();
+}
+
+int forkserver_wait::patience() const noexcept {
+    if (!given_up_ && !give_up_at_)
+        return -1;
+    milliseconds left{0};
+    if (const auto now = std::chrono::steady_clock::now(); !given_up_ && *give_up_at_ > now)
+        left = std::chrono::ceil<milliseconds>(*give_up_at_ - now);
+    if (left <= milliseconds(0))
+        left = given_up_timeout;
+    return static_cast<int>(std::min(left, longest_poll).count());
 }
 
 }  // namespace cohort::start

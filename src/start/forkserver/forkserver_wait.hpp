@@ -4,7 +4,9 @@
 #include "base/sys/unique_fd.hpp"
 
 #include <atomic>
+#include <chrono>
 #include <mutex>
+#include <optional>
 #include <system_error>
 
 namespace cohort::start {
@@ -21,9 +23,13 @@ public:
     void hold() noexcept;
     /// From now on a server that keeps the start waiting gets SIGKILL. Any thread.
     void give_up() noexcept;
+    /// From `when` on a server that keeps the start waiting gets SIGKILL. Called by the waiting
+    /// thread.
+    void give_up_at(std::chrono::steady_clock::time_point when) noexcept { give_up_at_ = when; }
 
     bool is_held() const noexcept { return held_; }
-    bool is_given_up() const noexcept { return given_up_; }
+    /// How many milliseconds poll(2) may wait for the server; then SIGKILL. -1: without an end.
+    int patience() const noexcept;
     /// Readable after ring(), hold() and give_up().
     int event() const noexcept { return event_.get(); }
     void ring() noexcept;
@@ -34,6 +40,7 @@ private:
     base::unique_fd event_;
     std::atomic<bool> held_ = false;
     std::atomic<bool> given_up_ = false;
+    std::optional<std::chrono::steady_clock::time_point> give_up_at_;
 };
 
 }  // namespace cohort::start
