@@ -146,6 +146,25 @@ TEST_CASE("barrier page: who drops out is not waited for, and is noted once") {
     CHECK(m.page.arrive(0, phase) == arrival::no_party);
 }
 
+TEST_CASE("barrier page: a worker may have the number of a process that dropped out as no worker") {
+    memory m(3);
+    CHECK_FALSE(m.page.drop(-1, 200));
+    CHECK(m.page.now().parties == 2);
+    CHECK_FALSE(m.page.take_drop(200));
+    CHECK_FALSE(m.page.drop(0, 200));
+    CHECK(m.page.take_drop(200));
+}
+
+TEST_CASE("barrier page: the end of a process that has not dropped out changes no drop") {
+    memory m(4);
+    for (const int index : {0, 1, 2})
+        CHECK_FALSE(m.page.drop(index, 100 + index));
+    for (const pid_t other : {0, -1, 99, 103})
+        CHECK_FALSE(m.page.take_drop(other));
+    for (const pid_t worker : {101, 102, 100})
+        CHECK(m.page.take_drop(worker));
+}
+
 TEST_CASE("barrier page: an arrival can be taken back until the phase is over") {
     memory m(2);
     std::uint32_t phase = 0;

@@ -161,9 +161,11 @@ bool barrier_page::drop(int index, pid_t pid) noexcept {
     } while (!head_.state.compare_exchange_weak(w, completes ? next_phase(w, parties_in(w) - 1)
                                                              : w - one_party));
     // Noted last: a worker that is killed before this breaks the barrier. Noted first, the others
-    // would wait for it for ever.
-    if (const auto place = head_.drops++; place < slots_)
-        at(place).dropped = pid;
+    // would wait for it for ever. Of workers only: nobody asks for the number of another process,
+    // so it would be found at the end of a later worker that has got it.
+    if (index >= 0)
+        if (const auto place = head_.drops++; place < slots_)
+            at(place).dropped = pid;
     if (has_slot(index))
         at(static_cast<std::size_t>(index)).arrived = dropped_mark;
     return completes;

@@ -63,7 +63,9 @@ public:
     arrival arrive(int index, std::uint32_t& phase) noexcept;
     /// Takes an arrival back. @return false: the phase is over, or the barrier broken
     bool withdraw(int index, std::uint32_t phase) noexcept;
-    /// One party fewer, from the present phase on. @return whether that completes the phase
+    /// One party fewer, from the present phase on.
+    /// @param pid  of the worker, for take_drop()
+    /// @return whether that completes the phase
     bool drop(int index, pid_t pid) noexcept;
     /// Whether this process has dropped out. Forgets that, because its number will be used again.
     bool take_drop(pid_t pid) noexcept;
