@@ -8,6 +8,7 @@
 #include <atomic>
 #include <csignal>
 #include <cstring>
+#include <limits>
 #include <random>
 #include <string>
 #include <thread>
@@ -163,6 +164,22 @@ TEST_CASE("barrier page: the end of a process that has not dropped out changes n
         CHECK_FALSE(m.page.take_drop(other));
     for (const pid_t worker : {101, 102, 100})
         CHECK(m.page.take_drop(worker));
+}
+
+TEST_CASE("barrier page: counts that somebody made up end no search late") {
+    memory m(5);
+    m.words[2] = ~std::uint64_t{0};  // the number of workers
+    m.words[3] = ~std::uint64_t{0};  // the number of processes that dropped out
+    for (const int count : {-1, 0, 5, std::numeric_limits<int>::max()})
+        m.page.note_workers(count);
+    CHECK(m.words[2] == ~std::uint64_t{0});
+    CHECK_FALSE(m.page.take_drop(1));
+    CHECK_FALSE(m.page.drop(4, 1));
+    std::uint32_t phase = 0;
+    CHECK(m.page.arrive(0, phase) == arrival::waits);
+    m.page.break_by({barrier_cause::kind::timed_out, -1, {}});
+    CHECK(m.page.culprit() == 1);
+    CHECK(m.page.reason() == "workers 1, 2 and 3 had not arrived in time; 1 of 4 waited");
 }
 
 TEST_CASE("barrier page: an arrival can be taken back until the phase is over") {
