@@ -9,6 +9,11 @@
 //                                         as user UID with at most LIMIT processes, starts N
 //                                         workers with logs in LOGS: prints the error, then whether
 //                                         children are left
+//   other_host receives NAME [names] [locked]
+//                                         gets an array in the file NAME of /dev/shm, whose sender
+//                                         has ended: prints its first element, or the error. With
+//                                         "names" it accepts arrays with names, with "locked" the
+//                                         sender has locked the file as the library does
 #include <cohort/cohort.hpp>
 
 #include <asio.hpp>
@@ -18,6 +23,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <set>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -25,6 +31,7 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <sched.h>
+#include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -125,6 +132,32 @@ int few_processes(uid_t user, rlim_t limit, int workers, const char* logs) {
     return 0;
 }
 
+int receives(const std::string& name, bool accepts_names, bool locks) {
+    if (accepts_names)
+        cohort::set_sharing_strategy(cohort::sharing_strategy::file_system);
+    cohort::queue<cohort::shared_array<int>> arrays;
+    arrays.keep_both_ends();
+    const pid_t sender = fork();
+    if (sender == 0) {
+        const int file = open(("/dev/shm/" + name).c_str(), O_RDWR | O_CLOEXEC);
+        if (locks && flock(file, LOCK_SH) != 0)
+            _exit(1);
+        const std::size_t shape[] = {1};
+        arrays.writer().put(
+            cohort::shared_array<int>::from_descriptor(file, 0, shape, cohort::trust_unsealed));
+        _exit(0);
+    }
+    int status = -1;
+    if (waitpid(sender, &status, 0) != sender || status != 0)
+        return 2;
+    try {
+        fmt::print("{}\n", (*arrays.try_get())(0));
+    } catch (const cohort::sharing_error& e) {
+        fmt::print("{}\n", e.what());
+    }
+    return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -139,5 +172,9 @@ int main(int argc, char** argv) {
     if (mode == "few_processes" && argc == 6)
         return few_processes(static_cast<uid_t>(std::atoi(argv[2])),
                              static_cast<rlim_t>(std::atoi(argv[3])), std::atoi(argv[4]), argv[5]);
+    if (mode == "receives" && argc >= 3) {
+        const std::set<std::string_view> how(argv + 3, argv + argc);
+        return receives(argv[2], how.contains("names"), how.contains("locked"));
+    }
     return 2;
 }

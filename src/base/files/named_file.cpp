@@ -118,7 +118,7 @@ bool means_no_file(std::error_code error) noexcept {
            error == std::errc::permission_denied || error == std::errc::no_such_device_or_address;
 }
 
-/// Held while a name is removed. A forked copy would else inherit an exclusive lock for good.
+/// Held while an exclusive lock is. A forked copy would else inherit the lock for good.
 /// Fair, because a sweep of many names would else keep a fork waiting.
 struct removals {
     base::fair_mutex mutex;
@@ -265,6 +265,16 @@ std::string name_of(int descriptor) {
         !error && is_name(name) &&
         ::fstatat(directory.get(), name.c_str(), &named, AT_SYMLINK_NOFOLLOW) == 0;
     return is_there && named.st_ino == found.st_ino && named.st_dev == found.st_dev ? name : "";
+}
+
+bool is_used(const std::string& name) noexcept {
+    const std::lock_guard no_fork(fork_held<removals>::get().mutex);
+    std::error_code error;
+    const auto directory = open_directory(error);
+    if (error)
+        return true;
+    const auto file = open_in(directory.get(), name, O_RDONLY, error);
+    return error || lock(file.get(), LOCK_EX);
 }
 
 removal remove_unused(const std::string& name) noexcept {

@@ -37,6 +37,10 @@ base::unique_fd open_named(const std::string& name, int flags, std::error_code& 
 /// The name of an open file; empty: it is no file of ours in /dev/shm, or its name is gone.
 std::string name_of(int descriptor);
 
+/// Whether the library's file of this name is in use: a process, or a message that carries its
+/// descriptor, holds a lock on it. Also true if that can't be found out now.
+bool is_used(const std::string& name) noexcept;
+
 /// What became of a name.
 enum class removal {
     removed,  // this call has removed it

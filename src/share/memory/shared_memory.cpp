@@ -148,6 +148,13 @@ shared_memory shared_memory::arrived(const attachment& descriptor) {
                      "it has a name in /dev/shm, and its owner could truncate it, and every access "
                      "would end this process by SIGBUS; to accept that, "
                      "set_sharing_strategy(sharing_strategy::file_system)");
+    // What an array's sender has opened holds a lock. Another program's file, if somebody gave it
+    // the library's mark, holds none: its name would be removed with this process' last handle.
+    if (!name.empty() && !base::is_used(name))
+        base::refuse(what, EPERM,
+                     fmt::format("its name \"{}\" in /dev/shm is another program's: no user of it "
+                                 "holds a lock",
+                                 name));
     if (const auto wrong = object_to(*descriptor, access, name.empty(), file); wrong.error != 0)
         base::refuse(what, wrong.error, wrong.text);
     if (!name.empty()) {
