@@ -18,6 +18,7 @@
 #include <map>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -35,10 +36,32 @@ void wait_at_gate(int) {
 }
 void wait_with_array(int index, cohort::shared_array<int>) { wait_at_gate(index); }
 void wait_with_queue(int index, cohort::queue_writer<int>) { wait_at_gate(index); }
+void wait_with_arrays(int index, const std::vector<cohort::shared_array<int>>&) {
+    wait_at_gate(index);
+}
+void wait_with_sync(int index, const cohort::event&, const cohort::barrier& all,
+                    const cohort::mutex&) {
+    wait_at_gate(index);
+    all.arrive_and_drop();
+}
+cohort::shared_array<int> wait_and_make(int index) {
+    wait_at_gate(index);
+    return cohort::shared_array<int>(1);
+}
 
-/// "pipe", "pidfd", "record" or, for what this file does not name, the whole link.
+/// More than one message carries.
+constexpr int very_many = 300;
+
+std::vector<cohort::shared_array<int>> very_many_arrays() {
+    std::vector<cohort::shared_array<int>> made;
+    for (int i = 0; i < very_many; ++i)
+        made.emplace_back(1);
+    return made;
+}
+
+/// "pipe", "pidfd", "record", "socket" or, for what this file does not name, the whole link.
 std::string kind_of(const std::string& link) {
-    for (const char* const known : {"pipe:", "pidfd", "cohort-record"})
+    for (const char* const known : {"pipe:", "pidfd", "cohort-record", "socket:"})
         if (link.find(known) != std::string::npos)
             return known;
     return link;
@@ -142,6 +165,97 @@ METHODS_TEST("given descriptors: of captured and fed workers this process keeps 
         used["pipe:"] = 6;
         co_await look(spawn, g, used);
     }
+}
+
+METHODS_TEST(
+    "given descriptors: of files that workers print to this process keeps what it writes") {
+    for (const auto method : all_methods) {
+        CAPTURE(static_cast<int>(method));
+        const scratch_directory scratch;
+        const auto all = scratch.file("all");
+        gate own, shared;
+        const auto spawn = [&](const gate& g, cohort::file to) {
+            return cohort::spawn(cohort::function<wait_at_gate>(),
+                                 by(method, 2)
+                                     .fd(g.child_end(), gate::number)
+                                     .stdin_from(cohort::bytes("text"))
+                                     .stdout_to(to)
+                                     .stderr_to(cohort::merge()));
+        };
+        // The workers open these themselves.
+        co_await look([&] { return spawn(own, cohort::file(scratch.file("{index}"))); }, own, {});
+        std::map<std::string, int> used;
+        used["pipe:"] = 2;
+        used[all] = 1;
+        co_await look([&] { return spawn(shared, cohort::file(all).tagged()); }, shared, used);
+    }
+}
+
+METHODS_TEST("given descriptors: of arguments none stays, however many there are") {
+    for (const auto method : all_methods) {
+        CAPTURE(static_cast<int>(method));
+        gate many, sync;
+        co_await look(
+            [&] {
+                return cohort::spawn(cohort::function<wait_with_arrays>(very_many_arrays()),
+                                     by(method, 2).fd(many.child_end(), gate::number));
+            },
+            many, {});
+        const cohort::event event;
+        const cohort::barrier barrier(2);
+        const cohort::mutex mutex;
+        co_await look(
+            [&] {
+                return cohort::spawn(cohort::function<wait_with_sync>(event, barrier, mutex),
+                                     by(method, 2).fd(sync.child_end(), gate::number));
+            },
+            sync, {});
+    }
+}
+
+METHODS_TEST("given descriptors: none stays of more than one message carries") {
+    for (const auto method : all_methods) {
+        CAPTURE(static_cast<int>(method));
+        gate g;
+        const auto spawn = [&] {
+            auto how = given(g, method);
+            for (int number = 100; number < 100 + very_many; ++number)
+                how.fd(g.child_end(), number);
+            return cohort::spawn(cohort::function<wait_at_gate>(), how);
+        };
+        co_await look(spawn, g, {});
+    }
+}
+
+METHODS_TEST("given descriptors: for results and stacks this process keeps one end of each") {
+    for (const auto method : all_methods) {
+        CAPTURE(static_cast<int>(method));
+        gate g;
+        const auto spawn = [&] {
+            return cohort::spawn(cohort::function<wait_and_make>(),
+                                 by(method, 2).fd(g.child_end(), gate::number).stack_on_stop(true));
+        };
+        std::map<std::string, int> used;
+        used["socket:"] = 2;
+        used["pipe:"] = 2;
+        co_await look(spawn, g, used);
+    }
+}
+
+GROUP_TEST("given descriptors: of what a closure keeps none is held twice") {
+    const auto arrays = very_many_arrays();
+    const cohort::event event;
+    cohort::queue<int> queue;
+    const auto writer = queue.writer();
+    gate g;
+    const auto body = [arrays, event, writer](int index) { wait_at_gate(index); };
+    const auto spawn = [&] {
+        return cohort::spawn(cohort::closure(body).keep(arrays, event, writer),
+                             by(cohort::start_method::fork, 2)
+                                 .fd(g.child_end(), gate::number)
+                                 .stdout_to(cohort::discard()));
+    };
+    co_await look(spawn, g, {});
 }
 
 GROUP_TEST("given descriptors: commands leave none in this process, nor does share()") {
