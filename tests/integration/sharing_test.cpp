@@ -19,6 +19,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include <fcntl.h>
@@ -54,6 +55,13 @@ void write_four(int, const std::vector<shared_array<int>>& arrays) { arrays[0].a
 void add_three(int, shared_array<int> array) {
     for (int& element : array)
         element += 3;
+}
+/// Turns each value over; its result is the values as they were.
+shared_array<bool> turn_over(int, const shared_array<bool>& flags) {
+    const auto before = flags.clone();
+    for (bool& flag : flags)
+        flag = !flag;
+    return before;
 }
 bool is_one_memory(int, const std::vector<shared_array<float>>& arrays) {
     for (const auto& array : arrays)
@@ -164,6 +172,27 @@ METHODS_TEST("sharing: arrays cross inside the user's own types and containers")
         CHECK(report.outcomes[0].result<float>() == 15);
         CHECK(work.whole(0) == 15);
     }
+}
+
+METHODS_TEST("sharing: an array of bool has an element for each value, as any other array") {
+    constexpr std::array values{true, false, true};
+    for (const auto method : all_methods) {
+        const auto flags = cohort::share_memory(values);
+        static_assert(std::is_same_v<decltype(flags), const shared_array<bool>>);
+        CHECK(flags.size_bytes() == values.size());
+        const auto report = co_await cohort::run(cohort::function<turn_over>(flags), by(method));
+        const auto before = report.outcomes[0].result<shared_array<bool>>();
+        for (std::size_t i = 0; i < values.size(); ++i) {
+            CHECK(flags(i) != values[i]);
+            CHECK(before.at(i) == values[i]);
+        }
+        cohort::queue<shared_array<bool>> passed;
+        passed.keep_both_ends();
+        passed.writer().put(flags);
+        CHECK(passed.try_get()->shares_memory_with(flags));
+    }
+    const shared_array<bool> zeros(2, 3);
+    CHECK_FALSE(zeros(1, 2));
 }
 
 METHODS_TEST("sharing: is_shared is true in the memory of an array, and there alone") {
