@@ -52,6 +52,14 @@ def run(*command, **how):
     return done.stdout
 
 
+def build_quietly(*command, **how):
+    """A stranger's first build says nothing that he would have to look into."""
+    told = run(*command, **how)
+    warnings = [line for line in told.splitlines() if "warning:" in line]
+    if warnings:
+        fail(f"{' '.join(map(str, command))}: it warns:\n" + "\n".join(warnings))
+
+
 def check_program(program, text, **how):
     """Runs it and compares what it prints with what its source says; counts it."""
     global passed
@@ -92,7 +100,7 @@ def check_pkgconfig(scratch):
 
     def compile_with(which, *options):
         flags = run("pkg-config", "--cflags", "--libs", *which, "cohort", env=environment).split()
-        run(compiler, "-std=c++20", "-g", text, *options, *flags, "-o", program)
+        build_quietly(compiler, "-std=c++20", "-g", "-Wall", "-Wextra", text, *options, *flags, "-o", program)
 
     compile_with([])
     check_program(program, text, env={**os.environ, "LD_LIBRARY_PATH": str(moved / libdir)})
@@ -115,7 +123,7 @@ def check_cmake(scratch):
     text = shutil.copy(here / "failures.cpp", project)
     run("cmake", "-S", project, "-B", made, f"-DCMAKE_PREFIX_PATH={moved}",
         f"-DCMAKE_CXX_COMPILER={compiler}")
-    run("cmake", "--build", made)
+    build_quietly("cmake", "--build", made)
     check_program(made / "failures", text)
     check_program(made / "failures_static", text)
 
@@ -132,7 +140,7 @@ def check_meson(scratch):
         shutil.copy(file, ours / file.relative_to(source))
     run("meson", "setup", made, project, "--force-fallback-for=cohort",
         env={**os.environ, "CXX": compiler})
-    run("ninja", "-C", made)
+    build_quietly("ninja", "-C", made)
     check_program(made / "failures", text)
 
 
