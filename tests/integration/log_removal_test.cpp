@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: BSL-1.0
 // A start that fails removes the directory of its logs.
+#include "pending_spawn.hpp"
 #include "scratch.hpp"
 #include "start_support.hpp"
+#include "watchdog.hpp"
 
 #include <fmt/format.h>
 
 #include <chrono>
 #include <filesystem>
 #include <string>
+#include <thread>
+
+#include <sys/stat.h>
+#include <unistd.h>
 
 namespace log_removal_test {
 
@@ -43,6 +49,73 @@ TEST_CASE("log removal: a start that fails leaves nothing of them, so it can be 
         CHECK(ended(shell("echo first"), logging(2, directory, run)).success());
         CHECK(read_file(attempt + "/0/stdout.log") == "first\n");
     }
+}
+
+// In /dev/shm, because a directory that is made again has another number there.
+TEST_CASE("log removal: also where a worker has left an error before the start fails") {
+    const leak_guard guard;
+    const scratch_directory directory("/dev/shm");
+    const auto fifo = directory.file("fifo");
+    REQUIRE(::mkfifo(fifo.c_str(), 0600) == 0);
+    // The start of worker 1 waits for worker 0, then fails.
+    const auto fails_after_an_error = [&](int index) {
+        return index == 0 ? shell("echo oops > $COHORT_ERROR_FILE; echo > " + fifo)
+                          : cohort::command("/no/such/program").stdin_from(fifo);
+    };
+    for (const auto flush : {10s, 0s}) {
+        const auto run = fmt::format("flush{}", flush.count());
+        const auto how = logging(2, directory, run).flush_timeout(flush);
+        (void)thrown_by<cohort::spawn_error>(cohort::command_for(fails_after_an_error), how);
+        CHECK(fs::is_empty(directory.file("logs/" + run)));
+        CHECK(ended(shell("true"), logging(2, directory, run)).success());
+    }
+}
+
+namespace {
+
+void sleeps(int) { ::pause(); }
+
+bool becomes_empty(const std::string& directory) {
+    const auto until = std::chrono::steady_clock::now() + generous_bound();
+    while (fs::exists(directory) && !fs::is_empty(directory)) {
+        if (std::chrono::steady_clock::now() > until)
+            return false;
+        std::this_thread::sleep_for(1ms);
+    }
+    return true;
+}
+
+/// Starts a group and cancels that when `delay` is over.
+asio::awaitable<void> cancel_into(bool& cancelled, cohort::options how,
+                                  std::chrono::microseconds delay) {
+    const auto executor = co_await asio::this_coro::executor;
+    pending_spawn starts(executor, cohort::function<sleeps>(), std::move(how));
+    asio::steady_timer timer(executor, delay);
+    co_await timer.async_wait(asio::use_awaitable);
+    starts.cancel();
+    cancelled = co_await starts.wait() != nullptr;
+}
+
+}  // namespace
+
+TEST_CASE("log removal: a start that is cancelled at any moment leaves nothing of them") {
+    have_server();
+    const leak_guard guard;
+    const scratch_directory directory;
+    for (const auto kill_timeout : {10s, 0s})
+        for (int round = 0; round < 40; ++round) {
+            const auto run = fmt::format("{}of{}", round, kill_timeout.count());
+            auto how = logging(2, directory, run).kill_timeout(kill_timeout);
+            how.start_method(round % 2 == 0 ? cohort::start_method::fork
+                                            : cohort::start_method::forkserver);
+            bool cancelled = false;
+            run_coroutine(cancel_into(cancelled, how, std::chrono::microseconds(round * 60)));
+            if (!cancelled)
+                continue;
+            CAPTURE(run);
+            // One that was given up removes them when its last report has come.
+            CHECK(becomes_empty(directory.file("logs/" + run)));
+        }
 }
 
 }  // namespace log_removal_test

@@ -2,7 +2,6 @@
 // options::logs(): a directory for what a run leaves, laid out as torch elastic does it.
 #include "pipes.hpp"
 #include "procfs.hpp"
-#include "silent_file_system.hpp"
 #include "start_support.hpp"
 #include "watchdog.hpp"
 
@@ -206,36 +205,6 @@ TEST_CASE("logs: a directory that cannot be made is a spawn_error") {
     CHECK(error.stage() == "logs");
     CHECK(error.code() == std::errc::not_a_directory);
     CHECK(read_file(plain) == "text");
-}
-
-TEST_CASE("logs: what is no regular file is not written, and the note says so") {
-    const leak_guard guard;
-    const scratch_directory directory;
-    const auto file = directory.file("logs/job42/attempt_0/0/error.json");
-    const auto report = ended(shell("ln -s /dev/null " + file +
-                                    "; echo '{\"message\":\"m\"}' > $COHORT_ERROR_FILE; exit 1"),
-                              logging(1, directory));
-    CHECK(report.outcomes.at(0).note() == file + " is no regular file");
-}
-
-TEST_CASE("logs: a file whose disk does not answer takes no files of other groups") {
-    const leak_guard guard;
-    const scratch_directory directory;
-    const scratch_directory place;
-    const auto silent = mount_or_skip(place.path());
-    if (!silent)
-        return;
-    const auto error = "echo '{\"message\":\"m\"}' > $COHORT_ERROR_FILE; exit 1";
-    const auto file = directory.file("logs/one/attempt_0/0/error.json");
-    const auto one =
-        ended(shell("ln -s " + place.file("x") + " " + file + "; " + error),
-              logging(1, directory, "one").flush_timeout(std::chrono::milliseconds(1)));
-    CHECK(one.outcomes.at(0).note().starts_with(file + " is not yet written"));
-    const auto two =
-        ended(shell(error), logging(1, directory, "two").flush_timeout(generous_bound()));
-    CHECK(two.outcomes.at(0).note().empty());
-    CHECK_FALSE(read_file(directory.file("logs/two/attempt_0/0/error.json")).empty());
-    CHECK_FALSE(read_file(directory.file("logs/two/report.json")).empty());
 }
 
 TEST_CASE("logs: other sinks get the same text") {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include "pipes.hpp"
 #include "reporter.hpp"
 #include "start_support.hpp"
 

@@ -15,8 +15,10 @@ namespace fs = std::filesystem;
 
 namespace cohort::test {
 
-scratch_directory::scratch_directory()
-    : path_((fs::temp_directory_path() / "cohort-test-XXXXXX").string()) {
+scratch_directory::scratch_directory() : scratch_directory(fs::temp_directory_path().string()) {}
+
+scratch_directory::scratch_directory(const std::string& place)
+    : path_(place + "/cohort-test-XXXXXX") {
     if (::mkdtemp(path_.data()) == nullptr)
         throw std::system_error(errno, std::generic_category(), "mkdtemp " + path_);
 }

@@ -11,6 +11,8 @@ namespace cohort::test {
 class scratch_directory {
 public:
     scratch_directory();
+    /// In a directory that is there.
+    explicit scratch_directory(const std::string& place);
     scratch_directory(const scratch_directory&) = delete;
     scratch_directory& operator=(const scratch_directory&) = delete;
     ~scratch_directory();

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
-// What a group removes of its logs when its start fails.
+// The directory of a group's logs, and what is removed of it when the start of the group fails.
 #include "loop/runtime/runtime.hpp"
 #include "output/streams/group_streams.hpp"
+#include "output/targets/log_directory.hpp"
 #include "reporter.hpp"
 #include "sanitizers.hpp"
 #include "scratch.hpp"
@@ -12,6 +13,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <system_error>
 
 namespace made_logs_test {
 
@@ -57,6 +59,55 @@ TEST_CASE("made logs: a directory that stands at their path is not touched") {
               streams->remove_logs();
               return fs::exists(job + "/attempt_0") ? 3 : 0;
           }) == 0);
+}
+
+TEST_CASE("made logs: a file is written in the directory that was made, wherever it is") {
+    const scratch_directory directory;
+    const auto attempt = directory.file("run/attempt_0");
+    output::log_directory logs;
+    REQUIRE_FALSE(logs.make(nullptr, attempt));
+    fs::create_directories(directory.file("others/0"));
+    std::error_code error;
+    CHECK(logs.open(0, "error.json", error));
+    CHECK(fs::exists(attempt + "/0/error.json"));
+
+    fs::rename(directory.file("run"), directory.file("moved"));
+    fs::create_directory_symlink(directory.file("others"), directory.file("run"));
+    CHECK(logs.open_beside("report.json", error));
+    CHECK(fs::exists(directory.file("moved/report.json")));
+    CHECK(logs.open(1, "error.json", error));
+    CHECK(fs::exists(directory.file("moved/attempt_0/1/error.json")));
+
+    fs::create_directory_symlink(directory.file("others"), directory.file("moved/attempt_0/2"));
+    CHECK_FALSE(logs.open(2, "error.json", error));
+    CHECK(error == std::errc::not_a_directory);
+    directory.write("others/precious", "text");
+    fs::create_symlink(directory.file("others/precious"),
+                       directory.file("moved/attempt_0/1/link.json"));
+    CHECK_FALSE(logs.open(1, "link.json", error));
+    CHECK(error == std::errc::too_many_symbolic_link_levels);
+    CHECK(read_file(directory.file("others/precious")) == "text");
+    CHECK_FALSE(fs::exists(directory.file("others/0/error.json")));
+}
+
+TEST_CASE("made logs: a directory that was removed is not made again") {
+    const scratch_directory directory;
+    const auto attempt = directory.file("run/attempt_0");
+    output::log_directory logs;
+    REQUIRE_FALSE(logs.make(nullptr, attempt));
+    std::error_code error;
+    CHECK(logs.open(0, "error.json", error));
+    logs.remove(1);
+    CHECK_FALSE(fs::exists(attempt));
+    CHECK_FALSE(logs.open(0, "error.json", error));
+    CHECK(error == std::errc::no_such_file_or_directory);
+    CHECK_FALSE(fs::exists(attempt));
+
+    output::log_directory next;  // of the same path
+    REQUIRE_FALSE(next.make(nullptr, attempt));
+    logs.remove(1);
+    CHECK(fs::exists(attempt));
+    CHECK(next.make(nullptr, attempt) == std::errc::file_exists);
 }
 
 }  // namespace made_logs_test

@@ -106,6 +106,25 @@ TEST_CASE("outcomes: the last one of the group is published after the report is 
     CHECK(published(all) == std::vector{1});
 }
 
+TEST_CASE("outcomes: a report is not written once it is forgotten") {
+    outcomes all(1, report::wanted);
+    all.add(0);
+    all.forget_report();
+    complete(all, 0);
+    CHECK(published(all) == std::vector{0});
+}
+
+TEST_CASE("outcomes: a report that is being written is waited for") {
+    outcomes all(1, report::wanted);
+    all.add(0);
+    complete(all, 0);
+    CHECK(all.next() == outcome_step::write_report);
+    all.forget_report();
+    CHECK(all.next() == outcome_step::wait);
+    all.note_report();
+    CHECK(published(all) == std::vector{0});
+}
+
 TEST_CASE("outcomes: where not all workers have started there is no report") {
     outcomes all(3, report::wanted);
     for (const int worker : {0, 1}) {

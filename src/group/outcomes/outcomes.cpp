@@ -38,6 +38,11 @@ bool outcomes::is_missing(int worker, part p) const {
 
 void outcomes::note_report() noexcept { report_ = report_state::none; }
 
+void outcomes::forget_report() noexcept {
+    if (report_ == report_state::due)
+        report_ = report_state::none;
+}
+
 outcome_step outcomes::next() noexcept {
     if (order_.empty() || missing_.find(first())->second != 0)
         return outcome_step::wait;

@@ -39,6 +39,8 @@ public:
     bool has(int worker, part p);
     bool is_missing(int worker, part p) const;
     void note_report() noexcept;
+    /// The report is not wanted any more. No effect when it is being written.
+    void forget_report() noexcept;
 
     /// How many workers have ended whose outcomes are not yet taken.
     int waiting() const noexcept { return static_cast<int>(order_.size()); }

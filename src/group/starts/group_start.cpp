@@ -62,7 +62,7 @@ bool group_start::step() noexcept {
         plan_.reset();
         slots_.server.close();
         // Here, because where a thread or a descriptor was missing the engine may find none either.
-        if (report.failure)
+        if (report.failure || held_)
             streams->remove_logs();
     }
     tell(shared, more ? progress::more : progress::over);

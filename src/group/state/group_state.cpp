@@ -164,12 +164,19 @@ void group_state::start_is_over(const start_failure* failure) {
     // that live may still meet.
     if (failure && !start_.is_abandoned())
         barriers_.not_started(failure->index);
+    if (failure)
+        outcomes_.forget_logs();
     lifecycle_.happen(failure ? event::start_failed : event::start_finished);
+}
+
+void group_state::given_up_start_has_ended() {
+    outcomes_.remove_logs([] {});
 }
 
 void group_state::perform(action a) {
     switch (a) {
     case action::hold_start:
+        outcomes_.forget_logs();
         return start_.hold();
     case action::send_stop_signal:
         for (auto& [index, worker] : workers_)

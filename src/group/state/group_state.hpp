@@ -61,6 +61,7 @@ private:
     void worker_started(groups::start_report report) override;
     void has_cgroup(std::shared_ptr<start::group_cgroup> cgroup) override;
     void start_is_over(const start_failure* failure) override;
+    void given_up_start_has_ended() override;
     void operation_waits_for_end(receiver to) override { await_end(std::move(to), std::nullopt); }
     void go_on_ending() override;
 

@@ -25,7 +25,7 @@ outcome_publisher::outcome_publisher(services& of, const group_settings& setting
                                      std::shared_ptr<output::group_streams> streams,
                                      const machine& life, snapshot& shown)
     : runtime_(of.runtime()), names_(of.names()), life_(life), shown_(shown),
-      outcomes_(settings.nprocs, report_of(settings)),
+      writes_logs_(settings.logs.has_value()), outcomes_(settings.nprocs, report_of(settings)),
       verdicts_(static_cast<std::size_t>(settings.nprocs)), waiters_(runtime_, runtime_.loop()) {
     ended_.reserve(verdicts_.size());  // here, because there is nobody to tell later
     if (settings.logs)
@@ -103,7 +103,7 @@ void outcome_publisher::set_symbols(int index, std::shared_ptr<const outcome> wo
 void outcome_publisher::has(int index, part p) {
     if (p == part::record) {
         const auto& left = *of(index)->left;
-        if (logs_ && left.error && !left.success())
+        if (writes_logs_ && left.error && !left.success())
             outcomes_.wants_log(index);
     }
     if (outcomes_.has(index, p))
@@ -181,6 +181,11 @@ std::shared_ptr<group_end> outcome_publisher::end_of(
     if (end->workers().size() == verdicts_.size())
         end->first_failure = first_failure(verdicts_);
     return end;
+}
+
+void outcome_publisher::forget_logs() noexcept {
+    writes_logs_ = false;
+    outcomes_.forget_report();
 }
 
 void outcome_publisher::remove_logs(base::callback<void()> then) {

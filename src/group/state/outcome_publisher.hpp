@@ -52,6 +52,8 @@ public:
 
     /// The end of the group, if what is published is all.
     std::shared_ptr<detail::group_end> end() const;
+    /// The directory of logs() will be removed: writes nothing there from now on.
+    void forget_logs() noexcept;
     /// Removes the directory of logs() because the start has failed, then calls `then`.
     void remove_logs(base::callback<void()> then);
 
@@ -79,6 +81,7 @@ private:
     std::weak_ptr<const void> group_;
     base::callback<void()> changed_;
     std::optional<log_files> logs_;  // with options::logs()
+    bool writes_logs_;
     outcomes outcomes_;
     struct unpublished {
         shared_worker worker;

@@ -69,6 +69,8 @@ void start_in_progress::reported(start_report report, group_start::progress p) {
                        runtime_.loop().now(), {});
         if (report.pidfd)
             end_unwanted({std::move(report.pidfd), report.pid});
+        if (p == group_start::progress::over)
+            listener_.given_up_start_has_ended();
         return;
     }
     if (report.cgroup)
@@ -123,7 +125,7 @@ void start_in_progress::reap_failed(unwanted_child child) {
         if (operation_) {
             ending_.give_up();
             if (!failure_)
-                failure_ = hanging();
+                failure_ = given_up();
         }
         ending_.release(reason::unreaped);
         listener_.go_on_ending();
@@ -137,11 +139,13 @@ void start_in_progress::reap_failed(unwanted_child child) {
     });
 }
 
-/// The failure of the worker whose start hangs. All workers before it have started.
-start_failure start_in_progress::hanging() const {
+/// The failure of the worker whose start was given up. All workers before it have started.
+start_failure start_in_progress::given_up() const {
     return base::patiently([&] {
         return start_failure{std::make_error_code(std::errc::timed_out),
-                             "the start of a worker hangs in the kernel", started_, "exec"};
+                             "the start of a worker was stopped, and has not ended within "
+                             "kill_timeout",
+                             started_, "exec"};
     });
 }
 
@@ -170,7 +174,7 @@ void start_in_progress::abandon() {
     course_ = course::abandoned;
     job_->kill_server();
     runtime_.give_up(*job_);
-    failure_ = hanging();
+    failure_ = given_up();
     is_over_ = true;
     listener_.start_is_over(&*failure_);
 }

@@ -29,6 +29,8 @@ public:
         virtual void has_cgroup(std::shared_ptr<start::group_cgroup> cgroup) = 0;
         /// Comes once. No worker starts after it. @param failure  null: none
         virtual void start_is_over(const start_failure* failure) = 0;
+        /// After start_is_over() of a start that was given up: its last report has come.
+        virtual void given_up_start_has_ended() = 0;
         virtual void operation_waits_for_end(detail::receiver to) = 0;
         /// Something that the end of the group waited for is over.
         virtual void go_on_ending() = 0;
@@ -79,7 +81,7 @@ private:
     void adopt(unwanted_child child, loop::task then = {});
     void kill_held();
     void complete(detail::completion result);
-    start_failure hanging() const;
+    start_failure given_up() const;
 
     loop::runtime& runtime_;
     std::shared_ptr<const detail::group_settings> settings_;

@@ -26,11 +26,12 @@ namespace {
 /// However little time output has: a start that is tried again needs the directory to be gone.
 constexpr auto shortest_removal = std::chrono::seconds(1);
 
+/// @param path  named by what goes wrong
 /// @return what went wrong; empty: nothing
-std::string write_file(int base, const std::string& path,
+std::string write_file(const std::string& path, const auto& open,
                        const base::callback<std::string()>& text) noexcept try {
     std::error_code error;
-    auto file = output::open_output(base, path, output::old_text::is_dropped, error);
+    auto file = open(error);
     if (!error && !output::is_regular(file.get()))
         return path + " is no regular file";
     if (!error)
@@ -48,6 +49,9 @@ void log_files::write_error(std::shared_ptr<const outcome> worker, listener then
     const auto& attempt = streams_->routes().log_directory;
     write(
         base::patiently([&] { return fmt::format("{}/{}/error.json", attempt, worker->index); }),
+        [streams = streams_, index = worker->index](std::error_code& error) {
+            return streams->logs().open(index, "error.json", error);
+        },
         [worker] { return protocol::write_error(*worker->error); }, std::move(then));
 }
 
@@ -55,6 +59,9 @@ void log_files::write_report(base::callback<const report&()> group, listener the
     const auto& attempt = streams_->routes().log_directory;
     write(
         base::patiently([&] { return attempt.substr(0, attempt.rfind('/')) + "/report.json"; }),
+        [streams = streams_](std::error_code& error) {
+            return streams->logs().open_beside("report.json", error);
+        },
         [group = std::move(group)] { return to_json(group()); }, std::move(then));
 }
 
@@ -64,12 +71,10 @@ void log_files::remove(listener then) {
         [streams = streams_] { return streams->remove_logs(), std::string(); }, std::move(then));
 }
 
-void log_files::write(std::string path, base::callback<std::string()> text, listener then) {
-    base::callback<std::string()> task = base::patiently([&] {
-        return [streams = streams_, path, text] {
-            return write_file(streams->log_base(), path, text);
-        };
-    });
+void log_files::write(std::string path, opener open, base::callback<std::string()> text,
+                      listener then) {
+    base::callback<std::string()> task = base::patiently(
+        [&] { return [path, open, text] { return write_file(path, open, text); }; });
     run(std::move(path), timeout_, std::move(task), std::move(then));
 }
 

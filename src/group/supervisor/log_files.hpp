@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include "base/sys/unique_fd.hpp"
 #include "loop/runtime/runtime.hpp"
 #include "output/streams/group_streams.hpp"
 
@@ -9,6 +10,7 @@
 #include <chrono>
 #include <memory>
 #include <string>
+#include <system_error>
 
 namespace cohort::groups {
 
@@ -34,7 +36,9 @@ public:
     void remove(listener then);
 
 private:
-    void write(std::string path, base::callback<std::string()> text, listener then);
+    using opener = base::callback<base::unique_fd(std::error_code&)>;
+
+    void write(std::string path, opener open, base::callback<std::string()> text, listener then);
     /// @param task  returns what went wrong; empty: nothing
     void run(std::string path, duration longest, base::callback<std::string()> task, listener then);
 

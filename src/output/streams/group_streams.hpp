@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include "base/files/descriptor.hpp"
 #include "base/sys/unique_fd.hpp"
 #include "loop/runtime/runtime.hpp"
 #include "output/pipes/pipe.hpp"
@@ -10,6 +9,7 @@
 #include "output/routes/routes.hpp"
 #include "output/streams/line_hub.hpp"
 #include "output/streams/stream_sinks.hpp"
+#include "output/targets/log_directory.hpp"
 #include "output/targets/target.hpp"
 #include "protocol/order/stream_source.hpp"
 
@@ -52,8 +52,8 @@ public:
     ~group_streams();
 
     const group_routes& routes() const noexcept { return routes_; }
-    /// The directory to which log_directory is relative; AT_FDCWD if log_directory is absolute.
-    int log_base() const noexcept { return number_of(log_base_); }
+    /// The directory of options::logs(); there after prepare().
+    const log_directory& logs() const noexcept { return logs_; }
 
     // On the starter thread:
 
@@ -87,10 +87,8 @@ public:
                      std::optional<detail::time_point> until);
     /// Cancels await_lines() or write(); does nothing for any other operation.
     void cancel(detail::operation_id id);
-    /// Removes the directory of options::logs() with the files that the library makes there, if
-    /// prepare() has made it. For a start that failed. Workers that live write on to files that
-    /// have no name any more. May block; any thread.
-    void remove_logs() const;
+    /// Removes what prepare() has made of options::logs(), for a start that failed. May block.
+    void remove_logs() const { logs_.remove(workers_.size()); }
     /// Whether a worker's stderr goes where its stdout goes.
     bool merges(int index) const noexcept {
         return routes_.workers[static_cast<std::size_t>(index)].err.what ==
@@ -152,8 +150,7 @@ private:
     const group_routes routes_;
     const settings settings_;
     std::map<std::string, base_directory> bases_;  // by working directory
-    std::shared_ptr<base::unique_fd> log_base_;
-    std::optional<base::file_id> made_logs_;  // the directory of options::logs()
+    log_directory logs_;
     input_files inputs_;
     std::mutex targets_mutex_;  // for an end of the group while its start still hangs
     std::vector<std::shared_ptr<target>> targets_;

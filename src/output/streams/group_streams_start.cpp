@@ -15,7 +15,6 @@
 #include <utility>
 
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 namespace cohort::output {
@@ -116,43 +115,9 @@ std::optional<start_failure> group_streams::make_log_directory(int callers_direc
     if (path.empty())
         return std::nullopt;
     const auto& from = base_of(callers_directory, routes_.base_of_logs, path);
-    auto error = from.error;
-    if (!error)
-        error = make_directories(number_of(from.directory), path);
-    const int base = number_of(from.directory);
-    struct stat made {};
-    if (!error && (::mkdirat(base, path.c_str(), 0777) != 0 ||
-                   ::fstatat(base, path.c_str(), &made, AT_SYMLINK_NOFOLLOW) != 0))
-        error = base::last_error();
-    if (error)
+    if (const auto error = from.error ? from.error : logs_.make(from.directory, path))
         return failure(error, fmt::format("mkdir(\"{}\")", path), -1, start::stage::logs);
-    log_base_ = from.directory;
-    made_logs_ = base::file_id{made.st_dev, made.st_ino};
     return std::nullopt;
-}
-
-void group_streams::remove_logs() const {
-    if (!made_logs_)
-        return;
-    // A worker may have put a link in the place of its directory, or of one above.
-    const auto open = [](int from, const std::string& name) {
-        return base::unique_fd(
-            ::openat(from, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-    };
-    const auto& path = routes_.log_directory;
-    const auto attempt = open(log_base(), path);
-    if (attempt && base::id_of(attempt.get()) != made_logs_)
-        return;
-    for (std::size_t index = 0; attempt && index < workers_.size(); ++index) {
-        const auto name = std::to_string(index);
-        const auto directory = open(attempt.get(), name);
-        if (!directory)
-            continue;
-        for (const char* file : {"stdout.log", "stderr.log", "error.json"})
-            ::unlinkat(directory.get(), file, 0);
-        ::unlinkat(attempt.get(), name.c_str(), AT_REMOVEDIR);
-    }
-    ::unlinkat(log_base(), path.c_str(), AT_REMOVEDIR);  // needs no descriptor if it is empty
 }
 
 std::optional<start_failure> group_streams::open_target(

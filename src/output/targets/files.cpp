@@ -121,6 +121,10 @@ base::unique_fd open_next(int base, const std::string& path, std::error_code& er
     return open_to_append(base, path, O_EXCL | O_NOFOLLOW, error);
 }
 
+base::unique_fd open_anew(int directory, const std::string& name, std::error_code& error) {
+    return open_to_append(directory, name, O_TRUNC | O_NOFOLLOW, error);
+}
+
 bool is_regular(int fd) noexcept {
     struct stat found {};
     return ::fstat(fd, &found) == 0 && S_ISREG(found.st_mode);

@@ -40,6 +40,11 @@ enum class old_text { is_kept, is_dropped };
 /// file overwritten. Makes no directories: if somebody has removed them, then on purpose.
 [[nodiscard]] base::unique_fd open_next(int base, const std::string& path, std::error_code& error);
 
+/// Opens a file of `directory` for new text, and makes it if it is missing. ELOOP for a symbolic
+/// link. Makes no directories.
+[[nodiscard]] base::unique_fd open_anew(int directory, const std::string& name,
+                                        std::error_code& error);
+
 /// Whether the file takes all that is written without a reader.
 [[nodiscard]] bool is_regular(int fd) noexcept;
 

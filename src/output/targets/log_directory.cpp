@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "output/targets/log_directory.hpp"
+
+#include "base/files/descriptor.hpp"
+#include "base/sys/descriptors.hpp"
+#include "base/sys/error.hpp"
+#include "output/targets/files.hpp"
+
+#include <cerrno>
+#include <utility>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace cohort::output {
+
+namespace {
+
+/// Not through a link: a worker may have put one in the place of its directory.
+base::unique_fd open_directory(int from, const std::string& name, std::error_code& error) {
+    base::unique_fd found(
+        ::openat(from, name.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    if (!found) {
+        error = base::last_error();
+        return found;
+    }
+    return base::out_of_stdio(std::move(found), error);
+}
+
+int number_of(const std::shared_ptr<base::unique_fd>& directory) noexcept {
+    return directory ? directory->get() : AT_FDCWD;
+}
+
+}  // namespace
+
+std::error_code log_directory::make(std::shared_ptr<base::unique_fd> base, std::string path) {
+    const int from = number_of(base);
+    if (const auto error = make_directories(from, path))
+        return error;
+    if (::mkdirat(from, path.c_str(), 0777) != 0)
+        return base::last_error();
+    std::error_code error;
+    made_ = open_directory(from, path, error);
+    if (error)
+        ::unlinkat(from, path.c_str(), AT_REMOVEDIR);
+    base_ = std::move(base);
+    path_ = std::move(path);
+    return error;
+}
+
+base::unique_fd log_directory::open(int index, const char* name, std::error_code& error) const {
+    const auto part = std::to_string(index);
+    if (::mkdirat(made_.get(), part.c_str(), 0777) != 0 && errno != EEXIST) {
+        error = base::last_error();
+        return {};
+    }
+    const auto directory = open_directory(made_.get(), part, error);
+    return directory ? open_anew(directory.get(), name, error) : base::unique_fd();
+}
+
+base::unique_fd log_directory::open_beside(const char* name, std::error_code& error) const {
+    return open_anew(made_.get(), std::string("../") + name, error);
+}
+
+void log_directory::remove(std::size_t workers) const {
+    if (!made_)
+        return;
+    std::error_code ignored;
+    for (std::size_t index = 0; index < workers; ++index) {
+        const auto name = std::to_string(index);
+        const auto directory = open_directory(made_.get(), name, ignored);
+        if (!directory)
+            continue;
+        for (const char* file : {"stdout.log", "stderr.log", "error.json"})
+            ::unlinkat(directory.get(), file, 0);
+        ::unlinkat(made_.get(), name.c_str(), AT_REMOVEDIR);
+    }
+    struct stat here {};
+    if (::fstatat(number_of(base_), path_.c_str(), &here, AT_SYMLINK_NOFOLLOW) == 0 &&
+        base::id_of(made_.get()) == base::file_id{here.st_dev, here.st_ino})
+        ::unlinkat(number_of(base_), path_.c_str(), AT_REMOVEDIR);
+}
+
+}  // namespace cohort::output

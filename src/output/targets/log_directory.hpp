@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include "base/sys/unique_fd.hpp"
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <system_error>
+
+namespace cohort::output {
+
+/// The directory that options::logs() makes for one start of a group, attempt_0, as a descriptor:
+/// workers may move it, remove it and put links in its place. Any thread, but for make().
+class log_directory {
+public:
+    /// Makes the directory and those above it. Before all other calls, and once.
+    /// @param base  of a relative path: a descriptor of a directory. null: AT_FDCWD
+    /// @return an error if it is there already, and where no descriptor is left
+    [[nodiscard]] std::error_code make(std::shared_ptr<base::unique_fd> base, std::string path);
+
+    /// Opens the file `index`/`name` in it to write it anew. Never makes the directory again, and
+    /// follows no link. May block.
+    base::unique_fd open(int index, const char* name, std::error_code& error) const;
+    /// The same for a file that stands beside the directory.
+    base::unique_fd open_beside(const char* name, std::error_code& error) const;
+
+    /// Removes it with the files that the library makes there, if make() has made it and it still
+    /// has its path. For a start that failed: workers that live write on to files that have no name
+    /// any more. May block.
+    void remove(std::size_t workers) const;
+
+private:
+    std::shared_ptr<base::unique_fd> base_;
+    std::string path_;
+    base::unique_fd made_;  // kept open, so that its inode is not used again
+};
+
+}  // namespace cohort::output
