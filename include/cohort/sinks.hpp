@@ -147,8 +147,7 @@ public:
     lines() = default;
     /// How many bytes of lines may wait to be read. The buffer is the group's: of several sizes the
     /// largest counts. Default 1 MiB.
-    /// @throws std::invalid_argument  `bytes` is less than 1, or less than longest_line. For a
-    ///         small buffer set longest_line first.
+    /// @throws std::invalid_argument  `bytes` is less than 1 or than longest_line: set that first
     template <std::integral Bytes>
     lines& buffer(Bytes bytes) {
         return set("buffer", detail::count_of("buffer", bytes), data_.longest);
@@ -196,6 +195,7 @@ private:
 };
 
 /// This program's stream of the same name, as it is at the start, line by line, tags before lines.
+/// Of groups that have ended at most 16 MiB wait to be written there; what is more is left out.
 class COHORT_API console {
 public:
     console() = default;
