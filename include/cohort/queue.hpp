@@ -3,6 +3,7 @@
 
 #include <cohort/detail/queue_codec.hpp>
 #include <cohort/detail/queue_end.hpp>
+#include <cohort/detail/queue_iterator.hpp>
 #include <cohort/detail/queue_operations.hpp>
 #include <cohort/detail/queue_value.hpp>
 #include <cohort/received.hpp>
@@ -136,33 +137,8 @@ public:
                                     std::forward<Token>(token));
     }
 
-    /// Gets values until the stream ends: `for (auto& job : jobs)`.
-    class iterator {
-    public:
-        using iterator_concept = std::input_iterator_tag;  ///< each value is seen once
-        using value_type = T;                              ///< of the queue
-        using difference_type = std::ptrdiff_t;            ///< as iterators have it
-
-        /// Waits for the first value.
-        explicit iterator(queue_reader* from) : from_(from) { ++*this; }
-        /// The present value, which may be changed or moved from.
-        T& operator*() const { return *now_; }
-        /// The present value.
-        T* operator->() const { return &*now_; }
-        /// Waits for the next value.
-        iterator& operator++() {
-            now_ = from_->get();
-            return *this;
-        }
-        /// Waits for the next value.
-        void operator++(int) { ++*this; }
-        /// Whether the stream has ended.
-        friend bool operator==(const iterator& at, std::default_sentinel_t) { return !at.now_; }
-
-    private:
-        queue_reader* from_;
-        mutable received<T> now_;
-    };
+    /// Gets values until the stream ends: `for (auto& job : jobs)`. Throws what a get throws.
+    using iterator = detail::queue_iterator<queue_reader, T>;
     /// Waits for the first value.
     iterator begin() { return iterator(this); }
     /// Where the stream ends.

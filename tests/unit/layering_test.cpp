@@ -64,6 +64,7 @@ const std::vector<std::string> headers{
     "detail/encoder.hpp",
     "detail/cbor_events.hpp",
     "detail/cbor.hpp",
+    "detail/queue_iterator.hpp",
     "received.hpp",
     "detail/queue_end.hpp",
     "detail/lendable.hpp",
