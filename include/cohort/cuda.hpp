@@ -97,9 +97,9 @@ public:
         requires(std::is_const_v<T> && std::same_as<U, std::remove_const_t<T>>)
     shared_array(const shared_array<U>& other) noexcept : base_(other.base_) {}
 
-    /// A new array with a shape that is known at run time.
-    /// @param shape   the extents, as the constructor takes them
+    /// A new array of zeros with a shape that is known at run time.
     /// @param device  counted as the driver does, from 0
+    /// @throws sharing_error, std::length_error  for the reasons that the constructor names
     static shared_array of_shape(std::span<const std::size_t> shape, int device) {
         detail::check_shareable<T>();
         return shared_array(detail::device_array(device, shape, sizeof(T)));
@@ -207,7 +207,7 @@ class shared_arena {
 public:
     /// @param device  counted as the driver does, from 0
     /// @param bytes   for all arrays; each begins at a multiple of 256 bytes
-    /// @throws sharing_error  as the constructor of shared_array
+    /// @throws sharing_error  there is no driver, no such device or no memory: what() says which
     shared_arena(int device, std::size_t bytes) : base_(device, bytes) {}
 
     /// A new array of zeros.
@@ -266,12 +266,12 @@ namespace cuda {
 /// drivers also memory of a context made by cuCtxCreate.
 /// @param pointer  to the first element
 /// @param n        the number of elements
-/// @param release  called once, on a thread of the library, when neither this process nor a
-///                 receiver nor a message uses the memory any more, and then may free it; empty:
-///                 nothing is called. The device's primary context is current. Not called when this
-///                 throws, or when this process ends before. A forked copy of this process counts
-///                 as a user until it ends or executes a program. Of a receiver that was killed,
-///                 kernels may still run for a moment. Must not throw.
+/// @param release  called once when neither this process nor a receiver nor a message uses the
+///                 memory any more, and then may free it; empty: nothing is called. It runs on a
+///                 thread for releases alone, so it may block; the device's primary context is
+///                 current. Not called when this throws, or when this process ends before. A forked
+///                 copy of this process counts as a user until it ends or executes a program. Of a
+///                 receiver that was killed, kernels may still run for a moment. Must not throw.
 /// @throws sharing_error          a call of the driver failed, or the elements are not within one
 ///                                allocation
 /// @throws std::invalid_argument  the pointer is not aligned for T

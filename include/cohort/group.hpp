@@ -93,10 +93,10 @@ public:
     /// @param timeout  longest wait, on steady_clock, from when it is awaited; zero or less polls.
     /// @return true: all ended with success. false: time is up (also while the group is being
     /// stopped); the workers run on.
-    /// @throws  what join() throws
+    /// @throws process_raised_exception, process_exited_exception, group_stopped  as join()
     /// @throws std::invalid_argument  `timeout` is not a number
     /// @par Cancellation  total: stops waiting only. partial, terminal: the ladder of stop(), to
-    /// its end, whatever the timeout; then completes as a cancelled join().
+    /// its end, whatever the timeout; then operation_aborted, unless the group had ended before.
     /// @par Thread safety  safe.
     /// @par Source  ProcessContext.join(timeout); differs: false has one meaning.
     template <class Rep, class Period>
@@ -120,7 +120,7 @@ public:
     /// @return how each worker ended, also if the group was stopped.
     /// @throws std::system_error  operation_aborted: this call was cancelled.
     /// @par Cancellation  total: stops waiting only. partial, terminal: the ladder of stop(); then
-    /// completes as a cancelled join().
+    /// operation_aborted, or the report if the group had ended before.
     /// @par Thread safety  safe; any number of waits at once.
     template <class Result = detail::report_result>
     [[nodiscard]] asio::awaitable<report> wait() {
@@ -142,8 +142,8 @@ public:
     [[nodiscard]] asio::awaitable<received<outcome>> next() {
         return detail::await_result<Result>(handle_.ask(kind::next, "next"));
     }
-    /// Like next(), but waits at most for `timeout`, counted as that of join(timeout): then gives
-    /// none, and timed_out() is true.
+    /// next(), but waits at most for `timeout` on steady_clock, from when it is awaited: then gives
+    /// none, and timed_out() is true. Every type of cancellation stops waiting only.
     template <class Rep, class Period>
     [[nodiscard]] asio::awaitable<received<outcome>> next(
         std::chrono::duration<Rep, Period> timeout) {
@@ -162,9 +162,8 @@ public:
     }
 
     /// Waits for the next line of a stream with lines(), or the next bytes of one with chunks().
-    /// Each is told once, also after join(). Those of one stream come in their order, those of
-    /// different streams as they were read. Of `output() || timer` Asio drops the line if both
-    /// complete: use output(timeout).
+    /// Each is given once, also after join(), in the order of its stream; those of several streams
+    /// as they were read. Of `output() || timer` Asio may drop the line: use output(timeout).
     /// @return the line; or none, and ended(): every line was delivered and every stream has ended,
     /// or no stream has lines().
     /// @throws std::system_error  operation_aborted: this call was cancelled.
@@ -174,8 +173,8 @@ public:
     [[nodiscard]] asio::awaitable<received<output_line>> output() {
         return detail::await_result<Result>(handle_.ask(kind::line, "output"));
     }
-    /// Like output(), but waits at most for `timeout`, counted as that of join(timeout): then gives
-    /// none, and timed_out() is true.
+    /// output(), but waits at most for `timeout` on steady_clock, from when it is awaited: then
+    /// gives none, and timed_out() is true. Every type of cancellation stops waiting only.
     template <class Rep, class Period>
     [[nodiscard]] asio::awaitable<received<output_line>> output(
         std::chrono::duration<Rep, Period> timeout) {
@@ -195,12 +194,13 @@ public:
     }
 
     /// Like output(), but gives all lines that there are, up to 256 KiB: several times faster.
-    /// @return at least one line; empty: every stream has ended and all lines have been told.
+    /// @return at least one line; empty: every stream has ended and all lines were delivered.
+    /// @par Cancellation  every type: stops waiting only; no line is lost.
     template <class Result = detail::lines_result>
     [[nodiscard]] asio::awaitable<std::vector<output_line>> output_batch() {
         return detail::await_result<Result>(handle_.ask(kind::lines, "output_batch"));
     }
-    /// Like output_batch(), but waits at most for `timeout`.
+    /// output_batch(), but waits at most for `timeout`. Timed and cancelled as output(timeout).
     /// @return the lines; or none: ended() or timed_out() says why.
     template <class Rep, class Period>
     [[nodiscard]] asio::awaitable<received<std::vector<output_line>>> output_batch(
@@ -243,7 +243,7 @@ public:
             detail::deliver_written());
     }
     /// Closes the standard input of a worker after all that was written to it. Later writes fail
-    /// with EPIPE. @throws std::invalid_argument, std::logic_error  as write()
+    /// with EPIPE. @throws std::invalid_argument, std::logic_error  no such worker; no feed()
     void close_input(int index) { detail::close_input(handle_.state("close_input"), index); }
 
     /// The directory of options::logs(), `<directory>/<run id>/attempt_0`; empty: none. Absolute.

@@ -128,7 +128,7 @@ private:
 class COHORT_API report {
 public:
     std::vector<outcome> outcomes;  ///< the outcomes of all workers, by index
-    /// From the start of the first worker to the end of the last.
+    /// From the start of the first worker to the end of the last, on steady_clock.
     std::chrono::steady_clock::duration elapsed{};
     /// Whether every worker ended with success.
     bool success() const noexcept;

@@ -25,7 +25,8 @@ namespace cohort {
 ///
 /// Every put throws broken_queue if no process reads any more, codec_error or what the value's own
 /// to_json throws (the queue is unharmed), sharing_error if descriptors or memory run short, and
-/// std::logic_error after a close().
+/// std::logic_error after a close(). Of the asynchronous ones, what is wrong with the handle, the
+/// value or the timeout leaves the call itself; the rest arrives as std::exception_ptr.
 /// @par Thread safety  all calls from any thread; assignment as of std::shared_ptr.
 template <class T>
 class queue_writer {
@@ -35,12 +36,15 @@ public:
 
     /// Waits while the queue is full.
     void put(T value) { send(std::move(value), detail::patience::endless()); }
+    /// Waits while the queue is full, at most for `timeout` on steady_clock.
     /// @return false: it was still full when the time was up; nothing was put
+    /// @throws std::invalid_argument  `timeout` is not a number
     template <class Rep, class Period>
     bool put(T value, std::chrono::duration<Rep, Period> timeout) {
         return send(std::move(value), detail::patience::until(timeout));
     }
-    /// @return false: it was still full when the stop was asked for; nothing was put
+    /// Waits while the queue is full, until a stop is requested.
+    /// @return false: it was still full when the stop was requested; nothing was put
     bool put(T value, std::stop_token stop) {
         return send(std::move(value), detail::patience::until(std::move(stop)));
     }
@@ -69,7 +73,8 @@ public:
         return detail::async_put(detail::used(end_), detail::message_of(std::move(value)),
                                  std::forward<Token>(token));
     }
-    /// put() with a timeout and a completion token: void(std::exception_ptr, bool).
+    /// put(value, timeout) with a completion token: void(std::exception_ptr, bool).
+    /// @par Cancellation  every type: stops waiting; nothing was put.
     template <class Rep, class Period, class Token>
     auto async_put(T value, std::chrono::duration<Rep, Period> timeout, Token&& token) {
         return detail::async_put(detail::used(end_), detail::message_of(std::move(value)),
@@ -94,6 +99,7 @@ private:
 /// is; sharing_error if there is no room for descriptors; and std::logic_error after a close().
 /// What is no T or was refused by its from_json is lost; otherwise the value waits in the queue:
 /// after std::bad_alloc for one more get. It is lost, too, if 10 seconds bring no memory for it.
+/// Of an asynchronous get, what is wrong with the handle or the timeout leaves the call itself.
 /// @par Thread safety  all calls from any thread; assignment as of std::shared_ptr.
 template <class T>
 class queue_reader {
@@ -103,14 +109,15 @@ public:
 
     /// Waits for a value. ended(): every writer has closed or is dead, and nothing is left.
     received<T> get() { return one(detail::patience::endless()); }
-    /// timed_out(): none came in time.
+    /// Waits for a value, at most for `timeout` on steady_clock. timed_out(): none came in time.
+    /// @throws std::invalid_argument  `timeout` is not a number
     template <class Rep, class Period>
     received<T> get(std::chrono::duration<Rep, Period> timeout) {
         return one(detail::patience::until(timeout));
     }
-    /// stopped(): the stop was asked for before one came.
+    /// Waits for a value, until a stop is requested. stopped(): the stop came before a value.
     received<T> get(std::stop_token stop) { return one(detail::patience::until(std::move(stop))); }
-    /// Never waits.
+    /// Never waits. timed_out(): there is no value now.
     received<T> try_get() { return one(detail::patience::none()); }
     /// Waits for one value, then takes what is queued: at most `at_most` and at most 64. Takes
     /// none that follows one that can't be read, for which the next call throws.
@@ -131,6 +138,7 @@ public:
         return detail::async_get<T>(detail::used(end_), std::nullopt, std::forward<Token>(token));
     }
     /// get(timeout) with a completion token: void(std::exception_ptr, received<T>).
+    /// @par Cancellation  every type: stops waiting; no value is lost.
     template <class Rep, class Period, class Token>
     auto async_get(std::chrono::duration<Rep, Period> timeout, Token&& token) {
         return detail::async_get<T>(detail::used(end_), detail::to_steady(timeout),
@@ -168,6 +176,11 @@ private:
 ///
 /// The awaitable calls try at once, on the caller's thread, and wait in the library's engine only
 /// if that does not do. A process with the reading end can hold up gets (examples/caveats.md).
+///
+/// Every put throws broken_queue, codec_error, sharing_error, or what the value's own to_json
+/// throws; every get codec_error, sharing_error, or what its own from_json throws: queue_writer and
+/// queue_reader say when. A put after close(), and a call that needs an end which this process has
+/// given up, throw std::logic_error. A cancellation of any type stops the waiting only.
 /// @par Thread safety  all calls from any thread; assignment as of std::shared_ptr.
 /// @par Source  torch.multiprocessing.Queue and SimpleQueue
 template <class T>
@@ -180,11 +193,14 @@ public:
     /// @throws std::invalid_argument  `capacity` is 0 or negative
     explicit queue(std::size_t capacity) : queue(detail::checked_capacity(capacity), nullptr) {}
 
-    /// Waits while the queue is full. @throws what queue_writer throws
+    /// Waits while the queue is full.
     /// @par Cancellation  every type: stops waiting; nothing was put.
     [[nodiscard]] asio::awaitable<void> put(T value) { return emplace(std::move(value)); }
-    /// The time of a value of more than 1 MiB begins when the value is ready to be sent.
+    /// Waits while the queue is full, at most for `timeout` on steady_clock. The time of a value of
+    /// more than 1 MiB begins when the value is ready to be sent.
     /// @return false: still full when the time was up; nothing was put
+    /// @throws std::invalid_argument  `timeout` is not a number
+    /// @par Cancellation  every type: stops waiting; nothing was put.
     template <class Rep, class Period>
     [[nodiscard]] asio::awaitable<bool> put(T value, std::chrono::duration<Rep, Period> timeout) {
         return detail::await_put_in_time(detail::queue_job(
@@ -192,6 +208,7 @@ public:
     }
     /// put(T(args...)). With GCC 12 `co_await q.put(job{...})` of an aggregate crashes, because the
     /// compiler destroys it twice: use this, or name the value first.
+    /// @par Cancellation  every type: stops waiting; nothing was put.
     template <class... Args>
     [[nodiscard]] asio::awaitable<void> emplace(Args&&... args) {
         return detail::await_put(detail::queue_job(
@@ -199,35 +216,42 @@ public:
     }
     /// Waits for a value. ended(): every writer has closed or is dead, and nothing is left.
     /// @throws codec_error  what came is no T. What the value's own from_json throws, as it is. The
-    /// value is lost then, and the next get gives the next one. Else what queue_reader throws.
+    /// value is lost then, and the next get gives the next one.
+    /// @throws sharing_error  there is no room for the value's descriptors; it waits in the queue
     /// @par Cancellation  every type: stops waiting; no value is lost.
     [[nodiscard]] asio::awaitable<received<T>> get() {
         return detail::await_get<T>(ends_.for_reading(), std::nullopt);
     }
-    /// timed_out(): none came in time.
+    /// Waits for a value, at most for `timeout` on steady_clock. timed_out(): none came in time.
+    /// @throws std::invalid_argument  `timeout` is not a number. And what get() throws.
+    /// @par Cancellation  every type: stops waiting; no value is lost.
     template <class Rep, class Period>
     [[nodiscard]] asio::awaitable<received<T>> get(std::chrono::duration<Rep, Period> timeout) {
         return detail::await_get<T>(ends_.for_reading(), detail::to_steady(timeout));
     }
     /// put() with a completion token: void(std::exception_ptr).
+    /// @par Cancellation  every type: stops waiting; nothing was put.
     template <class Token>
     auto async_put(T value, Token&& token) {
         return detail::queue_access::writer<T>(ends_.for_writing())
             .async_put(std::move(value), std::forward<Token>(token));
     }
     /// put(value, timeout) with a completion token: void(std::exception_ptr, bool).
+    /// @par Cancellation  every type: stops waiting; nothing was put.
     template <class Rep, class Period, class Token>
     auto async_put(T value, std::chrono::duration<Rep, Period> timeout, Token&& token) {
         return detail::queue_access::writer<T>(ends_.for_writing())
             .async_put(std::move(value), timeout, std::forward<Token>(token));
     }
     /// get() with a completion token: void(std::exception_ptr, received<T>).
+    /// @par Cancellation  every type: stops waiting; no value is lost.
     template <class Token>
     auto async_get(Token&& token) {
         return detail::queue_access::reader<T>(ends_.for_reading())
             .async_get(std::forward<Token>(token));
     }
     /// get(timeout) with a completion token: void(std::exception_ptr, received<T>).
+    /// @par Cancellation  every type: stops waiting; no value is lost.
     template <class Rep, class Period, class Token>
     auto async_get(std::chrono::duration<Rep, Period> timeout, Token&& token) {
         return detail::queue_access::reader<T>(ends_.for_reading())
@@ -237,7 +261,7 @@ public:
     bool try_put(T& value) {
         return detail::queue_access::writer<T>(ends_.for_writing()).try_put(value);
     }
-    /// Never waits.
+    /// Never waits. timed_out(): there is no value now.
     received<T> try_get() { return detail::queue_access::reader<T>(ends_.for_reading()).try_get(); }
 
     /// This process puts no more: closes all its writing handles of the queue.

@@ -44,7 +44,7 @@ public:
     /// No array: valid() is false, size and rank are 0.
     shared_array() noexcept { detail::check_shareable<T>(); }
     /// A new array of zeros: `shared_array<float> a(1024, 768)` has 1,024 rows.
-    /// @param shape  the extents, the last dimension's elements side by side in memory
+    /// @param shape  the extents, which may be 0; the last dimension's elements lie side by side
     /// @throws sharing_error           a limit was met: what() names it
     /// @throws std::invalid_argument   an extent is negative
     /// @throws std::length_error       more bytes than memory can have, or over 32 dimensions
@@ -62,7 +62,8 @@ public:
         requires(std::is_const_v<T> && std::same_as<U, std::remove_const_t<T>>)
     shared_array(const shared_array<U>& other) noexcept : base_(other.base_) {}
 
-    /// A new array with a shape that is known at run time.
+    /// A new array of zeros with a shape that is known at run time.
+    /// @throws sharing_error, std::length_error  for the reasons that the constructors name
     static shared_array of_shape(std::span<const std::size_t> shape,
                                  const share_options& how = share_options()) {
         detail::check_shareable<T>();
@@ -80,7 +81,7 @@ public:
                                         std::span<const std::size_t> shape) {
         return foreign(descriptor, offset, shape, true);
     }
-    /// As above, also for memory that its owner could truncate, and for huge pages.
+    /// The overload above, but accepts memory that its owner could truncate, and huge pages.
     static shared_array from_descriptor(int descriptor, std::size_t offset,
                                         std::span<const std::size_t> shape, trust_unsealed_t) {
         return foreign(descriptor, offset, shape, false);

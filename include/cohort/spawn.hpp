@@ -49,11 +49,15 @@ template <class Work>
 /// @param work  what spawn takes
 /// @param how   options, or just the number of workers
 /// @return the report of a group in which every worker ended with success
-/// @throws spawn_error, std::invalid_argument, std::logic_error, codec_error, sharing_error  what
-/// spawn throws
-/// @throws process_raised_exception, process_exited_exception, group_stopped  what group::join
-/// throws
-/// @par Cancellation  that of spawn, then that of group::join.
+/// @throws spawn_error, std::invalid_argument, std::logic_error, codec_error, sharing_error  the
+/// group could not be started, for the reasons that spawn names
+/// @throws process_raised_exception, process_exited_exception  the first failure in time; the other
+/// workers are stopped and reaped before the throw
+/// @throws group_stopped  the group was stopped and no worker failed
+/// @par Cancellation  any type stops the group. During the start, started workers are stopped and
+/// reaped, then operation_aborted. Later total completes with operation_aborted at once, and the
+/// group is stopped in the background; partial, terminal: the ladder of group::stop, then
+/// operation_aborted, or the real result if the group had ended before.
 /// @par Thread safety  safe.
 /// @par Source  torch.multiprocessing.spawn(join=True)
 template <class Work>
@@ -68,7 +72,7 @@ template <class Work>
 /// @param work      what spawn takes
 /// @param how       options, or just the number of workers
 /// @param token     the completion token; destroying its handler uncalled stops the group
-/// @par Cancellation  that of spawn.
+/// @par Cancellation  any type: started workers are stopped and reaped, then operation_aborted.
 /// @par Thread safety  safe.
 template <class Executor, class Work, class Token>
 requires(!std::is_base_of_v<asio::execution_context, Executor>) auto async_spawn(
@@ -89,7 +93,7 @@ requires(!std::is_base_of_v<asio::execution_context, Executor>) auto async_spawn
 /// @param work     what spawn takes
 /// @param how      options, or just the number of workers
 /// @param token    the completion token; destroying its handler uncalled stops the group
-/// @par Cancellation  that of spawn.
+/// @par Cancellation  any type: started workers are stopped and reaped, then operation_aborted.
 /// @par Thread safety  safe.
 template <class Context, class Work, class Token>
 requires std::is_base_of_v<asio::execution_context, Context>

@@ -21,8 +21,9 @@ namespace cohort {
 /// It is one eventfd(2), whose number is not 0 while the event is set. where_it_runs::share gives
 /// it to programs in any language, which wait by poll(2) and set it by writing 8 bytes.
 ///
-/// A worker of closure() has closed the event's descriptor, so the calls throw sharing_error there
-/// unless the event was named: `closure(f).keep(event)`. After fork(2) the event works in the copy.
+/// A worker of closure() has closed the event's descriptor, so every call throws sharing_error
+/// (EBADF) there unless the event was named: `closure(f).keep(event)`. After fork(2) the event
+/// works in the copy.
 /// @par Thread safety  all calls from any thread; assignment as of std::shared_ptr.
 /// @par Source  torch.multiprocessing.Event
 class event {
@@ -39,17 +40,20 @@ public:
 
     /// Blocks until the flag is set.
     void wait() const { (void)handle_.wait(detail::patience::endless()); }
-    /// Blocks until the flag is set, or until `timeout` has passed. @return false: time is up
+    /// Blocks until the flag is set, or until `timeout` has passed on steady_clock.
+    /// @return false: time is up
+    /// @throws std::invalid_argument  `timeout` is not a number
     template <class Rep, class Period>
     bool wait(std::chrono::duration<Rep, Period> timeout) const {
         return handle_.wait(detail::patience::until(timeout));
     }
     /// Blocks until the flag is set, or until a stop is requested. @return false: a stop came first
+    /// @throws sharing_error  no descriptor is left, by which the stop would end the wait
     bool wait(std::stop_token stop) const {
         return handle_.wait(detail::patience::until(std::move(stop)));
     }
     /// wait() with a completion token: void(std::exception_ptr).
-    /// @par Cancellation  every type: stops waiting.
+    /// @par Cancellation  every type: stops waiting; the event stays as it is.
     template <class Token>
     auto async_wait(Token&& token) const {
         using job = detail::sync_job<detail::event_handle, &detail::await_event>;
@@ -63,7 +67,9 @@ private:
     detail::event_handle handle_;
 };
 
-/// A point at which a number of parties wait for each other, again and again. A handle, as event.
+/// A point at which a number of parties wait for each other, again and again. A handle: copies,
+/// also those that travel to other processes as arguments, results and in messages, are the same
+/// barrier.
 ///
 /// Pass it to a group as an argument: then nobody waits for a worker that has ended. As soon as a
 /// worker of that group ends, in any way, also by returning, and has not dropped out before, the
@@ -72,7 +78,9 @@ private:
 /// serves the workers of one life; make a new one for the next group. A timeout breaks the barrier
 /// as well.
 ///
-/// A party is whoever calls, in any process: a worker, one of its threads, the parent.
+/// A party is whoever calls, in any process: a worker, one of its threads, the parent. A worker of
+/// closure() is none unless the barrier was named, `closure(f).keep(barrier)`: there the calls that
+/// arrive throw sharing_error (EBADF).
 /// @par Thread safety  all calls from any thread; assignment as of std::shared_ptr.
 /// @par Source  torch.multiprocessing.Barrier; differs: there the others wait for ever
 class barrier {
@@ -83,12 +91,14 @@ public:
     explicit barrier(std::size_t parties) : handle_(parties) {}
 
     /// Arrives, and blocks until all parties have.
-    /// @throws broken_barrier
+    /// @throws broken_barrier    a worker has ended or did not start, or a party was late
     /// @throws std::logic_error  every party has dropped out
     void arrive_and_wait() const { handle_.arrive_and_wait(std::nullopt); }
-    /// Arrives, and blocks until all parties have. Breaks the barrier after `timeout`.
-    /// @throws broken_barrier
-    /// @throws std::logic_error  every party has dropped out
+    /// Arrives, and blocks until all parties have. Breaks the barrier when `timeout` has passed on
+    /// steady_clock.
+    /// @throws broken_barrier         a worker has ended or did not start, or the time was up
+    /// @throws std::logic_error       every party has dropped out
+    /// @throws std::invalid_argument  `timeout` is not a number
     template <class Rep, class Period>
     void arrive_and_wait(std::chrono::duration<Rep, Period> timeout) const {
         handle_.arrive_and_wait(detail::to_steady(timeout));
@@ -96,8 +106,8 @@ public:
     /// Leaves for good: the others wait for one party fewer. Does not wait. The worker may then end
     /// without breaking the barrier, so of several threads that are parties the last calls it.
     void arrive_and_drop() const { handle_.arrive_and_drop(); }
-    /// arrive_and_wait() with a completion token: void(std::exception_ptr). The party arrives when
-    /// the operation is initiated.
+    /// arrive_and_wait() with a completion token: void(std::exception_ptr), which is what
+    /// arrive_and_wait() throws. The party arrives when the operation is initiated.
     /// @par Cancellation  every type: takes the arrival back. If the phase is over by then, the
     /// operation completes as if it had not been cancelled.
     template <class Token>
@@ -120,8 +130,9 @@ private:
 
 class mutex_lock;
 
-/// Mutual exclusion between processes. A handle, as event. When a process or thread ends while it
-/// holds the mutex, the next one gets it and is told so, see mutex_lock::owner_died.
+/// Mutual exclusion between processes. A handle: copies, also those that travel to other processes
+/// as arguments, results and in messages, are the same mutex. When a process or thread ends while
+/// it holds the mutex, the next one gets it: mutex_lock::owner_died() is true there.
 ///
 /// mutex_lock is the only way to lock it, because std::lock_guard has no owner_died(). It can't be
 /// awaited, because it must not be held across a co_await. The processes that share a mutex must
@@ -134,10 +145,14 @@ public:
     /// A new mutex, not locked. @throws sharing_error  a limit was met
     mutex() = default;
 
-    /// Never waits. @return empty: somebody holds it
+    /// Never waits. @return empty: somebody holds it, which may be this thread
+    /// @throws std::system_error  another process has damaged the mutex
     std::optional<mutex_lock> try_lock() const;
-    /// Waits for a limited time. @return empty: the time was up
-    /// @throws std::system_error  resource_deadlock_would_occur: this thread holds it
+    /// Waits until the mutex is free, or until `timeout` has passed on steady_clock.
+    /// @return empty: the time was up
+    /// @throws std::system_error  resource_deadlock_would_occur: this thread holds it. Else another
+    ///         process has damaged the mutex
+    /// @throws std::invalid_argument  `timeout` is not a number
     template <class Rep, class Period>
     std::optional<mutex_lock> try_lock_for(std::chrono::duration<Rep, Period> timeout) const;
 
@@ -154,7 +169,8 @@ private:
 class [[nodiscard]] mutex_lock {
 public:
     /// Waits until the mutex is free.
-    /// @throws std::system_error  resource_deadlock_would_occur: this thread holds it
+    /// @throws std::system_error  resource_deadlock_would_occur: this thread holds it. Else another
+    ///         process has damaged the mutex
     explicit mutex_lock(const mutex& locked) : handle_(locked.handle_), answer_(handle_.lock()) {}
     /// Afterwards `other` holds no lock.
     mutex_lock(mutex_lock&& other) noexcept
@@ -164,7 +180,7 @@ public:
     ~mutex_lock() { unlock(); }
 
     /// Whether the owner before ended while it held the mutex, so that what it protects may be half
-    /// changed. Told to one owner: repair that before unlocking.
+    /// changed. True for one owner only: repair that before unlocking.
     bool owner_died() const noexcept { return answer_ == detail::mutex_answer::owner_died; }
     /// Unlocks before the destructor does. Does nothing the second time.
     void unlock() noexcept {

@@ -128,8 +128,9 @@ public:
     }
 
     /// Where the worker's standard error goes; by default to the caller's standard error. With
-    /// merge() it goes where standard output goes. Otherwise as stdout_to().
-    /// @throws std::invalid_argument  as stdout_to(), but merge() is allowed as the only sink
+    /// merge() it goes where standard output goes. Several sinks get the same text.
+    /// @throws std::invalid_argument  a path is empty, has a NUL or is no pattern; inherit(),
+    ///         discard() or merge() beside another sink; two capture(); two of lines() and chunks()
     template <detail::stream_target First, detail::stream_target... More>
     Derived& stderr_to(const First& first, const More&... more) {
         where().set_sinks("stderr_to", 2, detail::sinks_of("stderr_to", first, more...));
@@ -137,7 +138,8 @@ public:
     }
 
     /// Where both go, standard output and standard error: both stdout_to() and stderr_to().
-    /// @throws std::invalid_argument  as stdout_to()
+    /// @throws std::invalid_argument  a path is empty, has a NUL or is no pattern; inherit() or
+    ///         discard() beside another sink; merge(); two capture(); two of lines() and chunks()
     template <detail::stream_target First, detail::stream_target... More>
     Derived& output_to(const First& first, const More&... more) {
         auto sinks = detail::sinks_of("output_to", first, more...);
