@@ -45,7 +45,7 @@ public:
 
 /// Finds out what this host allows, by trying. The first call starts one or two processes, makes a
 /// cgroup, removes them all, and blocks until that is done. Later calls return the same result.
-/// Devices are an exception: it only tells whether their driver is there, because forked copies of
+/// Devices are an exception: it only says whether their driver is there, because forked copies of
 /// a process that has used the driver can't use it. cuda::available() tries it.
 ///
 /// The environment variable COHORT_FORCE forces lower tiers. It is a comma-separated list of epoll,

@@ -61,7 +61,7 @@ COHORT_API std::string why_not();
 /// **While a stream captures a graph** arrays can be made, received and copied, and the capture
 /// stays valid. A send that would have to wait for the capture throws sharing_error (EBUSY): use
 /// send_after() with another stream. Memory whose last handle goes is unmapped by a later call. The
-/// driver does not tell of captures of streams that were made non-blocking, as torch's are: such a
+/// driver does not report captures of streams that were made non-blocking, as torch's are: such a
 /// capture is made invalid by a send without send_after(), and by the end of the last handle.
 ///
 /// The elements of a shared_array<const T> can't be written by its type; the device does not

@@ -104,12 +104,12 @@ void check_dlpack(const Tensor& tensor) {
 /// array's memory and keeps it alive. Its deleter may be called on any thread. An array that is not
 /// valid() becomes a tensor without elements.
 /// @tparam Managed  DLManagedTensorVersioned or DLManagedTensor, from the user's own
-///         <dlpack/dlpack.h>. Only the former can tell that an array of const can't be written.
+///         <dlpack/dlpack.h>. Only the former can say that an array of const can't be written.
 /// @return to be freed by its deleter
 template <class Managed, class T>
 Managed* to_dlpack(shared_array<T> array) {
     static_assert(!std::is_const_v<T> || detail::dlpack_versioned<Managed>,
-                  "cohort: a DLManagedTensor can't tell that its memory is read-only: use "
+                  "cohort: a DLManagedTensor can't say that its memory is read-only: use "
                   "DLManagedTensorVersioned");
     using owner = detail::dlpack_owner<Managed, T>;
     auto made = std::make_unique<owner>();

@@ -110,7 +110,7 @@ public:
     /// double fork). No controller is needed or used.
     ///
     /// Default cgroup::automatic: the group gets a cgroup below the cgroup of this process where
-    /// that is possible, which capabilities() tells, and silently none elsewhere. It gets none with
+    /// capabilities() says that this is possible, and silently none elsewhere. It gets none with
     /// process_group::inherit either, because that leaves alone what workers start.
     options& cgroup(cohort::cgroup choice);
     /// Gives the group a cgroup in this directory of a cgroup file system, with any process_group.
@@ -170,7 +170,7 @@ public:
     options& name(std::string text);
 
     /// How long the end of a worker may be held up by files and a console that don't take what it
-    /// wrote, such as a terminal that was stopped. Then the outcome is told, and outcome::note()
+    /// wrote, such as a terminal that was stopped. Then the outcome is published, and its note()
     /// says what is not yet written. Default 1 s.
     /// @throws std::invalid_argument  `d` is negative or not a number
     template <class Rep, class Period>

@@ -35,7 +35,7 @@ public:
     bool ended() const noexcept { return is(detail::queue_answer::ended); }
     /// No value came in time; of try_get: none was there.
     bool timed_out() const noexcept { return is(detail::queue_answer::timed_out); }
-    /// The stop token was told to stop before a value came.
+    /// A stop was requested before a value came.
     bool stopped() const noexcept { return is(detail::queue_answer::stopped); }
 
 private:

@@ -58,7 +58,7 @@ private:
 };
 
 /// Standard error goes where standard output goes, through one pipe or file. What the worker writes
-/// keeps its order; all of it is told as stream::out. For stderr_to only.
+/// keeps its order; all of it is reported as stream::out. For stderr_to only.
 /// @par Source  `2>&1` of the shell
 class merge {
 public:
@@ -141,7 +141,7 @@ private:
     detail::capture_sink data_;
 };
 
-/// Tells the stream's lines to group::output and group::output_batch.
+/// Delivers the stream's lines to group::output and group::output_batch.
 class COHORT_API lines {
 public:
     lines() = default;
@@ -171,7 +171,7 @@ private:
     detail::lines_sink data_;
 };
 
-/// Tells the stream's bytes as they come to group::output and group::output_batch, not cut into
+/// Delivers the stream's bytes as they come to group::output and group::output_batch, not cut into
 /// lines: for binary data.
 class COHORT_API chunks {
 public:

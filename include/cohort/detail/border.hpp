@@ -119,7 +119,7 @@ COHORT_API void await_end(const group_ref& group, std::optional<time_point> unti
 /// Completes with the next worker that ends, or with time_up at `until`.
 COHORT_API void await_next(const group_ref& group, std::optional<time_point> until, receiver to);
 /// Completes with lines that workers wrote, with no lines when every stream has ended and all lines
-/// have been told, or with time_up at `until`.
+/// were delivered, or with time_up at `until`.
 COHORT_API void await_output(const group_ref& group, amount wanted, std::optional<time_point> until,
                              receiver to);
 /// Writes to a worker's standard input. Completes with done, failed (EPIPE) or aborted.

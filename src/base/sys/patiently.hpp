@@ -14,8 +14,8 @@ namespace cohort::base {
 /// How long patiently() waits for memory.
 inline constexpr std::chrono::seconds longest_wait_for_memory{10};
 
-/// There was no memory for longest_wait_for_memory. The library's threads have nobody to tell, so
-/// there it ends the program, with this text.
+/// There was no memory for longest_wait_for_memory. The library's threads have nobody to report it
+/// to, so there it ends the program, with this text.
 class no_memory final : public std::bad_alloc {
 public:
     const char* what() const noexcept override {
@@ -33,9 +33,9 @@ private:
     std::optional<std::chrono::steady_clock::time_point> until_;  // from the first failure on
 };
 
-/// Does `action` again and again while it throws std::bad_alloc, for what can't be told to anybody:
-/// an event that is not handled would leave a group without its end. A failed `action` must have
-/// changed nothing. @throws no_memory
+/// Does `action` again and again while it throws std::bad_alloc, for what can't be reported to
+/// anybody: an event that is not handled would leave a group without its end. A failed `action`
+/// must have changed nothing. @throws no_memory
 template <class Action>
 decltype(auto) patiently(Action action) {
     wait_for_memory wait;

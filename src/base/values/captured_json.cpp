@@ -28,7 +28,7 @@ captured captured_in(const base::json& object) {
     stream.head = shared_text(base::clean(base::text_at(object, "head")));
     stream.tail = shared_text(base::clean(base::text_at(object, "tail")));
     stream.total = base::integer_at<std::uint64_t>(object, "total").value_or(0);
-    // A replaced byte has three, so the sizes do not tell it.
+    // A replaced byte has three, so the sizes do not show it.
     const auto lost = base::integer_at<std::uint64_t>(object, "lost").value_or(0);
     if (lost != stream.lost())
         detail::captured_access::lost(stream) = lost;

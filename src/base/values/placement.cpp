@@ -46,11 +46,12 @@ void require_not_reserved(std::string_view name) {
 /// Checks sinks that are to stand beside each other on one stream.
 void require_together(const char* setter, int stream, const std::vector<sink>& sinks) {
     std::size_t captures = 0;
-    std::size_t told = 0;
+    std::size_t queued = 0;
     const char* lonely = nullptr;
     for (const sink& one : sinks) {
         captures += std::holds_alternative<capture_sink>(one);
-        told += std::holds_alternative<lines_sink>(one) || std::holds_alternative<chunks_sink>(one);
+        queued +=
+            std::holds_alternative<lines_sink>(one) || std::holds_alternative<chunks_sink>(one);
         if (std::holds_alternative<inherit_sink>(one))
             lonely = "inherit()";
         else if (std::holds_alternative<discard_sink>(one))
@@ -68,7 +69,7 @@ void require_together(const char* setter, int stream, const std::vector<sink>& s
     if (captures > 1)
         throw std::invalid_argument(
             fmt::format("cohort: {}: more than one capture() for a stream", setter));
-    if (told > 1)
+    if (queued > 1)
         throw std::invalid_argument(
             fmt::format("cohort: {}: more than one of lines() and chunks() for a stream", setter));
 }

@@ -15,7 +15,7 @@
 // What calls need that block their thread in a poll.
 namespace cohort::loop {
 
-/// Makes a poll return when a stop token is told to stop.
+/// Makes a poll return when a stop token gets a stop request.
 class stop_event {
 public:
     /// @throws sharing_error  there is no room for a descriptor

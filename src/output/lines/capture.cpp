@@ -9,7 +9,7 @@
 namespace cohort::output {
 
 void capture_buffer::add(std::string_view bytes) {
-    // Counted first: when memory runs out, the bytes are told as lost.
+    // Counted first: when memory runs out, the bytes are counted as lost.
     total_ += bytes.size();
     const std::size_t first = std::min(bytes.size(), head_limit_ - head_.size());
     try {

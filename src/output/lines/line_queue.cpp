@@ -24,7 +24,7 @@ std::size_t cost_of(const line_run& run) noexcept {
     return cost;
 }
 
-/// Whether the run is the line that only tells a loss.
+/// Whether the run is the line that only reports a loss.
 bool only_ends(const line_run& run) noexcept {
     return run.lines.size() == 1 && run.lines[0].size == 0 && !run.lines[0].complete;
 }
@@ -182,7 +182,7 @@ void line_queue::drop_from(entry& e) {
     e.lost = sum(e.lost, {lines, bytes});
     if (e.left() == 0) {
         stream_state& s = e.owner->of(run.from);
-        if (e.next_of_stream == nullptr && s.end) {  // becomes the line that tells the loss
+        if (e.next_of_stream == nullptr && s.end) {  // becomes the line that reports the loss
             e.owner->entries.remove(e);
             e.may_be_dropped = false;
             e.run = s.end;
@@ -228,15 +228,15 @@ detail::told_run line_queue::take_from(entry& e, std::size_t lines, std::size_t 
         for (std::size_t i = 0; i < lines; ++i)
             bytes += e.run->lines[e.first + i].size;
     }
-    detail::told_run told{e.run, e.first, lines, e.offset, std::exchange(e.lost, {})};
+    detail::told_run taken{e.run, e.first, lines, e.offset, std::exchange(e.lost, {})};
     forget(e, lines, bytes, cost);
     if (e.left() == 0)
         remove(e);
-    return told;
+    return taken;
 }
 
 detail::told_lines line_queue::take(std::size_t at_most) {
-    detail::told_lines told;
+    detail::told_lines taken;
     for (std::size_t room = at_most; !entries_.empty();) {
         entry& e = entries_.front();
         std::size_t lines = 0;
@@ -247,7 +247,7 @@ detail::told_lines line_queue::take(std::size_t at_most) {
         } else {
             for (; lines < e.left(); ++lines) {
                 const std::size_t next = cost_of(e.run->lines[e.first + lines]);
-                if (cost + next > room && (lines > 0 || !told.empty()))
+                if (cost + next > room && (lines > 0 || !taken.empty()))
                     break;
                 cost += next;
             }
@@ -256,23 +256,23 @@ detail::told_lines line_queue::take(std::size_t at_most) {
             break;
         const bool is_whole = lines == e.left();
         // First and patiently, because what was taken must not get lost when memory runs out.
-        base::patiently([&] { told.emplace_back(); });
-        told.back() = take_from(e, lines, cost);
+        base::patiently([&] { taken.emplace_back(); });
+        taken.back() = take_from(e, lines, cost);
         if (!is_whole)
             break;
         room -= std::min(room, cost);
     }
-    return told;
+    return taken;
 }
 
 detail::told_lines line_queue::take_line() {
-    detail::told_lines told;
+    detail::told_lines taken;
     if (empty())
-        return told;
-    base::patiently([&] { told.reserve(1); });
+        return taken;
+    base::patiently([&] { taken.reserve(1); });
     entry& e = entries_.front();
-    told.push_back(take_from(e, 1, e.left() == 1 ? e.cost : cost_of(e.run->lines[e.first])));
-    return told;
+    taken.push_back(take_from(e, 1, e.left() == 1 ? e.cost : cost_of(e.run->lines[e.first])));
+    return taken;
 }
 
 void line_queue::clear() noexcept {

@@ -18,7 +18,7 @@
 namespace cohort::output {
 
 /// Lines of many workers' streams on their way to one reader, bounded. What is dropped is counted,
-/// and told with the next line of the same stream. It locks nothing.
+/// and reported with the next line of the same stream. It locks nothing.
 ///
 /// A line counts as its bytes, and as `smallest_cost` at least, because a short one takes memory
 /// too. A `detail::loss` counts the exact bytes.
@@ -37,7 +37,7 @@ public:
     void add(std::shared_ptr<const detail::line_run> run, cohort::when_full full);
     /// Counts a run as dropped instead of adding it.
     void leave_out(const detail::line_run& run);
-    /// The stream has ended. A loss that no line of the stream follows is told by an empty line
+    /// The stream has ended. A loss that no line of the stream follows is reported by an empty line
     /// that is not complete; that line costs nothing and is never dropped.
     /// @param wall  `at` by the wall clock, for a reader that shows it
     void end_stream(int index, int attempt, cohort::stream from,
@@ -56,7 +56,7 @@ public:
 
     /// How many bytes of all streams were dropped since the start.
     std::uint64_t lost_bytes() const noexcept { return lost_bytes_; }
-    /// Forgets all lines and losses that were not told; lost_bytes() stays.
+    /// Forgets all lines and losses that were not reported; lost_bytes() stays.
     void clear() noexcept;
 
 private:
@@ -118,7 +118,7 @@ private:
 
     std::size_t bound_;
     std::size_t cost_ = 0;
-    std::size_t lines_ = 0;  // without those that only tell a loss
+    std::size_t lines_ = 0;  // without those that only report a loss
     std::uint64_t lost_bytes_ = 0;
     std::list<entry> entries_;
     std::map<int, worker> workers_;

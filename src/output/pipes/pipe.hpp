@@ -29,7 +29,7 @@ enum class pipe_use { worker_writes, worker_reads };
 /// gets no SIGPIPE. Without /proc the end stays what it is.
 void open_for_both(base::unique_fd& write_end) noexcept;
 
-/// How many bytes are in the pipe. Where the kernel does not tell (a filter denies FIONREAD): how
+/// How many bytes are in the pipe. Where the kernel does not say (a filter denies FIONREAD): how
 /// many there may be.
 [[nodiscard]] std::size_t most_bytes_in(int fd) noexcept;
 

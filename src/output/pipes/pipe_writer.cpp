@@ -17,7 +17,7 @@ namespace {
 /// A turn writes no more than a pipe usually holds, so that other events of the loop get theirs.
 constexpr std::size_t most_written_a_turn = 65'536;
 
-/// write(2) of nothing does not tell.
+/// Asked by poll(2), because a write(2) of no bytes does not fail then.
 bool has_no_reader(int fd) noexcept {
     pollfd polled{fd, 0, 0};
     return ::poll(&polled, 1, 0) > 0 && (polled.revents & POLLERR) != 0;

@@ -104,7 +104,7 @@ void target::end_stream(int index, int attempt, cohort::stream from, loop::time_
         try {
             queue_.end_stream(index, attempt, from, at, std::chrono::system_clock::now());
         } catch (const std::bad_alloc&) {
-            // The loss stays untold.
+            // The loss is not reported.
         }
         latest_ = std::max(latest_, at);
         if (queue_.empty())
@@ -146,7 +146,7 @@ bool target::leaves_out_rest() noexcept {
         const std::lock_guard lock(mutex_);
         is_over_ = true;
     }
-    tell_later();
+    notify_later();
     return true;
 }
 
@@ -193,7 +193,7 @@ void target::await(waiter waits) {
         waiters_.push_back(std::move(waits));
     }
     if (is_met_now)
-        loop_.post([self = shared_from_this()] { self->tell(); });
+        loop_.post([self = shared_from_this()] { self->notify_waiters(); });
 }
 
 bool target::is_met(const waiter& waits) const noexcept {
@@ -205,7 +205,7 @@ bool target::is_met(const waiter& waits) const noexcept {
 }
 
 /// Calls those who need not wait any more.
-void target::tell() {
+void target::notify_waiters() {
     for (;;) {
         loop::task then;
         {

@@ -48,7 +48,7 @@ struct target_settings {
 /// A console that takes nothing keeps the lines of groups that have ended, up to a bound. What does
 /// not fit is left out.
 ///
-/// After an error of a write the target is given up: it drops what it has and what comes, and tells
+/// After an error of a write the target is given up: it drops what it has and what comes, and says
 /// why by trouble().
 ///
 /// All members are for the thread of `loop`; close() and what follows it here for any thread.
@@ -70,7 +70,7 @@ public:
     void add(std::shared_ptr<const detail::line_run> run, cohort::when_full full) noexcept;
     /// Counts lines as dropped instead of adding them.
     void leave_out(const detail::line_run& run) noexcept;
-    /// The stream has ended. Tells the loss that no line of it follows.
+    /// The stream has ended. Reports a loss that no line of it follows.
     void end_stream(int index, int attempt, cohort::stream from, loop::time_point at) noexcept;
 
     /// True also when the target was given up.
@@ -107,7 +107,7 @@ private:
 
     // On the loop:
     void await(waiter waits);
-    void tell();
+    void notify_waiters();
 
     // On any thread:
     void wake_writer() noexcept;
@@ -121,7 +121,7 @@ private:
     void write(detail::told_lines batch, std::string& bytes) noexcept;
     void format(const detail::told_lines& batch, std::string& bytes);
     void give_up(std::error_code why) noexcept;
-    void tell_later() noexcept;
+    void notify_later() noexcept;
 
     // With the mutex held:
     bool takes_no_more() const noexcept { return error_ || is_closed_; }

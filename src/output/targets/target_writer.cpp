@@ -17,10 +17,10 @@ using namespace std::chrono_literals;
 
 constexpr std::size_t batch_size = std::size_t{128} << 10;
 
-std::uint64_t size_of(const detail::told_run& told) noexcept {
+std::uint64_t size_of(const detail::told_run& part) noexcept {
     std::uint64_t size = 0;
-    for (std::size_t i = told.first; i < told.first + told.count; ++i)
-        size += told.run->lines[i].size;
+    for (std::size_t i = part.first; i < part.first + part.count; ++i)
+        size += part.run->lines[i].size;
     return size;
 }
 
@@ -80,11 +80,11 @@ bool target::step(std::string& bytes) noexcept {
         give_up(std::make_error_code(std::errc::not_enough_memory));
         return true;
     }
-    tell_later();
+    notify_later();
     if (batch.empty())
         return false;
     write(std::move(batch), bytes);
-    tell_later();
+    notify_later();
     return true;
 }
 
@@ -107,12 +107,12 @@ detail::told_lines target::next_batch() {
     is_writing_ = true;
     in_hand_ = 0;
     auto oldest = loop::time_point::max();
-    for (const auto& told : batch) {
-        const auto size = size_of(told);
+    for (const auto& part : batch) {
+        const auto size = size_of(part);
         in_hand_ += size;
-        // The line that only tells a loss may stand before older lines.
+        // The line that only reports a loss may stand before older lines.
         if (size != 0)
-            oldest = std::min(oldest, told.run->time);
+            oldest = std::min(oldest, part.run->time);
     }
     taken_ += in_hand_;
     if (oldest != loop::time_point::max())
@@ -137,12 +137,12 @@ void target::write(detail::told_lines batch, std::string& bytes) noexcept {
 }
 
 void target::format(const detail::told_lines& batch, std::string& bytes) {
-    for (const auto& told : batch) {
-        if (is_mid_line_ && told.lost != detail::loss{})
+    for (const auto& part : batch) {
+        if (is_mid_line_ && part.lost != detail::loss{})
             bytes += '\n';  // the loss gets a line of its own
-        const auto found = tags_.find({told.run->index, told.run->from});
-        tagger_.write(bytes, told, found == tags_.end() ? std::string_view() : found->second,
-                      told.run->wall);
+        const auto found = tags_.find({part.run->index, part.run->from});
+        tagger_.write(bytes, part, found == tags_.end() ? std::string_view() : found->second,
+                      part.run->wall);
         if (!bytes.empty())
             is_mid_line_ = !ends_lines_ && bytes.back() != '\n';
     }
@@ -156,7 +156,7 @@ void target::give_up(std::error_code why) noexcept {
 }
 
 /// Somebody waits for these calls, so this waits until there is memory for them.
-void target::tell_later() noexcept {
+void target::notify_later() noexcept {
     for (;;) {
         try {
             {
@@ -165,7 +165,7 @@ void target::tell_later() noexcept {
                                          [this](const waiter& waits) { return is_met(waits); }))
                     return;
             }
-            return loop_.post([self = shared_from_this()] { self->tell(); });
+            return loop_.post([self = shared_from_this()] { self->notify_waiters(); });
         } catch (const std::bad_alloc&) {
             std::this_thread::sleep_for(1ms);
         }

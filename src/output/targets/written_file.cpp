@@ -19,7 +19,7 @@ namespace cohort::output {
 
 namespace {
 
-/// Waits until there is room, or an error for write(2) to tell.
+/// Waits until there is room, or an error for write(2) to report.
 void await_room(int fd) noexcept {
     pollfd polled{fd, POLLOUT, 0};
     (void)::poll(&polled, 1, -1);

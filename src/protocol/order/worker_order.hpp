@@ -101,7 +101,7 @@ struct worker_order {
     list_ref<std::byte> affinity;  // a mask; CPUs that are gone do not fail a start
     std::int32_t umask = -1;       // for umask(2); -1: inherited
     slot cgroup = -1;              // directory of the cgroup to be born in, or to enter first
-    slot guard_connection = -1;    // the guardian is told about the child before its program runs
+    slot guard_connection = -1;    // the guardian gets the child before its program runs
     guard_message guard;
     own_program itself;
     copy_channel channel;            // copies only

@@ -62,7 +62,7 @@ struct control_progress {
 static_assert(sizeof(control_progress) <= 256);
 
 /// How the start of a forked copy went. The copy writes this, once, before its work begins. (A
-/// worker that is executed tells it by way of memory that it shares with the starter.)
+/// worker that is executed reports it by way of memory that it shares with the starter.)
 inline constexpr std::uint64_t start_note_offset = 384;
 inline constexpr std::int32_t start_note_made = 1;
 struct start_note {

@@ -64,12 +64,12 @@ std::string introduction(const error_record& error) {
 
 /// The nested errors up to the first that a message already contains: the message of a group's
 /// failure contains the trace of its worker.
-std::span<const error_record> causes_to_tell(const error_record& error) {
+std::span<const error_record> causes_to_show(const error_record& error) {
     const std::span all(error.nested);
-    const error_record* told_by = &error;
-    for (std::size_t i = 0; i < all.size(); told_by = &all[i], ++i)
+    const error_record* shown_by = &error;
+    for (std::size_t i = 0; i < all.size(); shown_by = &all[i], ++i)
         if (all[i].worker >= 0 && !all[i].trace.empty() &&
-            base::contains(told_by->message, all[i].trace))
+            base::contains(shown_by->message, all[i].trace))
             return all.first(i);
     return all;
 }
@@ -130,7 +130,7 @@ const char* reason_of(int signal, int code) noexcept {
 }
 
 /// Only a fault has an address. With SI_KERNEL the kernel does not know the address.
-bool tells_address(const crash_record& crash) noexcept {
+bool has_address(const crash_record& crash) noexcept {
     return crash.signal != SIGABRT && crash.code > 0 && crash.code != SI_KERNEL;
 }
 
@@ -147,7 +147,7 @@ std::string closing_line(const error_record& error) {
 
 std::string traceback_of(const error_record& error) {
     std::string causes;
-    for (const auto& entry : std::views::reverse(causes_to_tell(error))) {
+    for (const auto& entry : std::views::reverse(causes_to_show(error))) {
         causes += introduction(entry);
         causes += has_own_words(entry) ? entry.trace : closing_line(entry);
         causes += between;
@@ -160,7 +160,7 @@ std::string traceback_of(const error_record& error) {
 
 std::string traceback_of(const crash_record& crash) {
     std::string line = exit_status::from_signal(crash.signal, false).signal_name();
-    if (tells_address(crash))
+    if (has_address(crash))
         line += fmt::format(" at address {:#x}", crash.address);
     if (const char* reason = reason_of(crash.signal, crash.code))
         line += fmt::format(" ({})", reason);

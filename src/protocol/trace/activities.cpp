@@ -142,8 +142,8 @@ bool catches(pid_t process, int signo) {
     return (caught >> (signo - 1) & 1) != 0;
 }
 
-void add_frames(std::vector<activity>& known, std::vector<activity> told) {
-    for (auto& one : told) {
+void add_frames(std::vector<activity>& known, std::vector<activity> answered) {
+    for (auto& one : answered) {
         const auto found = std::ranges::find(known, one.id, &activity::id);
         if (found == known.end())
             known.push_back(std::move(one));

@@ -112,7 +112,7 @@ bool is_plumbing_below(const stack_frame& frame) {
 
 /// libbacktrace knows only the modules that were loaded when its state was made, so a new state is
 /// made after a dlopen(3).
-bool names::can_tell(bool of_program) {
+bool names::can_name(bool of_program) {
     unsigned long long loads = 0;
     dl_iterate_phdr(
         [](dl_phdr_info* info, std::size_t, void* data) {
@@ -154,7 +154,7 @@ std::vector<stack_frame> names::all_at(const stack_frame& frame, std::uintptr_t 
 
 #else
 
-bool names::can_tell(bool) { return false; }
+bool names::can_name(bool) { return false; }
 
 std::vector<stack_frame> names::all_at(const stack_frame& frame, std::uintptr_t) { return {frame}; }
 
@@ -168,7 +168,7 @@ void names::give_to(std::vector<stack_frame>& frames) {
             result.push_back(std::move(frame));
             continue;
         }
-        const bool is_known = at->has_file && can_tell(at->is_program);
+        const bool is_known = at->has_file && can_name(at->is_program);
         auto all = is_known ? all_at(frame, at->address) : std::vector{frame};
         name_by_loader(all.front(), at->address);
         std::ranges::move(all, std::back_inserter(result));

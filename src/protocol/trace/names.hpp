@@ -23,7 +23,7 @@ public:
     void give_to(std::vector<stack_frame>& frames);
 
 private:
-    bool can_tell(bool of_program);
+    bool can_name(bool of_program);
     std::vector<stack_frame> all_at(const stack_frame& frame, std::uintptr_t address);
 
     backtrace_state* state_ = nullptr;  // never freed, because libbacktrace has no way to do it

@@ -31,14 +31,14 @@ constinit std::atomic<void (*)() noexcept> own_code_begins = nullptr;
 
 detail::outermost_frame::outermost_frame(const void* end) noexcept {
     end_of_own_stack = reinterpret_cast<std::uintptr_t>(end);
-    if (const auto tell = own_code_begins.load())
-        tell();
+    if (const auto notify = own_code_begins.load())
+        notify();
 }
 
 detail::outermost_frame::~outermost_frame() { end_of_own_stack = 0; }
 
-void protocol::tell_when_own_code_begins(void (*tell)() noexcept) noexcept {
-    own_code_begins = tell;
+void protocol::notify_when_own_code_begins(void (*notify)() noexcept) noexcept {
+    own_code_begins = notify;
 }
 
 namespace protocol {
@@ -59,7 +59,7 @@ _Unwind_Reason_Code step(_Unwind_Context* at, void* data) {
     w.begun = w.begun || ip == w.from;
     if (!w.begun)
         return _URC_NO_REASON;
-    // At a frame, _Unwind_GetCFA() tells where the frame of its callee ends. The callee that ends
+    // At a frame, _Unwind_GetCFA() says where the frame of its callee ends. The callee that ends
     // at the end of the worker's own stack is the library's outermost_call(). That frame can't be
     // recognised by its own callee's end, which depends on how many arguments it has pushed. On a
     // stack that was overwritten the unwinder finds other ends.

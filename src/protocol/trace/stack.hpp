@@ -54,8 +54,8 @@ void capture_interrupted(raw_stack& into, const void* context, const void* own) 
 /// The place of each call, newest call last: module, offset and build-id, no names yet.
 std::vector<stack_frame> locate(const raw_stack& stack);
 
-/// `tell` is called whenever a thread is about to run a worker's own code (outermost_frame).
-void tell_when_own_code_begins(void (*tell)() noexcept) noexcept;
+/// `notify` is called whenever a thread is about to run a worker's own code (outermost_frame).
+void notify_when_own_code_begins(void (*notify)() noexcept) noexcept;
 
 /// The path of the program of this process. Async-signal-safe.
 /// @return within `buffer`; empty: no /proc here

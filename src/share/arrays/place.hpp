@@ -11,7 +11,7 @@
 
 namespace cohort::share {
 
-/// Where the elements of an array are in its memory, as another process has told it.
+/// Where the elements of an array are in its memory, as another process has described it.
 struct place {
     std::uint64_t offset = 0;  // of the first element, in bytes
     std::vector<std::size_t> shape;

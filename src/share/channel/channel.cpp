@@ -154,7 +154,7 @@ std::error_code outgoing::send_now(const channel& on, const slots::ticket* slot)
     do
         error = base::send_parts(on.socket, std::span(head).first(length + sizeof header_),
                                  message_.bytes, std::span(numbers).first(count));
-    while (error == std::errc::connection_reset);  // told once, if a reader has left bytes
+    while (error == std::errc::connection_reset);  // reported once, if a reader has left bytes
     return error;
 }
 

@@ -194,7 +194,7 @@ step receive(const channel& on, incoming& into, may_wait how) {
         error = base::receive_message(on.socket, bytes, length, with.descriptors,
                                       how == may_wait::yes ? base::waiting::block
                                                            : base::waiting::nonblock);
-    while (error == std::errc::connection_reset);  // told once, before the packets that are left
+    while (error == std::errc::connection_reset);  // reported once, before what is left
     if (error == std::errc::resource_unavailable_try_again) {
         if (on.slots != nullptr)
             note_if_empty(on.socket, *on.slots);

@@ -19,9 +19,9 @@ constexpr std::size_t tried_bytes = std::size_t{2} << 20;
 std::string try_it() {
     try {
         const auto made = segment::make(0, tried_bytes);
-        segment_handle told = made->described();
-        told.number = ~told.number;  // else the segment would be found, and not mapped again
-        (void)segment::arrived(told);
+        segment_handle sent = made->described();
+        sent.number = ~sent.number;  // else the segment would be found, and not mapped again
+        (void)segment::arrived(sent);
     } catch (const std::exception& e) {
         return e.what();
     }

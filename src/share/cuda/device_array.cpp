@@ -48,39 +48,39 @@ void copy_runs(const device_array& array, std::size_t element_bytes, Copy copy) 
     with.require(with.calls().synchronize_stream, stream);
 }
 
-void write_handle(encoder& to, const share::device::segment_handle& told) {
+void write_handle(encoder& to, const share::device::segment_handle& handle) {
     to.array(6);
-    to.unsigned_integer(told.number);
-    to.binary(told.device);
-    to.unsigned_integer(told.bytes);
+    to.unsigned_integer(handle.number);
+    to.binary(handle.device);
+    to.unsigned_integer(handle.bytes);
     const auto attach = [&to](const attachment& descriptor) {
         if (descriptor)
             to.unsigned_integer(to.attach(descriptor));
         else
             to.null();
     };
-    attach(told.exported);
-    if (told.ipc)
-        to.binary(told.ipc->bytes);
+    attach(handle.exported);
+    if (handle.ipc)
+        to.binary(handle.ipc->bytes);
     else
         to.null();
-    attach(told.lease);
+    attach(handle.lease);
 }
 
 share::device::segment_handle read_handle(decoder& from) {
     from.array(6);
-    share::device::segment_handle told;
-    told.number = from.integer_as<std::uint64_t>();
-    from.binary_into(told.device, "the UUID of a device");
-    told.bytes = from.integer_as<std::size_t>();
+    share::device::segment_handle handle;
+    handle.number = from.integer_as<std::uint64_t>();
+    from.binary_into(handle.device, "the UUID of a device");
+    handle.bytes = from.integer_as<std::size_t>();
     const auto detach = [&from]() -> attachment {
         return from.take_null() ? nullptr : from.descriptor(from.integer_as<std::uint64_t>());
     };
-    told.exported = detach();
+    handle.exported = detach();
     if (!from.take_null())
-        from.binary_into(told.ipc.emplace().bytes, "a handle of device memory");
-    told.lease = detach();
-    return told;
+        from.binary_into(handle.ipc.emplace().bytes, "a handle of device memory");
+    handle.lease = detach();
+    return handle;
 }
 
 }  // namespace

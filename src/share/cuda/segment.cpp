@@ -53,16 +53,16 @@ detail::attachment export_from(const operation& with, const allocation& memory) 
 
 /// Checks what can be checked before it is mapped: the driver knows no size of an allocation, but
 /// refuses to map more than there is.
-void check_told(const operation& with, int handle, const segment_handle& told) {
+void check_sent(const operation& with, int handle, const segment_handle& sent) {
     std::size_t most = 0;
     with.require(with.calls().device_bytes, &most, handle);
-    if (told.bytes == 0 || told.bytes > most)
+    if (sent.bytes == 0 || sent.bytes > most)
         throw codec_error(
-            fmt::format("a shared array on a CUDA device lies in memory of {} bytes", told.bytes));
+            fmt::format("a shared array on a CUDA device lies in memory of {} bytes", sent.bytes));
 }
 
-bool is_same(const segment& known, const segment_handle& told) noexcept {
-    return known.size() == told.bytes && known.described().device == told.device;
+bool is_same(const segment& known, const segment_handle& sent) noexcept {
+    return known.size() == sent.bytes && known.described().device == sent.device;
 }
 
 /// The range of addresses that was allocated at once, with these bytes in it.
@@ -191,65 +191,65 @@ std::shared_ptr<segment> segment::adopt(const void* data, std::size_t bytes,
         std::shared_ptr<segment>(new segment(device, std::move(made), begin, origin::adopted)));
 }
 
-std::shared_ptr<segment> segment::arrived(const segment_handle& told) {
+std::shared_ptr<segment> segment::arrived(const segment_handle& sent) {
     const auto& driver = session::open();
     end_kept();
-    auto found = segment_table::own().find(told.number);
+    auto found = segment_table::own().find(sent.number);
     if (!found)
-        found = returned(driver, told);
+        found = returned(driver, sent);
     if (!found) {
-        const int device = driver.device_with(told.device);
+        const int device = driver.device_with(sent.device);
         if (device < 0)
-            base::refuse("shared array of " + base::size_text(told.bytes), ENODEV,
+            base::refuse("shared array of " + base::size_text(sent.bytes), ENODEV,
                          "this process does not see its CUDA device: CUDA_VISIBLE_DEVICES");
-        const operation with(driver, device, array_of(told.bytes, device));
-        check_told(with, driver.handle_of(device), told);
+        const operation with(driver, device, array_of(sent.bytes, device));
+        check_sent(with, driver.handle_of(device), sent);
         found =
-            segment_table::own().keep(told.ipc ? opened_from(with, told) : mapped_from(with, told));
+            segment_table::own().keep(sent.ipc ? opened_from(with, sent) : mapped_from(with, sent));
     }
-    if (!is_same(*found, told))
+    if (!is_same(*found, sent))
         throw codec_error("two shared arrays on CUDA devices have the same number");
     return found;
 }
 
 /// Adopted memory of this process that comes back. @return null: it is not that
-std::shared_ptr<segment> segment::returned(const session& driver, const segment_handle& told) {
-    const auto at = segment_table::own().adopted(told.number);
-    if (at.address == 0 || !told.lease || at.bytes != told.bytes ||
-        driver.uuid_of(at.device) != told.device || !is_lease(*told.lease, at))
+std::shared_ptr<segment> segment::returned(const session& driver, const segment_handle& sent) {
+    const auto at = segment_table::own().adopted(sent.number);
+    if (at.address == 0 || !sent.lease || at.bytes != sent.bytes ||
+        driver.uuid_of(at.device) != sent.device || !is_lease(*sent.lease, at))
         return nullptr;
     return segment_table::own().keep(
-        std::shared_ptr<segment>(new segment(at.device, told, at.address, origin::adopted)));
+        std::shared_ptr<segment>(new segment(at.device, sent, at.address, origin::adopted)));
 }
 
-std::shared_ptr<segment> segment::mapped_from(const operation& with, const segment_handle& told) {
-    if (!told.exported)
+std::shared_ptr<segment> segment::mapped_from(const operation& with, const segment_handle& sent) {
+    if (!sent.exported)
         base::refuse(with.what(), EBADF, "its descriptor did not arrive");
-    if (told.bytes % granularity_of(with) != 0)
-        throw codec_error(fmt::format("memory of a CUDA device can't have {} bytes", told.bytes));
+    if (sent.bytes % granularity_of(with) != 0)
+        throw codec_error(fmt::format("memory of a CUDA device can't have {} bytes", sent.bytes));
     const auto& calls = with.calls();
     allocation memory(calls);
-    auto* const descriptor = reinterpret_cast<void*>(static_cast<std::intptr_t>(*told.exported));
+    auto* const descriptor = reinterpret_cast<void*>(static_cast<std::intptr_t>(*sent.exported));
     with.require(calls.import_descriptor, memory.to_fill(), descriptor, driver::posix_descriptor);
     driver::allocation_properties found;
     with.require(calls.properties, &found, memory.get());
     if (found.where.type != driver::location().type || found.where.id != with.device())
-        throw codec_error("the memory of a shared array is on another device than was told");
+        throw codec_error("the memory of a shared array is on another device than its sender says");
     return std::shared_ptr<segment>(
-        new segment(with.device(), told, mapping(with, memory, told.bytes)));
+        new segment(with.device(), sent, mapping(with, memory, sent.bytes)));
 }
 
-std::shared_ptr<segment> segment::opened_from(const operation& with, const segment_handle& told) {
+std::shared_ptr<segment> segment::opened_from(const operation& with, const segment_handle& sent) {
     const auto& calls = with.calls();
     driver::address begin = 0;
-    with.require(calls.open_ipc_handle, &begin, *told.ipc, driver::lazy_peer_access);
-    auto* const made = new (std::nothrow) segment(with.device(), told, begin, origin::opened);
+    with.require(calls.open_ipc_handle, &begin, *sent.ipc, driver::lazy_peer_access);
+    auto* const made = new (std::nothrow) segment(with.device(), sent, begin, origin::opened);
     if (made == nullptr) {
         (void)calls.close_ipc_handle(begin);
         throw std::bad_alloc();
     }
     std::shared_ptr<segment> opened(made);
-    (void)block_around(with, begin, told.bytes);
+    (void)block_around(with, begin, sent.bytes);
     return opened;
 }
 

@@ -38,7 +38,7 @@ public:
     /// Memory that another process has described. Nothing in the description is trusted but its
     /// number: a process that was sent an array can pass other memory off as that array.
     /// @throws codec_error, sharing_error
-    static std::shared_ptr<segment> arrived(const segment_handle& told);
+    static std::shared_ptr<segment> arrived(const segment_handle& sent);
 
     segment(const segment&) = delete;
     segment& operator=(const segment&) = delete;
@@ -60,9 +60,9 @@ private:
     enum class origin { mapped, adopted, opened };
     segment(int device, segment_handle described, mapping&& mapped);
     segment(int device, segment_handle described, driver::address address, origin from) noexcept;
-    static std::shared_ptr<segment> mapped_from(const operation& with, const segment_handle& told);
-    static std::shared_ptr<segment> opened_from(const operation& with, const segment_handle& told);
-    static std::shared_ptr<segment> returned(const session& driver, const segment_handle& told);
+    static std::shared_ptr<segment> mapped_from(const operation& with, const segment_handle& sent);
+    static std::shared_ptr<segment> opened_from(const operation& with, const segment_handle& sent);
+    static std::shared_ptr<segment> returned(const session& driver, const segment_handle& sent);
     std::vector<int> users() const;
 
     const int device_;

@@ -23,7 +23,7 @@ const kept_remains& kept() {
     return base::leaked([] { return kept_remains(); });
 }
 
-/// Makes a call for a device. Nobody can be told of its errors.
+/// Makes a call for a device. Nobody can be given its errors.
 /// @return false: a stream captures, so the device can't be waited for
 template <class Call>
 bool attempt(const remains& left, int device, Call call) {

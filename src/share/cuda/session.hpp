@@ -30,7 +30,7 @@ public:
     static const session& open();
     /// Whether open() does not throw.
     static bool is_usable();
-    /// Why open() will fail, as far as can be told without a call of the driver. Empty: it is
+    /// Why open() will fail, as far as is known without a call of the driver. Empty: it is
     /// there.
     static std::string why_not_loaded();
 

@@ -58,8 +58,8 @@ void take_stored(end::state& state, std::vector<detail::queue_message>& into, st
         into.push_back(std::move(state.stored.front()));
 }
 
-/// Takes what is there, without waiting. What is wrong with a packet behind others is told by the
-/// next call.
+/// Takes what is there, without waiting. For what is wrong with a packet behind others the next
+/// call throws.
 step take_some(end& from, end::state& state, std::unique_lock<std::mutex>& lock,
                std::vector<detail::queue_message>& into, std::size_t at_most) {
     step came = step::done;
@@ -101,7 +101,7 @@ int event_of_stored(end::state& state) noexcept {
 step await_packet(end& from, end::state& state, std::unique_lock<std::mutex>& lock,
                   const detail::patience& how_long, const channel& on) {
     const bool simple = may_block(state, how_long);
-    // A handler that is destroyed gives its message back, of which the socket does not tell.
+    // A handler that is destroyed gives its message back, and the socket shows no event then.
     const int stored = simple ? -1 : event_of_stored(state);
     incoming_of came(from);
     step result = step::must_wait;
@@ -144,7 +144,8 @@ void await_turn(end::state& state, std::unique_lock<std::mutex>& lock,
     const auto may_go_on = [&] {
         return has_turn_at(state) || !state.stored.empty() || state.wrong || !state.socket;
     };
-    // What is closed in the background is told without the lock, which may be too early.
+    // Closes in the background notify without the lock, so perhaps before this thread waits: it
+    // looks again after a while.
     const auto until = has_many_unclosed(state)
                            ? earlier(how_long.deadline, clock::now() + look_again_after)
                            : how_long.deadline;

@@ -50,7 +50,7 @@ broken_barrier error_of(const barrier_page& page) {
 
 /// @return the phase to wait for; empty: this was the last party, and the phase is complete
 std::optional<std::uint32_t> arrive(barrier& at) {
-    (void)at.news->descriptor();  // without it nobody could be told
+    (void)at.news->descriptor();  // without it nobody could be woken
     std::uint32_t phase = 0;
     switch (at.page.arrive(this_worker::index(), phase)) {
     case barrier_page::arrival::completes:

@@ -84,11 +84,11 @@ public:
     /// Wakes who waits in wait(). Called after whatever changed the phase.
     void wake() const noexcept;
     barrier_cause cause() const noexcept;
-    /// The index to be told of a broken barrier, and the reason in words.
+    /// The index to be reported for a broken barrier, and the reason in words.
     int culprit() const noexcept;
     std::string reason() const;
 
-    /// The engine tells how many workers the barrier was given to.
+    /// The engine says how many workers the barrier was given to.
     void note_workers(int count) noexcept;
     /// Somebody waits by an eventfd: it is to be set whenever a phase is over.
     void note_awaited() noexcept;

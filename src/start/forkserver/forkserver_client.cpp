@@ -262,8 +262,8 @@ void forkserver_client::note_worker(const server_answer& answer,
         return kill();  // the two disagree on the number; the server's workers live on
     asked_.pop_front();
     if (answer.pid != 0) {
-        last_told_ = answer.pid;
-        ++told_;
+        last_reported_ = answer.pid;
+        ++reported_;
     }
     start::exec_result result = refused(answer.error);
     if (answer.kind == answer_kind::refused && answer.pid != 0)
@@ -283,7 +283,7 @@ void forkserver_client::note_worker(const server_answer& answer,
         }
     }
     answered_.emplace(answer.number, std::move(result));
-    release(*progress_, told_);
+    release(*progress_, reported_);
 }
 
 /// Called after all messages of the server. A child that it made last and could not report is in
@@ -299,7 +299,7 @@ void forkserver_client::note_death() {
                     : "worker_main was not reached in the fork server: call it first in main"};
         });
     const pid_t forked = __atomic_load_n(&progress_->forked, __ATOMIC_ACQUIRE);
-    if (!asked_.empty() && forked != 0 && forked != last_told_)
+    if (!asked_.empty() && forked != 0 && forked != last_reported_)
         note_worker({answer_kind::forked, asked_.front(), forked, 0, {}}, {});
     release(*progress_, UINT32_MAX);
     asked_.clear();

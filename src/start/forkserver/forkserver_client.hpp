@@ -82,8 +82,8 @@ private:
     state state_ = state::introduced;
     server_failure failure_;
     shared_progress* progress_ = nullptr;
-    pid_t last_told_ = 0;
-    std::uint32_t told_ = 0;  // the number of children that the server has reported
+    pid_t last_reported_ = 0;
+    std::uint32_t reported_ = 0;  // the number of children that the server has reported
     std::uint64_t last_number_ = 0;
     // An answer that is lost for want of memory would be waited for without end.
     base::patient_deque<std::uint64_t> asked_;  // not answered yet, in order

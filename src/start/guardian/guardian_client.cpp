@@ -63,7 +63,7 @@ std::error_code execute_program(int parent, int connection, int file,
 
 /// Tells a guardian, before anything else, which names of shared memory it is to remove. If that
 /// fails, the next program of this user removes them.
-void tell_names(int connection) {
+void send_names(int connection) {
     if (!base::current_tiers().names.best)
         return;
     std::error_code error;
@@ -159,7 +159,7 @@ std::error_code client::start(user_guardian& own) {
         reap_(std::move(intermediate));
     if (error)
         return error;
-    tell_names(ours.get());
+    send_names(ours.get());
     return connect(own, std::move(ours));
 }
 

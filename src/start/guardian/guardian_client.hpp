@@ -24,12 +24,12 @@ namespace cohort::start {
 /// removes the names of shared memory that the application and its workers have left.
 ///
 /// The guardian is not a child of the application. It has a session of its own, and holds nothing
-/// of the application but a pidfd. One system call tells it about a worker; it never answers.
+/// of the application but a pidfd. One system call reports a worker to it; it never answers.
 /// Whether it lives makes no difference until the application dies. If it was killed, or can hold
 /// no more workers, the next start of a worker or group replaces it; the new guardian gets the
 /// workers from then on.
 ///
-/// Each guardian is told about the names when it is started, even if there are none yet, because
+/// Each guardian gets the names when it is started, even if there are none yet, because
 /// the application may make the first one after it has started its last group.
 ///
 /// If the application changes its user, it gets another guardian. The first one keeps its workers,
@@ -59,7 +59,7 @@ public:
     /// calls resend() if that fails.
     instance ensure_started(time_point now = std::chrono::steady_clock::now());
     /// Sends a message about a worker or a cgroup again when the first attempt has failed. Waits a
-    /// moment for a slow guardian. If the guardian is gone or can hold no more, tells another one.
+    /// moment for a slow guardian. If the guardian is gone or can hold no more, asks another one.
     void resend(const protocol::guard_order& order, int descriptor) noexcept;
 
 private:

@@ -59,12 +59,12 @@ void limit_unwinding(int signo) noexcept {
     ::alarm(static_cast<unsigned>(unwinding_timeout.count()));
 }
 
-void tell_frames(protocol::raw_json& json) noexcept {
+void write_frames(protocol::raw_json& json) noexcept {
     json.frames(stack.calls()).text("}").flush();
     crash_report->crashed(json.length());
 }
 
-void tell(int signo, const siginfo_t& info, const void* context) noexcept {
+void report_crash(int signo, const siginfo_t& info, const void* context) noexcept {
     const int file = crash_report->crash_file();
     if (file < 0)
         return;
@@ -80,20 +80,20 @@ void tell(int signo, const siginfo_t& info, const void* context) noexcept {
     walker = this_thread();
     protocol::capture_interrupted(stack, context);
     walker = 0;
-    tell_frames(json);
+    write_frames(json);
 }
 
 extern "C" void cohort_worker_crashed(int signo, siginfo_t* info, void* context) {
     if (walker == this_thread()) {
         // The unwinder has faulted on a broken stack: report the frames that it has found so far.
         walker = 0;
-        tell_frames(*unfinished);
+        write_frames(*unfinished);
         worker::end_by(ending_signal);
     }
-    if (crashing.is_this() && may_tell(*crash_report)) {
+    if (crashing.is_this() && may_report(*crash_report)) {
         limit_unwinding(signo);
         worker::forgo_stop_signal();
-        tell(signo, *info, context);
+        report_crash(signo, *info, context);
     }
     worker::take_back(SIGXFSZ);
     // A faulting instruction faults again when the handler returns, so that a core file shows it. A

@@ -23,10 +23,10 @@ bool first_thread::is_this() noexcept {
     return false;  // the same thread has failed again while it dealt with its first failure
 }
 
-bool may_tell(report& of) noexcept {
+bool may_report(report& of) noexcept {
     const auto who = of.claim();
     if (who == report::reporter::other)
-        of.await_told();
+        of.await_reported();
     return who == report::reporter::me;
 }
 

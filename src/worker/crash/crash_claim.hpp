@@ -27,7 +27,7 @@ private:
 
 /// Whether this thread is to report the worker's end. If another thread reports it, waits until
 /// that is written.
-bool may_tell(report& of) noexcept;
+bool may_report(report& of) noexcept;
 
 /// Waits for another thread to end the process.
 [[noreturn]] void wait_for_the_end() noexcept;

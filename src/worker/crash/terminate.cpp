@@ -49,7 +49,7 @@ error_record describe(const std::exception_ptr& exception, const void* from) noe
 }
 
 [[noreturn]] void on_terminate() {
-    if (terminating.is_this() && may_tell(*terminate_report)) {
+    if (terminating.is_this() && may_report(*terminate_report)) {
         const worker::stop_signal_hold later;
         // Without an exception the kind is `raised`: the record itself says std::terminate.
         const auto exception = cause();

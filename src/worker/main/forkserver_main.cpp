@@ -64,9 +64,9 @@ public:
 private:
     std::error_code receive();
     bool receive(std::size_t at_least);
-    std::error_code try_to_tell(const start::server_answer& answer,
+    std::error_code try_to_send(const start::server_answer& answer,
                                 std::span<const int> descriptors = {});
-    void tell(const start::server_answer& answer);
+    void send(const start::server_answer& answer);
     bool fail(std::error_code error, const std::string& text);
     bool preload(std::span<const protocol::function_key> keys);
     bool is_one_thread(const char* when);
@@ -96,27 +96,27 @@ bool server::receive(std::size_t at_least) {
     return (!error || lacks_descriptors_) && length_ >= at_least;
 }
 
-std::error_code server::try_to_tell(const start::server_answer& answer,
+std::error_code server::try_to_send(const start::server_answer& answer,
                                     std::span<const int> descriptors) {
     return base::send_message(connection_, std::as_bytes(std::span(&answer, 1)), descriptors);
 }
 
-void server::tell(const start::server_answer& answer) {
-    if (try_to_tell(answer))
-        ::_exit(1);  // the application is gone, or the shared progress tells it what this would
+void server::send(const start::server_answer& answer) {
+    if (try_to_send(answer))
+        ::_exit(1);  // the application is gone, or the shared progress says what this would
 }
 
-/// Tells why there is no server. @return false
+/// Reports why there is no server. @return false
 bool server::fail(std::error_code error, const std::string& text) {
     start::server_answer answer{start::answer_kind::failed, 0, 0, error.value(), {}};
     std::strncpy(answer.text, text.c_str(), sizeof answer.text - 1);
-    tell(answer);
+    send(answer);
     return false;
 }
 
 bool server::set_up() {
     // Sent first, because a failure after it is not the fault of the program's main.
-    if (const auto error = try_to_tell({start::answer_kind::reached, 0, 0, 0, {}}))
+    if (const auto error = try_to_send({start::answer_kind::reached, 0, 0, 0, {}}))
         return fail(error, "fork server: sendmsg");
     start::server_setup setup;
     if (const auto error = receive())
@@ -144,7 +144,7 @@ bool server::set_up() {
     std::fflush(nullptr);
     std::cout.flush();
     std::clog.flush();
-    tell({start::answer_kind::ready, 0, 0, 0, {}});
+    send({start::answer_kind::ready, 0, 0, 0, {}});
     return true;
 }
 
@@ -207,7 +207,7 @@ void server::await_release() {
 
 void server::fork_worker(const start::fork_request& request) {
     const auto refuse = [&](int error, long pid = 0) {
-        tell({start::answer_kind::refused,
+        send({start::answer_kind::refused,
               request.number,
               static_cast<std::int32_t>(pid),
               error,
@@ -235,7 +235,7 @@ void server::fork_worker(const start::fork_request& request) {
     }
     const base::unique_fd owned(pidfd);
     if (!owned ||
-        try_to_tell(
+        try_to_send(
             {start::answer_kind::forked, request.number, static_cast<std::int32_t>(pid), 0, {}},
             std::span(&pidfd, 1))) {
         // Without a pidfd the application could not hold the worker, so it is killed. It is not

@@ -28,7 +28,7 @@ constinit report* running = nullptr;
 
 /// @return whether this thread reports the end. Does not return if another thread, which crashed or
 /// called std::terminate at the same time, came first: that thread ends the process.
-bool tells_end(report& progress) noexcept {
+bool reports_end(report& progress) noexcept {
     const auto who = progress.claim();
     if (who == report::reporter::other)
         wait_for_the_end();
@@ -48,7 +48,7 @@ bool tells_end(report& progress) noexcept {
 void run(const protocol::mark& control, const std::function<detail::function_result()>& body) {
     auto& progress = *new report(control);  // handlers and other threads use it to the very end
     running = &progress;
-    protocol::tell_when_own_code_begins([]() noexcept { running->called(); });
+    protocol::notify_when_own_code_begins([]() noexcept { running->called(); });
     protocol::begin_to_note_throws();
     report_terminate(progress);
     if (protocol::current_order()->crash_record != 0)
@@ -64,12 +64,12 @@ void run(const protocol::mark& control, const std::function<detail::function_res
         if (!result.attachments.empty())
             if (const auto error = send_attachments(*protocol::current_order(), result.attachments))
                 throw std::system_error(error, "sending the descriptors that the result holds");
-        good = !tells_end(progress) ||
+        good = !reports_end(progress) ||
                progress.returned(result, protocol::current_order()->result_limit);
     } catch (abi::__forced_unwind&) {
         throw;  // pthread_exit in the function: the process lives on as long as its other threads
     } catch (...) {
-        if (tells_end(progress)) {
+        if (reports_end(progress)) {
             const worker::stop_signal_hold later;
             progress.failed(protocol::payload_kind::raised,
                             protocol::time_of(std::current_exception()));

@@ -95,9 +95,9 @@ report::reporter report::claim() noexcept {
     return claimer == self ? reporter::me_before : reporter::other;
 }
 
-void report::await_told() const noexcept {
+void report::await_reported() const noexcept {
     const auto deadline = base::deadline_in(std::chrono::seconds(2));
-    while (told_ == 0 && base::wait_on(told_, 0, deadline))
+    while (reported_ == 0 && base::wait_on(reported_, 0, deadline))
         continue;
 }
 
@@ -120,8 +120,8 @@ bool report::finish(std::size_t type_length, std::uint64_t payload_length) noexc
     progress_.type_length = static_cast<std::uint32_t>(type_length);
     progress_.payload_length = payload_length;
     const bool is_written = write_progress();
-    told_ = 1;
-    base::wake(told_);
+    reported_ = 1;
+    base::wake(reported_);
     return is_written;
 }
 

@@ -37,7 +37,7 @@ public:
     };
     reporter claim() noexcept;
     /// Waits until another thread's report is written, for two seconds at most. Async-signal-safe.
-    void await_told() const noexcept;
+    void await_reported() const noexcept;
 
     // For the thread that has claimed the end:
 
@@ -68,7 +68,7 @@ private:
     protocol::mark control_;
     const pid_t owner_;
     std::atomic<pid_t> claimed_by_ = 0;  // a thread; 0: none
-    base::futex told_ = 0;
+    base::futex reported_ = 0;
     protocol::control_progress progress_;
 };
 

@@ -33,7 +33,7 @@ constexpr std::chrono::nanoseconds longest_stacks_timeout = std::chrono::millise
 
 struct thread_stack {
     std::atomic<pid_t> id;  // the thread that is asked; 0: none
-    std::atomic<bool> told;
+    std::atomic<bool> reported;
     protocol::raw_stack stack;
 };
 constinit std::array<thread_stack, most_threads> threads{};
@@ -108,7 +108,7 @@ void write_all() noexcept {
     json.text("{\"threads\":[");
     bool first = true;
     for (const auto& thread : threads) {
-        if (!thread.told.load(std::memory_order_acquire))
+        if (!thread.reported.load(std::memory_order_acquire))
             continue;
         json.text(first ? "{\"id\":" : ",{\"id\":").number(thread.id.load());
         json.text(",\"frames\":").frames(thread.stack.calls()).text("}");
@@ -125,9 +125,9 @@ const void* on_own_stack() noexcept {
     return self == main_thread ? on_first_stack : reinterpret_cast<const void*>(self);
 }
 
-void tell_own(thread_stack& into, const void* context) noexcept {
+void report_own(thread_stack& into, const void* context) noexcept {
     protocol::capture_interrupted(into.stack, context, on_own_stack());
-    into.told.store(true, std::memory_order_release);
+    into.reported.store(true, std::memory_order_release);
 }
 
 void answer_for_all(const void* context) noexcept {
@@ -137,7 +137,7 @@ void answer_for_all(const void* context) noexcept {
     for (std::uint32_t i = 1; i <= others; ++i)
         if (::syscall(SYS_tgkill, owner, threads[i].id.load(), asking_signal) == 0)
             ++reached;
-    tell_own(threads[0], context);
+    report_own(threads[0], context);
     await_answers(reached);
     write_all();
 }
@@ -149,8 +149,9 @@ extern "C" void cohort_stacks_wanted(int, siginfo_t*, void* context) {
             answer_for_all(context);
         } else {
             for (auto& thread : threads)
-                if (thread.id.load(std::memory_order_relaxed) == own_id() && !thread.told.load()) {
-                    tell_own(thread, context);
+                if (thread.id.load(std::memory_order_relaxed) == own_id() &&
+                    !thread.reported.load()) {
+                    report_own(thread, context);
                     answers.fetch_add(1, std::memory_order_release);
                     base::wake(answers);
                 }
@@ -180,7 +181,7 @@ void report_stacks(int pipe, int signo, std::chrono::nanoseconds grace_period) n
     answers.store(0);
     for (auto& thread : threads) {
         thread.id.store(0);
-        thread.told.store(false);
+        thread.reported.store(false);
     }
     action = {};
     action.sa_sigaction = &cohort_stacks_wanted;

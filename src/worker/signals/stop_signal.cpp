@@ -40,14 +40,14 @@ struct watch {
 
 constinit std::atomic<watch*> current_watch{nullptr};
 constinit std::mutex starting;
-constinit std::mutex telling;  // held while the worker writes its failure, before it ends
-constinit std::atomic<bool> came_while_telling{false};
+constinit std::mutex reporting;  // held while the worker writes its failure, before it ends
+constinit std::atomic<bool> came_while_reporting{false};
 constinit std::atomic<pid_t> handler_owner{0};  // in any other process the signal acts at once
 constinit std::atomic<bool> forgone{false};     // true: another signal is ending the worker
 
 extern "C" void cohort_stop_signal_held(int signo) {
     if (handler_owner == ::getpid())
-        came_while_telling = true;
+        came_while_reporting = true;
     else
         end_by(signo);
 }
@@ -94,7 +94,7 @@ void act_on_signals(watch& w) {
         }
         lock.unlock();
         if (then == afterwards::ends_by_signal && !forgone) {
-            const std::lock_guard told(telling);
+            const std::lock_guard held(reporting);
             end_by(w.signal);
         }
     }
@@ -128,13 +128,13 @@ watch* started_watch() {
 void forget_stop_signal() noexcept {
     current_watch.store(nullptr, std::memory_order_release);
     forgone = false;
-    for (auto* mutex : {&starting, &telling})
+    for (auto* mutex : {&starting, &reporting})
         new (mutex) std::mutex;  // in a copy, a thread that was not copied may have held it
 }
 
 stop_signal_hold::stop_signal_hold() noexcept : signal_(protocol::current_order()->stop_signal) {
-    telling.lock();
-    came_while_telling = false;
+    reporting.lock();
+    came_while_reporting = false;
     handler_owner = ::getpid();
     if (acts_by(signal_, SIG_DFL))
         act_by(signal_, &cohort_stop_signal_held);
@@ -143,9 +143,9 @@ stop_signal_hold::stop_signal_hold() noexcept : signal_(protocol::current_order(
 stop_signal_hold::~stop_signal_hold() {
     if (acts_by(signal_, &cohort_stop_signal_held))
         set_default(signal_);
-    if (came_while_telling)
+    if (came_while_reporting)
         ::kill(::getpid(), signal_);
-    telling.unlock();
+    reporting.unlock();
 }
 
 void forgo_stop_signal() noexcept {
