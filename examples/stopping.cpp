@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// Deadlines and stops: a deadline for a whole group, workers that stop by themselves, and ends in
-// their order.
+// Deadlines and stops: a deadline for a whole group, workers that stop by themselves, and outcomes
+// in their order.
 
 #include <cohort/cohort.hpp>
 
@@ -51,7 +51,7 @@ asio::awaitable<void> obedient() {
         fmt::print("worker {}: {}\n", worker.index, worker.cause);
 }
 
-// Ends, in the order in which they come.
+// Outcomes, in the order in which the workers end.
 asio::awaitable<void> as_they_come() {
     auto nap = [](int index) { return cohort::command("sleep", index == 0 ? "0.3" : "0.1"); };
     auto group = co_await cohort::spawn(cohort::command_for(nap), 2);

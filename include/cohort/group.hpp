@@ -115,7 +115,7 @@ public:
                                           timeout);
     }
 
-    /// Waits until every worker has ended and returns their ends as data: a worker's failure is not
+    /// Waits until every worker has ended and returns their outcomes: a worker's failure is not
     /// thrown.
     /// @return how each worker ended, also if the group was stopped.
     /// @throws std::system_error  operation_aborted: this call was cancelled.
@@ -132,12 +132,12 @@ public:
         return begin<detail::report_result>(kind::end, "async_wait", std::forward<Token>(token));
     }
 
-    /// Waits for the next worker that ends, in the order of the ends. Each end is reported once, to
-    /// one of the calls. first_failure is not set yet: see report.
-    /// @return how that worker ended; or none, and ended(): every end has been reported.
+    /// Waits for the next outcome, in the order in which the workers end. Each is reported once, to
+    /// one of the calls. first_failure is not set yet: it is in the report.
+    /// @return how that worker ended; or none, and ended(): every outcome has been reported.
     /// @throws std::system_error  operation_aborted: this call was cancelled.
-    /// @par Cancellation  every type: stops waiting only; the ends go to the other calls.
-    /// @par Thread safety  safe; of several pending calls the oldest gets the next end.
+    /// @par Cancellation  every type: stops waiting only; the outcomes go to the other calls.
+    /// @par Thread safety  safe; of several pending calls the oldest gets the next outcome.
     template <class Result = detail::next_result>
     [[nodiscard]] asio::awaitable<received<outcome>> next() {
         return detail::await_result<Result>(handle_.ask(kind::next, "next"));
