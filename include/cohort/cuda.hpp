@@ -226,7 +226,7 @@ private:
 
 namespace detail::inline v0_1 {
 
-/// Makes handles of parts, and the other way round.
+/// Makes public handles of inner ones, and gives the inner one of a public handle.
 struct device_access {
     template <class T>
     static const device_array& base(const cuda::shared_array<T>& array) noexcept {

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-// Shared arrays as DLPack tensors, and the other way round. DLPack's own header is not needed here:
+// Shared arrays as DLPack tensors, and tensors as arrays. DLPack's own header is not needed here:
 // its structs are recognised by the names of their members.
 namespace cohort {
 namespace detail::inline v0_1 {

@@ -24,7 +24,7 @@ void tee_by_file(const tee_job&);     // cohort::file("/dev/null").tagged()
 void tee_by_splice(const tee_job&);   // no tags: the least that a parent must do
 void tee_by_boost(const tee_job&);    // Boost.Process v2 and async_read_until
 
-/// The same with one worker, which writes to the descriptor `told` how long it took.
+/// tee_by_splice() with one worker, which writes to the descriptor `told` how long it took.
 /// @param formatted  it makes each line by snprintf
 void splice_one(const tee_job&, int told, bool formatted);
 

@@ -58,7 +58,8 @@ void with_daemon(int index, const std::string& directory, int next) {
         sleep_until_killed();
 }
 
-/// The same as a program: the inner shell ends, so nobody is left who would know of its child.
+/// A program that leaves a daemon and goes on as `next` says. The inner shell ends, so nobody is
+/// left who would know of its child.
 cohort::command daemon_command(const std::string& directory, then next) {
     std::string after;
     if (next == then::fails)

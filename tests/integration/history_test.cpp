@@ -32,7 +32,7 @@ void abort_at_once(int) {
 /// A group of its own, of two: the second fails.
 void have_group(int) { run_coroutine(run_whole(cohort::function<fail_in_last>(1), 2)); }
 
-/// The same, with a group for each level.
+/// A group in a worker of a group, as many levels deep: the worker of the last one fails.
 void have_groups(int, int levels) {
     if (levels == 0)
         load(7);

@@ -64,7 +64,7 @@ void middle(int, const std::string& directory, manner how, int own_signal) {
     run_coroutine(hold_leaves(directory, how, own_signal));
 }
 
-/// The same, but it acts on its stop token by itself and then returns.
+/// Starts two leaves and says so. At a stop it stops them itself, by its stop token, and returns.
 asio::awaitable<void> stop_leaves(std::string directory, manner how) {
     ready leaves(co_await asio::this_coro::executor);
     auto group = co_await cohort::spawn(cohort::function<leaf>(directory, how),

@@ -72,7 +72,8 @@ void fail_by_unwinding(int index) {
         throw std::runtime_error("its victim");
 }
 
-/// The same, but what reaches the top is another exception, thrown when the other worker has ended.
+/// The other worker fails on account of what is closed on the way out. What reaches the top is
+/// another exception, thrown when the other worker has ended.
 void wrap_what_unwound(int index) {
     constexpr int read_end = 6;
     constexpr int write_end = 7;

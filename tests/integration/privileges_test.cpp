@@ -28,7 +28,7 @@ std::string told_by(const copied_program& copy, const char* what, start_method m
                                       copy.path(), what, static_cast<int>(method)));
 }
 
-/// The same, executed by root.
+/// What the host itself prints when root executes it.
 std::string told_to_root(const char* what, start_method method) {
     const leak_guard guard;
     return printed_by(

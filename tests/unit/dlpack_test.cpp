@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-// Shared arrays as DLPack tensors, and the other way round.
+// Shared arrays as DLPack tensors, and tensors as arrays.
 #include "guard.hpp"
 
 #include <cohort/dlpack.hpp>

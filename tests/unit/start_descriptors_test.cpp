@@ -181,7 +181,7 @@ TEST_CASE("start descriptors: stdio can be swapped, and be the source of others"
         const start::start_tier tier = way.tier;
         const auto out = file_with("");
         CHECK(in_fork([&] {
-                  // The other way round than a program expects them.
+                  // Exchanged: a program expects input at 0, output at 1.
                   ::dup2(out.get(), 0);
                   ::dup2(in.get(), 1);
                   launch cat = launch({"/bin/cat", "/dev/stdin", "/proc/self/fd/9"});

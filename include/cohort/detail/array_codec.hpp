@@ -28,7 +28,7 @@ template <class T>
 inline constexpr memory_access access_of =
     std::is_const_v<T> ? memory_access::read_only : memory_access::read_write;
 
-/// Makes handles of parts, and the other way round.
+/// Makes public handles of inner ones, and gives the inner one of a public handle.
 struct array_access {
     template <class T>
     static const array_base& base(const shared_array<T>& array) noexcept {

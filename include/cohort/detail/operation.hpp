@@ -204,7 +204,7 @@ public:
 
 private:
     /// The handler's executor, else the group's. The handler is asked directly if possible, because
-    /// the other way needs a system_executor for the empty group, which is slow to compile.
+    /// associated_executor needs a system_executor for the empty group, which is slow to compile.
     template <class Handler>
     auto executor_of(const Handler& handler) const {
         if constexpr (has_executor<Handler>)

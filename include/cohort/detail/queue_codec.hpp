@@ -20,7 +20,7 @@ class queue_writer;
 
 namespace detail::inline v0_1 {
 
-/// Makes handles of parts, and the other way round.
+/// Makes public handles of inner ones, and gives the inner one of a public handle.
 struct queue_access {
     template <class T>
     static queue_reader<T> reader(queue_end end) noexcept {

@@ -50,7 +50,7 @@ public:
     /// @throws sharing_error  EBADF: this process is a forked copy that did not keep the descriptor
     attachment descriptor() const;
     /// A descriptor of the memory, valid as long as the mapping; -1: there is no memory.
-    /// @throws sharing_error  as descriptor()
+    /// @throws sharing_error  EBADF: this process is a forked copy that did not keep the descriptor
     int kept_descriptor() const;
     /// The same memory, mapped so that it can't be written.
     shared_memory read_only() const;

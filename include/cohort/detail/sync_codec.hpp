@@ -18,7 +18,7 @@ class mutex;
 
 namespace detail::inline v0_1 {
 
-/// Makes handles of parts, and the other way round.
+/// Makes public handles of inner ones, and gives the inner one of a public handle.
 struct sync_access {
     template <class Handle>
     static const auto& part(const Handle& of) noexcept {

@@ -22,7 +22,7 @@ struct pattern_values {
 void check_pattern(const char* setter, std::string_view pattern);
 /// The text that `pattern` stands for. In {group} and {host}, '_' replaces '/', NUL and the ends of
 /// lines, and the dots of "." and "..", so that a name does not lead out of its directory.
-/// @throws std::invalid_argument  as check_pattern().
+/// @throws std::invalid_argument  check_pattern() refuses the pattern.
 std::string expand(std::string_view pattern, const pattern_values& values);
 
 }  // namespace cohort::output

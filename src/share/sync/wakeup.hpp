@@ -50,9 +50,10 @@ public:
     detail::attachment descriptor();
     /// Does not block, whatever another process has done to the descriptor before. For news it does
     /// not block whatever another process does meanwhile, because the engine's thread calls it.
-    /// Throws as descriptor().
+    /// @throws sharing_error  EBADF: this is a forked copy that did not keep the descriptor
     void set();
-    /// Never blocks. Throws as descriptor().
+    /// Never blocks.
+    /// @throws sharing_error  EBADF: this is a forked copy that did not keep the descriptor
     void clear();
 
     struct waiter {
