@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-// Workers that meet after each phase of a computation. One is killed: the others are told at once.
+// Workers that meet after each phase of a computation. One is killed: the others learn it at once.
 #include <cohort/cohort.hpp>
 
 #include <asio.hpp>
