@@ -83,7 +83,7 @@ private:
     std::string wrong_in(const cohort::outcome& outcome) const {
         if (!starts_commands())
             return outcome.result<int>() == 40 + outcome.index ? "" : "another result";
-        // What is missing must have been told.
+        // What is missing must have been reported.
         if (what_ == "streams" && outcome.out.text() != "given" && outcome.note().empty())
             return "lost what it has printed";
         return "";

@@ -259,7 +259,7 @@ TEST_CASE("bad input: a result that cannot be encoded is the worker's error") {
         thrown_by<cohort::process_raised_exception>(cohort::function<gives_picky>(100), 1);
     CHECK(thrown.error().message ==
           "the result (bad_input_test::picky) could not be encoded: too large to be told");
-    // One that cannot be decoded is told to who asks for it.
+    // One that cannot be decoded is reported to who asks for it.
     const auto report = ended(cohort::function<gives_picky>(7), 1);
     CHECK(report.success());
     CHECK(why_no_result<picky>(report.outcomes.at(0)) ==

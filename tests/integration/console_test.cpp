@@ -209,7 +209,7 @@ TEST_CASE("console: on a terminal tags have colours, and a line's colour ends wi
     CHECK(report == "");
 }
 
-TEST_CASE("console: a closed stream of the host is told in a note and disturbs nobody") {
+TEST_CASE("console: a closed stream of the host is reported in a note and disturbs nobody") {
     const leak_guard guard;
     const auto program = fmt::format("exec {} console all 2 'echo text; echo text >&2; seq 1 "
                                      "50000' >&-",

@@ -51,7 +51,7 @@ CUDA_TEST("cuda trouble: a forked copy of a process that has used the driver get
     CHECK(contains(text, sentence));
 }
 
-CUDA_TEST("cuda trouble: what is missing is told by its call") {
+CUDA_TEST("cuda trouble: what is missing is named by its call") {
     if (!uses_standin)
         co_return skip("only the stand-in fails on demand");
     const auto nowhere = co_await why_not_in_worker("COHORT_CUDA_LIBRARY", "/nowhere/libcuda.so");

@@ -168,7 +168,7 @@ GROUP_TEST("full queue: the loudest loses, and a quiet worker keeps its lines") 
     CHECK(told[0].back().text == "0 9");
 }
 
-GROUP_TEST("full queue: a loss that no line follows is told by an empty line") {
+GROUP_TEST("full queue: a loss that no line follows is reported by an empty line") {
     for (const bool first_waits : {false, true}) {
         ready wrote(executor);
         gate second, first;

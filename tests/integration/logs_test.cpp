@@ -120,7 +120,7 @@ TEST_CASE("logs: the exception of a function is in its error.json") {
     CHECK(whole.at("outcomes").size() == 2);
 }
 
-TEST_CASE("logs: the report is there before the last end is told, and not before") {
+TEST_CASE("logs: the report is there before the last outcome is reported, and not before") {
     const leak_guard guard;
     const scratch_directory directory;
     std::vector<bool> is_there;

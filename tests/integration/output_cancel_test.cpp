@@ -114,7 +114,7 @@ TEST_CASE("output cancel: a context that is destroyed while output() waits leave
     }
 }
 
-TEST_CASE("output cancel: a line for one whose context is gone is told to the next") {
+TEST_CASE("output cancel: a line for one whose context is gone is given to the next") {
     const leak_guard guard;
     asio::io_context io;
     gate hold;

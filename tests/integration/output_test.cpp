@@ -189,7 +189,7 @@ GROUP_TEST("output: a group without lines() or chunks(), or without workers, has
     co_await silent.stop();
 }
 
-GROUP_TEST("output: it goes on after join(), until all is told") {
+GROUP_TEST("output: it goes on after join(), until all is delivered") {
     auto how = cohort::options(3).output_to(lines());
     auto group = co_await cohort::spawn(cohort::function<count_up>(100), how);
     CHECK(co_await group.join());

@@ -217,7 +217,7 @@ GROUP_TEST("sink failures: a directory that is removed meanwhile disturbs nobody
     CHECK(note.find("plain") == std::string::npos);
 }
 
-TEST_CASE("sink failures: too few descriptors for the pipes are told before any worker starts") {
+TEST_CASE("sink failures: too few descriptors for the pipes are an error before a worker starts") {
     if (under_asan)
         return skip(asan_needs_it);
     const leak_guard guard;

@@ -34,7 +34,7 @@ cohort::options leaving(int size = 1) {
         .cgroup(cohort::cgroup::off);
 }
 
-/// Waits until this many pipes of ended workers are held; the end of a pipe is told to nobody.
+/// Waits until this many pipes of ended workers are held; the end of a pipe is reported to nobody.
 bool comes_to_linger(const cohort::group& group, int count) {
     const auto until = std::chrono::steady_clock::now() + generous_bound() / 2;
     while (group.lingering() != count && std::chrono::steady_clock::now() < until)
@@ -130,7 +130,7 @@ GROUP_TEST(
     CHECK(group.lingering() == 0);
 }
 
-TEST_CASE("stream end: 1000 workers with two captured streams are told whole, and leave nothing") {
+TEST_CASE("stream end: 1000 workers with two captured streams come whole, and leave nothing") {
     const auto all_there_are = descriptor_limit::highest();
     const leak_guard guard;
     const int size = all_there_are.limit() < 8'192 || under_asan || under_tsan ? 100 : 1'000;

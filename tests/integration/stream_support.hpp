@@ -78,7 +78,7 @@ inline std::string bytes_of_stream(int stream, std::uint64_t from, std::size_t c
 
 // --- in cases ---
 
-/// All lines from now on. Checks that the end is told again when it is asked for again.
+/// All lines from now on. Checks that the end is reported again when it is asked for again.
 inline asio::awaitable<std::vector<cohort::output_line>> all_output(cohort::group& group) {
     std::vector<cohort::output_line> all;
     while (auto line = co_await group.output())

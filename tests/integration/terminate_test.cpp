@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-// std::terminate in a worker is told with what led to it, and is an exception of the worker.
+// std::terminate in a worker is reported with what led to it, and is an exception of the worker.
 #include "trace_support.hpp"
 #include "worker_support.hpp"
 

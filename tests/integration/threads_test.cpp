@@ -121,7 +121,7 @@ TEST_CASE("threads: groups are started and dropped at once, from many threads") 
     });
 }
 
-TEST_CASE("threads: coroutines on a pool await groups that are told on other threads") {
+TEST_CASE("threads: coroutines on a pool await groups that complete on other threads") {
     const leak_guard guard;
     const watchdog guarded;
     asio::thread_pool pool(4);

@@ -68,7 +68,7 @@ def check_program(program, text, **how):
 
 
 def install(scratch):
-    """The prefix of an installation that has been moved; as an installer would, only cohort.pc is told."""
+    """The prefix of an installation that has been moved; as an installer would, changes only cohort.pc."""
     run("meson", "install", "-C", build, "--no-rebuild", "--quiet", "--destdir", scratch / "moved")
     moved = scratch / "moved" / prefix.lstrip("/")
     package = moved / libdir / "pkgconfig/cohort.pc"

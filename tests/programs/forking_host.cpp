@@ -61,7 +61,7 @@ public:
         ::close(pipe[0]);
         input_ = pipe[1];
         group_.async_join([this](std::exception_ptr e, bool all) {
-            check(!e, "the parent's join is told of no error");
+            check(!e, "the parent's join completes without an error");
             joined_ = all;
         });
     }
@@ -77,7 +77,7 @@ public:
         check(group_.alive() == 3, "the parent's workers live");
         close_input();
         io_->run();
-        check(joined_, "the parent's join is told that all ended well");
+        check(joined_, "the parent's join says that all ended well");
     }
 
 private:

@@ -232,7 +232,7 @@ private:
     model model_;
     int next_ = 0;
     std::map<stream_name, loss> added_;
-    std::map<stream_name, loss> told_;  // with what was told as lost
+    std::map<stream_name, loss> told_;  // with what was reported as lost
 };
 
 }  // namespace

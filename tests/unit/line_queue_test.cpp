@@ -207,7 +207,7 @@ TEST_CASE("line queue: short lines count as more than they are, but are lost as 
     CHECK(all(queue) == "(1/2)0:b 0:c ");
 }
 
-TEST_CASE("line queue: a loss that no line follows is told at the stream's end") {
+TEST_CASE("line queue: a loss that no line follows is reported at the stream's end") {
     line_queue queue(40);
     queue.add(run_of(0, {forty('a'), forty('b')}, stream::err), drop);
     queue.add(run_of(0, {forty('c')}), drop);
@@ -229,7 +229,7 @@ TEST_CASE("line queue: a stream without a loss ends without a line") {
     CHECK(all(queue) == "0:a ");
 }
 
-TEST_CASE("line queue: a loss after the stream's end is told in the place of the lost lines") {
+TEST_CASE("line queue: a loss after the stream's end is reported in the place of the lost lines") {
     line_queue queue(80);
     queue.add(run_of(0, {forty('a')}), drop);
     end(queue, 0);
@@ -240,7 +240,7 @@ TEST_CASE("line queue: a loss after the stream's end is told in the place of the
     CHECK(queue.empty());
 }
 
-TEST_CASE("line queue: losses of both sides of a stream's end are told together") {
+TEST_CASE("line queue: losses of both sides of a stream's end are reported together") {
     line_queue queue(40);
     queue.add(run_of(0, {forty('a')}), drop);
     queue.add(run_of(0, {forty('b')}, stream::err), drop);  // drops a
@@ -290,7 +290,7 @@ TEST_CASE("line queue: lines that were dropped do not stay in memory") {
     CHECK(told[0].run->text.size() == 80);
 }
 
-TEST_CASE("line queue: lines that are left out are told as dropped ones") {
+TEST_CASE("line queue: lines that are left out are counted as dropped ones") {
     line_queue queue(1'000);
     queue.add(run_of(0, {"a"}), block);
     queue.leave_out(*run_of(0, {"b", "c"}));

@@ -221,7 +221,7 @@ TEST_CASE("order: more text than any program could be given is refused as the ke
     }
 }
 
-TEST_CASE("order: a worker is told its own place, not its caller's") {
+TEST_CASE("order: a worker gets its own place, not its caller's") {
     built of(plan_of({"env"}));
     const auto environment = of.environment(1);
     CHECK(environment.at("COHORT_INDEX") == "1");

@@ -131,7 +131,7 @@ TEST_CASE("pipe reader: bytes that another reader has taken meanwhile are no err
         SYS_read, EAGAIN);
 }
 
-TEST_CASE("pipe reader: another error of the last read is told") {
+TEST_CASE("pipe reader: another error of the last read is reported") {
     holds(
         [](auto& loop, auto& shared) {
             stream_end one(loop, shared);

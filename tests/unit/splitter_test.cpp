@@ -105,7 +105,7 @@ TEST_CASE("splitter: a line may come in parts, and so may its end") {
     CHECK(split_parts({"a\r", "b\n"}) == "a\rb$|");
 }
 
-TEST_CASE("splitter: what is held is told") {
+TEST_CASE("splitter: what is held is delivered") {
     splitter lines({});
     line_run run;
     lines.feed("one\ntwo", run);

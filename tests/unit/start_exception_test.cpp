@@ -54,7 +54,7 @@ TEST_CASE("start exception: without memory the stage is that") {
     CHECK(found.text == "preparing the worker: Cannot allocate memory (worker 3)");
 }
 
-TEST_CASE("start exception: what is no system_error is told with its own text") {
+TEST_CASE("start exception: what is no system_error is reported with its own text") {
     const auto found = failure_of(std::length_error("vector::reserve"));
     CHECK(found.failure.code == std::errc::operation_canceled);
     CHECK(found.failure.stage == "exec");

@@ -67,7 +67,7 @@ TEST_CASE("tagger: a target that does not end lines gets their bytes as they are
     CHECK(written(told("one\r\ntwo\nthree"), style, "") == "one\r\ntwo\nthree");
 }
 
-TEST_CASE("tagger: only the lines that are told are written") {
+TEST_CASE("tagger: only the lines that are given are written") {
     told_run part = told("one\ntwo\nthree\nfour\n");
     part.first = 1;
     part.offset = 4;

@@ -106,7 +106,7 @@ TEST_CASE("target: there is no room while nobody reads, and when_room is called 
     }));
 }
 
-TEST_CASE("target: what is dropped is told in its place") {
+TEST_CASE("target: what is dropped is reported in its place") {
     CHECK(holds([](world& w) {
         auto pipe = make_pipe();
         auto settings = named("stdout");
@@ -128,7 +128,7 @@ TEST_CASE("target: what is dropped is told in its place") {
     }));
 }
 
-TEST_CASE("target: a loss that no line follows is told at the end of the stream") {
+TEST_CASE("target: a loss that no line follows is reported at the end of the stream") {
     CHECK(holds([](world& w) {
         auto pipe = make_pipe();
         auto settings = named("stdout");
