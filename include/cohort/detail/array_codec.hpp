@@ -60,7 +60,7 @@ struct codec<shared_array<T>> {
     }
 };
 
-/// As an array of one.
+/// A shared_value is encoded as the array of one element that it is.
 template <class T>
 struct codec<shared_value<T>> {
     static constexpr bool carries = true;

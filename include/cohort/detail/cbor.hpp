@@ -43,7 +43,7 @@ private:
 /// has another type or is not CBOR: "a string is expected, array was found".
 class COHORT_API cbor_reader {
 public:
-    /// As CBOR stores an integer: `magnitude`, or -1 - `magnitude` if it is negative.
+    /// An integer as CBOR stores it: `magnitude`, or -1 - `magnitude` if it is negative.
     struct integer_value {
         bool negative = false;
         std::uint64_t magnitude = 0;

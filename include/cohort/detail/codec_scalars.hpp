@@ -37,7 +37,7 @@ requires(std::is_floating_point_v<T> && sizeof(T) <= sizeof(double)) struct code
     static T read(decoder& from) { return static_cast<T>(from.number()); }
 };
 
-/// As its bytes, because both sides are the same program.
+/// A long double is encoded as its bytes, because both sides are the same program.
 template <>
 struct codec<long double> {
     static void write(encoder& to, long double value) {
@@ -60,7 +60,7 @@ struct codec<T> {
     static T read(decoder& from) { return static_cast<T>(codec<number>::read(from)); }
 };
 
-/// As a CBOR text whose bytes need not be UTF-8.
+/// A string is encoded as a CBOR text, whose bytes need not be UTF-8.
 template <class Traits, class Allocator>
 struct codec<std::basic_string<char, Traits, Allocator>> {
     using text = std::basic_string<char, Traits, Allocator>;
@@ -122,7 +122,7 @@ struct codec<std::optional<T>> {
     }
 };
 
-/// As an array of two: the index of the alternative, and its value.
+/// A variant is encoded as an array of two: the index of the alternative, and its value.
 template <class... Ts>
 struct codec<std::variant<Ts...>> {
     using variant = std::variant<Ts...>;

@@ -28,8 +28,8 @@ struct env_change {
 struct shared_item {
     attachment descriptor;
     std::string description;  // JSON, behind `{"fd":5`
-    // Of a queue's end, instead of `descriptor`: a command or options that held the end would keep
-    // the stream from ending.
+    // Stands for `descriptor` if that is an end of a queue: a command or options that held the end
+    // would keep the stream from ending.
     std::weak_ptr<const int> lent{};
 
     friend bool operator==(const shared_item& a, const shared_item& b) noexcept {

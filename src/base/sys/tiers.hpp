@@ -20,7 +20,7 @@ struct tier_choice {
 struct tiers {
     // Not with COHORT_FORCE=epoll. Whether a ring works is the reactor's to find out.
     tier_choice io_uring_wanted;
-    // Else the legacy clone.
+    // clone3; else the legacy clone.
     tier_choice clone3;
     // CLOSE_RANGE_UNSHARE with a shared table; else a walk over /proc/self/fd.
     tier_choice close_range;

@@ -30,7 +30,7 @@ bool is_small(const ended_worker& worker) noexcept;
 void add_note(std::string& notes, const std::string& more);
 
 class group_end;
-/// As of its workers.
+/// Whether it takes no time worth speaking of to destroy what all its workers have left.
 bool is_small(const group_end& end) noexcept;
 
 /// The end of a group.

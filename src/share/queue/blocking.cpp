@@ -162,8 +162,8 @@ queue_answer receive_some(end& from, std::vector<detail::queue_message>& into, s
     at_most = std::min(at_most, most_at_once);
     if (at_most == 0)
         return queue_answer::done;
-    // Else a fast reader would fill the table of descriptors with what comes along and is not yet
-    // closed.
+    // Without this wait a fast reader would fill the table of descriptors with what comes along and
+    // is not yet closed.
     if (!how_long.deadline || *how_long.deadline > clock::now())
         base::await_disposed(longest_disposal);
     const auto opened = from.open();

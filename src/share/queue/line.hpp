@@ -30,7 +30,7 @@ struct waiter {
     const detail::receiver to;
     deadline until;
     std::shared_ptr<outgoing> message;  // of a put; null: still being written aside
-    // Of a put that is written aside: how long it may wait once that is done.
+    // How long a put that is written aside may wait once that is done; empty for other operations.
     std::optional<detail::steady_duration> patience;
     std::optional<loop::timer_id> timer;  // only on the engine's thread
 };
