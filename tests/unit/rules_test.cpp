@@ -6,11 +6,13 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cstddef>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <regex>
+#include <set>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -25,6 +27,23 @@ namespace {
 std::ptrdiff_t columns(const std::string& line) {
     const auto begins = [](char c) { return (c & 0xc0) != 0x80; };  // a UTF-8 character
     return std::count_if(line.begin(), line.end(), begins);
+}
+
+/// The headings of a page as links name them: "## Who sent SIGKILL?" is who-sent-sigkill.
+std::set<std::string> headings_of(const fs::path& page) {
+    std::set<std::string> headings;
+    for (const auto& line : read_source(page).lines) {
+        if (!line.starts_with("#"))
+            continue;
+        std::string name;
+        for (const unsigned char c : line.substr(std::min(line.find(' '), line.size() - 1) + 1))
+            if (std::isalnum(c) != 0 || c == '-' || c == '_')
+                name += static_cast<char>(std::tolower(c));
+            else if (c == ' ')
+                name += '-';
+        headings.insert(name);
+    }
+    return headings;
 }
 
 }  // namespace
@@ -176,6 +195,41 @@ TEST_CASE("rules: the README has at most 1300 words, 180 lines and 100 columns")
     }
     CHECK(words <= 1300);
     CHECK(lines <= 180);
+}
+
+TEST_CASE("rules: a chapter of the Guide has at most 45 lines") {
+    std::string chapter;
+    std::size_t chapters = 0;
+    std::size_t length = 0;
+    for (const auto& line : read_source(root / "examples/README.md").lines) {
+        if (line.starts_with("## ")) {
+            chapter = line;
+            ++chapters;
+            length = 0;
+        }
+        ++length;
+        CHECK_MESSAGE(length <= 45, chapter);
+    }
+    CHECK(chapters >= 15);
+}
+
+TEST_CASE("rules: a link from page to page leads to a page and to a heading of it") {
+    const std::regex link(R"re(\]\(([\w./-]+\.md)?(#([\w-]+))?\))re");
+    std::size_t found = 0;
+    for (const std::string page :
+         {"README.md", "examples/README.md", "examples/failures.md", "examples/streams.md",
+          "examples/memory.md", "examples/caveats.md", "src/README.md", "tests/README.md"})
+        for (const auto& line : read_source(root / page).lines)
+            for (std::sregex_iterator at(line.begin(), line.end(), link), end; at != end; ++at) {
+                INFO(page << ": " << at->str());
+                ++found;
+                const auto name = (*at)[1].str();
+                const auto target = name.empty() ? root / page : (root / page).parent_path() / name;
+                REQUIRE(fs::exists(target));
+                if ((*at)[3].matched)
+                    CHECK(headings_of(target).count((*at)[3].str()) == 1);
+            }
+    CHECK(found >= 15);
 }
 
 }  // namespace rules_test
