@@ -197,17 +197,13 @@ void group_state::perform(action a) {
 void group_state::give_up() {
     ending_.give_up();
     base::patient_vector<int> given_up_workers;
-    for (auto at = workers_.begin(); at != workers_.end();) {
-        auto& worker = at->second;
-        if (worker.has_exited) {  // its record is being read
-            ++at;
-            continue;
-        }
-        auto given_up = worker.process->abandon();
+    for (auto& [index, worker] : workers_)
+        if (!worker.is_read)
+            given_up_workers.push_back(index);
+    for (const int index : given_up_workers) {
+        auto& worker = workers_.at(index);
         worker_exited(worker, exit_status());
-        outcomes_.set_given_up(std::move(given_up.outcome), std::move(given_up.verdict));
-        given_up_workers.push_back(at->first);
-        at = workers_.erase(at);
+        worker.process->abandon();  // may call worker_ended()
     }
     // What they have printed until now is told.
     for (const int index : given_up_workers) {
@@ -226,22 +222,26 @@ void group_state::give_up() {
 
 /// Its outcome is published when all its parts are there, in the order of these calls.
 void group_state::worker_exited(worker& which, const exit_status& how) {
-    which.has_exited = true;
+    which.is_read = true;
     if (!ending_.is_held(groups::reason::outcomes))
         ending_.hold(groups::reason::outcomes);
     outcomes_.add(which.process->index());
     barriers_.worker_ended(which.process->pid(), which.process->index(), how);
 }
 
-/// The lifecycle does not wait for the names of frames. Calls that return outcomes do.
+/// The lifecycle does not wait for the names of frames. Calls that return outcomes do. The
+/// lifecycle does not hear of a worker that was given up, because it gave it up itself.
 void group_state::worker_ended(groups::worker_end end) {
     const auto ended = workers_.extract(end.outcome.index);
     const auto what = end.verdict.success ? event::worker_ended_well : event::worker_failed;
+    const bool was_given_up = end.verdict.cause == cause::unkillable;
     if (auto& results = ended.mapped().results; results && end.outcome.has_result())
         results->give_to(end.outcome);
-    names_search_.begin(shared_from_this(), [this] { go_on_ending(); });
+    if (!was_given_up)
+        names_search_.begin(shared_from_this(), [this] { go_on_ending(); });
     outcomes_.set(std::move(end.outcome), std::move(end.verdict));
-    lifecycle_.happen(what);
+    if (!was_given_up)
+        lifecycle_.happen(what);
     go_on_ending();  // for a group that gave up its other workers and waits for this one
 }
 

@@ -91,7 +91,7 @@ private:
     struct worker {
         std::shared_ptr<groups::worker_process> process;
         std::optional<groups::result_descriptors> results;  // if its result may hold some
-        bool has_exited = false;                            // its record is being read
+        bool is_read = false;  // it has exited or was given up, and its record is being read
     };
     base::patient_map<int, worker> workers_;  // by index, until their records are read
     groups::outcome_publisher outcomes_;

@@ -53,14 +53,6 @@ void outcome_publisher::set(outcome left, verdict judged) {
         has(index, part::symbols);
 }
 
-void outcome_publisher::set_given_up(outcome left, verdict judged) {
-    const int index = left.index;
-    set_verdict(index, std::move(judged));
-    of(index)->left = base::make_shared_patiently<const outcome>(std::move(left));
-    has(index, part::record);
-    has(index, part::symbols);
-}
-
 void outcome_publisher::set_output(int index, output::stream_end printed) {
     if (!outcomes_.is_missing(index, part::output))
         return;

@@ -38,8 +38,6 @@ public:
     void add(int index);
     /// Sets what the worker has left. Symbolizes it on another thread.
     void set(outcome left, verdict judged);
-    /// Sets what is known of a worker that was given up.
-    void set_given_up(outcome left, verdict judged);
     void set_output(int index, output::stream_end printed);
     /// How many have ended, and are not published.
     int waiting() const noexcept { return outcomes_.waiting(); }

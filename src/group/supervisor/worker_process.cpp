@@ -188,8 +188,8 @@ void worker_process::ended(const loop::reaped& end) {
     if (!std::exchange(group_killed_, true))  // somebody else was quicker to reap it
         return runtime_.cgroups().run([leader = pid_] { kill_rest_of_group(leader); },
                                       [self = shared_from_this(), end] { self->ended(end); });
-    if (!judged_)
-        return;  // abandoned before
+    if (given_up_)
+        return;
     end_ = end;
     std::exchange(ended_, {})(end.status);
     end_streams();
@@ -271,7 +271,7 @@ void worker_process::streams_ended(const std::string& note) {
 void worker_process::tell(record_contents contents) {
     if (!judged_)
         return;
-    std::exchange(judged_, {})(judge(*end_, std::move(contents), false));
+    std::exchange(judged_, {})(judge(end_.value_or(loop::reaped()), std::move(contents)));
     tell_printed();
 }
 
@@ -280,22 +280,20 @@ void worker_process::tell_printed() {
         std::exchange(printed_, {})(std::move(*stream_end_));
 }
 
-worker_end worker_process::abandon() {
+void worker_process::abandon() {
+    given_up_ = true;
     ended_ = {};
-    judged_ = {};
     printed_ = {};
-    close_record(std::move(record_));
     if (!exited_)
         exit_seen_ = runtime_.loop().now();
-    return judge({}, {}, true);
+    read_what_is_left();
 }
 
-worker_end worker_process::judge(const loop::reaped& end, record_contents contents,
-                                 bool unkillable) {
+worker_end worker_process::judge(const loop::reaped& end, record_contents contents) {
     groups::worker_facts facts;
     facts.status = end.status;
     facts.wait_error = end.error;
-    facts.unkillable = unkillable;
+    facts.unkillable = given_up_;
     if (kind_ == record_kind::control_file)
         facts.function = contents.progress.value_or(groups::function_progress());
     facts.has_error = contents.error.has_value();

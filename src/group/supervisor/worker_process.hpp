@@ -48,8 +48,7 @@ public:
 
     /// Waits for the worker's end. Then kills the rest of its process group, reaps it and calls
     /// `ended` with its status; then reads its record and calls `judged`, without a wait for what
-    /// it has printed; then calls `printed` with that. After abandon() none is called, except
-    /// `printed` if `judged` was called before.
+    /// it has printed; then calls `printed` with that.
     void await_end(base::callback<void(const exit_status&)> ended,
                    base::callback<void(worker_end)> judged,
                    base::callback<void(output::stream_end)> printed);
@@ -62,8 +61,9 @@ public:
     void send_stop_signal(int signo);
     void send_kill() noexcept;
 
-    /// Gives the worker up as unkillable. A later end is only reaped.
-    worker_end abandon();
+    /// Gives the worker up as unkillable before `ended` is called: reads what its record has now
+    /// and calls `judged`, but neither of the others. A later end is only reaped.
+    void abandon();
 
 private:
     void kill_group() noexcept;
@@ -79,7 +79,7 @@ private:
     void limit_streams(int steps);
     void streams_ended(const std::string& note);
     void tell_printed();
-    worker_end judge(const loop::reaped& end, record_contents contents, bool unkillable);
+    worker_end judge(const loop::reaped& end, record_contents contents);
 
     loop::runtime& runtime_;
     std::shared_ptr<const detail::group_settings> settings_;
@@ -102,6 +102,7 @@ private:
     std::optional<groups::time_point> kill_sent_;
     bool sent_sigkill_ = false;
     bool exited_ = false;
+    bool given_up_ = false;
     bool group_killed_ = false;  // the rest of its process group has been killed
     std::optional<start::oom_kill> oom_kill_;
     std::optional<loop::reaped> end_;               // empty: not reaped
