@@ -120,9 +120,9 @@ public:
     ///    "stdout" and "stderr" (also a pipe or a file that this process opens for the worker's
     ///    stream), "redirect" (any other descriptor), "chdir", "affinity", "exec";
     ///  - for the group: "limit" (too few descriptors), "memory" (no memory), "memory file",
-    ///    "socket" (for results that hold descriptors), "event" (for start_method::fork), "cgroup",
-    ///    "logs" (the directory of options::logs() exists already, or can't be made),
-    ///    "forkserver", "start_method" (closure needs start_method::fork);
+    ///    "pipe" (for what forked copies report of their starts), "socket" (for results that hold
+    ///    descriptors), "cgroup", "logs" (the directory of options::logs() exists already, or can't
+    ///    be made), "forkserver", "start_method" (closure needs start_method::fork);
     ///  - because this process must not start groups: "worker_main" (not reached in this worker),
     ///    "daemon" (this is a daemonic worker), "threads" (the library's threads can't be started),
     ///    "exit" (the program is exiting).

@@ -18,10 +18,9 @@ const std::set<std::string> worker_stages{"clone",         "parent death signal"
                                           "stdin",         "stdout",
                                           "stderr",        "redirect",
                                           "chdir",         "affinity",
-                                          "exec",          "pipe"};
-const std::set<std::string> either_stages{"memory file", "cgroup"};
-const std::set<std::string> group_stages{"limit", "memory",     "socket",
-                                         "event", "forkserver", "threads"};
+                                          "exec"};
+const std::set<std::string> either_stages{"memory file", "cgroup", "pipe"};
+const std::set<std::string> group_stages{"limit", "memory", "socket", "forkserver", "threads"};
 
 bool is_worker(const std::string& index) {
     const int number = std::atoi(index.c_str());

@@ -70,7 +70,8 @@ std::string kind_of(const std::string& link) {
 std::map<std::string, int> descriptors_by_kind() {
     std::map<std::string, int> count;
     for (const auto& [number, link] : open_descriptors())
-        if (!link.starts_with("/sys/fs/cgroup"))  // the group's own, where it has one
+        // The group's own, where it has them: of its cgroup and of its logs.
+        if (!link.starts_with("/sys/fs/cgroup") && !link.ends_with("/attempt_0"))
             ++count[kind_of(link)];
     return count;
 }

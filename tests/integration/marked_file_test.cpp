@@ -71,8 +71,7 @@ TEST_CASE("marked file: a host that has not asked for names refuses every file w
         file.lock();
         const auto text = received(file, "locked");
         CAPTURE(text);
-        CHECK(text.find("Operation not permitted") != text.npos);
-        CHECK(text.find("SIGBUS") != text.npos);
+        CHECK(text.find("would end this process by SIGBUS") != text.npos);
         CHECK(file.has_name());
     }
 }
@@ -84,7 +83,6 @@ TEST_CASE("marked file: the name of a file that was marked by hand stays") {
     const foreign_file file(marked);
     const auto text = received(file, "names");
     CAPTURE(text);
-    CHECK(text.find("Operation not permitted") != text.npos);
     CHECK(text.find("is another program's") != text.npos);
     CHECK(file.has_name());
 }

@@ -55,12 +55,16 @@ void leave(const std::string& name) {
     REQUIRE(exists(name));
 }
 
-/// Another process that locks a file exclusively, and waits if it has to.
+/// Another process that locks a file exclusively, and waits if it has to. Made before the arrays of
+/// this process, because its copies of their mappings would hold their locks.
 class locker {
 public:
     explicit locker(const std::string& name) : pid_(::fork()) {
         if (pid_ != 0)
             return;
+        char byte;
+        while (::read(go_.reads(), &byte, 1) < 0) {
+        }
         const int file = ::open(path_of(name).c_str(), O_RDONLY | O_CLOEXEC);
         if (::flock(file, LOCK_EX) == 0)
             say_ready(has_lock_.writes());
@@ -71,6 +75,7 @@ public:
     locker& operator=(const locker&) = delete;
     ~locker() { kill(); }
 
+    void begin() const { say_ready(go_.writes()); }
     void await_lock() const {
         char byte;
         REQUIRE(::read(has_lock_.reads(), &byte, 1) == 1);
@@ -93,6 +98,7 @@ public:
     }
 
 private:
+    pipe_pair go_;
     pipe_pair has_lock_;
     pid_t pid_;
 };
@@ -117,6 +123,7 @@ TEST_CASE("named lock: what another process has locked is busy, and stays until 
     const auto name = drawn_name();
     leave(name);
     locker other(name);
+    other.begin();
     other.await_lock();
     CHECK(error_of([&] { return shared_array<int>::attach(name); }) ==
           std::errc::device_or_resource_busy);
@@ -137,11 +144,12 @@ TEST_CASE("named lock: nobody gets the lock of an array in use, and its end wait
     const watchdog bounded;
     const auto before = names();
     const auto name = drawn_name();
+    locker other(name);
     std::optional array = named(name);
     const int again = ::open(path_of(name).c_str(), O_RDONLY | O_CLOEXEC);
     CHECK(::flock(again, LOCK_EX | LOCK_NB) != 0);
     ::close(again);
-    locker other(name);
+    other.begin();
     if (!other.await_wait()) {
         array.reset();
         return skip("needs /proc/PID/syscall, to see that a process waits");

@@ -282,10 +282,10 @@ TEST_CASE("order: the record keeps out of the way of the descriptors that the us
     auto plan = plan_of({"true"});
     plan.settings.where.set_descriptor(STDIN_FILENO, 60);
     built of(plan);
-    CHECK(of.builder.channel_of(0).record == 61);
+    CHECK(of.builder.record_number_of(0) == 61);
     built few(plan_of({"true"}));
     order_builder low{few.plan, few.workers, few.from, {20, "program", 0}};
-    CHECK(low.channel_of(0).record == 3);
+    CHECK(low.record_number_of(0) == 3);
 }
 
 TEST_CASE("order: a served worker gets the standard streams of the application, or none") {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-// Starts by fork: what a copy notes in its record, and what its parent makes of that.
+// Starts by fork: what a copy reports, and what its parent makes of that.
 #include "base/sys/socket.hpp"
 #include "injected_failure.hpp"
 #include "one_start.hpp"
@@ -7,10 +7,11 @@
 #include "sanitizers.hpp"
 #include "start/copies/fork.hpp"
 
+#include <array>
 #include <cstdint>
 #include <utility>
 
-#include <sys/eventfd.h>
+#include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -24,25 +25,29 @@ using start::stage;
 namespace {
 
 constexpr int record_number = 60;
-constexpr int started_event_number = 61;
+constexpr int reports_number = 61;
 constexpr int ran_number = 62;
 constexpr int gate_number = 63;
 
 /// A start by fork whose function writes a byte into a pipe, waits until the start is over, and
 /// leaves with 7.
 struct copy_launch {
+    static start::copy_reports opened() {
+        start::copy_reports made;
+        REQUIRE_FALSE(made.open());
+        return made;
+    }
     /// Starts it on a thread of its own, waits for its end there and reaps it.
     void run() {
-        const base::unique_fd child_event(
-            ::dup(child_event_fd >= 0 ? child_event_fd : started_event.get()));
+        const base::unique_fd writer(::dup(writer_fd >= 0 ? writer_fd : reports.writer()));
         wanted_order order;
         order.argv = {nullptr};
         order.envp = {nullptr};
         order.parent = ::getpid();
         order.guard = guard;
-        order.channel = {record_number, started_event_number};
+        order.channel = {record_number, reports_number, ticket};
         order.descriptors = {{record_number, record.get(), nullptr, 0, true},
-                             {started_event_number, child_event.get()},
+                             {reports_number, writer.get()},
                              {ran_number, ran.writer.get()},
                              {gate_number, gate.reader.get()}};
         on_starter([&] {
@@ -58,14 +63,16 @@ struct copy_launch {
         ran.writer.reset();
     }
     void start(const wanted_order& order) {
-        const auto body = [] {
+        const auto body = [this] {
+            if (before_run)
+                before_run();
             char byte = 'x';
             (void)!::write(ran_number, &byte, 1);
             (void)!::read(gate_number, &byte, 1);
             ::_exit(7);
         };
         auto block = order.block();
-        result = start::start_by_fork(block, record.get(), started_event.get(), body, slot);
+        result = start::start_by_fork(block, reports, body, slot);
     }
     /// Asked afterwards: whether the function was called.
     bool has_run() const {
@@ -74,12 +81,14 @@ struct copy_launch {
     }
 
     base::unique_fd record = file_with("");
-    base::unique_fd started_event{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
-    int child_event_fd = -1;  // -1: the same
+    start::copy_reports reports = opened();
+    int writer_fd = -1;  // -1: that of `reports`
+    std::uint32_t ticket = 7;
     pipe_ends ran = make_pipe();
     pipe_ends gate = make_pipe();
     protocol::guard_order guard;
     std::function<void()> before_start;  // called by the starter's thread
+    std::function<void()> before_run;    // called by the copy
 
     start::exec_result result;
     std::atomic<int> slot{-1};
@@ -128,8 +137,9 @@ TEST_CASE("start copy: a start that lacked memory does not spoil the next one of
         const without_memory lack;
         std::atomic<int> slot{-1};
         auto nothing = wanted_order().block();
+        start::copy_reports unused;
         const auto lacking = start::start_by_fork(
-            nothing, -1, -1, [] { ::_exit(1); }, slot);
+            nothing, unused, [] { ::_exit(1); }, slot);
         CHECK(lacking.failed == stage::clone);
         CHECK(lacking.error == ENOMEM);
     };
@@ -137,56 +147,31 @@ TEST_CASE("start copy: a start that lacked memory does not spoil the next one of
     check_is_well(copy);
 }
 
-TEST_CASE("start copy: an interrupted write of the note is done again") {
-    check_is_well_when_interrupted(SYS_pwrite64, 1);
+TEST_CASE("start copy: an interrupted write of the report is done again") {
+    check_is_well_when_interrupted(SYS_write, 1);
 }
 
-TEST_CASE("start copy: an interrupted reading of the note is done again") {
-    check_is_well_when_interrupted(SYS_pread64, 2);
+TEST_CASE("start copy: an interrupted reading of the report is done again") {
+    check_is_well_when_interrupted(SYS_read, 2);
 }
 
-TEST_CASE(
-    "start copy: a copy that cannot note its start runs no function, and its start has failed") {
-    const no_leftovers guard;
-    copy_launch copy;
-    REQUIRE_FALSE(base::add_seals(copy.record.get(), F_SEAL_WRITE));
-    copy.run();
-    CHECK_FALSE(copy.has_run());
-    CHECK(copy.result.failed == stage::clone);
-    CHECK(copy.result.error != 0);
-    CHECK(copy.status == exit_status::from_code(127));
-}
-
-TEST_CASE("start copy: a copy that cannot signal the started_event runs no function, and its start "
-          "has failed") {
+TEST_CASE("start copy: a copy that cannot report runs no function, and its start has failed") {
     const no_leftovers guard;
     copy_launch copy;
     const pipe_ends deaf = make_pipe();
-    copy.child_event_fd = deaf.reader.get();  // not open for writing
+    copy.writer_fd = deaf.reader.get();  // not open for writing
     copy.run();
     CHECK_FALSE(copy.has_run());
     CHECK(copy.result.failed == stage::clone);
-    CHECK(copy.result.error == EBADF);
+    CHECK(copy.result.error == EINTR);
     CHECK(copy.status == exit_status::from_code(127));
 }
 
-TEST_CASE("start copy: a started_event at its highest count is no failure") {
-    const no_leftovers guard;
-    copy_launch copy;
-    const std::uint64_t most = UINT64_MAX - 1;
-    const base::unique_fd full(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-    REQUIRE(::write(full.get(), &most, sizeof most) == sizeof most);
-    copy.started_event.reset(::dup(full.get()));
-    copy.child_event_fd = full.get();
-    copy.run();
-    check_is_well(copy);
-}
-
-TEST_CASE("start copy: a note that cannot be read is a failed start, and the copy is killed") {
+TEST_CASE("start copy: a report that cannot be read is a failed start, and the copy is killed") {
     const no_leftovers guard;
     copy_launch copy;
     bool works = false;
-    injected_failure broken(SYS_pread64, EIO, 1000);
+    injected_failure broken(SYS_read, EIO, 1000);
     copy.before_start = [&] { works = broken.begin(); };
     copy.run();
     if (!works) {
@@ -196,6 +181,44 @@ TEST_CASE("start copy: a note that cannot be read is a failed start, and the cop
     CHECK(copy.result.failed == stage::clone);
     CHECK(copy.result.error == EIO);
     CHECK(copy.status.signal() == SIGKILL);
+}
+
+TEST_CASE("start copy: nothing that a copy writes into its record counts as its report") {
+    const no_leftovers guard;
+    copy_launch copy;
+    copy.before_run = [] {
+        const std::array<char, 4096> zeros{};
+        (void)!::pwrite(record_number, zeros.data(), zeros.size(), 0);
+    };
+    copy.run();
+    check_is_well(copy);
+}
+
+TEST_CASE("start copy: a running copy has no end of the pipe for reports") {
+    const no_leftovers guard;
+    copy_launch copy;
+    copy.before_run = [] {
+        if (::fcntl(reports_number, F_GETFD) != -1)
+            ::_exit(1);
+    };
+    copy.run();
+    check_is_well(copy);
+}
+
+TEST_CASE("start copy: the report of a copy that is not awaited yet is kept") {
+    auto reports = copy_launch::opened();
+    const auto write = [&](const protocol::copy_report& report) {
+        REQUIRE(::write(reports.writer(), &report, sizeof report) == sizeof report);
+    };
+    write({2, 0, 0, -1, 1});
+    write({1, static_cast<std::int32_t>(stage::chdir), ENOENT, -1});
+    start::exec_result first, second;
+    reports.await(first, 1);
+    CHECK(first.failed == stage::chdir);
+    CHECK(first.error == ENOENT);
+    reports.await(second, 2);
+    CHECK(second.failed == stage::none);
+    CHECK(second.is_unguarded);
 }
 
 TEST_CASE("start copy: a copy that finds no room in the guardian's queue reports it, and runs") {

@@ -23,7 +23,7 @@ public:
             return;
         report.own_cgroup = worker.cgroup;
         report.started = std::chrono::steady_clock::now();
-        auto result = make_copy(worker.order, index, report.record.get(), slots);
+        auto result = make_copy(worker.order, index, slots);
         report.pid = result.pid;
         report.pidfd = std::move(result.pidfd);
         if (result.is_unguarded)
@@ -33,15 +33,14 @@ public:
     }
 
 private:
-    start::exec_result make_copy(protocol::order_block& order, int index, int record,
-                                 start_slots& slots) {
+    start::exec_result make_copy(protocol::order_block& order, int index, start_slots& slots) {
         const auto body = [&] {
             const auto control = plan_.builder().control_of(index);
             worker::run_as_copy(
                 control, {order->channel.record, static_cast<ino_t>(order->record_inode)},
                 [&] { return plan_.plan().call(index, worker::take_attachments(control)); });
         };
-        return start::start_by_fork(order, record, plan_.started_event(), body, slots.child);
+        return start::start_by_fork(order, plan_.reports(), body, slots.child);
     }
 
     start_plan& plan_;

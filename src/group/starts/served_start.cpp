@@ -151,7 +151,7 @@ void served::finish(start_report& report, start::exec_result made,
     const bool has_begun = made.failed == start::stage::none;
     if (has_begun) {
         start::own_pidfd(made, made.pidfd.release(), slots.child);
-        start::await_copy(made, report.record.get(), plan_.started_event());
+        plan_.reports().await(made, order.channel.ticket);
     }
     report.pid = made.pid;
     report.pidfd = std::move(made.pidfd);

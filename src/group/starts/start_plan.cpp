@@ -65,7 +65,7 @@ std::optional<start_failure> start_plan::prepare() {
         return failed;
     if (auto failed = make_arguments())
         return failed;
-    if (auto failed = make_started_event())
+    if (auto failed = make_copy_reports())
         return failed;
     if (plan_.results_carry)
         results_.resize(static_cast<std::size_t>(size()));
@@ -111,13 +111,13 @@ std::optional<start_failure> start_plan::check_limit() const {
     if (size() == 1 && with_.streams->routes().descriptors() == 0)
         return std::nullopt;  // without descriptors its start fails before the worker exists
     // For each worker a record and a pidfd, both ends of the pipe for its stacks, and the socket
-    // for its result. For the group the arguments, the started event, the order file, the cgroup of
+    // for its result. For the group the arguments, the pipe for reports, the order file, the cgroup of
     // the worker being started and its end of that socket; the pipes and files of its streams.
     const bool asks = asks_for_stacks();
     const bool has_cgroups = cgroup_ && cgroup_->counts_memory();
     const bool carry = plan_.results_carry;
     const auto needed = ((asks ? 4 : 2) + carry) * static_cast<std::uint64_t>(size()) +
-                        (plan_.function != nullptr) + makes_copies() +
+                        (plan_.function != nullptr) + (makes_copies() ? 2 : 0) +
                         (kind() == protocol::start_kind::served) + has_cgroups + carry +
                         with_.streams->routes().descriptors();
     const auto limit = base::descriptor_limit();
@@ -227,13 +227,11 @@ std::optional<start_failure> start_plan::make_record(int index) {
     return std::nullopt;
 }
 
-std::optional<start_failure> start_plan::make_started_event() {
+std::optional<start_failure> start_plan::make_copy_reports() {
     if (!makes_copies())
         return std::nullopt;
-    std::error_code error;
-    started_event_ = base::make_eventfd(error);
-    if (error)
-        return failure(error.value(), "eventfd for the starts of copies", -1, start::stage::event);
+    if (const auto error = reports_.open())
+        return failure(error.value(), "pipe2 for the starts of copies", -1, start::stage::pipe);
     return std::nullopt;
 }
 
@@ -241,7 +239,8 @@ std::optional<start_failure> start_plan::prepare_worker(int index, prepared_work
     protocol::worker_resources with;
     with.record = record_of(index).get();
     with.arguments = arguments_.get();
-    with.started_event = started_event_.get();
+    with.reports = reports_.writer();
+    with.ticket = ++last_ticket_;
     with.guard = guard_;
     with.streams = with_.streams->sources_of(index);
     if (!results_.empty()) {
@@ -263,7 +262,7 @@ std::optional<start_failure> start_plan::prepare_worker(int index, prepared_work
                            start::stage::memory_file);
     }
     if (worker.calls_function() && !worker.is_copy())
-        with.itself = start::executing_itself(builder_.channel_of(index).record, with.record);
+        with.itself = start::executing_itself(builder_.record_number_of(index), with.record);
     if (worker.kind == protocol::start_kind::served) {
         const auto open_or_none = [](int fd) { return base::survives_exec(fd) ? fd : -1; };
         with.is_served = true;

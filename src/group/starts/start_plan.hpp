@@ -9,6 +9,7 @@
 #include "protocol/order/caller.hpp"
 #include "protocol/order/order_builder.hpp"
 #include "start/cgroup/group_cgroups.hpp"
+#include "start/copies/copy_reports.hpp"
 #include "start/exec/exec.hpp"
 #include "start/forkserver/forkserver_manager.hpp"
 #include "start/guardian/guardian_client.hpp"
@@ -89,8 +90,8 @@ public:
     const protocol::caller& from() const noexcept { return caller_; }
     const helpers& with() const noexcept { return with_; }
     protocol::order_builder& builder() noexcept { return builder_; }
-    /// An eventfd that copies signal when their start is over.
-    int started_event() const noexcept { return started_event_.get(); }
+    /// What copies report of their starts.
+    start::copy_reports& reports() noexcept { return reports_; }
     protocol::start_kind kind() const noexcept { return workers_.kind(); }
     protocol::worker_plan worker(int index) { return workers_.of(index); }
     /// What the guardian is to do with a worker or the cgroup of a group with these settings.
@@ -109,7 +110,7 @@ private:
     std::optional<start_failure> check_attachments();
     std::optional<start_failure> make_group_cgroup();
     std::optional<start_failure> make_arguments();
-    std::optional<start_failure> make_started_event();
+    std::optional<start_failure> make_copy_reports();
     std::optional<start_failure> make_results(int index);
     std::optional<start_failure> make_record(int index);
     std::optional<start_failure> make_worker_cgroup(prepared_worker& into, int index) const;
@@ -126,7 +127,8 @@ private:
     std::vector<base::unique_fd> records_;  // by index
     std::vector<base::pipe_ends> stacks_;   // by index; empty if workers are not asked for stacks
     base::unique_fd arguments_;
-    base::unique_fd started_event_;  // only if the workers are copies
+    start::copy_reports reports_;  // open only if the workers are copies
+    std::uint32_t last_ticket_ = 0;
     struct socket_ends {
         base::unique_fd ours;
         base::unique_fd theirs;

@@ -321,7 +321,7 @@ bool group_routes::has_pipes() const noexcept {
 }
 
 std::uint64_t group_routes::descriptors() const noexcept {
-    std::uint64_t count = targets.size();
+    std::uint64_t count = targets.size() + !log_directory.empty();
     for (const auto& worker : workers)
         count += (worker.in.what == input_route::kind::bytes) +
                  2 * std::uint64_t{worker.in.what == input_route::kind::feed} +

@@ -19,7 +19,7 @@ namespace {
 
 // The record's descriptor number in the worker: above the single digits that scripts use.
 constexpr int record_base = 60;
-// The record, the arguments, the started event, the pipe for stacks, the socket for results.
+// The record, the arguments, the pipe for reports, the pipe for stacks, the socket for results.
 constexpr int own_descriptors = 5;
 
 constexpr std::string_view error_file_variables[] = {"COHORT_ERROR_FILE",
@@ -63,7 +63,7 @@ order_builder::start_template order_builder::make_template(const worker_plan& wo
     if (plan_.function)
         made.arguments_number = next();
     if (worker.is_copy())
-        made.started_event_number = next();
+        made.reports_number = next();
     if (facts_.stacks_signal != 0)
         made.stacks_number = next();
     if (plan_.results_carry)
@@ -90,7 +90,8 @@ order_block order_builder::build(int index, const worker_resources& with) {
     write_numbers(order, with);
     write_texts(order, worker, index, with);
     write_moves(order, worker, with);
-    order.head.channel = channel_of(index);
+    const auto& from = template_of(worker);
+    order.head.channel = {from.record_number, from.reports_number, with.ticket};
     return order.finish();
 }
 
@@ -158,8 +159,8 @@ void order_builder::write_moves(order_writer& into, const worker_plan& worker,
         into.place_memory_file(from.record_number, with.record);
     if (from.arguments_number >= 0)
         into.place_memory_file(from.arguments_number, with.arguments);
-    if (from.started_event_number >= 0)
-        into.place(from.started_event_number, with.started_event);
+    if (from.reports_number >= 0)
+        into.place(from.reports_number, with.reports);
     if (from.stacks_number >= 0)
         into.place(from.stacks_number, with.stacks);
     if (from.results_number >= 0)
@@ -213,9 +214,8 @@ protocol::control_order order_builder::control_of(int index) {
     return order;
 }
 
-copy_channel order_builder::channel_of(int index) {
-    const start_template& from = template_of(workers_.of(index));
-    return {from.record_number, from.started_event_number};
+int order_builder::record_number_of(int index) {
+    return template_of(workers_.of(index)).record_number;
 }
 
 std::string order_builder::program_of(int index) {

@@ -34,9 +34,10 @@ struct worker_resources {
     int record = -1;
     ino_t record_inode = 0;
     int arguments = -1;
-    int started_event = -1;  // copies only
-    int stacks = -1;         // the write end of the pipe for its stacks
-    int results = -1;        // the socket for descriptors that its result holds
+    int reports = -1;          // the write end of the pipe for copy_report; copies only
+    std::uint32_t ticket = 0;  // copies only
+    int stacks = -1;           // the write end of the pipe for its stacks
+    int results = -1;          // the socket for descriptors that its result holds
     stream_sources streams;
     int cgroup = -1;  // the directory of its cgroup
     guard_order guard;
@@ -57,8 +58,8 @@ public:
     order_block build(int index, const worker_resources& with);
     /// The order that the control file of a function worker begins with.
     protocol::control_order control_of(int index);
-    /// The descriptors on which a copy reports its start, by their numbers in the worker.
-    copy_channel channel_of(int index);
+    /// The number of its record in the worker.
+    int record_number_of(int index);
     /// For an error's text: the program, the directory, or the move that failed.
     /// @param item  the index of the move in the order
     std::string program_of(int index);
@@ -77,7 +78,7 @@ private:
         // Numbers of descriptors in the worker; -1: none.
         int record_number = -1;
         int arguments_number = -1;
-        int started_event_number = -1;
+        int reports_number = -1;
         int stacks_number = -1;
         int results_number = -1;
         int first_attachment = -1;                  // the others follow it

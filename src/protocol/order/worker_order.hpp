@@ -73,12 +73,23 @@ struct own_program {
     std::int32_t gives_rights = 0;  // its file has a set-ID bit or capabilities
 };
 
-/// How a copy reports the result of its start: it writes a note into its record, then signals the
-/// started event, an eventfd that the whole group shares. The numbers are those in the child: both
-/// are targets of moves.
+/// The descriptors that a copy needs besides its order, by their numbers in the child: both are
+/// targets of moves.
 struct copy_channel {
     std::int32_t record = -1;
-    std::int32_t started_event = -1;
+    std::int32_t reports = -1;  // the pipe for its copy_report, which the whole group shares
+    std::uint32_t ticket = 0;   // the copy's own
+};
+
+/// How the start of a copy went. The copy writes it once, in one write, before its function is
+/// called. (A worker that is executed reports that by way of memory that it shares with the
+/// starter.)
+struct copy_report {
+    std::uint32_t ticket = 0;
+    std::int32_t stage = 0;  // the stage at which the start failed, else 0
+    std::int32_t error = 0;
+    std::int32_t item = -1;
+    std::int32_t is_unguarded = 0;  // the guardian, which was too slow, does not know of the copy
 };
 
 /// The head of the block: trivially copyable, because it goes through a file.

@@ -61,21 +61,8 @@ struct control_progress {
 };
 static_assert(sizeof(control_progress) <= 256);
 
-/// How the start of a forked copy went. The copy writes this, once, before its work begins. (A
-/// worker that is executed reports it by way of memory that it shares with the starter.)
-inline constexpr std::uint64_t start_note_offset = 384;
-inline constexpr std::int32_t start_note_made = 1;
-struct start_note {
-    std::int32_t made = 0;
-    std::int32_t stage = 0;  // the stage at which the start failed, else 0
-    std::int32_t error = 0;
-    std::int32_t item = -1;
-    std::int32_t untold = 0;  // not 0: the guardian, which was too slow, does not know of the copy
-};
-static_assert(progress_offset + sizeof(control_progress) <= start_note_offset);
-
 inline constexpr std::uint64_t payload_offset = 512;
-static_assert(start_note_offset + sizeof(start_note) <= payload_offset);
+static_assert(progress_offset + sizeof(control_progress) <= payload_offset);
 
 /// argv[1] of a function worker: prefix, then the control file's descriptor and inode:
 /// "--cohort-worker=60:123456".

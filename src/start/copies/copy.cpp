@@ -3,21 +3,16 @@
 
 #include "base/sys/cgroup_procs.hpp"
 #include "base/sys/descriptors.hpp"
-#include "base/sys/memfd.hpp"
-#include "base/sys/pidfd.hpp"
 #include "base/sys/raw_call.hpp"
 #include "base/sys/unique_fd.hpp"
-#include "protocol/record/control_file.hpp"
 #include "start/exec/child.hpp"
 
 #include <cerrno>
 #include <csignal>
 #include <cstdint>
 #include <set>
-#include <span>
 #include <system_error>
 
-#include <poll.h>
 #include <pthread.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -34,47 +29,28 @@ COHORT_BEFORE_EXEC int descriptor_for(const start::child_task& task, int target)
     return -1;
 }
 
-/// @return the negative errno when it could not be written
-COHORT_BEFORE_EXEC long write_note(int record, const protocol::start_note& told) noexcept {
+/// One write, which is whole or not at all, because it is shorter than PIPE_BUF.
+/// @return whether it was written
+COHORT_BEFORE_EXEC bool write_report(int pipe, const protocol::copy_report& report) noexcept {
     long result;
     do {
-        result = base::raw_call(SYS_pwrite64, record, base::address(&told), sizeof told,
-                                static_cast<long>(protocol::start_note_offset));
+        result = base::raw_call(SYS_write, pipe, base::address(&report), sizeof report);
     } while (result == -EINTR);
-    return result < 0 || result == static_cast<long>(sizeof told) ? result : -EIO;
-}
-
-/// @return the negative errno if the event could not be signalled
-COHORT_BEFORE_EXEC long ring(int started_event) noexcept {
-    const std::uint64_t once = 1;
-    long result;
-    do {
-        result = base::raw_call(SYS_write, started_event, base::address(&once), sizeof once);
-    } while (result == -EINTR);
-    return result == -EAGAIN ? 0 : result;  // its counter is at the maximum, so it is readable
+    return result == static_cast<long>(sizeof report);
 }
 
 COHORT_BEFORE_EXEC void tell_failure(const start::child_task& task) noexcept {
     const protocol::copy_channel channel = task.order->channel;
-    write_note(
-        descriptor_for(task, channel.record),
-        {protocol::start_note_made, static_cast<std::int32_t>(task.at), task.error, task.item});
-    // If this fails too, the parent reads the note when this process has ended.
-    ring(descriptor_for(task, channel.started_event));
+    // If this fails, the parent sees only that this process has ended.
+    write_report(descriptor_for(task, channel.reports),
+                 {channel.ticket, static_cast<std::int32_t>(task.at), task.error, task.item});
 }
 
-/// The parent waits until the copy has reported. A copy that can't report must not go on: it exits,
-/// and the parent then reads the note.
+/// The parent waits until the copy has reported. A copy that can't must not go on.
 void tell_success(const start::child_task& task) noexcept {
-    const int record = task.order->channel.record;
-    if (write_note(record, {protocol::start_note_made, 0, 0, -1, task.is_unguarded}) < 0)
+    const protocol::copy_channel channel = task.order->channel;
+    if (!write_report(channel.reports, {channel.ticket, 0, 0, -1, task.is_unguarded}))
         ::_exit(127);
-    const long rung = ring(task.order->channel.started_event);
-    if (rung >= 0)
-        return;
-    write_note(record, {protocol::start_note_made, static_cast<std::int32_t>(start::stage::clone),
-                        static_cast<std::int32_t>(-rung)});
-    ::_exit(127);
 }
 
 void unblock_signals() noexcept {
@@ -95,14 +71,6 @@ void close_sources(const start::child_task& task) {
     for (const int fd : left)
         if (fd > STDERR_FILENO)
             ::close(fd);
-}
-
-/// Reads the note of a copy. A record that ends before the note's place has none yet.
-protocol::start_note read_note(int record, std::error_code& error) noexcept {
-    protocol::start_note told;
-    const auto length = base::read_at(record, std::as_writable_bytes(std::span(&told, 1)),
-                                      protocol::start_note_offset, error);
-    return length == sizeof told ? told : protocol::start_note();
 }
 
 }  // namespace
@@ -135,40 +103,9 @@ void run_copy(protocol::order_block& order, start::start_tier tier,
     environ = const_cast<char**>(order->table(order->envp));
     unblock_signals();
     tell_success(task);
-    ::close(order->channel.started_event);
+    ::close(order->channel.reports);
     body();
     ::_exit(127);
-}
-
-void await_copy(start::exec_result& result, int record, int started_event) noexcept {
-    pollfd either[] = {{started_event, POLLIN, 0}, {result.pidfd.get(), POLLIN, 0}};
-    for (bool ended = false;; ended = either[1].revents != 0) {
-        std::error_code error;
-        const auto told = read_note(record, error);
-        if (error) {  // without its note the result will never be known
-            (void)base::send_signal(result.pidfd.get(), SIGKILL);
-            result.failed = start::stage::clone;
-            result.error = error.value();
-            return;
-        }
-        if (told.made == protocol::start_note_made) {
-            result.failed = static_cast<start::stage>(told.stage);
-            result.error = told.error;
-            result.item = told.item;
-            result.is_unguarded = told.untold != 0;
-            return;
-        }
-        if (ended) {
-            result.failed = start::stage::clone;
-            result.error = EINTR;
-            return;
-        }
-        while (::poll(either, 2, -1) < 0 && errno == EINTR) {
-        }
-        // All copies of the group share the event: it tells that one of them has made a note.
-        if (either[0].revents != 0)
-            base::drain_event(started_event);
-    }
 }
 
 }  // namespace cohort::start

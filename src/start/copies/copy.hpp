@@ -21,8 +21,4 @@ void reset_dispositions() noexcept;
 [[noreturn]] void run_copy(protocol::order_block& order, start::start_tier tier,
                            const std::function<void()>& body);
 
-/// The parent's side: blocks until the child of `result` has reported or is gone.
-/// @param record, started_event  this process' own descriptors
-void await_copy(start::exec_result& result, int record, int started_event) noexcept;
-
 }  // namespace cohort::start

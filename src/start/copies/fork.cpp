@@ -88,7 +88,7 @@ start::exec_result failure(int error) {
 
 }  // namespace
 
-start::exec_result start_by_fork(protocol::order_block& order, int record, int started_event,
+start::exec_result start_by_fork(protocol::order_block& order, copy_reports& reports,
                                  const std::function<void()>& body, std::atomic<int>& pidfd_slot) {
     release_flag& allowed = own_release_flag();
     if (!allowed)
@@ -111,7 +111,7 @@ start::exec_result start_by_fork(protocol::order_block& order, int record, int s
     start::exec_result result;
     result.pid = pid;
     start::own_pidfd(result, pidfd.release(), pidfd_slot);
-    await_copy(result, record, started_event);
+    reports.await(result, order->channel.ticket);
     return result;
 }
 

@@ -144,8 +144,6 @@ const char* to_string(stage s) noexcept {
         return "pipe";
     case stage::socket:
         return "socket";
-    case stage::event:
-        return "event";
     case stage::logs:
         return "logs";
     case stage::clone:

@@ -18,7 +18,6 @@ enum class stage : int {
     memory_file,
     pipe,
     socket,
-    event,
     logs,
     clone,
     parent_death,
