@@ -6,6 +6,7 @@
 #include "thieves.hpp"
 
 #include <chrono>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -118,8 +119,8 @@ TEST_CASE("stolen: where SIGCHLD is ignored what a worker has left in its proces
     gate of_worker;
     completed<cohort::report> done;
     auto group = start_ready(
-        io,
-        cohort::command("sh", "-c", "sleep 1000 >/dev/null & echo $!; echo >&9; read line <&8"), 1,
+        io, cohort::command("sh", "-c", "sleep 1000 >/dev/null & echo $!; echo >&9; read line <&8"),
+        1,
         cohort::options(1)
             .cgroup(cohort::cgroup::off)
             .stdout_to(cohort::capture())
@@ -242,6 +243,49 @@ TEST_CASE("stolen: a zombie that a tracer never gives back is given up as unkill
     const auto prints = cohort::command("sh", "-c", "echo a line; echo >&9; read line <&8; exit 0");
     check_given_up(prints, "a line\n");
     check_given_up(cohort::function<gated_function>(), "a line\n");
+}
+
+void throw_after_gate(int) {
+    say_ready();
+    char byte;
+    (void)!::read(gate::number, &byte, 1);
+    throw std::runtime_error("the true cause");
+}
+
+TEST_CASE("stolen: a worker that raised and is given up as unkillable keeps its exception") {
+    const leak_guard guard;
+    asio::io_context io;
+    gate of_worker, of_tracer;
+    constexpr int lifeline = 7;
+    ready exit(io.get_executor());
+    auto group = start_ready(io, cohort::function<throw_after_gate>(), 1,
+                             cohort::options(1)
+                                 .grace_period(20ms)
+                                 .kill_timeout(20ms)
+                                 .fd(of_worker.child_end(), gate::number)
+                                 .fd(exit.child_end(), lifeline));
+    exit.close_child_end();
+    auto tracer = start_ready(io, cohort::command(COHORT_PROGRAM_TRACER, group.pids().at(0)), 1,
+                              cohort::options(1).fd(of_tracer.child_end(), gate::number));
+    if (tracer.alive() == 0)
+        return skip("this host lets nobody trace");
+    of_worker.open();
+    CHECK_THROWS_AS(run_coroutine(io, exit.wait()), std::runtime_error);  // it has exited
+    completed<cohort::report> stopped;
+    group.async_stop(stopped.into());
+    run_out(io);
+    const auto report = stopped.take();
+    REQUIRE(report.outcomes.size() == 1);
+    const auto& end = report.outcomes[0];
+    CHECK(end.cause == cohort::cause::unkillable);
+    CHECK(end.first_failure);
+    REQUIRE(end.error);
+    CHECK(end.error->message == "the true cause");
+    completed<bool> joined;
+    group.async_join(joined.into());
+    run_out(io);
+    CHECK(joined.threw<cohort::process_raised_exception>());
+    of_tracer.open();  // reaped in the background: the guard sees to it
 }
 
 }  // namespace
