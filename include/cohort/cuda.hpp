@@ -97,9 +97,9 @@ public:
         requires(std::is_const_v<T> && std::same_as<U, std::remove_const_t<T>>)
     shared_array(const shared_array<U>& other) noexcept : base_(other.base_) {}
 
-    /// A new array of zeros with a shape that is known at run time.
+    /// A new array of zeros. Throws what the constructor throws, for the same reasons.
+    /// @param shape   the extents, known at run time
     /// @param device  counted as the driver does, from 0
-    /// @throws sharing_error, std::length_error  for the reasons that the constructor names
     static shared_array of_shape(std::span<const std::size_t> shape, int device) {
         detail::check_shareable<T>();
         return shared_array(detail::device_array(device, shape, sizeof(T)));

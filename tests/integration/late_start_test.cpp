@@ -5,6 +5,7 @@
 #include "held_process.hpp"
 #include "live_support.hpp"
 #include "procfs.hpp"
+#include "sanitizers.hpp"
 #include "slow_executor.hpp"
 #include "start_support.hpp"
 #include "worker_support.hpp"
@@ -224,6 +225,8 @@ TEST_CASE("late start: a start that fails is over although the fork server is st
 }
 
 TEST_CASE("late start: workers of a start that was given up may meet until their group ends") {
+    if (under_tsan)
+        return skip(no_threads_in_copies);
     const auto of = server();
     const leak_guard guard;
     const watchdog guarded;

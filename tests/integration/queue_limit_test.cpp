@@ -2,6 +2,7 @@
 // Values that are larger than RLIMIT_FSIZE allows a file, and so their memory, to be. The signal
 // that comes with the error, SIGXFSZ, has its default action here, which ends the process.
 #include "group_test.hpp"
+#include "methods.hpp"
 #include "start_support.hpp"
 
 #include <cohort/cohort.hpp>
@@ -141,6 +142,8 @@ GROUP_TEST("queue limit: a value that no file may hold is an error of the awaite
 }
 
 TEST_CASE("queue limit: arguments that no file may hold are an error of the start") {
+    if (default_method() == cohort::start_method::fork)
+        return skip("a copy of this process needs no encoding");
     { const leak_guard first_of_all; }
     const leak_guard guard;
     std::optional<cohort::spawn_error> error;

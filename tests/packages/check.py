@@ -100,7 +100,8 @@ def check_pkgconfig(scratch):
 
     def compile_with(which, *options):
         flags = run("pkg-config", "--cflags", "--libs", *which, "cohort", env=environment).split()
-        build_quietly(compiler, "-std=c++20", "-g", "-Wall", "-Wextra", text, *options, *flags, "-o", program)
+        build = run if "-static" in options else build_quietly  # there the linker warns of dlopen
+        build(compiler, "-std=c++20", "-g", "-Wall", "-Wextra", text, *options, *flags, "-o", program)
 
     compile_with([])
     check_program(program, text, env={**os.environ, "LD_LIBRARY_PATH": str(moved / libdir)})

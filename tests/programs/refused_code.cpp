@@ -100,7 +100,7 @@ void refused_in_shared_memory(const cohort::shared_array<float>& array, const co
     (void)cohort::share_memory(std::vector<std::string_view>());  // cohort: the elements of shared memory can't be pointers,
     (void)cohort::shared_array<polymorphic>(3);                   // cohort: the elements of shared memory can't have virtual functions,
     (void)cohort::shared_array<int*>(3);                          // cohort: the elements of shared memory can't be pointers,
-    (void)cohort::to_dlpack<managed_tensor>(constant);            // cohort: a DLManagedTensor can't tell that its memory is read-only:
+    (void)cohort::to_dlpack<managed_tensor>(constant);            // cohort: a DLManagedTensor can't say that its memory is read-only:
     (void)array(true);                                            // cohort: an index of a shared array must be an integer,
     (void)array.at(0, 1.5);                                       // cohort: an index of a shared array must be an integer,
 }

@@ -111,8 +111,9 @@ std::optional<start_failure> start_plan::check_limit() const {
     if (size() == 1 && with_.streams->routes().descriptors() == 0)
         return std::nullopt;  // without descriptors its start fails before the worker exists
     // For each worker a record and a pidfd, both ends of the pipe for its stacks, and the socket
-    // for its result. For the group the arguments, the pipe for reports, the order file, the cgroup of
-    // the worker being started and its end of that socket; the pipes and files of its streams.
+    // for its result. For the group the arguments, both ends of the pipe for reports, the order
+    // file, the cgroup of the worker being started and its end of that socket; the pipes and files
+    // of its streams.
     const bool asks = asks_for_stacks();
     const bool has_cgroups = cgroup_ && cgroup_->counts_memory();
     const bool carry = plan_.results_carry;
