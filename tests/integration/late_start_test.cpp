@@ -5,7 +5,6 @@
 #include "held_process.hpp"
 #include "live_support.hpp"
 #include "procfs.hpp"
-#include "sanitizers.hpp"
 #include "slow_executor.hpp"
 #include "start_support.hpp"
 #include "worker_support.hpp"
@@ -15,9 +14,7 @@
 
 #include <algorithm>
 #include <csignal>
-#include <semaphore>
 #include <stdexcept>
-#include <stop_token>
 #include <string>
 #include <thread>
 #include <utility>
@@ -136,21 +133,6 @@ void stop(pid_t process) {
         std::this_thread::yield();
 }
 
-/// Says that it is ready, waits for the stop signal, and meets the others.
-void meet_when_stopped(int index, const cohort::barrier& all,
-                       const cohort::shared_array<int>& met) {
-    std::binary_semaphore is_asked(0);
-    const std::stop_callback asked(cohort::this_worker::stop_token(), [&] { is_asked.release(); });
-    say_ready();
-    is_asked.acquire();
-    try {
-        all.arrive_and_wait();
-        met(index) = 1;
-    } catch (const cohort::broken_barrier&) {
-        met(index) = 2;
-    }
-}
-
 }  // namespace
 
 TEST_CASE("late start: a worker that runs after its start was given up ends with its children") {
@@ -222,43 +204,6 @@ TEST_CASE("late start: a start that fails is over although the fork server is st
     CHECK(server() != stopped);
     leak_guard guard;
     CHECK(processes_left(guard).empty());
-}
-
-TEST_CASE("late start: workers of a start that was given up may meet until their group ends") {
-    if (under_tsan)
-        return skip(no_threads_in_copies);
-    const auto of = server();
-    const leak_guard guard;
-    const watchdog guarded;
-    const scratch_directory directory;
-    const auto input = make_fifo(directory.file("input"));
-    pipe_pair up;
-    const cohort::barrier all(2);
-    const cohort::shared_array<int> met(2);
-    asio::io_context io;
-    asio::cancellation_signal cancel;
-    completed<cohort::group> started;
-    cohort::async_spawn(io, cohort::function<meet_when_stopped>(all, met),
-                        in_process_groups(3)
-                            .start_method(cohort::start_method::forkserver)
-                            .stdin_from(input)
-                            .fd(up.writes(), ready::number)
-                            .kill_timeout(0ms),
-                        started.into(cancel));
-    const pid_t last = await_workers(3, of).back();
-    stop(last);
-    const open_file writer(input, O_RDWR);
-    char byte = 0;
-    for (int i = 0; i < 2; ++i)
-        REQUIRE(::read(up.reads(), &byte, 1) == 1);
-    cancel.emit(asio::cancellation_type::terminal);
-    run_out(io);
-    CHECK(started.code() == std::errc::timed_out);
-    CHECK(met(0) == 1);
-    CHECK(met(1) == 1);
-    CHECK(all.is_broken());
-    ::kill(last, SIGKILL);
-    await_reap(last);
 }
 
 }  // namespace late_start_test

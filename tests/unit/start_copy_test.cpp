@@ -173,6 +173,7 @@ TEST_CASE("start copy: a report that cannot be read is a failed start, and the c
     bool works = false;
     injected_failure broken(SYS_read, EIO, 1000);
     copy.before_start = [&] { works = broken.begin(); };
+    copy.before_run = [] { ::pause(); };  // its own reads fail, too
     copy.run();
     if (!works) {
         MESSAGE(no_injection);

@@ -23,8 +23,15 @@ public:
 private:
     static void lock() { get().mutex.lock(); }
     static void unlock() { get().mutex.unlock(); }
+    static void unlock_in_copy() {
+        if constexpr (requires { get().mutex.unlock_in_copy(); })
+            get().mutex.unlock_in_copy();
+        else
+            unlock();
+    }
 
-    static inline const int registered_ = (get(), ::pthread_atfork(&lock, &unlock, &unlock));
+    static inline const int registered_ =
+        (get(), ::pthread_atfork(&lock, &unlock, &unlock_in_copy));
 };
 
 }  // namespace cohort::base

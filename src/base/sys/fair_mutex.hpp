@@ -20,6 +20,9 @@ public:
         served_.fetch_add(1, std::memory_order_release);
         served_.notify_all();
     }
+    /// unlock() in a forked copy of this process: the threads that waited are not there, so their
+    /// turns are passed over.
+    void unlock_in_copy() noexcept { served_ = last_ticket_.load(); }
 
 private:
     std::atomic<std::uint32_t> last_ticket_ = 0;
