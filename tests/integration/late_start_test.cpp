@@ -13,6 +13,7 @@
 #include <asio/thread_pool.hpp>
 
 #include <algorithm>
+#include <cctype>
 #include <csignal>
 #include <stdexcept>
 #include <string>
@@ -22,8 +23,11 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/ptrace.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 namespace late_start_test {
 
@@ -127,9 +131,11 @@ std::vector<pid_t> await_workers(std::size_t count, pid_t server) {
         pids.push_back(worker.pid);
     return pids;
 }
+
+/// Waits until the process is stopped: 't' where a tracer holds it.
 void stop(pid_t process) {
     ::kill(process, SIGSTOP);
-    while (all_processes()[process].state != 'T')
+    while (std::toupper(all_processes()[process].state) != 'T')
         std::this_thread::yield();
 }
 
@@ -176,9 +182,11 @@ TEST_CASE(
     child.kill();
 }
 
-TEST_CASE("late start: a start that fails is over although the fork server is stopped") {
+namespace {
+
+/// Lets a start fail while its fork server is stopped.
+void fail_with_a_stopped_server(pid_t stopped) {
     constexpr int ahead = 8;  // as many as the server is asked for at once
-    const auto stopped = server();
     const watchdog guarded;
     const scratch_directory directory;
     const auto input = make_fifo(directory.file("input"));
@@ -200,6 +208,56 @@ TEST_CASE("late start: a start that fails is over although the fork server is st
     run_out(io);
     CHECK(started.threw<cohort::spawn_error>());
     CHECK(started.code() == std::errc::interrupted);
+}
+
+/// A process that keeps another from ending although that got SIGKILL.
+class end_holder {
+public:
+    explicit end_holder(pid_t held) : pid_(::fork()) {
+        if (pid_ == 0) {
+            if (::ptrace(PTRACE_SEIZE, held, nullptr, PTRACE_O_TRACEEXIT) != 0)
+                ::_exit(1);
+            say_ready(holds_.writes());
+            for (;;)
+                ::pause();
+        }
+        holds_.close_writes();
+        char byte;
+        succeeded_ = ::read(holds_.reads(), &byte, 1) == 1;
+    }
+    end_holder(const end_holder&) = delete;
+    end_holder& operator=(const end_holder&) = delete;
+    ~end_holder() {
+        ::kill(pid_, SIGKILL);
+        ::waitpid(pid_, nullptr, 0);
+    }
+    bool succeeded() const noexcept { return succeeded_; }
+
+private:
+    pipe_pair holds_;
+    pid_t pid_;
+    bool succeeded_ = false;
+};
+
+}  // namespace
+
+TEST_CASE("late start: a start that fails is over although the fork server is stopped") {
+    const auto stopped = server();
+    fail_with_a_stopped_server(stopped);
+    await_reap(stopped);
+    CHECK(server() != stopped);
+    leak_guard guard;
+    CHECK(processes_left(guard).empty());
+}
+
+TEST_CASE("late start: a start that fails is over although SIGKILL does not end the fork server") {
+    const auto stopped = server();
+    {
+        const end_holder holder(stopped);
+        if (!holder.succeeded())
+            return skip("this host lets nobody trace");
+        fail_with_a_stopped_server(stopped);
+    }
     await_reap(stopped);
     CHECK(server() != stopped);
     leak_guard guard;

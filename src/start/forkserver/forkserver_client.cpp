@@ -178,8 +178,12 @@ std::optional<start::exec_result> forkserver_client::take(std::uint64_t number,
 bool forkserver_client::await(forkserver_wait& wait, until end, const std::function<bool()>& done) {
     std::unique_lock lock(mutex_);
     waiting_.insert(&wait);
-    for (;;) {
+    for (int kills = 0;;) {
         hear_all(wait);
+        if (kills > 1 && state_ != state::dead) {  // SIGKILL did not end it: it hangs in its exit
+            note_death();
+            ring_others(wait);
+        }
         const bool over = done();
         if (over || (end == until::done_or_held && wait.is_held())) {
             waiting_.erase(&wait);
@@ -191,8 +195,10 @@ bool forkserver_client::await(forkserver_wait& wait, until end, const std::funct
         pollfd any[] = {
             {wait.event(), POLLIN, 0}, {connection_.get(), POLLIN, 0}, {pidfd_.get(), POLLIN, 0}};
         const int heard = ::poll(any, 3, wait.patience());
-        if (heard == 0)
+        if (heard == 0) {
             kill();
+            ++kills;
+        }
         if (any[0].revents != 0)
             wait.drain();
         lock.lock();
@@ -204,8 +210,13 @@ void forkserver_client::hear_all(const forkserver_wait& own) {
     bool heard = false;
     while (hear())
         heard = true;
+    if (heard)
+        ring_others(own);
+}
+
+void forkserver_client::ring_others(const forkserver_wait& own) {
     for (auto* other : waiting_)
-        if (heard && other != &own)
+        if (other != &own)
             other->ring();
 }
 

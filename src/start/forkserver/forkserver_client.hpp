@@ -71,6 +71,7 @@ private:
     bool await(forkserver_wait& wait, until end, const std::function<bool()>& done);
     bool hear();
     void hear_all(const forkserver_wait& own);
+    void ring_others(const forkserver_wait& own);
     void note(const server_answer& answer, std::vector<base::unique_fd> descriptors);
     void note_worker(const server_answer& answer, std::vector<base::unique_fd> descriptors);
     void note_death();
