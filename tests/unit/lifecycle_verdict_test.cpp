@@ -206,12 +206,6 @@ void check_one(const row& r, const status& s, const base& without_signals, const
     }
 }
 
-verdict failure_at(int second) { return {cause::exited, false, false, at(second), ""}; }
-verdict victim_at(int second) { return {cause::stopped, false, true, at(second), ""}; }
-verdict success_at(int second) { return {cause::returned, true, false, at(second), ""}; }
-
-int first_of(std::vector<verdict> verdicts) { return first_failure(verdicts); }
-
 TEST_CASE("lifecycle verdict: a worker without a record failed when its exception left it, "
           "whatever its status") {
     worker_facts facts;
@@ -328,23 +322,23 @@ TEST_CASE("lifecycle verdict: a worker given up at the instant of its SIGKILL is
     const verdict v = judge(f, {0});
     CHECK(v.cause == cause::unkillable);
     CHECK(v.victim);
-    CHECK(first_of({v}) == -1);
 }
 
-TEST_CASE("lifecycle verdict: the first failure is the earliest in time, not in index") {
-    CHECK(first_of({failure_at(30), failure_at(20), failure_at(25)}) == 1);
-    CHECK(first_of({failure_at(30), failure_at(40), failure_at(29)}) == 2);
-}
-
-TEST_CASE("lifecycle verdict: of failures at the same instant the lower index is the first") {
-    CHECK(first_of({success_at(1), failure_at(30), failure_at(30)}) == 1);
-    CHECK(first_of({failure_at(40), failure_at(30), failure_at(30)}) == 1);
-}
-
-TEST_CASE("lifecycle verdict: victims and successes are never the first failure") {
-    CHECK(first_of({victim_at(1), success_at(2), failure_at(30)}) == 2);
-    CHECK(first_of({victim_at(1), success_at(2)}) == -1);
-    CHECK(first_of({}) == -1);
+TEST_CASE("lifecycle verdict: a worker that had failed before it was given up is no victim") {
+    using member = stamp function_progress::*;
+    for (const member failed : {&function_progress::raised, &function_progress::crashed,
+                                &function_progress::fell_silent}) {
+        function_progress progress;
+        progress.entered = progress.called = true;
+        progress.*failed = at(30);
+        worker_facts f = function_facts(progress, exit_status());
+        f.unkillable = true;
+        f.stop_sent = f.kill_sent = at(40);
+        CHECK(judge(f, {0}).cause == cause::unkillable);
+        CHECK_FALSE(judge(f, {0}).victim);
+        f.stop_sent = at(20);
+        CHECK(judge(f, {0}).victim);
+    }
 }
 
 }  // namespace lifecycle_verdict_test

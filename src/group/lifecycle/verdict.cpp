@@ -84,7 +84,11 @@ conclusion end_of_function(const worker_facts& facts, const std::set<int>& succe
     return accepted(status, success_codes) ? succeeds(cause::exited) : fails(plain_cause(status));
 }
 
-bool has_raised(const worker_facts& facts) { return facts.function && facts.function->raised; }
+/// Whether its record says that it had failed, whatever happened to it then.
+bool has_failed(const worker_facts& facts) {
+    const auto& f = facts.function;
+    return f && (f->raised || f->crashed || f->fell_silent);
+}
 
 conclusion end_of_unkillable(const worker_facts& facts) {
     const bool returned = facts.function && facts.function->returned;
@@ -106,7 +110,7 @@ void mark_victim(verdict& v, const worker_facts& facts) {
         return sent && v.event_time > *sent;
     };
     if (v.cause == cause::unkillable) {
-        const bool given_up_only = facts.kill_sent && !has_raised(facts);
+        const bool given_up_only = facts.kill_sent && !has_failed(facts);
         v.victim = given_up_only || is_after(facts.stop_sent) || is_after(facts.kill_sent);
     } else if (is_after(facts.kill_sent) || is_after(facts.stop_sent)) {
         v.victim = true;

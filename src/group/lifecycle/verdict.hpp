@@ -57,7 +57,7 @@ struct verdict {
 /// - A command succeeds with an accepted code; with a lost status it fails.
 /// - A worker that failed after the group's own signal to it is a victim, `stopped` or `killed`;
 ///   at the same instant it is not. An unkillable worker stays `unkillable`; after SIGKILL it is a
-///   victim even at the same instant, unless it had raised before.
+///   victim even at the same instant, unless its record says that it had failed before.
 /// - A SIGKILL that this group did not send gets an explanation: the kernel's out-of-memory killer
 ///   (`oom_killed`) if the worker's cgroup tells of it, else somebody else.
 verdict judge(const worker_facts& facts, const std::set<int>& success_codes);
