@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: BSL-1.0
 // A start that fails removes the directory of its logs.
 #include "pending_spawn.hpp"
+#include "procfs.hpp"
 #include "scratch.hpp"
 #include "start_support.hpp"
 #include "watchdog.hpp"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <string>
@@ -75,6 +77,22 @@ namespace {
 
 void sleeps(int) { ::pause(); }
 
+bool holds_a_directory_of_logs() {
+    return std::ranges::any_of(open_descriptors(), [](const auto& each) {
+        return each.second.find("/attempt_0") != std::string::npos;
+    });
+}
+
+asio::awaitable<void> end_and_look(cohort::options how) {
+    auto group = co_await cohort::spawn(cohort::function<sleeps>(), std::move(how));
+    CHECK(holds_a_directory_of_logs());
+    co_await group.stop();
+    const auto until = std::chrono::steady_clock::now() + generous_bound();
+    while (holds_a_directory_of_logs() && std::chrono::steady_clock::now() < until)
+        std::this_thread::sleep_for(1ms);  // they are closed in the background
+    CHECK_FALSE(holds_a_directory_of_logs());
+}
+
 bool becomes_empty(const std::string& directory) {
     const auto until = std::chrono::steady_clock::now() + generous_bound();
     while (fs::exists(directory) && !fs::is_empty(directory)) {
@@ -97,6 +115,13 @@ asio::awaitable<void> cancel_into(bool& cancelled, cohort::options how,
 }
 
 }  // namespace
+
+TEST_CASE("log removal: a group that has ended holds no descriptor of its logs") {
+    have_server();
+    const leak_guard guard;
+    const scratch_directory directory;
+    run_coroutine(end_and_look(logging(1, directory, "job")));
+}
 
 TEST_CASE("log removal: a start that is cancelled at any moment leaves nothing of them") {
     have_server();

@@ -171,6 +171,7 @@ void group_state::start_is_over(const start_failure* failure) {
 
 void group_state::given_up_start_has_ended() {
     outcomes_.remove_logs([] {});
+    streams_->close_logs();
 }
 
 void group_state::perform(action a) {
@@ -294,6 +295,8 @@ void group_state::tell_end() {
         end->stderr_tail = base::patiently([&] { return groups::stderr_tail(text); });
     }
     streams_->group_ended();
+    if (!start_.is_abandoned())
+        streams_->close_logs();
     snapshot_.close(end);
     start_.complete_at_end();
     completion done;

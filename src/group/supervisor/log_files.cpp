@@ -49,8 +49,8 @@ void log_files::write_error(std::shared_ptr<const outcome> worker, listener then
     const auto& attempt = streams_->routes().log_directory;
     write(
         base::patiently([&] { return fmt::format("{}/{}/error.json", attempt, worker->index); }),
-        [streams = streams_, index = worker->index](std::error_code& error) {
-            return streams->logs().open(index, "error.json", error);
+        [logs = streams_->logs(), index = worker->index](std::error_code& error) {
+            return logs->open(index, "error.json", error);
         },
         [worker] { return protocol::write_error(*worker->error); }, std::move(then));
 }
@@ -59,8 +59,8 @@ void log_files::write_report(base::callback<const report&()> group, listener the
     const auto& attempt = streams_->routes().log_directory;
     write(
         base::patiently([&] { return attempt.substr(0, attempt.rfind('/')) + "/report.json"; }),
-        [streams = streams_](std::error_code& error) {
-            return streams->logs().open_beside("report.json", error);
+        [logs = streams_->logs()](std::error_code& error) {
+            return logs->open_beside("report.json", error);
         },
         [group = std::move(group)] { return to_json(group()); }, std::move(then));
 }
@@ -68,7 +68,10 @@ void log_files::write_report(base::callback<const report&()> group, listener the
 void log_files::remove(listener then) {
     run(
         {}, std::max<duration>(timeout_, shortest_removal),
-        [streams = streams_] { return streams->remove_logs(), std::string(); }, std::move(then));
+        [logs = streams_->logs(), workers = streams_->routes().workers.size()] {
+            return logs->remove(workers), std::string();
+        },
+        std::move(then));
 }
 
 void log_files::write(std::string path, opener open, base::callback<std::string()> text,

@@ -2,6 +2,8 @@
 // The streams of a group while its workers live.
 #include "output/streams/group_streams.hpp"
 
+#include "base/files/dispose.hpp"
+
 #include <cohort/detail/duration.hpp>
 
 #include <algorithm>
@@ -244,6 +246,12 @@ void group_streams::group_ended() {
             }
         self->close_sinks();
     });
+}
+
+/// Elsewhere, because the last close of a directory that was removed frees it on its disk.
+void group_streams::close_logs() {
+    if (!routes_.log_directory.empty())
+        base::dispose(std::shared_ptr<const void>(std::move(logs_)));
 }
 
 /// Once the group has ended and all its streams have.

@@ -52,8 +52,8 @@ public:
     ~group_streams();
 
     const group_routes& routes() const noexcept { return routes_; }
-    /// The directory of options::logs(); there after prepare().
-    const log_directory& logs() const noexcept { return logs_; }
+    /// The directory of options::logs(), made by prepare(); null after close_logs().
+    const std::shared_ptr<log_directory>& logs() const noexcept { return logs_; }
 
     // On the starter thread:
 
@@ -80,6 +80,9 @@ public:
                       base::callback<void(std::string)> written);
     /// Every worker has ended. Those that did not start, or were given up, write no more either.
     void group_ended();
+    /// Nothing more is written to or removed from the directory of options::logs(). The start must
+    /// be over.
+    void close_logs();
 
     // On any thread:
 
@@ -88,7 +91,7 @@ public:
     /// Cancels await_lines() or write(); does nothing for any other operation.
     void cancel(detail::operation_id id);
     /// Removes what prepare() has made of options::logs(), for a start that failed. May block.
-    void remove_logs() const { logs_.remove(workers_.size()); }
+    void remove_logs() const { logs_->remove(workers_.size()); }
     /// Whether a worker's stderr goes where its stdout goes.
     bool merges(int index) const noexcept {
         return routes_.workers[static_cast<std::size_t>(index)].err.what ==
@@ -150,7 +153,7 @@ private:
     const group_routes routes_;
     const settings settings_;
     std::map<std::string, base_directory> bases_;  // by working directory
-    log_directory logs_;
+    std::shared_ptr<log_directory> logs_ = std::make_shared<log_directory>();
     input_files inputs_;
     std::mutex targets_mutex_;  // for an end of the group while its start still hangs
     std::vector<std::shared_ptr<target>> targets_;

@@ -115,7 +115,7 @@ std::optional<start_failure> group_streams::make_log_directory(int callers_direc
     if (path.empty())
         return std::nullopt;
     const auto& from = base_of(callers_directory, routes_.base_of_logs, path);
-    if (const auto error = from.error ? from.error : logs_.make(from.directory, path))
+    if (const auto error = from.error ? from.error : logs_->make(from.directory, path))
         return failure(error, fmt::format("mkdir(\"{}\")", path), -1, start::stage::logs);
     return std::nullopt;
 }
