@@ -45,20 +45,27 @@ constexpr int slowness = 1;
 
 std::chrono::seconds generous_bound() noexcept { return std::chrono::seconds(90) * slowness; }
 
-watchdog::watchdog(std::chrono::seconds bound) : thread_([this, bound] { watch(bound); }) {}
+/// It waits until its thread runs: a starting thread holds locks of AddressSanitizer, and a copy of
+/// the program that is made meanwhile finds them locked for ever.
+watchdog::watchdog(std::chrono::seconds bound) : thread_([this, bound] { watch(bound); }) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return runs_; });
+}
 
 watchdog::~watchdog() {
     {
         const std::lock_guard lock(mutex_);
         done_ = true;
     }
-    ended_.notify_one();
+    changed_.notify_one();
     thread_.join();
 }
 
 void watchdog::watch(std::chrono::seconds bound) {
     std::unique_lock lock(mutex_);
-    if (!ended_.wait_for(lock, bound, [this] { return done_; }))
+    runs_ = true;
+    changed_.notify_one();
+    if (!changed_.wait_for(lock, bound, [this] { return done_; }))
         end_hanging_program();
 }
 

@@ -24,7 +24,8 @@ private:
     void watch(std::chrono::seconds bound);
 
     std::mutex mutex_;
-    std::condition_variable ended_;
+    std::condition_variable changed_;
+    bool runs_ = false;
     bool done_ = false;
     std::thread thread_;
 };
