@@ -10,10 +10,13 @@
 #include <atomic>
 #include <cstdlib>
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <set>
 #include <sstream>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <poll.h>
 #include <sys/syscall.h>
@@ -75,6 +78,22 @@ std::map<int, std::string> own_descriptors() {
     auto found = open_descriptors();
     std::erase_if(found, [](const auto& one) { return one.second.rfind("/dev/nvidia", 0) == 0; });
     return found;
+}
+
+using descriptor = std::pair<int, std::string>;
+
+/// Whether a loop of the library has closed one of `closed` and made `fresh` for it, which a loop
+/// does whose thread was held up by a call. Takes that one from `closed`.
+bool was_remade(const descriptor& fresh, std::vector<descriptor>& closed) {
+    const auto& target = fresh.second;
+    if (target != "anon_inode:[eventfd]" && target != "anon_inode:[eventpoll]" &&
+        target != "anon_inode:[io_uring]")
+        return false;
+    const auto old = std::ranges::find(closed, target, &descriptor::second);
+    if (old == closed.end())
+        return false;
+    closed.erase(old);
+    return true;
 }
 
 /// The open descriptors at a moment when no other thread has one open for a moment.
@@ -235,15 +254,15 @@ std::string leak_guard::look(std::vector<pid_t>& alive) const {
         left << "unreaped child: " << pid << '\n';
 
     const auto descriptors = own_descriptors();
-    for (const auto& [fd, target] : descriptors)
-        if (const auto before = descriptors_.find(fd); before == descriptors_.end())
-            left << "open descriptor: " << fd << " -> " << target << '\n';
-        else if (before->second != target)
-            left << "changed descriptor: " << fd << " -> " << target << ", was " << before->second
-                 << '\n';
-    for (const auto& [fd, target] : descriptors_)
-        if (descriptors.count(fd) == 0)
-            left << "closed descriptor: " << fd << " -> " << target << '\n';
+    std::vector<descriptor> opened, closed;
+    std::ranges::set_difference(descriptors, descriptors_, std::back_inserter(opened));
+    std::ranges::set_difference(descriptors_, descriptors, std::back_inserter(closed));
+    std::erase_if(opened, [&](const auto& fresh) { return was_remade(fresh, closed); });
+    for (const auto& [fd, target] : opened)
+        left << (descriptors_.contains(fd) ? "changed" : "open") << " descriptor: " << fd << " -> "
+             << target << '\n';
+    for (const auto& [fd, target] : closed)
+        left << "closed descriptor: " << fd << " -> " << target << '\n';
 
     for (const auto& name : leaves_of(::getpid()))
         if (group_cgroups_.count(name) == 0)

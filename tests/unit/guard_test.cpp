@@ -15,6 +15,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -66,6 +67,18 @@ TEST_CASE("guard: it sees an open, a closed and a changed descriptor") {
     ::close(before);
     CHECK(guard.leftovers(now) ==
           "closed descriptor: " + std::to_string(before) + " -> /dev/null\n");
+    guard.dismiss();
+}
+
+TEST_CASE("guard: an eventfd that was closed and made anew is not left over, a second one is") {
+    const int before = ::eventfd(0, EFD_CLOEXEC);
+    leak_guard guard;
+    const int anew = ::eventfd(0, EFD_CLOEXEC);
+    CHECK(has(guard.leftovers(now), "open descriptor: " + std::to_string(anew)));
+    ::close(before);
+    CHECK(guard.leftovers(now) == "");
+    ::close(anew);
+    CHECK(has(guard.leftovers(now), "closed descriptor: " + std::to_string(before)));
     guard.dismiss();
 }
 
