@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstdlib>
+#include <optional>
 #include <stdexcept>
 #include <string>
 
@@ -42,46 +43,50 @@ asio::awaitable<void> stop_into(cohort::report& stopped, std::string& thrown, Wo
     }
 }
 
+struct ended {
+    cohort::outcome worker;
+    std::string thrown;
+};
+
+/// Nothing: it can't be run here, and the case is skipped.
+std::optional<ended> end_of_hanging_worker(bool throws) {
+    const scratch_directory directory;
+    const auto silent = mount_or_skip(directory.path());
+    if (!silent)
+        return std::nullopt;
+    const auto how = cohort::options(1).grace_period(20ms).kill_timeout(20ms);
+    const auto work = cohort::function<hangs_at_exit>(directory.file("x"), throws);
+    cohort::report stopped;
+    std::string thrown;
+    run_coroutine(stop_into(stopped, thrown, work, *silent, how));
+    return ended{stopped.outcomes.at(0), thrown};
+}
+
 }  // namespace
 
 TEST_CASE("unkillable: the exception of a worker that hangs afterwards is the group's failure") {
     have_server();
     const leak_guard guard;
-    const scratch_directory directory;
-    const auto silent = mount_or_skip(directory.path());
-    if (!silent)
+    const auto failed = end_of_hanging_worker(true);
+    if (!failed)
         return;
-    const auto how = cohort::options(1).grace_period(20ms).kill_timeout(20ms);
-    cohort::report stopped;
-    std::string thrown;
-    run_coroutine(stop_into(
-        stopped, thrown, cohort::function<hangs_at_exit>(directory.file("x"), true), *silent, how));
-    const auto& failed = stopped.outcomes.at(0);
-    CHECK(failed.cause == cohort::cause::unkillable);
-    REQUIRE(failed.error);
-    CHECK(failed.error->message == "the true cause");
-    CHECK(failed.first_failure);
-    CHECK(thrown.find("the true cause") != std::string::npos);
+    CHECK(failed->worker.cause == cohort::cause::unkillable);
+    REQUIRE(failed->worker.error);
+    CHECK(failed->worker.error->message == "the true cause");
+    CHECK(failed->worker.first_failure);
+    CHECK(failed->thrown.find("the true cause") != std::string::npos);
 }
 
 TEST_CASE("unkillable: a worker that hangs after it has returned was stopped") {
     have_server();
     const leak_guard guard;
-    const scratch_directory directory;
-    const auto silent = mount_or_skip(directory.path());
-    if (!silent)
+    const auto returned = end_of_hanging_worker(false);
+    if (!returned)
         return;
-    const auto how = cohort::options(1).grace_period(20ms).kill_timeout(20ms);
-    cohort::report stopped;
-    std::string thrown;
-    run_coroutine(stop_into(stopped, thrown,
-                            cohort::function<hangs_at_exit>(directory.file("x"), false), *silent,
-                            how));
-    const auto& returned = stopped.outcomes.at(0);
-    CHECK(returned.cause == cohort::cause::unkillable);
-    CHECK_FALSE(returned.error);
-    CHECK(returned.note() == "after returning");
-    CHECK_FALSE(returned.success());
+    CHECK(returned->worker.cause == cohort::cause::unkillable);
+    CHECK_FALSE(returned->worker.error);
+    CHECK(returned->worker.note() == "after returning");
+    CHECK_FALSE(returned->worker.success());
 }
 
 }  // namespace unkillable_test
