@@ -99,7 +99,7 @@ public:
 
     /// Returns when the kernel runs.
     /// @param longest  after that it opens its gate itself
-    void start(int value, std::chrono::nanoseconds longest = std::chrono::seconds(60)) {
+    void start(int value, std::chrono::nanoseconds longest = std::chrono::seconds(20)) {
         word(gate).store(0);
         word(phase).store(0);
         auto value_there = static_cast<unsigned>(value);
@@ -111,7 +111,7 @@ public:
                  void**, void**>("cuLaunchKernel", function_, 1, 1, 1, 1, 1, 1, 0, stream_.get(),
                                  parameters, nullptr);
         }
-        const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+        const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
         while (word(phase).load() == 0) {  // the driver tells no event
             if (std::chrono::steady_clock::now() >= until)
                 throw std::runtime_error("the kernel does not begin");
