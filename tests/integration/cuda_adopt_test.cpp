@@ -10,6 +10,7 @@
 #include <doctest/doctest.h>
 
 #include <chrono>
+#include <csignal>
 #include <cstddef>
 #include <cstdint>
 #include <future>
@@ -39,6 +40,13 @@ int rest_of(int, const shared_array<int>& array, cohort::event ready, cohort::ev
     go.wait();
     const auto values = values_of(array);
     return std::accumulate(values.begin(), values.end(), 0);
+}
+
+void put_adopted_and_die(int, cohort::queue_writer<shared_array<int>> to) {
+    (void)cohort::cuda::available();  // initialises the driver
+    const driver_memory memory(4096);
+    to.put(cohort::cuda::adopt(memory.as<int>(), 16, {}));
+    std::raise(SIGKILL);
 }
 
 std::string refusal_of(std::uint64_t address) {
@@ -142,6 +150,23 @@ CUDA_TEST("cuda adopt: memory that can't be adopted is not released") {
     (void)cohort::cuda::adopt(memory.as<int>(), 1, {});
     CHECK_FALSE(is_released);
     co_return;
+}
+
+CUDA_TEST("cuda adopt: memory of cuMemAlloc whose owner was killed is a typed error") {
+    array_queue arrays;
+    const auto how = by(start_method::spawn).on_failure(cohort::on_failure::keep_going);
+    {
+        auto group = co_await cohort::spawn(cohort::function<put_adopted_and_die>(arrays), how);
+        co_await group.wait();
+        CHECK(group.outcomes()[0].status.signal() == SIGKILL);
+    }
+    std::string text;
+    try {
+        (void)co_await arrays.get();
+    } catch (const cohort::sharing_error& e) {
+        text = e.what();
+    }
+    CHECK_MESSAGE(text.find("cuIpcOpenMemHandle_v2: CUDA_ERROR") != text.npos, text);
 }
 
 CUDA_TEST("cuda adopt: memory of a pool is refused with the reason") {
