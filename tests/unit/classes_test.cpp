@@ -30,7 +30,6 @@ const std::map<std::string, std::string> larger{
     {"src/loop/engine/engine.hpp: engine", ""},
     {"src/loop/runtime/runtime.hpp: runtime", ""},
     {"src/output/streams/group_streams.hpp: group_streams", ""},
-    {"src/output/targets/target.hpp: target", ""},
     {"src/share/queue/end.hpp: state", ""},
 };
 

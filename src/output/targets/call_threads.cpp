@@ -2,16 +2,13 @@
 #include "output/targets/call_threads.hpp"
 
 #include "base/sys/thread.hpp"
+#include "output/targets/of_loop.hpp"
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <exception>
-#include <memory>
 #include <new>
 #include <utility>
-
-#include <unistd.h>
 
 namespace cohort::output {
 
@@ -21,34 +18,11 @@ using namespace std::chrono_literals;
 
 constexpr auto linger = 1s;  // how long an idle thread stays
 
-template <class T>
-struct of_loop {
-    const loop::engine& loop;
-    T value;
-};
-
-/// A forked copy of this process has another loop, because the threads are its parent's.
-template <class T>
-T& latest_of(std::atomic<of_loop<T>*>& latest, loop::engine& loop) {
-    auto* seen = latest.load();
-    while (!seen || &seen->loop != &loop) {
-        std::unique_ptr<of_loop<T>> fresh(new of_loop<T>{loop, T(loop)});
-        if (latest.compare_exchange_strong(seen, fresh.get()))
-            seen = fresh.release();
-    }
-    return seen->value;
-}
-
 }  // namespace
 
 call_threads& call_threads::of(loop::engine& loop) {
     static constinit std::atomic<of_loop<call_threads>*> latest{nullptr};
     return latest_of(latest, loop);
-}
-
-console_writer& console_writer::of(loop::engine& loop, int fd) {
-    static constinit std::array<std::atomic<of_loop<console_writer>*>, 2> latest{};
-    return latest_of(latest[fd == STDOUT_FILENO ? 0 : 1], loop);
 }
 
 void call_threads::submit(step next, const void* of) {

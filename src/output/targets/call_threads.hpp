@@ -3,7 +3,6 @@
 
 #include "loop/engine/engine.hpp"
 
-#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
@@ -71,18 +70,6 @@ private:
     std::list<job> begun_;  // one for each thread that is not idle
     std::size_t threads_ = 0;
     bool watches_ = false;
-};
-
-/// What writes to one of this program's own streams, for all groups. One thread, so that lines stay
-/// whole, and so that a stream that takes nothing holds up one thread only.
-struct console_writer {
-    explicit console_writer(loop::engine& loop) : thread(loop, std::chrono::hours(1), 1) {}
-    /// That of a process, whose engine is `loop`. Made if need be and leaked on purpose.
-    /// @param fd  STDOUT_FILENO or STDERR_FILENO
-    static console_writer& of(loop::engine& loop, int fd);
-
-    call_threads thread;
-    std::atomic<std::size_t> of_ended = 0;  // bytes that wait although their groups have ended
 };
 
 }  // namespace cohort::output

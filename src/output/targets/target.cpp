@@ -6,19 +6,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <exception>
 #include <new>
+#include <thread>
 #include <utility>
-
-#include <unistd.h>
 
 namespace cohort::output {
 
 namespace {
 
-/// How much of groups that have ended may wait for one console.
-constexpr std::size_t most_of_ended = std::size_t{16} << 20;
-/// What each target of an ended group counts as at least: it also keeps a descriptor.
-constexpr std::size_t least_of_ended = std::size_t{64} << 10;
+using namespace std::chrono_literals;
+
+constexpr std::size_t batch_size = std::size_t{128} << 10;
 
 std::string bytes_text(std::uint64_t count) {
     return fmt::format("{} byte{}", base::with_separators(count), count == 1 ? "" : "s");
@@ -26,25 +25,12 @@ std::string bytes_text(std::uint64_t count) {
 
 }  // namespace
 
-line_style console_style(int fd, bool no_color) noexcept {
-    line_style style;
-    style.ends_lines = true;
-    style.is_terminal = ::isatty(fd) == 1;
-    style.colours_tags = style.is_terminal && !no_color;
-    return style;
-}
-
 target::target(loop::engine& loop, target_settings settings)
-    : loop_(loop), name_(std::move(settings.name)), tagger_(settings.style),
-      console_(settings.console), threads_(console_           ? console_->thread
-                                           : settings.threads ? *settings.threads
-                                                              : call_threads::of(loop)),
-      ends_lines_(settings.style.ends_lines), queue_(settings.buffer) {}
-
-target::~target() {
-    if (console_)
-        console_->of_ended -= of_ended_;
-}
+    : loop_(loop), name_(std::move(settings.name)), kept_(settings.console),
+      threads_(settings.console   ? settings.console->thread
+               : settings.threads ? *settings.threads
+                                  : call_threads::of(loop)),
+      formatter_(settings.style), lines_(settings.buffer) {}
 
 std::shared_ptr<target> target::make(loop::engine& loop, base::unique_fd file,
                                      target_settings settings) {
@@ -70,44 +56,22 @@ void target::set_tag(int index, cohort::stream from, std::string tag) {
 void target::add(std::shared_ptr<const detail::line_run> run, cohort::when_full full) noexcept {
     {
         const std::lock_guard lock(mutex_);
-        if (takes_no_more())
+        if (!lines_.add(run, full))
             return;
-        try {
-            queue_.add(run, full);
-        } catch (const std::bad_alloc&) {
-            left_out_ += run->text.size();
-            return;
-        }
-        added_ += run->text.size();
-        latest_ = std::max(latest_, run->time);
     }
     wake_writer();
 }
 
 void target::leave_out(const detail::line_run& run) noexcept {
     const std::lock_guard lock(mutex_);
-    if (takes_no_more())
-        return;
-    try {
-        queue_.leave_out(run);
-        added_ += run.text.size();
-    } catch (const std::bad_alloc&) {
-        left_out_ += run.text.size();
-    }
+    lines_.leave_out(run);
 }
 
 void target::end_stream(int index, int attempt, cohort::stream from, loop::time_point at) noexcept {
     {
         const std::lock_guard lock(mutex_);
-        if (takes_no_more())
-            return;
-        try {
-            queue_.end_stream(index, attempt, from, at, std::chrono::system_clock::now());
-        } catch (const std::bad_alloc&) {
-            // The loss is not reported.
-        }
-        latest_ = std::max(latest_, at);
-        if (queue_.empty())
+        lines_.end_stream(index, attempt, from, at, std::chrono::system_clock::now());
+        if (lines_.is_empty())
             return;
     }
     wake_writer();
@@ -117,28 +81,23 @@ void target::close() {
     bool closes_now = false;
     {
         const std::lock_guard lock(mutex_);
-        is_closed_ = true;
-        if (!is_submitted_ && queue_.empty() && (console_ || !file_->is_owned()))
+        lines_.close();
+        if (!is_submitted_ && lines_.is_empty() && (kept_.console() || !file_->is_owned()))
             closes_now = !std::exchange(is_over_, true);
     }
-    if (closes_now || (console_ && leaves_out_rest()))
+    if (closes_now || (kept_.console() && leaves_out_rest()))
         close_file();
     else
         wake_writer();  // even closing a file may wait for a file server
 }
 
-/// For a console that takes nothing, because groups that end would fill memory with their lines.
-/// @return whether nobody uses the file any more
+/// For a console that takes nothing. @return whether nobody uses the file any more
 bool target::leaves_out_rest() noexcept {
     {
         const std::lock_guard lock(mutex_);
-        if (!is_submitted_ || of_ended_ != 0)
+        if (!is_submitted_ || kept_.are_counted() || kept_.count(lines_.waiting()))
             return false;
-        of_ended_ = queued() + least_of_ended;
-        if ((console_->of_ended += of_ended_) <= most_of_ended)
-            return false;
-        error_ = std::make_error_code(std::errc::no_buffer_space);
-        queue_.clear();
+        lines_.give_up(std::make_error_code(std::errc::no_buffer_space));
     }
     if (!threads_.withdraw(this))
         return false;  // its last batch is being written
@@ -167,7 +126,7 @@ void target::close_file() {
 
 bool target::has_room() const {
     const std::lock_guard lock(mutex_);
-    return error_ || queue_.has_room();
+    return lines_.has_room();
 }
 
 void target::when_room(loop::task then) { await({std::nullopt, std::move(then)}); }
@@ -176,7 +135,7 @@ void target::when_written(loop::task then) {
     loop::time_point until;
     {
         const std::lock_guard lock(mutex_);
-        until = latest_;
+        until = lines_.latest();
     }
     when_written(until, std::move(then));
 }
@@ -197,11 +156,7 @@ void target::await(waiter waits) {
 }
 
 bool target::is_met(const waiter& waits) const noexcept {
-    if (error_)
-        return true;
-    if (!waits.written_until)
-        return queue_.has_room();
-    return is_idle() || reached_ > *waits.written_until;
+    return waits.written_until ? lines_.is_written(*waits.written_until) : lines_.has_room();
 }
 
 /// Calls those who need not wait any more.
@@ -221,16 +176,135 @@ void target::notify_waiters() {
     }
 }
 
+// --- the threads that write ---
+
+void target::wake_writer() noexcept {
+    {
+        const std::lock_guard lock(mutex_);
+        if (is_over_)
+            return;
+        if (std::exchange(is_submitted_, true))
+            return;
+    }
+    try {
+        threads_.submit(
+            [self = shared_from_this()](std::string& bytes) { return self->step(bytes); }, this);
+    } catch (const std::exception&) {
+        {
+            const std::lock_guard lock(mutex_);
+            is_submitted_ = false;
+        }
+        try_again_later();
+    }
+}
+
+/// No thread can be started now. Those who add may all be waiting for room, so nothing else would
+/// try again.
+void target::try_again_later() noexcept {
+    {
+        const std::lock_guard lock(mutex_);
+        if (std::exchange(tries_again_, true))
+            return;
+    }
+    const auto try_again = [self = shared_from_this()] {
+        {
+            const std::lock_guard lock(self->mutex_);
+            self->tries_again_ = false;
+        }
+        self->wake_writer();
+    };
+    try {
+        loop_.post([&loop = loop_, try_again] {
+            loop.timer().at(std::chrono::steady_clock::now() + 100ms, try_again);
+        });
+    } catch (const std::bad_alloc&) {
+        const std::lock_guard lock(mutex_);
+        tries_again_ = false;
+    }
+}
+
+/// Writes a batch. @return false: the thread must not call it again
+bool target::step(std::string& bytes) noexcept {
+    detail::told_lines batch;
+    try {
+        batch = next_batch();
+    } catch (const std::bad_alloc&) {
+        give_up(std::make_error_code(std::errc::not_enough_memory));
+        return true;
+    }
+    notify_later();
+    if (batch.empty())
+        return false;
+    write(std::move(batch), bytes);
+    notify_later();
+    return true;
+}
+
+/// @return empty: there is nothing to write, and the target has to be submitted again
+detail::told_lines target::next_batch() {
+    std::unique_lock lock(mutex_);
+    auto batch = lines_.begin_batch(batch_size);
+    for (auto& [stream, tag] : new_tags_)
+        formatter_.set_tag(stream, std::move(tag));
+    new_tags_.clear();
+    if (!batch.empty())
+        return batch;
+    is_submitted_ = false;
+    is_over_ = lines_.takes_no_more();
+    if (is_over_) {
+        lock.unlock();
+        file_->close();
+    }
+    return batch;
+}
+
+void target::write(detail::told_lines batch, std::string& bytes) noexcept {
+    std::error_code error;
+    try {
+        bytes.clear();
+        formatter_.format(batch, bytes);
+        batch.clear();
+        error = file_->write(bytes);
+    } catch (const std::bad_alloc&) {
+        error = std::make_error_code(std::errc::not_enough_memory);
+    }
+    if (error)
+        return give_up(error);
+    const std::lock_guard lock(mutex_);
+    lines_.end_batch();
+}
+
+void target::give_up(std::error_code why) noexcept {
+    const std::lock_guard lock(mutex_);
+    lines_.give_up(why);
+}
+
+/// Somebody waits for these calls, so this waits until there is memory for them.
+void target::notify_later() noexcept {
+    for (;;) {
+        try {
+            {
+                const std::lock_guard lock(mutex_);
+                if (std::ranges::none_of(waiters_,
+                                         [this](const waiter& waits) { return is_met(waits); }))
+                    return;
+            }
+            return loop_.post([self = shared_from_this()] { self->notify_waiters(); });
+        } catch (const std::bad_alloc&) {
+            std::this_thread::sleep_for(1ms);
+        }
+    }
+}
+
 // --- notes ---
 
 std::string target::trouble() const {
     const std::lock_guard lock(mutex_);
-    if (error_)
-        return fmt::format("{}: {} after {}", name_, error_.message(),
-                           bytes_text(file_->written()));
-    if (left_out_ != 0)
+    if (const auto error = lines_.error())
+        return fmt::format("{}: {} after {}", name_, error.message(), bytes_text(file_->written()));
+    if (const auto count = lines_.left_out())
         return fmt::format("{}: {} left out, because there was no memory", name_,
-                           bytes_text(left_out_));
+                           bytes_text(count));
     if (const auto why = file_->not_rotated())
         return fmt::format("{}: not rotated, so it is too large: {}", name_, why.message());
     return {};
@@ -238,15 +312,15 @@ std::string target::trouble() const {
 
 std::string target::pending() const {
     const std::lock_guard lock(mutex_);
-    if (error_ || is_idle())
+    if (lines_.error() || (lines_.is_empty() && !lines_.is_writing()))
         return {};
-    std::uint64_t in_hand = 0;
-    if (is_writing_) {
-        in_hand = file_->unwritten();
-        if (in_hand == 0)
-            in_hand = in_hand_;  // not formatted yet, or waits for its turn
+    std::uint64_t in_batch = 0;
+    if (lines_.is_writing()) {
+        in_batch = file_->unwritten();
+        if (in_batch == 0)
+            in_batch = lines_.in_batch();  // not formatted yet, or waits for its turn
     }
-    const auto count = queued() + in_hand;
+    const auto count = lines_.waiting() + in_batch;
     return fmt::format("{}: {} {} not yet written", name_, bytes_text(count),
                        count == 1 ? "is" : "are");
 }

@@ -3,9 +3,10 @@
 
 #include "base/sys/unique_fd.hpp"
 #include "loop/engine/engine.hpp"
-#include "output/lines/line_queue.hpp"
-#include "output/lines/tagger.hpp"
+#include "output/lines/backlog.hpp"
+#include "output/lines/line_formatter.hpp"
 #include "output/targets/call_threads.hpp"
+#include "output/targets/console.hpp"
 #include "output/targets/written_file.hpp"
 
 #include <cohort/detail/sink.hpp>
@@ -15,8 +16,6 @@
 
 #include <chrono>
 #include <cstddef>
-#include <cstdint>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -26,9 +25,6 @@
 #include <vector>
 
 namespace cohort::output {
-
-/// How text looks on this program's stdout or stderr.
-[[nodiscard]] line_style console_style(int fd, bool no_color) noexcept;
 
 struct target_settings {
     std::string name;  // for notes: "logs/0.log", "stdout"
@@ -62,7 +58,6 @@ public:
 
     target(const target&) = delete;
     target& operator=(const target&) = delete;
-    ~target();
 
     /// What stands before each line of a worker's stream from now on. Without it: nothing.
     void set_tag(int index, cohort::stream from, std::string tag);
@@ -119,46 +114,26 @@ private:
     bool step(std::string& bytes) noexcept;
     detail::told_lines next_batch();
     void write(detail::told_lines batch, std::string& bytes) noexcept;
-    void format(const detail::told_lines& batch, std::string& bytes);
     void give_up(std::error_code why) noexcept;
     void notify_later() noexcept;
 
     // With the mutex held:
-    bool takes_no_more() const noexcept { return error_ || is_closed_; }
-    bool is_idle() const noexcept { return queue_.empty() && !is_writing_; }
     bool is_met(const waiter& waits) const noexcept;
-    std::uint64_t queued() const noexcept {
-        const auto gone = taken_ + queue_.lost_bytes();
-        return added_ > gone ? added_ - gone : 0;
-    }
 
     loop::engine& loop_;
     const std::string name_;
-    const tagger tagger_;
-    console_writer* const console_;
+    kept_lines kept_;
     call_threads& threads_;
 
     // The writer's:
     std::optional<written_file> file_;  // set by make()
-    std::map<std::pair<int, cohort::stream>, std::string> tags_;
-    const bool ends_lines_;
-    bool is_mid_line_ = false;  // what was written does not end with a newline
+    line_formatter formatter_;
 
     mutable std::mutex mutex_;
-    line_queue queue_;
-    std::vector<std::pair<std::pair<int, cohort::stream>, std::string>> new_tags_;
+    backlog lines_;
+    std::vector<std::pair<line_formatter::source, std::string>> new_tags_;
     base::patient_vector<waiter> waiters_;  // their tasks are touched on the loop only
-    loop::time_point latest_{};             // the latest time of all lines that were added
-    loop::time_point reached_{};            // all lines that are older have been written
-    std::uint64_t added_ = 0;               // bytes of lines
-    std::uint64_t taken_ = 0;               // by the writer
-    std::uint64_t in_hand_ = 0;             // of them, those of the batch that is being written
-    std::uint64_t left_out_ = 0;            // for lack of memory
-    std::error_code error_;                 // why it was given up
-    bool is_closed_ = false;
-    bool is_writing_ = false;
-    bool is_submitted_ = false;  // to threads_
-    std::size_t of_ended_ = 0;   // what it has added to console_->of_ended
+    bool is_submitted_ = false;             // to threads_
     bool tries_again_ = false;
     bool is_over_ = false;  // the file is closed, or will be by the thread that is going
 };
