@@ -34,7 +34,7 @@ using loop::stop_event;
 using clock = std::chrono::steady_clock;
 
 /// How many messages one call takes.
-constexpr std::size_t most_at_once = 64;
+constexpr std::size_t most_of_a_call = 64;
 /// How long a reader waits for the end of a close that hangs.
 constexpr std::chrono::milliseconds longest_disposal{20};
 
@@ -159,7 +159,7 @@ void await_turn(end::state& state, std::unique_lock<std::mutex>& lock,
 
 queue_answer receive_some(end& from, std::vector<detail::queue_message>& into, std::size_t at_most,
                           const detail::patience& how_long) {
-    at_most = std::min(at_most, most_at_once);
+    at_most = std::min(at_most, most_of_a_call);
     if (at_most == 0)
         return queue_answer::done;
     // Without this wait a fast reader would fill the table of descriptors with what comes along and
