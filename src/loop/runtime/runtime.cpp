@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "loop/runtime/runtime.hpp"
 
-#include <algorithm>
 #include <cstdlib>
-#include <future>
 #include <memory>
 #include <utility>
 
@@ -17,11 +15,6 @@ using namespace std::chrono_literals;
 
 std::atomic<runtime*> own_runtime{nullptr};
 
-/// If a start takes longer than this while others wait, another starter takes over.
-constexpr auto hung_starter_after = 1s;
-/// If a call on a worker's pipe takes longer than this, another thread takes over the output loop.
-/// Short, because a worker may have many pipes, and each can hold up one thread after the other.
-constexpr auto hung_call_after = 100ms;
 constexpr auto retry_delay = 10ms;
 
 // fork() locks the turns first, so that the copy inherits no locked mutex and no half-made change.
@@ -45,8 +38,6 @@ void after_fork_in_child() {
 
 }  // namespace
 
-runtime::runtime() : reaper_(engine_) {}
-
 void runtime::adopt(base::unique_fd pidfd, pid_t leader) {
     // Shared, because a task must be copyable.
     auto shared = base::make_shared_patiently<base::unique_fd>(std::move(pidfd));
@@ -60,7 +51,7 @@ void runtime::adopt(base::unique_fd pidfd, pid_t leader) {
 
 void runtime::begin_fork() noexcept {
     fork_mutex_.lock();
-    output_.turn().lock();
+    output_.loop().turn().lock();
     engine_.turn().lock();
     uncopied_.mutex().lock();
 }
@@ -68,7 +59,7 @@ void runtime::begin_fork() noexcept {
 void runtime::end_fork() noexcept {
     uncopied_.mutex().unlock();
     engine_.turn().unlock();
-    output_.turn().unlock();
+    output_.loop().turn().unlock();
     fork_mutex_.unlock();
 }
 
@@ -112,59 +103,6 @@ void runtime::start() {
     }
 }
 
-void runtime::start_output(engine::other_threads others) {
-    const std::lock_guard lock(start_mutex_);
-    if (!output_started_) {
-        output_.on_call([this] { watch_output(); });
-        output_.start();
-        output_started_ = true;
-    }
-    if (others && !std::exchange(output_has_others_, true))
-        output_.post([this, others = std::move(others)] { output_.on_hung_call(others); });
-}
-
-/// Looks after the output loop while it makes calls. Once it makes none, no timer runs.
-void runtime::watch_output() {
-    if (watching_output_ || watching_output_.exchange(true))
-        return;
-    engine_.post([this] {
-        engine_.timer().at(engine_.now() + hung_call_after, [this] {
-            watching_output_ = false;
-            if (output_.take_over_if_hung(engine_.now() - hung_call_after))
-                watch_output();
-        });
-    });
-}
-
-void runtime::remove(live_group& group) {
-    groups_.erase(&group);
-    tell_when_empty();
-}
-
-void runtime::tell_when_empty() {
-    if (!groups_.empty())
-        return;
-    for (auto& tell : std::exchange(when_empty_, {}))
-        tell();
-}
-
-void runtime::submit(std::shared_ptr<start_job> job) {
-    if (starters_.submit(std::move(job)))
-        watch_starters();
-}
-
-void runtime::watch_starters() {
-    if (watching_starters_.exchange(true))
-        return;
-    engine_.post([this] {
-        engine_.timer().at(engine_.now() + hung_starter_after, [this] {
-            watching_starters_ = false;
-            if (starters_.take_over_if_hung(engine_.now() - hung_starter_after))
-                watch_starters();
-        });
-    });
-}
-
 bool runtime::deliver(engine& loop, const detail::receiver& to, detail::completion result) {
     auto sink = exiting() ? nullptr : to.sink.lock();
     const auto how = sink ? sink->complete(to.id, result) : detail::delivery::gone;
@@ -173,22 +111,6 @@ bool runtime::deliver(engine& loop, const detail::receiver& to, detail::completi
             deliver(loop, to, result);
         });
     return how != detail::delivery::gone;
-}
-
-void runtime::stop_all_and_wait(std::chrono::steady_clock::duration limit) {
-    // The ladder has two steps; the second takes at least a second.
-    const auto longest = limit < 12h ? 2 * limit + 1s : 24h;
-    const auto until = std::chrono::steady_clock::now() +
-                       std::min<std::chrono::steady_clock::duration>(spans_.longest(), longest);
-    auto ended = base::patiently([] { return std::make_shared<std::promise<void>>(); });
-    engine_.post([this, limit, ended] {
-        const auto groups = groups_;  // a copy, because a group that ends at once leaves the set
-        for (auto* group : groups)
-            group->stop_within(limit);
-        when_empty_.push_back([ended] { ended->set_value(); });
-        tell_when_empty();
-    });
-    ended->get_future().wait_until(until);
 }
 
 void runtime::at_exit() noexcept {

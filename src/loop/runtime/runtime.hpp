@@ -5,32 +5,24 @@
 #include "base/sys/unique_fd.hpp"
 #include "loop/engine/engine.hpp"
 #include "loop/engine/reaper.hpp"
-#include "loop/runtime/stop_spans.hpp"
+#include "loop/runtime/background.hpp"
+#include "loop/runtime/live_groups.hpp"
+#include "loop/runtime/output_loop.hpp"
 #include "loop/runtime/uncopied.hpp"
-#include "loop/threads/background_thread.hpp"
-#include "loop/threads/starters.hpp"
+#include "loop/runtime/watched_starters.hpp"
 
 #include <cohort/detail/border.hpp>
 
-#include <array>
 #include <atomic>
 #include <chrono>
+#include <memory>
 #include <mutex>
 #include <utility>
-#include <vector>
 
 #include <sys/types.h>
 #include <unistd.h>
 
 namespace cohort::loop {
-
-/// A group as class runtime knows it: it lives, and must be stopped before the program ends.
-class live_group {
-public:
-    virtual ~live_group() = default;
-    /// Begins the stop ladder, with no step longer than `limit`.
-    virtual void stop_within(std::chrono::steady_clock::duration limit) = 0;
-};
 
 /// All that the library keeps for one process: the engine, the starters, the live groups. Made at
 /// the first spawn and leaked on purpose, so that nothing depends on the order in which statics are
@@ -62,23 +54,18 @@ public:
     /// Hands a child that nobody else waits for to the reaper. Safe from any thread.
     /// @param leader  the child's pid if it leads a process group; 0: it leads none
     void adopt(base::unique_fd pidfd, pid_t leader);
-    /// Parses what workers wrote. Its work is bounded and never waits for a disk.
-    background_thread& parsing() noexcept { return parsing_; }
-    /// Finds the names of stack frames. May wait for a disk.
-    background_thread& symbolizing() noexcept { return symbolizing_; }
-    stop_spans& spans() noexcept { return spans_; }
-    /// Searches /dev/shm for unused names. Anybody can make that search long.
-    background_thread& sweeping() noexcept { return sweeping_; }
-    /// The loop that moves what workers print, on a thread of its own, so that the deadlines of the
-    /// engine never wait for text. Only after start_output().
-    engine& output() noexcept { return output_; }
+    /// The loop that moves what workers print. Only after start_output().
+    engine& output() noexcept { return output_.loop(); }
     /// @param others  see engine::on_hung_call(); the first that are given count
     /// @throws std::system_error  the thread or a reactor can't be made
-    void start_output(engine::other_threads others = {});
-    /// Destroys what is large, see make_freed_aside().
-    background_thread& freeing() noexcept { return freeing_; }
-    /// Works on cgroups, for which the kernel may take milliseconds.
-    background_thread& cgroups() noexcept { return cgroups_; }
+    void start_output(engine::other_threads others = {}) { output_.start(std::move(others)); }
+
+    // What each is for stands at struct background:
+    background_thread& parsing() noexcept { return background_.parsing; }
+    background_thread& symbolizing() noexcept { return background_.symbolizing; }
+    background_thread& sweeping() noexcept { return background_.sweeping; }
+    background_thread& freeing() noexcept { return background_.freeing; }
+    background_thread& cgroups() noexcept { return background_.cgroups; }
 
     uncopied_descriptors& uncopied() noexcept { return uncopied_; }
     /// Called around a fork of this process: locks the turns of both loops. One fork at a time, so
@@ -87,20 +74,23 @@ public:
     void begin_fork() noexcept;
     void end_fork() noexcept;
 
-    /// Hands a start to the starter threads. If the start has to wait, also wakes the engine, which
-    /// then watches for a start that hangs; otherwise the report of the start wakes the engine.
-    void submit(std::shared_ptr<start_job> job);
+    /// Hands a start to the starter threads.
+    void submit(std::shared_ptr<start_job> job) { starters_.submit(std::move(job)); }
+    /// Gives up a start that hangs, so that the next one does not wait for it.
+    void give_up(const start_job& job) { starters_.give_up(job); }
+    stop_spans& spans() noexcept { return groups_.spans(); }
+    /// Blocks until all groups have ended, see live_groups::stop_all_and_wait(). On any thread but
+    /// the engine's.
+    void stop_all_and_wait(std::chrono::steady_clock::duration limit) {
+        groups_.stop_all_and_wait(limit);
+    }
 
     // On the engine's thread only:
 
-    void add(live_group& group) { groups_.insert(&group); }
-    void remove(live_group& group);
+    void add(live_group& group) { groups_.add(group); }
+    void remove(live_group& group) { groups_.remove(group); }
     /// Whether no other group lives.
-    bool has_only(live_group& group) const {
-        return groups_.size() == 1 && groups_.contains(&group);
-    }
-    /// Gives up a job that hangs, so that the next start does not wait for it.
-    void give_up(const start_job& job) { starters_.take_over_from(&job); }
+    bool has_only(live_group& group) const { return groups_.has_only(group); }
     /// Completes an operation. If its executor refuses now, tries again later.
     /// @return false: the operation is gone
     bool deliver(const detail::receiver& to, detail::completion result) {
@@ -110,19 +100,9 @@ public:
     /// Completes an operation on the thread of `loop`, as deliver() above does on the engine's.
     bool deliver(engine& loop, const detail::receiver& to, detail::completion result);
 
-    // On any other thread:
-
-    /// Stops every group, with no step of a stop ladder longer than `limit`, and blocks until all
-    /// have ended. Blocks no longer than the longest ladder takes, even if something holds up the
-    /// engine's thread. Nowhere else does the library block its caller for a group.
-    void stop_all_and_wait(std::chrono::steady_clock::duration limit);
-
 private:
-    runtime();
+    runtime() = default;
     void start();
-    void watch_starters();
-    void watch_output();
-    void tell_when_empty();
     static void at_exit() noexcept;
 
     base::fork_mark mark_;
@@ -131,25 +111,15 @@ private:
     std::mutex start_mutex_;
     std::mutex fork_mutex_;
     bool engine_started_ = false;
-    bool output_started_ = false;
-    bool output_has_others_ = false;
     std::atomic<bool> starters_started_ = false;
 
     engine engine_;
-    engine output_;
-    reaper reaper_;
-    starters starters_;
-    background_thread parsing_{engine_};
-    background_thread symbolizing_{engine_};
-    background_thread sweeping_{engine_};
-    background_thread freeing_{engine_};
-    background_thread cgroups_{engine_, background_thread::thread::stays};
-    std::atomic<bool> watching_starters_ = false;
-    std::atomic<bool> watching_output_ = false;
+    output_loop output_{engine_};
+    reaper reaper_{engine_};
+    watched_starters starters_{engine_};
+    background background_{engine_};
     uncopied_descriptors uncopied_;
-    stop_spans spans_;
-    base::patient_set<live_group*> groups_;
-    base::patient_vector<task> when_empty_;
+    live_groups groups_{engine_};
 };
 
 }  // namespace cohort::loop

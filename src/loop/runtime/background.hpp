@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include "loop/engine/engine.hpp"
+#include "loop/threads/background_thread.hpp"
+
+namespace cohort::loop {
+
+/// The threads of a process for work that takes too long for the engine's thread. Each has work of
+/// one kind, so that none waits for what may take longer than itself.
+struct background {
+    explicit background(engine& loop) noexcept
+        : parsing(loop), symbolizing(loop), sweeping(loop), freeing(loop),
+          cgroups(loop, background_thread::thread::stays) {}
+
+    /// Parses what workers wrote. Its work is bounded and never waits for a disk.
+    background_thread parsing;
+    /// Finds the names of stack frames. May wait for a disk.
+    background_thread symbolizing;
+    /// Searches /dev/shm for unused names. Anybody can make that search long.
+    background_thread sweeping;
+    /// Destroys what is large, see make_freed_aside().
+    background_thread freeing;
+    /// Works on cgroups, for which the kernel may take milliseconds.
+    background_thread cgroups;
+};
+
+}  // namespace cohort::loop
