@@ -16,7 +16,6 @@ namespace cohort::output {
 
 namespace {
 
-constexpr std::size_t most_a_turn = 65'536;
 /// How soon to try again where there is no memory to read to.
 constexpr auto without_memory = std::chrono::milliseconds(10);
 /// How long to wait after a read into nothing: a writer that floods the pipe waits meanwhile.
@@ -25,7 +24,7 @@ constexpr auto between_lingering_reads = std::chrono::milliseconds(10);
 /// @return null: there is no memory
 std::shared_ptr<char[]> new_buffer() noexcept {
     try {
-        return std::shared_ptr<char[]>(new char[most_a_turn]);
+        return std::shared_ptr<char[]>(new char[pipe_reader::most_a_turn]);
     } catch (const std::bad_alloc&) {
         return nullptr;
     }
@@ -59,7 +58,7 @@ struct pipe_reader::pipe {
             return -ENOBUFS;
         ssize_t got = 0;
         do
-            got = ::read(fd.get(), bytes.get(), std::min(most, most_a_turn));
+            got = ::read(fd.get(), bytes.get(), std::min(most, pipe_reader::most_a_turn));
         while (got < 0 && errno == EINTR);
         return got < 0 ? -errno : static_cast<int>(got);
     }

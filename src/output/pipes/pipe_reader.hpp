@@ -35,6 +35,8 @@ public:
 /// the kernel, which a worker can hold for as long as it likes.
 class pipe_reader : public std::enable_shared_from_this<pipe_reader> {
 public:
+    static constexpr std::size_t most_a_turn = 65'536;
+
     pipe_reader(loop::engine& loop, base::unique_fd fd, std::shared_ptr<byte_sink> sink,
                 std::shared_ptr<std::atomic<int>> lingering);
     ~pipe_reader();

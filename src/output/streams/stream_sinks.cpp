@@ -15,8 +15,6 @@ namespace cohort::output {
 
 namespace {
 
-constexpr std::size_t most_a_turn = 65'536;  // see pipe_reader
-
 /// How a target wants the text split; empty: not at all.
 std::optional<splitter::settings> cut_for(const target_plan& plan) {
     if (plan.is_raw)
@@ -38,7 +36,7 @@ stream_sinks::stream_sinks(loop::engine& loop, origin whose, const stream_route&
                            std::span<const target_plan> plans, std::shared_ptr<line_hub> hub,
                            std::shared_ptr<run_pool> pool, std::size_t pipe_capacity)
     : loop_(loop), origin_(whose), hub_(std::move(hub)), pool_(std::move(pool)),
-      most_over_(most_a_turn + pipe_capacity) {
+      most_over_(pipe_reader::most_a_turn + pipe_capacity) {
     for (const auto& sink : route.sinks)
         if (const auto* capture = std::get_if<capture_route>(&sink)) {
             capture_.emplace(capture->head, capture->tail);

@@ -28,7 +28,7 @@ struct end_table {
     std::mutex mutex;
     std::map<base::file_id, std::weak_ptr<end>> ends;
 };
-end_table& table() { return base::fork_held<end_table>::get(); }
+end_table& known_ends() { return base::fork_held<end_table>::get(); }
 
 /// What is left of a closed end. To close it closes what other processes have put into the queue.
 struct remains {
@@ -79,7 +79,7 @@ void close(remains what) noexcept {
 
 }  // namespace
 
-std::unique_lock<std::mutex> lock_ends() { return std::unique_lock(table().mutex); }
+std::unique_lock<std::mutex> lock_ends() { return std::unique_lock(known_ends().mutex); }
 
 end::end(side which, detail::attachment socket, detail::attachment slots_file,
          const description& of)
@@ -97,9 +97,9 @@ end::~end() {
     forget_descriptors();
     {
         const auto guard = lock_ends();
-        if (const auto known = table().ends.find(*id_);
-            known != table().ends.end() && known->second.expired())
-            table().ends.erase(known);
+        if (const auto known = known_ends().ends.find(*id_);
+            known != known_ends().ends.end() && known->second.expired())
+            known_ends().ends.erase(known);
     }
     state* const last = state_.load();
     remains left{std::move(last->socket), std::move(last->slots_file), nullptr, false};
@@ -196,11 +196,11 @@ std::shared_ptr<end> end_of(end::side which, const detail::attachment& socket,
     std::shared_ptr<end> found;  // destroyed after the lock is released
     {
         const auto guard = lock_ends();
-        if (const auto known = table().ends.find(*id); known != table().ends.end())
+        if (const auto known = known_ends().ends.find(*id); known != known_ends().ends.end())
             found = known->second.lock();
         if (!found) {
             found = std::make_shared<end>(which, socket, slots_file, about);
-            table().ends[*id] = found;
+            known_ends().ends[*id] = found;
             return found;
         }
     }
