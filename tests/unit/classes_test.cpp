@@ -27,7 +27,6 @@ const std::map<std::string, std::string> larger{
     {"src/share/cuda/driver.hpp: calls", "another library's functions, a member each"},
     {"include/cohort/outcome.hpp: outcome", ""},
     {"src/group/supervisor/worker_process.hpp: worker_process", ""},
-    {"src/loop/engine/engine.hpp: engine", ""},
     {"src/output/streams/group_streams.hpp: group_streams", ""},
     {"src/share/queue/end.hpp: state", ""},
 };

@@ -3,13 +3,11 @@
 
 #include "base/sys/descriptors.hpp"
 #include "base/sys/thread.hpp"
-#include "base/sys/tiers.hpp"
 
 #include <algorithm>
 #include <cerrno>
 #include <exception>
 #include <future>
-#include <string_view>
 #include <utility>
 
 #include <unistd.h>
@@ -23,18 +21,6 @@ using namespace std::chrono_literals;
 constexpr std::chrono::milliseconds longest_pause = 100ms;
 
 thread_local constinit bool on_engine_thread = false;
-
-/// The best reactor that can be made now. Even if the probe could make a ring, memory may be short
-/// now.
-std::unique_ptr<loop::reactor> best_reactor() {
-    if (base::current_tiers().io_uring_wanted.best) {
-        try {
-            return loop::make_io_uring();
-        } catch (const std::exception&) {
-        }
-    }
-    return loop::make_epoll();
-}
 
 int read_now(int fd, std::span<std::byte> buffer, std::uint64_t offset) noexcept {
     ssize_t got = 0;
@@ -56,7 +42,7 @@ void engine::start() {
     base::start_thread([this, &tried, &failure] {
         become_this_thread();
         try {
-            make_reactor();
+            reactor_.make_best();
         } catch (...) {
             failure = std::current_exception();
         }
@@ -75,12 +61,6 @@ void engine::become_this_thread() {
     on_engine_thread = true;
 }
 
-void engine::make_reactor() {
-    auto made = best_reactor();
-    had_epoll_ = made->name() == std::string_view("epoll");
-    reactor_ = made.release();
-}
-
 void engine::post(task t) {
     post_quietly(std::move(t));
     // The engine's own thread needs no wake-up: it looks into the inbox before it waits.
@@ -88,20 +68,9 @@ void engine::post(task t) {
         wake();
 }
 
-void engine::post_quietly(task t) {
-    std::lock_guard lock(inbox_mutex_);
-    inbox_.push_back(std::move(t));
-}
-
 void engine::wake() {
-    {
-        std::lock_guard lock(inbox_mutex_);
-        if (std::exchange(woken_, true))
-            return;
-    }
-    ++wakers_;
-    reactor_.load()->wake();
-    --wakers_;
+    if (inbox_.claim_wake())
+        reactor_.wake();
 }
 
 void engine::watch_readable(int fd, task then) {
@@ -123,8 +92,8 @@ void engine::submit(request r) {
 }
 
 std::error_code engine::hand_over(loop::ticket id, const request& r) {
-    return r.is_read ? reactor_.load()->read(id, r.fd, r.buffer, r.offset)
-                     : reactor_.load()->watch_readable(id, r.fd);
+    return r.is_read ? reactor_->read(id, r.fd, r.buffer, r.offset)
+                     : reactor_->watch_readable(id, r.fd);
 }
 
 void engine::loop() {
@@ -139,9 +108,9 @@ void engine::loop() {
                 return;
         }
         events.clear();
-        run_inbox();
+        inbox_.run();
         timers_.run(now_);
-        run_inbox();
+        inbox_.run();
         if (!make_calls(turn))
             return;
         turn.unlock();
@@ -150,58 +119,28 @@ void engine::loop() {
     }
 }
 
-void engine::run_inbox() {
-    decltype(inbox_) tasks;
-    // Tasks may post tasks without end: a flooded pipe does where the reactor refuses to watch it.
-    constexpr int most_rounds = 16;
-    for (int round = 0; round < most_rounds; ++round) {
-        {
-            std::lock_guard lock(inbox_mutex_);
-            tasks.swap(inbox_);
-            woken_ = false;
-        }
-        if (tasks.empty())
-            return;
-        for (auto& t : tasks)
-            t();
-        tasks.clear();
-    }
-}
-
-bool engine::has_tasks() {
-    std::lock_guard lock(inbox_mutex_);
-    return !inbox_.empty();
-}
-
 void engine::wait(std::vector<loop::event>& events) {
     try {
-        reactor_.load()->wait(has_tasks() ? now_ : timers_.next(), events);
+        reactor_->wait(!inbox_.empty() ? now_ : timers_.next(), events);
     } catch (const std::system_error&) {
         replace_reactor();
     }
 }
 
 /// For a reactor that the kernel denies since a seccomp filter was installed. After a ring comes
-/// epoll, after epoll the last resort. The old reactor is leaked, because the kernel may still use
-/// it and other threads may be in its wake().
+/// epoll, after epoll the last resort.
 void engine::replace_reactor() {
     std::lock_guard turn(turn_);
-    if (!had_epoll_)
+    if (!reactor_.had_epoll())
         return try_epoll();
-    reactor_ = last_resort_.get();
+    reactor_.change_to_last_resort();
     ask_anew();
 }
 
-/// Changes to epoll. While that can't be made, for example for lack of descriptors, the last resort
-/// serves and epoll is tried again and again.
+/// Changes to epoll. While that can't be made, it is tried again and again.
 void engine::try_epoll() {
-    try {
-        reactor_ = loop::make_epoll().release();
-        had_epoll_ = true;
-    } catch (const std::exception&) {
-        reactor_ = last_resort_.get();
+    if (!reactor_.change_to_epoll())
         timers_.at(std::chrono::steady_clock::now() + longest_pause, [this] { try_epoll(); });
-    }
     ask_anew();
 }
 
@@ -229,6 +168,86 @@ void engine::ask_later(request r) {
     const auto at = now_ + r.back_off;
     r.back_off = std::min(2 * r.back_off, longest_pause);
     timers_.at(at, [this, r = std::move(r)] { submit(r); });
+}
+
+// --- calls that may block for as long as a worker likes, and the thread that takes over then ---
+
+/// Here no task is half done, so another thread finds all that it needs to go on. The events that
+/// this thread has still to handle come again, because the other thread watches everything anew.
+/// @return false: another thread has taken over, and this one must end
+bool engine::make_calls(std::unique_lock<base::fair_mutex>& turn) {
+    while (!calls_.empty()) {
+        auto next = calls_.take_first();
+        if (make_elsewhere(next))
+            continue;
+        auto* const mine = reactor_.get();
+        const auto began = calls_.begin();
+        turn.unlock();
+        const int result = next.make();
+        turn.lock();
+        if (!calls_.end(began)) {
+            turn.unlock();
+            answer(std::move(next), result);
+            reactor_.retire(mine);
+            return false;
+        }
+        next.then(result);
+    }
+    return true;
+}
+
+/// @return false: the loop's thread must make the call
+bool engine::make_elsewhere(const blocking_call& next) {
+    if (!calls_.are_for_others(now_))
+        return false;
+    try {
+        calls_.give_to_others([this, next = blocking_call(next)]() mutable {
+            const int result = next.make();
+            answer(std::move(next), result);
+        });
+        return true;
+    } catch (const std::exception&) {
+        return false;
+    }
+}
+
+bool engine::take_over_if_hung(time_point since) noexcept {
+    const bool were_made = calls_.were_made();
+    const auto began = calls_.present();
+    if (began == 0)
+        return were_made;
+    if (began <= since.time_since_epoch().count()) {
+        try {
+            base::start_thread([this, began] { take_over(began); });
+        } catch (const std::exception&) {
+            // The caller asks again.
+        }
+    }
+    return true;
+}
+
+/// Runs on a thread of its own.
+/// @param hung  the call that hangs; if it is over now, this thread is not needed
+void engine::take_over(blocking_calls::start hung) {
+    {
+        const std::lock_guard turn(turn_);
+        if (!calls_.give_up(hung))
+            return;
+        become_this_thread();
+        try {
+            reactor_.make_best();
+            ask_anew();
+        } catch (const std::exception&) {
+            try_epoll();
+        }
+    }
+    loop();
+}
+
+/// Hands over the result of a call that another thread than the loop's has made. What belongs to
+/// the call is destroyed by the loop's thread, because that thread alone may touch it.
+void engine::answer(blocking_call answered, int result) {
+    post([answered = std::move(answered), result] { answered.then(result); });
 }
 
 }  // namespace cohort::loop

@@ -4,23 +4,24 @@
 #include "base/sys/callback.hpp"
 #include "base/sys/fair_mutex.hpp"
 #include "base/sys/patient_containers.hpp"
+#include "loop/engine/blocking_calls.hpp"
+#include "loop/engine/inbox.hpp"
 #include "loop/engine/timers.hpp"
+#include "loop/reactor/current_reactor.hpp"
 #include "loop/reactor/reactor.hpp"
 
 #include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <mutex>
 #include <span>
 #include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace cohort::loop {
-
-using task = base::callback<void()>;
 
 /// The engine's thread. Everything that concerns groups happens on it, one thing at a time, so
 /// groups need no locks. Made at the first spawn and never joined; its state is leaked. Where a
@@ -36,7 +37,7 @@ public:
     void post(task t);
     /// Like post(), but does not wake the engine: `t` runs with its next event. The caller must
     /// make sure that there will be one.
-    void post_quietly(task t);
+    void post_quietly(task t) { inbox_.add(std::move(t)); }
     void wake();
 
     // On the engine's thread only:
@@ -56,14 +57,15 @@ public:
     /// The call is made after the present task, without the turn, so that no fork waits for it. If
     /// it lasts, another thread may take over the loop: see take_over_if_hung(). Of one pipe, make
     /// no second call until `then` has run.
-    void call(base::callback<int()> make, base::callback<void(int)> then);
-    /// Makes a call on another thread. @throws std::exception  there is no thread for it
-    using other_threads = base::callback<void(task)>;
+    void call(base::callback<int()> make, base::callback<void(int)> then) {
+        calls_.add({std::move(make), std::move(then)});
+    }
+    using other_threads = blocking_calls::other_threads;
     /// What makes the calls for a while after one has hung, so that they do not wait for each other
     /// if more of them hang. Without it the loop's thread makes all. Set it on the loop's thread.
-    void on_hung_call(other_threads make) { others_ = std::move(make); }
+    void on_hung_call(other_threads make) { calls_.on_hung_call(std::move(make)); }
     /// Calls `begins` on the loop's thread before each of these calls. Set it before start().
-    void on_call(task begins) { call_begins_ = std::move(begins); }
+    void on_call(task begins) { calls_.on_call(std::move(begins)); }
 
     // On any thread:
 
@@ -92,21 +94,12 @@ private:
         std::chrono::milliseconds back_off{1};
     };
 
-    struct blocking_call {
-        base::callback<int()> make;
-        base::callback<void(int)> then;
-    };
-
-    void make_reactor();
     void loop();
     bool make_calls(std::unique_lock<base::fair_mutex>& turn);
     bool make_elsewhere(const blocking_call& next);
     void answer(blocking_call answered, int result);
-    void take_over(time_point::rep hung);
+    void take_over(blocking_calls::start hung);
     void become_this_thread();
-    void retire(loop::reactor* mine, blocking_call answered, int result);
-    void run_inbox();
-    bool has_tasks();
     void wait(std::vector<loop::event>& events);
     void replace_reactor();
     void try_epoll();
@@ -117,24 +110,14 @@ private:
     void finish(loop::ticket id, int result);
 
     base::fair_mutex turn_;
-    std::mutex inbox_mutex_;
-    base::patient_vector<task> inbox_;
-    bool woken_ = false;  // by wake(), since the engine last looked into the inbox
-    std::atomic<loop::reactor*> reactor_ = nullptr;
-    std::atomic<int> wakers_ = 0;  // threads that are in reactor_'s wake()
-    const std::unique_ptr<loop::reactor> last_resort_ = loop::make_sleeper();
-    bool had_epoll_ = false;
     std::atomic<std::thread::id> thread_;
+    inbox inbox_;
+    current_reactor reactor_;
     timers timers_;
     time_point now_;
     loop::ticket last_ticket_ = 0;
     base::patient_unordered_map<loop::ticket, request> pending_;
-    base::patient_deque<blocking_call> calls_;  // to be made after the present task
-    task call_begins_;
-    other_threads others_;
-    time_point hung_until_;                        // until then others_ makes the calls
-    std::atomic<time_point::rep> call_began_ = 0;  // the present call; 0: there is none
-    std::atomic<bool> has_called_ = false;         // since take_over_if_hung() was last asked
+    blocking_calls calls_;  // to be made after the present task
 };
 
 }  // namespace cohort::loop
