@@ -28,7 +28,6 @@ const std::map<std::string, std::string> larger{
     {"include/cohort/outcome.hpp: outcome", ""},
     {"src/group/supervisor/worker_process.hpp: worker_process", ""},
     {"src/output/streams/group_streams.hpp: group_streams", ""},
-    {"src/share/queue/end.hpp: state", ""},
 };
 
 }  // namespace

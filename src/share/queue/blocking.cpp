@@ -134,7 +134,7 @@ void note_underway(end& from, end::state& state, std::vector<detail::queue_messa
 
 /// Whether a thread may receive now.
 bool has_turn_at(const end::state& state) {
-    return !state.thread_waits && state.waiting.empty() && !has_many_unclosed(state);
+    return !state.thread_waits() && state.waiting.empty() && !has_many_unclosed(state);
 }
 
 /// Waits until another thread, or the engine, has stopped waiting for the socket, and until enough
@@ -173,8 +173,9 @@ queue_answer receive_some(end& from, std::vector<detail::queue_message>& into, s
     std::unique_lock lock(state.mutex);
     for (;;) {
         // Who only tries takes no time, unless another process holds the socket.
-        if (state.tries)
-            state.changed.wait_for(lock, look_again_after, [&] { return !state.tries; });
+        const auto is_tried = [&] { return state.at_socket == end::state::thread::tries; };
+        if (is_tried())
+            state.changed.wait_for(lock, look_again_after, [&] { return !is_tried(); });
         if (state.wrong)
             std::rethrow_exception(std::exchange(state.wrong, nullptr));
         const bool has_turn = has_turn_at(state);

@@ -76,20 +76,25 @@ public:
         detail::attachment socket;
         detail::attachment slots_file;  // needed to pass the end on
         bool closed = false;
-        std::uint64_t received = 0;                // how many messages so far
+        std::uint64_t received = 0;                         // how many messages so far
         base::patient_deque<detail::queue_message> stored;  // received, and not taken yet
-        std::exception_ptr wrong;                  // what the next call throws
-        int underway = 0;                          // of handlers and calls that may give some back
-        // How many descriptors of refused packets are not closed, and whether those in line wait
-        // for that. Not only under the mutex.
-        std::atomic<std::uint64_t> unclosed = 0;
-        std::atomic<bool> awaits_closes = false;
+        std::exception_ptr wrong;                           // what the next call throws
+        int underway = 0;  // of handlers and calls that may give some back
+
+        /// The descriptors of refused packets. Not only under the mutex.
+        struct refused_descriptors {
+            std::atomic<std::uint64_t> unclosed = 0;
+            std::atomic<bool> are_awaited = false;  // by those in line
+        };
+        refused_descriptors refused;
 
         // One at a time waits for the socket: a thread, or the engine for those in line. The others
         // wait for that one, because a packet may hold messages for several.
         line waiting;
-        bool thread_waits = false;
-        bool tries = false;                   // that one only looks whether there is a packet
+        /// Whether a thread waits, or only looks whether there is a packet.
+        enum class thread { none, waits, tries };
+        thread at_socket = thread::none;
+        bool thread_waits() const noexcept { return at_socket != thread::none; }
         std::condition_variable_any changed;  // for threads
         // Wakes the thread that waits for the socket in a poll, when a message is stored. Made
         // when a thread first waits so.
@@ -97,9 +102,13 @@ public:
 
         /// What the engine watches the socket for.
         enum class watch { nothing, once, each_receive };
-        watch armed = watch::nothing;
-        std::optional<loop::timer_id> retry;    // serves the line again; on the engine's thread
-        bool retries = false;                   // is or will be set, as long as a put waits
+        /// What the engine does for those in line.
+        struct service {
+            watch armed = watch::nothing;
+            std::optional<loop::timer_id> retry;  // serves the line again; on the engine's thread
+            bool retries = false;                 // retry is or will be set, as long as a put waits
+        };
+        service by_engine;
     };
     state& here();
     /// The descriptors of a state that is locked and has them.

@@ -12,19 +12,17 @@ namespace cohort::share {
 /// meanwhile.
 class only_waiter {
 public:
-    enum class how { waits, tries };
+    using how = end::state::thread;
     only_waiter(end& which, end::state& state, std::unique_lock<std::mutex>& lock, how way) noexcept
         : which_(which), state_(state), lock_(lock) {
-        state_.thread_waits = true;
-        state_.tries = way == how::tries;
+        state_.at_socket = way;
         lock_.unlock();
     }
     only_waiter(const only_waiter&) = delete;
     only_waiter& operator=(const only_waiter&) = delete;
     ~only_waiter() {
         lock_.lock();
-        state_.thread_waits = false;
-        state_.tries = false;
+        state_.at_socket = how::none;
         state_.changed.notify_all();
         if (!state_.waiting.empty())
             loop::serve_soon(which_.shared_from_this());

@@ -32,8 +32,7 @@ struct received {
 void take(end& into, received& from) {
     end::state& state = into.here();
     const std::lock_guard guard(state.mutex);
-    state.thread_waits = false;
-    state.tries = false;
+    state.at_socket = end::state::thread::none;
     for (auto& message : from.came.messages)
         store(state, std::move(message));
     if (from.wrong)
@@ -45,7 +44,7 @@ void take(end& into, received& from) {
 
 bool would_receive(const end& which, const end::state& state) noexcept {
     return which.which() == end::side::reader && which.is_given_away() && state.socket &&
-           state.stored.empty() && !state.wrong && !state.thread_waits;
+           state.stored.empty() && !state.wrong && !state.thread_waits();
 }
 
 void receive_in_call(const std::shared_ptr<end>& which, end::state& state,
@@ -65,8 +64,7 @@ void receive_in_call(const std::shared_ptr<end>& which, end::state& state,
             },
             [&runtime, taken](int) { runtime.loop().post(taken); });
     });
-    state.thread_waits = true;
-    state.tries = true;
+    state.at_socket = end::state::thread::tries;
 }
 
 }  // namespace cohort::share

@@ -59,7 +59,7 @@ void store(end::state& state, detail::queue_message&& message) {
 
 void wake_threads(end::state& state) noexcept {
     state.changed.notify_all();
-    if (state.thread_waits && state.stored_event)
+    if (state.thread_waits() && state.stored_event)
         base::raise_event(state.stored_event.get());
 }
 

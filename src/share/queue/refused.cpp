@@ -22,7 +22,7 @@ constexpr std::uint64_t most_unclosed = 1012;
 struct to_be_closed {
     to_be_closed(std::shared_ptr<end> by, std::vector<base::unique_fd> came)
         : of(std::move(by)), descriptors(std::move(came)) {
-        of.lock()->here().unclosed += descriptors.size();
+        of.lock()->here().refused.unclosed += descriptors.size();
     }
     to_be_closed(const to_be_closed&) = delete;
     to_be_closed& operator=(const to_be_closed&) = delete;
@@ -33,10 +33,10 @@ struct to_be_closed {
         if (!still)
             return;
         auto& state = still->here();
-        state.unclosed -= descriptors.size();
+        state.refused.unclosed -= descriptors.size();
         state.changed.notify_all();
         try {
-            if (state.awaits_closes.exchange(false))
+            if (state.refused.are_awaited.exchange(false))
                 loop::serve_soon(still);
         } catch (const std::exception&) {  // no engine: nobody is in line
         }
@@ -60,14 +60,14 @@ incoming_of::~incoming_of() {
 }
 
 bool has_many_unclosed(const end::state& state) noexcept {
-    const auto unclosed = state.unclosed.load();
+    const auto unclosed = state.refused.unclosed.load();
     return unclosed > 0 && unclosed >= std::min(most_unclosed, base::descriptor_limit() / 4);
 }
 
 bool await_closes(end::state& state) noexcept {
     if (!has_many_unclosed(state))
         return false;
-    state.awaits_closes = true;
+    state.refused.are_awaited = true;
     return has_many_unclosed(state);
 }
 

@@ -12,7 +12,7 @@ using loop::watcher;
 void arm(const std::shared_ptr<end>& which, end::state& state, step wanted) {
     auto& here = watcher::own();
     if (which->which() == end::side::reader) {
-        if (!state.thread_waits)
+        if (!state.thread_waits())
             here.arm(which, which->socket_ticket(), *state.socket, EPOLLIN | EPOLLONESHOT);
         return;
     }
@@ -21,22 +21,22 @@ void arm(const std::shared_ptr<end>& which, end::state& state, step wanted) {
     using watch = end::state::watch;
     if (wanted == step::without_slot) {
         // The socket can be written, which is an event at once: to arm it again would be the next.
-        if (state.armed == watch::each_receive)
+        if (state.by_engine.armed == watch::each_receive)
             return;
         here.arm(which, which->socket_ticket(), *state.socket, EPOLLOUT | EPOLLET);
-        state.armed = watch::each_receive;
+        state.by_engine.armed = watch::each_receive;
         return;
     }
     // A socket without events tells that the last reader is gone.
     here.arm(which, which->socket_ticket(), *state.socket,
              (wanted == step::must_wait ? EPOLLOUT : 0u) | EPOLLONESHOT);
-    state.armed = watch::once;
+    state.by_engine.armed = watch::once;
 }
 
 void disarm(const std::shared_ptr<end>& which, end::state& state) {
-    if (state.armed == end::state::watch::each_receive && state.socket)
+    if (state.by_engine.armed == end::state::watch::each_receive && state.socket)
         watcher::forget(which->socket_ticket(), *state.socket);
-    state.armed = end::state::watch::nothing;
+    state.by_engine.armed = end::state::watch::nothing;
 }
 
 }  // namespace cohort::share

@@ -81,7 +81,7 @@ std::optional<completion> try_first(const std::shared_ptr<end>& which, end::stat
         if (which->which() == end::side::reader) {
             if (state.wrong)
                 return failed_with(std::exchange(state.wrong, nullptr));
-            if (state.thread_waits && state.stored.empty())
+            if (state.thread_waits() && state.stored.empty())
                 return std::nullopt;  // the thread has this served when it has a packet
             detail::queue_message message;
             came = take_one(*which, state, lock, message);
@@ -161,28 +161,28 @@ step serve_line(const std::shared_ptr<end>& which, std::optional<step> received 
 void keep_trying(const std::shared_ptr<end>& which, end::state& locked,
                  std::chrono::milliseconds after) {
     auto& timer = watcher::own().runtime().loop().timer();
-    if (locked.retry)
-        timer.cancel(*locked.retry);
+    if (locked.by_engine.retry)
+        timer.cancel(*locked.by_engine.retry);
     const auto retry = [weak = std::weak_ptr(which), after] {
         const auto still = weak.lock();
         if (!still)
             return;
         end::state& state = still->here();
         std::unique_lock lock(state.mutex);
-        state.retry.reset();
+        state.by_engine.retry.reset();
         lock.unlock();
         const auto came = serve_line(still);
         lock.lock();
         if (state.waiting.empty()) {
             disarm(still, state);
-            state.retries = false;
-        } else if (!state.retry) {
+            state.by_engine.retries = false;
+        } else if (!state.by_engine.retry) {
             const bool for_slot = came == step::without_slot;
             keep_trying(still, state,
                         for_slot ? std::min(2 * after, look_again_after) : look_again_after);
         }
     };
-    locked.retry = timer.at(std::chrono::steady_clock::now() + after, retry);
+    locked.by_engine.retry = timer.at(std::chrono::steady_clock::now() + after, retry);
 }
 
 /// Takes an operation out of its line before it could complete. The next one may want something
@@ -221,7 +221,7 @@ void wait(const std::shared_ptr<end>& which, end::state& state, const std::share
     if (state.waiting.empty())
         arm(which, state, wanted);
     state.waiting.join(w);
-    if (which->which() == end::side::writer && !std::exchange(state.retries, true))
+    if (which->which() == end::side::writer && !std::exchange(state.by_engine.retries, true))
         loop.post([which] {
             end::state& mine = which->here();
             const std::lock_guard guard(mine.mutex);
