@@ -68,8 +68,19 @@ struct result_bytes {
     std::string type;
     std::vector<std::byte> cbor;
 };
-struct outcome_access;
 class arrived_descriptors;
+/// What a function worker left, shared by the copies of its outcome.
+struct left_result {
+    std::shared_ptr<const result_bytes> bytes;
+    std::shared_ptr<arrived_descriptors> descriptors;
+};
+/// What is known of a worker's work.
+struct judged_work {
+    bool is_command = false;
+    bool success = false;
+    std::string note;
+};
+struct outcome_access;
 }  // namespace detail::inline v0_1
 
 /// How one worker ended. A value: copies share the result and the records.
@@ -92,12 +103,12 @@ public:
     captured err;  ///< what it wrote to standard error; empty without capture(), and with merge()
 
     /// Whether the worker did its work: its function returned, or its exit code is an accepted one.
-    bool success() const noexcept { return success_; }
+    bool success() const noexcept { return work_.success; }
     /// One more line about the failure, such as "after returning", "SIGKILL, not sent by this
     /// group" or "killed by the kernel's out-of-memory killer: limit 64.0 MiB, peak 63.9 MiB". Also
     /// says why its result, or something else that it left, is missing here. Empty if there is
     /// nothing to say.
-    const std::string& note() const noexcept { return note_; }
+    const std::string& note() const noexcept { return work_.note; }
 
     /// Whether the worker's function returned a value, and not void.
     bool has_result() const noexcept;
@@ -117,11 +128,8 @@ private:
     /// The descriptors that came with the result.
     std::span<const std::shared_ptr<const int>> result_descriptors() const;
 
-    bool success_ = false;
-    bool is_command_ = false;
-    std::string note_;
-    std::shared_ptr<const detail::result_bytes> result_;
-    std::shared_ptr<detail::arrived_descriptors> result_descriptors_;
+    detail::judged_work work_;
+    detail::left_result result_;
 };
 
 /// How a whole group ended.
@@ -136,14 +144,16 @@ public:
 
 namespace detail::inline v0_1 {
 struct outcome_access {
-    static bool& success(outcome& o) noexcept { return o.success_; }
-    static bool& is_command(outcome& o) noexcept { return o.is_command_; }
-    static bool is_command(const outcome& o) noexcept { return o.is_command_; }
-    static std::string& note(outcome& o) noexcept { return o.note_; }
-    static std::shared_ptr<const result_bytes>& result(outcome& o) noexcept { return o.result_; }
-    static const result_bytes* result(const outcome& o) noexcept { return o.result_.get(); }
+    static bool& success(outcome& o) noexcept { return o.work_.success; }
+    static bool& is_command(outcome& o) noexcept { return o.work_.is_command; }
+    static bool is_command(const outcome& o) noexcept { return o.work_.is_command; }
+    static std::string& note(outcome& o) noexcept { return o.work_.note; }
+    static std::shared_ptr<const result_bytes>& result(outcome& o) noexcept {
+        return o.result_.bytes;
+    }
+    static const result_bytes* result(const outcome& o) noexcept { return o.result_.bytes.get(); }
     static std::shared_ptr<arrived_descriptors>& descriptors(outcome& o) noexcept {
-        return o.result_descriptors_;
+        return o.result_.descriptors;
     }
 };
 }  // namespace detail::inline v0_1

@@ -36,21 +36,21 @@ const char* to_string(cause c) noexcept {
     return "?";
 }
 
-bool outcome::has_result() const noexcept { return result_ && !result_->type.empty(); }
+bool outcome::has_result() const noexcept { return result_.bytes && !result_.bytes->type.empty(); }
 
 const std::vector<std::byte>& outcome::result_cbor(std::string_view type) const {
-    if (is_command_)
+    if (work_.is_command)
         throw result_error(fmt::format("worker {} has no result: it is a command", index));
     if (has_result()) {
-        if (result_->type == type)
-            return result_->cbor;
+        if (result_.bytes->type == type)
+            return result_.bytes->cbor;
         throw result_error(fmt::format("worker {} returned {}, not {}", index,
-                                       base::demangle_foreign(result_->type),
+                                       base::demangle_foreign(result_.bytes->type),
                                        base::demangle(std::string(type).c_str())));
     }
-    if (cause == cohort::cause::returned && !note_.empty())
-        throw result_error(fmt::format("worker {} has no result: {}", index, note_));
-    if (result_ || cause == cohort::cause::returned)
+    if (cause == cohort::cause::returned && !work_.note.empty())
+        throw result_error(fmt::format("worker {} has no result: {}", index, work_.note));
+    if (result_.bytes || cause == cohort::cause::returned)
         throw result_error(
             fmt::format("worker {} has no result: its function returned void", index));
     throw result_error(fmt::format("worker {} has no result: its function did not return ({}, {})",

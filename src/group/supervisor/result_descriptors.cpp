@@ -78,7 +78,7 @@ std::span<const detail::attachment> detail::arrived_descriptors::owned() {
 }
 
 std::span<const std::shared_ptr<const int>> outcome::result_descriptors() const {
-    return result_descriptors_ ? result_descriptors_->owned()
+    return result_.descriptors ? result_.descriptors->owned()
                                : std::span<const std::shared_ptr<const int>>();
 }
 
