@@ -6,6 +6,7 @@
 /// part of <cohort/cohort.hpp>.
 
 #include <cohort/detail/array_codec.hpp>
+#include <cohort/detail/array_view.hpp>
 #include <cohort/detail/config.hpp>
 #include <cohort/detail/device_array.hpp>
 #include <cohort/detail/shareable.hpp>
@@ -70,7 +71,7 @@ COHORT_API std::string why_not();
 /// @par Thread safety  distinct handles: safe. One handle: as std::shared_ptr.
 /// @par Source  torch.multiprocessing, sharing CUDA tensors; differs: the sender need not live on
 template <class T>
-class shared_array {
+class shared_array : public detail::array_view<shared_array<T>, T> {
     using element = std::remove_const_t<T>;
 
 public:
@@ -105,46 +106,11 @@ public:
         return shared_array(detail::device_array(device, shape, sizeof(T)));
     }
 
-    /// Whether this is an array, even one without elements.
-    bool valid() const noexcept { return base_.valid(); }
     /// The device that has the memory; -1: there is no memory.
     int device() const noexcept { return base_.device(); }
-    /// The number of elements.
-    std::size_t size() const noexcept { return base_.layout().size(); }
-    /// The size of the elements in bytes, without gaps.
-    std::size_t size_bytes() const noexcept { return size() * sizeof(T); }
-    /// The number of dimensions.
-    std::size_t rank() const noexcept { return shape().size(); }
-    /// The extent of each dimension. Valid as long as this handle.
-    std::span<const std::size_t> shape() const noexcept { return base_.layout().shape(); }
-    /// How many elements apart neighbours are in each dimension. Valid as long as this handle.
-    std::span<const std::ptrdiff_t> strides() const noexcept { return base_.layout().strides(); }
-    /// Whether the elements follow each other without gaps, row by row.
-    bool contiguous() const noexcept { return base_.layout().contiguous(); }
     /// The address of the first element, for kernels and for the driver; null if there is none. The
     /// host can't use it.
     T* data() const noexcept { return reinterpret_cast<T*>(base_.data()); }
-
-    /// The part with this index in one dimension, which the view does not have: `x[:, 1]`.
-    /// @throws std::out_of_range  there is no such dimension or index
-    shared_array select(std::size_t dimension, std::size_t index) const {
-        return view(base_.layout().select(dimension, index));
-    }
-    /// A range of one dimension: `x[2:5]`. @throws std::out_of_range  it does not lie within
-    shared_array narrow(std::size_t dimension, std::size_t first, std::size_t count) const {
-        return view(base_.layout().narrow(dimension, first, count));
-    }
-    /// The same elements in another shape.
-    /// @throws std::invalid_argument  another number of elements, or a negative extent
-    /// @throws std::logic_error       the array is not contiguous
-    template <detail::extent... N>
-    shared_array reshape(N... shape) const {
-        return view({base_.layout().reshape(detail::extents(shape...)), 0});
-    }
-    /// Two dimensions exchanged. @throws std::out_of_range  there is no such dimension
-    shared_array transpose(std::size_t one, std::size_t other) const {
-        return view({base_.layout().transpose(one, other), 0});
-    }
     /// The same elements, which can't be written through the result, here or where it is received.
     shared_array<const T> read_only() const noexcept { return shared_array<const T>(base_); }
 
@@ -188,6 +154,8 @@ public:
     }
 
 private:
+    template <class, class>
+    friend class detail::array_view;
     template <class>
     friend class shared_array;
     friend class shared_arena;

@@ -3,6 +3,7 @@
 
 #include <cohort/detail/array_base.hpp>
 #include <cohort/detail/array_codec.hpp>
+#include <cohort/detail/array_view.hpp>
 #include <cohort/detail/shareable.hpp>
 #include <cohort/sharing.hpp>
 
@@ -35,7 +36,7 @@ namespace cohort {
 /// @par Thread safety  distinct handles: safe. One handle: as std::shared_ptr.
 /// @par Source  torch.Tensor in shared memory
 template <class T>
-class shared_array {
+class shared_array : public detail::array_view<shared_array<T>, T> {
     using element = std::remove_const_t<T>;
 
 public:
@@ -99,32 +100,17 @@ public:
             detail::array_base::attach(std::string(name), detail::access_of<T>, sizeof(T)));
     }
 
-    /// Whether this is an array, even one without elements.
-    bool valid() const noexcept { return base_.valid(); }
-    /// The number of elements.
-    std::size_t size() const noexcept { return base_.layout().size(); }
-    /// The size of the elements in bytes, without gaps.
-    std::size_t size_bytes() const noexcept { return size() * sizeof(T); }
-    /// The number of dimensions.
-    std::size_t rank() const noexcept { return shape().size(); }
-    /// The extent of each dimension. Valid as long as this handle.
-    std::span<const std::size_t> shape() const noexcept { return base_.layout().shape(); }
-    /// How many elements apart neighbours are in each dimension. Valid as long as this handle.
-    std::span<const std::ptrdiff_t> strides() const noexcept { return base_.layout().strides(); }
-    /// Whether the elements follow each other without gaps, row by row.
-    bool contiguous() const noexcept { return base_.layout().contiguous(); }
-
     /// The address of the first element; null if there is none.
     T* data() const noexcept { return reinterpret_cast<T*>(base_.data()); }
     /// All elements. @throws std::logic_error  they are not contiguous()
     std::span<T> span() const {
         base_.require_contiguous("span");
-        return {data(), size()};
+        return {data(), this->size()};
     }
     /// The first element of a contiguous array. @throws std::logic_error  it is not
     T* begin() const { return span().data(); }
     /// Past the last element. @throws std::logic_error  the array is not contiguous
-    T* end() const { return begin() + size(); }
+    T* end() const { return begin() + this->size(); }
 
     /// The element with these indices: integers, which are not checked; only their number is.
     /// @throws std::logic_error  not one index for each dimension
@@ -145,27 +131,6 @@ public:
         return data()[base_.layout().distance(indices)];
     }
 
-    /// The part with this index in one dimension, which the view does not have: `x[:, 1]`.
-    /// @throws std::out_of_range  there is no such dimension or index
-    shared_array select(std::size_t dimension, std::size_t index) const {
-        return view(base_.layout().select(dimension, index));
-    }
-    /// A range of one dimension: `x[2:5]`. @throws std::out_of_range  it does not lie within
-    shared_array narrow(std::size_t dimension, std::size_t first, std::size_t count) const {
-        return view(base_.layout().narrow(dimension, first, count));
-    }
-    /// The same elements in another shape.
-    /// @throws std::invalid_argument  another number of elements, or a negative extent
-    /// @throws std::logic_error       the array is not contiguous
-    template <detail::extent... N>
-    shared_array reshape(N... shape) const {
-        return view({base_.layout().reshape(detail::extents(shape...)), 0});
-    }
-    /// Two dimensions exchanged. @throws std::out_of_range  there is no such dimension
-    shared_array transpose(std::size_t one, std::size_t other) const {
-        return view({base_.layout().transpose(one, other), 0});
-    }
-
     /// The same memory, mapped so that an attempt to write it is a SIGSEGV. It travels so as well.
     /// @throws sharing_error  a limit was met. EACCES: this process has changed its user since the
     ///         memory was made
@@ -178,9 +143,9 @@ public:
     /// A copy in memory of its own, contiguous.
     /// @throws sharing_error  a limit was met
     shared_array<element> clone() const {
-        if (!valid())
+        if (!this->valid())
             return {};
-        auto copy = shared_array<element>::of_shape(shape());
+        auto copy = shared_array<element>::of_shape(this->shape());
         base_.copy_to(copy.base_.data(), sizeof(T));
         return copy;
     }
@@ -207,6 +172,8 @@ public:
     void populate() const { base_.populate(sizeof(T)); }
 
 private:
+    template <class, class>
+    friend class detail::array_view;
     template <class>
     friend class shared_array;
     friend class shared_arena;

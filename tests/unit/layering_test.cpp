@@ -49,6 +49,7 @@ const std::vector<std::string> headers{
     "cuda.hpp",
     "dlpack.hpp",
     "shared_array.hpp",
+    "detail/array_view.hpp",
     "detail/queue_codec.hpp",
     "detail/sync_codec.hpp",
     "detail/array_codec.hpp",
