@@ -27,7 +27,7 @@ constexpr std::array usual{part::record, part::symbols, part::output};
 
 void complete(outcomes& all, int worker) {
     for (const auto p : usual)
-        (void)all.has(worker, p);
+        (void)all.note_part(worker, p);
 }
 
 /// The workers whose outcomes can be published.
@@ -55,7 +55,7 @@ TEST_CASE("outcomes: an outcome is published when all its parts are there, in an
         for (const auto p : order) {
             CHECK(all.next() == outcome_step::wait);
             CHECK(all.is_missing(0, p));
-            CHECK_FALSE(all.has(0, p));
+            CHECK_FALSE(all.note_part(0, p));
             CHECK_FALSE(all.is_missing(0, p));
         }
         CHECK(all.waiting() == 1);
@@ -82,11 +82,11 @@ TEST_CASE("outcomes: an error is logged when all else is there, and waits for th
         all.wants_log(1);
         for (const auto p : usual)
             if (p != last)
-                CHECK_FALSE(all.has(1, p));
-        CHECK(all.has(1, last));
-        CHECK_FALSE(all.has(1, last));  // it is asked for once
+                CHECK_FALSE(all.note_part(1, p));
+        CHECK(all.note_part(1, last));
+        CHECK_FALSE(all.note_part(1, last));  // it is asked for once
         CHECK(all.next() == outcome_step::wait);
-        CHECK_FALSE(all.has(1, part::log));
+        CHECK_FALSE(all.note_part(1, part::log));
         CHECK(published(all) == std::vector{1});
     }
 }
@@ -137,13 +137,13 @@ TEST_CASE("outcomes: where not all workers have started there is no report") {
 
 TEST_CASE("outcomes: parts that come late or for nobody change nothing") {
     outcomes all(2, report::not_wanted);
-    CHECK_FALSE(all.has(0, part::symbols));
+    CHECK_FALSE(all.note_part(0, part::symbols));
     all.wants_log(0);
     all.add(0);
     CHECK(all.is_missing(0, part::symbols));
     complete(all, 0);
     CHECK(published(all) == std::vector{0});
-    CHECK_FALSE(all.has(0, part::output));
+    CHECK_FALSE(all.note_part(0, part::output));
     all.wants_log(0);
     CHECK_FALSE(all.is_missing(0, part::log));
     CHECK(all.next() == outcome_step::wait);
@@ -172,8 +172,8 @@ TEST_CASE("outcomes: whatever comes when, each is published once, and none too e
         std::vector<int> seen;
         bool has_report = false;
         for (const auto& [worker, p] : missing) {
-            if (all.has(worker, p))
-                CHECK_FALSE(all.has(worker, part::log));
+            if (all.note_part(worker, p))
+                CHECK_FALSE(all.note_part(worker, part::log));
             for (auto next = all.next(); next != outcome_step::wait; next = all.next()) {
                 if (next == outcome_step::write_report) {
                     CHECK_FALSE(has_report);

@@ -23,7 +23,7 @@ void outcomes::wants_log(int worker) {
         found->second |= bit(part::log);
 }
 
-bool outcomes::has(int worker, part p) {
+bool outcomes::note_part(int worker, part p) {
     const auto found = missing_.find(worker);
     if (found == missing_.end() || (found->second & bit(p)) == 0)
         return false;

@@ -36,7 +36,7 @@ public:
     /// Notes that a part is there. No effect for a worker that was not added, or whose outcome was
     /// taken.
     /// @return whether the log is all that is missing now: it can be written
-    bool has(int worker, part p);
+    bool note_part(int worker, part p);
     bool is_missing(int worker, part p) const;
     void note_report() noexcept;
     /// The report is not wanted any more. No effect when it is being written.

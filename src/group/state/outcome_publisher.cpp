@@ -46,11 +46,11 @@ void outcome_publisher::set(outcome left, verdict judged) {
     const int index = left.index;
     set_verdict(index, std::move(judged));
     of(index)->left = base::make_shared_patiently<const outcome>(std::move(left));
-    has(index, part::record);
+    note_part(index, part::record);
     if (needs_symbols(*of(index)->left))
         symbolize(index);
     else
-        has(index, part::symbols);
+        note_part(index, part::symbols);
 }
 
 void outcome_publisher::set_output(int index, output::stream_end printed) {
@@ -60,7 +60,7 @@ void outcome_publisher::set_output(int index, output::stream_end printed) {
     worker.out = std::move(printed.out);
     worker.err = std::move(printed.err);
     base::patiently([&] { add_note(worker.note, printed.note); });
-    has(index, part::output);
+    note_part(index, part::output);
 }
 
 /// On another thread, because the worker decides how long the texts are, and a file with debug
@@ -89,16 +89,16 @@ void outcome_publisher::set_symbols(int index, std::shared_ptr<const outcome> wo
     if (auto& limit = unpublished_.at(index).limit)
         runtime_.loop().timer().cancel(*std::exchange(limit, std::nullopt));
     of(index)->left = std::move(worker);
-    has(index, part::symbols);
+    note_part(index, part::symbols);
 }
 
-void outcome_publisher::has(int index, part p) {
+void outcome_publisher::note_part(int index, part p) {
     if (p == part::record) {
         const auto& left = *of(index)->left;
         if (writes_logs_ && left.error && !left.success())
             outcomes_.wants_log(index);
     }
-    if (outcomes_.has(index, p))
+    if (outcomes_.note_part(index, p))
         return write_log(index);
     go_on();
 }
@@ -107,7 +107,7 @@ void outcome_publisher::write_log(int index) {
     logs_->write_error(of(index)->left,
                        [this, keep = group_.lock(), index](const std::string& note) {
                            base::patiently([&] { add_note(of(index)->note, note); });
-                           has(index, part::log);
+                           note_part(index, part::log);
                        });
 }
 

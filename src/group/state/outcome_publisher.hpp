@@ -64,7 +64,7 @@ private:
     }
     void symbolize(int index);
     void set_symbols(int index, std::shared_ptr<const outcome> worker);
-    void has(int index, part p);
+    void note_part(int index, part p);
     void write_log(int index);
     void write_report();
     void go_on();

@@ -18,7 +18,8 @@ enum class start_completes { when_started, at_end };
 
 /// The start of a group's workers, as the engine sees it: the reports of the starter thread, the
 /// operation that waits for them, and the end of a start that must not go on. A member of the
-/// group's state; belongs to the engine's thread.
+/// group's state; belongs to the engine's thread. The first call is submit(), whose `begins` calls
+/// begin(); close() is the last.
 class start_in_progress {
 public:
     /// What the group does when its start goes on.
