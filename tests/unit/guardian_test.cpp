@@ -67,7 +67,7 @@ int send_too_many() {
         const pid_t victim = fork_victim();
         const auto pidfd = base::open_pidfd(victim, error);
         protocol::add_numbers(order.message, victim);
-        if (!protocol::tell_guardian(order, pidfd.get()))
+        if (!protocol::notify_guardian(order, pidfd.get()))
             guardian.resend(order, pidfd.get());
     }
     return 0;  // they live on; the end of this process is the guardian's sign
@@ -89,13 +89,13 @@ int replace_by_message() {
     if (unchecked.number != first.number)
         return 3;
     const auto order = unchecked.order({protocol::guarded::worker, 0, 0});
-    if (protocol::tell_guardian(order, victim.get()))
+    if (protocol::notify_guardian(order, victim.get()))
         return 4;
     guardian.resend(order, victim.get());
     const auto second = guardian.ensure_running();
     if (second.number == first.number || second.connection != first.connection)
         return 5;
-    if (!protocol::tell_guardian(order, victim.get()))
+    if (!protocol::notify_guardian(order, victim.get()))
         return 6;
     (void)base::send_signal(victim.get(), SIGKILL);
     base::reap_when_ended(victim.get());

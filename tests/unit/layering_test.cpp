@@ -97,7 +97,7 @@ const std::vector<std::string> headers{
     "sharing.hpp",
     "errors.hpp",
     "outcome.hpp",
-    "detail/told_lines.hpp",
+    "detail/line_run.hpp",
     "output.hpp",
     "error_record.hpp",
     "exit_status.hpp",

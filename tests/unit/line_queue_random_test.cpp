@@ -193,7 +193,7 @@ private:
     }
 
     /// The lines that were taken are the first ones of the model.
-    void take(const cohort::detail::told_lines& told, std::optional<std::size_t> count) {
+    void take(const cohort::detail::line_batch& told, std::optional<std::size_t> count) {
         std::size_t taken = 0;
         for (const auto& part : told) {
             REQUIRE(part.count > 0);

@@ -18,8 +18,8 @@ namespace line_queue_test {
 
 using cohort::stream;
 using cohort::when_full;
+using cohort::detail::line_batch;
 using cohort::detail::line_run;
-using cohort::detail::told_lines;
 using cohort::output::line_queue;
 
 namespace {
@@ -45,7 +45,7 @@ std::string forty(char c) { return std::string(39, c); }
 
 /// Each line as its worker, ":" and its first character ("-" for the line that only tells a loss);
 /// before it a loss as "(lines/bytes)".
-std::string shown(const told_lines& told) {
+std::string shown(const line_batch& told) {
     std::string text;
     for (const auto& part : told) {
         if (part.lost != cohort::detail::loss{})
@@ -214,7 +214,7 @@ TEST_CASE("line queue: a loss that no line follows is reported at the stream's e
     end(queue, 0, stream::err);
     end(queue, 0);
     CHECK(queue.lost_bytes() == 80);
-    const told_lines told = queue.take(SIZE_MAX);
+    const line_batch told = queue.take(SIZE_MAX);
     CHECK(shown(told) == "0:c (2/80)0e:- ");
     CHECK(told.back().run->attempt == 3);
     CHECK(told.back().run->time.time_since_epoch() == std::chrono::seconds(5));
@@ -285,7 +285,7 @@ TEST_CASE("line queue: lines that were dropped do not stay in memory") {
     const std::weak_ptr<const line_run> watched = run;
     queue.add(std::move(run), drop);
     CHECK(watched.expired());
-    const told_lines told = queue.take(SIZE_MAX);
+    const line_batch told = queue.take(SIZE_MAX);
     CHECK(shown(told) == "(998/39920)0:a 0:a ");
     CHECK(told[0].run->text.size() == 80);
 }

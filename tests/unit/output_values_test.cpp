@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include <cohort/detail/told_lines.hpp>
+#include <cohort/detail/line_run.hpp>
 #include <cohort/format.hpp>
 #include <cohort/json.hpp>
 #include <cohort/outcome.hpp>

@@ -91,7 +91,7 @@ TEST_CASE("socket: what another process has asked to be told with messages leave
     };
     crosses();
     CHECK(base::open_descriptors() == before);
-    base::tell_nothing(other.get());
+    base::report_nothing(other.get());
     int left = 1;
     socklen_t size = sizeof left;
     REQUIRE(::getsockopt(other.get(), SOL_SOCKET, SO_PASSCRED, &left, &size) == 0);

@@ -16,7 +16,7 @@ namespace tagger_test {
 
 using cohort::detail::line_run;
 using cohort::detail::loss;
-using cohort::detail::told_run;
+using cohort::detail::run_part;
 using cohort::output::line_style;
 using cohort::output::tagger;
 using namespace std::chrono_literals;
@@ -24,7 +24,7 @@ using namespace std::chrono_literals;
 namespace {
 
 /// The lines of `text`, which end with newlines, of worker `index`.
-told_run told(std::string_view text, loss lost = {}, int index = 0) {
+run_part told(std::string_view text, loss lost = {}, int index = 0) {
     auto run = std::make_shared<line_run>();
     run->index = index;
     run->text = text;
@@ -41,7 +41,7 @@ told_run told(std::string_view text, loss lost = {}, int index = 0) {
     return {std::move(run), 0, count, 0, lost};
 }
 
-std::string written(const told_run& lines, line_style style = {}, std::string_view tag = "[0]: ",
+std::string written(const run_part& lines, line_style style = {}, std::string_view tag = "[0]: ",
                     std::chrono::system_clock::time_point wall = {}) {
     std::string text = "before|";
     tagger(style).write(text, lines, tag, wall);
@@ -68,7 +68,7 @@ TEST_CASE("tagger: a target that does not end lines gets their bytes as they are
 }
 
 TEST_CASE("tagger: only the lines that are given are written") {
-    told_run part = told("one\ntwo\nthree\nfour\n");
+    run_part part = told("one\ntwo\nthree\nfour\n");
     part.first = 1;
     part.offset = 4;
     part.count = 2;
@@ -132,7 +132,7 @@ TEST_CASE("tagger: a loss is a line of its own before the lines") {
 }
 
 TEST_CASE("tagger: the empty line that tells a loss adds nothing to it") {
-    told_run only = told("", {3, 12});
+    run_part only = told("", {3, 12});
     auto run = std::make_shared<line_run>();
     run->lines.push_back({0, 0, false});
     only.run = run;

@@ -2,8 +2,8 @@
 #pragma once
 
 #include <cohort/detail/config.hpp>
+#include <cohort/detail/line_run.hpp>
 #include <cohort/detail/plan.hpp>
-#include <cohort/detail/told_lines.hpp>
 #include <cohort/outcome.hpp>
 
 #include <chrono>
@@ -57,7 +57,7 @@ struct completion {
     std::shared_ptr<const start_failure> not_started;  // set by start_group when failed
     std::exception_ptr error;                          // set if the initiating call threw
     std::shared_ptr<share::received_message> message;  // set by await_message when done
-    std::shared_ptr<const told_lines> lines;  // set by await_output when done; null: no more come
+    std::shared_ptr<const line_batch> lines;  // set by await_output when done; null: no more come
 };
 
 inline completion completion_of(completion::kind what) {

@@ -27,10 +27,8 @@ using context_property = asio::execution::context_as_t<asio::execution_context&>
 
 /// False for executors that hide their context, such as any_completion_executor.
 template <class Executor>
-constexpr bool tells_context = asio::can_query<const Executor&, context_property>::value ||
-                               requires(const Executor& executor) {
-    executor.context();
-};
+constexpr bool names_context = asio::can_query<const Executor&, context_property>::value ||
+                               requires(const Executor& executor) { executor.context(); };
 
 /// Handlers that have an executor of their own, as those of coroutines do.
 template <class Handler>

@@ -196,7 +196,7 @@ public:
     void operator()(Handler&& given) {
         std::decay_t<Handler> handler(std::forward<Handler>(given));
         auto executor = executor_of(handler);
-        if constexpr (tells_context<decltype(executor)>)
+        if constexpr (names_context<decltype(executor)>)
             begin(std::move(handler), executor);
         else
             begin(relayed(std::move(handler), executor), get_executor());

@@ -99,7 +99,7 @@ base::unique_fd pack(std::span<const int> descriptors, std::error_code& error) n
 }
 
 std::error_code unpack(int carrier, std::size_t count, std::vector<base::unique_fd>& descriptors) {
-    base::tell_nothing(carrier);
+    base::report_nothing(carrier);
     const std::size_t wanted = descriptors.size() + count;
     descriptors.reserve(wanted);  // so that none is lost by bad_alloc
     std::array<std::byte, 1> one;

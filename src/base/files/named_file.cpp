@@ -111,7 +111,7 @@ base::unique_fd make_nameless(int directory, std::error_code& error) noexcept {
     return error ? base::unique_fd() : std::move(file);
 }
 
-/// Whether an error tells that there is no file of ours with a name, not that something was short.
+/// Whether an error says that there is no file of ours with a name, not that something was short.
 bool means_no_file(std::error_code error) noexcept {
     return error == std::errc::no_such_file_or_directory || error == std::errc::invalid_argument ||
            error == std::errc::too_many_symbolic_link_levels ||

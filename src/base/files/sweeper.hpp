@@ -13,7 +13,7 @@
 namespace cohort::base {
 
 /// Retries the removal of names that were in use when this process released them: by another
-/// process that may be killed, or by a message that may never be read. No event tells when the last
+/// process that may be killed, or by a message that may never be read. No event shows when the last
 /// lock of a file is gone, so a thread tries again, with longer and longer pauses. The thread lives
 /// only while there are such names. In a worker they are left to its parent, which sweeps when the
 /// worker has ended. Thread-safe.

@@ -134,13 +134,13 @@ bool is_packet_socket(int fd) noexcept {
            ::getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &length) == 0 && type == SOCK_SEQPACKET;
 }
 
-std::error_code tell_sender(int socket) noexcept {
+std::error_code report_sender(int socket) noexcept {
     const int on = 1;
     return ::setsockopt(socket, SOL_SOCKET, SO_PASSCRED, &on, sizeof on) == 0 ? std::error_code()
                                                                               : last_error();
 }
 
-void tell_nothing(int socket) noexcept {
+void report_nothing(int socket) noexcept {
     const int off = 0;
     for (const int option : {SO_PASSCRED, SO_PASSSEC, SO_PASSPIDFD})
         (void)::setsockopt(socket, SOL_SOCKET, option, &off, sizeof off);

@@ -34,11 +34,11 @@ inline constexpr std::size_t most_descriptors = 253;
                                          std::span<const std::byte> body,
                                          std::span<const int> descriptors) noexcept;
 
-/// Has messages that arrive at this socket tell which process has sent them.
-[[nodiscard]] std::error_code tell_sender(int socket) noexcept;
-/// Has messages at this socket tell nothing beside what was sent. For sockets that come from other
+/// Has messages that arrive at this socket say which process has sent them.
+[[nodiscard]] std::error_code report_sender(int socket) noexcept;
+/// Has messages at this socket say nothing beside what was sent. For sockets that come from other
 /// processes, which may have asked for a descriptor of the sender with each message.
-void tell_nothing(int socket) noexcept;
+void report_nothing(int socket) noexcept;
 
 enum class waiting {
     block,
@@ -48,7 +48,7 @@ enum class waiting {
 /// Receives one message, cut to `buffer`; its descriptors are close-on-exec and
 /// numbered 3 or higher, unless an error is returned.
 /// @param length  of the message; 0 at the end of the connection
-/// @param sender  if not null, the process that has sent the message, see tell_sender(); 0: unknown
+/// @param sender  if not null, who has sent the message, see report_sender(); 0: unknown
 /// @return EMFILE: there was no room for all of the descriptors. EBADMSG: something unknown came
 ///         with the message. EAGAIN, unless it may wait: there is no message.
 [[nodiscard]] std::error_code receive_message(int socket, std::span<std::byte> buffer,

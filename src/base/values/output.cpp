@@ -3,7 +3,7 @@
 
 #include "base/values/quantity.hpp"
 
-#include <cohort/detail/told_lines.hpp>
+#include <cohort/detail/line_run.hpp>
 
 #include <algorithm>
 #include <utility>
@@ -36,13 +36,13 @@ std::string captured::text() const {
     return whole.append(head).append(notice).append(tail);
 }
 
-std::vector<output_line> detail::lines_of(const told_lines& delivered) {
+std::vector<output_line> detail::lines_of(const line_batch& delivered) {
     std::size_t count = 0;
-    for (const told_run& some : delivered)
+    for (const run_part& some : delivered)
         count += some.count;
     std::vector<output_line> lines;
     lines.reserve(count);
-    for (const told_run& some : delivered) {
+    for (const run_part& some : delivered) {
         const line_run& run = *some.run;
         std::size_t offset = some.offset;
         for (std::size_t i = 0; i < some.count; ++i) {

@@ -101,8 +101,8 @@ time_point event_time(const worker_facts& facts) {
     if (!facts.function)
         return facts.exit_seen;
     const auto& f = *facts.function;
-    const auto& told = f.raised ? f.raised : f.crashed ? f.crashed : f.fell_silent;
-    return told ? std::min(std::max(*told, facts.started), facts.exit_seen) : facts.exit_seen;
+    const auto& failed = f.raised ? f.raised : f.crashed ? f.crashed : f.fell_silent;
+    return failed ? std::min(std::max(*failed, facts.started), facts.exit_seen) : facts.exit_seen;
 }
 
 void mark_victim(verdict& v, const worker_facts& facts) {

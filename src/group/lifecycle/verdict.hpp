@@ -36,7 +36,7 @@ struct worker_facts {
     std::optional<time_point> stop_sent;  // when this group sent this worker its stop signal ...
     std::optional<time_point> kill_sent;  // ... and SIGKILL
     bool sigkill_is_ours = false;  // this group sent SIGKILL, for any reason, before the exit
-    std::string oom_kill;          // what its cgroup tells of an out-of-memory kill; empty: none
+    std::string oom_kill;          // what its cgroup says of an out-of-memory kill; empty: none
 };
 
 struct verdict {
@@ -59,7 +59,7 @@ struct verdict {
 ///   at the same instant it is not. An unkillable worker stays `unkillable`; after SIGKILL it is a
 ///   victim even at the same instant, unless its record says that it had failed before.
 /// - A SIGKILL that this group did not send gets an explanation: the kernel's out-of-memory killer
-///   (`oom_killed`) if the worker's cgroup tells of it, else somebody else.
+///   (`oom_killed`) if the worker's cgroup says so, else somebody else.
 verdict judge(const worker_facts& facts, const std::set<int>& success_codes);
 
 /// The index of the verdict that is the first failure in time (ties: the lower index); -1 when

@@ -24,7 +24,7 @@ public:
         report.pid = result.pid;
         report.pidfd = std::move(result.pidfd);
         if (result.is_unguarded)
-            plan_.tell_guardian(report.pid, report.pidfd.get());
+            plan_.notify_guardian(report.pid, report.pidfd.get());
         if (result.first_child)
             report.unwanted.push_back({std::move(result.first_child), 0});
         if (result.failed != start::stage::none)

@@ -27,7 +27,7 @@ public:
         report.pid = result.pid;
         report.pidfd = std::move(result.pidfd);
         if (result.is_unguarded)
-            plan_.tell_guardian(report.pid, report.pidfd.get());
+            plan_.notify_guardian(report.pid, report.pidfd.get());
         if (result.failed != start::stage::none)
             report.failure = plan_.failure_of(result, *worker.order, index);
     }

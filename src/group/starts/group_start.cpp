@@ -65,7 +65,7 @@ bool group_start::step() noexcept {
         if (report.failure || held_)
             streams->remove_logs();
     }
-    tell(shared, more ? progress::more : progress::over);
+    post(shared, more ? progress::more : progress::over);
     return more;
 }
 
@@ -98,7 +98,7 @@ void group_start::kill_in_flight() noexcept {
         (void)base::send_signal(pidfd, SIGKILL);
 }
 
-void group_start::tell(const std::shared_ptr<start_report>& report, progress p) {
+void group_start::post(const std::shared_ptr<start_report>& report, progress p) {
     loop_.post([self = std::static_pointer_cast<group_start>(shared_from_this()), report, p] {
         self->report_(std::move(*report), p);
     });

@@ -40,7 +40,7 @@ public:
     void kill_server() noexcept { slots_.server.give_up(); }
 
 private:
-    void tell(const std::shared_ptr<start_report>& report, progress p);
+    void post(const std::shared_ptr<start_report>& report, progress p);
     std::optional<start_failure> prepare();
     void start_next(start_report& report);
 

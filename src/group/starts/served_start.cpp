@@ -156,7 +156,7 @@ void served::finish(start_report& report, start::exec_result made,
     report.pid = made.pid;
     report.pidfd = std::move(made.pidfd);
     if (has_begun && made.is_unguarded)
-        plan_.tell_guardian(report.pid, report.pidfd.get());
+        plan_.notify_guardian(report.pid, report.pidfd.get());
     if (made.failed != start::stage::none)
         report.failure = plan_.failure_of(made, order, report.index);
 }

@@ -80,7 +80,7 @@ std::optional<start_failure> start_plan::prepare() {
 
 /// Makes sure that there is a guardian, if the group needs one. Workers that are to outlive this
 /// process are not guarded, nor are workers in this process' own process group. Called before the
-/// cgroup is made, because the guardian, which may have to be started, is told about it at once.
+/// cgroup is made, because the guardian, which may have to be started, is notified at once.
 void start_plan::ensure_guardian() {
     const auto& s = plan_.settings;
     const bool has_groups = s.process_group == process_group::own;
@@ -161,7 +161,7 @@ std::optional<start_failure> start_plan::make_group_cgroup() {
     // for it.
     if (!cgroup_ && guard_.connection >= 0)
         with_.guardian.ensure_running();
-    else if (cgroup_ && !protocol::tell_guardian(guard_of_cgroup_, cgroup_->directory()))
+    else if (cgroup_ && !protocol::notify_guardian(guard_of_cgroup_, cgroup_->directory()))
         with_.guardian.resend(guard_of_cgroup_, cgroup_->directory());
     return made.error ? std::optional(cgroup_failure(made.error, -1)) : std::nullopt;
 }
@@ -205,7 +205,7 @@ std::optional<start_failure> start_plan::make_results(int index) {
         return std::nullopt;  // the second try of its start
     auto error = base::make_socket_pair(ours, theirs);
     if (!error)
-        error = base::tell_sender(ours.get());
+        error = base::report_sender(ours.get());
     if (!error)
         return std::nullopt;
     return failure(error.value(), "socketpair for the worker's result", index,

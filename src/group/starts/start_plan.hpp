@@ -73,7 +73,7 @@ public:
     /// @return this process' end, for the report
     base::unique_fd take_results(int index) noexcept;
     /// Tells the guardian about a worker that could not do that itself.
-    void tell_guardian(pid_t worker, int pidfd) {
+    void notify_guardian(pid_t worker, int pidfd) {
         protocol::guard_order guard = guard_;
         protocol::add_numbers(guard.message, worker);
         with_.guardian.resend(guard, pidfd);

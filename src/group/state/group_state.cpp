@@ -160,7 +160,7 @@ void group_state::has_cgroup(std::shared_ptr<start::group_cgroup> cgroup) {
 }
 
 void group_state::start_is_over(const start_failure* failure) {
-    // Of a start that was given up they are told at the end of the group: until then the workers
+    // Of a start that was given up they are reported at the group's end: until then the workers
     // that live may still meet.
     if (failure && !start_.is_abandoned())
         barriers_.not_started(failure->index);
@@ -206,7 +206,7 @@ void group_state::give_up() {
         worker_exited(worker, exit_status());
         worker.process->abandon();  // may call worker_ended()
     }
-    // What they have printed until now is told.
+    // What they have printed until now is reported.
     for (const int index : given_up_workers) {
         const auto printed = std::make_shared<output::stream_end>();
         streams_->worker_ended(
@@ -280,11 +280,11 @@ void group_state::go_on_ending() {
 void group_state::report_end() {
     // The same call, tried again, may have the directory of its logs.
     if ((start_.has_failed() || start_.is_held()) && !start_.is_abandoned())
-        return outcomes_.remove_logs([self = shared_from_this()] { self->tell_end(); });
-    tell_end();
+        return outcomes_.remove_logs([self = shared_from_this()] { self->publish_end(); });
+    publish_end();
 }
 
-void group_state::tell_end() {
+void group_state::publish_end() {
     const auto end = outcomes_.end();
     if (outcomes_.published() < settings_->nprocs)
         barriers_.not_started(-1);

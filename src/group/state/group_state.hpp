@@ -73,7 +73,7 @@ private:
     void give_up();
     void end_cgroup();
     void report_end();
-    void tell_end();
+    void publish_end();
 
     loop::runtime& runtime_;
     std::shared_ptr<const group_settings> settings_;

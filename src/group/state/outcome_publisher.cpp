@@ -27,7 +27,7 @@ outcome_publisher::outcome_publisher(services& of, const group_settings& setting
     : runtime_(of.runtime()), names_(of.names()), life_(life), shown_(shown),
       writes_logs_(settings.logs.has_value()), outcomes_(settings.nprocs, report_of(settings)),
       verdicts_(static_cast<std::size_t>(settings.nprocs)), waiters_(runtime_, runtime_.loop()) {
-    ended_.reserve(verdicts_.size());  // here, because there is nobody to tell later
+    ended_.reserve(verdicts_.size());  // here, because there is nobody to report it to later
     if (settings.logs)
         logs_.emplace(runtime_, std::move(streams), settings.flush_timeout);
 }
@@ -146,19 +146,19 @@ void outcome_publisher::go_on() {
 }
 
 void outcome_publisher::await_next(receiver to, std::optional<time_point> until) {
-    if (told_ == ended_.size() && shown_.end())
+    if (handed_out_ == ended_.size() && shown_.end())
         return (void)runtime_.deliver(to, completion());
     waiters_.add(std::move(to), until);
     hand_out();
 }
 
 void outcome_publisher::hand_out() {
-    while (told_ < ended_.size() && waiters_.has_one()) {
+    while (handed_out_ < ended_.size() && waiters_.has_one()) {
         completion one;
-        one.next = ended_[told_];
+        one.next = ended_[handed_out_];
         if (!waiters_.complete_first(one))
             return;
-        ++told_;
+        ++handed_out_;
     }
 }
 

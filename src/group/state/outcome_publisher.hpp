@@ -88,7 +88,7 @@ private:
     base::patient_map<int, unpublished> unpublished_;                 // by index
     std::vector<verdict> verdicts_;                                   // by index
     std::vector<std::shared_ptr<const detail::ended_worker>> ended_;  // in the order of the ends
-    std::size_t told_ = 0;  // how many elements of ended_ next() has returned
+    std::size_t handed_out_ = 0;  // how many elements of ended_ next() has returned
     loop::waiters waiters_;
 };
 

@@ -31,7 +31,7 @@ struct cgroup_end {
     std::chrono::milliseconds back_off = first_back_off;
     bool gone = false;  // the only member that the background thread writes
 
-    void tell() {
+    void complete() {
         if (limit)
             loop.timer().cancel(*std::exchange(limit, std::nullopt));
         if (then)
@@ -44,7 +44,7 @@ void attempt(const std::shared_ptr<cgroup_end>& e) {
                 [e] {
                     const auto now = std::chrono::steady_clock::now();
                     if (e->gone || now >= e->until)
-                        e->tell();
+                        e->complete();
                     if (e->gone)
                         return;
                     auto next = now + e->back_off;
@@ -65,7 +65,7 @@ void end_cgroup(loop::engine& loop, loop::background_thread& side,
     if (e->then)
         e->limit = loop.timer().at(detail::saturating_add(until, longest_attempt), [e] {
             e->limit.reset();
-            e->tell();
+            e->complete();
         });
     attempt(e);
 }

@@ -87,7 +87,7 @@ void log_files::run(std::string path, duration longest, base::callback<std::stri
         std::string path;
         std::string note;
         std::optional<loop::timer_id> limit;
-        listener then;  // empty once it was told
+        listener then;  // empty once it was called
     };
     auto kept = base::make_shared_patiently<state>();
     kept->path = std::move(path);
@@ -95,8 +95,8 @@ void log_files::run(std::string path, duration longest, base::callback<std::stri
     kept->limit = runtime_.loop().timer().at(
         detail::saturating_add(std::chrono::steady_clock::now(), longest), [kept] {
             kept->limit.reset();
-            if (const auto tell = std::exchange(kept->then, {}))
-                tell(base::patiently([&] { return kept->path + " is not yet written"; }));
+            if (const auto then = std::exchange(kept->then, {}))
+                then(base::patiently([&] { return kept->path + " is not yet written"; }));
         });
     auto note = base::make_shared_patiently<std::string>(
         base::patiently([&] { return kept->path + ": no thread can be started"; }));
@@ -105,8 +105,8 @@ void log_files::run(std::string path, duration longest, base::callback<std::stri
              [&runtime = runtime_, kept, note] {
                  if (kept->limit)
                      runtime.loop().timer().cancel(*std::exchange(kept->limit, std::nullopt));
-                 if (const auto tell = std::exchange(kept->then, {}))
-                     tell(*note);
+                 if (const auto then = std::exchange(kept->then, {}))
+                     then(*note);
              });
 }
 

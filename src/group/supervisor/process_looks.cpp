@@ -47,9 +47,10 @@ void process_looks::answer() {
     auto found = protocol::processes_of_groups(leaders);
     // What a listener owns may be destroyed on the engine's thread only, so it is moved there.
     for (auto& each : all)
-        loop_.post([then = std::move(each.then), told = std::move(found[each.leader])]() mutable {
-            then(std::move(told));
-        });
+        loop_.post(
+            [then = std::move(each.then), processes = std::move(found[each.leader])]() mutable {
+                then(std::move(processes));
+            });
 }
 
 }  // namespace cohort::groups

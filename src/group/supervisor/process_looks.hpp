@@ -27,7 +27,7 @@ public:
     /// Those of a process, whose engine is `loop`. Made if need be and leaked on purpose.
     static process_looks& of(loop::engine& loop);
 
-    /// Calls `then` on the engine's thread with what protocol::processes_of_groups() tells of the
+    /// Calls `then` on the engine's thread with what protocol::processes_of_groups() says of the
     /// leader's group. Without a thread to read /proc it is called when the next look has one. Call
     /// it on the engine's thread.
     void ask(pid_t leader, listener then);

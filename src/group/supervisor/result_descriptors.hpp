@@ -47,7 +47,7 @@ namespace cohort::groups {
 /// engine's thread, and never waits.
 class result_descriptors {
 public:
-    /// @param socket  tells senders, see base::tell_sender(); the worker has its other end
+    /// @param socket  reports senders, see base::report_sender(); the worker has its other end
     explicit result_descriptors(base::unique_fd socket) noexcept : socket_(std::move(socket)) {}
     result_descriptors(result_descriptors&&) = default;
     result_descriptors& operator=(result_descriptors&&) = delete;

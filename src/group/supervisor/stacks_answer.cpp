@@ -107,17 +107,17 @@ void stacks_answer::finish() {
         return;
     struct job {
         std::string text;
-        std::vector<activity> told;
+        std::vector<activity> found;
     };
     auto answer = base::make_shared_patiently<job>(job{std::move(text_), {}});
     being_parsed_ = true;
     runtime_.parsing().run(
         [answer] {
-            answer->told = protocol::read_activities(std::as_bytes(std::span(answer->text)));
+            answer->found = protocol::read_activities(std::as_bytes(std::span(answer->text)));
         },
         [self = shared_from_this(), answer, then = std::exchange(then_, nullptr)] {
             self->being_parsed_ = false;
-            then(std::move(answer->told));
+            then(std::move(answer->found));
         });
 }
 

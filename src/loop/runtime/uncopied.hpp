@@ -26,7 +26,7 @@ public:
     void close_in_copy() noexcept;
 
 private:
-    /// The file tells whether the number is still that descriptor: it is closed before its entry is
+    /// The file shows whether the number is still that descriptor: it is closed before its entry is
     /// removed, so that no fork comes in between.
     struct entry {
         int fd;

@@ -8,7 +8,7 @@ namespace cohort::output {
 
 namespace {
 
-std::uint64_t size_of(const detail::told_run& part) noexcept {
+std::uint64_t size_of(const detail::run_part& part) noexcept {
     std::uint64_t size = 0;
     for (std::size_t i = part.first; i < part.first + part.count; ++i)
         size += part.run->lines[i].size;
@@ -60,7 +60,7 @@ void backlog::give_up(std::error_code why) noexcept {
     queue_.clear();
 }
 
-detail::told_lines backlog::begin_batch(std::size_t size) {
+detail::line_batch backlog::begin_batch(std::size_t size) {
     auto batch = queue_.take(size);
     if (batch.empty())
         return batch;

@@ -39,7 +39,7 @@ public:
 
     /// Takes the lines that have waited longest, as the batch that is being written from now on.
     /// @return empty: none waits
-    detail::told_lines begin_batch(std::size_t size);
+    detail::line_batch begin_batch(std::size_t size);
     void end_batch() noexcept { is_writing_ = false; }
 
     bool takes_no_more() const noexcept { return error_ || is_closed_; }

@@ -5,7 +5,7 @@
 
 namespace cohort::output {
 
-void line_formatter::format(const detail::told_lines& batch, std::string& into) {
+void line_formatter::format(const detail::line_batch& batch, std::string& into) {
     for (const auto& part : batch) {
         if (is_mid_line_ && part.lost != detail::loss{})
             into += '\n';  // the loss gets a line of its own

@@ -24,7 +24,7 @@ public:
     /// What stands before each line of a stream from now on. Without it: nothing.
     void set_tag(source of, std::string tag) { tags_.insert_or_assign(of, std::move(tag)); }
     /// Appends a batch to `into`.
-    void format(const detail::told_lines& batch, std::string& into);
+    void format(const detail::line_batch& batch, std::string& into);
 
 private:
     const tagger tagger_;

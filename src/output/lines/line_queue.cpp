@@ -221,22 +221,22 @@ void line_queue::remove(entry& e) noexcept {
     entries_.erase(e.place);
 }
 
-detail::told_run line_queue::take_from(entry& e, std::size_t lines, std::size_t cost) {
+detail::run_part line_queue::take_from(entry& e, std::size_t lines, std::size_t cost) {
     std::size_t bytes = e.run->text.size() - e.offset;
     if (lines < e.left()) {
         bytes = 0;
         for (std::size_t i = 0; i < lines; ++i)
             bytes += e.run->lines[e.first + i].size;
     }
-    detail::told_run taken{e.run, e.first, lines, e.offset, std::exchange(e.lost, {})};
+    detail::run_part taken{e.run, e.first, lines, e.offset, std::exchange(e.lost, {})};
     forget(e, lines, bytes, cost);
     if (e.left() == 0)
         remove(e);
     return taken;
 }
 
-detail::told_lines line_queue::take(std::size_t at_most) {
-    detail::told_lines taken;
+detail::line_batch line_queue::take(std::size_t at_most) {
+    detail::line_batch taken;
     for (std::size_t room = at_most; !entries_.empty();) {
         entry& e = entries_.front();
         std::size_t lines = 0;
@@ -265,8 +265,8 @@ detail::told_lines line_queue::take(std::size_t at_most) {
     return taken;
 }
 
-detail::told_lines line_queue::take_line() {
-    detail::told_lines taken;
+detail::line_batch line_queue::take_line() {
+    detail::line_batch taken;
     if (empty())
         return taken;
     base::patiently([&] { taken.reserve(1); });

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <cohort/detail/told_lines.hpp>
+#include <cohort/detail/line_run.hpp>
 #include <cohort/output.hpp>
 #include <cohort/policies.hpp>
 
@@ -50,9 +50,9 @@ public:
 
     /// Takes lines, oldest first, that count as `at_most` together. One at least, unless the queue
     /// is empty.
-    detail::told_lines take(std::size_t at_most);
+    detail::line_batch take(std::size_t at_most);
     /// Takes the oldest line. Nothing if the queue is empty.
-    detail::told_lines take_line();
+    detail::line_batch take_line();
 
     /// How many bytes of all streams were dropped since the start.
     std::uint64_t lost_bytes() const noexcept { return lost_bytes_; }
@@ -114,7 +114,7 @@ private:
     void drop_from(entry& e);
     void remove(entry& e) noexcept;
     void forget(entry& e, std::size_t lines, std::size_t bytes, std::size_t cost) noexcept;
-    detail::told_run take_from(entry& e, std::size_t lines, std::size_t cost);
+    detail::run_part take_from(entry& e, std::size_t lines, std::size_t cost);
 
     std::size_t bound_;
     std::size_t cost_ = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <cohort/detail/told_lines.hpp>
+#include <cohort/detail/line_run.hpp>
 
 #include <cstddef>
 #include <string>

@@ -39,7 +39,7 @@ std::string counted(std::uint64_t count, std::string_view unit) {
 
 }  // namespace
 
-void tagger::write(std::string& into, const detail::told_run& lines, std::string_view tag,
+void tagger::write(std::string& into, const detail::run_part& lines, std::string_view tag,
                    std::chrono::system_clock::time_point wall) const {
     const detail::line_run& run = *lines.run;
     const std::string before = prefix(run.index, tag, wall);

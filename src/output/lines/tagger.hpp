@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <cohort/detail/told_lines.hpp>
+#include <cohort/detail/line_run.hpp>
 
 #include <chrono>
 #include <cstddef>
@@ -31,7 +31,7 @@ public:
     /// own; the empty line that reports only a loss adds nothing to that.
     /// @param tag   what stands before each line of this worker.
     /// @param wall  when the lines were read.
-    void write(std::string& into, const detail::told_run& lines, std::string_view tag,
+    void write(std::string& into, const detail::run_part& lines, std::string_view tag,
                std::chrono::system_clock::time_point wall) const;
 
 private:

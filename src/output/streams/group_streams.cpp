@@ -32,11 +32,11 @@ void add_to(std::string& notes, const std::string& note) {
 
 }  // namespace
 
-/// The end of one worker's streams: what is still to be read and written, and whom to tell then.
+/// The end of one worker's streams: what is still to be read and written, and whom to notify then.
 struct group_streams::flush {
     int index;
     base::callback<void(stream_end)> read;      // empty: nobody waits
-    base::callback<void(std::string)> written;  // empty: nobody waits, or it was told
+    base::callback<void(std::string)> written;  // empty: nobody waits, or it was notified
     stream_end result;
     std::size_t unread = 0;  // streams
     struct written_target {
@@ -309,7 +309,7 @@ void group_streams::write(int index, std::string text, detail::receiver to) {
     // Shared, because a task must be copyable.
     auto kept = base::make_shared_patiently<std::string>(std::move(text));
     loop().post([self = shared_from_this(), index, kept, to = std::move(to)] {
-        const auto tell = [self, to](std::error_code error) {
+        const auto written = [self, to](std::error_code error) {
             using kind = detail::completion::kind;
             auto done = detail::completion_of(error == std::errc::operation_canceled ? kind::aborted
                                               : error                                ? kind::failed
@@ -323,9 +323,9 @@ void group_streams::write(int index, std::string text, detail::receiver to) {
         };
         const auto& feed = self->at(index).feed;
         if (feed)
-            feed->write(to.id, std::move(*kept), tell);
+            feed->write(to.id, std::move(*kept), written);
         else
-            tell(std::make_error_code(std::errc::broken_pipe));
+            written(std::make_error_code(std::errc::broken_pipe));
     });
 }
 

@@ -11,7 +11,7 @@ namespace cohort::output {
 namespace {
 
 /// What one call of output_batch() gets at most, in bytes of text.
-constexpr std::size_t most_told = std::size_t{256} << 10;
+constexpr std::size_t most_at_once = std::size_t{256} << 10;
 
 }  // namespace
 
@@ -21,9 +21,9 @@ line_hub::line_hub(loop::runtime& runtime, std::size_t bound, int streams)
 
 void line_hub::add(std::shared_ptr<const detail::line_run> run, when_full full) {
     if (is_forgotten_)
-        return tell_room();
+        return report_room();
     queue_.add(std::move(run), full);
-    tell();
+    deliver();
 }
 
 void line_hub::end_stream(int index, stream from) {
@@ -31,25 +31,25 @@ void line_hub::end_stream(int index, stream from) {
         if (!is_forgotten_)
             queue_.end_stream(index, 0, from, runtime_.output().now());
     } catch (const std::bad_alloc&) {
-        // The loss stays untold.
+        // The loss is not reported.
     }
     --open_streams_;
-    tell();
+    deliver();
 }
 
 void line_hub::await(detail::receiver to, detail::amount wanted,
                      std::optional<detail::time_point> until) {
     waiters_.add(std::move(to), until, wanted);
-    tell();
+    deliver();
 }
 
-detail::told_lines line_hub::take(detail::amount wanted) {
+detail::line_batch line_hub::take(detail::amount wanted) {
     if (returned_.empty())
-        return wanted == detail::amount::one ? queue_.take_line() : queue_.take(most_told);
+        return wanted == detail::amount::one ? queue_.take_line() : queue_.take(most_at_once);
     if (wanted == detail::amount::all)
         return std::exchange(returned_, {});
-    detail::told_run& first = returned_.front();
-    auto line = base::patiently([&] { return detail::told_lines{first}; });
+    detail::run_part& first = returned_.front();
+    auto line = base::patiently([&] { return detail::line_batch{first}; });
     line.front().count = 1;
     first.offset += first.run->lines[first.first].size;
     first.lost = {};
@@ -59,23 +59,23 @@ detail::told_lines line_hub::take(detail::amount wanted) {
     return line;
 }
 
-/// Lines whose reader is gone are kept, because each line is told once to somebody who lives.
-void line_hub::tell() {
+/// Lines whose reader is gone are kept, because each line is delivered once to somebody who lives.
+void line_hub::deliver() {
     while (waiters_.has_one() && has_lines()) {
-        auto told = base::make_shared_patiently<detail::told_lines>();
-        *told = take(waiters_.wanted_by_first());
+        auto batch = base::make_shared_patiently<detail::line_batch>();
+        *batch = take(waiters_.wanted_by_first());
         detail::completion done;
-        done.lines = told;
+        done.lines = batch;
         if (!waiters_.complete_only_first(done))
             base::patiently(
-                [&] { returned_.insert(returned_.begin(), told->begin(), told->end()); });
+                [&] { returned_.insert(returned_.begin(), batch->begin(), batch->end()); });
     }
     if (is_over())
         waiters_.complete_all(detail::completion());
-    tell_room();
+    report_room();
 }
 
-void line_hub::tell_room() {
+void line_hub::report_room() {
     while (!waiting_streams_.empty() && has_room()) {
         const auto then = std::move(waiting_streams_.front());
         waiting_streams_.pop_front();
@@ -86,7 +86,7 @@ void line_hub::tell_room() {
 
 void line_hub::end() {
     open_streams_ = 0;
-    tell();
+    deliver();
 }
 
 void line_hub::forget() {
@@ -94,7 +94,7 @@ void line_hub::forget() {
     queue_.clear();
     returned_.clear();
     open_streams_ = 0;
-    tell();
+    deliver();
 }
 
 }  // namespace cohort::output

@@ -29,7 +29,7 @@ public:
     /// that wait are called one at a time, because each may fill the room that there is.
     void when_room(base::callback<bool()> then) { waiting_streams_.push_back(std::move(then)); }
     /// Calls the stream that has waited longest, if there is room.
-    void tell_room();
+    void report_room();
     /// A stream has ended. When all have, calls of output() that find no line end.
     void end_stream(int index, stream from);
 
@@ -47,13 +47,13 @@ public:
 private:
     bool is_over() const noexcept { return open_streams_ <= 0; }
     bool has_lines() const noexcept { return !returned_.empty() || !queue_.empty(); }
-    detail::told_lines take(detail::amount wanted);
-    void tell();
+    detail::line_batch take(detail::amount wanted);
+    void deliver();
 
     loop::runtime& runtime_;
     line_queue queue_;
     // Taken for a call whose context was destroyed; delivered before the queue's.
-    detail::told_lines returned_;
+    detail::line_batch returned_;
     loop::waiters waiters_;
     base::patient_deque<base::callback<bool()>> waiting_streams_;
     int open_streams_;

@@ -152,7 +152,7 @@ bool stream_sinks::has_room() {
 
 void stream_sinks::leave_room() {
     if (uses_hub_)
-        hub_->tell_room();
+        hub_->report_room();
 }
 
 /// What is left becomes the last line.

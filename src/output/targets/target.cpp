@@ -225,7 +225,7 @@ void target::try_again_later() noexcept {
 
 /// Writes a batch. @return false: the thread must not call it again
 bool target::step(std::string& bytes) noexcept {
-    detail::told_lines batch;
+    detail::line_batch batch;
     try {
         batch = next_batch();
     } catch (const std::bad_alloc&) {
@@ -241,7 +241,7 @@ bool target::step(std::string& bytes) noexcept {
 }
 
 /// @return empty: there is nothing to write, and the target has to be submitted again
-detail::told_lines target::next_batch() {
+detail::line_batch target::next_batch() {
     std::unique_lock lock(mutex_);
     auto batch = lines_.begin_batch(batch_size);
     for (auto& [stream, tag] : new_tags_)
@@ -258,7 +258,7 @@ detail::told_lines target::next_batch() {
     return batch;
 }
 
-void target::write(detail::told_lines batch, std::string& bytes) noexcept {
+void target::write(detail::line_batch batch, std::string& bytes) noexcept {
     std::error_code error;
     try {
         bytes.clear();

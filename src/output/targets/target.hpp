@@ -9,8 +9,8 @@
 #include "output/targets/console.hpp"
 #include "output/targets/written_file.hpp"
 
+#include <cohort/detail/line_run.hpp>
 #include <cohort/detail/sink.hpp>
-#include <cohort/detail/told_lines.hpp>
 #include <cohort/output.hpp>
 #include <cohort/policies.hpp>
 
@@ -112,8 +112,8 @@ private:
 
     // On the writer:
     bool step(std::string& bytes) noexcept;
-    detail::told_lines next_batch();
-    void write(detail::told_lines batch, std::string& bytes) noexcept;
+    detail::line_batch next_batch();
+    void write(detail::line_batch batch, std::string& bytes) noexcept;
     void give_up(std::error_code why) noexcept;
     void notify_later() noexcept;
 

@@ -56,7 +56,7 @@ struct guard_order {
 /// must not block the senders.
 /// @param with_it  the descriptor that goes with the message
 /// @return false: the socket was full, or the guardian takes no more messages
-COHORT_BEFORE_EXEC inline bool tell_guardian(const guard_order& order, int with_it) noexcept {
+COHORT_BEFORE_EXEC inline bool notify_guardian(const guard_order& order, int with_it) noexcept {
     if (order.connection < 0)
         return true;
     struct rights {  // a cmsghdr and its data

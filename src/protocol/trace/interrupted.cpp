@@ -39,7 +39,7 @@ void capture_interrupted(raw_stack& stack, const void* context) noexcept {
         return;
     }
     // A jump to an address outside of all modules: the unwinder cannot begin there, but the return
-    // address tells the caller.
+    // address shows the caller.
     stack.clear();
     stack.add(at.instruction);
 #if defined(__x86_64__)

@@ -45,7 +45,7 @@ channel_pair make_channel(std::uint64_t capacity);
 enum class step {
     done,
     must_wait,     // the socket is full, or has no packet
-    must_retry,    // nothing tells when it can be sent
+    must_retry,    // nothing shows when it can be sent
     without_slot,  // the queue holds as many messages as it may
     over,          // there is nobody at the other side
 };

@@ -17,9 +17,9 @@ namespace cohort::share {
 ///
 /// No process can leave the bound wrong for good, wherever it is killed or stopped, because a slot
 /// is also free when its message has provably left the socket. The proof needs a clock in the
-/// shared memory, which each step advances. A message is stamped *after* it was sent, and tells
+/// shared memory, which each step advances. A message is stamped *after* it was sent, and says
 /// what the clock said *before* it was sent. The socket keeps the order of sends. So whoever
-/// receives a message knows that all messages with stamps up to what it tells were received before.
+/// receives a message knows that all with stamps up to the one it names were received before.
 /// Whoever finds the socket empty knows that of all stamps up to what the clock said before the
 /// look. The newest time that is known in this way is `all_received_until`.
 ///

@@ -23,7 +23,7 @@ enum class opening {
 /// One mapping of one piece of shared memory, and a descriptor of it.
 class segment {
 public:
-    /// Maps a file. If that fails data() is null, and errno tells why. Only the segment_table makes
+    /// Maps a file. If that fails data() is null, and errno says why. Only the segment_table makes
     /// segments, so that no memory is mapped twice.
     /// @param name  in /dev/shm: the segment then keeps no descriptor; empty: it has none
     segment(base::file_id id, memory_access access, std::size_t size,

@@ -63,7 +63,7 @@ std::shared_ptr<end> read_end(detail::decoder& from, end::side which,
     const auto slots = from.take_null() ? nullptr : descriptor(from);
     if (!base::is_packet_socket(*socket) || (slots != nullptr) != (about.capacity > 0))
         throw codec_error("a queue: its descriptors are none of a queue");
-    base::tell_nothing(*socket);
+    base::report_nothing(*socket);
     auto found = end_of(which, socket, slots, about);
     found->give_away();
     return found;

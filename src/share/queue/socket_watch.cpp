@@ -27,7 +27,7 @@ void arm(const std::shared_ptr<end>& which, end::state& state, step wanted) {
         state.by_engine.armed = watch::each_receive;
         return;
     }
-    // A socket without events tells that the last reader is gone.
+    // A socket without events shows that the last reader is gone.
     here.arm(which, which->socket_ticket(), *state.socket,
              (wanted == step::must_wait ? EPOLLOUT : 0u) | EPOLLONESHOT);
     state.by_engine.armed = watch::once;

@@ -12,7 +12,7 @@
 
 namespace cohort::start {
 
-/// The cgroup of one worker, inside the cgroup of its group. Its files tell what happens to the
+/// The cgroup of one worker, inside the cgroup of its group. Its files show what happens to the
 /// worker's memory. The end of the group's cgroup ends it, and what the worker left in it.
 class worker_cgroup {
 public:

@@ -39,7 +39,7 @@ COHORT_BEFORE_EXEC bool write_report(int pipe, const protocol::copy_report& repo
     return result == static_cast<long>(sizeof report);
 }
 
-COHORT_BEFORE_EXEC void tell_failure(const start::child_task& task) noexcept {
+COHORT_BEFORE_EXEC void report_failure(const start::child_task& task) noexcept {
     const protocol::copy_channel channel = task.order->channel;
     // If this fails, the parent sees only that this process has ended.
     write_report(descriptor_for(task, channel.reports),
@@ -47,7 +47,7 @@ COHORT_BEFORE_EXEC void tell_failure(const start::child_task& task) noexcept {
 }
 
 /// The parent waits until the copy has reported. A copy that can't must not go on.
-void tell_success(const start::child_task& task) noexcept {
+void report_success(const start::child_task& task) noexcept {
     const protocol::copy_channel channel = task.order->channel;
     if (!write_report(channel.reports, {channel.ticket, 0, 0, -1, task.is_unguarded}))
         ::_exit(127);
@@ -86,7 +86,7 @@ void run_copy(protocol::order_block& order, start::start_tier tier,
               const std::function<void()>& body) {
     order.rebase();
     start::child_task task(*order);
-    task.tell = &tell_failure;
+    task.report = &report_failure;
     base::unique_fd procs;
     if (order->cgroup >= 0) {
         std::error_code error;
@@ -102,7 +102,7 @@ void run_copy(protocol::order_block& order, start::start_tier tier,
     base::begin_descriptor_table();
     environ = const_cast<char**>(order->table(order->envp));
     unblock_signals();
-    tell_success(task);
+    report_success(task);
     ::close(order->channel.reports);
     body();
     ::_exit(127);

@@ -83,7 +83,7 @@ COHORT_BEFORE_EXEC void announce(child_task& task) noexcept {
     const long self = base::raw_call(SYS_getpid);
     const long pidfd = has_own ? *task.pidfd : base::raw_call(SYS_pidfd_open, self, 0);
     protocol::add_numbers(guard.message, self);
-    task.is_unguarded = pidfd < 0 || !protocol::tell_guardian(guard, static_cast<int>(pidfd));
+    task.is_unguarded = pidfd < 0 || !protocol::notify_guardian(guard, static_cast<int>(pidfd));
     if (!has_own && pidfd >= 0)
         base::raw_call(SYS_close, pidfd);
 }

@@ -15,7 +15,7 @@ namespace cohort::start {
 /// starter, which is suspended until the child has executed a program or is gone.
 struct child_task {
     protocol::worker_order* order;  // in its block, rebased
-    int directory = -1;           // the present number of the order's directory
+    int directory = -1;             // the present number of the order's directory
     /// Paths in /proc to reopen files by: one for each move, then one for the directory; null: that
     /// one is not reopened. Without a list the child copies the table.
     const char* const* reopened = nullptr;
@@ -33,7 +33,7 @@ struct child_task {
     int error = 0;
     int item = -1;
     /// Called after a failure in a child whose parent does not share this memory; else null.
-    void (*tell)(const child_task&) = nullptr;
+    void (*report)(const child_task&) = nullptr;
 
     explicit child_task(protocol::worker_order& o) noexcept
         : order(&o), directory(o.descriptor(o.directory)) {}
@@ -56,8 +56,8 @@ struct child_task {
 /// Ends the child because its present step has failed.
 [[noreturn]] COHORT_BEFORE_EXEC inline void fail(child_task& task, long negative_errno) noexcept {
     task.error = static_cast<int>(-negative_errno);
-    if (task.tell != nullptr)
-        task.tell(task);
+    if (task.report != nullptr)
+        task.report(task);
     leave();
 }
 

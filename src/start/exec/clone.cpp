@@ -146,7 +146,7 @@ long result_of(long returned) noexcept { return returned < 0 ? -errno : returned
 /// What fork(3) sets up for the C library in the child, and a bare clone does not: the place of the
 /// thread's id, and the list of its robust mutexes.
 struct thread_facts {
-    long tid_address = 0;  // 0: the kernel can't tell (no CONFIG_CHECKPOINT_RESTORE)
+    long tid_address = 0;  // 0: the kernel can't say (no CONFIG_CHECKPOINT_RESTORE)
     void* robust_list = nullptr;
     std::size_t robust_length = 0;
 
@@ -176,7 +176,7 @@ long clone_sibling(clone_entry entry, int& pidfd, pid_t& forked, int cgroup) noe
     } else {
         // The legacy call has one argument for both the pid and the pidfd, and the pid must not be
         // missed. The pidfd is opened afterwards. It means the child, because nobody waits for the
-        // child before being told about it.
+        // child before being notified.
         flags = (flags & ~static_cast<std::uint64_t>(CLONE_PIDFD)) | CLONE_PARENT_SETTID;
 #if defined(__x86_64__)
         pid = result_of(::syscall(SYS_clone, flags, nullptr, &forked, facts.tid_address, 0));

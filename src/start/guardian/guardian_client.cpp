@@ -73,7 +73,7 @@ void send_names(int connection) {
     protocol::guard_message message;
     message.what = protocol::guarded::names;
     message.session = base::session();
-    std::ignore = protocol::tell_guardian({connection, message}, directory.get());
+    std::ignore = protocol::notify_guardian({connection, message}, directory.get());
 }
 
 /// Starts a guardian.
@@ -178,13 +178,13 @@ void client::resend(const protocol::guard_order& order, int descriptor) noexcept
     pollfd room{order.connection, POLLOUT, 0};
     if (!is_stuck_)
         ::poll(&room, 1, full_socket_wait_ms);
-    is_stuck_ = !protocol::tell_guardian(order, descriptor);
+    is_stuck_ = !protocol::notify_guardian(order, descriptor);
     if (!is_stuck_)
         return;
     // If another guardian is started, its connection has the same number, see connect().
     try {
         ensure_running();
-        is_stuck_ = !protocol::tell_guardian(order, descriptor);
+        is_stuck_ = !protocol::notify_guardian(order, descriptor);
     } catch (const std::exception&) {  // no memory
     }
 }

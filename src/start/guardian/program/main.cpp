@@ -46,7 +46,7 @@ constexpr int batch_ms = 5;
 constexpr long after_kill_ms = 10'000;
 constexpr long longest_pause_ms = 100;
 /// How often the guardian looks whether there is room again, or nothing left to guard, while no
-/// event tells it.
+/// event says so.
 constexpr long look_interval_ms = 10'000;
 
 struct guarded_item {
@@ -63,8 +63,8 @@ int held_count = 0;
 /// The value of held_count at which to look for what has ended.
 int look_threshold = 64;
 int connection = cohort::protocol::guardian_connection;  // -1: closed, no more messages come
-bool is_full = false;                                  // messages must wait in the connection
-bool was_full = false;                                 // the guardian has shut the connection down
+bool is_full = false;                                    // messages must wait in the connection
+bool was_full = false;  // the guardian has shut the connection down
 unsigned own_user = 0;
 int names_directory = -1;  // /dev/shm; -1: names are not removed
 cohort::start::names_prefix names;

@@ -12,7 +12,7 @@
 namespace cohort::start {
 
 // Before Linux 6.9 a pidfd says nothing of a process group whose leader was reaped. The kernel
-// tells which processes are in a group, and in which session, only in /proc.
+// says which processes are in a group, and in which session, only in /proc.
 
 struct group_and_session {
     int group = 0;  // 0: unknown

@@ -43,7 +43,7 @@ struct loss {
 };
 
 /// Consecutive lines of a run, on their way to a reader.
-struct told_run {
+struct run_part {
     std::shared_ptr<const line_run> run;
     std::size_t first = 0;   // index of the first line
     std::size_t count = 0;   // how many lines
@@ -51,9 +51,9 @@ struct told_run {
     loss lost;               // of the same stream, just before the first line
 };
 
-using told_lines = std::vector<told_run>;
+using line_batch = std::vector<run_part>;
 
 /// Copies each line for the user.
-COHORT_API std::vector<output_line> lines_of(const told_lines& told);
+COHORT_API std::vector<output_line> lines_of(const line_batch& batch);
 
 }  // namespace cohort::detail::inline v0_1
