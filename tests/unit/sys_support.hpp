@@ -7,12 +7,17 @@
 
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstddef>
 #include <cstdio>
+#include <exception>
 #include <iterator>
+#include <optional>
 #include <ostream>  // doctest prints error codes
 #include <string>
+#include <thread>
+#include <vector>
 
 #include <fcntl.h>
 #include <poll.h>
@@ -102,6 +107,34 @@ public:
 
 private:
     rlimit before_{};
+};
+
+/// While such an object lives, this process can start no thread. Without memory it still could, on
+/// the stacks of threads that have ended, which the C library keeps: idle threads take these.
+class without_threads {
+public:
+    without_threads() {
+        idle_.reserve(100);
+        lack_.emplace();
+        try {
+            for (;;)
+                idle_.emplace_back([this] { over_.wait(false); });
+        } catch (const std::exception&) {  // there is no stack left
+        }
+    }
+    without_threads(const without_threads&) = delete;
+    without_threads& operator=(const without_threads&) = delete;
+    ~without_threads() {
+        over_ = true;
+        over_.notify_all();
+        for (auto& each : idle_)
+            each.join();
+    }
+
+private:
+    std::optional<without_memory> lack_;
+    std::atomic<bool> over_{false};
+    std::vector<std::thread> idle_;
 };
 
 }  // namespace cohort::test

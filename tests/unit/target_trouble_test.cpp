@@ -175,7 +175,7 @@ TEST_CASE("target trouble: lines wait until a thread can be started") {
         world::called written;
         w.run([&] {
             auto run = lines(0, "text\n");
-            const without_memory nothing;
+            const without_threads none;
             to->add(std::move(run), when_full::block);
             w.expect(to->note() == "log: 5 bytes are not yet written");
             to->when_written(written.task());
