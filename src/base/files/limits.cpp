@@ -13,7 +13,7 @@
 namespace cohort::base {
 namespace {
 
-std::string descriptor_limit() {
+std::string limit_on_descriptors() {
     const auto limit = base::descriptor_limit();
     const auto open = base::open_descriptors();
     return fmt::format("{} of {} descriptors; raise RLIMIT_NOFILE, use one shared_arena for many "
@@ -25,7 +25,7 @@ std::string descriptor_limit() {
 std::string limit_behind(int error) {
     switch (error) {
     case EMFILE:
-        return descriptor_limit();
+        return limit_on_descriptors();
     case ENFILE:
         return "the whole machine's descriptors, fs.file-max";
     case ENOMEM:
