@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: BSL-1.0
+# What is installed besides the libraries: headers, and how other build systems find the library. As meson.build here.
+install(DIRECTORY "${COHORT_ROOT}/include/cohort" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
+
+set(version ${PROJECT_VERSION})
+set(series ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
+GNUInstallDirs_get_absolute_install_dir(cmakedir COHORT_INSTALL_CMAKEDIR CMAKEDIR)
+file(RELATIVE_PATH to_prefix "${cmakedir}" "${CMAKE_INSTALL_PREFIX}")
+string(REGEX REPLACE "/$" "" to_prefix "${to_prefix}")
+file(RELATIVE_PATH includedir "${CMAKE_INSTALL_PREFIX}" "${CMAKE_INSTALL_FULL_INCLUDEDIR}")
+file(RELATIVE_PATH libdir "${CMAKE_INSTALL_PREFIX}" "${CMAKE_INSTALL_FULL_LIBDIR}")
+set(asio_args "${asio_options}")
+string(STRIP "uring ${backtrace}" private_libraries)
+foreach(file cohortConfig.cmake cohortConfigVersion.cmake)
+    configure_file(${file}.in ${file} @ONLY)
+    install(FILES "${CMAKE_CURRENT_BINARY_DIR}/${file}" DESTINATION "${COHORT_INSTALL_CMAKEDIR}")
+endforeach()
+
+cohort_read_value(src/package/meson.build "description: '([^']*)'" description)
+list(JOIN asio_options " " asio_flags)
+set(private_flags "-Wl,-z,nodelete -Wl,--wrap=__cxa_throw")
+if(backtrace)
+    string(APPEND private_flags " -lbacktrace")
+endif()
+configure_file(cohort.pc.in cohort.pc @ONLY)
+install(FILES "${CMAKE_CURRENT_BINARY_DIR}/cohort.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
