@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSL-1.0
-"""What a stranger gets: check.py pkgconfig|cmake|meson|symbols|reference source build prefix libdir compiler
+"""What a stranger gets: check.py WHAT source build prefix libdir compiler
 
-A tiny project outside of the tree builds with the package, installed somewhere else than it was configured for, and
-its program prints what its source says. The shared library shows no more than it should. No public name is
+WHAT is a check_* below. A tiny project outside of the tree builds with the package, installed somewhere else than it
+was configured for, or with the library's sources, and its program prints what its source says. What CMake builds and
+installs is what Meson does. The shared library shows no more than it should. No public name is
 undocumented."""
 
+import json
 import os
 import re
 import shutil
@@ -58,6 +60,7 @@ def build_quietly(*command, **how):
     warnings = [line for line in told.splitlines() if "warning:" in line]
     if warnings:
         fail(f"{' '.join(map(str, command))}: it warns:\n" + "\n".join(warnings))
+    return told
 
 
 def check_program(program, text, **how):
@@ -127,6 +130,115 @@ def check_cmake(scratch):
     build_quietly("cmake", "--build", made)
     check_program(made / "failures", text)
     check_program(made / "failures_static", text)
+
+
+def facts(library, names):
+    """What a library shows: dynamic facts of a shared one, and names that are there whatever the optimization."""
+    dynamic = run("readelf", "-dW", library) if ".so" in library.name else ""
+    kept = {" ".join(line.split()[1:]) for line in dynamic.splitlines()
+            if re.search(r"\((NEEDED|SONAME|FLAGS_1)\)", line)}
+    for line in run("nm", *names, "--defined-only", library).splitlines():
+        if found := re.fullmatch(r"[0-9a-f]+ ([TDBR] .*)", line):
+            kept.add(found[1])
+    return kept
+
+
+def compare_installed(ours, theirs):
+    """What CMake installs is what Meson installs."""
+    global passed
+    lists = [sorted(str(path.relative_to(root)) for path in root.rglob("*")) for root in [ours, theirs]]
+    if lists[0] != lists[1]:
+        fail(f"CMake and Meson install different files: {set(lists[0]) ^ set(lists[1])}")
+    for file in [path for path in ours.rglob("*") if path.is_file()]:
+        other = theirs / file.relative_to(ours)
+        if file.suffix == ".a" or ".so" in file.name:
+            names = ["-g"] if file.suffix == ".a" else ["-D"]
+            if different := facts(file, names) ^ facts(other, names):
+                fail(f"{file.name} of CMake and of Meson differ in:\n" + "\n".join(sorted(different)))
+        elif file.read_bytes() != other.read_bytes():
+            fail(f"{file.name} of CMake and of Meson differ:\n{file.read_text()}\n{other.read_text()}")
+    passed += 1
+
+
+def check_top_level(scratch):
+    """The library alone: it configures, installs by itself, and has the libraries that were asked for."""
+    global passed
+    made = scratch / "alone"
+    run("cmake", "-G", "Ninja", "-S", source / "src/package", "-B", made, f"-DCMAKE_CXX_COMPILER={compiler}",
+        "-DBUILD_SHARED_LIBS=OFF")
+    targets = run("cmake", "--build", made, "--target", "help")
+    for target, there in [("install", True), ("cohort_static", True), ("cohort", False)]:
+        if bool(re.search(f"^{target}:", targets, re.MULTILINE)) != there:
+            fail(f"{target} is {'not ' if there else ''}there with BUILD_SHARED_LIBS=OFF:\n{targets}")
+    passed += 1
+
+
+def check_strict(scratch):
+    """A list of sources that CMake would read wrongly is an error."""
+    global passed
+    copy = scratch / "copy"
+    shutil.copytree(source / "src", copy / "src", ignore=lambda _, names: [n for n in names if n[-2:] == "pp"])
+    shutil.copy(source / "meson.build", copy)
+    script = scratch / "read.cmake"
+    script.write_text(f"include({copy}/src/package/read_meson.cmake)\ncohort_read_sources()\n")
+    run("cmake", "-P", script)
+    with (copy / "src/base/meson.build").open("a") as file:
+        file.write("if true\n    cohort_sources += files('values/none.cpp')\nendif\n")
+    done = subprocess.run(["cmake", "-P", script], text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    if done.returncode == 0 or "src/base/meson.build" not in done.stdout:
+        fail(f"a list of sources in another form is taken:\n{done.stdout}")
+    passed += 1
+
+
+def check_source(scratch):
+    """One build of the library for all: the second way finds everything built, which is itself a check."""
+    need("cmake", "nm", "readelf")
+    check_strict(scratch)
+    check_top_level(scratch)
+    project, made = scratch / "stranger", scratch / "made"
+    shutil.copytree(here / "source", project)
+    text = shutil.copy(here / "failures.cpp", project)
+    flags = "-O0"
+    if "clang" not in run(compiler, "--version"):  # GCC looks for memory to free after each third that it allocates
+        flags += " --param=ggc-min-expand=400 --param=ggc-min-heapsize=1000000"
+    for how in ["add_subdirectory", "FetchContent"]:
+        run("cmake", "-G", "Ninja", "-S", project, "-B", made, f"-Dcohort={source}", f"-Dhow={how}",
+            f"-DCMAKE_CXX_COMPILER={compiler}", f"-DCMAKE_CXX_FLAGS={flags}",
+            f"-DCMAKE_INSTALL_PREFIX={prefix}", f"-DCMAKE_INSTALL_LIBDIR={libdir}",
+            "-DCOHORT_INSTALL=ON", "-DCOHORT_UNITY_SIZE=60")
+        told = build_quietly("cmake", "--build", made, "--parallel", "1")
+        if how == "FetchContent" and "Building" in told:
+            fail(f"FetchContent builds something else than add_subdirectory:\n{told}")
+        check_program(made / "failures", text)
+        check_program(made / "failures_static", text)
+    run("cmake", "--install", made, env={**os.environ, "DESTDIR": str(scratch / "by_cmake")})
+    run("meson", "install", "-C", build, "--no-rebuild", "--quiet", "--destdir", scratch / "by_meson")
+    compare_installed(scratch / "by_cmake", scratch / "by_meson")
+
+
+def check_recipes(scratch):
+    """Of the recipes for Conan and vcpkg, what can be seen without these tools."""
+    global passed
+    recipes = source / "src/package"
+    for file in [recipes / "conanfile.py", recipes / "test_package/conanfile.py"]:
+        compile(file.read_text(), str(file), "exec")
+    port = json.loads((recipes / "vcpkg/vcpkg.json").read_text())
+    version = run("meson", "introspect", "--projectinfo", build)
+    if port["version"] != json.loads(version)["version"]:
+        fail(f"vcpkg.json is for another version: {port['version']}")
+    passed += 1
+
+    need("cmake")
+    script = scratch / "port.cmake"  # with stand-ins for what vcpkg gives a port
+    names = re.findall(r"^(vcpkg_\w+)\(", (recipes / "vcpkg/portfile.cmake").read_text(), re.MULTILINE)
+    script.write_text("".join(f"macro({name})\n  list(APPEND said {name} ${{ARGN}})\nendmacro()\n" for name in names)
+                      + f"set(CURRENT_PORT_DIR {recipes}/vcpkg)\nset(CURRENT_PACKAGES_DIR {scratch}/none)\n"
+                      + f"include({recipes}/vcpkg/portfile.cmake)\nmessage(\"${{said}}\")\n")
+    said = run("cmake", "-P", script).strip().split(";")
+    for path in [said[said.index("SOURCE_PATH") + 1] + "/CMakeLists.txt", said[said.index("FILE_LIST") + 1]]:
+        if not Path(path).exists():
+            fail(f"portfile.cmake names a file that does not exist: {path}")
+    passed += 1
 
 
 def check_meson(scratch):
