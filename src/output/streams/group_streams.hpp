@@ -26,8 +26,6 @@
 #include <system_error>
 #include <vector>
 
-#include <fcntl.h>
-
 namespace cohort::output {
 
 /// What a worker's streams leave for its outcome.
@@ -125,9 +123,6 @@ private:
         std::shared_ptr<base::unique_fd> directory;  // null: AT_FDCWD
         std::error_code error;
     };
-    static int number_of(const std::shared_ptr<base::unique_fd>& directory) noexcept {
-        return directory ? directory->get() : AT_FDCWD;
-    }
 
     loop::engine& loop() const noexcept { return runtime_.output(); }
     worker& at(int index) { return workers_[static_cast<std::size_t>(index)]; }

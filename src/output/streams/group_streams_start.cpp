@@ -149,7 +149,7 @@ std::optional<start_failure> group_streams::open_target(
     auto error = from.error;
     base::unique_fd file;
     if (!error)
-        file = open_output(number_of(from.directory), plan.path,
+        file = open_output(number_of(from.directory.get()), plan.path,
                            plan.settings.appends ? old_text::is_kept : old_text::is_dropped, error);
     if (error)
         return failure(error, fmt::format("open(\"{}\")", plan.path), plan.first_worker,
@@ -194,7 +194,7 @@ std::optional<start_failure> group_streams::make_output(int callers_directory, i
         // Without the working directory the child's own error says what is wrong.
         const auto& base = base_of(callers_directory, routes.working_directory, route.path);
         if (!base.error)
-            error = make_directories(number_of(base.directory), route.path);
+            error = make_directories(number_of(base.directory.get()), route.path);
         if (error)
             return failure(error, fmt::format("open(\"{}\")", route.path), index, stage_of(from));
         return std::nullopt;

@@ -64,6 +64,10 @@ base::unique_fd open_to_append(int base, const std::string& path, int flags,
 
 }  // namespace
 
+int number_of(const base::unique_fd* directory) noexcept {
+    return directory != nullptr ? directory->get() : AT_FDCWD;
+}
+
 base::unique_fd open_base(int callers_directory, const std::string& working_directory,
                           std::error_code& error) {
     return open_at(callers_directory < 0 ? AT_FDCWD : callers_directory,

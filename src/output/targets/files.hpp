@@ -10,6 +10,9 @@
 // directory, or AT_FDCWD.
 namespace cohort::output {
 
+/// A base as openat(2) and its like take it. @param directory  null: AT_FDCWD
+[[nodiscard]] int number_of(const base::unique_fd* directory) noexcept;
+
 /// The directory that a worker's relative paths mean, by O_PATH.
 /// @param callers_directory  a descriptor; -1: the directory of this process
 /// @param working_directory  of the worker: absolute, relative to the caller's, or empty

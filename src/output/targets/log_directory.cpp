@@ -28,14 +28,10 @@ base::unique_fd open_directory(int from, const std::string& name, std::error_cod
     return base::out_of_stdio(std::move(found), error);
 }
 
-int number_of(const std::shared_ptr<base::unique_fd>& directory) noexcept {
-    return directory ? directory->get() : AT_FDCWD;
-}
-
 }  // namespace
 
 std::error_code log_directory::make(std::shared_ptr<base::unique_fd> base, std::string path) {
-    const int from = number_of(base);
+    const int from = number_of(base.get());
     if (const auto error = make_directories(from, path))
         return error;
     if (::mkdirat(from, path.c_str(), 0777) != 0)
@@ -77,9 +73,9 @@ void log_directory::remove(std::size_t workers) const {
         ::unlinkat(made_.get(), name.c_str(), AT_REMOVEDIR);
     }
     struct stat here {};
-    if (::fstatat(number_of(base_), path_.c_str(), &here, AT_SYMLINK_NOFOLLOW) == 0 &&
+    if (::fstatat(number_of(base_.get()), path_.c_str(), &here, AT_SYMLINK_NOFOLLOW) == 0 &&
         base::id_of(made_.get()) == base::file_id{here.st_dev, here.st_ino})
-        ::unlinkat(number_of(base_), path_.c_str(), AT_REMOVEDIR);
+        ::unlinkat(number_of(base_.get()), path_.c_str(), AT_REMOVEDIR);
 }
 
 }  // namespace cohort::output

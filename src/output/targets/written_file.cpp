@@ -10,7 +10,6 @@
 #include <cerrno>
 #include <utility>
 
-#include <fcntl.h>
 #include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -88,7 +87,7 @@ void written_file::count(std::string_view written) noexcept {
 /// If the old file cannot be renamed, for lack of a right to its directory say, the text goes on
 /// into it, because a file that is too large is better than text that is lost.
 std::error_code written_file::rotate() {
-    const int base = rotate_->base ? rotate_->base->get() : AT_FDCWD;
+    const int base = number_of(rotate_->base.get());
     for (int tries = 4;; --tries) {
         if (const auto error = make_way(base)) {
             not_rotated_ = error.value();
