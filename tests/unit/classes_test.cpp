@@ -26,7 +26,6 @@ const std::map<std::string, std::string> larger{
     {"src/protocol/record/control.hpp: control_order", "a record in a file"},
     {"src/share/cuda/driver.hpp: calls", "another library's functions, a member each"},
     {"src/group/supervisor/worker_process.hpp: worker_process", ""},
-    {"src/output/streams/group_streams.hpp: group_streams", ""},
 };
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "output/routes/routes.hpp"
 #include "output/streams/line_hub.hpp"
 #include "output/streams/stream_sinks.hpp"
+#include "output/targets/base_directories.hpp"
 #include "output/targets/log_directory.hpp"
 #include "output/targets/target.hpp"
 #include "protocol/order/stream_source.hpp"
@@ -18,7 +19,6 @@
 
 #include <atomic>
 #include <chrono>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -119,21 +119,17 @@ private:
         bool has_ended = false;
     };
     struct flush;
-    struct base_directory {
-        std::shared_ptr<base::unique_fd> directory;  // null: AT_FDCWD
-        std::error_code error;
-    };
 
     loop::engine& loop() const noexcept { return runtime_.output(); }
     worker& at(int index) { return workers_[static_cast<std::size_t>(index)]; }
     const worker& at(int index) const { return workers_[static_cast<std::size_t>(index)]; }
-    const base_directory& base_of(int callers_directory, const std::string& working_directory,
-                                  const std::string& path);
-    std::optional<detail::start_failure> make_log_directory(int callers_directory);
-    std::optional<detail::start_failure> open_target(int callers_directory, const target_plan& plan,
+    std::optional<detail::start_failure> make_log_directory(base_directories& bases);
+    std::optional<detail::start_failure> open_target(base_directories& bases,
+                                                     const target_plan& plan,
                                                      std::vector<std::shared_ptr<target>>& into);
     std::optional<detail::start_failure> make_input(int index);
-    std::optional<detail::start_failure> make_output(int callers_directory, int index, stream from);
+    std::optional<detail::start_failure> make_output(base_directories& bases, int index,
+                                                     stream from);
     void begin(int index);
     void begin_stream(int index, stream from);
     void end_streams(std::shared_ptr<flush> ending);
@@ -147,7 +143,6 @@ private:
     loop::runtime& runtime_;
     const group_routes routes_;
     const settings settings_;
-    std::map<std::string, base_directory> bases_;  // by working directory
     std::shared_ptr<log_directory> logs_ = std::make_shared<log_directory>();
     input_files inputs_;
     std::mutex targets_mutex_;  // for an end of the group while its start still hangs

@@ -72,11 +72,12 @@ source source_of(const input_route& route, int descriptor) {
 }  // namespace
 
 std::optional<start_failure> group_streams::prepare(int callers_directory) {
-    if (auto failed = make_log_directory(callers_directory))
+    base_directories bases(callers_directory);
+    if (auto failed = make_log_directory(bases))
         return failed;
     std::vector<std::shared_ptr<target>> opened;
     for (const auto& plan : routes_.targets)
-        if (auto failed = open_target(callers_directory, plan, opened)) {
+        if (auto failed = open_target(bases, plan, opened)) {
             for (const auto& each : opened)
                 each->close();
             return failed;
@@ -89,39 +90,24 @@ std::optional<start_failure> group_streams::prepare(int callers_directory) {
         if (auto failed = make_input(index))
             return failed;
         for (const auto from : {stream::out, stream::err})
-            if (auto failed = make_output(callers_directory, index, from))
+            if (auto failed = make_output(bases, index, from))
                 return failed;
     }
     return std::nullopt;
 }
 
-/// The directory to which a worker's path is relative. Kept, because many workers share one. An
-/// absolute path needs none, and the worker's may not be searchable for this program's user.
-const group_streams::base_directory& group_streams::base_of(int callers_directory,
-                                                            const std::string& working_directory,
-                                                            const std::string& path) {
-    static const base_directory none;
-    if (path.starts_with('/'))
-        return none;
-    auto [found, is_new] = bases_.try_emplace(working_directory);
-    if (is_new)
-        found->second.directory = std::make_shared<base::unique_fd>(
-            open_base(callers_directory, working_directory, found->second.error));
-    return found->second;
-}
-
-std::optional<start_failure> group_streams::make_log_directory(int callers_directory) {
+std::optional<start_failure> group_streams::make_log_directory(base_directories& bases) {
     const auto& path = routes_.log_directory;
     if (path.empty())
         return std::nullopt;
-    const auto& from = base_of(callers_directory, routes_.base_of_logs, path);
+    const auto& from = bases.of(routes_.base_of_logs, path);
     if (const auto error = from.error ? from.error : logs_->make(from.directory, path))
         return failure(error, fmt::format("mkdir(\"{}\")", path), -1, start::stage::logs);
     return std::nullopt;
 }
 
 std::optional<start_failure> group_streams::open_target(
-    int callers_directory, const target_plan& plan, std::vector<std::shared_ptr<target>>& into) {
+    base_directories& bases, const target_plan& plan, std::vector<std::shared_ptr<target>>& into) {
     target_settings settings;
     if (plan.what != target_plan::kind::file) {
         const int fd = plan.what == target_plan::kind::own_stdout ? STDOUT_FILENO : STDERR_FILENO;
@@ -145,7 +131,7 @@ std::optional<start_failure> group_streams::open_target(
         into.push_back(target::make(loop(), std::move(stream), std::move(settings)));
         return std::nullopt;
     }
-    const auto& from = base_of(callers_directory, plan.working_directory, plan.path);
+    const auto& from = bases.of(plan.working_directory, plan.path);
     auto error = from.error;
     base::unique_fd file;
     if (!error)
@@ -184,7 +170,7 @@ std::optional<start_failure> group_streams::make_input(int index) {
     return std::nullopt;
 }
 
-std::optional<start_failure> group_streams::make_output(int callers_directory, int index,
+std::optional<start_failure> group_streams::make_output(base_directories& bases, int index,
                                                         stream from) {
     const auto& routes = routes_.workers[static_cast<std::size_t>(index)];
     const auto& route = from == stream::out ? routes.out : routes.err;
@@ -192,7 +178,7 @@ std::optional<start_failure> group_streams::make_output(int callers_directory, i
     if (route.what == kind::file && route.path.find('/') != std::string::npos &&
         route.path != "/dev/null") {
         // Without the working directory the child's own error says what is wrong.
-        const auto& base = base_of(callers_directory, routes.working_directory, route.path);
+        const auto& base = bases.of(routes.working_directory, route.path);
         if (!base.error)
             error = make_directories(number_of(base.directory.get()), route.path);
         if (error)
@@ -239,7 +225,6 @@ void group_streams::close_unstarted() noexcept {
         ends.in_ours.reset();
     }
     inputs_ = {};
-    bases_.clear();
 }
 
 }  // namespace cohort::output
