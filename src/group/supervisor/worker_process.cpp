@@ -2,8 +2,6 @@
 #include "group/supervisor/worker_process.hpp"
 
 #include "base/sys/patiently.hpp"
-#include "base/sys/pidfd.hpp"
-#include "base/sys/tiers.hpp"
 #include "base/values/group_end.hpp"
 #include "group/supervisor/oom_look.hpp"
 #include "group/supervisor/process_looks.hpp"
@@ -54,9 +52,9 @@ resource_usage to_usage(const rusage& used) {
 worker_process::worker_process(loop::runtime& runtime, start_info b,
                                std::shared_ptr<const detail::group_settings> settings,
                                record_kind kind)
-    : runtime_(runtime), settings_(std::move(settings)), kind_(kind), index_(b.index), pid_(b.pid),
-      pidfd_(std::move(b.pidfd)), record_(std::move(b.record)), cgroup_(std::move(b.cgroup)),
-      streams_(std::move(b.streams)), started_(b.started) {
+    : runtime_(runtime), settings_(std::move(settings)), kind_(kind), index_(b.index),
+      signals_(b.pid, std::move(b.pidfd), settings_->process_group), record_(std::move(b.record)),
+      cgroup_(std::move(b.cgroup)), streams_(std::move(b.streams)), started_(b.started) {
     if (b.stacks)
         stacks_ = base::make_shared_patiently<stacks_answer>(runtime_, std::move(b.stacks));
 }
@@ -68,57 +66,30 @@ void worker_process::await_end(base::callback<void(const exit_status&)> ended,
     judged_ = std::move(judged);
     printed_ = std::move(printed);
     runtime_.children().watch(
-        pidfd_.get(),
+        signals_.pidfd(),
         [self = shared_from_this()] {
-            if (!std::exchange(self->exited_, true))
+            if (!self->signals_.has_ended())
                 self->exit_seen_ = self->runtime_.loop().now();
-            self->kill_group();
+            self->signals_.worker_ended();
         },
-        [self = shared_from_this()](const loop::reaped& end) { self->ended(end); });
-}
-
-void worker_process::signal(int signo) noexcept {
-    if (exited_)
-        return;
-    sent_sigkill_ |= signo == SIGKILL;
-    if (settings_->process_group == process_group::inherit) {
-        (void)base::send_signal(pidfd_.get(), signo);
-        return;
-    }
-    // One signal to the group reaches the worker too, unless it has moved to another group. (If
-    // somebody has reaped the worker and its pid is reused, getpgid's answer is wrong but harmless:
-    // the pidfd still means the worker.)
-    const bool leads = getpgid(pid_) == pid_;
-    if (!leads || signo == SIGKILL)
-        (void)base::send_signal(pidfd_.get(), signo);
-    if (base::current_tiers().pidfd_group.best)
-        (void)base::send_signal_to_group(pidfd_.get(), signo);
-    else if (base::state_of_child(pidfd_.get()) != base::child_state::not_ours)
-        kill(-pid_, signo);
-    else if (leads)
-        (void)base::send_signal(pidfd_.get(), signo);
-}
-
-void worker_process::kill_group() noexcept {
-    if (settings_->process_group == process_group::inherit || loop::kill_group(pidfd_.get(), pid_))
-        group_killed_ = true;
+        [self = shared_from_this()](const loop::reaped& end) { self->reaped(end); });
 }
 
 void worker_process::send_stop_signal(int signo) {
     if (!settings_->stack_on_stop)
-        return stop_now(signo);
-    if (stop_sent_ || exited_ || std::exchange(asking_, true))
+        return signals_.send_stop(signo);
+    if (!signals_.may_stop() || std::exchange(asking_, true))
         return;
     // At most half of the grace period, so that enough of it is left after the stop signal.
     ask_until_ = std::chrono::steady_clock::now() +
                  std::min<std::chrono::nanoseconds>(stacks_timeout, settings_->grace_period / 2);
     runtime_.loop().timer().at(ask_until_, [self = shared_from_this(), signo] {
-        self->not_seen_ = !self->stop_sent_ && !self->exited_ && self->at_stop_.empty();
-        self->stop_now(signo);
+        self->not_seen_ = self->signals_.may_stop() && self->at_stop_.empty();
+        self->signals_.send_stop(signo);
     });
     if (kind_ == record_kind::error_file)
         return process_looks::of(runtime_.loop())
-            .ask(pid_, [self = shared_from_this(), signo](std::vector<activity> found) {
+            .ask(pid(), [self = shared_from_this(), signo](std::vector<activity> found) {
                 self->saw(signo, std::move(found), false);
             });
     struct found {
@@ -128,7 +99,7 @@ void worker_process::send_stop_signal(int signo) {
     auto seen = base::make_shared_patiently<found>();
     output::call_threads::of(runtime_.loop())
         .run(
-            [seen, pid = pid_, asking = groups::asking_signal(*settings_)] {
+            [seen, pid = pid(), asking = groups::asking_signal(*settings_)] {
                 seen->activities = protocol::threads_of(pid);
                 seen->answers = protocol::catches(pid, asking);
             },
@@ -138,10 +109,10 @@ void worker_process::send_stop_signal(int signo) {
 }
 
 void worker_process::saw(int signo, std::vector<activity> activities, bool answers) {
-    if (exited_ || stop_sent_)
+    if (!signals_.may_stop())
         return;  // too late; the pid may have been reused, so this may be another process
     at_stop_ = std::move(activities);
-    answers ? ask_for_stacks(signo) : stop_now(signo);
+    answers ? ask_for_stacks(signo) : signals_.send_stop(signo);
 }
 
 /// Whether the worker has called report_stacks(). Until then the signal that asks for stacks has
@@ -155,39 +126,24 @@ bool worker_process::has_entered() const noexcept {
 
 void worker_process::ask_for_stacks(int signo) {
     if (!stacks_ || !has_entered() || stacks_->is_hung_up())
-        return stop_now(signo);
-    asked_ = std::chrono::steady_clock::now();
-    if (base::send_signal(pidfd_.get(), groups::asking_signal(*settings_)))
-        return stop_now(signo);
+        return signals_.send_stop(signo);
+    if (!signals_.request_stacks(groups::asking_signal(*settings_)))
+        return signals_.send_stop(signo);
     stacks_->await(ask_until_, [self = shared_from_this(), signo](std::vector<activity> told) {
         base::patiently([&] { self->at_stop_.reserve(self->at_stop_.size() + told.size()); });
         protocol::add_frames(self->at_stop_, std::move(told));
-        self->stop_now(signo);
+        self->signals_.send_stop(signo);
     });
 }
 
-void worker_process::stop_now(int signo) noexcept {
-    if (stop_sent_ || exited_)
-        return;
-    stop_sent_ = std::chrono::steady_clock::now();
-    signal(signo);
-    signal(SIGCONT);
-}
-
-void worker_process::send_kill() noexcept {
-    if (kill_sent_ || exited_)
-        return;
-    kill_sent_ = std::chrono::steady_clock::now();
-    if (!stop_sent_)
-        stop_sent_ = kill_sent_;
-    signal(SIGKILL);
+void worker_process::reaped(const loop::reaped& end) {
+    if (signals_.worker_reaped())
+        return ended(end);
+    runtime_.cgroups().run([leader = pid()] { kill_rest_of_group(leader); },
+                           [self = shared_from_this(), end] { self->ended(end); });
 }
 
 void worker_process::ended(const loop::reaped& end) {
-    pidfd_.reset();
-    if (!std::exchange(group_killed_, true))  // somebody else was quicker to reap it
-        return runtime_.cgroups().run([leader = pid_] { kill_rest_of_group(leader); },
-                                      [self = shared_from_this(), end] { self->ended(end); });
     if (given_up_)
         return;
     end_ = end;
@@ -284,7 +240,7 @@ void worker_process::abandon() {
     given_up_ = true;
     ended_ = {};
     printed_ = {};
-    if (!exited_)
+    if (!signals_.has_ended())
         exit_seen_ = runtime_.loop().now();
     read_what_is_left();
 }
@@ -299,11 +255,9 @@ worker_end worker_process::judge(const loop::reaped& end, record_contents conten
     facts.has_error = contents.error.has_value();
     facts.started = started_;
     facts.exit_seen = exit_seen_;
-    // The request for stacks interrupts system calls (EINTR), so a failure after it counts as
-    // caused by the stop.
-    facts.stop_sent = asked_ ? asked_ : stop_sent_;
-    facts.kill_sent = kill_sent_;
-    facts.sigkill_is_ours = sent_sigkill_;
+    facts.stop_sent = signals_.stop_began();
+    facts.kill_sent = signals_.kill_sent();
+    facts.sigkill_is_ours = signals_.has_sent_sigkill();
     if (oom_kill_)
         facts.oom_kill = base::patiently([&] { return to_string(*oom_kill_); });
 
@@ -312,7 +266,7 @@ worker_end worker_process::judge(const loop::reaped& end, record_contents conten
         base::patiently([&] { return groups::judge(facts, settings_->success_codes); });
     auto& o = result.outcome;
     o.index = index_;
-    o.pid = pid_;
+    o.pid = pid();
     o.status = end.status;
     o.cause = result.verdict.cause;
     o.started = started_;

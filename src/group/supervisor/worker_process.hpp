@@ -6,6 +6,7 @@
 #include "group/starts/start_plan.hpp"
 #include "group/supervisor/record_reader.hpp"
 #include "group/supervisor/stacks_answer.hpp"
+#include "group/supervisor/worker_signals.hpp"
 #include "loop/runtime/runtime.hpp"
 #include "output/streams/group_streams.hpp"
 #include "start/cgroup/worker_cgroup.hpp"
@@ -44,7 +45,7 @@ public:
                    std::shared_ptr<const detail::group_settings> settings, record_kind kind);
 
     int index() const noexcept { return index_; }
-    pid_t pid() const noexcept { return pid_; }
+    pid_t pid() const noexcept { return signals_.pid(); }
 
     /// Waits for the worker's end. Then kills the rest of its process group, reaps it and calls
     /// `ended` with its status; then reads its record and calls `judged`, without a wait for what
@@ -53,24 +54,21 @@ public:
                    base::callback<void(worker_end)> judged,
                    base::callback<void(output::stream_end)> printed);
 
-    /// Signals the worker and its process group, by the best means that this host has. Never
-    /// signals a worker that has ended.
-    void signal(int signo) noexcept;
-    /// Sends the stop signal, then SIGCONT, because a stopped process would not notice before. Only
-    /// the first call counts. With stack_on_stop the worker first reports its stacks.
+    /// See worker_signals.
+    void signal(int signo) noexcept { signals_.send(signo); }
+    /// See worker_signals::send_stop(). With stack_on_stop the worker first reports its stacks.
     void send_stop_signal(int signo);
-    void send_kill() noexcept;
+    void send_kill() noexcept { signals_.send_kill(); }
 
     /// Gives the worker up as unkillable before `ended` is called: reads what its record has now
     /// and calls `judged`, but neither of the others. A later end is only reaped.
     void abandon();
 
 private:
-    void kill_group() noexcept;
-    void stop_now(int signo) noexcept;
     void saw(int signo, std::vector<activity> activities, bool answers);
     void ask_for_stacks(int signo);
     bool has_entered() const noexcept;
+    void reaped(const loop::reaped& end);
     void ended(const loop::reaped& end);
     void read_what_is_left();
     void read(record_contents contents);
@@ -85,8 +83,7 @@ private:
     std::shared_ptr<const detail::group_settings> settings_;
     record_kind kind_;
     int index_;
-    pid_t pid_;
-    base::unique_fd pidfd_;
+    worker_signals signals_;
     base::unique_fd record_;
     std::shared_ptr<const start::worker_cgroup> cgroup_;
     std::shared_ptr<output::group_streams> streams_;
@@ -95,15 +92,9 @@ private:
     bool asking_ = false;
     bool not_seen_ = false;  // the stop signal was due before /proc was read
     groups::time_point ask_until_;
-    std::optional<groups::time_point> asked_;
     groups::time_point started_;
     groups::time_point exit_seen_;
-    std::optional<groups::time_point> stop_sent_;
-    std::optional<groups::time_point> kill_sent_;
-    bool sent_sigkill_ = false;
-    bool exited_ = false;
     bool given_up_ = false;
-    bool group_killed_ = false;  // the rest of its process group has been killed
     std::optional<start::oom_kill> oom_kill_;
     std::optional<loop::reaped> end_;               // empty: not reaped
     std::optional<output::stream_end> stream_end_;  // what was read, until it is told

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "group/supervisor/worker_signals.hpp"
+
+#include "base/sys/pidfd.hpp"
+#include "base/sys/tiers.hpp"
+#include "loop/engine/reaper.hpp"
+
+#include <chrono>
+#include <csignal>
+#include <utility>
+
+#include <unistd.h>
+
+namespace cohort::groups {
+
+worker_signals::worker_signals(pid_t pid, base::unique_fd pidfd, process_group group) noexcept
+    : pid_(pid), pidfd_(std::move(pidfd)), group_(group) {}
+
+void worker_signals::send(int signo) noexcept {
+    if (has_ended_)
+        return;
+    has_sent_sigkill_ |= signo == SIGKILL;
+    if (group_ == process_group::inherit) {
+        (void)base::send_signal(pidfd_.get(), signo);
+        return;
+    }
+    // One signal to the group reaches the worker too, unless it has moved to another group. (If
+    // somebody has reaped the worker and its pid is reused, getpgid's answer is wrong but harmless:
+    // the pidfd still means the worker.)
+    const bool leads = getpgid(pid_) == pid_;
+    if (!leads || signo == SIGKILL)
+        (void)base::send_signal(pidfd_.get(), signo);
+    if (base::current_tiers().pidfd_group.best)
+        (void)base::send_signal_to_group(pidfd_.get(), signo);
+    else if (base::state_of_child(pidfd_.get()) != base::child_state::not_ours)
+        kill(-pid_, signo);
+    else if (leads)
+        (void)base::send_signal(pidfd_.get(), signo);
+}
+
+void worker_signals::send_stop(int signo) noexcept {
+    if (!may_stop())
+        return;
+    stop_sent_ = std::chrono::steady_clock::now();
+    send(signo);
+    send(SIGCONT);
+}
+
+void worker_signals::send_kill() noexcept {
+    if (kill_sent_ || has_ended_)
+        return;
+    kill_sent_ = std::chrono::steady_clock::now();
+    if (!stop_sent_)
+        stop_sent_ = kill_sent_;
+    send(SIGKILL);
+}
+
+bool worker_signals::request_stacks(int signo) noexcept {
+    stacks_requested_ = std::chrono::steady_clock::now();
+    return !base::send_signal(pidfd_.get(), signo);
+}
+
+void worker_signals::worker_ended() noexcept {
+    has_ended_ = true;
+    if (group_ == process_group::inherit || loop::kill_group(pidfd_.get(), pid_))
+        group_killed_ = true;
+}
+
+bool worker_signals::worker_reaped() noexcept {
+    pidfd_.reset();
+    return group_killed_;
+}
+
+/// The request for stacks comes first if it was sent. It interrupts system calls (EINTR).
+std::optional<groups::time_point> worker_signals::stop_began() const noexcept {
+    return stacks_requested_ ? stacks_requested_ : stop_sent_;
+}
+
+}  // namespace cohort::groups
