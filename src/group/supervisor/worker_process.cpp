@@ -3,16 +3,13 @@
 
 #include "base/sys/patiently.hpp"
 #include "base/values/group_end.hpp"
+#include "group/starts/start_plan.hpp"
 #include "group/supervisor/oom_look.hpp"
-#include "group/supervisor/process_looks.hpp"
 #include "group/supervisor/rest_of_group.hpp"
-#include "output/targets/call_threads.hpp"
 #include "protocol/record/control.hpp"
-#include "protocol/trace/activities.hpp"
 
 #include <cohort/detail/duration.hpp>
 
-#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <system_error>
@@ -26,7 +23,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto stacks_timeout = 500ms;  // how long a worker may take to report its stacks
 /// How much longer than flush_timeout the end of a worker's streams may take. The output thread has
 /// bounds of its own, which are shorter; this one is for an output thread that does not answer.
 constexpr std::chrono::nanoseconds longest_reading = 1s;
@@ -54,10 +50,10 @@ worker_process::worker_process(loop::runtime& runtime, start_info b,
                                record_kind kind)
     : runtime_(runtime), settings_(std::move(settings)), kind_(kind), index_(b.index),
       signals_(b.pid, std::move(b.pidfd), settings_->process_group), record_(std::move(b.record)),
-      cgroup_(std::move(b.cgroup)), streams_(std::move(b.streams)), started_(b.started) {
-    if (b.stacks)
-        stacks_ = base::make_shared_patiently<stacks_answer>(runtime_, std::move(b.stacks));
-}
+      cgroup_(std::move(b.cgroup)), streams_(std::move(b.streams)),
+      stop_report_(base::make_shared_patiently<stop_report>(runtime_, settings_, kind, b.pid,
+                                                            std::move(b.stacks))),
+      started_(b.started) {}
 
 void worker_process::await_end(base::callback<void(const exit_status&)> ended,
                                base::callback<void(worker_end)> judged,
@@ -71,6 +67,7 @@ void worker_process::await_end(base::callback<void(const exit_status&)> ended,
             if (!self->signals_.has_ended())
                 self->exit_seen_ = self->runtime_.loop().now();
             self->signals_.worker_ended();
+            self->stop_report_->end();
         },
         [self = shared_from_this()](const loop::reaped& end) { self->reaped(end); });
 }
@@ -78,41 +75,19 @@ void worker_process::await_end(base::callback<void(const exit_status&)> ended,
 void worker_process::send_stop_signal(int signo) {
     if (!settings_->stack_on_stop)
         return signals_.send_stop(signo);
-    if (!signals_.may_stop() || std::exchange(asking_, true))
+    if (!signals_.may_stop())
         return;
-    // At most half of the grace period, so that enough of it is left after the stop signal.
-    ask_until_ = std::chrono::steady_clock::now() +
-                 std::min<std::chrono::nanoseconds>(stacks_timeout, settings_->grace_period / 2);
-    runtime_.loop().timer().at(ask_until_, [self = shared_from_this(), signo] {
-        self->not_seen_ = self->signals_.may_stop() && self->at_stop_.empty();
-        self->signals_.send_stop(signo);
-    });
-    if (kind_ == record_kind::error_file)
-        return process_looks::of(runtime_.loop())
-            .ask(pid(), [self = shared_from_this(), signo](std::vector<activity> found) {
-                self->saw(signo, std::move(found), false);
-            });
-    struct found {
-        std::vector<activity> activities;
-        bool answers = false;
-    };
-    auto seen = base::make_shared_patiently<found>();
-    output::call_threads::of(runtime_.loop())
-        .run(
-            [seen, pid = pid(), asking = groups::asking_signal(*settings_)] {
-                seen->activities = protocol::threads_of(pid);
-                seen->answers = protocol::catches(pid, asking);
-            },
-            [self = shared_from_this(), seen, signo] {
-                self->saw(signo, std::move(seen->activities), seen->answers);
-            });
+    stop_report_->begin(
+        [self = shared_from_this()] {
+            return self->has_entered() &&
+                   self->signals_.request_stacks(groups::asking_signal(*self->settings_));
+        },
+        [self = shared_from_this(), signo] { self->signals_.send_stop(signo); });
 }
 
-void worker_process::saw(int signo, std::vector<activity> activities, bool answers) {
-    if (!signals_.may_stop())
-        return;  // too late; the pid may have been reused, so this may be another process
-    at_stop_ = std::move(activities);
-    answers ? ask_for_stacks(signo) : signals_.send_stop(signo);
+void worker_process::send_kill() noexcept {
+    signals_.send_kill();
+    stop_report_->end();
 }
 
 /// Whether the worker has called report_stacks(). Until then the signal that asks for stacks has
@@ -122,18 +97,6 @@ bool worker_process::has_entered() const noexcept {
     return pread(record_.get(), &entered_at, sizeof entered_at, protocol::progress_offset) ==
                sizeof entered_at &&
            entered_at != 0;
-}
-
-void worker_process::ask_for_stacks(int signo) {
-    if (!stacks_ || !has_entered() || stacks_->is_hung_up())
-        return signals_.send_stop(signo);
-    if (!signals_.request_stacks(groups::asking_signal(*settings_)))
-        return signals_.send_stop(signo);
-    stacks_->await(ask_until_, [self = shared_from_this(), signo](std::vector<activity> told) {
-        base::patiently([&] { self->at_stop_.reserve(self->at_stop_.size() + told.size()); });
-        protocol::add_frames(self->at_stop_, std::move(told));
-        self->signals_.send_stop(signo);
-    });
 }
 
 void worker_process::reaped(const loop::reaped& end) {
@@ -175,7 +138,7 @@ void worker_process::read_what_is_left() {
 }
 
 void worker_process::read(record_contents contents) {
-    if (!stacks_ || !stacks_->is_being_parsed())
+    if (!stop_report_->is_being_parsed())
         return tell(std::move(contents));
     // The answer with its stacks is a part of the outcome. The parsing thread takes work in order,
     // so the answer has been parsed when this empty work is done.
@@ -274,17 +237,14 @@ worker_end worker_process::judge(const loop::reaped& end, record_contents conten
     o.usage = to_usage(end.usage);
     o.error = std::move(contents.error);
     o.crash = std::move(contents.crash);
-    o.at_stop = std::move(at_stop_);
+    o.at_stop = stop_report_->take_activities();
     detail::outcome_access::success(o) = result.verdict.success;
     detail::outcome_access::is_command(o) = kind_ == record_kind::error_file;
     const auto& note = result.verdict.note;
     base::patiently([&] { detail::outcome_access::note(o) = note; });
     base::patiently([&] { detail::add_note(detail::outcome_access::note(o), contents.note); });
-    if (not_seen_)
-        base::patiently([&] {
-            detail::add_note(detail::outcome_access::note(o),
-                             "there was no time to see what it was doing before its stop");
-        });
+    base::patiently(
+        [&] { detail::add_note(detail::outcome_access::note(o), stop_report_->note()); });
     detail::outcome_access::result(o) = std::move(contents.result);
     return result;
 }

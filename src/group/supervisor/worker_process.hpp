@@ -3,9 +3,8 @@
 
 #include "base/sys/unique_fd.hpp"
 #include "group/lifecycle/verdict.hpp"
-#include "group/starts/start_plan.hpp"
 #include "group/supervisor/record_reader.hpp"
-#include "group/supervisor/stacks_answer.hpp"
+#include "group/supervisor/stop_report.hpp"
 #include "group/supervisor/worker_signals.hpp"
 #include "loop/runtime/runtime.hpp"
 #include "output/streams/group_streams.hpp"
@@ -16,7 +15,6 @@
 
 #include <memory>
 #include <optional>
-#include <vector>
 
 #include <sys/types.h>
 
@@ -58,15 +56,13 @@ public:
     void signal(int signo) noexcept { signals_.send(signo); }
     /// See worker_signals::send_stop(). With stack_on_stop the worker first reports its stacks.
     void send_stop_signal(int signo);
-    void send_kill() noexcept { signals_.send_kill(); }
+    void send_kill() noexcept;
 
     /// Gives the worker up as unkillable before `ended` is called: reads what its record has now
     /// and calls `judged`, but neither of the others. A later end is only reaped.
     void abandon();
 
 private:
-    void saw(int signo, std::vector<activity> activities, bool answers);
-    void ask_for_stacks(int signo);
     bool has_entered() const noexcept;
     void reaped(const loop::reaped& end);
     void ended(const loop::reaped& end);
@@ -87,11 +83,7 @@ private:
     base::unique_fd record_;
     std::shared_ptr<const start::worker_cgroup> cgroup_;
     std::shared_ptr<output::group_streams> streams_;
-    std::shared_ptr<stacks_answer> stacks_;  // null: it can't be asked for its stacks
-    std::vector<activity> at_stop_;
-    bool asking_ = false;
-    bool not_seen_ = false;  // the stop signal was due before /proc was read
-    groups::time_point ask_until_;
+    const std::shared_ptr<stop_report> stop_report_;
     groups::time_point started_;
     groups::time_point exit_seen_;
     bool given_up_ = false;
