@@ -8,8 +8,6 @@
 #include "group/supervisor/rest_of_group.hpp"
 #include "protocol/record/control.hpp"
 
-#include <cohort/detail/duration.hpp>
-
 #include <chrono>
 #include <csignal>
 #include <system_error>
@@ -20,12 +18,6 @@
 namespace cohort::groups {
 
 namespace {
-
-using namespace std::chrono_literals;
-
-/// How much longer than flush_timeout the end of a worker's streams may take. The output thread has
-/// bounds of its own, which are shorter; this one is for an output thread that does not answer.
-constexpr std::chrono::nanoseconds longest_reading = 1s;
 
 std::chrono::microseconds to_duration(const timeval& t) {
     return std::chrono::seconds(t.tv_sec) + std::chrono::microseconds(t.tv_usec);
@@ -50,9 +42,10 @@ worker_process::worker_process(loop::runtime& runtime, start_info b,
                                record_kind kind)
     : runtime_(runtime), settings_(std::move(settings)), kind_(kind), index_(b.index),
       signals_(b.pid, std::move(b.pidfd), settings_->process_group), record_(std::move(b.record)),
-      cgroup_(std::move(b.cgroup)), streams_(std::move(b.streams)),
-      stop_report_(base::make_shared_patiently<stop_report>(runtime_, settings_, kind, b.pid,
-                                                            std::move(b.stacks))),
+      cgroup_(std::move(b.cgroup)), stop_report_(base::make_shared_patiently<stop_report>(
+                                        runtime_, settings_, kind, b.pid, std::move(b.stacks))),
+      printed_end_(base::make_shared_patiently<printed_end>(runtime_.loop(), std::move(b.streams),
+                                                            b.index, settings_->flush_timeout)),
       started_(b.started) {}
 
 void worker_process::await_end(base::callback<void(const exit_status&)> ended,
@@ -111,13 +104,13 @@ void worker_process::ended(const loop::reaped& end) {
         return;
     end_ = end;
     std::exchange(ended_, {})(end.status);
-    end_streams();
+    printed_end_->begin();
     const int code = end.status.exit_code();
     const bool well = end.status.exited() && settings_->success_codes.contains(code);
     if (kind_ == record_kind::error_file && well) {
         // A command's error file counts only if it failed.
         close_record(std::move(record_));
-        return tell({});
+        return report({});
     }
     if (!cgroup_ || end.status.signal() != SIGKILL)
         return read_what_is_left();
@@ -139,64 +132,19 @@ void worker_process::read_what_is_left() {
 
 void worker_process::read(record_contents contents) {
     if (!stop_report_->is_being_parsed())
-        return tell(std::move(contents));
+        return report(std::move(contents));
     // The answer with its stacks is a part of the outcome. The parsing thread takes work in order,
     // so the answer has been parsed when this empty work is done.
     auto kept = base::make_shared_patiently<record_contents>(std::move(contents));
     runtime_.parsing().run([] {},
-                           [self = shared_from_this(), kept] { self->tell(std::move(*kept)); });
+                           [self = shared_from_this(), kept] { self->report(std::move(*kept)); });
 }
 
-/// After kill_group(), so that what it has ended writes no more.
-void worker_process::end_streams() {
-    if (streams_->routes().has_pipes())
-        limit_streams(2);
-    streams_->worker_ended(
-        index_,
-        [self = shared_from_this()](output::stream_end read) {
-            if (!self->streams_have_ended_)
-                self->stream_end_ = std::move(read);
-        },
-        [self = shared_from_this()](const std::string& note) { self->streams_ended(note); });
-}
-
-/// Counted in steps, because a program that was stopped for a while sees that while pass at once,
-/// and its output thread must have a step's time after that.
-void worker_process::limit_streams(int steps) {
-    const auto step = longest_reading / 2 + settings_->flush_timeout / 2;
-    streams_limit_ = runtime_.loop().timer().at(
-        detail::saturating_add(std::chrono::steady_clock::now(), step),
-        [self = shared_from_this(), steps] {
-            self->streams_limit_.reset();
-            if (steps > 1)
-                return self->limit_streams(steps - 1);
-            self->streams_ended(self->stream_end_ ? "what it printed was not written in time"
-                                                  : "what it printed was not read in time");
-        });
-}
-
-/// @param note  counts only the first time
-void worker_process::streams_ended(const std::string& note) {
-    if (streams_limit_)
-        runtime_.loop().timer().cancel(*std::exchange(streams_limit_, std::nullopt));
-    if (std::exchange(streams_have_ended_, true))
-        return;
-    if (!stream_end_)
-        stream_end_.emplace();
-    base::patiently([&] { detail::add_note(stream_end_->note, note); });
-    tell_printed();
-}
-
-void worker_process::tell(record_contents contents) {
+void worker_process::report(record_contents contents) {
     if (!judged_)
         return;
     std::exchange(judged_, {})(judge(end_.value_or(loop::reaped()), std::move(contents)));
-    tell_printed();
-}
-
-void worker_process::tell_printed() {
-    if (!judged_ && streams_have_ended_ && printed_)
-        std::exchange(printed_, {})(std::move(*stream_end_));
+    printed_end_->await(std::exchange(printed_, {}));
 }
 
 void worker_process::abandon() {

@@ -3,6 +3,7 @@
 
 #include "base/sys/unique_fd.hpp"
 #include "group/lifecycle/verdict.hpp"
+#include "group/supervisor/printed_end.hpp"
 #include "group/supervisor/record_reader.hpp"
 #include "group/supervisor/stop_report.hpp"
 #include "group/supervisor/worker_signals.hpp"
@@ -68,11 +69,7 @@ private:
     void ended(const loop::reaped& end);
     void read_what_is_left();
     void read(record_contents contents);
-    void tell(record_contents contents);
-    void end_streams();
-    void limit_streams(int steps);
-    void streams_ended(const std::string& note);
-    void tell_printed();
+    void report(record_contents contents);
     worker_end judge(const loop::reaped& end, record_contents contents);
 
     loop::runtime& runtime_;
@@ -82,16 +79,13 @@ private:
     worker_signals signals_;
     base::unique_fd record_;
     std::shared_ptr<const start::worker_cgroup> cgroup_;
-    std::shared_ptr<output::group_streams> streams_;
     const std::shared_ptr<stop_report> stop_report_;
+    const std::shared_ptr<printed_end> printed_end_;
     groups::time_point started_;
     groups::time_point exit_seen_;
     bool given_up_ = false;
     std::optional<start::oom_kill> oom_kill_;
-    std::optional<loop::reaped> end_;               // empty: not reaped
-    std::optional<output::stream_end> stream_end_;  // what was read, until it is told
-    std::optional<loop::timer_id> streams_limit_;
-    bool streams_have_ended_ = false;
+    std::optional<loop::reaped> end_;  // empty: not reaped
     base::callback<void(const exit_status&)> ended_;
     base::callback<void(worker_end)> judged_;
     base::callback<void(output::stream_end)> printed_;
