@@ -25,7 +25,6 @@ const std::map<std::string, std::string> larger{
     {"src/protocol/order/worker_order.hpp: worker_order", "a record in shared memory"},
     {"src/protocol/record/control.hpp: control_order", "a record in a file"},
     {"src/share/cuda/driver.hpp: calls", "another library's functions, a member each"},
-    {"src/group/supervisor/worker_process.hpp: worker_process", ""},
 };
 
 }  // namespace

@@ -45,8 +45,9 @@ worker_process::worker_process(loop::runtime& runtime, start_info b,
       cgroup_(std::move(b.cgroup)), stop_report_(base::make_shared_patiently<stop_report>(
                                         runtime_, settings_, kind, b.pid, std::move(b.stacks))),
       printed_end_(base::make_shared_patiently<printed_end>(runtime_.loop(), std::move(b.streams),
-                                                            b.index, settings_->flush_timeout)),
-      started_(b.started) {}
+                                                            b.index, settings_->flush_timeout)) {
+    facts_.started = b.started;
+}
 
 void worker_process::await_end(base::callback<void(const exit_status&)> ended,
                                base::callback<void(worker_end)> judged,
@@ -58,7 +59,7 @@ void worker_process::await_end(base::callback<void(const exit_status&)> ended,
         signals_.pidfd(),
         [self = shared_from_this()] {
             if (!self->signals_.has_ended())
-                self->exit_seen_ = self->runtime_.loop().now();
+                self->facts_.exit_seen = self->runtime_.loop().now();
             self->signals_.worker_ended();
             self->stop_report_->end();
         },
@@ -100,9 +101,11 @@ void worker_process::reaped(const loop::reaped& end) {
 }
 
 void worker_process::ended(const loop::reaped& end) {
-    if (given_up_)
+    if (facts_.unkillable)
         return;
-    end_ = end;
+    facts_.status = end.status;
+    facts_.wait_error = end.error;
+    usage_ = end.usage;
     std::exchange(ended_, {})(end.status);
     printed_end_->begin();
     const int code = end.status.exit_code();
@@ -118,7 +121,8 @@ void worker_process::ended(const loop::reaped& end) {
     // signal. The cgroup still exists, because only the end of the group removes it.
     find_oom_kill(runtime_.loop(), runtime_.cgroups(), cgroup_,
                   [self = shared_from_this()](std::optional<start::oom_kill> kill) {
-                      self->oom_kill_ = kill;
+                      if (kill)
+                          self->facts_.oom_kill = base::patiently([&] { return to_string(*kill); });
                       if (self->judged_)
                           self->read_what_is_left();
                   });
@@ -143,46 +147,38 @@ void worker_process::read(record_contents contents) {
 void worker_process::report(record_contents contents) {
     if (!judged_)
         return;
-    std::exchange(judged_, {})(judge(end_.value_or(loop::reaped()), std::move(contents)));
+    std::exchange(judged_, {})(judge(std::move(contents)));
     printed_end_->await(std::exchange(printed_, {}));
 }
 
 void worker_process::abandon() {
-    given_up_ = true;
+    facts_.unkillable = true;
     ended_ = {};
     printed_ = {};
     if (!signals_.has_ended())
-        exit_seen_ = runtime_.loop().now();
+        facts_.exit_seen = runtime_.loop().now();
     read_what_is_left();
 }
 
-worker_end worker_process::judge(const loop::reaped& end, record_contents contents) {
-    groups::worker_facts facts;
-    facts.status = end.status;
-    facts.wait_error = end.error;
-    facts.unkillable = given_up_;
+worker_end worker_process::judge(record_contents contents) {
     if (kind_ == record_kind::control_file)
-        facts.function = contents.progress.value_or(groups::function_progress());
-    facts.has_error = contents.error.has_value();
-    facts.started = started_;
-    facts.exit_seen = exit_seen_;
-    facts.stop_sent = signals_.stop_began();
-    facts.kill_sent = signals_.kill_sent();
-    facts.sigkill_is_ours = signals_.has_sent_sigkill();
-    if (oom_kill_)
-        facts.oom_kill = base::patiently([&] { return to_string(*oom_kill_); });
+        facts_.function = contents.progress.value_or(groups::function_progress());
+    facts_.has_error = contents.error.has_value();
+    facts_.stop_sent = signals_.stop_began();
+    facts_.kill_sent = signals_.kill_sent();
+    facts_.sigkill_is_ours = signals_.has_sent_sigkill();
 
     worker_end result;
     result.verdict =
-        base::patiently([&] { return groups::judge(facts, settings_->success_codes); });
+        base::patiently([&] { return groups::judge(facts_, settings_->success_codes); });
     auto& o = result.outcome;
     o.index = index_;
     o.pid = pid();
-    o.status = end.status;
+    o.status = facts_.status;
     o.cause = result.verdict.cause;
-    o.started = started_;
-    o.ended = exit_seen_;
-    o.usage = to_usage(end.usage);
+    o.started = facts_.started;
+    o.ended = facts_.exit_seen;
+    o.usage = to_usage(usage_);
     o.error = std::move(contents.error);
     o.crash = std::move(contents.crash);
     o.at_stop = stop_report_->take_activities();

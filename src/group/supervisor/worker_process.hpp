@@ -15,8 +15,8 @@
 #include <cohort/outcome.hpp>
 
 #include <memory>
-#include <optional>
 
+#include <sys/resource.h>
 #include <sys/types.h>
 
 namespace cohort::groups {
@@ -70,7 +70,7 @@ private:
     void read_what_is_left();
     void read(record_contents contents);
     void report(record_contents contents);
-    worker_end judge(const loop::reaped& end, record_contents contents);
+    worker_end judge(record_contents contents);
 
     loop::runtime& runtime_;
     std::shared_ptr<const detail::group_settings> settings_;
@@ -81,11 +81,8 @@ private:
     std::shared_ptr<const start::worker_cgroup> cgroup_;
     const std::shared_ptr<stop_report> stop_report_;
     const std::shared_ptr<printed_end> printed_end_;
-    groups::time_point started_;
-    groups::time_point exit_seen_;
-    bool given_up_ = false;
-    std::optional<start::oom_kill> oom_kill_;
-    std::optional<loop::reaped> end_;  // empty: not reaped
+    groups::worker_facts facts_;  // those that are known by now
+    rusage usage_{};
     base::callback<void(const exit_status&)> ended_;
     base::callback<void(worker_end)> judged_;
     base::callback<void(output::stream_end)> printed_;
