@@ -15,6 +15,9 @@ namespace cohort {}
 #include <cohort/group.hpp>  // group: join, wait, next, stop
 #include <cohort/spawn.hpp>  // spawn, run, async_spawn
 
+// Run it on a loop that is not Asio's
+#include <cohort/manual_executor.hpp>  // manual_executor: a descriptor to watch, and run_ready
+
 // What workers run
 #include <cohort/closure.hpp>   // closure: a callable, in a forked copy of this process
 #include <cohort/command.hpp>   // command, command_for: a program

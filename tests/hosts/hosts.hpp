@@ -23,6 +23,8 @@
 #include <thread>
 #include <vector>
 
+#include <poll.h>
+
 // The hosts that a group can live on. Each runs from its construction on, on threads of its own, so
 // that a case only waits.
 namespace cohort::test {
@@ -125,11 +127,38 @@ private:
     custom_context context_;
 };
 
+/// A manual_executor that a loop of poll(2) runs.
+class manual_host : public host {
+public:
+    ~manual_host() override {
+        asio::post(loop_, [this] { ends_ = true; });
+        thread_.join();
+    }
+
+    auto get_executor() { return loop_.get_executor(); }
+    asio::any_io_executor executor() override { return get_executor(); }
+    bool here() const override { return std::this_thread::get_id() == thread_.get_id(); }
+    void finish() override {}
+    bool tracks_work() const override { return false; }
+
+private:
+    void run() {
+        pollfd watched{loop_.fd(), POLLIN, 0};
+        while (!ends_)
+            if (::poll(&watched, 1, -1) > 0)
+                loop_.run_ready();
+    }
+
+    cohort::manual_executor loop_;
+    bool ends_ = false;
+    std::thread thread_{[this] { run(); }};
+};
+
 #define COHORT_TEST_HOSTS                                                                          \
     cohort::test::one_thread, cohort::test::four_threads, cohort::test::pool_host,                 \
         cohort::test::strand_of<cohort::test::four_threads>,                                       \
         cohort::test::strand_of<cohort::test::pool_host>, cohort::test::system_host,               \
-        cohort::test::custom_host
+        cohort::test::custom_host, cohort::test::manual_host
 
 /// Why Asio's way to wait does not work on this machine; empty where it does.
 inline const std::string& why_no_io_context() {
@@ -166,3 +195,4 @@ TYPE_TO_STRING_AS("a strand of an io_context", cohort::test::strand_of<cohort::t
 TYPE_TO_STRING_AS("a strand of a thread_pool", cohort::test::strand_of<cohort::test::pool_host>);
 TYPE_TO_STRING_AS("the system_executor", cohort::test::system_host);
 TYPE_TO_STRING_AS("a custom executor", cohort::test::custom_host);
+TYPE_TO_STRING_AS("a manual_executor", cohort::test::manual_host);

@@ -27,6 +27,8 @@ namespace {
 /// From the top down: a public header may include only those that stand below it.
 const std::vector<std::string> headers{
     "cohort.hpp",
+    "manual_executor.hpp",
+    "detail/ready_queue.hpp",
     "spawn.hpp",
     "detail/spawn_operation.hpp",
     "detail/work.hpp",
@@ -110,6 +112,7 @@ const std::vector<std::string> headers{
 /// Headers that know Asio or user code: the compiled library must not see them.
 const std::set<std::string> user_side{
     "cohort.hpp",
+    "manual_executor.hpp",
     "spawn.hpp",
     "detail/spawn_operation.hpp",
     "group.hpp",
