@@ -160,12 +160,19 @@ private:
 /// throws sharing_error (EBADF).
 /// @par Thread safety  safe.
 /// @par Source  spawn(fn, args); differs: checked at compile time.
+// No static_assert can refuse the name of several functions or a lambda with captures: no template
+// takes them. All that compilers do then is to show the line that has the function's name.
+// clang-format off
 template <auto Fn, class... Args>
-[[nodiscard]] detail::function_work<Fn> function(Args&&... args) {
+[[nodiscard]] detail::function_work<Fn>
+function(Args&&... args) {  // cohort: Fn must be one function: of an overloaded name choose by static_cast; for a lambda with captures take closure(), or pass what it captures as arguments
+    // clang-format on
     detail::check_call<decltype(Fn), Args...>();
+    using work = detail::function_work<Fn>;
     // If the arguments do not fit, compile no more: only check_call()'s errors help the user.
-    if constexpr (std::is_constructible_v<typename detail::function_work<Fn>::stored, Args&&...>)
-        return detail::function_work<Fn>(std::in_place, std::forward<Args>(args)...);
+    if constexpr (std::is_constructible_v<typename work::stored, Args&&...> &&
+                  !detail::is_coroutine<typename work::result>)
+        return work(std::in_place, std::forward<Args>(args)...);
     else
         std::terminate();
 }

@@ -10,6 +10,7 @@
 #include <cohort/shared_array.hpp>
 #include <cohort/spawn.hpp>
 
+#include <asio/awaitable.hpp>
 #include <asio/system_executor.hpp>
 #include <asio/use_future.hpp>
 
@@ -65,6 +66,9 @@ void two(int, int, const std::string&);
 int& returns_reference(int);
 const char* returns_pointer(int);
 std::string_view returns_view(int);
+asio::awaitable<int> coroutine(int);
+void overloaded(int, int);
+void overloaded(int, double);
 int fine(int, const std::string&);
 
 // clang-format off
@@ -81,6 +85,10 @@ void refused(const cohort::outcome& worker, std::string text) {
     (void)cohort::function<returns_reference>();        // cohort: Fn returns a reference,
     (void)cohort::function<returns_pointer>();          // cohort: Fn returns a pointer,
     (void)cohort::function<returns_view>();             // cohort: Fn returns a view
+    (void)cohort::function<coroutine>();                // cohort: Fn is a coroutine,
+    (void)cohort::function<overloaded>(1);              // shows: cohort: Fn must be one function:
+    const auto captures = [text](int) { return text; };
+    (void)cohort::function<captures>();                 // shows: cohort: Fn must be one function:
     (void)cohort::function<&object::member>();          // cohort: Fn is a member function,
     (void)cohort::function<[](auto) {}>();              // cohort: Fn must be a function,
     (void)worker.result<const int&>();                  // cohort: result<T>() gives a value:
@@ -106,7 +114,7 @@ void refused_in_shared_memory(const cohort::shared_array<float>& array, const co
 }
 
 void refused_in_queues(cohort::queue<unknown_to_queues>& values, cohort::queue<const char*>& texts) {
-    values.writer().put(unknown_to_queues(1));  // cohort: this type cannot cross to another process:
+    values.writer().put(unknown_to_queues(1));  // cohort: this type cannot cross to another process: give it to_json and from_json (nlohmann-json, for example NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE). In a queue a trivially copyable type may also cross as its bytes are: specialise cohort::plain<T> as true.
     texts.writer().put("text");                 // cohort: a pointer means nothing in another process:
 }
 

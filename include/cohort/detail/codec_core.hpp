@@ -31,14 +31,12 @@ inline constexpr bool is_view = std::ranges::enable_view<T>;
 /// Types that nlohmann-json converts, by itself or by the user's to_json and from_json (or
 /// adl_serializer).
 template <class T>
-concept json_writable = requires(json& j, const T& value) {
-    nlohmann::adl_serializer<T>::to_json(j, value);
-};
+concept json_writable =
+    requires(json& j, const T& value) { nlohmann::adl_serializer<T>::to_json(j, value); };
 template <class T>
 concept json_readable = requires(const json& j, T& value) {
     nlohmann::adl_serializer<T>::from_json(j, value);
-}
-|| requires(const json& j) { nlohmann::adl_serializer<T>::from_json(j); };
+} || requires(const json& j) { nlohmann::adl_serializer<T>::from_json(j); };
 template <class T>
 inline constexpr bool is_json = std::is_same_v<T, json>;
 
@@ -101,7 +99,8 @@ struct codec {
     static_assert(
         is_pointer<T> || is_view<T> || is_json<T> || (json_writable<T> && json_readable<T>),
         "cohort: this type cannot cross to another process: give it to_json and from_json "
-        "(nlohmann-json, for example NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE).");
+        "(nlohmann-json, for example NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE). In a queue a trivially "
+        "copyable type may also cross as its bytes are: specialise cohort::plain<T> as true.");
 
     static void write(encoder& to, const T& value) {
         const current_scope travels(current_encoder(), to);
@@ -116,8 +115,6 @@ struct codec {
 
 /// Whether a value of this type can hold descriptors, which then travel beside it.
 template <class T>
-inline constexpr bool may_carry = requires {
-    requires codec<T>::carries;
-};
+inline constexpr bool may_carry = requires { requires codec<T>::carries; };
 
 }  // namespace cohort::detail::inline v0_1

@@ -3,6 +3,7 @@
 
 #include <cohort/detail/codec_core.hpp>
 
+#include <coroutine>
 #include <cstddef>
 #include <tuple>
 #include <type_traits>
@@ -30,15 +31,13 @@ struct signature_of<R (*)(P...)> : signature<R, P...> {};
 template <class R, class... P>
 struct signature_of<R (*)(P...) noexcept> : signature<R, P...> {};
 template <class F>
-requires requires { &F::operator(); }
+    requires requires { &F::operator(); }
 struct signature_of<F> : signature_of_operator<decltype(&F::operator())> {};
 
 /// A function, a static member function, or a lambda without captures whose parameters are not
 /// `auto`.
 template <class F>
-concept has_signature = requires {
-    typename signature_of<F>::params;
-};
+concept has_signature = requires { typename signature_of<F>::params; };
 
 /// The parameter types as values, without the first: that one is the worker's index.
 template <class Params>
@@ -84,8 +83,16 @@ constexpr void check_parameter() {
         "this process: take a std::string or a std::vector.");
 }
 
+/// Whether a call gives a coroutine, such as asio::awaitable.
+template <class Result>
+concept is_coroutine = requires { typename std::coroutine_traits<Result>::promise_type; };
+
 template <class Result>
 constexpr void check_result() {
+    static_assert(
+        !is_coroutine<Result>,
+        "cohort: Fn is a coroutine, which nothing awaits in a worker: give a function that "
+        "runs the coroutine on an io_context of its own.");
     static_assert(
         !std::is_reference_v<Result>,
         "cohort: Fn returns a reference, which means nothing in another process: return a value.");
