@@ -27,6 +27,9 @@ namespace {
 /// From the top down: a public header may include only those that stand below it.
 const std::vector<std::string> headers{
     "cohort.hpp",
+    "use_sender.hpp",
+    "detail/sender.hpp",
+    "detail/stop_link.hpp",
     "manual_executor.hpp",
     "detail/ready_queue.hpp",
     "spawn.hpp",
@@ -112,6 +115,9 @@ const std::vector<std::string> headers{
 /// Headers that know Asio or user code: the compiled library must not see them.
 const std::set<std::string> user_side{
     "cohort.hpp",
+    "use_sender.hpp",
+    "detail/sender.hpp",
+    "detail/stop_link.hpp",
     "manual_executor.hpp",
     "spawn.hpp",
     "detail/spawn_operation.hpp",

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <asio/cancellation_type.hpp>
+
+#include <memory>
+#include <mutex>
+#include <utility>
+
+namespace cohort::detail::inline v0_1 {
+
+/// Between the stop token of a receiver and the cancellation slot of an operation, because a stop
+/// may be requested on any thread and at any moment, but Asio's own slots are for one thread at a
+/// time. Shared by all that may use it last.
+class stop_link {
+public:
+    /// A stop is requested: cancels the operation, as soon as it has been initiated.
+    void stop() { (void)note(asked_); }
+    /// The initiation is over. @return true: its handler was destroyed during it
+    bool initiated() { return note(initiated_); }
+    /// The handler was destroyed without a call. @return false: the initiation goes on
+    bool abandon() {
+        const std::lock_guard lock(mutex_);
+        abandoned_ = true;
+        return initiated_;
+    }
+
+    /// What the operation sees: a cancellation slot as Asio requires it.
+    class slot {
+    public:
+        explicit slot(std::shared_ptr<stop_link> link) noexcept : link_(std::move(link)) {}
+
+        bool is_connected() const noexcept { return true; }
+        /// Sets what is called when a stop is requested.
+        template <class Canceller, class... Args>
+        Canceller& emplace(Args&&... args) {
+            const auto made =
+                std::make_shared<canceller_of<Canceller>>(std::forward<Args>(args)...);
+            link_->set(made);
+            return made->target;
+        }
+        void clear() { link_->set(nullptr); }
+        friend bool operator==(const slot&, const slot&) noexcept = default;
+
+    private:
+        std::shared_ptr<stop_link> link_;
+    };
+
+private:
+    class canceller {
+    public:
+        virtual ~canceller() = default;
+        virtual void cancel() = 0;
+    };
+    template <class Target>
+    class canceller_of final : public canceller {
+    public:
+        template <class... Args>
+        explicit canceller_of(Args&&... args) : target(std::forward<Args>(args)...) {}
+        /// As `||` and a cancelled coroutine do.
+        void cancel() override { target(asio::cancellation_type::terminal); }
+
+        Target target;
+    };
+
+    void set(std::shared_ptr<canceller> next) {
+        const std::lock_guard lock(mutex_);
+        canceller_.swap(next);
+    }
+    /// Calls the canceller, once and without the lock, if both have happened.
+    /// @return whether the handler had been destroyed when this was noted
+    bool note(bool& fact) {
+        std::unique_lock lock(mutex_);
+        fact = true;
+        const bool abandoned = abandoned_;
+        const auto called = asked_ && initiated_ ? std::exchange(canceller_, nullptr) : nullptr;
+        lock.unlock();
+        if (called)
+            called->cancel();
+        return abandoned;
+    }
+
+    std::mutex mutex_;
+    bool asked_ = false;
+    bool initiated_ = false;
+    bool abandoned_ = false;
+    std::shared_ptr<canceller> canceller_;
+};
+
+}  // namespace cohort::detail::inline v0_1
