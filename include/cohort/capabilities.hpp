@@ -39,7 +39,7 @@ public:
     std::string warning;       ///< words in COHORT_FORCE without a meaning; empty: there are none
 
     /// All needs, in the order of the members above.
-    /// @par Thread safety  safe as long as no thread changes the object.
+    /// @thread_safety safe as long as no thread changes the object.
     std::vector<capability> all() const;
 };
 
@@ -51,7 +51,7 @@ public:
 /// The environment variable COHORT_FORCE forces lower tiers. It is a comma-separated list of epoll,
 /// legacy_clone, no_close_range, no_cgroup, pgid, no_pidfd_info, no_guardian and no_file_system.
 /// The words fork and forkserver in that list replace start_method::spawn for function workers.
-/// @par Thread safety  safe.
+/// @thread_safety safe.
 COHORT_API host_capabilities capabilities();
 
 /// A table with one line for each need, and the warning if there is one.

@@ -87,8 +87,8 @@ private:
 ///              constructor throws, that exception leaves closure, or spawn when the closure has a
 ///              name. Such a closure holds captured ends of queues weakly after its first start.
 /// @throws spawn_error  thrown by spawn, not here: options::start_method is not fork
-/// @par Thread safety  safe.
-/// @par Source  start_processes(fn, start_method="fork")
+/// @thread_safety safe.
+/// @source start_processes(fn, start_method="fork")
 template <class Callable>
 auto closure(Callable&& call) {
     using callable = std::decay_t<Callable>;

@@ -22,7 +22,7 @@ struct command_access;
 /// Arguments are text, paths, or anything that fmt can format; no shell interprets them. A program
 /// name with a slash is a path, relative to the worker's working directory; one without a slash is
 /// looked up in the worker's PATH. A value: copies and compares.
-/// @par Thread safety  distinct objects: safe. One object: unsafe if a thread changes it.
+/// @thread_safety distinct objects: safe. One object: unsafe if a thread changes it.
 class COHORT_API command : public where_it_runs<command> {
 public:
     /// A command with its first arguments.
@@ -97,7 +97,7 @@ private:
 /// @param make  a callable `command make(int index)`. spawn, run and async_spawn call it on the
 ///              calling thread, for index 0, 1, ... An exception from it leaves spawn or run;
 ///              async_spawn gives it to the completion handler.
-/// @par Thread safety  safe.
+/// @thread_safety safe.
 template <class Make>
 auto command_for(Make&& make) {
     using callable = std::decay_t<Make>;

@@ -34,11 +34,11 @@ class shared_arena;
 /// Uses device 0, whose primary context this process keeps from then on. False in a forked copy of
 /// a process that has used the driver, because the driver does not work there: start workers by
 /// start_method::spawn or forkserver.
-/// @par Thread safety  safe.
-/// @par Source  torch.cuda.is_available; differs: tried
+/// @thread_safety safe.
+/// @source torch.cuda.is_available; differs: tried
 COHORT_API bool available();
 /// Why available() is false: the call of the driver that failed, and its error; empty: it is true.
-/// @par Thread safety  safe.
+/// @thread_safety safe.
 COHORT_API std::string why_not();
 
 /// An array in the memory of a device. A handle, as cohort::shared_array: copies and views are the
@@ -68,8 +68,8 @@ COHORT_API std::string why_not();
 /// The elements of a shared_array<const T> can't be written by its type; the device does not
 /// enforce that.
 /// @tparam T  see the concept shareable
-/// @par Thread safety  distinct handles: safe. One handle: as std::shared_ptr.
-/// @par Source  torch.multiprocessing, sharing CUDA tensors; differs: the sender need not live on
+/// @thread_safety distinct handles: safe. One handle: as std::shared_ptr.
+/// @source torch.multiprocessing, sharing CUDA tensors; differs: the sender need not live on
 template <class T>
 class shared_array : public detail::array_view<shared_array<T>, T> {
     using element = std::remove_const_t<T>;
@@ -133,7 +133,8 @@ public:
     void copy_to(std::span<element> values) const {
         base_.copy_to(reinterpret_cast<std::byte*>(values.data()), values.size(), sizeof(T));
     }
-    /// A copy in memory of its own on the same device, contiguous. @throws sharing_error
+    /// A copy in memory of its own on the same device, contiguous.
+    /// @throws sharing_error  there is no memory, or a call of the driver failed
     shared_array<element> clone() const { return shared_array<element>(base_.clone(sizeof(T))); }
     /// Lets the kernels of another device use the memory, which stays where it is. This holds for
     /// all arrays in that memory, in this process.
@@ -170,7 +171,7 @@ private:
 
 /// Memory of one device for many small arrays, which live until the last of them is gone. None is
 /// freed by itself.
-/// @par Thread safety  safe.
+/// @thread_safety safe.
 class shared_arena {
 public:
     /// @param device  counted as the driver does, from 0
@@ -244,7 +245,7 @@ namespace cuda {
 ///                                allocation
 /// @throws std::invalid_argument  the pointer is not aligned for T
 /// @throws std::system_error      the library's threads can't be started
-/// @par Thread safety  safe.
+/// @thread_safety safe.
 template <class T>
 shared_array<T> adopt(T* pointer, std::size_t n, std::function<void()> release) {
     detail::check_shareable<T>();

@@ -99,7 +99,7 @@ public:
 
 /// A record, or none. Copies share the record, because a worker may have filled it with megabytes.
 /// Read like a std::optional, but the record in it does not change: assign a new one.
-/// @par Thread safety  distinct objects: safe, also if they share the record.
+/// @thread_safety distinct objects: safe, also if they share the record.
 template <class T>
 class shared_record {
 public:

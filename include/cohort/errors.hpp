@@ -13,7 +13,7 @@ namespace cohort {
 
 /// A worker failed, or the group was stopped (group_stopped). The other workers have been stopped
 /// and reaped. A value: copying never throws.
-/// @par Source  torch's ProcessException
+/// @source torch's ProcessException
 class COHORT_API process_exception : public std::runtime_error {
 public:
     /// The outcomes in an exception: all copies of the exception share one list.
@@ -46,7 +46,7 @@ private:
 /// that is a type of the standard library or has an error_type. For other types, and for commands,
 /// it does nothing. A std::string that a worker threw is thrown as a std::string, which a
 /// `catch (const std::exception&)` does not catch.
-/// @par Source  torch's ProcessRaisedException
+/// @source torch's ProcessRaisedException
 class COHORT_API process_raised_exception : public process_exception {
 public:
     /// For the library, and for tests of programs that catch this exception.
@@ -69,7 +69,7 @@ private:
 /// A worker failed by its exit code or by a signal, and wrote no error_record. If it wrote a
 /// crash_record, the text of that is in what(), and the record itself is
 /// `outcomes()[error_index()].crash`.
-/// @par Source  torch's ProcessExitedException
+/// @source torch's ProcessExitedException
 class COHORT_API process_exited_exception : public process_exception {
 public:
     /// For the library, and for tests of programs that catch this exception.

@@ -9,7 +9,7 @@ namespace cohort {
 
 /// How a process ended: by an exit code or by a signal, which are never folded into one number. A
 /// value: copies and compares. A default-constructed one is *unknown*: the status was lost.
-/// @par Source  waitid(2), `si_code` and `si_status`.
+/// @source waitid(2), `si_code` and `si_status`.
 class COHORT_API exit_status {
 public:
     exit_status() = default;

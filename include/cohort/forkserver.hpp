@@ -37,8 +37,8 @@ COHORT_API void add_preload(const function_node& node);
 /// "forkserver". Processes that `Fn` starts end with the server. Exit handlers and static
 /// destructors that `Fn` registers run in each worker that ends by exit, never in the server.
 /// @tparam Fn  a function without parameters, or a lambda without captures
-/// @par Thread safety  safe.
-/// @par Source  multiprocessing.set_forkserver_preload; differs: takes a function, checked at
+/// @thread_safety safe.
+/// @source multiprocessing.set_forkserver_preload; differs: takes a function, checked at
 /// compile time.
 template <auto Fn>
 void forkserver_preload() {

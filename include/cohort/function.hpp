@@ -158,8 +158,8 @@ private:
 /// are held until then. A work that has a name can be started again; meanwhile it holds no end, so
 /// that the streams can end. At the next start this process must still have the ends: else spawn
 /// throws sharing_error (EBADF).
-/// @par Thread safety  safe.
-/// @par Source  spawn(fn, args); differs: checked at compile time.
+/// @thread_safety safe.
+/// @source spawn(fn, args); differs: checked at compile time.
 // No static_assert can refuse the name of several functions or a lambda with captures: no template
 // takes them. All that compilers do then is to show the line that has the function's name.
 // clang-format off

@@ -43,8 +43,8 @@ namespace cohort {
 /// Each async_x takes a completion token and is otherwise like x: the exception_ptr is what x
 /// throws, a timeout begins with the initiation. Most calls are templates, so that a program
 /// compiles only those that it calls. Their first template parameter is always the default.
-/// @par Thread safety  distinct calls are safe from any thread; moving and destroying are not.
-/// @par Source  torch.multiprocessing.ProcessContext, formerly SpawnContext.
+/// @thread_safety distinct calls are safe from any thread; moving and destroying are not.
+/// @source torch.multiprocessing.ProcessContext, formerly SpawnContext.
 class [[nodiscard("cohort: a group that is dropped is stopped: keep it, or await run")]] group {
 public:
     /// Any Asio executor. Completions are posted to its context.
@@ -78,11 +78,11 @@ public:
     /// @throws process_raised_exception, process_exited_exception  the first failure in time; the
     /// other workers are stopped and reaped before the throw. Every call throws it again.
     /// @throws group_stopped  the group was stopped and no worker failed.
-    /// @par Cancellation  total: stops waiting only. partial, terminal: the ladder of stop();
+    /// @cancellation total: stops waiting only. partial, terminal: the ladder of stop();
     /// completes with operation_aborted when the last worker is gone, or with the real result if
     /// the group had ended before.
-    /// @par Thread safety  safe; any number of joins at once.
-    /// @par Source  ProcessContext.join; differs: throws the same failure every time.
+    /// @thread_safety safe; any number of joins at once.
+    /// @source ProcessContext.join; differs: throws the same failure every time.
     template <class Result = detail::join_result>
     [[nodiscard]] asio::awaitable<bool> join() {
         return detail::await_result<Result>(handle_.ask(kind::end, "join"));
@@ -95,10 +95,10 @@ public:
     /// stopped); the workers run on.
     /// @throws process_raised_exception, process_exited_exception, group_stopped  as join()
     /// @throws std::invalid_argument  `timeout` is not a number
-    /// @par Cancellation  total: stops waiting only. partial, terminal: the ladder of stop(), to
+    /// @cancellation total: stops waiting only. partial, terminal: the ladder of stop(), to
     /// its end, whatever the timeout; then operation_aborted, unless the group had ended before.
-    /// @par Thread safety  safe.
-    /// @par Source  ProcessContext.join(timeout); differs: false has one meaning.
+    /// @thread_safety safe.
+    /// @source ProcessContext.join(timeout); differs: false has one meaning.
     template <class Rep, class Period>
     [[nodiscard]] asio::awaitable<bool> join(std::chrono::duration<Rep, Period> timeout) {
         return detail::await_result<detail::join_result>(handle_.ask(kind::end, "join", timeout));
@@ -119,9 +119,9 @@ public:
     /// thrown.
     /// @return how each worker ended, also if the group was stopped.
     /// @throws std::system_error  operation_aborted: this call was cancelled.
-    /// @par Cancellation  total: stops waiting only. partial, terminal: the ladder of stop(); then
+    /// @cancellation total: stops waiting only. partial, terminal: the ladder of stop(); then
     /// operation_aborted, or the report if the group had ended before.
-    /// @par Thread safety  safe; any number of waits at once.
+    /// @thread_safety safe; any number of waits at once.
     template <class Result = detail::report_result>
     [[nodiscard]] asio::awaitable<report> wait() {
         return detail::await_result<Result>(handle_.ask(kind::end, "wait"));
@@ -136,8 +136,8 @@ public:
     /// one of the calls. first_failure is not set yet: it is in the report.
     /// @return how that worker ended; or none, and ended(): every outcome has been reported.
     /// @throws std::system_error  operation_aborted: this call was cancelled.
-    /// @par Cancellation  every type: stops waiting only; the outcomes go to the other calls.
-    /// @par Thread safety  safe; of several pending calls the oldest gets the next outcome.
+    /// @cancellation every type: stops waiting only; the outcomes go to the other calls.
+    /// @thread_safety safe; of several pending calls the oldest gets the next outcome.
     template <class Result = detail::next_result>
     [[nodiscard]] asio::awaitable<received<outcome>> next() {
         return detail::await_result<Result>(handle_.ask(kind::next, "next"));
@@ -167,8 +167,8 @@ public:
     /// @return the line; or none, and ended(): every line was delivered and every stream has ended,
     /// or no stream has lines().
     /// @throws std::system_error  operation_aborted: this call was cancelled.
-    /// @par Cancellation  every type: stops waiting only; no line is lost.
-    /// @par Thread safety  safe; of several pending calls the oldest gets the next line.
+    /// @cancellation every type: stops waiting only; no line is lost.
+    /// @thread_safety safe; of several pending calls the oldest gets the next line.
     template <class Result = detail::line_result>
     [[nodiscard]] asio::awaitable<received<output_line>> output() {
         return detail::await_result<Result>(handle_.ask(kind::line, "output"));
@@ -195,7 +195,7 @@ public:
 
     /// Like output(), but gives all lines that there are, up to 256 KiB: several times faster.
     /// @return at least one line; empty: every stream has ended and all lines were delivered.
-    /// @par Cancellation  every type: stops waiting only; no line is lost.
+    /// @cancellation every type: stops waiting only; no line is lost.
     template <class Result = detail::lines_result>
     [[nodiscard]] asio::awaitable<std::vector<output_line>> output_batch() {
         return detail::await_result<Result>(handle_.ask(kind::lines, "output_batch"));
@@ -226,9 +226,9 @@ public:
     /// @throws std::system_error  EPIPE: the worker reads no more, or close_input() was called.
     /// operation_aborted: this call was cancelled.
     /// @throws std::invalid_argument, std::logic_error  no such worker; it was not given feed()
-    /// @par Cancellation  every type: drops the rest of the text, which the pipe has not taken, and
+    /// @cancellation every type: drops the rest of the text, which the pipe has not taken, and
     /// has no effect on the worker.
-    /// @par Thread safety  safe; overlapping calls write in the order of their initiation.
+    /// @thread_safety safe; overlapping calls write in the order of their initiation.
     template <class Result = detail::write_result>
     [[nodiscard]] asio::awaitable<void> write(int index, std::string text) {
         return detail::await_result<Result>(
@@ -259,8 +259,8 @@ public:
     /// worker's failure is not thrown.
     /// @return how each worker ended.
     /// @throws std::system_error  operation_aborted: this call was cancelled.
-    /// @par Cancellation  total: stops waiting. partial, terminal: operation_aborted at the end.
-    /// @par Thread safety  safe; a second stop keeps the first deadline.
+    /// @cancellation total: stops waiting. partial, terminal: operation_aborted at the end.
+    /// @thread_safety safe; a second stop keeps the first deadline.
     template <class Result = detail::report_result>
     [[nodiscard]] asio::awaitable<report> stop() {
         return detail::await_result<Result>(handle_.ask(kind::stop, "stop"));

@@ -22,8 +22,8 @@ namespace cohort {
 ///         also their stacks are left out, and the texts of their errors and streams are shortened
 ///         to 1 KiB. Then the texts of their streams are left out; how many bytes they had stays.
 /// @throws std::length_error  the failure is longer even then, or has more than 65,536 outcomes
-/// @par Thread safety  safe.
-/// @par Source  pickle of torch's ProcessException
+/// @thread_safety safe.
+/// @source pickle of torch's ProcessException
 COHORT_API std::string to_json(const process_exception& e);
 
 /// Writes how a group ended as one line of JSON: an object with `success`, `elapsed` in
@@ -31,7 +31,7 @@ COHORT_API std::string to_json(const process_exception& e);
 /// failure. The texts have the same bounds. This is the report.json of options::logs.
 /// @return at most 16 MiB; a longer report is shortened as a failure is
 /// @throws std::length_error  the report is longer even then, or has more than 65,536 outcomes
-/// @par Thread safety  safe.
+/// @thread_safety safe.
 COHORT_API std::string to_json(const report& r);
 
 /// Reads a failure that to_json() wrote, for std::rethrow_exception: a process_exception,
@@ -41,7 +41,7 @@ COHORT_API std::string to_json(const report& r);
 /// another version can be read.
 /// @param json  a text from any source; it is checked
 /// @throws std::invalid_argument  `json` is no such text, or longer than 16 MiB; what() says why
-/// @par Thread safety  safe.
+/// @thread_safety safe.
 COHORT_API std::exception_ptr exception_from_json(std::string_view json);
 
 }  // namespace cohort

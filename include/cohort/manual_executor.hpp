@@ -33,7 +33,7 @@ namespace cohort {
 /// It belongs to the process that made it. In a forked copy of that process what is posted is
 /// destroyed, run_ready() throws, and the destructor leaks what was queued before the fork. Make a
 /// new one there.
-/// @par Thread safety  get_executor(), fd(), run_ready() and all use of the executors: from any
+/// @thread_safety get_executor(), fd(), run_ready() and all use of the executors: from any
 /// thread. Where several threads call run_ready(), handlers run at the same time, as on an
 /// io_context with several threads.
 class manual_executor : public asio::execution_context {
@@ -71,7 +71,7 @@ private:
 /// The executor of a manual_executor: what Asio's post, dispatch and defer are given with it is
 /// queued, also inside run_ready(). It counts no outstanding work, because run_ready() does not
 /// wait for any.
-/// @par Thread safety  safe.
+/// @thread_safety safe.
 class manual_executor::executor_type {
 public:
     /// The manual_executor; Asio asks for it.
@@ -79,7 +79,7 @@ public:
     /// Itself, because it never runs anything inside execute().
     executor_type require(asio::execution::blocking_t::never_t) const noexcept { return *this; }
 
-    /// Queues a function object. @throws std::bad_alloc
+    /// Queues a function object. @throws std::bad_alloc  there is no memory
     template <class F>
     void execute(F&& f) const {
         using call = detail::ready_call_of<std::decay_t<F>>;

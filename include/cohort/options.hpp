@@ -26,8 +26,8 @@ struct options_access;
 /// compares; copies share the descriptors given with fd(). Each setter checks its argument and
 /// returns the object itself. A setter of a duration takes any chrono duration, also `0.5s`. It
 /// rounds up to the unit of steady_clock, and limits the duration to that clock's range.
-/// @par Thread safety  distinct objects: safe. One object: unsafe if a thread changes it.
-/// @par Source  the arguments of torch's start_processes; differs: stopping is configured
+/// @thread_safety distinct objects: safe. One object: unsafe if a thread changes it.
+/// @source the arguments of torch's start_processes; differs: stopping is configured
 /// here.
 class COHORT_API options : public where_it_runs<options> {
 public:
@@ -47,7 +47,7 @@ public:
     /// Whether the workers are daemonic. When the program exits, a daemonic worker has no grace
     /// period: SIGKILL follows the stop signal at once. A daemonic function worker can't start
     /// groups of its own: that throws spawn_error, stage "daemon". Default false.
-    /// @par Source  daemon= of torch's start_processes
+    /// @source daemon= of torch's start_processes
     options& daemon(bool on);
 
     /// How long the other workers may go on after the first failure, before they get the stop
@@ -121,7 +121,7 @@ public:
     /// out-of-memory killer ended then has cause::oom_killed. The limit is for you to set, in
     /// `memory.max` of the directory or of one above.
     /// @throws std::invalid_argument  the path is not absolute, or contains a NUL
-    /// @par Source  cgroups(7), and Documentation/admin-guide/cgroup-v2.rst of the kernel
+    /// @source cgroups(7), and Documentation/admin-guide/cgroup-v2.rst of the kernel
     options& cgroup(std::string directory);
 
     /// Whether a worker function records where SIGSEGV, SIGBUS, SIGILL, SIGFPE or SIGABRT ended it.
@@ -129,7 +129,7 @@ public:
     /// handler on its own stack writes it and then lets the signal end the worker, with the usual
     /// core file. The handler is installed only where the signal's action is the default, so a
     /// sanitizer's handler or your own stays. Default true. Has no effect on commands.
-    /// @par Source  faulthandler.enable (torch's record); differs: the parent gets the record
+    /// @source faulthandler.enable (torch's record); differs: the parent gets the record
     options& crash_record(bool on);
 
     /// Whether workers are asked what they are doing before they get the stop signal, after a stop,
@@ -143,7 +143,7 @@ public:
     /// If SIGRTMAX is the stop signal or the parent-death signal, the next lower signal that is
     /// neither is used. If a worker function has installed a handler of its own for this signal,
     /// that handler is called and there is no answer.
-    /// @par Source  faulthandler.dump_traceback(all_threads=True) (Python), proc(5)
+    /// @source faulthandler.dump_traceback(all_threads=True) (Python), proc(5)
     options& stack_on_stop(bool on);
 
     /// The largest result that a worker function may return, in bytes of its encoding (CBOR). A
@@ -161,7 +161,7 @@ public:
     /// command, numbered 60 or above, which the command's own children inherit unless they close
     /// it. With false there is neither the descriptor nor a variable; variables of these names in
     /// the caller's environment are not passed on. Default true. Has no effect on functions.
-    /// @par Source  error files of torch elastic
+    /// @source error files of torch elastic
     options& error_file(bool on);
 
     /// The name of the group. It stands for {group} in the paths of files, and a run of logs() is
@@ -182,7 +182,7 @@ public:
     /// The capacity of each pipe between a worker and this process. A wish: where the kernel
     /// refuses it, the pipe has the kernel's default, which also is the default here (64 KiB).
     /// @throws std::invalid_argument  `bytes` is less than 1
-    /// @par Source  F_SETPIPE_SZ of fcntl(2)
+    /// @source F_SETPIPE_SZ of fcntl(2)
     template <std::integral Bytes>
     options& pipe_size(Bytes bytes) {
         return set_pipe_size(detail::count_of("pipe_size", bytes));

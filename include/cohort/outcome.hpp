@@ -26,7 +26,7 @@ namespace cohort {
 /// `memory.events` of the worker's cgroup counts a kill by the out-of-memory killer.
 /// outcome::note() then has the limit and the peak. Elsewhere such a worker is `signaled`, like any
 /// other that somebody else killed.
-/// @par Source  Documentation/admin-guide/cgroup-v2.rst of the kernel
+/// @source Documentation/admin-guide/cgroup-v2.rst of the kernel
 enum class cause {
     returned,    ///< its function returned, and the process then exited with 0 or an accepted code
     exited,      ///< it exited with a code: a command, or a function that called exit itself
@@ -42,7 +42,7 @@ enum class cause {
 COHORT_API const char* to_string(cause c) noexcept;
 
 /// The resources that a worker used, as the kernel counted them.
-/// @par Source  getrusage(2)
+/// @source getrusage(2)
 class resource_usage {
 public:
     std::chrono::microseconds user_time{};    ///< processor time in its own code
@@ -123,7 +123,7 @@ public:
 
 private:
     friend struct detail::outcome_access;
-    /// The CBOR of the result if it is of this type. @throws result_error
+    /// The CBOR of the result if it is of this type. @throws result_error  it is not
     const std::vector<std::byte>& result_cbor(std::string_view type) const;
     /// The descriptors that came with the result.
     std::span<const std::shared_ptr<const int>> result_descriptors() const;

@@ -44,7 +44,7 @@ public:
 };
 
 /// Text that its copies share: a std::string_view that keeps its characters alive.
-/// @par Thread safety  distinct objects: safe, also if they share the text.
+/// @thread_safety distinct objects: safe, also if they share the text.
 class shared_text : public std::string_view {
 public:
     /// The empty text.

@@ -27,7 +27,7 @@ namespace cohort {
 /// to_json throws (the queue is unharmed), sharing_error if descriptors or memory run short, and
 /// std::logic_error after a close(). Of the asynchronous ones, what is wrong with the handle, the
 /// value or the timeout leaves the call itself; the rest arrives as std::exception_ptr.
-/// @par Thread safety  all calls from any thread; assignment as of std::shared_ptr.
+/// @thread_safety all calls from any thread; assignment as of std::shared_ptr.
 template <class T>
 class queue_writer {
 public:
@@ -67,14 +67,14 @@ public:
     void close() noexcept { end_.close(); }
 
     /// put() with a completion token: void(std::exception_ptr).
-    /// @par Cancellation  every type: stops waiting; nothing was put.
+    /// @cancellation every type: stops waiting; nothing was put.
     template <class Token>
     auto async_put(T value, Token&& token) {
         return detail::async_put(detail::used(end_), detail::message_of(std::move(value)),
                                  std::forward<Token>(token));
     }
     /// put(value, timeout) with a completion token: void(std::exception_ptr, bool).
-    /// @par Cancellation  every type: stops waiting; nothing was put.
+    /// @cancellation every type: stops waiting; nothing was put.
     template <class Rep, class Period, class Token>
     auto async_put(T value, std::chrono::duration<Rep, Period> timeout, Token&& token) {
         return detail::async_put(detail::used(end_), detail::message_of(std::move(value)),
@@ -100,7 +100,7 @@ private:
 /// What is no T or was refused by its from_json is lost; otherwise the value waits in the queue:
 /// after std::bad_alloc for one more get. It is lost, too, if 10 seconds bring no memory for it.
 /// Of an asynchronous get, what is wrong with the handle or the timeout leaves the call itself.
-/// @par Thread safety  all calls from any thread; assignment as of std::shared_ptr.
+/// @thread_safety all calls from any thread; assignment as of std::shared_ptr.
 template <class T>
 class queue_reader {
 public:
@@ -132,13 +132,13 @@ public:
     void close() noexcept { end_.close(); }
 
     /// get() with a completion token: void(std::exception_ptr, received<T>).
-    /// @par Cancellation  every type: stops waiting; no value is lost.
+    /// @cancellation every type: stops waiting; no value is lost.
     template <class Token>
     auto async_get(Token&& token) {
         return detail::async_get<T>(detail::used(end_), std::nullopt, std::forward<Token>(token));
     }
     /// get(timeout) with a completion token: void(std::exception_ptr, received<T>).
-    /// @par Cancellation  every type: stops waiting; no value is lost.
+    /// @cancellation every type: stops waiting; no value is lost.
     template <class Rep, class Period, class Token>
     auto async_get(std::chrono::duration<Rep, Period> timeout, Token&& token) {
         return detail::async_get<T>(detail::used(end_), detail::to_steady(timeout),
@@ -181,8 +181,8 @@ private:
 /// throws; every get codec_error, sharing_error, or what its own from_json throws: queue_writer and
 /// queue_reader say when. A put after close(), and a call that needs an end which this process has
 /// given up, throw std::logic_error. A cancellation of any type stops the waiting only.
-/// @par Thread safety  all calls from any thread; assignment as of std::shared_ptr.
-/// @par Source  torch.multiprocessing.Queue and SimpleQueue
+/// @thread_safety all calls from any thread; assignment as of std::shared_ptr.
+/// @source torch.multiprocessing.Queue and SimpleQueue
 template <class T>
 class queue {
 public:
@@ -194,13 +194,13 @@ public:
     explicit queue(std::size_t capacity) : queue(detail::checked_capacity(capacity), nullptr) {}
 
     /// Waits while the queue is full.
-    /// @par Cancellation  every type: stops waiting; nothing was put.
+    /// @cancellation every type: stops waiting; nothing was put.
     [[nodiscard]] asio::awaitable<void> put(T value) { return emplace(std::move(value)); }
     /// Waits while the queue is full, at most for `timeout` on steady_clock. The time of a value of
     /// more than 1 MiB begins when the value is ready to be sent.
     /// @return false: still full when the time was up; nothing was put
     /// @throws std::invalid_argument  `timeout` is not a number
-    /// @par Cancellation  every type: stops waiting; nothing was put.
+    /// @cancellation every type: stops waiting; nothing was put.
     template <class Rep, class Period>
     [[nodiscard]] asio::awaitable<bool> put(T value, std::chrono::duration<Rep, Period> timeout) {
         return detail::await_put_in_time(detail::queue_job(
@@ -208,7 +208,7 @@ public:
     }
     /// put(T(args...)). With GCC 12 `co_await q.put(job{...})` of an aggregate crashes, because the
     /// compiler destroys it twice: use this, or name the value first.
-    /// @par Cancellation  every type: stops waiting; nothing was put.
+    /// @cancellation every type: stops waiting; nothing was put.
     template <class... Args>
     [[nodiscard]] asio::awaitable<void> emplace(Args&&... args) {
         return detail::await_put(detail::queue_job(
@@ -218,40 +218,40 @@ public:
     /// @throws codec_error  what came is no T. What the value's own from_json throws, as it is. The
     /// value is lost then, and the next get gives the next one.
     /// @throws sharing_error  there is no room for the value's descriptors; it waits in the queue
-    /// @par Cancellation  every type: stops waiting; no value is lost.
+    /// @cancellation every type: stops waiting; no value is lost.
     [[nodiscard]] asio::awaitable<received<T>> get() {
         return detail::await_get<T>(ends_.for_reading(), std::nullopt);
     }
     /// Waits for a value, at most for `timeout` on steady_clock. timed_out(): none came in time.
     /// @throws std::invalid_argument  `timeout` is not a number. And what get() throws.
-    /// @par Cancellation  every type: stops waiting; no value is lost.
+    /// @cancellation every type: stops waiting; no value is lost.
     template <class Rep, class Period>
     [[nodiscard]] asio::awaitable<received<T>> get(std::chrono::duration<Rep, Period> timeout) {
         return detail::await_get<T>(ends_.for_reading(), detail::to_steady(timeout));
     }
     /// put() with a completion token: void(std::exception_ptr).
-    /// @par Cancellation  every type: stops waiting; nothing was put.
+    /// @cancellation every type: stops waiting; nothing was put.
     template <class Token>
     auto async_put(T value, Token&& token) {
         return detail::queue_access::writer<T>(ends_.for_writing())
             .async_put(std::move(value), std::forward<Token>(token));
     }
     /// put(value, timeout) with a completion token: void(std::exception_ptr, bool).
-    /// @par Cancellation  every type: stops waiting; nothing was put.
+    /// @cancellation every type: stops waiting; nothing was put.
     template <class Rep, class Period, class Token>
     auto async_put(T value, std::chrono::duration<Rep, Period> timeout, Token&& token) {
         return detail::queue_access::writer<T>(ends_.for_writing())
             .async_put(std::move(value), timeout, std::forward<Token>(token));
     }
     /// get() with a completion token: void(std::exception_ptr, received<T>).
-    /// @par Cancellation  every type: stops waiting; no value is lost.
+    /// @cancellation every type: stops waiting; no value is lost.
     template <class Token>
     auto async_get(Token&& token) {
         return detail::queue_access::reader<T>(ends_.for_reading())
             .async_get(std::forward<Token>(token));
     }
     /// get(timeout) with a completion token: void(std::exception_ptr, received<T>).
-    /// @par Cancellation  every type: stops waiting; no value is lost.
+    /// @cancellation every type: stops waiting; no value is lost.
     template <class Rep, class Period, class Token>
     auto async_get(std::chrono::duration<Rep, Period> timeout, Token&& token) {
         return detail::queue_access::reader<T>(ends_.for_reading())

@@ -9,7 +9,7 @@
 namespace cohort {
 
 /// What a get from a queue, group::next and group::output give: a value, or why there is none.
-/// @par Thread safety  distinct objects: safe. One object: unsafe if a thread changes it.
+/// @thread_safety distinct objects: safe. One object: unsafe if a thread changes it.
 template <class T>
 class received {
 public:

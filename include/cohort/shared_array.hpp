@@ -33,8 +33,8 @@ namespace cohort {
 /// std::atomic elements or std::atomic_ref where processes write at the same time. `const` is
 /// shallow, as for std::span; elements of a shared_array<const T> can't be written.
 /// @tparam T  see the concept shareable
-/// @par Thread safety  distinct handles: safe. One handle: as std::shared_ptr.
-/// @par Source  torch.Tensor in shared memory
+/// @thread_safety distinct handles: safe. One handle: as std::shared_ptr.
+/// @source torch.Tensor in shared memory
 template <class T>
 class shared_array : public detail::array_view<shared_array<T>, T> {
     using element = std::remove_const_t<T>;
@@ -196,7 +196,7 @@ private:
 };
 
 /// One T in shared memory: `shared_value<std::atomic<int>> counter;`. A handle, as shared_array.
-/// @par Source  multiprocessing.Value
+/// @source multiprocessing.Value
 template <class T>
 class shared_value {
 public:
@@ -223,7 +223,7 @@ private:
 
 /// Copies a range of plain values into shared memory, once.
 /// @throws sharing_error  a limit was met
-/// @par Source  torch.Tensor.share_memory_
+/// @source torch.Tensor.share_memory_
 template <class Range>
 auto share_memory(const Range& values, const share_options& how = share_options()) {
     static_assert(std::ranges::contiguous_range<const Range>,
@@ -241,7 +241,7 @@ auto share_memory(const Range& values, const share_options& how = share_options(
 
 /// Memory for many small arrays: one descriptor and one mapping for all of them, which live until
 /// the last of them is gone. None is freed by itself.
-/// @par Thread safety  safe.
+/// @thread_safety safe.
 class COHORT_API shared_arena {
 public:
     /// @param bytes  for all arrays; each begins at a multiple of 64 bytes

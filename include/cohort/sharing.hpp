@@ -24,19 +24,19 @@ enum class sharing_strategy {
 COHORT_API std::string to_string(sharing_strategy strategy);  ///< as torch spells it
 
 /// The strategies that work here; tried once. capabilities() says why one does not.
-/// @par Thread safety  safe.
-/// @par Source  torch.multiprocessing.get_all_sharing_strategies
+/// @thread_safety safe.
+/// @source torch.multiprocessing.get_all_sharing_strategies
 COHORT_API std::set<sharing_strategy> get_all_sharing_strategies();
 /// The strategy of memory that is made without share_options::strategy; at first file_descriptor.
 /// A worker starts with its parent's.
-/// @par Thread safety  safe.
-/// @par Source  torch.multiprocessing.get_sharing_strategy
+/// @thread_safety safe.
+/// @source torch.multiprocessing.get_sharing_strategy
 COHORT_API sharing_strategy get_sharing_strategy() noexcept;
 /// Sets the strategy of memory that is made from now on, in this process and in workers that it
 /// starts from now on.
 /// @throws sharing_error  ENOTSUP: the strategy does not work here
-/// @par Thread safety  safe.
-/// @par Source  torch.multiprocessing.set_sharing_strategy; differs: workers inherit it
+/// @thread_safety safe.
+/// @source torch.multiprocessing.set_sharing_strategy; differs: workers inherit it
 COHORT_API void set_sharing_strategy(sharing_strategy strategy);
 /// Removes the names in /dev/shm that processes of this user have left and nobody uses any more.
 /// Files of other programs, as shm_open(3) makes them, always stay.
@@ -44,7 +44,7 @@ COHORT_API void set_sharing_strategy(sharing_strategy strategy);
 /// killed, the guardian of a program that has ended, and the next program of this user that starts
 /// a group.
 /// @return how many
-/// @par Thread safety  safe.
+/// @thread_safety safe.
 COHORT_API std::size_t sweep_shared_memory();
 
 /// How a shared array is made. Each setter returns the object itself.
@@ -98,8 +98,8 @@ private:
 };
 
 /// Whether `address` points into shared memory that this library has mapped into this process.
-/// @par Thread safety  safe.
-/// @par Source  torch.Tensor.is_shared
+/// @thread_safety safe.
+/// @source torch.Tensor.is_shared
 COHORT_API bool is_shared(const void* address) noexcept;
 
 /// The type of the constant trust_unsealed.

@@ -59,7 +59,7 @@ private:
 
 /// Standard error goes where standard output goes, through one pipe or file. What the worker writes
 /// keeps its order; all of it is reported as stream::out. For stderr_to only.
-/// @par Source  `2>&1` of the shell
+/// @source `2>&1` of the shell
 class merge {
 public:
     merge() = default;
@@ -266,7 +266,7 @@ private:
 /// A directory for what a run leaves. `directory/run id/attempt_0/index/` has stdout.log,
 /// stderr.log and the error of a failed worker, error.json; report.json stands beside attempt_0.
 /// A start that fails leaves nothing there, so that the same run id can be used again.
-/// @par Source  log_dir of torch elastic; differs: an earlier run is never deleted
+/// @source log_dir of torch elastic; differs: an earlier run is never deleted
 class COHORT_API logs {
 public:
     /// @param directory  made if need be; a string, a literal or a std::filesystem::path

@@ -35,9 +35,9 @@ namespace cohort {
 /// @throws codec_error  an argument of the function could not be encoded
 /// @throws sharing_error  EBADF: this process does not have the end of a queue any more that is an
 /// argument, or was given to closure_work::keep or where_it_runs::share
-/// @par Cancellation  any type: started workers are stopped and reaped, then operation_aborted.
-/// @par Thread safety  safe.
-/// @par Source  torch.multiprocessing.spawn, start_processes(join=False); differs: all or nothing,
+/// @cancellation any type: started workers are stopped and reaped, then operation_aborted.
+/// @thread_safety safe.
+/// @source torch.multiprocessing.spawn, start_processes(join=False); differs: all or nothing,
 /// a failed start leaves nothing behind.
 template <class Work>
 [[nodiscard]] asio::awaitable<group> spawn(Work work, options how = options()) {
@@ -54,12 +54,12 @@ template <class Work>
 /// @throws process_raised_exception, process_exited_exception  the first failure in time; the other
 /// workers are stopped and reaped before the throw
 /// @throws group_stopped  the group was stopped and no worker failed
-/// @par Cancellation  any type stops the group. During the start, started workers are stopped and
+/// @cancellation any type stops the group. During the start, started workers are stopped and
 /// reaped, then operation_aborted. Later total completes with operation_aborted at once, and the
 /// group is stopped in the background; partial, terminal: the ladder of group::stop, then
 /// operation_aborted, or the real result if the group had ended before.
-/// @par Thread safety  safe.
-/// @par Source  torch.multiprocessing.spawn(join=True)
+/// @thread_safety safe.
+/// @source torch.multiprocessing.spawn(join=True)
 template <class Work>
 [[nodiscard]] asio::awaitable<report> run(Work work, options how = options()) {
     return detail::await_run(
@@ -72,8 +72,8 @@ template <class Work>
 /// @param work      what spawn takes
 /// @param how       options, or just the number of workers
 /// @param token     the completion token; destroying its handler uncalled stops the group
-/// @par Cancellation  any type: started workers are stopped and reaped, then operation_aborted.
-/// @par Thread safety  safe.
+/// @cancellation any type: started workers are stopped and reaped, then operation_aborted.
+/// @thread_safety safe.
 template <class Executor, class Work, class Token>
 requires(!std::is_base_of_v<asio::execution_context, Executor>) auto async_spawn(
     const Executor& executor, Work work, options how, Token&& token) {
@@ -93,8 +93,8 @@ requires(!std::is_base_of_v<asio::execution_context, Executor>) auto async_spawn
 /// @param work     what spawn takes
 /// @param how      options, or just the number of workers
 /// @param token    the completion token; destroying its handler uncalled stops the group
-/// @par Cancellation  any type: started workers are stopped and reaped, then operation_aborted.
-/// @par Thread safety  safe.
+/// @cancellation any type: started workers are stopped and reaped, then operation_aborted.
+/// @thread_safety safe.
 template <class Context, class Work, class Token>
 requires std::is_base_of_v<asio::execution_context, Context>
 auto async_spawn(Context& context, Work work, options how, Token&& token) {

@@ -24,8 +24,8 @@ namespace cohort {
 /// A worker of closure() has closed the event's descriptor, so every call throws sharing_error
 /// (EBADF) there unless the event was named: `closure(f).keep(event)`. After fork(2) the event
 /// works in the copy.
-/// @par Thread safety  all calls from any thread; assignment as of std::shared_ptr.
-/// @par Source  torch.multiprocessing.Event
+/// @thread_safety all calls from any thread; assignment as of std::shared_ptr.
+/// @source torch.multiprocessing.Event
 class event {
 public:
     /// A new event. @throws sharing_error  a limit was met
@@ -53,7 +53,7 @@ public:
         return handle_.wait(detail::patience::until(std::move(stop)));
     }
     /// wait() with a completion token: void(std::exception_ptr).
-    /// @par Cancellation  every type: stops waiting; the event stays as it is.
+    /// @cancellation every type: stops waiting; the event stays as it is.
     template <class Token>
     auto async_wait(Token&& token) const {
         using job = detail::sync_job<detail::event_handle, &detail::await_event>;
@@ -81,8 +81,8 @@ private:
 /// A party is whoever calls, in any process: a worker, one of its threads, the parent. A worker of
 /// closure() is none unless the barrier was named, `closure(f).keep(barrier)`: there the calls that
 /// arrive throw sharing_error (EBADF).
-/// @par Thread safety  all calls from any thread; assignment as of std::shared_ptr.
-/// @par Source  torch.multiprocessing.Barrier; differs: there the others wait for ever
+/// @thread_safety all calls from any thread; assignment as of std::shared_ptr.
+/// @source torch.multiprocessing.Barrier; differs: there the others wait for ever
 class barrier {
 public:
     /// @param parties  how many wait for each other: from 1 to 65,535
@@ -108,7 +108,7 @@ public:
     void arrive_and_drop() const { handle_.arrive_and_drop(); }
     /// arrive_and_wait() with a completion token: void(std::exception_ptr), which is what
     /// arrive_and_wait() throws. The party arrives when the operation is initiated.
-    /// @par Cancellation  every type: takes the arrival back. If the phase is over by then, the
+    /// @cancellation every type: takes the arrival back. If the phase is over by then, the
     /// operation completes as if it had not been cancelled.
     template <class Token>
     auto async_arrive_and_wait(Token&& token) const {
@@ -137,8 +137,8 @@ class mutex_lock;
 /// mutex_lock is the only way to lock it, because std::lock_guard has no owner_died(). It can't be
 /// awaited, because it must not be held across a co_await. The processes that share a mutex must
 /// trust each other: pthread keeps pointers in its memory.
-/// @par Thread safety  all calls from any thread; assignment as of std::shared_ptr.
-/// @par Source  torch.multiprocessing.Lock, pthread_mutexattr_setrobust(3); differs: there the
+/// @thread_safety all calls from any thread; assignment as of std::shared_ptr.
+/// @source torch.multiprocessing.Lock, pthread_mutexattr_setrobust(3); differs: there the
 /// others wait for ever
 class mutex {
 public:
@@ -165,7 +165,7 @@ private:
 };
 
 /// A locked mutex. The destructor unlocks it, on the thread that has locked it.
-/// @par Thread safety  one thread.
+/// @thread_safety one thread.
 class [[nodiscard]] mutex_lock {
 public:
     /// Waits until the mutex is free.

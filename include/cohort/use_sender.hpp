@@ -28,10 +28,10 @@ struct use_sender_t {};
 ///
 /// The header is for programs that have one of the two: `#include <cohort/use_sender.hpp>` takes
 /// `<stdexec/execution.hpp>` if the compiler finds it, else `<execution>`.
-/// @par Cancellation  a stop that the receiver's stop token requests is a terminal cancellation: of
+/// @cancellation a stop that the receiver's stop token requests is a terminal cancellation: of
 /// group::async_join it stops the group, as `||` does. Requested before the start, it completes the
 /// sender by set_stopped, and nothing begins.
-/// @par Thread safety  safe; a stop may be requested on any thread.
+/// @thread_safety safe; a stop may be requested on any thread.
 inline constexpr use_sender_t use_sender;
 
 }  // namespace cohort

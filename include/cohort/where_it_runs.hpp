@@ -117,8 +117,9 @@ public:
     /// and most files (the docstring of file says which). The stream ends with its worker; what the
     /// worker's own children write later goes nowhere. Text that the worker's stdio has not flushed
     /// is lost when a signal ends it.
-    /// @param first, more  sinks, see sinks.hpp, and paths of files: a string, a literal or a
-    ///                     std::filesystem::path. A path is a pattern, see file.
+    /// @param first  a sink, see sinks.hpp, or the path of a file: a string, a literal or a
+    ///               std::filesystem::path. A path is a pattern, see file.
+    /// @param more   more of these
     /// @throws std::invalid_argument  a path is empty, has a NUL or is no pattern; inherit() or
     ///         discard() beside another sink; merge(); two capture(); two of lines() and chunks()
     template <detail::stream_target First, detail::stream_target... More>

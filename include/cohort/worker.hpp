@@ -21,8 +21,8 @@ namespace cohort {
 /// @param argc  the argc of main
 /// @param argv  the argv of main. In a worker argv[1] names the control file. If such an argument
 ///              is given by hand, a line on stderr says so and the program exits with 127.
-/// @par Thread safety  call it on the main thread, before there is another thread.
-/// @par Source  multiprocessing.spawn.spawn_main, _wrap; differs: main is the program's
+/// @thread_safety call it on the main thread, before there is another thread.
+/// @source multiprocessing.spawn.spawn_main, _wrap; differs: main is the program's
 /// own.
 COHORT_API void worker_main(int argc, char** argv);
 
@@ -31,17 +31,17 @@ COHORT_API void worker_main(int argc, char** argv);
 namespace this_worker {
 
 /// Whether this process is a worker. True only from worker_main on.
-/// @par Thread safety  safe.
+/// @thread_safety safe.
 COHORT_API bool active() noexcept;
 
-/// The index of this worker in its group, from 0 (LOCAL_RANK). @par Thread safety  safe.
+/// The index of this worker in its group, from 0 (LOCAL_RANK). @thread_safety safe.
 COHORT_API int index() noexcept;
 
-/// How many workers the group has (LOCAL_WORLD_SIZE). @par Thread safety  safe.
+/// How many workers the group has (LOCAL_WORLD_SIZE). @thread_safety safe.
 COHORT_API int size() noexcept;
 
 /// The process ID of the process that started this worker; for logs, never for kill().
-/// @par Thread safety  safe.
+/// @thread_safety safe.
 COHORT_API pid_t parent() noexcept;
 
 /// A token on which a stop is requested when the group asks this worker to stop.
@@ -58,7 +58,7 @@ COHORT_API pid_t parent() noexcept;
 /// stop is requested on the token first, the groups are stopped in the same way, and the worker
 /// must end by itself.
 /// @throws std::system_error  the thread that waits for the signal can't be started
-/// @par Thread safety  safe.
+/// @thread_safety safe.
 COHORT_API std::stop_token stop_token();
 
 }  // namespace this_worker

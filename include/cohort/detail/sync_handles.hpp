@@ -29,7 +29,7 @@ class decoder;
 /// A handle of an event.
 class COHORT_API event_handle {
 public:
-    /// A new event. @throws sharing_error
+    /// A new event. @throws sharing_error  a limit was met: what() names it
     event_handle();
     // A move copies, so that a call on what was moved from is a call on the same event.
     event_handle(const event_handle&) = default;
@@ -58,7 +58,7 @@ public:
     barrier_handle(const barrier_handle&) = default;  // a move copies
     barrier_handle& operator=(const barrier_handle&) = default;
 
-    /// @throws broken_barrier
+    /// @throws broken_barrier  a worker has ended or did not start, or a party was late
     void arrive_and_wait(std::optional<steady_duration> timeout) const;
     void arrive_and_drop() const;
     std::size_t parties() const noexcept;
@@ -86,7 +86,7 @@ enum class mutex_answer { locked, owner_died, not_locked };
 /// A handle of a mutex. Keeps its memory mapped.
 class COHORT_API mutex_handle {
 public:
-    /// A new mutex. @throws sharing_error
+    /// A new mutex. @throws sharing_error  a limit was met: what() names it
     mutex_handle();
     mutex_handle(const mutex_handle&) = default;  // a move copies
     mutex_handle& operator=(const mutex_handle&) = default;

@@ -21,7 +21,7 @@ std::string traceback_of(const error_record& error);
 
 /// A crash as text: the calls, then "SIGSEGV at address 0x10 (address not mapped)". No longer than
 /// base::text_limit.
-/// @par Source  sigaction(2), si_code
+/// @source sigaction(2), si_code
 std::string traceback_of(const crash_record& crash);
 
 /// The last line of a traceback: "type: message", with the code of a std::system_error:

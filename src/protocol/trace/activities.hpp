@@ -11,7 +11,7 @@
 
 namespace cohort::protocol {
 
-/// The threads of a process; empty when it is gone, or /proc is not there. @par Source  proc(5)
+/// The threads of a process; empty when it is gone, or /proc is not there. @source proc(5)
 std::vector<activity> threads_of(pid_t process);
 /// For each leader its process, which comes first, and those in the process group that it leads;
 /// without those that have none, or if /proc is not there. Reads all of /proc once.

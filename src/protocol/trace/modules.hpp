@@ -17,7 +17,7 @@ struct module {
 /// The module that holds this address. Async-signal-safe from glibc 2.35 on. What is found stays
 /// valid for as long as the module is loaded.
 /// @return false: no module holds it
-/// @par Source  _dl_find_object(3), dl_iterate_phdr(3)
+/// @source _dl_find_object(3), dl_iterate_phdr(3)
 bool find_module(std::uintptr_t address, module& found) noexcept;
 
 /// The module with this build-id, in this process. @return false: none has it

@@ -19,7 +19,7 @@ public:
     /// of other modules, or with a function already, stay as they are. The library's own calls at
     /// both ends are removed. The first call reads the debug information (50 ms, or a second for a
     /// large program), so it must not run on a thread that others wait for.
-    /// @par Source  libbacktrace; where the library was built without it, dladdr(3): functions only
+    /// @source libbacktrace; where the library was built without it, dladdr(3): functions only
     void give_to(std::vector<stack_frame>& frames);
 
 private:

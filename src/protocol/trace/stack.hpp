@@ -33,7 +33,7 @@ private:
 /// Captures this thread's stack down to the worker's outermost call (below it are the library and
 /// main). Async-signal-safe where find_module() is. About 50 ns a call.
 /// @param from  the return address of the newest call to keep; null, or not found: all are kept
-/// @par Source  _Unwind_Backtrace of the Itanium C++ ABI
+/// @source _Unwind_Backtrace of the Itanium C++ ABI
 void capture(raw_stack& into, const void* from) noexcept;
 
 /// capture() for a throw, which must not fault in a correct program. On another stack than the

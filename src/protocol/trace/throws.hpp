@@ -17,7 +17,7 @@ struct noted_throw {
 /// From now on the stack and time of each throw in this process are noted, until its exception is
 /// destroyed. That costs some microseconds a throw. For workers; in other processes, which do not
 /// call this, a throw costs one load more. How to link for it: examples/caveats.md, "Traces".
-/// @par Source  __cxa_throw of the Itanium C++ ABI, which this library replaces
+/// @source __cxa_throw of the Itanium C++ ABI, which this library replaces
 void begin_to_note_throws() noexcept;
 
 /// The throw of this exception. Null when it was not noted, because std::make_exception_ptr made
