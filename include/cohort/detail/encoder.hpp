@@ -74,8 +74,7 @@ public:
     std::span<const attachment> attachments() const noexcept { return attachments_; }
     /// A descriptor by its index; null: none with this index came.
     attachment descriptor(std::uint64_t index) const noexcept {
-        return index < attachments_.size() ? attachments_[static_cast<std::size_t>(index)]
-                                           : nullptr;
+        return index < attachments_.size() ? attachments_[index] : nullptr;
     }
 
 private:

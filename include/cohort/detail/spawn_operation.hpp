@@ -78,7 +78,12 @@ auto async_start(unstarted_group from, Token&& token, Executor executor) {
                            started_group(std::move(from), where));
 }
 
-// Templates, for the reason given in group_operations.hpp.
+// Templates, for the reason given in group_operations.hpp. GCC takes Asio's own deletion of a
+// coroutine's frame for a wrong one.
+#pragma GCC diagnostic push
+#ifndef __clang__
+#pragma GCC diagnostic ignored "-Wmismatched-new-delete"
+#endif
 
 template <class Result = started_group>
 asio::awaitable<group> await_start(unstarted_group from) {
@@ -107,5 +112,7 @@ asio::awaitable<report> await_run(unstarted_group from) {
     group_request on(group_job(from.state(), from.run()), where);
     co_return co_await await_result(std::move(on), Result());
 }
+
+#pragma GCC diagnostic pop
 
 }  // namespace cohort::detail::inline v0_1
