@@ -259,7 +259,7 @@ def check_meson(scratch):
 
 def check_symbols(scratch):
     global passed
-    need("nm", "readelf")
+    need("nm", "readelf", "objcopy")
     library = install(scratch) / libdir / "libcohort.so"
     # Public names may have the name of a room whose namespace is another: that of cuda is device.
     rooms = "|".join(["device"] + [folder.name for folder in (source / "src").iterdir()
@@ -279,6 +279,12 @@ def check_symbols(scratch):
     for fact in [r"\(SONAME\).*\[libcohort\.so\.0\]", r"\(FLAGS_1\).*\bNODELETE\b"]:
         if not re.search(fact, dynamic):
             fail(f"not in its dynamic section: {fact}\n{dynamic}")
+    passed += 1
+
+    bare = scratch / "bare.so"
+    run("objcopy", "--strip-debug", library, bare)
+    if os.fsencode(source) in bare.read_bytes():
+        fail(f"it names {source}, so that a build elsewhere would differ")
     passed += 1
 
 
