@@ -60,7 +60,7 @@ std::string trace_of(const error_record& error, std::size_t limit) {
         if (trace.empty())
             trace = closing_line(error);
         else if (!trace.ends_with(error.message))
-            trace += "\n" + closing_line(error);
+            trace.append("\n").append(closing_line(error));
     }
     trace = base::bounded(trace, limit);
     return trace.ends_with(error.message) ? trace : error.message;

@@ -127,7 +127,8 @@ std::vector<stack_frame> locate(const raw_stack& stack) {
         if (!protocol::find_module(call, at))
             continue;
         frame.offset = call - at.base;
-        frame.build_id = fmt::format("{:02x}", fmt::join(at.build_id, ""));
+        for (const std::byte each : at.build_id)
+            frame.build_id += fmt::format("{:02x}", std::to_integer<unsigned>(each));
         frame.module = at.path;
         if (frame.module.empty()) {
             std::array<char, PATH_MAX> buffer;
