@@ -7,6 +7,10 @@
 /// with group::join, group::wait or group::next. Its work (function or command), options, outcomes
 /// and report are values. A type with a to_string can also be printed with fmt, in the format of a
 /// string: `fmt::print("{:>20}", outcome.status)`.
+///
+/// With the macro COHORT_BOOST_ASIO, which must be the same for all headers of a file, `asio` is
+/// boost::asio, and a cancelled operation throws boost::system::system_error instead of
+/// std::system_error.
 namespace cohort {}
 
 // The whole library, in the order in which a program meets it.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include <cohort/detail/asio.hpp>
 #include <cohort/detail/border.hpp>
 #include <cohort/detail/group_handle.hpp>
 #include <cohort/detail/group_operations.hpp>
@@ -12,9 +13,6 @@
 #include <cohort/output.hpp>
 #include <cohort/received.hpp>
 
-#include <asio/any_io_executor.hpp>
-#include <asio/awaitable.hpp>
-
 #include <chrono>
 #include <exception>
 #include <filesystem>
@@ -22,7 +20,7 @@
 #include <utility>
 #include <vector>
 
-namespace cohort {
+namespace cohort COHORT_ASIO_NAMESPACE {
 
 /// A group of worker processes: started by spawn, awaited as one thing. Move-only.
 ///
@@ -39,6 +37,8 @@ namespace cohort {
 /// An executor must queue what is posted to it, because one thread of the library posts all
 /// completions. A post() that blocks there delays the deadlines of all groups; one that calls the
 /// handler there ends the program by std::terminate.
+///
+/// With COHORT_BOOST_ASIO, asio is boost::asio: see namespace cohort.
 ///
 /// Each async_x takes a completion token and is otherwise like x: the exception_ptr is what x
 /// throws, a timeout begins with the initiation. Most calls are templates, so that a program
@@ -297,4 +297,4 @@ private:
     detail::group_handle handle_;
 };
 
-}  // namespace cohort
+}  // namespace cohort COHORT_ASIO_NAMESPACE

@@ -1,18 +1,15 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include <cohort/detail/asio.hpp>
 #include <cohort/detail/ready_queue.hpp>
-
-#include <asio/execution/blocking.hpp>
-#include <asio/execution/context.hpp>
-#include <asio/execution_context.hpp>
 
 #include <cstddef>
 #include <memory>
 #include <type_traits>
 #include <utility>
 
-namespace cohort {
+namespace cohort COHORT_ASIO_NAMESPACE {
 
 /// Runs handlers and coroutines on a loop that is not Asio's, such as GLib's, libuv's or one of
 /// your own. What is posted to it is queued. While anything is queued, fd() is readable; your loop
@@ -102,4 +99,4 @@ inline manual_executor::executor_type manual_executor::get_executor() noexcept {
     return executor_type(*this);
 }
 
-}  // namespace cohort
+}  // namespace cohort COHORT_ASIO_NAMESPACE

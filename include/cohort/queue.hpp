@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include <cohort/detail/asio.hpp>
 #include <cohort/detail/queue_codec.hpp>
 #include <cohort/detail/queue_end.hpp>
 #include <cohort/detail/queue_iterator.hpp>
 #include <cohort/detail/queue_operations.hpp>
 #include <cohort/detail/queue_value.hpp>
 #include <cohort/received.hpp>
-
-#include <asio/awaitable.hpp>
 
 #include <chrono>
 #include <cstddef>
@@ -18,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-namespace cohort {
+namespace cohort COHORT_ASIO_NAMESPACE {
 
 /// The writing end of a queue, for plain functions of workers: a put blocks while the queue is
 /// full. A handle: copies put into the same queue; the last one of a process closes its end.
@@ -296,4 +295,4 @@ private:
     detail::queue_ends ends_;
 };
 
-}  // namespace cohort
+}  // namespace cohort COHORT_ASIO_NAMESPACE

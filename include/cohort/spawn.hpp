@@ -1,20 +1,17 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include <cohort/detail/asio.hpp>
 #include <cohort/detail/spawn_operation.hpp>
 #include <cohort/detail/work.hpp>
 #include <cohort/group.hpp>
 #include <cohort/options.hpp>
 
-#include <asio/any_io_executor.hpp>
-#include <asio/awaitable.hpp>
-#include <asio/execution_context.hpp>
-
 #include <exception>
 #include <type_traits>
 #include <utility>
 
-namespace cohort {
+namespace cohort COHORT_ASIO_NAMESPACE {
 
 /// Starts a group of workers; all or nothing, index 0 first.
 ///
@@ -102,4 +99,4 @@ auto async_spawn(Context& context, Work work, options how, Token&& token) {
                                std::forward<Token>(token));
 }
 
-}  // namespace cohort
+}  // namespace cohort COHORT_ASIO_NAMESPACE

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include <cohort/detail/asio.hpp>
 #include <cohort/detail/sync_codec.hpp>
 #include <cohort/detail/sync_handles.hpp>
 #include <cohort/detail/sync_operations.hpp>
@@ -11,7 +12,7 @@
 #include <stop_token>
 #include <utility>
 
-namespace cohort {
+namespace cohort COHORT_ASIO_NAMESPACE {
 
 /// A flag between processes, at first not set. A handle: copies, also those that travel to other
 /// processes as arguments, results and in messages, are the same event. It stays set until
@@ -211,4 +212,4 @@ std::optional<mutex_lock> mutex::try_lock_for(std::chrono::duration<Rep, Period>
     return mutex_lock::made(*this, handle_.try_lock(detail::to_steady(timeout)));
 }
 
-}  // namespace cohort
+}  // namespace cohort COHORT_ASIO_NAMESPACE

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include <cohort/detail/asio.hpp>
 #include <cohort/detail/sender.hpp>
-
-#include <asio/async_result.hpp>
 
 #include <exception>
 #include <type_traits>
 #include <utility>
 
-namespace cohort {
+namespace cohort COHORT_ASIO_NAMESPACE {
 
 /// The type of use_sender.
 struct use_sender_t {};
@@ -34,11 +33,11 @@ struct use_sender_t {};
 /// @thread_safety safe; a stop may be requested on any thread.
 inline constexpr use_sender_t use_sender;
 
-}  // namespace cohort
+}  // namespace cohort COHORT_ASIO_NAMESPACE
 
 /// @cond  Asio asks this what an operation returns that is given use_sender.
 template <class... Values>
-class asio::async_result<cohort::use_sender_t, void(std::exception_ptr, Values...)> {
+class cohort::detail::chosen_asio::async_result<cohort::use_sender_t, void(std::exception_ptr, Values...)> {
 public:
     template <class Initiation, class... Args>
     static auto initiate(Initiation&& initiation, cohort::use_sender_t, Args&&... args) {

@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <regex>
 #include <set>
 #include <sstream>
@@ -44,6 +45,17 @@ std::set<std::string> headings_of(const fs::path& page) {
         headings.insert(name);
     }
     return headings;
+}
+
+/// Whether a public header includes detail/asio.hpp, itself or through others.
+bool knows_asio(const std::string& header) {
+    static std::map<std::string, bool> known{{"cohort/detail/asio.hpp", true}};
+    if (const auto found = known.find(header); found != known.end())
+        return found->second;
+    const auto includes = includes_of(read_source(root / "include" / header));
+    return known[header] = std::ranges::any_of(includes, [](const std::string& next) {
+               return next.starts_with("cohort/") && knows_asio(next);
+           });
 }
 
 }  // namespace
@@ -143,8 +155,32 @@ TEST_CASE("rules: the inner namespace of the headers carries the version, so tha
     const std::regex opens(R"re(\bnamespace (cohort::)?detail\b)re");
     for (const auto& file : files_in("include"))
         for (const auto& line : file.lines)
-            if (mentions(line, {"namespace"}) && std::regex_search(without_comment(line), opens))
+            if (mentions(line, {"namespace"}) && std::regex_search(without_comment(line), opens) &&
+                !mentions(line, {"detail::inline COHORT_ASIO_VERSION {"}))
                 CHECK_MESSAGE(line.find(wanted) != std::string::npos, file.path << ": " << line);
+    const auto of_asio = read_source(root / "include/cohort/detail/asio.hpp").lines;
+    const auto version_of = std::regex_replace(wanted, std::regex("detail::inline | \\{"), "");
+    for (const char* suffix : {"", "_boost_asio"})
+        CHECK(std::ranges::count(of_asio, "#define COHORT_ASIO_VERSION " + version_of + suffix) ==
+              1);
+}
+
+TEST_CASE("rules: what knows Asio stands in a namespace of the Asio that was chosen") {
+    int found = 0;
+    for (const auto& file : files_in("include")) {
+        if (!knows_asio(file.path.substr(std::string("include/").size())) ||
+            file.path.ends_with("/cohort.hpp"))
+            continue;
+        for (const auto& line : file.lines) {
+            // A specialisation stands where its template does.
+            if (!line.starts_with("namespace cohort") ||
+                (file.path.ends_with("_codec.hpp") && line.ends_with("detail::inline v0_1 {")))
+                continue;
+            ++found;
+            CHECK_MESSAGE(mentions(line, {" COHORT_ASIO_"}), file.path << ": " << line);
+        }
+    }
+    CHECK(found > 10);
 }
 
 TEST_CASE("rules: errors.hpp declares every exception of the public headers") {

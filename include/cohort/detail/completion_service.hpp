@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include <cohort/detail/asio.hpp>
 #include <cohort/detail/operation_registry.hpp>
-
-#include <asio/execution_context.hpp>
 
 #include <memory>
 
-namespace cohort::detail::inline v0_1 {
+namespace cohort::detail::inline COHORT_ASIO_VERSION {
 
 /// Gives each execution context its registry, and closes it when the context shuts down.
 class completion_service : public asio::execution_context::service {
@@ -26,4 +25,4 @@ private:
     std::shared_ptr<operation_registry> registry_;
 };
 
-}  // namespace cohort::detail::inline v0_1
+}  // namespace cohort::detail::inline COHORT_ASIO_VERSION

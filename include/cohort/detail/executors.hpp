@@ -1,19 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include <cohort/detail/asio.hpp>
 #include <cohort/detail/completion_service.hpp>
-
-#include <asio/any_io_executor.hpp>
-#include <asio/associated_allocator.hpp>
-#include <asio/associated_cancellation_slot.hpp>
-#include <asio/dispatch.hpp>
-#include <asio/execution/context_as.hpp>
-#include <asio/execution/executor.hpp>
-#include <asio/execution/outstanding_work.hpp>
-#include <asio/executor_work_guard.hpp>
-#include <asio/prefer.hpp>
-#include <asio/query.hpp>
-#include <asio/strand.hpp>
 
 #include <concepts>
 #include <exception>
@@ -21,7 +10,7 @@
 #include <utility>
 
 // Functions that operations need for executors, of either of Asio's executor models.
-namespace cohort::detail::inline v0_1 {
+namespace cohort::detail::inline COHORT_ASIO_VERSION {
 
 using context_property = asio::execution::context_as_t<asio::execution_context&>;
 
@@ -131,9 +120,9 @@ public:
     allocator_type get_allocator() const noexcept {
         return asio::get_associated_allocator(handler_);
     }
-    using cancellation_slot_type = asio::associated_cancellation_slot_t<Handler>;
+    using cancellation_slot_type = cancellation_slot_of<Handler>;
     cancellation_slot_type get_cancellation_slot() const noexcept {
-        return asio::get_associated_cancellation_slot(handler_);
+        return detail::get_associated_cancellation_slot(handler_);
     }
 
     void operator()(std::exception_ptr error) {
@@ -156,4 +145,4 @@ private:
     decltype(track_work(std::declval<const Executor&>())) work_;
 };
 
-}  // namespace cohort::detail::inline v0_1
+}  // namespace cohort::detail::inline COHORT_ASIO_VERSION

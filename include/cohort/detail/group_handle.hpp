@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include <cohort/detail/asio.hpp>
 #include <cohort/detail/border.hpp>
 #include <cohort/detail/duration.hpp>
 #include <cohort/detail/executors.hpp>
 #include <cohort/detail/operation.hpp>
 
-#include <asio/any_io_executor.hpp>
-
 #include <utility>
 
-namespace cohort::detail::inline v0_1 {
+namespace cohort::detail::inline COHORT_ASIO_VERSION {
 
 /// Makes a public group. Defined in spawn_operation.hpp.
 class group_access;
@@ -66,4 +65,4 @@ private:
     group_executor where_;
 };
 
-}  // namespace cohort::detail::inline v0_1
+}  // namespace cohort::detail::inline COHORT_ASIO_VERSION

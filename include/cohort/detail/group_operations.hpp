@@ -1,30 +1,26 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include <cohort/detail/asio.hpp>
 #include <cohort/detail/border.hpp>
 #include <cohort/detail/operation.hpp>
 #include <cohort/outcome.hpp>
 #include <cohort/received.hpp>
 
-#include <asio/awaitable.hpp>
-#include <asio/error.hpp>
-#include <asio/use_awaitable.hpp>
-
 #include <exception>
 #include <optional>
-#include <system_error>
 #include <utility>
 
 // Turns the completion of each operation into the value or the exception that the user gets. Runs
 // on the handler's executor.
-namespace cohort::detail::inline v0_1 {
+namespace cohort::detail::inline COHORT_ASIO_VERSION {
 
 /// The exception of a completion that is aborted or failed. Null for done and time_up.
 inline std::exception_ptr error_of(const completion& done) {
     if (done.what == completion::kind::failed)
         return done.not_started ? failure_of(*done.not_started) : done.error;
     if (done.what == completion::kind::aborted)
-        return std::make_exception_ptr(std::system_error(asio::error::operation_aborted));
+        return std::make_exception_ptr(system_error(asio::error::operation_aborted));
     return nullptr;
 }
 
@@ -121,4 +117,4 @@ asio::awaitable<typename Result::type> await_result(job_on<Job> on, Result resul
     co_return result.value(done);
 }
 
-}  // namespace cohort::detail::inline v0_1
+}  // namespace cohort::detail::inline COHORT_ASIO_VERSION

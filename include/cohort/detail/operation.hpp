@@ -1,18 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include <cohort/detail/asio.hpp>
 #include <cohort/detail/border.hpp>
 #include <cohort/detail/duration.hpp>
 #include <cohort/detail/executors.hpp>
-
-#include <asio/any_io_executor.hpp>
-#include <asio/associated_allocator.hpp>
-#include <asio/associated_cancellation_slot.hpp>
-#include <asio/associated_executor.hpp>
-#include <asio/async_result.hpp>
-#include <asio/cancellation_type.hpp>
-#include <asio/post.hpp>
-#include <asio/system_executor.hpp>
 
 #include <chrono>
 #include <exception>
@@ -21,7 +13,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace cohort::detail::inline v0_1 {
+namespace cohort::detail::inline COHORT_ASIO_VERSION {
 
 /// The function object posted to the handler's executor. It does not use the handler's allocator,
 /// because that may be for the user's threads only, and the engine's thread posts.
@@ -60,7 +52,7 @@ public:
     /// Frees the operation's memory before the handler is called, as Asio promises its users.
     void run(std::shared_ptr<operation_base> self) override {
         registry_->release(id_);
-        auto slot = asio::get_associated_cancellation_slot(handler_);
+        auto slot = detail::get_associated_cancellation_slot(handler_);
         if (slot.is_connected())
             slot.clear();
         [[maybe_unused]] auto work = std::move(work_);
@@ -86,10 +78,10 @@ private:
 class canceller {
 public:
     canceller(const group_ref& group, operation_id id) noexcept : group_(group), id_(id) {}
-    void operator()(asio::cancellation_type type) const noexcept {
-        if (type == asio::cancellation_type::none)
+    void operator()(cancellation_type type) const noexcept {
+        if (type == cancellation_type::none)
             return;
-        const bool total = (type & asio::cancellation_type::total) != asio::cancellation_type::none;
+        const bool total = (type & cancellation_type::total) != cancellation_type::none;
         cancel_operation(group_, id_, total ? cancel_mode::stop_waiting : cancel_mode::stop_group);
     }
 
@@ -216,7 +208,7 @@ private:
     template <class Handler, class Executor>
     void begin(Handler handler, const Executor& executor) {
         auto allocator = asio::get_associated_allocator(handler);
-        auto slot = asio::get_associated_cancellation_slot(handler);
+        auto slot = detail::get_associated_cancellation_slot(handler);
         auto registry = registry_of(executor);
         using operation_type = operation<Handler, Executor, Deliver>;
         const operation_id id = next_operation_id();
@@ -250,4 +242,4 @@ auto initiate(Token&& token, job_on<Job> on, Deliver deliver) {
         token);  // an lvalue: async_initiate moves from it unless Token is a reference
 }
 
-}  // namespace cohort::detail::inline v0_1
+}  // namespace cohort::detail::inline COHORT_ASIO_VERSION

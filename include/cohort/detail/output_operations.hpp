@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include <cohort/detail/asio.hpp>
 #include <cohort/detail/border.hpp>
 #include <cohort/detail/group_operations.hpp>
 #include <cohort/detail/operation.hpp>
@@ -14,7 +15,7 @@
 #include <vector>
 
 // The calls about what workers print and are given: their results, and how input is written.
-namespace cohort::detail::inline v0_1 {
+namespace cohort::detail::inline COHORT_ASIO_VERSION {
 
 /// The result of output: one line.
 struct line_result {
@@ -78,4 +79,4 @@ struct deliver_written {
     }
 };
 
-}  // namespace cohort::detail::inline v0_1
+}  // namespace cohort::detail::inline COHORT_ASIO_VERSION

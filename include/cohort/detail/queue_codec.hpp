@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cohort/detail/array_codec.hpp>
+#include <cohort/detail/asio.hpp>
 #include <cohort/detail/queue_end.hpp>
 #include <cohort/detail/queue_value.hpp>
 
@@ -9,7 +10,7 @@
 #include <utility>
 
 // How handles of queues travel.
-namespace cohort {
+namespace cohort COHORT_ASIO_NAMESPACE {
 
 template <class T>
 class queue;
@@ -18,7 +19,9 @@ class queue_reader;
 template <class T>
 class queue_writer;
 
-namespace detail::inline v0_1 {
+}  // namespace cohort COHORT_ASIO_NAMESPACE
+
+namespace cohort::detail::inline COHORT_ASIO_VERSION {
 
 /// Makes public handles of inner ones, and gives the inner one of a public handle.
 struct queue_access {
@@ -43,6 +46,10 @@ struct queue_access {
         return handle.ends_;
     }
 };
+
+}  // namespace cohort::detail::inline COHORT_ASIO_VERSION
+
+namespace cohort::detail::inline v0_1 {
 
 template <class T>
 queue_description queue_description_of(std::size_t capacity = 0) {
@@ -85,7 +92,9 @@ struct codec<queue<T>> {
     }
 };
 
-}  // namespace detail::inline v0_1
+}  // namespace cohort::detail::inline v0_1
+
+namespace cohort COHORT_ASIO_NAMESPACE {
 
 /// For the user's own types that contain ends of queues and travel by nlohmann-json.
 template <class Json, class T>
@@ -130,4 +139,4 @@ detail::shared_item item_to_share(const queue_writer<T>& writer) {
     return detail::used(detail::queue_access::end(writer)).item("queue_writer");
 }
 
-}  // namespace cohort
+}  // namespace cohort COHORT_ASIO_NAMESPACE

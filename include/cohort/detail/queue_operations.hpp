@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include <cohort/detail/asio.hpp>
 #include <cohort/detail/duration.hpp>
 #include <cohort/detail/group_operations.hpp>
 #include <cohort/detail/queue_end.hpp>
 #include <cohort/detail/queue_value.hpp>
 #include <cohort/detail/wait_place.hpp>
 #include <cohort/received.hpp>
-
-#include <asio/awaitable.hpp>
 
 #include <chrono>
 #include <cstddef>
@@ -21,7 +20,7 @@
 #include <vector>
 
 // The calls of queues: what they give, and how they are awaited.
-namespace cohort::detail::inline v0_1 {
+namespace cohort::detail::inline COHORT_ASIO_VERSION {
 
 /// The values in messages. If one can't be decoded, the next call throws. Lost is at most that one,
 /// and not where memory was short for the first time.
@@ -219,4 +218,4 @@ asio::awaitable<bool> await_put_in_time(Job job) {
     return await_result(job_on<Job>(std::move(job)), std::move(result));
 }
 
-}  // namespace cohort::detail::inline v0_1
+}  // namespace cohort::detail::inline COHORT_ASIO_VERSION

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include <cohort/detail/asio.hpp>
 #include <cohort/detail/stop_link.hpp>
-
-#include <asio/error.hpp>
 
 #include <exception>
 #include <memory>
@@ -24,7 +23,7 @@
 #endif
 
 // An operation as a sender.
-namespace cohort::detail::inline v0_1 {
+namespace cohort::detail::inline COHORT_ASIO_VERSION {
 
 namespace senders {
 #if __has_include(<stdexec/execution.hpp>)
@@ -52,7 +51,7 @@ struct stop_callback<std::stop_token, F> {
 inline bool is_cancellation(const std::exception_ptr& error) noexcept {
     try {
         std::rethrow_exception(error);
-    } catch (const std::system_error& failure) {
+    } catch (const system_error& failure) {
         return failure.code() == asio::error::operation_aborted;
     } catch (...) {
         return false;
@@ -203,4 +202,4 @@ private:
     std::tuple<Args...> args_;
 };
 
-}  // namespace cohort::detail::inline v0_1
+}  // namespace cohort::detail::inline COHORT_ASIO_VERSION

@@ -1,21 +1,18 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include <cohort/detail/asio.hpp>
 #include <cohort/detail/border.hpp>
 #include <cohort/detail/group_handle.hpp>
 #include <cohort/detail/group_operations.hpp>
 #include <cohort/detail/work.hpp>
 #include <cohort/group.hpp>
 
-#include <asio/any_io_executor.hpp>
-#include <asio/awaitable.hpp>
-#include <asio/this_coro.hpp>
-
 #include <exception>
 #include <utility>
 
 // The operation that starts a group. It stands between `spawn` and the border.
-namespace cohort::detail::inline v0_1 {
+namespace cohort::detail::inline COHORT_ASIO_VERSION {
 
 /// A group before the start of its workers.
 class unstarted_group {
@@ -115,4 +112,4 @@ asio::awaitable<report> await_run(unstarted_group from) {
 
 #pragma GCC diagnostic pop
 
-}  // namespace cohort::detail::inline v0_1
+}  // namespace cohort::detail::inline COHORT_ASIO_VERSION

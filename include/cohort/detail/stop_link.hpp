@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <asio/cancellation_type.hpp>
+#include <cohort/detail/asio.hpp>
 
 #include <memory>
 #include <mutex>
 #include <utility>
 
-namespace cohort::detail::inline v0_1 {
+namespace cohort::detail::inline COHORT_ASIO_VERSION {
 
 /// Between the stop token of a receiver and the cancellation slot of an operation, because a stop
 /// may be requested on any thread and at any moment, but Asio's own slots are for one thread at a
@@ -58,7 +58,7 @@ private:
         template <class... Args>
         explicit canceller_of(Args&&... args) : target(std::forward<Args>(args)...) {}
         /// As `||` and a cancelled coroutine do.
-        void cancel() override { target(asio::cancellation_type::terminal); }
+        void cancel() override { target(cancellation_type::terminal); }
 
         Target target;
     };
@@ -87,4 +87,4 @@ private:
     std::shared_ptr<canceller> canceller_;
 };
 
-}  // namespace cohort::detail::inline v0_1
+}  // namespace cohort::detail::inline COHORT_ASIO_VERSION

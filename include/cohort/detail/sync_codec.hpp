@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cohort/detail/array_codec.hpp>
+#include <cohort/detail/asio.hpp>
 #include <cohort/detail/codec_core.hpp>
 #include <cohort/detail/sync_handles.hpp>
 
@@ -10,13 +11,15 @@
 #include <utility>
 
 // How events, barriers and mutexes travel.
-namespace cohort {
+namespace cohort COHORT_ASIO_NAMESPACE {
 
 class event;
 class barrier;
 class mutex;
 
-namespace detail::inline v0_1 {
+}  // namespace cohort COHORT_ASIO_NAMESPACE
+
+namespace cohort::detail::inline COHORT_ASIO_VERSION {
 
 /// Makes public handles of inner ones, and gives the inner one of a public handle.
 struct sync_access {
@@ -34,6 +37,10 @@ template <class Handle>
 concept sync_handle =
     std::same_as<Handle, event> || std::same_as<Handle, barrier> || std::same_as<Handle, mutex>;
 
+}  // namespace cohort::detail::inline COHORT_ASIO_VERSION
+
+namespace cohort::detail::inline v0_1 {
+
 template <sync_handle Handle>
 struct codec<Handle> {
     static constexpr bool carries = true;
@@ -44,7 +51,9 @@ struct codec<Handle> {
     }
 };
 
-}  // namespace detail::inline v0_1
+}  // namespace cohort::detail::inline v0_1
+
+namespace cohort COHORT_ASIO_NAMESPACE {
 
 /// For the user's own types that contain events, barriers or mutexes and travel by nlohmann-json.
 /// A type that is read must have one already, which is replaced.
@@ -64,4 +73,4 @@ detail::shared_item item_to_share(const Event& shared) {
     return detail::sync_access::part(shared).item();
 }
 
-}  // namespace cohort
+}  // namespace cohort COHORT_ASIO_NAMESPACE

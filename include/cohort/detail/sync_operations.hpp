@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include <cohort/detail/asio.hpp>
 #include <cohort/detail/group_operations.hpp>
 #include <cohort/detail/sync_handles.hpp>
 #include <cohort/detail/wait_place.hpp>
@@ -10,7 +11,7 @@
 #include <utility>
 
 // How events and barriers are awaited.
-namespace cohort::detail::inline v0_1 {
+namespace cohort::detail::inline COHORT_ASIO_VERSION {
 
 using sync_place = wait_place<void, &cancel_wait>;
 
@@ -57,4 +58,4 @@ auto async_wait_for(Job job, Token&& token) {
                                               job_on<Job>(std::move(job)), std::move(deliver));
 }
 
-}  // namespace cohort::detail::inline v0_1
+}  // namespace cohort::detail::inline COHORT_ASIO_VERSION

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include <cohort/detail/asio.hpp>
 #include <cohort/detail/border.hpp>
-
-#include <asio/cancellation_type.hpp>
 
 #include <atomic>
 #include <memory>
 #include <utility>
 
-namespace cohort::detail::inline v0_1 {
+namespace cohort::detail::inline COHORT_ASIO_VERSION {
 
 /// The place of an operation among those that wait at one object.
 /// @tparam Cancel  ends the wait of an operation; has no effect on one that has completed
@@ -41,8 +40,8 @@ public:
     public:
         canceller(std::weak_ptr<Waited> at, operation_id id) noexcept
             : at_(std::move(at)), id_(id) {}
-        void operator()(asio::cancellation_type type) const noexcept {
-            if (type != asio::cancellation_type::none)
+        void operator()(cancellation_type type) const noexcept {
+            if (type != cancellation_type::none)
                 Cancel(at_, id_);
         }
 
@@ -56,4 +55,4 @@ private:
     std::atomic<operation_id> id_ = 0;
 };
 
-}  // namespace cohort::detail::inline v0_1
+}  // namespace cohort::detail::inline COHORT_ASIO_VERSION

@@ -59,6 +59,8 @@ std::string demangle(const char* name) {
     replace_all(result, "std::__cxx11::", "std::");
     replace_all(result, "std::__1::", "std::");
     replace_all(result, "cohort::detail::v0_1::", "cohort::detail::");
+    replace_all(result, "cohort::detail::v0_1_boost_asio::", "cohort::detail::");
+    replace_all(result, "cohort::boost_asio::", "cohort::");
     replace_all(result, "std::basic_string<char, std::char_traits<char>, std::allocator<char> >",
                 "std::string");
     for (const char* start :
