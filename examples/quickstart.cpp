@@ -45,7 +45,7 @@ asio::awaitable<void> count(std::vector<std::string> files) {
     // Workers have process groups of their own, so Ctrl-C reaches this program alone. It stops
     // them.
     asio::signal_set signals(co_await asio::this_coro::executor, SIGINT, SIGTERM);
-    signals.async_wait([&group](std::error_code error, int) {
+    signals.async_wait([&group](asio::error_code error, int) {
         if (!error)
             group.request_stop();
     });

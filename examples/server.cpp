@@ -94,7 +94,7 @@ asio::awaitable<std::string> failure_of(asio::awaitable<void> work) {
 
 asio::awaitable<void> hang_up(tcp::socket& client) {
     char ignored[64];
-    std::error_code error;
+    asio::error_code error;
     while (!error)
         co_await client.async_read_some(asio::buffer(ignored),
                                         asio::redirect_error(asio::use_awaitable, error));
@@ -146,6 +146,6 @@ int main(int argc, char** argv) {
 
     // main does not wait for clients: groups that still run are stopped and reaped at its end.
     asio::signal_set signals(io, SIGINT, SIGTERM);
-    signals.async_wait([&io](std::error_code, int) { io.stop(); });
+    signals.async_wait([&io](asio::error_code, int) { io.stop(); });
     io.run();
 }

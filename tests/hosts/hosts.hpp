@@ -154,11 +154,17 @@ private:
     std::thread thread_{[this] { run(); }};
 };
 
+#ifdef COHORT_TEST_FEW_HOSTS
+#define COHORT_TEST_HOSTS                                                                          \
+    cohort::test::one_thread, cohort::test::strand_of<cohort::test::pool_host>,                    \
+        cohort::test::custom_host
+#else
 #define COHORT_TEST_HOSTS                                                                          \
     cohort::test::one_thread, cohort::test::four_threads, cohort::test::pool_host,                 \
         cohort::test::strand_of<cohort::test::four_threads>,                                       \
         cohort::test::strand_of<cohort::test::pool_host>, cohort::test::system_host,               \
         cohort::test::custom_host, cohort::test::manual_host
+#endif
 
 /// Why Asio's way to wait does not work on this machine; empty where it does.
 inline const std::string& why_no_io_context() {

@@ -6,6 +6,7 @@
 #include <asio/bind_cancellation_slot.hpp>
 #include <asio/bind_executor.hpp>
 #include <asio/cancellation_signal.hpp>
+#include <asio/system_error.hpp>
 
 #include <chrono>
 #include <memory>
@@ -124,7 +125,7 @@ TEST_CASE_TEMPLATE("promises: a pending operation is work for the group's execut
 
 /// The code that the join of a group ends with after this cancellation. A slot is for one thread at
 /// a time: the strand sees to that.
-std::error_code cancel_join(host& on, cohort::group& group, asio::cancellation_type type) {
+asio::error_code cancel_join(host& on, cohort::group& group, asio::cancellation_type type) {
     const auto strand = asio::make_strand(on.executor());
     asio::cancellation_signal signal;
     std::future<bool> joined;
@@ -140,7 +141,7 @@ std::error_code cancel_join(host& on, cohort::group& group, asio::cancellation_t
     run_on(strand, [&] { signal.emit(type); });
     try {
         joined.get();
-    } catch (const std::system_error& error) {
+    } catch (const asio::system_error& error) {
         return error.code();
     }
     return {};

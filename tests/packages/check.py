@@ -70,6 +70,19 @@ def check_program(program, text, **how):
     passed += 1
 
 
+def respell(text, folder):
+    """A copy of a program for Boost.Asio, in a new folder; none if the compiler has no Boost."""
+    global skipped
+    command = [compiler, "-E", "-x", "c++", "-include", "boost/version.hpp", os.devnull]
+    if subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode != 0:
+        print(f"[skipped] package-{what}: Boost is not installed")
+        skipped += 1
+        return None
+    folder.mkdir()
+    run(sys.executable, source / "tests/boost/respell.py", folder, text)
+    return folder / Path(text).name
+
+
 def install(scratch):
     """The prefix of an installation that has been moved; as an installer would, changes only cohort.pc."""
     run("meson", "install", "-C", build, "--no-rebuild", "--quiet", "--destdir", scratch / "moved")
@@ -101,13 +114,17 @@ def check_pkgconfig(scratch):
     program, text = scratch / "first", source / "examples/first.cpp"
     environment = {**os.environ, "PKG_CONFIG_PATH": str(moved / libdir / "pkgconfig")}
 
-    def compile_with(which, *options):
-        flags = run("pkg-config", "--cflags", "--libs", *which, "cohort", env=environment).split()
+    def compile_with(which, *options, text=text, package="cohort"):
+        flags = run("pkg-config", "--cflags", "--libs", *which, package, env=environment).split()
         build = run if "-static" in options else build_quietly  # there the linker warns of dlopen
         build(compiler, "-std=c++20", "-g", "-Wall", "-Wextra", text, *options, *flags, "-o", program)
 
+    shared = {**os.environ, "LD_LIBRARY_PATH": str(moved / libdir)}
     compile_with([])
-    check_program(program, text, env={**os.environ, "LD_LIBRARY_PATH": str(moved / libdir)})
+    check_program(program, text, env=shared)
+    if on_boost := respell(text, scratch / "examples"):
+        compile_with([], text=on_boost, package="cohort-boost")
+        check_program(program, text, env=shared)
     for library in (moved / libdir).glob("libcohort.so*"):
         library.unlink()
     compile_with(["--static"])
@@ -125,11 +142,14 @@ def check_cmake(scratch):
     project, made = scratch / "stranger", scratch / "made"
     shutil.copytree(here / "cmake", project)
     text = shutil.copy(here / "failures.cpp", project)
+    on_boost = respell(text, project / "boost")
     run("cmake", "-S", project, "-B", made, f"-DCMAKE_PREFIX_PATH={moved}",
         f"-DCMAKE_CXX_COMPILER={compiler}")
     build_quietly("cmake", "--build", made)
     check_program(made / "failures", text)
     check_program(made / "failures_static", text)
+    if on_boost:
+        check_program(made / "failures_boost", text)
 
 
 def facts(library, names):
@@ -245,6 +265,7 @@ def check_meson(scratch):
     project, made = scratch / "stranger", scratch / "made"
     shutil.copytree(here / "meson", project)
     text = shutil.copy(here / "failures.cpp", project)
+    on_boost = respell(text, project / "boost")
     ours = project / "subprojects/cohort"
     for folder in ["include", "src"]:
         shutil.copytree(source / folder, ours / folder)
@@ -255,6 +276,8 @@ def check_meson(scratch):
         env={**os.environ, "CXX": compiler})
     build_quietly("ninja", "-C", made)
     check_program(made / "failures", text)
+    if on_boost:
+        check_program(made / "failures_boost", text)
 
 
 def check_symbols(scratch):
