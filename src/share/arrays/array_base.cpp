@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <cohort/detail/array_base.hpp>
 
+#include "base/text/joined.hpp"
 #include "share/arrays/place.hpp"
 
 #include <cohort/detail/encoder.hpp>
@@ -153,8 +154,8 @@ shared_item array_base::item(std::size_t element_bytes, const std::string& dtype
         memory_.descriptor(),
         fmt::format(
             R"(,"bytes":{},"offset":{},"dtype":"{}","shape":[{}],"strides":[{}],"read_only":{}}})",
-            memory_.size(), offset(), dtype, fmt::join(layout().shape(), ","),
-            fmt::join(in_bytes(layout().strides(), element_bytes), ","),
+            memory_.size(), offset(), dtype, base::joined(layout().shape(), ","),
+            base::joined(in_bytes(layout().strides(), element_bytes), ","),
             memory_.access() == memory_access::read_only)};
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <cohort/detail/strided.hpp>
 
+#include "base/text/joined.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -27,10 +29,10 @@ std::size_t elements_of(std::span<const std::size_t> shape, std::size_t element_
     for (const std::size_t extent : shape)
         if (__builtin_mul_overflow(product, std::max<std::size_t>(extent, 1), &product) ||
             product > most_bytes / element_bytes)
-            throw std::length_error(fmt::format("cohort: a shared array of shape {} with elements "
-                                                "of {} bytes does not fit into memory",
-                                                fmt::format("[{}]", fmt::join(shape, ", ")),
-                                                element_bytes));
+            throw std::length_error(
+                fmt::format("cohort: a shared array of shape [{}] with elements "
+                            "of {} bytes does not fit into memory",
+                            base::joined(shape, ", "), element_bytes));
     return std::ranges::find(shape, std::size_t{0}) == shape.end() ? product : 0;
 }
 
