@@ -33,7 +33,8 @@ namespace cohort COHORT_ASIO_NAMESPACE {
 /// @thread_safety get_executor(), fd(), run_ready() and all use of the executors: from any
 /// thread. Where several threads call run_ready(), handlers run at the same time, as on an
 /// io_context with several threads.
-class manual_executor : public asio::execution_context {
+// The queue is a base, because what the execution context destroys at its end may still post.
+class manual_executor : private detail::ready_queue, public asio::execution_context {
 public:
     class executor_type;
 
@@ -41,7 +42,7 @@ public:
     manual_executor() = default;
     ~manual_executor() {
         shutdown();  // the library posts nothing more
-        queue_.close();
+        detail::ready_queue::close();
     }
 
     /// The executor, for whatever takes no context.
@@ -49,7 +50,7 @@ public:
 
     /// A descriptor that is readable exactly while something is queued. It stays the same, and is
     /// only to be watched, level-triggered or edge-triggered: run_ready() reads it.
-    int fd() const noexcept { return queue_.fd(); }
+    int fd() const noexcept { return detail::ready_queue::fd(); }
 
     /// Runs what was queued before the call and has not begun, in the order in which it was posted.
     /// Never waits. What is posted meanwhile is left for the next call, so that a handler that
@@ -59,10 +60,7 @@ public:
     /// @return how many handlers this call ran, without those of inner calls
     /// @throws what a handler throws. The handlers behind that one stay queued, and fd() readable.
     /// @throws std::system_error  no_child_process: this is a forked copy of the process
-    std::size_t run_ready() { return queue_.run(); }
-
-private:
-    detail::ready_queue queue_;
+    std::size_t run_ready() { return detail::ready_queue::run(); }
 };
 
 /// The executor of a manual_executor: what Asio's post, dispatch and defer are given with it is
@@ -80,7 +78,7 @@ public:
     template <class F>
     void execute(F&& f) const {
         using call = detail::ready_call_of<std::decay_t<F>>;
-        context_->queue_.push(std::make_unique<call>(std::forward<F>(f)));
+        context_->push(std::make_unique<call>(std::forward<F>(f)));
     }
 
     /// Whether both queue in the same place.

@@ -14,12 +14,14 @@
 namespace cohort::detail::inline v0_1 {
 
 /// The event is changed under the lock together with the queue, so that it is set exactly while
-/// something is queued.
+/// something is queued. It is raised again where another thread or an inner loop may have to hear
+/// of what is queued, because who watches it edge-triggered has heard of the first time only.
 struct ready_queue::state {
-    void put(std::unique_ptr<ready_call> call) {
+    /// @param call  stays the caller's if there is no memory: not to be destroyed under the lock
+    void put(std::unique_ptr<ready_call>&& call) {
         calls.push_back(std::move(call));
-        if (calls.size() == 1)
-            raise();
+        if (calls.size() == 1 || runs > 0)
+            base::raise_event(event.get());
     }
     std::unique_ptr<ready_call> take() {
         auto first = std::move(calls.front());
@@ -29,9 +31,16 @@ struct ready_queue::state {
             base::drain_event(event.get());
         return first;
     }
-    void raise() noexcept {
-        base::raise_event(event.get());
-        ++raised;
+    /// @throws std::system_error  this is a forked copy of the process
+    void refuse_copy() const {
+        if (!maker.same_process())
+            throw std::system_error(
+                std::make_error_code(std::errc::no_child_process),
+                "cohort: this manual_executor belongs to the parent of this forked process");
+    }
+    void raise_if_any() noexcept {
+        if (!calls.empty())
+            base::raise_event(event.get());
     }
 
     base::fork_mark maker;
@@ -39,7 +48,7 @@ struct ready_queue::state {
     std::mutex mutex;
     std::deque<std::unique_ptr<ready_call>> calls;
     std::uint64_t taken = 0;  // as many as were before the first of `calls`
-    std::uint64_t raised = 0;
+    int runs = 0;             // how many calls of run() go on
     bool closed = false;
 };
 
@@ -69,32 +78,33 @@ void ready_queue::push(std::unique_ptr<ready_call> call) {
 }
 
 std::size_t ready_queue::run() {
-    if (!state_->maker.same_process())
-        throw std::system_error(
-            std::make_error_code(std::errc::no_child_process),
-            "cohort: this manual_executor belongs to the parent of this forked process");
-    /// Who watches the event edge-triggered hears again of what this call leaves.
-    struct turn {
-        explicit turn(state& of) : queue(of), lock(of.mutex), raised(of.raised) {}
-        ~turn() {
+    state_->refuse_copy();
+    /// One call of run(), with the lock where no handler runs.
+    struct running {
+        explicit running(state& of) : queue(of), lock(of.mutex) { ++queue.runs; }
+        ~running() {
+            if (!queue.maker.same_process())
+                return;  // a handler has forked: the copy has no use of the lock
             if (!lock.owns_lock())
                 lock.lock();
-            if (!queue.calls.empty() && queue.raised == raised)
-                queue.raise();
+            --queue.runs;
+            queue.raise_if_any();
         }
         state& queue;
         std::unique_lock<std::mutex> lock;
-        const std::uint64_t raised;
     } now(*state_);
     const std::uint64_t end = state_->taken + state_->calls.size();
     std::size_t ran = 0;
     // An inner call, or one on another thread, may take some of them.
     while (state_->taken < end) {
         auto next = state_->take();
+        if (ran == 0)
+            state_->raise_if_any();  // for others, in case this one takes long
         now.lock.unlock();
         auto& call = *next;
         call.run(std::move(next));
         ++ran;
+        state_->refuse_copy();
         now.lock.lock();
     }
     return ran;
