@@ -30,14 +30,18 @@ struct use_sender_t {};
 /// @cancellation a stop that the receiver's stop token requests is a terminal cancellation: of
 /// group::async_join it stops the group, as `||` does. Requested before the start, it completes the
 /// sender by set_stopped, and nothing begins.
-/// @thread_safety safe; a stop may be requested on any thread.
+/// With Boost before 1.77, which can't cancel single operations, a stop after the start has no
+/// effect.
+/// @thread_safety safe; a stop may be requested on any thread. A coroutine is cancelled on its
+/// executor.
 inline constexpr use_sender_t use_sender;
 
 }  // namespace cohort COHORT_ASIO_NAMESPACE
 
 /// @cond  Asio asks this what an operation returns that is given use_sender.
 template <class... Values>
-class cohort::detail::chosen_asio::async_result<cohort::use_sender_t, void(std::exception_ptr, Values...)> {
+class cohort::detail::chosen_asio::async_result<cohort::use_sender_t,
+                                                 void(std::exception_ptr, Values...)> {
 public:
     template <class Initiation, class... Args>
     static auto initiate(Initiation&& initiation, cohort::use_sender_t, Args&&... args) {

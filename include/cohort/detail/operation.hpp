@@ -178,6 +178,9 @@ public:
     initiation(job_on<Job> on, Deliver deliver)
         : on_(std::move(on)), deliver_(std::move(deliver)) {}
 
+    /// A cancellation is handed over to the engine's thread. See kept_initiation.
+    static constexpr bool cancels_on_any_thread = true;
+
     using executor_type = asio::any_io_executor;
     /// Where the completion runs when the handler has no executor.
     executor_type get_executor() const noexcept {

@@ -5,6 +5,7 @@
 #include <cohort/detail/stop_link.hpp>
 
 #include <exception>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -144,7 +145,7 @@ public:
         std::shared_ptr<stop_link> link;
         std::exception_ptr error;
         try {
-            link = std::make_shared<stop_link>();
+            link = std::make_shared<stop_link>(initiate_.where());
             sender_handler<Receiver, Values...> handler(to_, link);
             to_.listen(link);
             std::move(initiate_)(std::move(handler));
@@ -189,6 +190,19 @@ public:
     template <class I, class... A>
     explicit kept_initiation(std::in_place_t, I&& initiation, A&&... args)
         : initiation_(std::forward<I>(initiation)), args_(std::forward<A>(args)...) {}
+
+    /// Where the operation may be cancelled: this library's on any thread, others, as that of
+    /// asio::co_spawn, on their executor.
+    stop_link::runner where() const {
+        if constexpr (requires { Initiation::cancels_on_any_thread; })
+            return {};
+        else if constexpr (requires { initiation_.get_executor(); })
+            return [executor = initiation_.get_executor()](std::function<void()> cancel) {
+                asio::post(executor, std::move(cancel));
+            };
+        else
+            return {};
+    }
 
     template <class Handler>
     void operator()(Handler handler) && {

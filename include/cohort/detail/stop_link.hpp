@@ -3,6 +3,7 @@
 
 #include <cohort/detail/asio.hpp>
 
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <utility>
@@ -12,8 +13,14 @@ namespace cohort::detail::inline COHORT_ASIO_VERSION {
 /// Between the stop token of a receiver and the cancellation slot of an operation, because a stop
 /// may be requested on any thread and at any moment, but Asio's own slots are for one thread at a
 /// time. Shared by all that may use it last.
-class stop_link {
+class stop_link : public std::enable_shared_from_this<stop_link> {
 public:
+    /// Runs a function object where the operation is.
+    using runner = std::function<void(std::function<void()>)>;
+
+    /// @param where  runs the canceller; empty: it may run on any thread
+    explicit stop_link(runner where) : where_(std::move(where)) {}
+
     /// A stop is requested: cancels the operation, as soon as it has been initiated.
     void stop() { (void)note(asked_); }
     /// The initiation is over. @return true: its handler was destroyed during it
@@ -67,23 +74,35 @@ private:
         const std::lock_guard lock(mutex_);
         canceller_.swap(next);
     }
-    /// Calls the canceller, once and without the lock, if both have happened.
+    /// Lets the canceller run, once and without the lock, if both have happened.
     /// @return whether the handler had been destroyed when this was noted
     bool note(bool& fact) {
         std::unique_lock lock(mutex_);
         fact = true;
         const bool abandoned = abandoned_;
-        const auto called = asked_ && initiated_ ? std::exchange(canceller_, nullptr) : nullptr;
+        const bool due = asked_ && initiated_ && !std::exchange(is_cancelled_, true);
+        lock.unlock();
+        if (due && where_)
+            where_([self = shared_from_this()] { self->cancel(); });
+        else if (due)
+            cancel();
+        return abandoned;
+    }
+    /// The canceller stays: the slot is the operation's, which may look at it until it has ended.
+    void cancel() {
+        std::unique_lock lock(mutex_);
+        const auto called = canceller_;
         lock.unlock();
         if (called)
             called->cancel();
-        return abandoned;
     }
 
+    const runner where_;
     std::mutex mutex_;
     bool asked_ = false;
     bool initiated_ = false;
     bool abandoned_ = false;
+    bool is_cancelled_ = false;
     std::shared_ptr<canceller> canceller_;
 };
 
