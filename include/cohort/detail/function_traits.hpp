@@ -83,9 +83,11 @@ constexpr void check_parameter() {
         "this process: take a std::string or a std::vector.");
 }
 
-/// Whether a call gives a coroutine, such as asio::awaitable.
+/// Whether a call gives a coroutine, such as asio::awaitable. Some programs let even functions that
+/// return void be coroutines.
 template <class Result>
-concept is_coroutine = requires { typename std::coroutine_traits<Result>::promise_type; };
+concept is_coroutine =
+    !std::is_void_v<Result> && requires { typename std::coroutine_traits<Result>::promise_type; };
 
 template <class Result>
 constexpr void check_result() {
