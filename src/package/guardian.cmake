@@ -22,6 +22,8 @@ endif()
 cohort_read_words(${folder}/meson.build "link_args: \\[([^]]*)\\]" link_options)
 cohort_read_value(${folder}/meson.build "'optimization=([0-3])'" optimization)
 cohort_read_words(${folder}/meson.build "guardian_args = \\[([^]]*)\\]" guardian_options)
+# With CXX="ccache g++" the compiler is an argument of what CMake calls the compiler.
+separate_arguments(compiler_arguments UNIX_COMMAND "${CMAKE_CXX_COMPILER_ARG1}")
 set(for_another_machine "")
 if(CMAKE_CXX_COMPILER_TARGET)
     list(APPEND for_another_machine "--target=${CMAKE_CXX_COMPILER_TARGET}")
@@ -34,7 +36,7 @@ set(source "${COHORT_ROOT}/${folder}/main.cpp")
 set(program "${CMAKE_CURRENT_BINARY_DIR}/cohort-guardian")
 add_custom_command(
     OUTPUT "${program}"
-    COMMAND ${CMAKE_CXX_COMPILER} ${for_another_machine} -std=c++20 -O${optimization} ${compile_options}
+    COMMAND ${CMAKE_CXX_COMPILER} ${compiler_arguments} ${for_another_machine} -std=c++20 -O${optimization} ${compile_options}
         -I "${COHORT_ROOT}/src" -MD -MF "${program}.d" "${source}" -o "${program}" ${link_options}
     DEPENDS "${source}"
     DEPFILE "${program}.d"
