@@ -86,8 +86,7 @@ net::awaitable<void> await_output() {
                                         cohort::options(1).stdout_to(cohort::lines()));
     const auto line = co_await group.output();
     CHECK(line->text == "said");
-    const auto report = co_await group.stop();
-    CHECK(report.success());
+    CHECK(co_await group.join());
 }
 
 /// In coroutines on a thread of this half's own.
