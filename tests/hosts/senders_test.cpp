@@ -6,6 +6,11 @@
 
 #include <asio/awaitable.hpp>
 #include <asio/co_spawn.hpp>
+#include <asio/io_context.hpp>
+#include <asio/steady_timer.hpp>
+#include <asio/system_error.hpp>
+#include <asio/this_coro.hpp>
+#include <asio/use_awaitable.hpp>
 #include <asio/use_future.hpp>
 
 #include <stdexec/execution.hpp>
@@ -116,6 +121,37 @@ void stop_while_it_starts(host& on) {
 TEST_CASE_TEMPLATE("senders: a stop is not missed while another thread starts the operation", Host,
                    COHORT_TEST_HOSTS) {
     on<Host>(stop_while_it_starts);
+}
+
+/// Waits for a stop, and for something else after it.
+asio::awaitable<bool> sees_its_stop(cohort::event begun) {
+    asio::steady_timer timer(co_await asio::this_coro::executor, 1h);
+    bool stopped = false;
+    begun.set();
+    try {
+        co_await timer.async_wait(asio::use_awaitable);
+    } catch (const asio::system_error&) {
+        stopped = true;
+    }
+    co_await asio::this_coro::reset_cancellation_state();
+    timer.expires_after(1ms);
+    co_await timer.async_wait(asio::use_awaitable);
+    co_return stopped;
+}
+
+TEST_CASE("senders: a stopped coroutine goes on, on its executor") {
+    asio::io_context io;
+    ending to;
+    stdexec::inplace_stop_source stop;
+    const cohort::event begun;
+    auto operation =
+        connected(asio::co_spawn(io, sees_its_stop(begun), cohort::use_sender), to, stop);
+    stdexec::start(operation);
+    std::thread runs([&] { io.run(); });
+    begun.wait();
+    stop.request_stop();
+    runs.join();
+    CHECK(std::get<bool>(to.how));
 }
 
 TEST_CASE("senders: a stop that was requested before lets nothing begin") {
