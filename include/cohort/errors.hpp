@@ -3,6 +3,7 @@
 
 #include <cohort/outcome.hpp>
 
+#include <chrono>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -33,6 +34,11 @@ public:
     pid_t error_pid() const noexcept { return pid_; }
     /// How each worker ended, by index.
     const std::vector<outcome>& outcomes() const noexcept;
+    /// The outcome of the worker that failed first. @throws std::logic_error  none failed
+    const outcome& failed() const;
+    /// The last lines that this worker wrote to standard error, if that was captured, see
+    /// outcome::last_words. Empty if none failed.
+    std::string last_words() const;
 
 private:
     int index_;
@@ -100,6 +106,31 @@ public:
     /// @param outcomes  how each worker ended, by index
     explicit group_stopped(outcome_list outcomes);
     ~group_stopped() override;
+
+protected:
+    /// @param text      the text of what()
+    /// @param outcomes  how each worker ended, by index
+    group_stopped(const std::string& text, outcome_list outcomes);
+};
+
+/// The group was stopped because its time limit (options::time_limit) was reached, and no worker
+/// had failed before. group::join and run throw this, and spawn if the time was up during the
+/// start. The workers that had not ended have cause::timed_out.
+class COHORT_API group_timed_out : public group_stopped {
+public:
+    /// For the library, and for tests of programs that catch this exception.
+    /// @param outcomes  how each worker ended, by index; those that were not started are missing
+    /// @param limit     the group's time limit
+    group_timed_out(outcome_list outcomes, std::chrono::steady_clock::duration limit);
+    ~group_timed_out() override;
+    /// The group's time limit.
+    std::chrono::steady_clock::duration limit() const noexcept { return limit_; }
+    /// How each worker ended, as a table to print. With options::stack_on_stop each outcome's
+    /// `at_stop` says what that worker was doing.
+    cohort::report report() const;
+
+private:
+    std::chrono::steady_clock::duration limit_;
 };
 
 /// The group could not be started. Workers that had been started are killed and reaped.

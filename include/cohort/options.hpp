@@ -82,6 +82,28 @@ public:
         return *this;
     }
 
+    /// How long the whole group may take, from the beginning of its start. Then the ladder of
+    /// group::stop begins, and every worker that has not ended gets cause::timed_out.
+    /// group::join and run then throw group_timed_out, unless a worker had failed before. If the
+    /// time is up during the start, no further worker is started, and spawn throws this. Default:
+    /// no limit.
+    /// @throws std::invalid_argument  `d` is negative or not a number
+    template <class Rep, class Period>
+    options& time_limit(std::chrono::duration<Rep, Period> d) {
+        settings_.time_limit = detail::to_option_duration("time_limit", d);
+        return *this;
+    }
+
+    /// How long each worker may take, from its own start. Then this worker alone is stopped: the
+    /// stop signal, and SIGKILL after grace_period. It has failed with cause::timed_out, whatever
+    /// it does then, and on_failure() says what the group does. Default: no limit.
+    /// @throws std::invalid_argument  `d` is negative or not a number
+    template <class Rep, class Period>
+    options& worker_time_limit(std::chrono::duration<Rep, Period> d) {
+        settings_.worker_time_limit = detail::to_option_duration("worker_time_limit", d);
+        return *this;
+    }
+
     /// The signal that a worker gets from the kernel when this process dies; 0: none, so that the
     /// worker may outlive this process. Default SIGKILL.
     /// @throws std::invalid_argument  `signo` is not in 0..64

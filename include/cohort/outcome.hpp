@@ -37,6 +37,7 @@ enum class cause {
     oom_killed,  ///< the kernel's out-of-memory killer ended it, as far as that is known: see above
     lost,        ///< another waiter took its exit status
     unkillable,  ///< it lived on for `kill_timeout` after SIGKILL; reaped later, in the background
+    timed_out,   ///< it was stopped after its time limit, or had not ended at that of its group
 };
 /// "returned", "exited", ...: the name of the enumerator.
 COHORT_API const char* to_string(cause c) noexcept;
@@ -78,6 +79,7 @@ struct left_result {
 struct judged_work {
     bool is_command = false;
     bool success = false;
+    bool merges = false;  // its stderr went where its stdout went
     std::string note;
 };
 struct outcome_access;
@@ -109,6 +111,10 @@ public:
     /// says why its result, or something else that it left, is missing here. Empty if there is
     /// nothing to say.
     const std::string& note() const noexcept { return work_.note; }
+
+    /// The last lines that it wrote to standard error, if that was captured: at most 20 lines and
+    /// 4 KiB, with control characters replaced. With merge() those of its standard output.
+    std::string last_words() const;
 
     /// Whether the worker's function returned a value, and not void.
     bool has_result() const noexcept;
@@ -145,6 +151,8 @@ public:
 namespace detail::inline v0_1 {
 struct outcome_access {
     static bool& success(outcome& o) noexcept { return o.work_.success; }
+    static bool& merges(outcome& o) noexcept { return o.work_.merges; }
+    static bool merges(const outcome& o) noexcept { return o.work_.merges; }
     static bool& is_command(outcome& o) noexcept { return o.work_.is_command; }
     static bool is_command(const outcome& o) noexcept { return o.work_.is_command; }
     static std::string& note(outcome& o) noexcept { return o.work_.note; }

@@ -74,6 +74,7 @@ outcome worker(int index, exit_status status, cause why) {
     one.err.total = 1;
     inside::success(one) = index == 0;
     inside::is_command(one) = index == 1;
+    inside::merges(one) = index == 1;
     inside::note(one) = "after returning";
     inside::result(one) = std::make_shared<detail::result_bytes>(
         detail::result_bytes{"i", {std::byte{0}, std::byte{0xFF}}});
@@ -96,6 +97,7 @@ void check_equal(const outcome& a, const outcome& b) {
     CHECK(a.err == b.err);
     CHECK(a.success() == b.success());
     CHECK(inside::is_command(a) == inside::is_command(b));
+    CHECK(inside::merges(a) == inside::merges(b));
     CHECK(a.note() == b.note());
     const auto *left = inside::result(a), *right = inside::result(b);
     REQUIRE((left == nullptr) == (right == nullptr));
@@ -156,6 +158,7 @@ std::string refusal_of(std::string_view text) {
 TEST_CASE("exception json: every exception of a group is read back with its type and every field") {
     again(process_exception("worker 2 failed\n\u00e9", 2, 1002, workers()));
     again(group_stopped(workers()));
+    again(group_timed_out(workers(), std::chrono::milliseconds(1500)));
     const process_raised_exception raised("\n\n-- Process 2 ...", 2, 1002, workers(),
                                           error_with_all());
     CHECK(again(raised).error() == raised.error());
@@ -199,7 +202,7 @@ TEST_CASE(
 }
 
 TEST_CASE("exception json: every cause has a name that is read") {
-    for (int i = 0; i <= static_cast<int>(cause::unkillable); ++i) {
+    for (int i = 0; i <= static_cast<int>(cause::timed_out); ++i) {
         outcome one;
         one.cause = static_cast<cause>(i);
         again(process_exception("x", 0, 1, std::make_shared<std::vector<outcome>>(1, one)));

@@ -237,4 +237,69 @@ TEST_CASE("lifecycle ladder: shortened on a step, that step ends no later than t
     CHECK(take(m, deadline, 10s) == "send_kill -> killing until 18, 1 live");
 }
 
+// --- the time limit of the group ---
+
+namespace {
+
+/// A machine whose time began at second 0.
+machine limited(duration limit, const std::vector<event>& script, rules r = usual) {
+    r.time_limit = limit;
+    machine m(r);
+    m.begin(at(0s));
+    for (const event e : script)
+        m.on(e, at(0s));
+    return m;
+}
+
+}  // namespace
+
+TEST_CASE("lifecycle ladder: at its time limit a group is stopped by the ladder") {
+    machine m = limited(60s, {worker_started, worker_started, start_finished});
+    follow(m, {{59s, deadline, "-> running until 60, 2 live"},
+               {60s, deadline, "send_stop_signal -> stopping until 90, 2 live"},
+               {61s, worker_failed, "-> stopping until 90, 1 live"},
+               {90s, deadline, "send_kill -> killing until 100, 1 live"}});
+    CHECK_FALSE(m.timed_out());
+    m.on(deadline, at(60s));
+    CHECK(m.timed_out());
+    CHECK(m.time_is_up());
+}
+
+TEST_CASE("lifecycle ladder: a time limit that is reached during the start ends the start") {
+    machine m = limited(2s, {worker_started});
+    CHECK(take(m, deadline, 2s) == "hold_start send_stop_signal -> stopping until 32, 1 live");
+    CHECK(m.timed_out());
+    machine at_once = limited(0s, {});
+    CHECK(take(at_once, deadline, 0s) == "hold_start -> stopping until 30, 0 live");
+    CHECK(at_once.timed_out());
+}
+
+TEST_CASE("lifecycle ladder: a failure or a stop before the time limit is what stops the group") {
+    machine failed = limited(6s, {worker_started, worker_started, start_finished});
+    CHECK(take(failed, worker_failed, 3s) == "-> noticing until 6, 1 live");
+    CHECK(take(failed, deadline, 6s) == "send_stop_signal -> stopping until 36, 1 live");
+    CHECK_FALSE(failed.timed_out());
+    CHECK(failed.time_is_up());
+    machine in_start = limited(6s, {worker_started, worker_started, worker_failed});
+    CHECK(take(in_start, deadline, 6s) ==
+          "hold_start send_stop_signal -> stopping until 36, 1 live");
+    CHECK_FALSE(in_start.timed_out());
+    machine stopped = limited(60s, {worker_started, start_finished, stop_asked});
+    CHECK(take(stopped, deadline, 60s) == "send_kill -> killing until 70, 1 live");
+    CHECK_FALSE(stopped.time_is_up());
+    machine goes_on =
+        limited(6s, {worker_started, worker_started, start_finished, worker_failed}, keep);
+    CHECK(take(goes_on, deadline, 6s) == "send_stop_signal -> stopping until 36, 1 live");
+    CHECK(goes_on.timed_out());
+}
+
+TEST_CASE("lifecycle ladder: a group that ends in time, or has no end of its time, is not late") {
+    machine m = limited(6s, {worker_started, start_finished});
+    CHECK(take(m, worker_ended_well, 6s) == "report_end -> ended, 0 live");
+    CHECK(take(m, deadline, 7s) == "-> ended, 0 live");
+    CHECK_FALSE(m.time_is_up());
+    machine ever = limited(duration::max(), {worker_started, start_finished});
+    CHECK(take(ever, deadline, 1000h) == "-> running until ever, 1 live");
+}
+
 }  // namespace lifecycle_ladder_test

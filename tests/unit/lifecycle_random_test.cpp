@@ -33,7 +33,10 @@ public:
     rules some_rules() {
         const auto policy =
             one_in(3) ? cohort::on_failure::keep_going : cohort::on_failure::stop_all;
-        return {length(), length(), length(), policy};
+        rules r{length(), length(), length(), policy};
+        if (one_in(2))
+            r.time_limit = length();
+        return r;
     }
 
 private:
@@ -43,7 +46,9 @@ private:
 /// A machine and the facts that hold whatever is done to it.
 class watched_machine {
 public:
-    explicit watched_machine(const rules& r) : m(r) {}
+    watched_machine(const rules& r, time_point now) : m(r), has_limit_(r.time_limit) {
+        m.begin(now);
+    }
 
     std::vector<action> on(event e, time_point now) {
         const machine before = m;
@@ -78,6 +83,10 @@ private:
         demand(m.current() != state::ended || (m.live() == 0 && m.start_is_over()),
                "nobody is alive or being started at the end");
         demand(m.live() >= 0, "live is never negative");
+        demand(m.time_is_up() || !m.timed_out(), "nothing times out before its time is up");
+        demand(!before.stop_was_asked() || before.time_is_up() == m.time_is_up(),
+               "a group that is being stopped has no time limit");
+        demand(!m.time_is_up() || m.current() >= state::stopping, "a group stops in time");
         demand(m.start_is_over() || m.current() != state::running, "who starts does not run");
         demand(!m.start_is_over() || m.live() > 0 || m.current() == state::ended,
                "the last one to end ends the group");
@@ -87,7 +96,8 @@ private:
         const bool on_the_ladder = m.current() == state::noticing ||
                                    m.current() == state::stopping || m.current() == state::killing;
         if (m.deadline())
-            demand(on_the_ladder, "only steps of the ladder have deadlines");
+            demand(on_the_ladder || (m.current() < state::noticing && has_limit_),
+                   "only steps of the ladder and time limits have deadlines");
         else
             demand(!on_the_ladder || (m.current() == state::killing && !m.start_is_over()),
                    "without a deadline only the end of the start is waited for");
@@ -95,6 +105,7 @@ private:
             demand(*m.deadline() == *before.deadline(), "a step keeps its deadline");
     }
 
+    bool has_limit_;
     std::string history;
     int holds_ = 0;
     int reports_ = 0;
@@ -103,7 +114,7 @@ private:
 /// A group that keeps the machine's contract: it has workers, and starts one at a time.
 class simulated_group {
 public:
-    explicit simulated_group(unsigned seed) : roll_(seed), machine_(roll_.some_rules()) {
+    explicit simulated_group(unsigned seed) : roll_(seed), machine_(roll_.some_rules(), now_) {
         to_start_ = roll_.below(6);
     }
 
@@ -222,8 +233,8 @@ private:
     static bool killed(const worker& w) { return w.killed; }
 
     dice roll_;
-    watched_machine machine_;
     time_point now_ = time_point{} + 1h;
+    watched_machine machine_;
     std::vector<worker> workers_;
     int to_start_ = 0;
     bool in_flight_ = false;
@@ -237,7 +248,7 @@ private:
 /// start.
 std::string live_against_the_contract(unsigned seed) {
     dice roll(seed);
-    watched_machine machine(roll.some_rules());
+    watched_machine machine(roll.some_rules(), time_point{});
     for (int left = roll.below(40); left > 0; --left) {
         const time_point any = time_point{} + std::chrono::seconds(roll.below(200) - 100);
         machine.on(static_cast<event>(roll.below(7)), any);

@@ -163,6 +163,7 @@ TEST_CASE("outcome: copying an error never throws") {
     copies_quietly<cohort::process_raised_exception>();
     copies_quietly<cohort::process_exited_exception>();
     copies_quietly<cohort::group_stopped>();
+    copies_quietly<cohort::group_timed_out>();
     copies_quietly<cohort::spawn_error>();
     copies_quietly<cohort::result_error>();
 }

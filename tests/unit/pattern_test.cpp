@@ -123,6 +123,14 @@ TEST_CASE("pattern: a count has a comma before each three digits") {
     CHECK(with_separators(0) == "0");
     CHECK(with_separators(999) == "999");
     CHECK(with_separators(1'000) == "1,000");
+    using namespace std::chrono_literals;
+    using cohort::base::duration_text;
+    CHECK(duration_text(0s) == "0 s");
+    CHECK(duration_text(30s) == "30 s");
+    CHECK(duration_text(1500ms) == "1.5 s");
+    CHECK(duration_text(100ms) == "100 ms");
+    CHECK(duration_text(20us) == "20 us");
+    CHECK(duration_text(7ns) == "7 ns");
     CHECK(with_separators(123'456) == "123,456");
     CHECK(with_separators(1'234'567) == "1,234,567");
     CHECK(with_separators(std::numeric_limits<std::uint64_t>::max()) ==

@@ -51,7 +51,8 @@ struct completion {
     enum class kind { done, time_up, aborted, failed };
     completion() = default;  // no aggregate, because GCC 12 destroys those twice inside co_await
     kind what = kind::done;
-    std::shared_ptr<const group_end> end;  // set by await_end when done
+    // Set by await_end when done, and by start_group if the group's time was up.
+    std::shared_ptr<const group_end> end;
     std::shared_ptr<const ended_worker>
         next;  // set by await_next when done; null: the group is over
     std::shared_ptr<const start_failure> not_started;  // set by start_group when failed
@@ -160,7 +161,7 @@ COHORT_API std::optional<outcome> outcome_of(const std::shared_ptr<const ended_w
 /// The report of a group that has ended; without an end an empty one.
 COHORT_API report report_of(const completion& done);
 /// A new exception for the end of a group: process_raised_exception, process_exited_exception,
-/// group_stopped; null when every worker ended with success.
+/// group_stopped, group_timed_out; null when every worker ended with success.
 COHORT_API std::exception_ptr failure_of(const std::shared_ptr<const group_end>& end);
 /// A new spawn_error.
 COHORT_API std::exception_ptr failure_of(const start_failure& start);

@@ -18,7 +18,9 @@ namespace cohort::detail::inline COHORT_ASIO_VERSION {
 /// The exception of a completion that is aborted or failed. Null for done and time_up.
 inline std::exception_ptr error_of(const completion& done) {
     if (done.what == completion::kind::failed)
-        return done.not_started ? failure_of(*done.not_started) : done.error;
+        return done.not_started ? failure_of(*done.not_started)
+               : done.end       ? failure_of(done.end)
+                                : done.error;
     if (done.what == completion::kind::aborted)
         return std::make_exception_ptr(system_error(asio::error::operation_aborted));
     return nullptr;

@@ -36,6 +36,8 @@ struct group_settings {
     std::chrono::steady_clock::duration kill_timeout = std::chrono::seconds(10);
     int parent_death_signal = SIGKILL;
     cohort::on_failure policy = on_failure::stop_all;
+    std::optional<std::chrono::steady_clock::duration> time_limit;  // of the group
+    std::optional<std::chrono::steady_clock::duration> worker_time_limit;
     std::set<int> success_codes{0};
     cohort::process_group process_group = process_group::own;
     cohort::cgroup cgroup = cgroup::automatic;
@@ -81,6 +83,9 @@ struct spawn_plan {
 
 /// Adds a program to the plan's. Compiled in the library, because a copy is slow to compile.
 COHORT_API void add_program(spawn_plan& plan, const program& added);
+/// The plan of execute(): one command, whose streams are captured unless they go elsewhere.
+COHORT_API spawn_plan
+plan_of_execution(program what, std::optional<std::chrono::steady_clock::duration> time_limit);
 /// Holds the ends of queues that were given to commands and options.
 /// @throws sharing_error  this process has closed one
 COHORT_API void hold_lent(spawn_plan& plan);

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <cohort/errors.hpp>
 
+#include "base/values/group_end.hpp"
+#include "base/values/quantity.hpp"
+
+#include <algorithm>
 #include <utility>
 
 // Constructors may throw; copying does not, because copies share their contents. The destructors
@@ -12,6 +16,12 @@ namespace {
 
 process_exception::outcome_list or_none(process_exception::outcome_list outcomes) {
     return outcomes ? std::move(outcomes) : std::make_shared<const std::vector<outcome>>();
+}
+
+/// The outcome of the worker with this index; null: there is none.
+const outcome* outcome_of(const std::vector<outcome>& all, int index) {
+    const auto found = std::ranges::find(all, index, &outcome::index);
+    return index < 0 || found == all.end() ? nullptr : &*found;
 }
 
 std::string with_index(const char* what, int index) {
@@ -32,6 +42,17 @@ process_exception::~process_exception() = default;
 
 const std::vector<outcome>& process_exception::outcomes() const noexcept { return *outcomes_; }
 
+const outcome& process_exception::failed() const {
+    if (const auto* worker = outcome_of(*outcomes_, index_))
+        return *worker;
+    throw std::logic_error("cohort: failed: no worker has failed");
+}
+
+std::string process_exception::last_words() const {
+    const auto* const worker = outcome_of(*outcomes_, index_);
+    return worker == nullptr ? std::string() : worker->last_words();
+}
+
 process_raised_exception::process_raised_exception(const std::string& text, int error_index,
                                                    pid_t error_pid, outcome_list outcomes,
                                                    error_record error)
@@ -50,7 +71,19 @@ process_exited_exception::~process_exited_exception() = default;
 group_stopped::group_stopped(outcome_list outcomes)
     : process_exception("the group was stopped", -1, 0, std::move(outcomes)) {}
 
+group_stopped::group_stopped(const std::string& text, outcome_list outcomes)
+    : process_exception(text, -1, 0, std::move(outcomes)) {}
+
 group_stopped::~group_stopped() = default;
+
+group_timed_out::group_timed_out(outcome_list outcomes, std::chrono::steady_clock::duration limit)
+    : group_stopped("the group was stopped after its time limit of " + base::duration_text(limit),
+                    std::move(outcomes)),
+      limit_(limit) {}
+
+group_timed_out::~group_timed_out() = default;
+
+report group_timed_out::report() const { return detail::report_with(outcomes()); }
 
 spawn_error::spawn_error(std::error_code code, const std::string& text, int error_index,
                          std::string stage)

@@ -12,6 +12,15 @@ void add_note(std::string& notes, const std::string& more) {
         notes += notes.empty() ? more : "; " + more;
 }
 
+cohort::report report_with(std::vector<outcome> outcomes) {
+    cohort::report made;
+    made.outcomes = std::move(outcomes);
+    if (const auto& all = made.outcomes; !all.empty())
+        made.elapsed = std::ranges::max(all, {}, &outcome::ended).ended -
+                       std::ranges::min(all, {}, &outcome::started).started;
+    return made;
+}
+
 outcome ended_worker::whole() const {
     auto worker = *left;
     worker.out = out;
@@ -46,13 +55,11 @@ const report& group_end::report() const {
     const std::lock_guard lock(mutex_);
     if (report_)
         return *report_;
-    cohort::report made;
-    made.outcomes.reserve(workers_.size());
+    std::vector<outcome> outcomes;
+    outcomes.reserve(workers_.size());
     for (const auto& worker : workers_)
-        made.outcomes.push_back(worker->whole());
-    if (const auto& all = made.outcomes; !all.empty())
-        made.elapsed = std::ranges::max(all, {}, &outcome::ended).ended -
-                       std::ranges::min(all, {}, &outcome::started).started;
+        outcomes.push_back(worker->whole());
+    auto made = report_with(std::move(outcomes));
     if (first_failure >= 0)
         made.outcomes[static_cast<std::size_t>(first_failure)].first_failure = true;
     return report_.emplace(std::move(made));

@@ -3,6 +3,7 @@
 
 #include <cohort/outcome.hpp>
 
+#include <chrono>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -26,6 +27,9 @@ struct ended_worker {
 /// Whether it takes no time worth speaking of to destroy what the worker has left.
 bool is_small(const ended_worker& worker) noexcept;
 
+/// The report of a group with these outcomes.
+cohort::report report_with(std::vector<outcome> outcomes);
+
 /// @param more  empty: nothing is added
 void add_note(std::string& notes, const std::string& more);
 
@@ -39,7 +43,9 @@ public:
     /// @param workers  all that have ended, in any order
     explicit group_end(std::vector<std::shared_ptr<const ended_worker>> workers);
 
-    bool stopped = false;     // a stop was requested
+    bool stopped = false;                                              // a stop was requested
+    std::optional<std::chrono::steady_clock::duration> reached_limit;  // its time was up
+    int not_started = 0;      // how many of its workers have no outcome
     int first_failure = -1;   // index into the outcomes
     std::string stderr_tail;  // what that worker wrote last to stderr, if it was captured
 

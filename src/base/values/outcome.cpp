@@ -2,6 +2,7 @@
 #include <cohort/outcome.hpp>
 
 #include "base/values/demangle.hpp"
+#include "base/values/last_words.hpp"
 
 #include <cohort/errors.hpp>
 
@@ -32,9 +33,13 @@ const char* to_string(cause c) noexcept {
         return "lost";
     case cause::unkillable:
         return "unkillable";
+    case cause::timed_out:
+        return "timed_out";
     }
     return "?";
 }
+
+std::string outcome::last_words() const { return base::last_words(work_.merges ? out : err); }
 
 bool outcome::has_result() const noexcept { return result_.bytes && !result_.bytes->type.empty(); }
 

@@ -68,6 +68,13 @@ std::exception_ptr with_cause(const process_raised_exception& raised) {
     }
 }
 
+/// Whether a worker had not ended at the time limit of its group.
+bool has_timed_out(const group_end& end) {
+    return end.not_started > 0 || std::ranges::any_of(end.workers(), [](const auto& worker) {
+               return !worker->left->success();
+           });
+}
+
 std::string text_of_exit(const outcome& worker) {
     const auto& status = worker.status;
     if (status.signaled())
@@ -90,10 +97,12 @@ report report_of(const completion& done) { return done.end ? done.end->report() 
 std::exception_ptr failure_of(const std::shared_ptr<const group_end>& end) {
     // The exceptions share the outcomes of the group.
     const process_exception::outcome_list outcomes(end, &end->report().outcomes);
+    if (end->first_failure < 0 && end->reached_limit && has_timed_out(*end))
+        return std::make_exception_ptr(group_timed_out(outcomes, *end->reached_limit));
     if (end->first_failure < 0)
         return end->stopped ? std::make_exception_ptr(group_stopped(outcomes)) : nullptr;
     const auto& worker = (*outcomes)[static_cast<std::size_t>(end->first_failure)];
-    if (worker.error)
+    if (worker.error && worker.cause != cause::timed_out)
         return with_cause(process_raised_exception(
             with_stderr_tail(
                 with_note(fmt::format("\n\n-- Process {} terminated with the following error:\n{}",

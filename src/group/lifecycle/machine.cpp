@@ -60,6 +60,7 @@ struct machine::table {
     void notice();
     void stop() { climb(step_of(state::stopping)); }
     void hold_and_stop();
+    void time_up();
     void kill() { climb(step_of(state::killing)); }
     void next_step() { climb(step_of(group.state_) + 1); }
     void catch_up();
@@ -106,7 +107,7 @@ bool machine::table::count(event e) {
         group.stop_asked_ = true;
         return true;
     case event::deadline:
-        return group.deadline_ && now >= *group.deadline_;
+        return group.deadline() && now >= *group.deadline();
     }
     return false;
 }
@@ -132,6 +133,17 @@ void machine::table::notice() {
 void machine::table::hold_and_stop() {
     todo.push_back(action::hold_start);
     stop();
+}
+
+/// The group's time limit is reached.
+void machine::table::time_up() {
+    const bool has_failed = group.failure_noted_ && group.rules_.policy == on_failure::stop_all;
+    group.time_is_up_ = true;
+    group.timed_out_ = group.state_ < state::noticing && !has_failed;
+    if (group.state_ == state::starting)
+        hold_and_stop();
+    else
+        stop();
 }
 
 /// A start that was in flight has made one more worker, which missed the signal of this step.
@@ -163,6 +175,21 @@ void machine::table::climb(const step* from) {
 
 machine::machine(rules r) noexcept : rules_(r) {}
 
+void machine::begin(time_point now) noexcept {
+    if (rules_.time_limit)
+        limit_ = saturating_add(now, *rules_.time_limit);
+}
+
+std::optional<time_point> machine::deadline() const noexcept {
+    if (!limit_ || state_ >= state::stopping)
+        return deadline_;
+    return deadline_ ? std::min(*deadline_, *limit_) : *limit_;
+}
+
+bool machine::is_limit_due(event e, time_point now) const noexcept {
+    return e == event::deadline && state_ < state::stopping && limit_ && now >= *limit_;
+}
+
 std::vector<action> machine::on(event e, time_point now) {
     std::vector<action> todo;
     if (state_ == state::ended)
@@ -172,7 +199,9 @@ std::vector<action> machine::on(event e, time_point now) {
     table row{*this, now, todo};
     if (!row.count(e))
         return todo;
-    if (!row.all_over())
+    if (!row.all_over() && is_limit_due(e, now))
+        row.time_up();
+    else if (!row.all_over())
         (row.*table::cells[static_cast<std::size_t>(state_)][static_cast<std::size_t>(e)])();
     if (row.all_over())
         row.end();

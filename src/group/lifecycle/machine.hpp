@@ -24,7 +24,7 @@ enum class event {
     worker_ended_well,
     worker_failed,  // a worker ended with a failure, victims included
     stop_asked,     // stop, drop, cancel, end of the program
-    deadline,       // only time has passed
+    deadline,       // only time has passed: a step is over, or the group's time limit is reached
 };
 
 /// What the group must now do, in this order when there are several. `send_*` go to every live
@@ -42,6 +42,7 @@ struct rules {
     duration grace_period{0};
     duration kill_timeout{0};
     on_failure policy = on_failure::stop_all;
+    std::optional<duration> time_limit = {};  // of the whole group
 };
 
 /// The life of one group as a table: no clock, no system calls, no Asio. `now` is a parameter.
@@ -61,6 +62,9 @@ class machine {
 public:
     explicit machine(rules r) noexcept;
 
+    /// The group's time begins: its time limit counts from now. Before the first event.
+    void begin(time_point now) noexcept;
+
     /// Takes in one event. Impossible events (the end of a worker when none is alive, a second
     /// start_finished, anything after the end) change nothing.
     /// @param now  a step lasts from the `now` of the call that entered it. A signal that goes out
@@ -78,24 +82,34 @@ public:
     state current() const noexcept { return state_; }
     /// When on(event::deadline) must be called; a call before that changes nothing.
     /// It never moves later within a step. time_point::max(): the step is too long to add to `now`.
-    std::optional<time_point> deadline() const noexcept { return deadline_; }
+    std::optional<time_point> deadline() const noexcept;
     /// Workers that have started, have not ended and were not given up.
     int live() const noexcept { return live_; }
     bool start_is_over() const noexcept { return !starting_; }
     /// Whether a stop was asked for before the end, even if the group was already stopping for
     /// another reason.
     bool stop_was_asked() const noexcept { return stop_asked_; }
+    /// Whether the time limit was reached before anything else had begun to stop the group.
+    bool time_is_up() const noexcept { return time_is_up_; }
+    /// Whether the group is stopped because of its time limit. If a failure came before, the group
+    /// was about to be stopped because of that.
+    bool timed_out() const noexcept { return timed_out_; }
 
 private:
     struct table;
 
+    bool is_limit_due(event e, time_point now) const noexcept;
+
     rules rules_;
     state state_ = state::starting;
-    std::optional<time_point> deadline_;
+    std::optional<time_point> deadline_;  // of the step
+    std::optional<time_point> limit_;     // of the group
     int live_ = 0;
     bool starting_ = true;
     bool failure_noted_ = false;
     bool stop_asked_ = false;
+    bool time_is_up_ = false;
+    bool timed_out_ = false;
 };
 
 const char* to_string(state s) noexcept;

@@ -119,6 +119,27 @@ void mark_victim(verdict& v, const worker_facts& facts) {
     }
 }
 
+void put_first(std::string& note, const std::string& first) {
+    note = note.empty() ? first : first + "; " + note;
+}
+
+/// Whether a limit has stopped the worker before it had ended, or had done its work.
+bool was_cut_short(const verdict& v, const worker_facts& facts) {
+    const auto& f = facts.function;
+    const auto done = v.success && f && f->returned ? *f->returned : v.event_time;
+    return facts.cut && done > facts.cut->at;
+}
+
+void mark_cut_short(verdict& v, const cut_short& cut) {
+    v.success = false;
+    v.victim = cut.is_groups;
+    if (v.cause != cause::unkillable)
+        v.cause = cut.cause;
+    if (!cut.is_groups)
+        v.event_time = cut.at;
+    put_first(v.note, cut.note);
+}
+
 /// Notes who may have sent a SIGKILL that is not ours: the out-of-memory killer, or somebody else.
 void explain_kill(verdict& v, const worker_facts& facts) {
     if (v.cause != cause::signaled || facts.status.signal() != SIGKILL || facts.sigkill_is_ours)
@@ -140,7 +161,9 @@ verdict judge(const worker_facts& facts, const std::set<int>& success_codes) {
     v.success = e.success;
     v.event_time = event_time(facts);
     v.note = e.note;
-    if (!v.success)
+    if (was_cut_short(v, facts))
+        mark_cut_short(v, *facts.cut);
+    else if (!v.success)
         mark_victim(v, facts);
     explain_kill(v, facts);
     return v;

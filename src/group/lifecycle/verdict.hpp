@@ -24,6 +24,14 @@ struct function_progress {
     bool called = false;                         // its arguments were decoded, its function called
 };
 
+/// Why a worker was stopped before it had done its work.
+struct cut_short {
+    time_point at;           // just before its stop signal
+    cohort::cause cause;     // what it gets if it had not ended by then
+    std::string note;        // why, for its outcome
+    bool is_groups = false;  // the limit was the group's: not a failure of this worker
+};
+
 /// All that is known about one worker that has ended.
 struct worker_facts {
     exit_status status;       // unknown: it was lost, or the worker is unkillable
@@ -37,12 +45,13 @@ struct worker_facts {
     std::optional<time_point> kill_sent;  // ... and SIGKILL
     bool sigkill_is_ours = false;  // this group sent SIGKILL, for any reason, before the exit
     std::string oom_kill;          // what its cgroup says of an out-of-memory kill; empty: none
+    std::optional<cut_short> cut;  // it was stopped because of a limit
 };
 
 struct verdict {
     cohort::cause cause = cohort::cause::lost;
     bool success = false;
-    bool victim = false;  // it failed after its own stop signal or SIGKILL
+    bool victim = false;  // it failed after its own stop signal or SIGKILL, or the group's limit
     // The stamp of `raised`, `crashed` or `fell_silent`, clamped to [started, exit_seen]. Without
     // such a stamp: exit_seen.
     time_point event_time;
@@ -58,6 +67,9 @@ struct verdict {
 /// - A worker that failed after the group's own signal to it is a victim, `stopped` or `killed`;
 ///   at the same instant it is not. An unkillable worker stays `unkillable`; after SIGKILL it is a
 ///   victim even at the same instant, unless its record says that it had failed before.
+/// - A worker that a limit has cut short fails with the cause of that limit, whatever it did then:
+///   at the time of the stop signal if the limit was its own, as a victim if it was the group's.
+///   What happened at the same instant came before.
 /// - A SIGKILL that this group did not send gets an explanation: the kernel's out-of-memory killer
 ///   (`oom_killed`) if the worker's cgroup says so, else somebody else.
 verdict judge(const worker_facts& facts, const std::set<int>& success_codes);

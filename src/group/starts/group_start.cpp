@@ -94,8 +94,8 @@ void group_start::kill_in_flight() noexcept {
         return;
     // Read the slot after in_flight_, so that its descriptor is open: only the engine's thread
     // closes it, after the report, and the report has not come yet.
-    if (const int pidfd = slots_.child; pidfd >= 0)
-        (void)base::send_signal(pidfd, SIGKILL);
+    if (const int pidfd = slots_.child; pidfd >= 0 && !base::send_signal(pidfd, SIGKILL))
+        killed_ = pidfd;
 }
 
 void group_start::post(const std::shared_ptr<start_report>& report, progress p) {

@@ -34,8 +34,10 @@ public:
 
     // On the engine's thread only:
 
-    /// SIGKILL to a child that exists but has not executed yet.
+    /// SIGKILL to a child whose start is not reported yet.
     void kill_in_flight() noexcept;
+    /// Whether kill_in_flight() has killed the child of this pidfd, which must be open since.
+    bool has_killed(int pidfd) const noexcept { return pidfd >= 0 && pidfd == killed_; }
     /// SIGKILL to the fork server, if that is what the start waits for: the last resort.
     void kill_server() noexcept { slots_.server.give_up(); }
 
@@ -49,6 +51,7 @@ private:
     std::unique_ptr<start_way> way_;
     listener report_;
     int next_ = 0;
+    int killed_ = -1;  // the pidfd of the last child that kill_in_flight() has killed
     std::atomic<bool> held_ = false;
     std::atomic<bool> in_flight_ = false;
     start_slots slots_;

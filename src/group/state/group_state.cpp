@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "group/state/group_state.hpp"
 
+#include "base/values/last_words.hpp"
+#include "base/values/quantity.hpp"
 #include "group/supervisor/cgroup_end.hpp"
-#include "group/supervisor/stderr_tail.hpp"
 
 #include <cohort/detail/duration.hpp>
 
@@ -26,6 +27,7 @@ groups::rules rules_of(const group_settings& s) {
     r.grace_period = s.grace_period;
     r.kill_timeout = s.kill_timeout;
     r.policy = s.policy;
+    r.time_limit = s.time_limit;
     return r;
 }
 
@@ -143,14 +145,19 @@ void group_state::worker_started(groups::start_report report) {
     if (report.results)
         worker.results.emplace(std::move(report.results));
     streams_->worker_started(index);
-    process->await_end(
-        [self = shared_from_this(), index](const exit_status& how) {
-            self->worker_exited(self->workers_.at(index), how);
-        },
-        [self = shared_from_this()](groups::worker_end end) { self->worker_ended(std::move(end)); },
-        [self = shared_from_this(), index](output::stream_end printed) {
-            self->outcomes_.set_output(index, std::move(printed));
-        });
+    process->await_end({[self = shared_from_this(), index](const exit_status& how) {
+                            self->worker_exited(self->workers_.at(index), how);
+                        },
+                        [self = shared_from_this()](groups::worker_end end) {
+                            self->worker_ended(std::move(end));
+                        },
+                        [self = shared_from_this(), index](output::stream_end printed) {
+                            self->outcomes_.set_output(index, std::move(printed));
+                        },
+                        [self = shared_from_this(), index] {
+                            self->ending_.give_up();
+                            self->give_up(index);
+                        }});
     lifecycle_.happen(event::worker_started);
 }
 
@@ -180,10 +187,12 @@ void group_state::perform(action a) {
         outcomes_.forget_logs();
         return start_.hold();
     case action::send_stop_signal:
+        note_time_is_up();
         for (auto& [index, worker] : workers_)
             worker.process->send_stop_signal(settings_->stop_signal);
         return;
     case action::send_kill:
+        note_time_is_up();
         for (auto& [index, worker] : workers_)
             worker.process->send_kill();
         return;
@@ -199,24 +208,41 @@ void group_state::give_up() {
     ending_.give_up();
     base::patient_vector<int> given_up_workers;
     for (auto& [index, worker] : workers_)
-        if (!worker.is_read)
+        if (!worker.is_read) {
+            worker.is_counted = false;
             given_up_workers.push_back(index);
-    for (const int index : given_up_workers) {
-        auto& worker = workers_.at(index);
-        worker_exited(worker, exit_status());
-        worker.process->abandon();  // may call worker_ended()
-    }
-    // What they have printed until now is reported.
-    for (const int index : given_up_workers) {
-        const auto printed = std::make_shared<output::stream_end>();
-        streams_->worker_ended(
-            index, [printed](output::stream_end read) { *printed = std::move(read); },
-            [self = shared_from_this(), index, printed](const std::string& note) {
-                add_note(printed->note, note);
-                self->outcomes_.set_output(index, std::move(*printed));
-            });
-    }
+        }
+    for (const int index : given_up_workers)
+        give_up(index);
     start_.abandon();
+}
+
+/// What the worker has printed until now is reported.
+void group_state::give_up(int index) {
+    auto& worker = workers_.at(index);
+    worker_exited(worker, exit_status());
+    worker.process->abandon();  // may call worker_ended()
+    const auto printed = std::make_shared<output::stream_end>();
+    streams_->worker_ended(
+        index, [printed](output::stream_end read) { *printed = std::move(read); },
+        [self = shared_from_this(), index, printed](const std::string& note) {
+            add_note(printed->note, note);
+            self->outcomes_.set_output(index, std::move(*printed));
+        });
+}
+
+/// If the group is stopped because of its time limit, that is what its workers fail with.
+void group_state::note_time_is_up() {
+    if (!lifecycle_.life().timed_out())
+        return;
+    const auto why = base::patiently([&] {
+        return groups::cut_short{std::chrono::steady_clock::now(), cause::timed_out,
+                                 "stopped after its group's time limit of " +
+                                     base::duration_text(*settings_->time_limit),
+                                 true};
+    });
+    for (auto& [index, worker] : workers_)
+        worker.process->note_cut_short(base::patiently([&] { return why; }));
 }
 
 // --- the ends of workers ---
@@ -230,18 +256,19 @@ void group_state::worker_exited(worker& which, const exit_status& how) {
     barriers_.worker_ended(which.process->pid(), which.process->index(), how);
 }
 
-/// The lifecycle does not wait for the names of frames. Calls that return outcomes do. The
-/// lifecycle does not hear of a worker that was given up, because it gave it up itself.
+/// The lifecycle does not wait for the names of frames. Calls that return outcomes do.
 void group_state::worker_ended(groups::worker_end end) {
     const auto ended = workers_.extract(end.outcome.index);
     const auto what = end.verdict.success ? event::worker_ended_well : event::worker_failed;
     const bool was_given_up = end.verdict.cause == cause::unkillable;
+    outcome_access::merges(end.outcome) = streams_->merges(end.outcome.index);
     if (auto& results = ended.mapped().results; results && end.outcome.has_result())
         results->give_to(end.outcome);
+    const bool is_counted = ended.mapped().is_counted;
     if (!was_given_up)
         names_search_.begin(shared_from_this(), [this] { go_on_ending(); });
     outcomes_.set(std::move(end.outcome), std::move(end.verdict));
-    if (!was_given_up)
+    if (is_counted)
         lifecycle_.happen(what);
     go_on_ending();  // for a group that gave up its other workers and waits for this one
 }
@@ -292,13 +319,13 @@ void group_state::publish_end() {
     if (end->first_failure >= 0) {
         const auto& failed = *end->workers()[static_cast<std::size_t>(end->first_failure)];
         const auto& text = streams_->merges(end->first_failure) ? failed.out : failed.err;
-        end->stderr_tail = base::patiently([&] { return groups::stderr_tail(text); });
+        end->stderr_tail = base::patiently([&] { return base::last_words(text); });
     }
     streams_->group_ended();
     if (!start_.is_abandoned())
         streams_->close_logs();
     snapshot_.close(end);
-    start_.complete_at_end();
+    start_.complete_at_end(lifecycle_.life().time_is_up() ? end : nullptr);
     completion done;
     done.end = end;
     end_waiters_.complete_all(done);

@@ -71,6 +71,8 @@ private:
     void worker_ended(groups::worker_end end);
     void perform(action a);
     void give_up();
+    void give_up(int index);
+    void note_time_is_up();
     void end_cgroup();
     void report_end();
     void publish_end();
@@ -91,7 +93,8 @@ private:
     struct worker {
         std::shared_ptr<groups::worker_process> process;
         std::optional<groups::result_descriptors> results;  // if its result may hold some
-        bool is_read = false;  // it has exited or was given up, and its record is being read
+        bool is_read = false;    // it has exited or was given up, and its record is being read
+        bool is_counted = true;  // the lifecycle has not given it up
     };
     base::patient_map<int, worker> workers_;  // by index, until their records are read
     groups::outcome_publisher outcomes_;

@@ -10,6 +10,8 @@ void lifecycle_driver::begin(std::weak_ptr<const void> group,
                              base::callback<void(action)> perform) {
     group_ = std::move(group);
     perform_ = std::move(perform);
+    machine_.begin(clock::now());
+    arm_deadline();
 }
 
 void lifecycle_driver::happen(event e) {

@@ -16,7 +16,7 @@ class lifecycle_driver {
 public:
     lifecycle_driver(loop::runtime& runtime, rules r) : runtime_(runtime), machine_(r) {}
 
-    /// Before the first event.
+    /// Before the first event. The group's time limit counts from here.
     /// @param group    kept while events are handled and until the deadline
     /// @param perform  performs an action; may call happen()
     void begin(std::weak_ptr<const void> group, base::callback<void(action)> perform);

@@ -19,6 +19,13 @@ outcomes::report report_of(const group_settings& settings) noexcept {
     return settings.logs ? outcomes::report::wanted : outcomes::report::not_wanted;
 }
 
+/// Of a worker without an outcome: it has not failed.
+verdict not_started() {
+    verdict none;
+    none.success = true;
+    return none;
+}
+
 }  // namespace
 
 outcome_publisher::outcome_publisher(services& of, const group_settings& settings,
@@ -26,7 +33,9 @@ outcome_publisher::outcome_publisher(services& of, const group_settings& setting
                                      const machine& life, snapshot& shown)
     : runtime_(of.runtime()), names_(of.names()), life_(life), shown_(shown),
       writes_logs_(settings.logs.has_value()), outcomes_(settings.nprocs, report_of(settings)),
-      verdicts_(static_cast<std::size_t>(settings.nprocs)), waiters_(runtime_, runtime_.loop()) {
+      time_limit_(settings.time_limit),
+      verdicts_(static_cast<std::size_t>(settings.nprocs), not_started()),
+      waiters_(runtime_, runtime_.loop()) {
     ended_.reserve(verdicts_.size());  // here, because there is nobody to report it to later
     if (settings.logs)
         logs_.emplace(runtime_, std::move(streams), settings.flush_timeout);
@@ -170,8 +179,10 @@ std::shared_ptr<group_end> outcome_publisher::end_of(
     std::vector<std::shared_ptr<const ended_worker>> workers) const {
     auto end = loop::make_freed_aside<group_end>(std::move(workers));
     end->stopped = life_.stop_was_asked();
-    if (end->workers().size() == verdicts_.size())
-        end->first_failure = first_failure(verdicts_);
+    if (life_.timed_out())
+        end->reached_limit = time_limit_;
+    end->not_started = static_cast<int>(verdicts_.size() - end->workers().size());
+    end->first_failure = first_failure(verdicts_);
     return end;
 }
 

@@ -86,6 +86,7 @@ private:
         std::optional<loop::timer_id> limit;  // of symbolizing
     };
     base::patient_map<int, unpublished> unpublished_;                 // by index
+    std::optional<duration> time_limit_;                              // of the group
     std::vector<verdict> verdicts_;                                   // by index
     std::vector<std::shared_ptr<const detail::ended_worker>> ended_;  // in the order of the ends
     std::size_t handed_out_ = 0;  // how many elements of ended_ next() has returned

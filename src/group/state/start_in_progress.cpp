@@ -75,7 +75,7 @@ void start_in_progress::reported(start_report report, group_start::progress p) {
     }
     if (report.cgroup)
         listener_.has_cgroup(std::move(report.cgroup));
-    const bool killed_by_us = is_held() && report.pidfd && !start::has_executed(report.pidfd.get());
+    const bool killed_by_us = is_held() && report.pidfd && was_killed(report.pidfd.get());
     if (report.failure || killed_by_us) {
         base::dispose(std::move(report.results));
         reap_failed({std::move(report.pidfd), report.pid});
@@ -88,6 +88,11 @@ void start_in_progress::reported(start_report report, group_start::progress p) {
     }
     if (p == group_start::progress::over)
         finish(std::nullopt);
+}
+
+/// Whether a child of a start that was stopped is no worker: it was killed while it started.
+bool start_in_progress::was_killed(int pidfd) const {
+    return job_->has_killed(pidfd) || !start::has_executed(pidfd);
 }
 
 void start_in_progress::finish(std::optional<start_failure> failure) {
@@ -179,11 +184,16 @@ void start_in_progress::abandon() {
     listener_.start_is_over(&*failure_);
 }
 
-void start_in_progress::complete_at_end() {
+void start_in_progress::complete_at_end(std::shared_ptr<const group_end> end) {
     if (failure_) {
         auto failed = completion_of(completion::kind::failed);
         failed.not_started = base::make_shared_patiently<const start_failure>(
             *std::exchange(failure_, std::nullopt));
+        return complete(std::move(failed));
+    }
+    if (is_held() && end) {
+        auto failed = completion_of(completion::kind::failed);
+        failed.end = std::move(end);
         return complete(std::move(failed));
     }
     complete(completion_of(is_held() ? completion::kind::aborted : completion::kind::done));

@@ -64,7 +64,8 @@ public:
     /// Waits no longer for a start that hangs: its reports no longer count.
     void abandon();
     /// Completes the operation at the end of the group, if it waits still.
-    void complete_at_end();
+    /// @param end  set: a start that was stopped has failed, with the failure of this end
+    void complete_at_end(std::shared_ptr<const detail::group_end> end);
     /// Lets go of the starter's side, which refers to the group.
     void close() noexcept { job_.reset(); }
 
@@ -76,6 +77,7 @@ private:
     };
 
     void reported(start_report report, group_start::progress p);
+    bool was_killed(int pidfd) const;
     void finish(std::optional<start_failure> failure);
     void end_unwanted(unwanted_child child);
     void reap_failed(unwanted_child child);

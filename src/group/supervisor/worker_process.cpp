@@ -2,11 +2,15 @@
 #include "group/supervisor/worker_process.hpp"
 
 #include "base/sys/patiently.hpp"
+#include "base/sys/pidfd.hpp"
 #include "base/values/group_end.hpp"
+#include "base/values/quantity.hpp"
 #include "group/starts/start_plan.hpp"
 #include "group/supervisor/oom_look.hpp"
 #include "group/supervisor/rest_of_group.hpp"
 #include "protocol/record/control.hpp"
+
+#include <cohort/detail/duration.hpp>
 
 #include <chrono>
 #include <csignal>
@@ -42,32 +46,60 @@ worker_process::worker_process(loop::runtime& runtime, start_info b,
                                record_kind kind)
     : runtime_(runtime), settings_(std::move(settings)), kind_(kind), index_(b.index),
       signals_(b.pid, std::move(b.pidfd), settings_->process_group), record_(std::move(b.record)),
-      cgroup_(std::move(b.cgroup)), stop_report_(base::make_shared_patiently<stop_report>(
-                                        runtime_, settings_, kind, b.pid, std::move(b.stacks))),
+      cgroup_(std::move(b.cgroup)),
+      stop_report_(settings_->stack_on_stop
+                       ? base::make_shared_patiently<stop_report>(runtime_, settings_, kind, b.pid,
+                                                                  std::move(b.stacks))
+                       : nullptr),
       printed_end_(base::make_shared_patiently<printed_end>(runtime_.loop(), std::move(b.streams),
-                                                            b.index, settings_->flush_timeout)) {
+                                                            b.index, settings_->flush_timeout)),
+      own_stop_(runtime_.loop(), *settings_) {
     facts_.started = b.started;
 }
 
-void worker_process::await_end(base::callback<void(const exit_status&)> ended,
-                               base::callback<void(worker_end)> judged,
-                               base::callback<void(output::stream_end)> printed) {
-    ended_ = std::move(ended);
-    judged_ = std::move(judged);
-    printed_ = std::move(printed);
+void worker_process::await_end(end_events events) {
+    events_ = std::move(events);
+    if (settings_->worker_time_limit)
+        own_stop_.begin_at(
+            detail::saturating_add(facts_.started, *settings_->worker_time_limit),
+            [self = shared_from_this()](own_stop::step next) { self->take_own_step(next); });
     runtime_.children().watch(
         signals_.pidfd(),
         [self = shared_from_this()] {
             if (!self->signals_.has_ended())
                 self->facts_.exit_seen = self->runtime_.loop().now();
             self->signals_.worker_ended();
-            self->stop_report_->end();
+            self->end_stop_report();
+            self->own_stop_.end();
         },
         [self = shared_from_this()](const loop::reaped& end) { self->reaped(end); });
 }
 
+void worker_process::note_cut_short(groups::cut_short why) {
+    if (!facts_.cut && !signals_.has_ended() && !base::holds_zombie(signals_.pidfd()))
+        facts_.cut = std::move(why);
+}
+
+/// Its time limit is reached, or one of the steps that follow is over.
+void worker_process::take_own_step(own_stop::step next) {
+    switch (next) {
+    case own_stop::step::stop_signal:
+        note_cut_short(base::patiently([&] {
+            return groups::cut_short{std::chrono::steady_clock::now(), cause::timed_out,
+                                     "stopped after its time limit of " +
+                                         base::duration_text(*settings_->worker_time_limit)};
+        }));
+        return send_stop_signal(settings_->stop_signal);
+    case own_stop::step::kill:
+        return send_kill();
+    case own_stop::step::give_up:
+        return std::exchange(events_.hangs, {})();
+    }
+}
+
 void worker_process::send_stop_signal(int signo) {
-    if (!settings_->stack_on_stop)
+    own_stop_.group_stops();
+    if (!stop_report_)
         return signals_.send_stop(signo);
     if (!signals_.may_stop())
         return;
@@ -80,8 +112,14 @@ void worker_process::send_stop_signal(int signo) {
 }
 
 void worker_process::send_kill() noexcept {
+    own_stop_.group_stops();
     signals_.send_kill();
-    stop_report_->end();
+    end_stop_report();
+}
+
+void worker_process::end_stop_report() noexcept {
+    if (stop_report_)
+        stop_report_->end();
 }
 
 /// Whether the worker has called report_stacks(). Until then the signal that asks for stacks has
@@ -106,7 +144,7 @@ void worker_process::ended(const loop::reaped& end) {
     facts_.status = end.status;
     facts_.wait_error = end.error;
     usage_ = end.usage;
-    std::exchange(ended_, {})(end.status);
+    std::exchange(events_.ended, {})(end.status);
     printed_end_->begin();
     const int code = end.status.exit_code();
     const bool well = end.status.exited() && settings_->success_codes.contains(code);
@@ -123,7 +161,7 @@ void worker_process::ended(const loop::reaped& end) {
                   [self = shared_from_this()](std::optional<start::oom_kill> kill) {
                       if (kill)
                           self->facts_.oom_kill = base::patiently([&] { return to_string(*kill); });
-                      if (self->judged_)
+                      if (self->events_.judged)
                           self->read_what_is_left();
                   });
 }
@@ -135,7 +173,7 @@ void worker_process::read_what_is_left() {
 }
 
 void worker_process::read(record_contents contents) {
-    if (!stop_report_->is_being_parsed())
+    if (!stop_report_ || !stop_report_->is_being_parsed())
         return report(std::move(contents));
     // The answer with its stacks is a part of the outcome. The parsing thread takes work in order,
     // so the answer has been parsed when this empty work is done.
@@ -145,16 +183,17 @@ void worker_process::read(record_contents contents) {
 }
 
 void worker_process::report(record_contents contents) {
-    if (!judged_)
+    if (!events_.judged)
         return;
-    std::exchange(judged_, {})(judge(std::move(contents)));
-    printed_end_->await(std::exchange(printed_, {}));
+    std::exchange(events_.judged, {})(judge(std::move(contents)));
+    printed_end_->await(std::exchange(events_.printed, {}));
 }
 
 void worker_process::abandon() {
     facts_.unkillable = true;
-    ended_ = {};
-    printed_ = {};
+    events_.ended = {};
+    events_.printed = {};
+    own_stop_.end();
     if (!signals_.has_ended())
         facts_.exit_seen = runtime_.loop().now();
     read_what_is_left();
@@ -181,14 +220,16 @@ worker_end worker_process::judge(record_contents contents) {
     o.usage = to_usage(usage_);
     o.error = std::move(contents.error);
     o.crash = std::move(contents.crash);
-    o.at_stop = stop_report_->take_activities();
+    if (stop_report_)
+        o.at_stop = stop_report_->take_activities();
     detail::outcome_access::success(o) = result.verdict.success;
     detail::outcome_access::is_command(o) = kind_ == record_kind::error_file;
     const auto& note = result.verdict.note;
     base::patiently([&] { detail::outcome_access::note(o) = note; });
     base::patiently([&] { detail::add_note(detail::outcome_access::note(o), contents.note); });
-    base::patiently(
-        [&] { detail::add_note(detail::outcome_access::note(o), stop_report_->note()); });
+    if (stop_report_)
+        base::patiently(
+            [&] { detail::add_note(detail::outcome_access::note(o), stop_report_->note()); });
     detail::outcome_access::result(o) = std::move(contents.result);
     return result;
 }

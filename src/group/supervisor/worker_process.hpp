@@ -3,6 +3,7 @@
 
 #include "base/sys/unique_fd.hpp"
 #include "group/lifecycle/verdict.hpp"
+#include "group/supervisor/own_stop.hpp"
 #include "group/supervisor/printed_end.hpp"
 #include "group/supervisor/record_reader.hpp"
 #include "group/supervisor/stop_report.hpp"
@@ -46,18 +47,26 @@ public:
     int index() const noexcept { return index_; }
     pid_t pid() const noexcept { return signals_.pid(); }
 
-    /// Waits for the worker's end. Then kills the rest of its process group, reaps it and calls
-    /// `ended` with its status; then reads its record and calls `judged`, without a wait for what
-    /// it has printed; then calls `printed` with that.
-    void await_end(base::callback<void(const exit_status&)> ended,
-                   base::callback<void(worker_end)> judged,
-                   base::callback<void(output::stream_end)> printed);
+    /// What is called when the worker ends, in this order.
+    struct end_events {
+        base::callback<void(const exit_status&)> ended;  // reaped, with its process group killed
+        base::callback<void(worker_end)> judged;         // its record is read
+        base::callback<void(output::stream_end)> printed;
+        /// In place of these: it has not ended within kill_timeout after its own SIGKILL. The
+        /// callee calls abandon().
+        base::callback<void()> hangs;
+    };
+    /// Waits for the worker's end, at most for its own time limit. Judges it without a wait for
+    /// what it has printed.
+    void await_end(end_events events);
 
     /// See worker_signals.
     void signal(int signo) noexcept { signals_.send(signo); }
     /// See worker_signals::send_stop(). With stack_on_stop the worker first reports its stacks.
     void send_stop_signal(int signo);
     void send_kill() noexcept;
+    /// The worker is stopped because of a limit. If it has not ended yet, this is its failure.
+    void note_cut_short(groups::cut_short why);
 
     /// Gives the worker up as unkillable before `ended` is called: reads what its record has now
     /// and calls `judged`, but neither of the others. A later end is only reaped.
@@ -65,6 +74,8 @@ public:
 
 private:
     bool has_entered() const noexcept;
+    void end_stop_report() noexcept;
+    void take_own_step(own_stop::step next);
     void reaped(const loop::reaped& end);
     void ended(const loop::reaped& end);
     void read_what_is_left();
@@ -79,13 +90,12 @@ private:
     worker_signals signals_;
     base::unique_fd record_;
     std::shared_ptr<const start::worker_cgroup> cgroup_;
-    const std::shared_ptr<stop_report> stop_report_;
+    const std::shared_ptr<stop_report> stop_report_;  // null: not asked for
     const std::shared_ptr<printed_end> printed_end_;
     groups::worker_facts facts_;  // those that are known by now
     rusage usage_{};
-    base::callback<void(const exit_status&)> ended_;
-    base::callback<void(worker_end)> judged_;
-    base::callback<void(output::stream_end)> printed_;
+    own_stop own_stop_;
+    end_events events_;
 };
 
 }  // namespace cohort::groups

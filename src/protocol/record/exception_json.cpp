@@ -26,6 +26,7 @@ constexpr const char* base_name = "process_exception";
 constexpr const char* raised_name = "process_raised_exception";
 constexpr const char* exited_name = "process_exited_exception";
 constexpr const char* stopped_name = "group_stopped";
+constexpr const char* timed_out_name = "group_timed_out";
 
 [[noreturn]] void refuse(const std::string& why) {
     throw std::invalid_argument("exception_from_json: " + why);
@@ -52,6 +53,9 @@ base::json exception_json(const process_exception& e, brevity how) {
     } else if (const auto* exited = dynamic_cast<const process_exited_exception*>(&e)) {
         object["exception"] = exited_name;
         object["status"] = json_of(exited->status());
+    } else if (const auto* late = dynamic_cast<const group_timed_out*>(&e)) {
+        object["exception"] = timed_out_name;
+        object["limit"] = std::chrono::nanoseconds(late->limit()).count();
     } else if (dynamic_cast<const group_stopped*>(&e) != nullptr) {
         object["exception"] = stopped_name;
     }
@@ -129,6 +133,11 @@ std::exception_ptr exception_in(const base::json& object, raised_maker raised) {
     const auto outcomes = outcomes_in(object);
     if (name == stopped_name)
         return std::make_exception_ptr(group_stopped(outcomes));
+    if (name == timed_out_name) {
+        const auto limit = base::integer_at<std::int64_t>(object, "limit").value_or(0);
+        return std::make_exception_ptr(
+            group_timed_out(outcomes, std::chrono::nanoseconds(std::max<std::int64_t>(limit, 0))));
+    }
     const std::string what = base::clean(base::text_at(object, "what"));
     const int index = index_at(object, *outcomes);
     const pid_t pid = std::max(0, base::integer_at<pid_t>(object, "error_pid").value_or(0));

@@ -54,7 +54,7 @@ resource_usage usage_in(const base::json& object) {
 
 cause cause_at(const base::json& object) {
     const std::string name = base::text_at(object, "cause");
-    for (int i = 0; i <= static_cast<int>(cause::unkillable); ++i)
+    for (int i = 0; i <= static_cast<int>(cause::timed_out); ++i)
         if (name == to_string(static_cast<cause>(i)))
             return static_cast<cause>(i);
     return cause::lost;
@@ -130,6 +130,7 @@ base::json json_of(const outcome& one, brevity how) {
     object["usage"] = json_of(one.usage);
     base::put(object, "success", one.success(), false);
     base::put(object, "command", detail::outcome_access::is_command(one), false);
+    base::put(object, "merged", detail::outcome_access::merges(one), false);
     base::put(object, "note", base::clean_and_bounded(one.note(), base::text_limit));
     if (const auto* result = detail::outcome_access::result(one);
         result != nullptr && how == brevity::whole)
@@ -164,6 +165,7 @@ outcome outcome_in(const base::json& object) {
     one.err = base::captured_in(object_at(object, "stderr"));
     detail::outcome_access::success(one) = base::flag_at(object, "success");
     detail::outcome_access::is_command(one) = base::flag_at(object, "command");
+    detail::outcome_access::merges(one) = base::flag_at(object, "merged");
     detail::outcome_access::note(one) =
         base::clean_and_bounded(base::text_at(object, "note"), base::text_limit);
     if (const auto result = object.find("result"); result != object.end() && result->is_object())

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "group/supervisor/stderr_tail.hpp"
+#include "base/values/last_words.hpp"
 
 #include "base/text/text.hpp"
 
@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <string_view>
 
-namespace cohort::groups {
+namespace cohort::base {
 
 namespace {
 
@@ -26,7 +26,7 @@ std::string end_of(const captured& text, std::size_t most) {
 
 }  // namespace
 
-std::string stderr_tail(const captured& from) {
+std::string last_words(const captured& from) {
     // Two bytes more: a newline at the end, and the byte before the words.
     auto end = end_of(from, most_bytes + 2);
     const bool is_all = end.size() == from.total;
@@ -46,4 +46,4 @@ std::string stderr_tail(const captured& from) {
     return base::clean(words);
 }
 
-}  // namespace cohort::groups
+}  // namespace cohort::base

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "group/supervisor/own_stop.hpp"
+
+#include <cohort/detail/duration.hpp>
+
+#include <utility>
+
+namespace cohort::groups {
+
+own_stop::own_stop(loop::engine& loop, const detail::group_settings& settings)
+    : loop_(loop), grace_period_(settings.grace_period), kill_timeout_(settings.kill_timeout) {}
+
+void own_stop::begin_at(time_point when, base::callback<void(step)> take) {
+    take_ = std::move(take);
+    arm(when, step::stop_signal);
+}
+
+void own_stop::arm(time_point when, step next) {
+    timer_ = loop_.timer().at(when, [this, next] {
+        timer_.reset();
+        go_on(next);
+    });
+}
+
+void own_stop::go_on(step now) {
+    has_begun_ = true;
+    const auto length = now == step::stop_signal ? grace_period_ : kill_timeout_;
+    if (now != step::give_up)
+        arm(detail::saturating_add(std::chrono::steady_clock::now(), length),
+            now == step::stop_signal ? step::kill : step::give_up);
+    // A copy, because a step may call end(), which lets go of the worker.
+    const auto take = now == step::give_up ? std::exchange(take_, {}) : take_;
+    take(now);
+}
+
+void own_stop::group_stops() noexcept {
+    if (!has_begun_)
+        end();
+}
+
+void own_stop::end() noexcept {
+    if (timer_)
+        loop_.timer().cancel(*std::exchange(timer_, std::nullopt));
+    take_ = {};
+}
+
+}  // namespace cohort::groups

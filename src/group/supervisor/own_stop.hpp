@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include "base/sys/callback.hpp"
+#include "loop/engine/engine.hpp"
+
+#include <cohort/detail/plan.hpp>
+
+#include <chrono>
+#include <optional>
+
+namespace cohort::groups {
+
+/// The stop of one worker alone, while the others run on: the stop signal, SIGKILL after the grace
+/// period, and after kill_timeout it is given up. Belongs to the engine's thread.
+class own_stop {
+public:
+    enum class step { stop_signal, kill, give_up };
+    using time_point = std::chrono::steady_clock::time_point;
+    using duration = std::chrono::steady_clock::duration;
+
+    own_stop(loop::engine& loop, const detail::group_settings& settings);
+
+    /// @param take  takes a step. Keeps the worker until end().
+    void begin_at(time_point when, base::callback<void(step)> take);
+    /// The group stops the worker now: if this stop has not begun, it never will.
+    void group_stops() noexcept;
+    /// The worker has ended or was given up.
+    void end() noexcept;
+
+private:
+    void arm(time_point when, step next);
+    void go_on(step now);
+
+    loop::engine& loop_;
+    const duration grace_period_;
+    const duration kill_timeout_;
+    base::callback<void(step)> take_;
+    std::optional<loop::timer_id> timer_;
+    bool has_begun_ = false;
+};
+
+}  // namespace cohort::groups
