@@ -16,8 +16,10 @@ namespace cohort {}
 // The whole library, in the order in which a program meets it.
 
 // Start a group
-#include <cohort/group.hpp>  // group: join, wait, next, stop
-#include <cohort/spawn.hpp>  // spawn, run, async_spawn
+#include <cohort/execute.hpp>   // execute: one command, one outcome
+#include <cohort/first_of.hpp>  // first_of: the operation that ends first
+#include <cohort/group.hpp>     // group: join, wait, next, stop
+#include <cohort/spawn.hpp>     // spawn, run, async_spawn
 
 // Run it on a loop that is not Asio's
 #include <cohort/manual_executor.hpp>  // manual_executor: a descriptor to watch, and run_ready

@@ -11,6 +11,7 @@
 #include <string>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 namespace cohort {
 
@@ -30,13 +31,17 @@ public:
     /// @param args     the arguments that follow the program, see arg()
     /// @throws std::invalid_argument  the program name is empty, or a text contains a NUL
     template <class Program, class... Args>
-    requires(!std::derived_from<Program, command>) explicit command(const Program& program,
-                                                                    const Args&... args) {
+        requires(!std::derived_from<Program, command>)
+    explicit command(const Program& program, const Args&... args) {
         static_assert(detail::text_like<Program> || detail::path_like<Program>,
                       "cohort: the program of a command must be text or a path");
         set_program(detail::argument_text(program));
         (this->arg(args), ...);
     }
+
+    /// A command of these words: the program, then its arguments.
+    /// @throws std::invalid_argument  there is no word, the first is empty, or one contains a NUL
+    explicit command(const std::vector<std::string>& words);
 
     /// Appends one argument: text, a path, or anything that fmt can format.
     /// @throws std::invalid_argument  the argument contains a NUL

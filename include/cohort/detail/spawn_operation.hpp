@@ -28,7 +28,9 @@ public:
     request start() const {
         return error_ ? request(error_) : request(request::kind::start, "spawn");
     }
-    request run() const { return request(request::kind::run, "run"); }
+    request run() const {
+        return error_ ? request(error_) : request(request::kind::run, "run");
+    }
     /// Whether the call may hold ends of queues, which must not outlive the start.
     bool call_shares() const noexcept { return shares_; }
 

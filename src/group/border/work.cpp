@@ -3,10 +3,31 @@
 
 #include <cohort/detail/plan.hpp>
 #include <cohort/errors.hpp>
+#include <cohort/sinks.hpp>
+
+#include <algorithm>
+#include <utility>
+
+#include <unistd.h>
 
 namespace cohort::detail::inline v0_1 {
 
 void add_program(spawn_plan& plan, const program& added) { plan.programs.push_back(added); }
+
+spawn_plan plan_of_execution(program what,
+                             std::optional<std::chrono::steady_clock::duration> time_limit) {
+    spawn_plan plan;
+    plan.settings.policy = on_failure::keep_going;
+    plan.settings.time_limit = time_limit;
+    if (time_limit)
+        plan.settings.grace_period = std::min(plan.settings.grace_period, *time_limit);
+    for (const int stream : {STDOUT_FILENO, STDERR_FILENO})
+        if (!what.where.sinks.contains(stream) && !what.where.descriptors.contains(stream))
+            what.where.sinks[stream] = {sink_access::data(capture())};
+    plan.programs.push_back(std::move(what));
+    hold_lent(plan);
+    return plan;
+}
 
 void hold_lent(spawn_plan& plan) {
     plan.settings.where.hold_lent();
