@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: BSL-1.0
-// Programs as workers: where they run, one command for each, and the error of one that fails.
+// Programs as workers: where they run, one command for each, one that is awaited alone, and the
+// error of one that fails.
 
 #include <cohort/cohort.hpp>
 
 #include <asio.hpp>
 #include <fmt/core.h>
 
+#include <chrono>
 #include <exception>
+
+using namespace std::chrono_literals;
 
 // The same program three times; each finds its index in its environment.
 asio::awaitable<void> same_program() {
@@ -50,9 +54,18 @@ asio::awaitable<void> not_there() {
     }
 }
 
+// One command, one outcome: an exit code is no exception, nor is the end of its time.
+asio::awaitable<void> alone() {
+    auto words = co_await cohort::execute(cohort::command("printf", "%s\\n", "words"), 10s);
+    fmt::print("it wrote {}", words.out.text());
+    auto late = co_await cohort::execute(cohort::command("sleep", 1000), 100ms);
+    fmt::print("sleep: {}\n", late.cause);
+}
+
 asio::awaitable<void> all() {
     co_await same_program();
     co_await one_each();
+    co_await alone();
     co_await own_words();
     co_await not_there();
 }
@@ -73,5 +86,7 @@ int main() {
 //   3 workers, all well: true
 //   grep 0: found
 //   grep 1: not found
+//   it wrote words
+//   sleep: timed_out
 //   worker ... said: the disk is full
 //   exec("trian.py"): No such file or directory (worker 0)

@@ -3,27 +3,25 @@
 //   server [port]        0: any free port
 //
 // A client sends the line `primes LIMIT SECONDS` and gets what its workers print, and why they
-// failed if they did. When it hangs up, or its time is over, its workers are stopped. When the
-// server ends, all workers are stopped.
+// failed if they did, at once. When it hangs up, or its time is over, its workers are stopped. When
+// the server ends, all workers are stopped.
 #include <cohort/cohort.hpp>
 
 #include <asio.hpp>
-#include <asio/experimental/awaitable_operators.hpp>
 #include <fmt/core.h>
 
 #include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
 #include <optional>
 #include <sstream>
 #include <string>
 #include <utility>
-#include <variant>
 
 using asio::ip::tcp;
 using namespace std::chrono_literals;
-using namespace asio::experimental::awaitable_operators;
 
 constexpr int workers = 2;
 
@@ -67,37 +65,37 @@ asio::awaitable<void> say(tcp::socket& client, std::string text) {
     co_await asio::async_write(client, asio::buffer(text), asio::use_awaitable);
 }
 
-asio::awaitable<void> work(tcp::socket& client, long limit) {
-    auto group = co_await cohort::spawn(cohort::function<count_primes>(limit),
-                                        cohort::options(workers).stdout_to(cohort::lines()));
+asio::awaitable<void> work(tcp::socket& client, job asked) {
+    auto group = co_await cohort::spawn(
+        cohort::function<count_primes>(asked.limit),
+        cohort::options(workers).time_limit(asked.seconds * 1s).stdout_to(cohort::lines()));
     co_await say(client, fmt::format("{} workers\n", group.size()));
     // A client that reads slowly loses the oldest lines; no worker waits for it.
-    while (const auto line = co_await group.output())
-        co_await say(client, fmt::format("worker {}: {}\n", line->index, line->text));
-    co_await group.join();  // throws if a worker has failed
+    for (;;) {
+        const auto line = co_await group.output(1s);
+        if (line.ended())
+            break;
+        co_await say(client, line ? fmt::format("worker {}: {}\n", line->index, line->text)
+                                  : "still at work\n");  // one that has gone answers with a reset
+    }
+    co_await group.join();  // throws if a worker has failed, or its time was up
     long primes = 0;
     for (const auto& worker : group.outcomes())
         primes += worker.result<long>();
     co_await say(client, fmt::format("{} primes\n", primes));
 }
 
-// What has failed in the work; empty if nothing has. Asio's || takes only success for an end: after
-// an exception of the work it would wait on, for the client or for the deadline.
-asio::awaitable<std::string> failure_of(asio::awaitable<void> work) {
-    try {
-        co_await std::move(work);
-    } catch (const std::exception& error) {
-        co_return error.what();
-    }
-    co_return "";
-}
-
+// Ends when the client has gone. The end of what it sends does not mean that: it may have closed
+// its sending side only, and wait for the answer.
 asio::awaitable<void> hang_up(tcp::socket& client) {
     char ignored[64];
     asio::error_code error;
     while (!error)
         co_await client.async_read_some(asio::buffer(ignored),
                                         asio::redirect_error(asio::use_awaitable, error));
+    if (error == asio::error::eof)
+        co_await client.async_wait(tcp::socket::wait_error,
+                                   asio::redirect_error(asio::use_awaitable, error));
 }
 
 asio::awaitable<void> serve(tcp::socket client) {
@@ -108,15 +106,18 @@ asio::awaitable<void> serve(tcp::socket client) {
     if (!asked)
         co_return co_await say(client, "please send: primes LIMIT SECONDS\n");
 
-    // The first operation to end cancels the others. Cancelled work drops its group, whose workers
+    // The first operation to end cancels the other. Cancelled work drops its group, whose workers
     // are then stopped in the background.
-    asio::steady_timer deadline(client.get_executor(), asked->seconds * 1s);
-    const auto first = co_await (failure_of(work(client, asked->limit)) || hang_up(client) ||
-                                 deadline.async_wait(asio::use_awaitable));
-    if (first.index() == 2)
-        co_await say(client, fmt::format("not done within {}s\n", asked->seconds));
-    else if (first.index() == 0 && !std::get<0>(first).empty())
-        co_await say(client, fmt::format("failed: {}\n", std::get<0>(first)));
+    std::string failure;
+    try {
+        co_await cohort::first_of(work(client, *asked), hang_up(client));
+        co_return;
+    } catch (const cohort::group_timed_out&) {
+        failure = fmt::format("not done within {}s\n", asked->seconds);
+    } catch (const std::exception& error) {
+        failure = fmt::format("failed: {}\n", error.what());
+    }
+    co_await say(client, failure);
 }
 
 asio::awaitable<void> listen(tcp::acceptor& acceptor) {

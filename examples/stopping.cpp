@@ -26,13 +26,32 @@ int serve(int index) {
     return 100 + index;
 }
 
-// A deadline for the group: workers that have not ended by then are stopped before this returns. A
+// A deadline of this call: workers that have not ended by then are stopped before this returns. A
 // failure before the deadline is thrown by join, at once.
 asio::awaitable<void> deadline() {
     auto group = co_await cohort::spawn(cohort::command("sleep", 1000), 3);
     if (!co_await group.join(200ms))
         co_await group.stop();
     fmt::print("after the deadline {} of {} workers are alive\n", group.alive(), group.size());
+}
+
+// A deadline of the group itself, whoever waits for it.
+asio::awaitable<void> time_limit() {
+    try {
+        co_await cohort::run(cohort::command("sleep", 1000), cohort::options(3).time_limit(500ms));
+    } catch (const cohort::group_timed_out& late) {
+        fmt::print("{}\n", late.what());
+    }
+}
+
+// A deadline of each worker: a late one has failed, and the others run on.
+asio::awaitable<void> late_worker() {
+    auto nap = [](int index) { return cohort::command("sleep", index == 1 ? 1000 : 0); };
+    auto group = co_await cohort::spawn(
+        cohort::command_for(nap),
+        cohort::options(3).worker_time_limit(1s).on_failure(cohort::on_failure::keep_going));
+    auto report = co_await group.wait();
+    fmt::print("worker 1: {}\n", report.outcomes[1].cause);
 }
 
 // SIGTERM, five seconds, then SIGKILL: a worker that returns in time has succeeded.
@@ -61,6 +80,8 @@ asio::awaitable<void> as_they_come() {
 
 asio::awaitable<void> all() {
     co_await deadline();
+    co_await time_limit();
+    co_await late_worker();
     co_await obedient();
     co_await as_they_come();
 }
@@ -77,6 +98,8 @@ int main(int argc, char** argv) {
 
 // Prints (`...` stands for anything):
 //   after the deadline 0 of 3 workers are alive
+//   the group was stopped after its time limit of 500 ms
+//   worker 1: timed_out
 //   worker 0: returned
 //   worker 1: returned
 //   worker 1 ended: exit code 0
