@@ -27,8 +27,10 @@ namespace cohort {
 COHORT_API std::string to_json(const process_exception& e);
 
 /// Writes how a group ended as one line of JSON: an object with `success`, `elapsed` in
-/// nanoseconds, and `outcomes`, which has all workers in the form that they have in the JSON of a
-/// failure. The texts have the same bounds. This is the report.json of options::logs.
+/// nanoseconds, `name`, `host`, `time_limit` in nanoseconds if there was one, and `outcomes`, which
+/// has all workers in the form that they have in the JSON of a failure. There `work` is a worker's
+/// command line or function; `started_at` and `ended_at` are times of day by ISO 8601, in UTC. The
+/// texts have the same bounds. This is the report.json of options::logs.
 /// @return at most 16 MiB; a longer report is shortened as a failure is
 /// @throws std::length_error  the report is longer even then, or has more than 65,536 outcomes
 /// @thread_safety safe.

@@ -48,11 +48,10 @@ class resource_usage {
 public:
     std::chrono::microseconds user_time{};    ///< processor time in its own code
     std::chrono::microseconds system_time{};  ///< processor time in the kernel
-    /// The largest resident set, in bytes. The kernel counts on from the memory in which the worker
-    /// began. With start_method::spawn, and for commands, that is the memory of this process, which
-    /// the worker shares until exec: max_rss is at least the largest resident set that this process
-    /// had until then. With start_method::fork it is about what this process had at the fork. A
-    /// worker of the fork server begins small.
+    /// The largest resident set, in bytes; 0: not known. The kernel counts on from the memory in
+    /// which the worker began: that of this process, which a worker shares until exec, or was
+    /// copied from. So it is known if it is larger than this process ever was, and for workers of
+    /// the fork server, which begin small.
     long max_rss = 0;
     long minor_faults = 0;          ///< page faults served without I/O
     long major_faults = 0;          ///< page faults that needed I/O
@@ -80,6 +79,7 @@ struct judged_work {
     bool is_command = false;
     bool success = false;
     bool merges = false;  // its stderr went where its stdout went
+    std::shared_ptr<const std::string> name;
     std::string note;
 };
 struct outcome_access;
@@ -94,9 +94,11 @@ public:
     cohort::cause cause = cohort::cause::lost;  ///< why it ended
     /// Whether this is the failure that group::join throws. Set when the last worker has ended.
     bool first_failure = false;
-    std::chrono::steady_clock::time_point started;  ///< just before it was cloned
-    std::chrono::steady_clock::time_point ended;    ///< when its exit was seen
-    resource_usage usage;                           ///< by it and the children that it waited for
+    std::chrono::steady_clock::time_point started;     ///< just before it was cloned
+    std::chrono::steady_clock::time_point ended;       ///< when its exit was seen
+    std::chrono::system_clock::time_point started_at;  ///< the time of day of `started`
+    std::chrono::system_clock::time_point ended_at;    ///< the time of day of `ended`
+    resource_usage usage;               ///< by it and the children that it waited for
     shared_record<error_record> error;  ///< its exception or error file; empty if it left none
     shared_record<crash_record> crash;  ///< where a signal ended its function; empty: not known
     /// What it was doing just before it got the stop signal. Empty without options::stack_on_stop.
@@ -112,6 +114,9 @@ public:
     /// nothing to say.
     const std::string& note() const noexcept { return work_.note; }
 
+    /// What it did: the command line, with quotes as a shell needs them, or the name of its
+    /// function, such as "train(int, int)".
+    std::string work() const { return work_.name ? *work_.name : std::string(); }
     /// The last lines that it wrote to standard error, if that was captured: at most 20 lines and
     /// 4 KiB, with control characters replaced. With merge() those of its standard output.
     std::string last_words() const;
@@ -144,6 +149,10 @@ public:
     std::vector<outcome> outcomes;  ///< the outcomes of all workers, by index
     /// From the start of the first worker to the end of the last, on steady_clock.
     std::chrono::steady_clock::duration elapsed{};
+    std::string name;  ///< the name of the group, see options::name
+    std::string host;  ///< the name of this machine
+    /// The group's time limit; empty: it had none.
+    std::optional<std::chrono::steady_clock::duration> time_limit;
     /// Whether every worker ended with success.
     bool success() const noexcept;
 };
@@ -153,6 +162,7 @@ struct outcome_access {
     static bool& success(outcome& o) noexcept { return o.work_.success; }
     static bool& merges(outcome& o) noexcept { return o.work_.merges; }
     static bool merges(const outcome& o) noexcept { return o.work_.merges; }
+    static std::shared_ptr<const std::string>& work(outcome& o) noexcept { return o.work_.name; }
     static bool& is_command(outcome& o) noexcept { return o.work_.is_command; }
     static bool is_command(const outcome& o) noexcept { return o.work_.is_command; }
     static std::string& note(outcome& o) noexcept { return o.work_.note; }

@@ -74,6 +74,10 @@ outcome worker(int index, exit_status status, cause why) {
     one.err.total = 1;
     inside::success(one) = index == 0;
     inside::is_command(one) = index == 1;
+    inside::work(one) = std::make_shared<const std::string>("sh -c 'exit 3'");
+    one.started_at =
+        std::chrono::system_clock::time_point(std::chrono::milliseconds(1'795'000'000'123));
+    one.ended_at = one.started_at + std::chrono::seconds(5);
     inside::merges(one) = index == 1;
     inside::note(one) = "after returning";
     inside::result(one) = std::make_shared<detail::result_bytes>(
@@ -90,6 +94,9 @@ void check_equal(const outcome& a, const outcome& b) {
     CHECK(a.started == b.started);
     CHECK(a.ended == b.ended);
     CHECK(a.usage == b.usage);
+    CHECK(a.work() == b.work());
+    CHECK(a.started_at == b.started_at);
+    CHECK(a.ended_at == b.ended_at);
     CHECK(a.error == b.error);
     CHECK(a.crash == b.crash);
     CHECK(a.at_stop == b.at_stop);

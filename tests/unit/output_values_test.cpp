@@ -201,6 +201,9 @@ TEST_CASE("output values: members of a captured stream that make no sense are ta
 TEST_CASE("output values: a report is one line of JSON with the outcomes of a failure") {
     report r;
     r.elapsed = std::chrono::milliseconds(3);
+    r.name = "nightly";
+    r.host = "node7";
+    r.time_limit = std::chrono::milliseconds(5);
     r.outcomes.resize(2);
     r.outcomes[0].index = 0;
     r.outcomes[1].index = 1;
@@ -210,6 +213,9 @@ TEST_CASE("output values: a report is one line of JSON with the outcomes of a fa
     const json read = json::parse(text);
     CHECK(read.at("success") == false);
     CHECK(read.at("elapsed") == 3'000'000);
+    CHECK(read.at("name") == "nightly");
+    CHECK(read.at("host") == "node7");
+    CHECK(read.at("time_limit") == 5'000'000);
     const auto failure = json::parse(to_json(cohort::process_exception(
         "failed", 0, 1, std::make_shared<const std::vector<outcome>>(r.outcomes))));
     CHECK(read.at("outcomes") == failure.at("outcomes"));

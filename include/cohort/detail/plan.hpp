@@ -15,6 +15,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <typeinfo>
 #include <vector>
 
 #include <csignal>
@@ -74,12 +75,20 @@ struct spawn_plan {
     forked_call call;
     // ... or programs: one for all workers, or one for each.
     std::vector<program> programs;
+    std::string work;  // the name of the function, or what else is called; empty: programs
 
     std::vector<attachment> attachments;  // descriptors that each function worker gets
     bool results_carry = false;           // the functions' results may hold descriptors
 
     bool calls_function() const noexcept { return function || call; }
 };
+
+/// The type that names a function.
+template <auto Fn>
+struct function_tag {};
+/// The function's name as the compiler writes it: "train(int, int)".
+/// @param tag  of a function_tag
+COHORT_API std::string function_name(const std::type_info& tag);
 
 /// Adds a program to the plan's. Compiled in the library, because a copy is slow to compile.
 COHORT_API void add_program(spawn_plan& plan, const program& added);

@@ -31,6 +31,7 @@ void fill_plan(spawn_plan& plan, closure_work<Callable> work) {
     check_result<result>();
     require_fork(plan.settings);
     plan.results_carry = result_may_carry<result>;
+    plan.work = "closure";
     kept_handles kept = work.kept();
     plan.attachments = std::move(kept.encoded.attachments);
     // The copies find the ends of queues by the handles, which this process holds until the start.
@@ -47,6 +48,7 @@ template <auto Fn>
 void fill_plan(spawn_plan& plan, function_work<Fn> work) {
     plan.settings.method = method_for_functions(plan.settings);
     plan.results_carry = result_may_carry<typename function_work<Fn>::result>;
+    plan.work = function_name(typeid(function_tag<Fn>));
     if (plan.settings.method == start_method::fork) {
         return work.fill_call(plan);
     }
@@ -57,9 +59,7 @@ void fill_plan(spawn_plan& plan, function_work<Fn> work) {
 }
 
 template <class Work>
-concept startable = requires(spawn_plan& plan, Work work) {
-    fill_plan(plan, std::move(work));
-};
+concept startable = requires(spawn_plan& plan, Work work) { fill_plan(plan, std::move(work)); };
 
 /// The plan that runs `work` with the options `how`. Made on the caller's thread, in the initiating
 /// call.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "base/values/group_end.hpp"
 
+#include "base/sys/host_name.hpp"
+
 #include <algorithm>
 #include <cstddef>
 #include <utility>
@@ -60,6 +62,9 @@ const report& group_end::report() const {
     for (const auto& worker : workers_)
         outcomes.push_back(worker->whole());
     auto made = report_with(std::move(outcomes));
+    made.name = name;
+    made.host = base::host_name();
+    made.time_limit = time_limit;
     if (first_failure >= 0)
         made.outcomes[static_cast<std::size_t>(first_failure)].first_failure = true;
     return report_.emplace(std::move(made));

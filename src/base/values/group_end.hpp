@@ -45,7 +45,9 @@ public:
 
     bool stopped = false;                                              // a stop was requested
     std::optional<std::chrono::steady_clock::duration> reached_limit;  // its time was up
-    int not_started = 0;      // how many of its workers have no outcome
+    int not_started = 0;  // how many of its workers have no outcome
+    std::string name;     // of the group
+    std::optional<std::chrono::steady_clock::duration> time_limit;
     int first_failure = -1;   // index into the outcomes
     std::string stderr_tail;  // what that worker wrote last to stderr, if it was captured
 

@@ -136,9 +136,7 @@ std::shared_ptr<output::group_streams> make_streams(loop::runtime& runtime,
                                                     const spawn_plan& plan) {
     const auto& s = plan.settings;
     // Each name takes a system call, which a short command would feel.
-    const auto names = has_patterns(plan)
-                           ? output::names_for(s.name.empty() ? default_name(plan) : s.name)
-                           : output::route_names();
+    const auto names = has_patterns(plan) ? output::names_for(s.name) : output::route_names();
     auto routes = output::make_routes(plan, names);
     try {
         if (routes.has_pipes())
@@ -224,6 +222,8 @@ group_ref create_group(spawn_plan plan) {
     auto& runtime = services.runtime();
     refuse_at_exit(runtime);
     refuse_more_than_can_be(plan.settings.nprocs);
+    if (plan.settings.name.empty())
+        plan.settings.name = default_name(plan);
     auto streams = make_streams(runtime, plan);
     forget_sinks(plan);
     return std::make_shared<group_state>(

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "base/sys/tiers.hpp"
+#include "base/values/demangle.hpp"
 
 #include <cohort/detail/plan.hpp>
 #include <cohort/errors.hpp>
@@ -11,6 +12,17 @@
 #include <unistd.h>
 
 namespace cohort::detail::inline v0_1 {
+
+std::string function_name(const std::type_info& tag) {
+    // "cohort::detail::v0_1::function_tag<&(train(int, int))>"
+    const std::string name = base::demangle(tag.name());
+    const auto begin = name.find_first_not_of("&( ", name.find('<') + 1);
+    const auto end = name.find_last_not_of("> ");
+    if (begin == std::string::npos || end == std::string::npos || end < begin)
+        return name;
+    const bool in_brackets = name[begin - 1] == '(' && name[end] == ')';
+    return name.substr(begin, end + (in_brackets ? 0 : 1) - begin);
+}
 
 void add_program(spawn_plan& plan, const program& added) { plan.programs.push_back(added); }
 

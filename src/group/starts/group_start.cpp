@@ -82,6 +82,7 @@ void group_start::start_next(start_report& report) {
     way_->start(next_, slots_, report);
     if (!report.failure) {
         report.calls_function = plan_->worker(next_).calls_function();
+        report.work = plan_->work_of(next_);
         report.stacks = plan_->take_stacks(next_);
         report.results = plan_->take_results(next_);
         plan_->close_ends_of_started(next_);

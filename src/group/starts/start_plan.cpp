@@ -6,6 +6,7 @@
 #include "base/sys/memfd.hpp"
 #include "base/sys/socket.hpp"
 #include "base/sys/tiers.hpp"
+#include "base/text/words.hpp"
 #include "start/exec/itself.hpp"
 
 #include <fmt/format.h>
@@ -39,6 +40,16 @@ int asking_signal(const detail::group_settings& settings) noexcept {
     while (signo == settings.stop_signal || signo == settings.parent_death_signal)
         --signo;
     return signo;
+}
+
+std::shared_ptr<const std::string> start_plan::work_of(int index) {
+    const auto* const command = worker(index).command;
+    if (!last_work_.text || last_work_.of != command) {
+        last_work_.of = command;
+        last_work_.text = std::make_shared<const std::string>(
+            command == nullptr ? plan_.work : base::command_line(command->argv));
+    }
+    return last_work_.text;
 }
 
 start_failure start_plan::failure(int error, std::string text, int index, start::stage at) {

@@ -94,6 +94,8 @@ public:
     start::copy_reports& reports() noexcept { return reports_; }
     protocol::start_kind kind() const noexcept { return workers_.kind(); }
     protocol::worker_plan worker(int index) { return workers_.of(index); }
+    /// What a worker does, for its outcome: a function's name, or a command line.
+    std::shared_ptr<const std::string> work_of(int index);
     /// What the guardian is to do with a worker or the cgroup of a group with these settings.
     static protocol::guard_message guard_message(const detail::group_settings& settings,
                                                  protocol::guarded what);
@@ -120,6 +122,10 @@ private:
     const protocol::caller caller_;
     const helpers with_;
     protocol::worker_plans workers_;
+    struct {
+        const detail::program* of = nullptr;
+        std::shared_ptr<const std::string> text;
+    } last_work_;
     protocol::order_builder builder_;
     std::shared_ptr<start::group_cgroup> cgroup_;
     protocol::guard_order guard_of_cgroup_;

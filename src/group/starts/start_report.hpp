@@ -11,6 +11,7 @@
 #include <chrono>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include <sys/types.h>
@@ -31,7 +32,8 @@ struct start_report {
     int index = -1;
     pid_t pid = 0;
     base::unique_fd pidfd;
-    bool calls_function = false;  // else it executes a command
+    bool calls_function = false;              // else it executes a command
+    std::shared_ptr<const std::string> work;  // the function's name, or the command line
     base::unique_fd record;
     base::unique_fd stacks;   // the read end of the pipe for the worker's stacks
     base::unique_fd results;  // where the descriptors arrive that the worker's result holds

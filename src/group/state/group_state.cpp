@@ -61,7 +61,7 @@ group_state::group_state(groups::services& services, spawn_plan plan, protocol::
                  groups::helpers{services.forks(), services.group_cgroups(), services.guard(),
                                  runtime_.cgroups(), streams_})),
       names_search_(runtime_, ending_),
-      outcomes_(services, *settings_, streams_, lifecycle_.life(), snapshot_),
+      outcomes_(services, settings_, streams_, lifecycle_.life(), snapshot_),
       end_waiters_(runtime_, runtime_.loop()) {}
 
 // --- requests ---
@@ -136,7 +136,8 @@ void group_state::worker_started(groups::start_report report) {
         runtime_,
         groups::worker_process::start_info{index, report.pid, std::move(report.pidfd),
                                            std::move(report.record), std::move(report.stacks),
-                                           report.started, std::move(report.own_cgroup), streams_},
+                                           report.started, std::move(report.own_cgroup), streams_,
+                                           std::move(report.work)},
         settings_,
         report.calls_function ? groups::record_kind::control_file
                               : groups::record_kind::error_file);

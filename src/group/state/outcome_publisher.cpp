@@ -28,17 +28,17 @@ verdict not_started() {
 
 }  // namespace
 
-outcome_publisher::outcome_publisher(services& of, const group_settings& settings,
+outcome_publisher::outcome_publisher(services& of, std::shared_ptr<const group_settings> settings,
                                      std::shared_ptr<output::group_streams> streams,
                                      const machine& life, snapshot& shown)
-    : runtime_(of.runtime()), names_(of.names()), life_(life), shown_(shown),
-      writes_logs_(settings.logs.has_value()), outcomes_(settings.nprocs, report_of(settings)),
-      time_limit_(settings.time_limit),
-      verdicts_(static_cast<std::size_t>(settings.nprocs), not_started()),
+    : runtime_(of.runtime()), settings_(std::move(settings)), names_(of.names()), life_(life),
+      shown_(shown), writes_logs_(settings_->logs.has_value()),
+      outcomes_(settings_->nprocs, report_of(*settings_)),
+      verdicts_(static_cast<std::size_t>(settings_->nprocs), not_started()),
       waiters_(runtime_, runtime_.loop()) {
     ended_.reserve(verdicts_.size());  // here, because there is nobody to report it to later
-    if (settings.logs)
-        logs_.emplace(runtime_, std::move(streams), settings.flush_timeout);
+    if (settings_->logs)
+        logs_.emplace(runtime_, std::move(streams), settings_->flush_timeout);
 }
 
 void outcome_publisher::begin(std::weak_ptr<const void> group, base::callback<void()> changed) {
@@ -179,8 +179,10 @@ std::shared_ptr<group_end> outcome_publisher::end_of(
     std::vector<std::shared_ptr<const ended_worker>> workers) const {
     auto end = loop::make_freed_aside<group_end>(std::move(workers));
     end->stopped = life_.stop_was_asked();
+    base::patiently([&] { end->name = settings_->name; });
+    end->time_limit = settings_->time_limit;
     if (life_.timed_out())
-        end->reached_limit = time_limit_;
+        end->reached_limit = settings_->time_limit;
     end->not_started = static_cast<int>(verdicts_.size() - end->workers().size());
     end->first_failure = first_failure(verdicts_);
     return end;

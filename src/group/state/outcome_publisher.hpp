@@ -25,7 +25,7 @@ namespace cohort::groups {
 /// Belongs to the engine's thread.
 class outcome_publisher {
 public:
-    outcome_publisher(services& of, const detail::group_settings& settings,
+    outcome_publisher(services& of, std::shared_ptr<const detail::group_settings> settings,
                       std::shared_ptr<output::group_streams> streams, const machine& life,
                       snapshot& shown);
 
@@ -73,6 +73,7 @@ private:
         std::vector<std::shared_ptr<const detail::ended_worker>> workers) const;
 
     loop::runtime& runtime_;
+    const std::shared_ptr<const detail::group_settings> settings_;
     protocol::names& names_;
     const machine& life_;
     snapshot& shown_;
@@ -86,7 +87,6 @@ private:
         std::optional<loop::timer_id> limit;  // of symbolizing
     };
     base::patient_map<int, unpublished> unpublished_;                 // by index
-    std::optional<duration> time_limit_;                              // of the group
     std::vector<verdict> verdicts_;                                   // by index
     std::vector<std::shared_ptr<const detail::ended_worker>> ended_;  // in the order of the ends
     std::size_t handed_out_ = 0;  // how many elements of ended_ next() has returned

@@ -39,6 +39,20 @@ resource_usage to_usage(const rusage& used) {
     return usage;
 }
 
+/// The kernel counts a worker's largest resident set on from that of the process that it was cloned
+/// from: this one. What is not larger is not the worker's.
+void leave_out_inherited(resource_usage& usage) {
+    rusage own{};
+    if (::getrusage(RUSAGE_SELF, &own) == 0 && usage.max_rss <= own.ru_maxrss * 1024)
+        usage.max_rss = 0;
+}
+
+std::chrono::system_clock::time_point time_of_day(groups::time_point when) {
+    using std::chrono::system_clock;
+    const auto ago = std::chrono::steady_clock::now() - when;
+    return system_clock::now() - std::chrono::duration_cast<system_clock::duration>(ago);
+}
+
 }  // namespace
 
 worker_process::worker_process(loop::runtime& runtime, start_info b,
@@ -46,7 +60,7 @@ worker_process::worker_process(loop::runtime& runtime, start_info b,
                                record_kind kind)
     : runtime_(runtime), settings_(std::move(settings)), kind_(kind), index_(b.index),
       signals_(b.pid, std::move(b.pidfd), settings_->process_group), record_(std::move(b.record)),
-      cgroup_(std::move(b.cgroup)),
+      cgroup_(std::move(b.cgroup)), work_(std::move(b.work)),
       stop_report_(settings_->stack_on_stop
                        ? base::make_shared_patiently<stop_report>(runtime_, settings_, kind, b.pid,
                                                                   std::move(b.stacks))
@@ -217,7 +231,12 @@ worker_end worker_process::judge(record_contents contents) {
     o.cause = result.verdict.cause;
     o.started = facts_.started;
     o.ended = facts_.exit_seen;
+    o.started_at = time_of_day(facts_.started);
+    o.ended_at = time_of_day(facts_.exit_seen);
     o.usage = to_usage(usage_);
+    if (settings_->method != start_method::forkserver || kind_ == record_kind::error_file)
+        leave_out_inherited(o.usage);
+    detail::outcome_access::work(o) = work_;
     o.error = std::move(contents.error);
     o.crash = std::move(contents.crash);
     if (stop_report_)

@@ -16,6 +16,7 @@
 #include <cohort/outcome.hpp>
 
 #include <memory>
+#include <string>
 
 #include <sys/resource.h>
 #include <sys/types.h>
@@ -40,6 +41,7 @@ public:
         groups::time_point started;
         std::shared_ptr<const start::worker_cgroup> cgroup;  // null: it has none of its own
         std::shared_ptr<output::group_streams> streams;      // of its group
+        std::shared_ptr<const std::string> work;             // for its outcome
     };
     worker_process(loop::runtime& runtime, start_info b,
                    std::shared_ptr<const detail::group_settings> settings, record_kind kind);
@@ -90,6 +92,7 @@ private:
     worker_signals signals_;
     base::unique_fd record_;
     std::shared_ptr<const start::worker_cgroup> cgroup_;
+    std::shared_ptr<const std::string> work_;
     const std::shared_ptr<stop_report> stop_report_;  // null: not asked for
     const std::shared_ptr<printed_end> printed_end_;
     groups::worker_facts facts_;  // those that are known by now

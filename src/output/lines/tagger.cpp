@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "output/lines/tagger.hpp"
 
+#include "base/text/time_of_day.hpp"
+
 #include "base/values/quantity.hpp"
 
 #include <fmt/format.h>
@@ -20,18 +22,6 @@ constexpr std::string_view lasting = "\033\x9b\016";
 constexpr std::string_view shift_in = "\017";
 // Cyan, yellow, green, magenta, blue, red.
 constexpr int colours[] = {36, 33, 32, 35, 34, 31};
-
-std::string timestamp(std::chrono::system_clock::time_point wall) {
-    using namespace std::chrono;
-    const auto time = floor<milliseconds>(wall);
-    const auto day = floor<days>(time);
-    const year_month_day date(day);
-    const hh_mm_ss clock(time - day);
-    return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z ", static_cast<int>(date.year()),
-                       static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()),
-                       clock.hours().count(), clock.minutes().count(), clock.seconds().count(),
-                       clock.subseconds().count());
-}
 
 std::string counted(std::uint64_t count, std::string_view unit) {
     return fmt::format("{} {}{}", base::with_separators(count), unit, count == 1 ? "" : "s");
@@ -61,7 +51,7 @@ std::string tagger::prefix(int index, std::string_view tag,
                            std::chrono::system_clock::time_point wall) const {
     std::string text;
     if (style_.timestamps)
-        text += timestamp(wall);
+        text += base::time_of_day(wall) + ' ';
     if (style_.colours_tags && !tag.empty())
         fmt::format_to(std::back_inserter(text), "\033[{}m{}{}",
                        colours[static_cast<unsigned>(index) % std::size(colours)], tag, reset);

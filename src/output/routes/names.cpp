@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "output/routes/names.hpp"
 
+#include "base/sys/host_name.hpp"
+
 #include <cstddef>
 #include <filesystem>
 #include <system_error>
@@ -12,11 +14,6 @@
 namespace cohort::output {
 
 namespace {
-
-std::string host_name() {
-    char name[256] = {};
-    return ::gethostname(name, sizeof name - 1) == 0 ? name : "localhost";
-}
 
 std::string random_letters() {
     constexpr std::size_t count = 8;
@@ -32,7 +29,7 @@ std::string random_letters() {
 
 route_names names_for(std::string group) {
     std::error_code error;
-    return {std::move(group), host_name(), random_letters(),
+    return {std::move(group), base::host_name(), random_letters(),
             std::filesystem::current_path(error).string()};
 }
 

@@ -66,6 +66,10 @@ base::json report_json(const report& r, brevity how) {
     base::json object = base::json::object();
     object["success"] = r.success();
     object["elapsed"] = std::chrono::nanoseconds(r.elapsed).count();
+    base::put(object, "name", base::clean(r.name));
+    base::put(object, "host", base::clean(r.host));
+    if (r.time_limit)
+        object["time_limit"] = std::chrono::nanoseconds(*r.time_limit).count();
     object["outcomes"] = outcomes_json(r.outcomes, how);
     return object;
 }

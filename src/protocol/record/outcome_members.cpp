@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "protocol/record/outcome_members.hpp"
 
+#include "base/text/time_of_day.hpp"
 #include "base/values/captured_json.hpp"
 #include "protocol/record/error_members.hpp"
 #include "protocol/record/frames_json.hpp"
@@ -127,6 +128,9 @@ base::json json_of(const outcome& one, brevity how) {
     base::put(object, "first_failure", one.first_failure, false);
     base::put(object, "started", nanoseconds(one.started), 0);
     base::put(object, "ended", nanoseconds(one.ended), 0);
+    base::put(object, "started_at", base::time_of_day(one.started_at));
+    base::put(object, "ended_at", base::time_of_day(one.ended_at));
+    base::put(object, "work", base::clean_and_bounded(one.work(), base::text_limit));
     object["usage"] = json_of(one.usage);
     base::put(object, "success", one.success(), false);
     base::put(object, "command", detail::outcome_access::is_command(one), false);
@@ -156,6 +160,11 @@ outcome outcome_in(const base::json& object) {
     one.first_failure = base::flag_at(object, "first_failure");
     one.started = steady_time_at(object, "started");
     one.ended = steady_time_at(object, "ended");
+    one.started_at = base::time_of_day_in(base::text_at(object, "started_at"));
+    one.ended_at = base::time_of_day_in(base::text_at(object, "ended_at"));
+    if (const auto work = base::text_at(object, "work"); !work.empty())
+        detail::outcome_access::work(one) =
+            std::make_shared<const std::string>(base::clean_and_bounded(work, base::text_limit));
     one.usage = usage_in(object_at(object, "usage"));
     if (const auto error = object.find("error"); error != object.end() && error->is_object())
         one.error = error_in(*error, base::text_limit);

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace cohort::base {
+
+/// The words of a command as one line that a shell would take: `sh -c 'exit 3'`. At most 4 KiB of
+/// them; " ..." stands for the rest.
+std::string command_line(const std::vector<std::string>& words);
+
+}  // namespace cohort::base
