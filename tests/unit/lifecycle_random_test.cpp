@@ -46,7 +46,8 @@ private:
 /// A machine and the facts that hold whatever is done to it.
 class watched_machine {
 public:
-    watched_machine(const rules& r, time_point now) : m(r), has_limit_(r.time_limit) {
+    watched_machine(const rules& r, time_point now, int waiting = 0)
+        : m(r, waiting), has_limit_(r.time_limit) {
         m.begin(now);
     }
 
@@ -80,15 +81,17 @@ private:
         reports_ += static_cast<int>(count(action::report_end));
         demand(holds_ <= 1 && reports_ <= 1, "hold_start and report_end come once at most");
         demand((reports_ == 1) == (m.current() == state::ended), "the end and its report are one");
-        demand(m.current() != state::ended || (m.live() == 0 && m.start_is_over()),
-               "nobody is alive or being started at the end");
+        demand(m.current() != state::ended ||
+                   (m.live() == 0 && m.start_is_over() && m.waiting() == 0),
+               "nobody is alive, waits or is being started at the end");
+        demand(m.waiting() >= 0, "waiting is never negative");
         demand(m.live() >= 0, "live is never negative");
         demand(m.time_is_up() || !m.timed_out(), "nothing times out before its time is up");
         demand(!before.stop_was_asked() || before.time_is_up() == m.time_is_up(),
                "a group that is being stopped has no time limit");
         demand(!m.time_is_up() || m.current() >= state::stopping, "a group stops in time");
         demand(m.start_is_over() || m.current() != state::running, "who starts does not run");
-        demand(!m.start_is_over() || m.live() > 0 || m.current() == state::ended,
+        demand(!m.start_is_over() || m.live() > 0 || m.waiting() > 0 || m.current() == state::ended,
                "the last one to end ends the group");
     }
 
@@ -99,8 +102,9 @@ private:
             demand(on_the_ladder || (m.current() < state::noticing && has_limit_),
                    "only steps of the ladder and time limits have deadlines");
         else
-            demand(!on_the_ladder || (m.current() == state::killing && !m.start_is_over()),
-                   "without a deadline only the end of the start is waited for");
+            demand(!on_the_ladder ||
+                       (m.current() == state::killing && (!m.start_is_over() || m.waiting() > 0)),
+                   "without a deadline only the ends of starts are waited for");
         if (m.current() == before.current() && before.deadline() && m.deadline())
             demand(*m.deadline() == *before.deadline(), "a step keeps its deadline");
     }
@@ -114,7 +118,8 @@ private:
 /// A group that keeps the machine's contract: it has workers, and starts one at a time.
 class simulated_group {
 public:
-    explicit simulated_group(unsigned seed) : roll_(seed), machine_(roll_.some_rules(), now_) {
+    explicit simulated_group(unsigned seed)
+        : roll_(seed), waiting_(roll_.below(5)), machine_(roll_.some_rules(), now_, waiting_) {
         to_start_ = roll_.below(6);
     }
 
@@ -148,6 +153,8 @@ private:
         const int kind = roll_.below(10);
         if (kind < 4 && !start_over_)
             go_on_starting();
+        else if (kind < 4 && waiting_ > 0)
+            start_later();
         else if (kind < 7 && !workers_.empty())
             one_ends();
         else if (kind == 7 && roll_.one_in(4))
@@ -173,8 +180,20 @@ private:
         }
     }
 
+    void start_later() {
+        --waiting_;
+        if (roll_.one_in(4))
+            return hand_in(event::worker_not_started);
+        workers_.push_back({});
+        hand_in(event::worker_started);
+    }
+
     void one_ends() {
         workers_.erase(workers_.begin() + roll_.below(static_cast<int>(workers_.size())));
+        if (!held_ && roll_.one_in(4)) {
+            ++waiting_;
+            return hand_in(event::worker_restarts);
+        }
         hand_in(roll_.one_in(2) ? event::worker_failed : event::worker_ended_well);
     }
 
@@ -189,6 +208,16 @@ private:
         for (const action a : machine_.on(e, now_))
             perform(a);
         check_workers();
+        // One may just be started: it is in time for the signals that follow.
+        if (held_ && start_over_ && waiting_ > 0 && !given_up_ && roll_.one_in(2)) {
+            --waiting_;
+            workers_.push_back({});
+            hand_in(event::worker_started);
+        }
+        while (held_ && waiting_ > 0 && !over()) {
+            --waiting_;
+            hand_in(event::worker_dropped);
+        }
         if (given_up_ && !start_over_ && (answers_at_once_ || roll_.one_in(2))) {
             start_over_ = true;
             hand_in(event::start_failed);
@@ -196,9 +225,11 @@ private:
     }
 
     void perform(action a) {
-        machine_.demand(a == action::report_end || !workers_.empty() || !start_over_,
+        machine_.demand(a == action::report_end || !workers_.empty() || !start_over_ ||
+                            waiting_ > 0,
                         "there is somebody to do it to");
-        machine_.demand(a != action::hold_start || !start_over_, "there is a start to hold");
+        machine_.demand(a != action::hold_start || !start_over_ || waiting_ > 0,
+                        "there is a start to hold");
         held_ = held_ || a == action::hold_start;
         for (worker& w : workers_) {
             w.told_to_stop = w.told_to_stop || a == action::send_stop_signal;
@@ -234,6 +265,7 @@ private:
 
     dice roll_;
     time_point now_ = time_point{} + 1h;
+    int waiting_;
     watched_machine machine_;
     std::vector<worker> workers_;
     int to_start_ = 0;
@@ -251,17 +283,20 @@ std::string live_against_the_contract(unsigned seed) {
     watched_machine machine(roll.some_rules(), time_point{});
     for (int left = roll.below(40); left > 0; --left) {
         const time_point any = time_point{} + std::chrono::seconds(roll.below(200) - 100);
-        machine.on(static_cast<event>(roll.below(7)), any);
+        machine.on(static_cast<event>(roll.below(10)), any);
     }
     machine.on(event::stop_asked, time_point{} + 200s);
     int needed = 0;
     for (; machine.m.current() != state::ended && needed < 10; ++needed) {
         if (const auto until = machine.m.deadline())
             machine.on(event::deadline, *until);
+        else if (machine.m.waiting() > 0 && machine.m.start_is_over())
+            for (int left = machine.m.waiting(); left > 0; --left)
+                machine.on(event::worker_dropped, time_point{} + 200s);
         else
             machine.on(event::start_failed, time_point{} + 200s);
     }
-    machine.demand(needed <= 4,
+    machine.demand(needed <= 5,
                    "the steps of the ladder and the end of the start are all that is left");
     return machine.broken;
 }

@@ -10,7 +10,7 @@ namespace cohort::groups {
 namespace {
 
 constexpr std::size_t state_count = 6;
-constexpr std::size_t event_count = 7;
+constexpr std::size_t event_count = 10;
 constexpr std::size_t action_count = 5;
 
 /// One step of the ladder: its state, what is sent on entering it, and how long it lasts.
@@ -50,7 +50,7 @@ struct machine::table {
 
     // Done in every state: count() before the table is consulted, end() after it.
     bool count(event e);
-    bool all_over() const { return !group.starting_ && group.live_ == 0; }
+    bool all_over() const { return !group.starting_ && group.live_ == 0 && group.waiting_ == 0; }
     void end();
 
     // The entries of the table.
@@ -59,7 +59,6 @@ struct machine::table {
     void go_on();
     void notice();
     void stop() { climb(step_of(state::stopping)); }
-    void hold_and_stop();
     void time_up();
     void kill() { climb(step_of(state::killing)); }
     void next_step() { climb(step_of(group.state_) + 1); }
@@ -73,14 +72,14 @@ struct machine::table {
 /// of its own: all_over() finds it.
 const machine::table::reaction machine::table::cells[state_count][event_count] = {
 #define R(name) &table::name
-//              worker       start     start    ended    worker     stop              step's
-//              started      finished  failed   well     failed     asked             deadline
-/* starting */ {R(none),     R(go_on), R(kill), R(none), R(note),   R(hold_and_stop), R(none)},
-/* running  */ {R(none),     R(none),  R(none), R(none), R(notice), R(stop),          R(none)},
-/* noticing */ {R(none),     R(none),  R(none), R(none), R(none),   R(stop),          R(next_step)},
-/* stopping */ {R(catch_up), R(none),  R(none), R(none), R(none),   R(none),          R(next_step)},
-/* killing  */ {R(catch_up), R(none),  R(none), R(none), R(none),   R(none),          R(next_step)},
-/* ended    */ {R(none),     R(none),  R(none), R(none), R(none),   R(none),          R(none)},
+//              worker       start     start    ended    worker     worker   not        worker   stop     step's
+//              started      finished  failed   well     failed     restarts started    dropped  asked    deadline
+/* starting */ {R(none),     R(go_on), R(kill), R(none), R(note),   R(none), R(note),   R(none), R(stop), R(none)},
+/* running  */ {R(none),     R(none),  R(none), R(none), R(notice), R(none), R(notice), R(none), R(stop), R(none)},
+/* noticing */ {R(none),     R(none),  R(none), R(none), R(none),   R(none), R(none),   R(none), R(stop), R(next_step)},
+/* stopping */ {R(catch_up), R(none),  R(none), R(none), R(none),   R(none), R(none),   R(none), R(none), R(next_step)},
+/* killing  */ {R(catch_up), R(none),  R(none), R(none), R(none),   R(none), R(none),   R(none), R(none), R(next_step)},
+/* ended    */ {R(none),     R(none),  R(none), R(none), R(none),   R(none), R(none),   R(none), R(none), R(none)},
 #undef R
 };
 // clang-format on
@@ -90,6 +89,8 @@ bool machine::table::count(event e) {
     switch (e) {
     case event::worker_started:
         ++group.live_;
+        if (!group.starting_ && group.waiting_ > 0)
+            --group.waiting_;
         return true;
     case event::start_finished:
     case event::start_failed:
@@ -102,6 +103,18 @@ bool machine::table::count(event e) {
         if (group.live_ == 0)
             return false;
         --group.live_;
+        return true;
+    case event::worker_restarts:
+        if (group.live_ == 0)
+            return false;
+        --group.live_;
+        ++group.waiting_;
+        return true;
+    case event::worker_not_started:
+    case event::worker_dropped:
+        if (group.waiting_ == 0)
+            return false;
+        --group.waiting_;
         return true;
     case event::stop_asked:
         group.stop_asked_ = true;
@@ -130,20 +143,12 @@ void machine::table::notice() {
         climb(step_of(state::noticing));
 }
 
-void machine::table::hold_and_stop() {
-    todo.push_back(action::hold_start);
-    stop();
-}
-
 /// The group's time limit is reached.
 void machine::table::time_up() {
     const bool has_failed = group.failure_noted_ && group.rules_.policy == on_failure::stop_all;
     group.time_is_up_ = true;
     group.timed_out_ = group.state_ < state::noticing && !has_failed;
-    if (group.state_ == state::starting)
-        hold_and_stop();
-    else
-        stop();
+    stop();
 }
 
 /// A start that was in flight has made one more worker, which missed the signal of this step.
@@ -156,8 +161,12 @@ void machine::table::catch_up() {
 }
 
 /// Enters the first step, from `from` on, whose length is not zero; without one it gives up. The
-/// signals of all steps on the way are sent.
+/// signals of all steps on the way are sent. Nobody is started from now on.
 void machine::table::climb(const step* from) {
+    if (!group.held_ && (group.starting_ || group.waiting_ > 0)) {
+        group.held_ = true;
+        todo.push_back(action::hold_start);
+    }
     for (; from != std::end(ladder); ++from) {
         group.state_ = from->in;
         const bool only_a_start_is_left = group.live_ == 0;
@@ -173,7 +182,7 @@ void machine::table::climb(const step* from) {
     group.deadline_.reset();
 }
 
-machine::machine(rules r) noexcept : rules_(r) {}
+machine::machine(rules r, int waiting) noexcept : rules_(r), waiting_(waiting) {}
 
 void machine::begin(time_point now) noexcept {
     if (rules_.time_limit)
@@ -229,8 +238,9 @@ const char* to_string(state s) noexcept {
 
 const char* to_string(event e) noexcept {
     constexpr const char* names[event_count] = {
-        "worker_started", "start_finished", "start_failed", "worker_ended_well",
-        "worker_failed",  "stop_asked",     "deadline"};
+        "worker_started", "start_finished",  "start_failed",       "worker_ended_well",
+        "worker_failed",  "worker_restarts", "worker_not_started", "worker_dropped",
+        "stop_asked",     "deadline"};
     return names[static_cast<std::size_t>(e)];
 }
 

@@ -22,15 +22,19 @@ enum class event {
     start_finished,  // all workers are started, or hold_start was obeyed: no more will be
     start_failed,    // a worker could not be started, and no more will be
     worker_ended_well,
-    worker_failed,  // a worker ended with a failure, victims included
-    stop_asked,     // stop, drop, cancel, end of the program
-    deadline,       // only time has passed: a step is over, or the group's time limit is reached
+    worker_failed,       // a worker ended with a failure, victims included
+    worker_restarts,     // a worker ended, and waits for another start
+    worker_not_started,  // a worker that waits could not be started: that is its failure
+    worker_dropped,      // a worker that waits will not be started any more
+    stop_asked,          // stop, drop, cancel, end of the program
+    deadline,  // only time has passed: a step is over, or the group's time limit is reached
 };
 
 /// What the group must now do, in this order when there are several. `send_*` go to every live
 /// worker that has not had that signal yet.
 enum class action {
-    hold_start,        // start no further worker; answer with start_finished
+    hold_start,  // start no further worker; answer with start_finished if the start is not over,
+                 // and with worker_dropped for each worker that waits
     send_stop_signal,  // the stop signal, then SIGCONT
     send_kill,         // SIGKILL; also to a start that is still in flight
     give_up,           // every live worker is unkillable; abandon a start still in flight
@@ -51,6 +55,7 @@ struct rules {
 ///
 /// - Exactly one start_finished or start_failed ends the start; no worker_started follows it. The
 ///   group does not end before that, so that no worker is started into a group that is gone.
+/// - A worker_started after the end of the start is one that has waited.
 /// - After hold_start, a start in flight ends as worker_started and then start_finished, or as
 ///   start_failed. After send_kill that start is killed too. After give_up it must be abandoned
 ///   with start_failed at once (ETIMEDOUT), because no deadline is left and the group waits for
@@ -60,7 +65,8 @@ struct rules {
 ///   because an exit seen together with the deadline was in time.
 class machine {
 public:
-    explicit machine(rules r) noexcept;
+    /// @param waiting  how many workers are to be started when the start is over
+    explicit machine(rules r, int waiting = 0) noexcept;
 
     /// The group's time begins: its time limit counts from now. Before the first event.
     void begin(time_point now) noexcept;
@@ -85,6 +91,8 @@ public:
     std::optional<time_point> deadline() const noexcept;
     /// Workers that have started, have not ended and were not given up.
     int live() const noexcept { return live_; }
+    /// Workers that are to be started when the start is over, or are just being started then.
+    int waiting() const noexcept { return waiting_; }
     bool start_is_over() const noexcept { return !starting_; }
     /// Whether a stop was asked for before the end, even if the group was already stopping for
     /// another reason.
@@ -105,7 +113,9 @@ private:
     std::optional<time_point> deadline_;  // of the step
     std::optional<time_point> limit_;     // of the group
     int live_ = 0;
+    int waiting_;
     bool starting_ = true;
+    bool held_ = false;
     bool failure_noted_ = false;
     bool stop_asked_ = false;
     bool time_is_up_ = false;
