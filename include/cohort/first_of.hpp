@@ -40,3 +40,4 @@ template <class... Ts>
 }  // namespace cohort COHORT_ASIO_NAMESPACE
 
 #endif
+#undef COHORT_HAS_PARALLEL_GROUP

@@ -59,8 +59,10 @@ public:
     bool valid() const noexcept { return static_cast<bool>(handle_); }
     /// How many workers the group was started with.
     int size() const { return detail::group_size(*handle_.state("size")); }
-    /// How many have not ended yet.
+    /// How many have started and not ended yet.
     int alive() const { return detail::group_alive(*handle_.state("alive")); }
+    /// How many will be started when others have ended (options::at_once).
+    int waiting() const { return detail::group_waiting(*handle_.state("waiting")); }
     /// Process ids by index: for logs, never for kill() (use signal(index, signo)).
     std::vector<pid_t> pids() const { return detail::group_pids(*handle_.state("pids")); }
     /// The outcomes of those workers that have ended, by index.
@@ -91,8 +93,7 @@ public:
     /// Waits until every worker has ended or `timeout` has passed. Use this for a deadline: Asio's
     /// || with a timer hides a failure, because it waits for the first operand that succeeds.
     /// @param timeout  longest wait, on steady_clock, from when it is awaited; zero or less polls.
-    /// @return true: all ended with success. false: time is up (also while the group is being
-    /// stopped); the workers run on.
+    /// @return true: all ended with success. false: time is up, or it stops; the workers run on.
     /// @throws process_raised_exception, process_exited_exception, group_stopped  as join()
     /// @throws std::invalid_argument  `timeout` is not a number
     /// @cancellation total: stops waiting only. partial, terminal: the ladder of stop(), to
@@ -115,8 +116,7 @@ public:
                                           timeout);
     }
 
-    /// Waits until every worker has ended and returns their outcomes: a worker's failure is not
-    /// thrown.
+    /// Waits until every worker has ended and returns their outcomes; throws no worker's failure.
     /// @return how each worker ended, also if the group was stopped.
     /// @throws std::system_error  operation_aborted: this call was cancelled.
     /// @cancellation total: stops waiting only. partial, terminal: the ladder of stop(); then

@@ -40,6 +40,16 @@ public:
     /// @throws std::invalid_argument  `n` is negative
     options& nprocs(int n);
 
+    /// How many workers run at a time. The first ones start with the group, and spawn ends when
+    /// they have started. The others wait; each starts when another one has ended, in the order of
+    /// their index. What a worker needs, such as pipes and a cgroup, is made when it starts;
+    /// descriptors given by fd() stay open in this process until the last worker has started. If a
+    /// worker that waited can't be started, it has failed, with cause::not_started. Workers that
+    /// still wait when the group is stopped never start: they get cause::stopped and pid 0.
+    /// Default: all.
+    /// @throws std::invalid_argument  `n` is less than 1
+    options& at_once(int n);
+
     /// How function workers are started. Default start_method::spawn: this program is executed
     /// again. Has no effect on commands, which are always executed.
     options& start_method(cohort::start_method method);

@@ -37,7 +37,8 @@ enum class cause {
     oom_killed,  ///< the kernel's out-of-memory killer ended it, as far as that is known: see above
     lost,        ///< another waiter took its exit status
     unkillable,  ///< it lived on for `kill_timeout` after SIGKILL; reaped later, in the background
-    timed_out,   ///< it was stopped after its time limit, or had not ended at that of its group
+    not_started,  ///< it waited for its start (options::at_once), which failed: see note()
+    timed_out,    ///< it was stopped after its time limit, or had not ended at that of its group
 };
 /// "returned", "exited", ...: the name of the enumerator.
 COHORT_API const char* to_string(cause c) noexcept;
@@ -48,10 +49,12 @@ class resource_usage {
 public:
     std::chrono::microseconds user_time{};    ///< processor time in its own code
     std::chrono::microseconds system_time{};  ///< processor time in the kernel
-    /// The largest resident set, in bytes; 0: not known. The kernel counts on from the memory in
-    /// which the worker began: that of this process, which a worker shares until exec, or was
-    /// copied from. So it is known if it is larger than this process ever was, and for workers of
-    /// the fork server, which begin small.
+    /// The largest resident set, in bytes. The kernel counts on from the memory in which the worker
+    /// began. With start_method::spawn, and for commands, that is the memory of this process, which
+    /// the worker shares until exec: max_rss is at least the largest resident set that this process
+    /// had until then. With start_method::fork it is about what this process had at the fork. A
+    /// worker of the fork server begins small. Texts and JSON of reports leave out what is not more
+    /// than this process ever had.
     long max_rss = 0;
     long minor_faults = 0;          ///< page faults served without I/O
     long major_faults = 0;          ///< page faults that needed I/O
@@ -78,7 +81,8 @@ struct left_result {
 struct judged_work {
     bool is_command = false;
     bool success = false;
-    bool merges = false;  // its stderr went where its stdout went
+    bool merges = false;              // its stderr went where its stdout went
+    bool has_parents_memory = false;  // its max_rss may be that of its parent
     std::shared_ptr<const std::string> name;
     std::string note;
 };
@@ -115,7 +119,7 @@ public:
     const std::string& note() const noexcept { return work_.note; }
 
     /// What it did: the command line, with quotes as a shell needs them, or the name of its
-    /// function, such as "train(int, int)".
+    /// function.
     std::string work() const { return work_.name ? *work_.name : std::string(); }
     /// The last lines that it wrote to standard error, if that was captured: at most 20 lines and
     /// 4 KiB, with control characters replaced. With merge() those of its standard output.
@@ -160,6 +164,8 @@ public:
 namespace detail::inline v0_1 {
 struct outcome_access {
     static bool& success(outcome& o) noexcept { return o.work_.success; }
+    static bool& has_parents_memory(outcome& o) noexcept { return o.work_.has_parents_memory; }
+    static bool has_parents_memory(const outcome& o) noexcept { return o.work_.has_parents_memory; }
     static bool& merges(outcome& o) noexcept { return o.work_.merges; }
     static bool merges(const outcome& o) noexcept { return o.work_.merges; }
     static std::shared_ptr<const std::string>& work(outcome& o) noexcept { return o.work_.name; }

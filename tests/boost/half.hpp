@@ -17,6 +17,7 @@
 #include <future>
 #include <typeinfo>
 #include <utility>
+#include <variant>
 
 // One half of a program: this text is compiled once with each Asio. What stands outside of the
 // unnamed namespace is the same in both halves. So a template of the library that gets only such
@@ -75,6 +76,13 @@ net::awaitable<void> await_a_group() {
         sum += *each;
     CHECK(sum == 0 + 1 + 4);
     CHECK(co_await group.join());
+    const auto one = co_await cohort::execute(cohort::command("false"), 1h);
+    CHECK(one.status.exit_code() == 1);
+#if !defined(COHORT_BOOST_ASIO) || BOOST_VERSION >= 107700
+    auto joined = group.join();
+    const auto first = co_await cohort::first_of(std::move(joined));
+    CHECK(std::get<0>(first));
+#endif
     int indices = 0;
     while (auto ended = co_await group.next())
         indices += ended->result<int>();

@@ -53,15 +53,16 @@ TEST_CASE("report: the work of a function is its name, by every start method") {
     for (const auto method : all_methods) {
         CAPTURE(static_cast<int>(method));
         const auto report = ended(cohort::function<twice>(3), by(method, 2));
-        CHECK(report.outcomes[1].work().ends_with("twice(int, int)"));
+        CHECK(report.outcomes[1].work().ends_with("::twice"));
         CHECK(report.outcomes[1].result<int>() == 6);
     }
 }
 
-TEST_CASE("report: the memory of a worker that is not more than this program's is not known") {
+TEST_CASE("report: the memory of a worker that is not more than this program's is left out") {
     const leak_guard guard;
     const auto small = ended(cohort::command("true"), 1);
-    CHECK(small.outcomes[0].usage.max_rss == 0);
+    const auto read = nlohmann::json::parse(to_json(small));
+    CHECK_FALSE(read.at("outcomes")[0].at("usage").contains("max_rss"));
     CHECK(to_string(small.outcomes[0]).find(" MiB") == std::string::npos);
 }
 

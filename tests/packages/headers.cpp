@@ -10,6 +10,7 @@
 
 #include <chrono>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -73,6 +74,12 @@ asio::awaitable<void> drive() {
     if (!co_await group.join(5s))
         co_await group.stop();
     (void)co_await group.wait();
+    const auto one = co_await cohort::execute(cohort::command("true"), 1s);
+    (void)one.last_words();
+    auto joined = group.join();
+    auto ended = group.wait();
+    const auto first = co_await cohort::first_of(std::move(joined), std::move(ended));
+    (void)first.index();
 }
 
 void call_back(asio::io_context& context) {

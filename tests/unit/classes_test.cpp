@@ -22,6 +22,7 @@ constexpr std::size_t most_members = 15;
 /// Larger ones, with the reason.
 const std::map<std::string, std::string> larger{
     {"include/cohort/detail/plan.hpp: group_settings", "the options that users set, a member each"},
+    {"include/cohort/outcome.hpp: outcome", "what users read of a worker, a member each"},
     {"src/protocol/order/worker_order.hpp: worker_order", "a record in shared memory"},
     {"src/protocol/record/control.hpp: control_order", "a record in a file"},
     {"src/share/cuda/driver.hpp: calls", "another library's functions, a member each"},

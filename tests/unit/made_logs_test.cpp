@@ -47,7 +47,9 @@ TEST_CASE("made logs: a directory that stands at their path is not touched") {
     const auto others = directory.write("others/attempt_0/0/stdout.log", "precious");
     CHECK(in_fork([&] {
               const auto streams = logging_into(directory.file("logs"));
-              if (streams->prepare(-1) || !fs::exists(job + "/attempt_0"))
+              output::base_directories bases(-1);
+              if (streams->prepare(bases) || streams->prepare_worker(0, bases) ||
+                  !fs::exists(job + "/attempt_0"))
                   return 1;
               fs::rename(job, moved);
               fs::create_directory_symlink(directory.file("others"), job);

@@ -34,7 +34,7 @@ TEST_CASE("routes: without sinks the streams are inherited, and the input is /de
     CHECK(routes.workers.at(1).err.what == kind::inherited);
     CHECK(routes.workers.at(1).in.path == "/dev/null");
     CHECK_FALSE(routes.has_pipes());
-    CHECK(routes.descriptors() == 0);
+    CHECK(routes.descriptors(1) == 0);
 }
 
 TEST_CASE("routes: a plain file of one worker is opened by the child") {
@@ -50,7 +50,7 @@ TEST_CASE("routes: a file of several workers is one target, which this process w
     CHECK(routes.workers.at(2).out.what == kind::piped);
     REQUIRE(routes.targets.size() == 1);
     CHECK_FALSE(routes.targets[0].is_raw);
-    CHECK(routes.descriptors() == 7);
+    CHECK(routes.descriptors(3) == 7);
 }
 
 TEST_CASE("routes: streams that share a file must agree how it is written") {

@@ -19,6 +19,9 @@ using cohort::base::time_of_day_in;
 using std::chrono::system_clock;
 
 void some_work(int, const std::string&) {}
+namespace {
+void hidden(int) {}
+}  // namespace
 
 TEST_CASE("words: a command line quotes what a shell would not take as it is") {
     CHECK(command_line({"sleep", "1000"}) == "sleep 1000");
@@ -34,16 +37,15 @@ TEST_CASE("words: a command line quotes what a shell would not take as it is") {
 TEST_CASE("words: the name of a function is as the compiler writes it") {
     using cohort::detail::function_name;
     using cohort::detail::function_tag;
-    const auto name = function_name(typeid(function_tag<some_work>));
-    CHECK(name.starts_with("words_test::some_work(int, "));
-    CHECK(name.ends_with(")"));
+    CHECK(function_name(typeid(function_tag<some_work>)) == "words_test::some_work");
+    CHECK(function_name(typeid(function_tag<hidden>)).ends_with("::hidden"));
 }
 
 TEST_CASE("words: a time of day is written by ISO 8601 in UTC, and read back") {
     const system_clock::time_point when(1'795'000'000'123ms);
     CHECK(time_of_day(when) == "2026-11-18T11:06:40.123Z");
     CHECK(time_of_day_in(time_of_day(when)) == when);
-    CHECK(time_of_day(system_clock::time_point()).empty());
+    CHECK(time_of_day(system_clock::time_point()) == "1970-01-01T00:00:00.000Z");
     for (const auto* text :
          {"", "2026-11-18", "2026-13-18T11:06:40.123Z", "2026-11-18 11:06:40.123Z",
           "2026-11-1xT11:06:40.123Z", "2026-02-30T11:06:40.123Z"})

@@ -147,6 +147,7 @@ COHORT_API void send_signal(const group_ref& group, int index, int signo);
 
 COHORT_API int group_size(const group_state& group) noexcept;
 COHORT_API int group_alive(const group_state& group) noexcept;
+COHORT_API int group_waiting(const group_state& group) noexcept;
 COHORT_API std::vector<pid_t> group_pids(const group_state& group);
 COHORT_API std::vector<outcome> group_outcomes(const group_state& group);
 /// The directory of options::logs(); empty: none.

@@ -25,6 +25,7 @@ namespace cohort::detail::inline v0_1 {
 /// The data behind `options`, with its defaults. Durations are on steady_clock and never negative.
 struct group_settings {
     int nprocs = 1;
+    int at_once = 0;  // how many workers run at a time; 0: all
     cohort::start_method method = start_method::spawn;
     bool daemon = false;
     bool crash_record = true;
@@ -86,7 +87,7 @@ struct spawn_plan {
 /// The type that names a function.
 template <auto Fn>
 struct function_tag {};
-/// The function's name as the compiler writes it: "train(int, int)".
+/// The function's name without its parameters: "train".
 /// @param tag  of a function_tag
 COHORT_API std::string function_name(const std::type_info& tag);
 

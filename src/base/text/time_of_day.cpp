@@ -25,8 +25,6 @@ int number_at(std::string_view text, std::size_t at, std::size_t digits) noexcep
 }  // namespace
 
 std::string time_of_day(system_clock::time_point when) {
-    if (when == system_clock::time_point())
-        return "";
     const auto day = floor<days>(when);
     const year_month_day date(day);
     const hh_mm_ss time(floor<milliseconds>(when - day));

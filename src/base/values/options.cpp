@@ -32,6 +32,13 @@ options& options::nprocs(int n) {
     return *this;
 }
 
+options& options::at_once(int n) {
+    if (n < 1)
+        throw std::invalid_argument(fmt::format("cohort: at_once: less than 1 ({})", n));
+    settings_.at_once = n;
+    return *this;
+}
+
 options& options::start_method(cohort::start_method method) {
     settings_.method = method;
     return *this;

@@ -33,6 +33,8 @@ const char* to_string(cause c) noexcept {
         return "lost";
     case cause::unkillable:
         return "unkillable";
+    case cause::not_started:
+        return "not_started";
     case cause::timed_out:
         return "timed_out";
     }
@@ -73,7 +75,8 @@ std::string time_text(std::chrono::steady_clock::duration d) {
     return fmt::format("{:.3f} s", std::chrono::duration<double>(d).count());
 }
 
-std::string memory_text(long bytes) {
+std::string memory_text(const outcome& o) {
+    const long bytes = detail::outcome_access::has_parents_memory(o) ? 0 : o.usage.max_rss;
     return bytes > 0 ? fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1024.0 * 1024.0))
                      : "-";
 }
@@ -107,7 +110,7 @@ using row = std::array<std::string, column_count>;
 row row_of(const outcome& o) {
     return {std::to_string(o.index),         std::to_string(o.pid),
             std::string(to_string(o.cause)), to_string(o.status),
-            time_text(o.ended - o.started),  memory_text(o.usage.max_rss)};
+            time_text(o.ended - o.started),  memory_text(o)};
 }
 
 /// One line of the table: numbers are aligned to the right, words to the left.
@@ -123,9 +126,9 @@ std::string line_of(const row& cells, const std::array<std::size_t, column_count
 }  // namespace
 
 std::string to_string(const outcome& o) {
-    std::string text = fmt::format("worker {} (pid {}): {}, {}, {}, {}", o.index, o.pid,
-                                   to_string(o.cause), to_string(o.status),
-                                   time_text(o.ended - o.started), memory_text(o.usage.max_rss));
+    std::string text =
+        fmt::format("worker {} (pid {}): {}, {}, {}, {}", o.index, o.pid, to_string(o.cause),
+                    to_string(o.status), time_text(o.ended - o.started), memory_text(o));
     if (const auto more = remark(o); !more.empty())
         text += ": " + more;
     return text;

@@ -221,7 +221,7 @@ group_ref create_group(spawn_plan plan) {
     auto& services = services_for_spawn();
     auto& runtime = services.runtime();
     refuse_at_exit(runtime);
-    refuse_more_than_can_be(plan.settings.nprocs);
+    refuse_more_than_can_be(groups::schedule::first(plan.settings.nprocs, plan.settings.at_once));
     if (plan.settings.name.empty())
         plan.settings.name = default_name(plan);
     auto streams = make_streams(runtime, plan);
@@ -311,6 +311,7 @@ void throw_empty_group(const char* call) {
 
 int group_size(const group_state& group) noexcept { return group.snapshot().size(); }
 int group_alive(const group_state& group) noexcept { return group.snapshot().alive(); }
+int group_waiting(const group_state& group) noexcept { return group.snapshot().waiting(); }
 std::vector<pid_t> group_pids(const group_state& group) { return group.snapshot().pids(); }
 std::vector<outcome> group_outcomes(const group_state& group) {
     return group.snapshot().outcomes();

@@ -77,6 +77,8 @@ bool has_timed_out(const group_end& end) {
 
 std::string text_of_exit(const outcome& worker) {
     const auto& status = worker.status;
+    if (worker.cause == cause::not_started)
+        return fmt::format("process {} could not be started", worker.index);
     if (status.signaled())
         return fmt::format("process {} terminated with signal {}", worker.index,
                            status.signal_name());

@@ -7,6 +7,8 @@
 #include <cohort/sinks.hpp>
 
 #include <algorithm>
+#include <cstddef>
+#include <string>
 #include <utility>
 
 #include <unistd.h>
@@ -14,14 +16,26 @@
 namespace cohort::detail::inline v0_1 {
 
 std::string function_name(const std::type_info& tag) {
-    // "cohort::detail::v0_1::function_tag<&(train(int, int))>"
-    const std::string name = base::demangle(tag.name());
+    // "cohort::detail::v0_1::function_tag<&train>", or "...<&(train(int, int))>"
+    std::string name = base::demangle(tag.name());
     const auto begin = name.find_first_not_of("&( ", name.find('<') + 1);
     const auto end = name.find_last_not_of("> ");
     if (begin == std::string::npos || end == std::string::npos || end < begin)
         return name;
-    const bool in_brackets = name[begin - 1] == '(' && name[end] == ')';
-    return name.substr(begin, end + (in_brackets ? 0 : 1) - begin);
+    name = name.substr(begin, end + 1 - begin);
+    if (name.ends_with("))"))
+        name.pop_back();
+    if (!name.ends_with(')'))
+        return name;
+    // Without the parameters: back to the bracket that opens them.
+    std::size_t at = name.size();
+    for (int open = 0; at > 0;) {
+        --at;
+        open += name[at] == ')' ? 1 : name[at] == '(' ? -1 : 0;
+        if (open == 0)
+            break;
+    }
+    return name.substr(0, at);
 }
 
 void add_program(spawn_plan& plan, const program& added) { plan.programs.push_back(added); }

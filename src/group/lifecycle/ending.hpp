@@ -8,11 +8,12 @@ namespace cohort::groups {
 
 /// What the end of a group waits for.
 enum class reason {
-    workers,   // the machine has not reported the end: workers live, or the start is not over
-    unreaped,  // children of failed starts that the reaper has not reaped yet
-    outcomes,  // records of ended workers that are still being read, or whose stacks get names
-    names,     // the search for names of shared memory that killed workers have left
-    cgroup,    // the group's cgroup, which is ended last, when nothing else is held
+    workers,       // the machine has not reported the end: workers live, or the start is not over
+    later_starts,  // what the starts of workers after the first ones need is still open
+    unreaped,      // children of failed starts that the reaper has not reaped yet
+    outcomes,      // records of ended workers that are still being read, or whose stacks get names
+    names,         // the search for names of shared memory that killed workers have left
+    cgroup,        // the group's cgroup, which is ended last, when nothing else is held
 };
 
 /// What a group has to do about its end now.
@@ -44,7 +45,7 @@ private:
     enum class cgroup_state { none, to_be_ended, asked_for };
     int& count(reason r) noexcept { return counts_[static_cast<std::size_t>(r)]; }
 
-    std::array<int, 5> counts_{1, 0, 0, 0, 0};
+    std::array<int, 6> counts_{1, 0, 0, 0, 0, 0};
     cgroup_state cgroup_ = cgroup_state::none;
     bool gave_up_ = false;
     bool over_ = false;

@@ -23,8 +23,9 @@ constexpr std::size_t most_failed_tries = 2;
 
 }  // namespace
 
-group_start::group_start(loop::engine& loop, std::unique_ptr<start_plan> plan, listener report)
-    : loop_(loop), plan_(std::move(plan)), report_(std::move(report)) {}
+group_start::group_start(loop::runtime& runtime, std::unique_ptr<start_plan> plan, listener report)
+    : runtime_(runtime), plan_(std::move(plan)), report_(std::move(report)),
+      is_closed_(plan_->first_count() == plan_->size()) {}
 
 bool group_start::step() noexcept {
     // Patiently, because a report that does not come would leave the group without an end, and its
@@ -38,35 +39,21 @@ bool group_start::step() noexcept {
         if (!report.failure && !held_)
             start_next(report);
     } catch (...) {
-        base::patiently([&] { report.failure = failure_of_exception(next_); });
+        base::patiently([&] {
+            report.failure = failure_of_exception(report.index >= 0 ? report.index : next_);
+        });
         if (report.pidfd)
             (void)base::send_signal(report.pidfd.get(), SIGKILL);  // the listener reaps it
     }
     in_flight_ = false;
-    const bool more = report.index >= 0 && !report.failure && next_ < plan_->size() && !held_;
     report.cgroup = plan_->cgroup();
-    if (!more) {
-        if (way_) {
-            // The engine hears of a failure only after this wait, so it can't end it.
-            if (report.failure)
-                slots_.server.give_up_at(detail::saturating_add(
-                    std::chrono::steady_clock::now(), plan_->plan().settings.kill_timeout));
-            auto left = way_->withdraw(slots_);
-            base::patiently([&] { report.unwanted.reserve(report.unwanted.size() + left.size()); });
-            std::ranges::move(left, std::back_inserter(report.unwanted));
-        }
-        // Close the plan's descriptors before the report, because a listener may wait for the end
-        // of a pipe that the plan holds open.
-        const auto streams = plan_->with().streams;
-        way_.reset();
-        plan_.reset();
-        slots_.server.close();
-        // Here, because where a thread or a descriptor was missing the engine may find none either.
-        if (report.failure || held_)
-            streams->remove_logs();
-    }
-    post(shared, more ? progress::more : progress::over);
-    return more;
+    const auto p = progress_after(report);
+    if (p == progress::over)
+        end(report);
+    else if (report.failure)
+        plan_->forget(report.index);
+    post(shared, p);
+    return p != progress::over && !may_rest();
 }
 
 std::optional<start_failure> group_start::prepare() {
@@ -76,18 +63,108 @@ std::optional<start_failure> group_start::prepare() {
     return way_->prepare();
 }
 
+/// The worker to be started now; none: the engine has asked for none.
+std::optional<int> group_start::take_next() {
+    if (!all_first_)
+        return next_++;
+    const std::lock_guard lock(mutex_);
+    if (asked_.empty())
+        return std::nullopt;
+    const int index = asked_.front();
+    asked_.pop_front();
+    plan_->limit_to(index);
+    return index;
+}
+
 void group_start::start_next(start_report& report) {
+    const auto index = take_next();
+    if (!index)
+        return;
     slots_.child = -1;
     in_flight_ = true;
-    way_->start(next_, slots_, report);
-    if (!report.failure) {
-        report.calls_function = plan_->worker(next_).calls_function();
-        report.work = plan_->work_of(next_);
-        report.stacks = plan_->take_stacks(next_);
-        report.results = plan_->take_results(next_);
-        plan_->close_ends_of_started(next_);
+    report.work = plan_->work_of(*index);
+    way_->start(*index, slots_, report);
+    if (report.failure)
+        return;
+    report.calls_function = plan_->worker(*index).calls_function();
+    report.stacks = plan_->take_stacks(*index);
+    report.results = plan_->take_results(*index);
+    plan_->close_ends_of_started(*index);
+}
+
+group_start::progress group_start::progress_after(const start_report& report) {
+    if (held_ || (!all_first_ && (report.failure || report.index < 0)))
+        return progress::over;
+    if (!all_first_ && next_ < plan_->first_count())
+        return progress::more;
+    const bool were_all = std::exchange(all_first_, true);
+    const std::lock_guard lock(mutex_);
+    if (is_closed_ && asked_.empty())
+        return progress::over;
+    return were_all ? progress::more : progress::all_first;
+}
+
+/// Closes the plan's descriptors before the last report, because a listener may wait for the end of
+/// a pipe that the plan holds open.
+void group_start::end(start_report& report) {
+    if (way_) {
+        // The engine hears of a failure only after this wait, so it can't end it.
+        if (report.failure)
+            slots_.server.give_up_at(detail::saturating_add(std::chrono::steady_clock::now(),
+                                                            plan_->plan().settings.kill_timeout));
+        auto left = way_->withdraw(slots_);
+        base::patiently([&] { report.unwanted.reserve(report.unwanted.size() + left.size()); });
+        std::ranges::move(left, std::back_inserter(report.unwanted));
     }
-    ++next_;
+    const auto streams = plan_->with().streams;
+    way_.reset();
+    plan_.reset();
+    slots_.server.close();
+    // Here, because where a thread or a descriptor was missing the engine may find none either.
+    if (!all_first_)
+        streams->remove_logs();
+}
+
+/// Whether there is nothing to do. The last thing that a step does, because the next one may begin
+/// on another thread then.
+bool group_start::may_rest() {
+    const std::lock_guard lock(mutex_);
+    is_resting_ = asked_.empty() && !is_closed_ && !held_ && all_first_;
+    return is_resting_;
+}
+
+void group_start::hold() {
+    {
+        const std::lock_guard lock(mutex_);
+        held_ = true;
+    }
+    slots_.server.hold();
+    wake();
+}
+
+void group_start::start_later(int index) {
+    {
+        const std::lock_guard lock(mutex_);
+        asked_.push_back(index);
+    }
+    wake();
+}
+
+void group_start::close() {
+    {
+        const std::lock_guard lock(mutex_);
+        is_closed_ = true;
+    }
+    wake();
+}
+
+void group_start::wake() {
+    {
+        const std::lock_guard lock(mutex_);
+        if (!std::exchange(is_resting_, false))
+            return;
+    }
+    runtime_.submit(shared_from_this());
 }
 
 void group_start::kill_in_flight() noexcept {
@@ -100,9 +177,8 @@ void group_start::kill_in_flight() noexcept {
 }
 
 void group_start::post(const std::shared_ptr<start_report>& report, progress p) {
-    loop_.post([self = std::static_pointer_cast<group_start>(shared_from_this()), report, p] {
-        self->report_(std::move(*report), p);
-    });
+    runtime_.loop().post([self = std::static_pointer_cast<group_start>(shared_from_this()), report,
+                          p] { self->report_(std::move(*report), p); });
 }
 
 }  // namespace cohort::groups

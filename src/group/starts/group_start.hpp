@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include "base/sys/patient_containers.hpp"
 #include "group/starts/start_plan.hpp"
 #include "group/starts/start_way.hpp"
 #include "loop/runtime/runtime.hpp"
@@ -9,28 +10,35 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 
 namespace cohort::groups {
 
-/// The start of one group: a starter thread starts worker after worker, and reports each to the
-/// engine's thread.
+/// The starts of one group: a starter thread starts worker after worker, and reports each to the
+/// engine's thread. First come those that start with the group, all or none of them. If there are
+/// more workers than may run at once, the engine then asks for the others one by one.
 class group_start final : public loop::start_job {
 public:
+    /// `all_first`: those that start with the group have started, and others may be asked for.
     /// `over`: this report is the last.
-    enum class progress { more, over };
+    enum class progress { more, all_first, over };
     using listener = base::callback<void(start_report, progress)>;
     /// @param report  called on the engine's thread for each worker, in order
-    group_start(loop::engine& loop, std::unique_ptr<start_plan> plan, listener report);
+    group_start(loop::runtime& runtime, std::unique_ptr<start_plan> plan, listener report);
 
     bool step() noexcept override;
 
     /// Starts no further worker. A worker whose start has begun is still reported. If none has, the
     /// last report has index -1. Safe from any thread.
-    void hold() noexcept {
-        held_ = true;
-        slots_.server.hold();
-    }
+    void hold();
+
+    // On the engine's thread only, after `all_first`:
+
+    /// Starts one more worker. Its report has the failure if that fails.
+    void start_later(int index);
+    /// No more are asked for: `over` comes when those that were are reported.
+    void close();
 
     // On the engine's thread only:
 
@@ -42,16 +50,26 @@ public:
     void kill_server() noexcept { slots_.server.give_up(); }
 
 private:
+    void wake();
     void post(const std::shared_ptr<start_report>& report, progress p);
     std::optional<start_failure> prepare();
+    std::optional<int> take_next();
     void start_next(start_report& report);
+    progress progress_after(const start_report& report);
+    void end(start_report& report);
+    bool may_rest();
 
-    loop::engine& loop_;
+    loop::runtime& runtime_;
     std::unique_ptr<start_plan> plan_;  // null after the last start, so that descriptors are closed
     std::unique_ptr<start_way> way_;
     listener report_;
-    int next_ = 0;
-    int killed_ = -1;  // the pidfd of the last child that kill_in_flight() has killed
+    int next_ = 0;                    // of those that start with the group
+    bool all_first_ = false;          // these have started
+    std::mutex mutex_;                // for the members up to is_resting_
+    base::patient_deque<int> asked_;  // for later starts
+    bool is_closed_;
+    bool is_resting_ = false;  // no starter has this job, because nothing is asked for
+    int killed_ = -1;          // the pidfd of the last child that kill_in_flight() has killed
     std::atomic<bool> held_ = false;
     std::atomic<bool> in_flight_ = false;
     start_slots slots_;

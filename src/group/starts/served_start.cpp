@@ -5,6 +5,7 @@
 #include "base/sys/patient_containers.hpp"
 #include "base/sys/patiently.hpp"
 #include "base/sys/pidfd.hpp"
+#include "group/starts/guard_message.hpp"
 #include "start/copies/copy.hpp"
 
 #include <algorithm>
@@ -19,6 +20,9 @@
 
 namespace cohort::groups {
 namespace {
+
+/// How many bytes of orders that were read stay in the order file.
+constexpr std::uint64_t most_read_orders = 1 << 20;
 
 start_failure server_failure(const start::server_failure& why) {
     return {why.code, why.text, -1, "forkserver"};
@@ -101,7 +105,8 @@ void served::start(int index, start_slots& slots, start_report& report) {
 /// Asks the server for worker `index` and for some that follow it, so that the server need not wait
 /// for this thread. @return the failure of one of these requests, if any
 std::optional<start_failure> served::ask_ahead(int index, start_slots& slots) {
-    const int end = std::min(plan_.size(), index + start::forkserver_client::most_under_way);
+    const int end =
+        std::min(plan_.end_of_asked(), index + start::forkserver_client::most_under_way);
     for (int i = index; i < end; ++i) {
         if (asked_.contains(i))
             continue;
@@ -118,13 +123,16 @@ std::optional<start_failure> served::ensure_server(start_slots& slots) {
     const auto guardian = plan_.with().guardian.ensure_running();
     const start::forkserver_manager::surroundings where{
         environment_, plan_.from(),
-        guardian.order(start_plan::guard_message({}, protocol::guarded::worker))};
+        guardian.order(guard_message_of({}, protocol::guarded::worker))};
     if (const auto failed = plan_.with().server.ensure(where, slots.child, slots.server, serving_))
         return server_failure(*failed);
     return std::nullopt;
 }
 
 std::optional<start_failure> served::ask_for(int index, start_slots& slots) {
+    // The workers of all orders in the file have read them.
+    if (asked_.empty() && order_file_length_ > most_read_orders)
+        order_file_length_ = 0;
     asked_worker asked{serving_, 0, {}, {}};
     if (auto failed = plan_.prepare_worker(index, asked.worker))
         return failed;

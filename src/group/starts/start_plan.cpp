@@ -7,6 +7,9 @@
 #include "base/sys/socket.hpp"
 #include "base/sys/tiers.hpp"
 #include "base/text/words.hpp"
+#include "group/lifecycle/schedule.hpp"
+#include "group/starts/descriptor_limit.hpp"
+#include "group/starts/guard_message.hpp"
 #include "start/exec/itself.hpp"
 
 #include <fmt/format.h>
@@ -14,7 +17,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <climits>
 #include <csignal>
 #include <span>
 #include <utility>
@@ -58,7 +60,17 @@ start_failure start_plan::failure(int error, std::string text, int index, start:
 
 start_plan::start_plan(detail::spawn_plan plan, protocol::caller from, helpers with)
     : plan_(std::move(plan)), caller_(std::move(from)), with_(std::move(with)), workers_(plan_),
-      builder_(plan_, workers_, caller_, host_facts()) {}
+      builder_(plan_, workers_, caller_, host_facts()), end_of_asked_(first_count()),
+      records_(static_cast<std::size_t>(size())) {
+    if (asks_for_stacks())
+        stacks_.resize(records_.size());
+    if (plan_.results_carry)
+        results_.resize(records_.size());
+}
+
+int start_plan::first_count() const noexcept {
+    return schedule::first(plan_.settings.nprocs, plan_.settings.at_once);
+}
 
 protocol::host_facts start_plan::host_facts() const {
     return {base::descriptor_limit(), program_invocation_name,
@@ -78,15 +90,20 @@ std::optional<start_failure> start_plan::prepare() {
         return failed;
     if (auto failed = make_copy_reports())
         return failed;
-    if (plan_.results_carry)
-        results_.resize(static_cast<std::size_t>(size()));
-    if (auto failed = with_.streams->prepare(caller_.directory.get()))
+    output::base_directories bases(caller_.directory.get());
+    if (auto failed = with_.streams->prepare(bases))
         return failed;
-    records_.reserve(static_cast<std::size_t>(size()));
-    for (int index = 0; index < size(); ++index)
-        if (auto failed = make_record(index))
+    for (int index = 0; index < first_count(); ++index)
+        if (auto failed = make_descriptors(index, bases))
             return failed;
     return std::nullopt;
+}
+
+std::optional<start_failure> start_plan::make_descriptors(int index,
+                                                          output::base_directories& bases) {
+    if (auto failed = with_.streams->prepare_worker(index, bases))
+        return failed;
+    return make_record(index);
 }
 
 /// Makes sure that there is a guardian, if the group needs one. Workers that are to outlive this
@@ -98,65 +115,35 @@ void start_plan::ensure_guardian() {
     if (s.parent_death_signal == 0 || (!has_groups && s.cgroup_directory.empty()))
         return;
     const auto guardian = with_.guardian.ensure_started();
-    guard_of_cgroup_ = guardian.order(guard_message(s, protocol::guarded::cgroup));
+    guard_of_cgroup_ = guardian.order(guard_message_of(s, protocol::guarded::cgroup));
     if (has_groups)
-        guard_ = guardian.order(guard_message(s, protocol::guarded::worker));
-}
-
-protocol::guard_message start_plan::guard_message(const detail::group_settings& s,
-                                                  protocol::guarded what) {
-    using std::chrono::milliseconds;
-    constexpr milliseconds longest{INT_MAX};
-    const auto grace = s.daemon                   ? milliseconds(0)
-                       : s.grace_period > longest ? longest
-                                                  : std::chrono::ceil<milliseconds>(s.grace_period);
-    protocol::guard_message message;
-    message.what = what;
-    message.stop_signal = s.stop_signal;
-    message.grace_ms = static_cast<std::int32_t>(grace.count());
-    message.by_number = !base::current_tiers().pidfd_group.best;
-    return message;
+        guard_ = guardian.order(guard_message_of(s, protocol::guarded::worker));
 }
 
 std::optional<start_failure> start_plan::check_limit() const {
-    if (size() == 1 && with_.streams->routes().descriptors() == 0)
+    const auto of_streams = with_.streams->routes().descriptors(first_count());
+    if (first_count() == 1 && of_streams == 0)
         return std::nullopt;  // without descriptors its start fails before the worker exists
     // For each worker a record and a pidfd, both ends of the pipe for its stacks, and the socket
     // for its result. For the group the arguments, both ends of the pipe for reports, the order
     // file, the cgroup of the worker being started and its end of that socket; the pipes and files
     // of its streams.
-    const bool asks = asks_for_stacks();
     const bool has_cgroups = cgroup_ && cgroup_->counts_memory();
     const bool carry = plan_.results_carry;
-    const auto needed = ((asks ? 4 : 2) + carry) * static_cast<std::uint64_t>(size()) +
-                        (plan_.function != nullptr) + (makes_copies() ? 2 : 0) +
-                        (kind() == protocol::start_kind::served) + has_cgroups + carry +
-                        with_.streams->routes().descriptors();
-    const auto limit = base::descriptor_limit();
-    const auto open = base::open_descriptors();
-    if (!open || *open + needed <= limit)
-        return std::nullopt;
-    return failure(EMFILE,
-                   fmt::format("{} workers need {} descriptors, {} of {} are in use", size(),
-                               needed, *open, limit),
-                   -1, start::stage::limit);
+    wanted_descriptors wanted;
+    wanted.workers = first_count();
+    wanted.for_each = (asks_for_stacks() ? 4U : 2U) + carry;
+    wanted.for_group = (plan_.function != nullptr) + (makes_copies() ? 2U : 0U) +
+                       (kind() == protocol::start_kind::served) + has_cgroups + carry + of_streams;
+    return refuse_more_than_are_free(wanted);
 }
 
-/// The numbers of the attachments must exist in a worker, which has this process' limit.
 std::optional<start_failure> start_plan::check_attachments() {
     if (plan_.attachments.empty())
         return std::nullopt;
     const auto control = builder_.control_of(0);
-    const auto needed = static_cast<std::uint64_t>(control.first_attachment) + control.attachments;
-    const auto limit = base::descriptor_limit();
-    if (needed <= limit)
-        return std::nullopt;
-    return failure(EMFILE,
-                   fmt::format("a worker needs {} descriptors, {} of them for shared memory in its "
-                               "arguments; it may have {}: raise RLIMIT_NOFILE, or use one "
-                               "shared_arena for many small arrays",
-                               needed, control.attachments, limit),
-                   -1, start::stage::limit);
+    return refuse_too_many_attachments(static_cast<std::uint64_t>(control.first_attachment),
+                                       control.attachments);
 }
 
 std::optional<start_failure> start_plan::make_group_cgroup() {
@@ -225,15 +212,15 @@ std::optional<start_failure> start_plan::make_results(int index) {
 
 std::optional<start_failure> start_plan::make_record(int index) {
     std::error_code error;
-    records_.push_back(base::make_memfd("cohort-record", error));
+    record_of(index) = base::make_memfd("cohort-record", error);
     // A command's error file is not sealed, because a program may truncate it and write it again.
     if (!error && worker(index).calls_function())
-        error = base::add_seals(records_.back().get(), F_SEAL_SHRINK | F_SEAL_SEAL);
+        error = base::add_seals(record_of(index).get(), F_SEAL_SHRINK | F_SEAL_SEAL);
     if (error)
         return failure(error.value(), "memfd_create for the worker's record", index,
                        start::stage::memory_file);
     if (asks_for_stacks())
-        stacks_.push_back(base::make_large_pipe(error));
+        stacks_[static_cast<std::size_t>(index)] = base::make_large_pipe(error);
     if (error)
         return failure(error.value(), "pipe2 for the worker's stacks", index, start::stage::pipe);
     return std::nullopt;
@@ -248,6 +235,11 @@ std::optional<start_failure> start_plan::make_copy_reports() {
 }
 
 std::optional<start_failure> start_plan::prepare_worker(int index, prepared_worker& into) {
+    if (!record_of(index)) {
+        output::base_directories bases(caller_.directory.get());
+        if (auto failed = make_descriptors(index, bases))
+            return failed;
+    }
     protocol::worker_resources with;
     with.record = record_of(index).get();
     with.arguments = arguments_.get();
@@ -300,6 +292,18 @@ start_plan::~start_plan() {
 
 void start_plan::close_ends_of_started(int index) noexcept {
     with_.streams->close_ends_of_started(index);
+}
+
+void start_plan::forget(int index) noexcept {
+    with_.streams->close_unstarted(index);
+    const auto at = static_cast<std::size_t>(index);
+    record_of(index).reset();
+    if (!stacks_.empty())
+        stacks_[at] = {};
+    if (!results_.empty()) {
+        results_[at].theirs.reset();
+        base::dispose(std::move(results_[at].ours));  // the worker may have sent something
+    }
 }
 
 base::unique_fd start_plan::take_stacks(int index) {

@@ -38,7 +38,8 @@ struct helpers {
 };
 
 /// All that the starts of one group share: its plan, its caller, and the descriptors that are made
-/// for its workers before the first of them exists. Belongs to the starter thread, except for its
+/// for its workers. Those of the workers that start with the group are made before the first of
+/// them exists, so that all start or none. Belongs to the starter thread, except for its
 /// construction.
 class start_plan {
 public:
@@ -47,7 +48,7 @@ public:
     start_plan(const start_plan&) = delete;
     start_plan& operator=(const start_plan&) = delete;
 
-    /// Makes all descriptors that the group needs.
+    /// Makes all descriptors that the group and the workers that start with it need.
     std::optional<start_failure> prepare();
 
     /// One worker, ready to be started.
@@ -56,8 +57,8 @@ public:
         std::shared_ptr<const start::worker_cgroup> cgroup;  // null: it has none of its own
         base::unique_fd cgroup_directory;
     };
-    /// Writes the worker's control file, makes its cgroup if it has one of its own, and builds its
-    /// order.
+    /// Makes the worker's descriptors if it starts later than the group. Writes its control file,
+    /// makes its cgroup if it has one of its own, and builds its order.
     std::optional<start_failure> prepare_worker(int index, prepared_worker& into);
     /// Hands out the record of a worker, for its report.
     base::unique_fd take_record(int index) { return std::move(record_of(index)); }
@@ -67,8 +68,10 @@ public:
     /// Closes the worker's end of the pipe for its stacks.
     /// @return this process' end, for the report
     base::unique_fd take_stacks(int index);
-    /// Closes the ends of pipes that the next worker, which has started, now has.
+    /// Closes the ends of pipes that this worker, which has started, now has.
     void close_ends_of_started(int index) noexcept;
+    /// Closes all that was made for a worker whose start has failed.
+    void forget(int index) noexcept;
     /// Closes the worker's end of the socket for the descriptors that its result holds.
     /// @return this process' end, for the report
     base::unique_fd take_results(int index) noexcept;
@@ -86,6 +89,11 @@ public:
     /// The group's cgroup after prepare(); null: it has none. The caller must end it.
     const std::shared_ptr<start::group_cgroup>& cgroup() const noexcept { return cgroup_; }
     int size() const noexcept { return plan_.settings.nprocs; }
+    /// How many workers start with the group.
+    int first_count() const noexcept;
+    /// The workers from one to this one may be asked for ahead.
+    int end_of_asked() const noexcept { return end_of_asked_; }
+    void limit_to(int index) noexcept { end_of_asked_ = index + 1; }
     const detail::spawn_plan& plan() const noexcept { return plan_; }
     const protocol::caller& from() const noexcept { return caller_; }
     const helpers& with() const noexcept { return with_; }
@@ -96,9 +104,6 @@ public:
     protocol::worker_plan worker(int index) { return workers_.of(index); }
     /// What a worker does, for its outcome: a function's name, or a command line.
     std::shared_ptr<const std::string> work_of(int index);
-    /// What the guardian is to do with a worker or the cgroup of a group with these settings.
-    static protocol::guard_message guard_message(const detail::group_settings& settings,
-                                                 protocol::guarded what);
 
 private:
     bool makes_copies() const noexcept { return kind() != protocol::start_kind::executed; }
@@ -115,6 +120,7 @@ private:
     std::optional<start_failure> make_copy_reports();
     std::optional<start_failure> make_results(int index);
     std::optional<start_failure> make_record(int index);
+    std::optional<start_failure> make_descriptors(int index, output::base_directories& bases);
     std::optional<start_failure> make_worker_cgroup(prepared_worker& into, int index) const;
     start_failure cgroup_failure(std::error_code error, int index) const;
 
@@ -129,7 +135,8 @@ private:
     protocol::order_builder builder_;
     std::shared_ptr<start::group_cgroup> cgroup_;
     protocol::guard_order guard_of_cgroup_;
-    protocol::guard_order guard_;           // the same for each worker
+    protocol::guard_order guard_;  // the same for each worker
+    int end_of_asked_;
     std::vector<base::unique_fd> records_;  // by index
     std::vector<base::pipe_ends> stacks_;   // by index; empty if workers are not asked for stacks
     base::unique_fd arguments_;

@@ -2,44 +2,16 @@
 #include "group/state/group_state.hpp"
 
 #include "base/values/last_words.hpp"
-#include "base/values/quantity.hpp"
 #include "group/supervisor/cgroup_end.hpp"
+#include "group/supervisor/unstarted_end.hpp"
 
 #include <cohort/detail/duration.hpp>
 
-#include <algorithm>
-#include <csignal>
-#include <system_error>
 #include <utility>
 
 namespace cohort::detail::inline v0_1 {
 
 namespace {
-
-using namespace std::chrono_literals;
-
-/// exit() waits at least this long for SIGKILL to act, even if kill_timeout is zero.
-constexpr auto shortest_kill_wait = 1s;
-
-groups::rules rules_of(const group_settings& s) {
-    groups::rules r;
-    r.notice_period = s.notice_period;
-    r.grace_period = s.grace_period;
-    r.kill_timeout = s.kill_timeout;
-    r.policy = s.policy;
-    r.time_limit = s.time_limit;
-    return r;
-}
-
-/// How long exit() waits for a group at most.
-groups::duration longest_stop(const group_settings& s) {
-    const auto kill = std::max<groups::duration>(s.kill_timeout, shortest_kill_wait);
-    auto longest = saturating_add(time_point() + s.grace_period, kill);
-    // The streams are flushed; with logs a worker's error and the report are written after that.
-    for (int flush = 0; flush < (s.logs ? 3 : 1); ++flush)
-        longest = saturating_add(longest, s.flush_timeout);
-    return longest.time_since_epoch();
-}
 
 /// The settings without the descriptors of the workers, which only the start must hold.
 std::shared_ptr<const group_settings> without_placement(group_settings settings) {
@@ -53,13 +25,14 @@ group_state::group_state(groups::services& services, spawn_plan plan, protocol::
                          std::shared_ptr<output::group_streams> streams)
     : runtime_(services.runtime()), settings_(without_placement(plan.settings)),
       barriers_(share::barriers_among(plan.attachments), settings_->nprocs),
-      snapshot_(settings_->nprocs), streams_(std::move(streams)),
-      lifecycle_(runtime_, rules_of(*settings_)),
+      snapshot_(settings_->nprocs), streams_(std::move(streams)), lifecycle_(runtime_, *settings_),
       start_(runtime_, settings_, ending_, *this,
              std::make_unique<groups::start_plan>(
                  std::move(plan), std::move(from),
                  groups::helpers{services.forks(), services.group_cgroups(), services.guard(),
                                  runtime_.cgroups(), streams_})),
+      waiting_(runtime_.loop(), groups::schedule(settings_->nprocs, settings_->at_once), start_,
+               snapshot_),
       names_search_(runtime_, ending_),
       outcomes_(services, settings_, streams_, lifecycle_.life(), snapshot_),
       end_waiters_(runtime_, runtime_.loop()) {}
@@ -67,21 +40,21 @@ group_state::group_state(groups::services& services, spawn_plan plan, protocol::
 // --- requests ---
 
 void group_state::start(receiver to, groups::start_completes when) {
-    stop_span_ = runtime_.spans().add(longest_stop(*settings_));
+    life_.longest_stop = runtime_.spans().add(groups::longest_stop(*settings_));
     start_.submit(shared_from_this(), when,
                   [self = shared_from_this(), to = std::move(to)] { self->begin(to); });
 }
 
 void group_state::begin(receiver to) {
-    self_ = shared_from_this();
-    lifecycle_.begin(self_, [this](action a) { perform(a); });
-    outcomes_.begin(self_, [this] {
+    life_.self = shared_from_this();
+    lifecycle_.begin(life_.self, [this](action a) { perform(a); });
+    outcomes_.begin(life_.self, [this] {
         if (outcomes_.waiting() == 0)
             ending_.release(groups::reason::outcomes);
         go_on_ending();
     });
     runtime_.add(*this);
-    start_.begin(self_, std::move(to));
+    start_.begin(life_.self, std::move(to));
 }
 
 void group_state::await_end(receiver to, std::optional<time_point> until) {
@@ -105,7 +78,7 @@ void group_state::cancel(operation_id id, cancel_mode mode) {
 }
 
 void group_state::stop() {
-    if (self_)
+    if (life_.self)
         lifecycle_.happen(event::stop_asked);
 }
 
@@ -162,6 +135,21 @@ void group_state::worker_started(groups::start_report report) {
     lifecycle_.happen(event::worker_started);
 }
 
+/// A worker that was to start later. Its outcome has no pid.
+void group_state::worker_not_started(int index, const start_failure* failure,
+                                     std::shared_ptr<const std::string> work) {
+    auto end = groups::end_of_unstarted(
+        {index, failure, std::move(work), lifecycle_.life().timed_out(), runtime_.loop().now()});
+    expect_outcome(index);
+    outcomes_.set(std::move(end.outcome), std::move(end.verdict));
+    outcomes_.set_output(index, {});
+    lifecycle_.happen(failure ? event::worker_not_started : event::worker_dropped);
+    if (failure) {
+        barriers_.not_started(index);
+        waiting_.place_is_free();
+    }
+}
+
 void group_state::has_cgroup(std::shared_ptr<start::group_cgroup> cgroup) {
     ending_.has_cgroup();
     cgroup_ = std::move(cgroup);
@@ -175,18 +163,23 @@ void group_state::start_is_over(const start_failure* failure) {
     if (failure)
         outcomes_.forget_logs();
     lifecycle_.happen(failure ? event::start_failed : event::start_finished);
+    if (start_.starts_later())
+        waiting_.start_next();
 }
 
 void group_state::given_up_start_has_ended() {
-    outcomes_.remove_logs([] {});
+    if (!start_.starts_later())
+        outcomes_.remove_logs([] {});
     streams_->close_logs();
 }
 
 void group_state::perform(action a) {
     switch (a) {
     case action::hold_start:
-        outcomes_.forget_logs();
-        return start_.hold();
+        if (!start_.starts_later())
+            outcomes_.forget_logs();
+        start_.hold();
+        return waiting_.drop(shared_from_this(), [this](int index) { drop(index); });
     case action::send_stop_signal:
         note_time_is_up();
         for (auto& [index, worker] : workers_)
@@ -203,6 +196,13 @@ void group_state::perform(action a) {
         ending_.release(groups::reason::workers);
         return go_on_ending();
     }
+}
+
+/// Drops a worker that waits for its start.
+void group_state::drop(int index) {
+    if (start_.starts_later())
+        return worker_not_started(index, nullptr, nullptr);
+    lifecycle_.happen(event::worker_dropped);  // nobody gets the outcomes of a start that failed
 }
 
 void group_state::give_up() {
@@ -236,24 +236,23 @@ void group_state::give_up(int index) {
 void group_state::note_time_is_up() {
     if (!lifecycle_.life().timed_out())
         return;
-    const auto why = base::patiently([&] {
-        return groups::cut_short{std::chrono::steady_clock::now(), cause::timed_out,
-                                 "stopped after its group's time limit of " +
-                                     base::duration_text(*settings_->time_limit),
-                                 true};
-    });
+    const auto why = groups::time_is_up(*settings_->time_limit, groups::limit_of::group);
     for (auto& [index, worker] : workers_)
         worker.process->note_cut_short(base::patiently([&] { return why; }));
 }
 
 // --- the ends of workers ---
 
-/// Its outcome is published when all its parts are there, in the order of these calls.
-void group_state::worker_exited(worker& which, const exit_status& how) {
-    which.is_read = true;
+/// The outcome is published when all its parts are there, in the order of these calls.
+void group_state::expect_outcome(int index) {
     if (!ending_.is_held(groups::reason::outcomes))
         ending_.hold(groups::reason::outcomes);
-    outcomes_.add(which.process->index());
+    outcomes_.add(index);
+}
+
+void group_state::worker_exited(worker& which, const exit_status& how) {
+    which.is_read = true;
+    expect_outcome(which.process->index());
     barriers_.worker_ended(which.process->pid(), which.process->index(), how);
 }
 
@@ -271,6 +270,7 @@ void group_state::worker_ended(groups::worker_end end) {
     outcomes_.set(std::move(end.outcome), std::move(end.verdict));
     if (is_counted)
         lifecycle_.happen(what);
+    waiting_.place_is_free();
     go_on_ending();  // for a group that gave up its other workers and waits for this one
 }
 
@@ -332,9 +332,9 @@ void group_state::publish_end() {
     end_waiters_.complete_all(done);
     outcomes_.end_waits();
     runtime_.remove(*this);
-    stop_span_.reset();
-    start_.close();  // it refers to this group; a start that still hangs keeps both alive
-    self_.reset();   // last: this may be the last reference except the callers'
+    life_.longest_stop.reset();
+    start_.close();      // it refers to this group; a start that still hangs keeps both alive
+    life_.self.reset();  // last: this may be the last reference except the callers'
 }
 
 }  // namespace cohort::detail::inline v0_1

@@ -10,6 +10,7 @@
 #include "group/state/outcome_publisher.hpp"
 #include "group/state/snapshot.hpp"
 #include "group/state/start_in_progress.hpp"
+#include "group/state/waiting_workers.hpp"
 #include "group/supervisor/result_descriptors.hpp"
 #include "group/supervisor/worker_process.hpp"
 #include "loop/waits/waiters.hpp"
@@ -59,6 +60,8 @@ private:
     using action = groups::action;
 
     void worker_started(groups::start_report report) override;
+    void worker_not_started(int index, const start_failure* failure,
+                            std::shared_ptr<const std::string> work) override;
     void has_cgroup(std::shared_ptr<start::group_cgroup> cgroup) override;
     void start_is_over(const start_failure* failure) override;
     void given_up_start_has_ended() override;
@@ -69,6 +72,8 @@ private:
     struct worker;
     void worker_exited(worker& which, const exit_status& how);
     void worker_ended(groups::worker_end end);
+    void expect_outcome(int index);
+    void drop(int index);
     void perform(action a);
     void give_up();
     void give_up(int index);
@@ -82,11 +87,14 @@ private:
     groups::group_barriers barriers_;
     groups::snapshot snapshot_;
     std::shared_ptr<output::group_streams> streams_;
-    std::shared_ptr<group_state> self_;  // keeps this alive from begin() to report_end()
-    loop::stop_spans::entry stop_span_;
+    struct {
+        std::shared_ptr<group_state> self;  // keeps this alive from begin() to report_end()
+        loop::stop_spans::entry longest_stop;
+    } life_;
     groups::lifecycle_driver lifecycle_;
     groups::ending ending_;
     groups::start_in_progress start_;
+    groups::waiting_workers waiting_;
     groups::names_search names_search_;
     std::shared_ptr<start::group_cgroup> cgroup_;  // until end_cgroup()
 

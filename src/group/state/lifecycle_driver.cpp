@@ -1,10 +1,47 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "group/state/lifecycle_driver.hpp"
 
+#include "group/lifecycle/schedule.hpp"
+
+#include <cohort/detail/duration.hpp>
+
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
 namespace cohort::groups {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+/// exit() waits at least this long for SIGKILL to act, even if kill_timeout is zero.
+constexpr auto shortest_kill_wait = 1s;
+
+rules rules_of(const detail::group_settings& s) {
+    rules r;
+    r.notice_period = s.notice_period;
+    r.grace_period = s.grace_period;
+    r.kill_timeout = s.kill_timeout;
+    r.policy = s.policy;
+    r.time_limit = s.time_limit;
+    return r;
+}
+
+}  // namespace
+
+duration longest_stop(const detail::group_settings& s) {
+    const auto kill = std::max<duration>(s.kill_timeout, shortest_kill_wait);
+    auto longest = detail::saturating_add(time_point() + s.grace_period, kill);
+    // The streams are flushed; with logs a worker's error and the report are written after that.
+    for (int flush = 0; flush < (s.logs ? 3 : 1); ++flush)
+        longest = detail::saturating_add(longest, s.flush_timeout);
+    return longest.time_since_epoch();
+}
+
+lifecycle_driver::lifecycle_driver(loop::runtime& runtime, const detail::group_settings& settings)
+    : runtime_(runtime),
+      machine_(rules_of(settings), schedule(settings.nprocs, settings.at_once).waiting()) {}
 
 void lifecycle_driver::begin(std::weak_ptr<const void> group,
                              base::callback<void(action)> perform) {

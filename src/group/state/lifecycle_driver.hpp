@@ -10,11 +10,14 @@
 
 namespace cohort::groups {
 
+/// How long exit() waits for a group with these settings at most.
+duration longest_stop(const detail::group_settings& settings);
+
 /// Hands events to the lifecycle of a group, has its answers performed, and wakes it at its
 /// deadline. A member of the group's state; belongs to the engine's thread.
 class lifecycle_driver {
 public:
-    lifecycle_driver(loop::runtime& runtime, rules r) : runtime_(runtime), machine_(r) {}
+    lifecycle_driver(loop::runtime& runtime, const detail::group_settings& settings);
 
     /// Before the first event. The group's time limit counts from here.
     /// @param group    kept while events are handled and until the deadline

@@ -20,6 +20,9 @@ public:
 
     int size() const noexcept { return static_cast<int>(pids_.size()); }
     int alive() const noexcept { return alive_.load(); }
+    /// How many are to be started later.
+    int waiting() const noexcept { return waiting_.load(); }
+    void set_waiting(int count) noexcept { waiting_ = count; }
 
     std::vector<pid_t> pids() const {
         std::lock_guard lock(mutex_);
@@ -47,8 +50,10 @@ public:
     }
     void note_end(std::shared_ptr<const detail::ended_worker> worker) {
         std::lock_guard lock(mutex_);
+        const bool was_started = worker->left->pid != 0;
         outcomes_[static_cast<std::size_t>(worker->left->index)] = std::move(worker);
-        --alive_;
+        if (was_started)
+            --alive_;
     }
     /// From now on the outcomes of the group's end replace those noted before.
     void close(std::shared_ptr<const detail::group_end> end) {
@@ -64,6 +69,7 @@ public:
 private:
     mutable std::mutex mutex_;
     std::atomic<int> alive_ = 0;
+    std::atomic<int> waiting_ = 0;
     std::vector<pid_t> pids_;
     std::vector<std::shared_ptr<const detail::ended_worker>> outcomes_;
     std::shared_ptr<const detail::group_end> end_;

@@ -33,13 +33,13 @@ start_in_progress::start_in_progress(loop::runtime& runtime,
 
 void start_in_progress::submit(std::shared_ptr<const void> group, start_completes when,
                                loop::task begins) {
-    completes_ = when;
+    operation_.completes = when;
     if (settings_->nprocs == 0) {
         plan_.reset();
         return runtime_.loop().post(std::move(begins));
     }
     auto job = base::make_shared_patiently<group_start>(
-        runtime_.loop(), std::move(plan_),
+        runtime_, std::move(plan_),
         [this, keep = std::move(group)](start_report report, group_start::progress p) {
             reported(std::move(report), p);
         });
@@ -54,7 +54,7 @@ void start_in_progress::submit(std::shared_ptr<const void> group, start_complete
 
 void start_in_progress::begin(std::weak_ptr<const void> group, receiver to) {
     group_ = std::move(group);
-    operation_ = std::move(to);
+    operation_.to = std::move(to);
     if (!job_)
         finish(std::nullopt);
 }
@@ -73,6 +73,8 @@ void start_in_progress::reported(start_report report, group_start::progress p) {
             listener_.given_up_start_has_ended();
         return;
     }
+    if (starts_later_)
+        return reported_late(std::move(report), p);
     if (report.cgroup)
         listener_.has_cgroup(std::move(report.cgroup));
     const bool killed_by_us = is_held() && report.pidfd && was_killed(report.pidfd.get());
@@ -86,8 +88,52 @@ void start_in_progress::reported(start_report report, group_start::progress p) {
         ++started_;
         listener_.worker_started(std::move(report));
     }
+    // A start that is stopped just then is over with its next report.
+    if (p == group_start::progress::more || (p == group_start::progress::all_first && is_held()))
+        return;
+    if (p == group_start::progress::all_first) {
+        starts_later_ = true;
+        ending_.hold(reason::later_starts);
+    }
+    finish(std::nullopt);
+}
+
+void start_in_progress::reported_late(start_report report, group_start::progress p) {
+    const auto keep = group_.lock();
+    if (report.index >= 0) {
+        asked_.pop_front();  // they are started in order
+        const bool is_held = course_ != course::goes_on;
+        const bool killed_by_us = is_held && report.pidfd && was_killed(report.pidfd.get());
+        if (report.failure || killed_by_us) {
+            base::dispose(std::move(report.results));
+            reap_failed({std::move(report.pidfd), report.pid});
+            listener_.worker_not_started(report.index, is_held ? nullptr : &*report.failure,
+                                         std::move(report.work));
+        } else {
+            listener_.worker_started(std::move(report));
+        }
+    }
     if (p == group_start::progress::over)
-        finish(std::nullopt);
+        end_later_starts();
+}
+
+/// Those that were asked for and not begun are not started any more.
+void start_in_progress::end_later_starts() {
+    is_over_ = true;
+    for (const int index : std::exchange(asked_, {}))
+        listener_.worker_not_started(index, nullptr, nullptr);
+    ending_.release(reason::later_starts);
+    listener_.go_on_ending();
+}
+
+void start_in_progress::start_later(int index) {
+    asked_.push_back(index);
+    job_->start_later(index);
+}
+
+void start_in_progress::close_later_starts() {
+    if (starts_later_ && course_ == course::goes_on && !is_over_)
+        job_->close();
 }
 
 /// Whether a child of a start that was stopped is no worker: it was killed while it started.
@@ -98,7 +144,7 @@ bool start_in_progress::was_killed(int pidfd) const {
 void start_in_progress::finish(std::optional<start_failure> failure) {
     const auto keep = group_.lock();
     failure_ = std::move(failure);
-    is_over_ = true;
+    is_over_ = !starts_later_;
     listener_.start_is_over(failure_ ? &*failure_ : nullptr);
     if (!failure_ && !is_held())
         complete(completion_of(completion::kind::done));
@@ -127,7 +173,7 @@ void start_in_progress::reap_failed(unwanted_child child) {
     auto limit = base::make_shared_patiently<std::optional<loop::timer_id>>();
     *limit = runtime_.loop().timer().at(until, [this, keep = group_.lock(), limit] {
         limit->reset();
-        if (operation_) {
+        if (operation_.to) {
             ending_.give_up();
             if (!failure_)
                 failure_ = given_up();
@@ -155,7 +201,7 @@ start_failure start_in_progress::given_up() const {
 }
 
 void start_in_progress::hold() {
-    if (is_held())
+    if (course_ != course::goes_on || (starts_later_ && is_over_))
         return;
     course_ = course::held;
     job_->hold();
@@ -179,6 +225,8 @@ void start_in_progress::abandon() {
     course_ = course::abandoned;
     job_->kill_server();
     runtime_.give_up(*job_);
+    if (starts_later_)
+        return end_later_starts();
     failure_ = given_up();
     is_over_ = true;
     listener_.start_is_over(&*failure_);
@@ -200,10 +248,10 @@ void start_in_progress::complete_at_end(std::shared_ptr<const group_end> end) {
 }
 
 void start_in_progress::complete(completion result) {
-    if (!operation_)
+    if (!operation_.to)
         return;
-    auto to = *std::exchange(operation_, std::nullopt);
-    if (completes_ == start_completes::at_end && result.what == completion::kind::done)
+    auto to = *std::exchange(operation_.to, std::nullopt);
+    if (operation_.completes == start_completes::at_end && result.what == completion::kind::done)
         listener_.operation_waits_for_end(std::move(to));
     else
         runtime_.deliver(to, std::move(result));

@@ -26,9 +26,16 @@ public:
     class listener {
     public:
         virtual void worker_started(start_report report) = 0;
+        /// A worker that was to start later has not.
+        /// @param failure  null: its start was stopped, or not begun
+        /// @param work     as in start_report; may be null
+        virtual void worker_not_started(int index, const start_failure* failure,
+                                        std::shared_ptr<const std::string> work) = 0;
         /// The group has a cgroup from now on.
         virtual void has_cgroup(std::shared_ptr<start::group_cgroup> cgroup) = 0;
-        /// Comes once. No worker starts after it. @param failure  null: none
+        /// Comes once. The workers that start with the group have started, or the start was
+        /// stopped.
+        /// @param failure  null: none
         virtual void start_is_over(const start_failure* failure) = 0;
         /// After start_is_over() of a start that was given up: its last report has come.
         virtual void given_up_start_has_ended() = 0;
@@ -52,12 +59,20 @@ public:
     void begin(std::weak_ptr<const void> group, detail::receiver to);
 
     bool is_operation(detail::operation_id id) const noexcept {
-        return operation_ && operation_->id == id;
+        return operation_.to && operation_.to->id == id;
     }
-    /// Whether the start was stopped before all workers had started.
-    bool is_held() const noexcept { return course_ != course::goes_on; }
+    /// Whether the workers that start with the group have started, and others start later.
+    bool starts_later() const noexcept { return starts_later_; }
+    /// Whether the start was stopped before all workers had started that start with the group.
+    bool is_held() const noexcept { return course_ != course::goes_on && !starts_later_; }
     bool is_abandoned() const noexcept { return course_ == course::abandoned; }
     bool has_failed() const noexcept { return failure_.has_value(); }
+
+    /// Starts one more worker, after start_is_over().
+    void start_later(int index);
+    /// No more workers will be started later: lets go of what their starts need. The end of the
+    /// group waits for that.
+    void close_later_starts();
 
     /// Starts no further worker, and kills the one that is being started.
     void hold();
@@ -77,6 +92,8 @@ private:
     };
 
     void reported(start_report report, group_start::progress p);
+    void reported_late(start_report report, group_start::progress p);
+    void end_later_starts();
     bool was_killed(int pidfd) const;
     void finish(std::optional<start_failure> failure);
     void end_unwanted(unwanted_child child);
@@ -92,13 +109,17 @@ private:
     listener& listener_;
     std::unique_ptr<start_plan> plan_;  // until submit()
     std::weak_ptr<const void> group_;
-    std::shared_ptr<group_start> job_;           // null: there is nothing to start
-    std::optional<detail::receiver> operation_;  // until it is completed
-    start_completes completes_ = start_completes::when_started;
+    std::shared_ptr<group_start> job_;  // null: there is nothing to start
+    struct {
+        std::optional<detail::receiver> to;  // until it is completed
+        start_completes completes = start_completes::when_started;
+    } operation_;
     std::optional<start_failure> failure_;
     course course_ = course::goes_on;
     int started_ = 0;
-    bool is_over_ = false;
+    bool starts_later_ = false;
+    bool is_over_ = false;             // no worker is being started, or will be
+    base::patient_deque<int> asked_;   // for later starts, and not reported
     detail::time_point give_up_at_{};  // if it is held and has not reported by then: abandon()
 };
 

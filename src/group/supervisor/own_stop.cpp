@@ -1,11 +1,25 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "group/supervisor/own_stop.hpp"
 
+#include "base/sys/patiently.hpp"
+#include "base/values/quantity.hpp"
+
 #include <cohort/detail/duration.hpp>
 
 #include <utility>
 
 namespace cohort::groups {
+
+cut_short time_is_up(std::chrono::steady_clock::duration limit, limit_of whose) {
+    const bool is_groups = whose == limit_of::group;
+    return base::patiently([&] {
+        return cut_short{std::chrono::steady_clock::now(), cause::timed_out,
+                         (is_groups ? "stopped after its group's time limit of "
+                                    : "stopped after its time limit of ") +
+                             base::duration_text(limit),
+                         is_groups};
+    });
+}
 
 own_stop::own_stop(loop::engine& loop, const detail::group_settings& settings)
     : loop_(loop), grace_period_(settings.grace_period), kill_timeout_(settings.kill_timeout) {}

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/sys/callback.hpp"
+#include "group/lifecycle/verdict.hpp"
 #include "loop/engine/engine.hpp"
 
 #include <cohort/detail/plan.hpp>
@@ -10,6 +11,10 @@
 #include <optional>
 
 namespace cohort::groups {
+
+enum class limit_of { worker, group };
+/// Why a worker is stopped when its time limit, or that of its group, is reached: now.
+cut_short time_is_up(std::chrono::steady_clock::duration limit, limit_of whose);
 
 /// The stop of one worker alone, while the others run on: the stop signal, SIGKILL after the grace
 /// period, and after kill_timeout it is given up. Belongs to the engine's thread.

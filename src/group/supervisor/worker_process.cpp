@@ -4,7 +4,6 @@
 #include "base/sys/patiently.hpp"
 #include "base/sys/pidfd.hpp"
 #include "base/values/group_end.hpp"
-#include "base/values/quantity.hpp"
 #include "group/starts/start_plan.hpp"
 #include "group/supervisor/oom_look.hpp"
 #include "group/supervisor/rest_of_group.hpp"
@@ -39,12 +38,11 @@ resource_usage to_usage(const rusage& used) {
     return usage;
 }
 
-/// The kernel counts a worker's largest resident set on from that of the process that it was cloned
-/// from: this one. What is not larger is not the worker's.
-void leave_out_inherited(resource_usage& usage) {
+/// Whether this may be the largest resident set of this process, from which the kernel counts on in
+/// a worker that was cloned from it.
+bool may_be_inherited(const resource_usage& usage) {
     rusage own{};
-    if (::getrusage(RUSAGE_SELF, &own) == 0 && usage.max_rss <= own.ru_maxrss * 1024)
-        usage.max_rss = 0;
+    return ::getrusage(RUSAGE_SELF, &own) == 0 && usage.max_rss <= own.ru_maxrss * 1024;
 }
 
 std::chrono::system_clock::time_point time_of_day(groups::time_point when) {
@@ -98,11 +96,7 @@ void worker_process::note_cut_short(groups::cut_short why) {
 void worker_process::take_own_step(own_stop::step next) {
     switch (next) {
     case own_stop::step::stop_signal:
-        note_cut_short(base::patiently([&] {
-            return groups::cut_short{std::chrono::steady_clock::now(), cause::timed_out,
-                                     "stopped after its time limit of " +
-                                         base::duration_text(*settings_->worker_time_limit)};
-        }));
+        note_cut_short(time_is_up(*settings_->worker_time_limit, limit_of::worker));
         return send_stop_signal(settings_->stop_signal);
     case own_stop::step::kill:
         return send_kill();
@@ -235,7 +229,7 @@ worker_end worker_process::judge(record_contents contents) {
     o.ended_at = time_of_day(facts_.exit_seen);
     o.usage = to_usage(usage_);
     if (settings_->method != start_method::forkserver || kind_ == record_kind::error_file)
-        leave_out_inherited(o.usage);
+        detail::outcome_access::has_parents_memory(o) = may_be_inherited(o.usage);
     detail::outcome_access::work(o) = work_;
     o.error = std::move(contents.error);
     o.crash = std::move(contents.crash);

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <span>
 #include <stdexcept>
 #include <utility>
 
@@ -320,9 +321,9 @@ bool group_routes::has_pipes() const noexcept {
     });
 }
 
-std::uint64_t group_routes::descriptors() const noexcept {
+std::uint64_t group_routes::descriptors(int first_workers) const noexcept {
     std::uint64_t count = targets.size() + !log_directory.empty();
-    for (const auto& worker : workers)
+    for (const auto& worker : std::span(workers).first(static_cast<std::size_t>(first_workers)))
         count += (worker.in.what == input_route::kind::bytes) +
                  2 * std::uint64_t{worker.in.what == input_route::kind::feed} +
                  2 * std::uint64_t{worker.out.what == kind::piped} +

@@ -87,8 +87,9 @@ struct group_routes {
 
     /// Whether a stream of a worker goes through a pipe.
     bool has_pipes() const noexcept;
-    /// How many descriptors the pipes and files of all workers take in this process.
-    std::uint64_t descriptors() const noexcept;
+    /// How many descriptors the group's files, and the pipes of the first workers, take in this
+    /// process.
+    std::uint64_t descriptors(int first_workers) const noexcept;
 };
 
 /// What the patterns of paths and tags name.

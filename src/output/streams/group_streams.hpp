@@ -55,13 +55,16 @@ public:
 
     // On the starter thread:
 
-    /// Makes all pipes, opens all files. @param callers_directory  a descriptor; -1: the process'
-    /// own
-    std::optional<detail::start_failure> prepare(int callers_directory);
+    /// Opens the files that this process writes.
+    std::optional<detail::start_failure> prepare(base_directories& bases);
+    /// Makes a worker's pipes, and the directories of its files.
+    std::optional<detail::start_failure> prepare_worker(int index, base_directories& bases);
     /// Where a worker's standard streams come from. Borrows descriptors.
     protocol::stream_sources sources_of(int index) const;
-    /// The next worker has started, so it has its ends: closes them in this process.
+    /// This worker has started, so it has its ends: closes them in this process.
     void close_ends_of_started(int index) noexcept;
+    /// This worker has not started: closes its pipes.
+    void close_unstarted(int index) noexcept;
     /// No further worker will be started: closes the pipes of those that were not.
     void close_unstarted() noexcept;
 
@@ -104,6 +107,7 @@ public:
 
 private:
     struct worker {
+        bool is_unstarted = false;  // its pipes are made; it has not started yet
         base::unique_fd in_theirs;  // the worker's ends, until it has started
         base::unique_fd out_theirs;
         base::unique_fd err_theirs;
@@ -148,8 +152,7 @@ private:
     std::mutex targets_mutex_;  // for an end of the group while its start still hangs
     std::vector<std::shared_ptr<target>> targets_;
     std::vector<worker> workers_;
-    std::size_t pipe_capacity_ = 0;  // of their outputs, as they were made
-    std::size_t started_ = 0;        // how many workers the starter thread has started
+    std::atomic<std::size_t> pipe_capacity_ = 0;  // of their outputs, as they were made
     int ending_ = 0;                 // how many workers' streams are being read to their end
     bool has_ended_ = false;         // the group
     const std::shared_ptr<run_pool> pool_ = std::make_shared<run_pool>();

@@ -71,8 +71,7 @@ source source_of(const input_route& route, int descriptor) {
 
 }  // namespace
 
-std::optional<start_failure> group_streams::prepare(int callers_directory) {
-    base_directories bases(callers_directory);
+std::optional<start_failure> group_streams::prepare(base_directories& bases) {
     if (auto failed = make_log_directory(bases))
         return failed;
     std::vector<std::shared_ptr<target>> opened;
@@ -86,13 +85,16 @@ std::optional<start_failure> group_streams::prepare(int callers_directory) {
         const std::lock_guard lock(targets_mutex_);
         targets_ = std::move(opened);
     }
-    for (int index = 0; index < static_cast<int>(workers_.size()); ++index) {
-        if (auto failed = make_input(index))
+    return std::nullopt;
+}
+
+std::optional<start_failure> group_streams::prepare_worker(int index, base_directories& bases) {
+    at(index).is_unstarted = true;
+    if (auto failed = make_input(index))
+        return failed;
+    for (const auto from : {stream::out, stream::err})
+        if (auto failed = make_output(bases, index, from))
             return failed;
-        for (const auto from : {stream::out, stream::err})
-            if (auto failed = make_output(bases, index, from))
-                return failed;
-    }
     return std::nullopt;
 }
 
@@ -193,7 +195,7 @@ std::optional<start_failure> group_streams::make_output(base_directories& bases,
     // A worker that lives on for a moment after this process may say its last words.
     if (settings_.parent_death_signal != SIGKILL)
         open_for_both(made.theirs);
-    pipe_capacity_ = std::max(pipe_capacity_, made.capacity);
+    pipe_capacity_ = std::max(pipe_capacity_.load(), made.capacity);
     auto& worker = at(index);
     (from == stream::out ? worker.out_theirs : worker.err_theirs) = std::move(made.theirs);
     (from == stream::out ? worker.out_ours : worker.err_ours) = std::move(made.ours);
@@ -213,17 +215,22 @@ void group_streams::close_ends_of_started(int index) noexcept {
     ends.in_theirs.reset();
     ends.out_theirs.reset();
     ends.err_theirs.reset();
-    started_ = static_cast<std::size_t>(index) + 1;
+    ends.is_unstarted = false;
+}
+
+void group_streams::close_unstarted(int index) noexcept {
+    worker& ends = at(index);
+    if (!std::exchange(ends.is_unstarted, false))
+        return;
+    for (auto* fd :
+         {&ends.in_theirs, &ends.out_theirs, &ends.err_theirs, &ends.out_ours, &ends.err_ours})
+        fd->reset();
+    ends.in_ours.reset();
 }
 
 void group_streams::close_unstarted() noexcept {
-    for (; started_ < workers_.size(); ++started_) {
-        worker& ends = workers_[started_];
-        for (auto* fd :
-             {&ends.in_theirs, &ends.out_theirs, &ends.err_theirs, &ends.out_ours, &ends.err_ours})
-            fd->reset();
-        ends.in_ours.reset();
-    }
+    for (int index = 0; index < static_cast<int>(workers_.size()); ++index)
+        close_unstarted(index);
     inputs_ = {};
 }
 

@@ -128,10 +128,14 @@ base::json json_of(const outcome& one, brevity how) {
     base::put(object, "first_failure", one.first_failure, false);
     base::put(object, "started", nanoseconds(one.started), 0);
     base::put(object, "ended", nanoseconds(one.ended), 0);
-    base::put(object, "started_at", base::time_of_day(one.started_at));
-    base::put(object, "ended_at", base::time_of_day(one.ended_at));
+    if (one.started_at != std::chrono::system_clock::time_point()) {
+        object["started_at"] = base::time_of_day(one.started_at);
+        object["ended_at"] = base::time_of_day(one.ended_at);
+    }
     base::put(object, "work", base::clean_and_bounded(one.work(), base::text_limit));
     object["usage"] = json_of(one.usage);
+    if (detail::outcome_access::has_parents_memory(one))
+        object["usage"].erase("max_rss");
     base::put(object, "success", one.success(), false);
     base::put(object, "command", detail::outcome_access::is_command(one), false);
     base::put(object, "merged", detail::outcome_access::merges(one), false);
