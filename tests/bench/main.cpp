@@ -16,6 +16,7 @@ int main(int argc, char** argv) {
         const bench::arguments words(argc > 2 ? argc - 2 : 0, argv + 2);
         const std::map<std::string, void (*)(const bench::arguments&)> sections = {
             {"short_lived", bench::short_lived},
+            {"batch", bench::batch},
             {"scale", bench::scale},
             {"latency", bench::latency},
             {"methods", bench::methods},

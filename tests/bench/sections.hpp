@@ -10,6 +10,9 @@ namespace bench {
 /// peer= program= waves= at_once= ticker=0|1 memory=<MiB> descriptors=
 void short_lived(const arguments&);
 
+/// peer=cohort|boost program= commands= at_once=
+void batch(const arguments&);
+
 /// peer=cohort|raw program= workers= idle_ms=
 void scale(const arguments&);
 

@@ -3,6 +3,7 @@
 
 import argparse
 
+import batch
 import cuda
 import latency
 import machine
@@ -15,7 +16,7 @@ import short_lived
 import throws
 import wanted
 
-SECTIONS = {"short_lived": short_lived.run, "scale": scale.run, "latency": latency.run,
+SECTIONS = {"short_lived": short_lived.run, "batch": batch.run, "scale": scale.run, "latency": latency.run,
             "methods": methods.run, "throws": throws.run, "sharing": sharing.run,
             "output": output.run, "cuda": cuda.run}
 

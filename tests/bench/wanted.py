@@ -33,6 +33,13 @@ SHARING = {
     "descriptors, bounded_queue": ("a bounded queue: descriptors", 3),
 }
 
+BATCH = {
+    "wall / xargs -P8": ("a batch, wall / xargs -P8", 1.3),
+    "CPU / xargs -P8": ("the same, CPU", 1.3),
+    "wall / GNU parallel": ("the same, wall / GNU parallel", 1 / 3),
+    "CPU / GNU parallel": ("the same, CPU", 1 / 3),
+}
+
 OUTPUT = {
     "tee, console / splice": ("tagged console, parent's CPU / splice", 3),
     "tee, console / GNU parallel": ("the same / GNU parallel", 1 / 8),
@@ -78,6 +85,9 @@ def report(facts):
             hold(f"the same / spawn, parent: {parent}", value / facts["inside", "spawn", key[2]], 1 / 6)
     if ("sharing", "late") in facts:
         sharing(facts, hold)
+    for name, (what, most) in BATCH.items():
+        if ("batch", name) in facts:
+            hold(what, facts["batch", name], most)
     for name, (what, most) in OUTPUT.items():
         if ("output", name) in facts:
             hold(what, facts["output", name], most, facts.get(("remark", name), ""))
