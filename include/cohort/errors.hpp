@@ -122,15 +122,18 @@ public:
     /// @param outcomes  how each worker ended, by index; those that were not started are missing
     /// @param limit     the group's time limit
     group_timed_out(outcome_list outcomes, std::chrono::steady_clock::duration limit);
+    /// For the library.
+    /// @param all  the report of the group, with its time limit
+    explicit group_timed_out(std::shared_ptr<const cohort::report> all);
     ~group_timed_out() override;
     /// The group's time limit.
-    std::chrono::steady_clock::duration limit() const noexcept { return limit_; }
+    std::chrono::steady_clock::duration limit() const noexcept { return *report_->time_limit; }
     /// How each worker ended, as a table to print. With options::stack_on_stop each outcome's
     /// `at_stop` says what that worker was doing.
-    cohort::report report() const;
+    const cohort::report& report() const noexcept { return *report_; }
 
 private:
-    std::chrono::steady_clock::duration limit_;
+    std::shared_ptr<const cohort::report> report_;  // with a time limit
 };
 
 /// The group could not be started. Workers that had been started are killed and reaped.

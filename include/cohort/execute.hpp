@@ -22,7 +22,8 @@ namespace cohort COHORT_ASIO_NAMESPACE {
 /// @param program  the command
 /// @return its outcome, whatever its exit code is
 /// @throws spawn_error, which is a std::system_error: it could not be started
-/// @throws std::invalid_argument, sharing_error  it has settings that no command can have
+/// @throws std::invalid_argument  it has feed(), lines() or chunks(), which need a group
+/// @throws sharing_error  this process has closed the end of a queue that was shared with it
 /// @cancellation total: completes with operation_aborted at once, and the command is stopped in the
 /// background. partial, terminal: the ladder of group::stop, then operation_aborted, or the outcome
 /// if it had ended before.

@@ -45,8 +45,9 @@ public:
     /// their index. What a worker needs, such as pipes and a cgroup, is made when it starts;
     /// descriptors given by fd() stay open in this process until the last worker has started. If a
     /// worker that waited can't be started, it has failed, with cause::not_started. Workers that
-    /// still wait when the group is stopped never start: they get cause::stopped and pid 0.
-    /// Default: all.
+    /// still wait when the group is stopped never start: they get cause::stopped and pid 0. What
+    /// group::write and close_input do for a worker that waits is done when it has started. A
+    /// barrier can't be given to a group of which some wait. Default: all.
     /// @throws std::invalid_argument  `n` is less than 1
     options& at_once(int n);
 

@@ -175,52 +175,6 @@ TEST_CASE("batch: one of the first that can't be started fails the whole start")
     CHECK(failed.error_index() == 1);
 }
 
-TEST_CASE("batch: what workers print is captured, in files, and told by lines") {
-    const leak_guard guard;
-    const scratch_directory directory;
-    asio::io_context io;
-    completed<cohort::group> started;
-    cohort::async_spawn(io, cohort::command("sh", "-c", "echo out $COHORT_INDEX; echo err >&2"),
-                        cohort::options(30)
-                            .at_once(3)
-                            .stdout_to(cohort::lines(), cohort::capture(),
-                                       cohort::file(directory.file("{index}.log")))
-                            .stderr_to(cohort::file(directory.file("all.log"))),
-                        started.into());
-    run_out(io);
-    auto group = started.take();
-    std::vector<std::string> lines;
-    run_coroutine(io,
-                  [](cohort::group& of, std::vector<std::string>& into) -> asio::awaitable<void> {
-                      while (const auto line = co_await of.output())
-                          into.push_back(line->text);
-                  }(group, lines));
-    completed<cohort::report> waited;
-    group.async_wait(waited.into());
-    run_out(io);
-    const auto report = waited.take();
-    CHECK(report.success());
-    CHECK(lines.size() == 30);
-    std::ranges::sort(lines);
-    CHECK(std::ranges::unique(lines).empty());
-    for (const auto& one : report.outcomes)
-        CHECK(one.out.text() == "out " + std::to_string(one.index) + "\n");
-}
-
-TEST_CASE("batch: descriptors and pipes are those of the workers that run") {
-    const leak_guard guard;
-    rlimit before{};
-    REQUIRE(::getrlimit(RLIMIT_NOFILE, &before) == 0);
-    rlimit tight = before;
-    tight.rlim_cur = 200;
-    REQUIRE(::setrlimit(RLIMIT_NOFILE, &tight) == 0);
-    const auto report = ended(cohort::command("echo", "x"),
-                              cohort::options(300).at_once(4).output_to(cohort::capture()));
-    ::setrlimit(RLIMIT_NOFILE, &before);
-    CHECK(report.success());
-    CHECK(report.outcomes.size() == 300);
-}
-
 TEST_CASE("batch: cancelled, dropped or late at any moment, nothing starts and nothing is left") {
     have_server();
     const leak_guard guard;
@@ -279,6 +233,43 @@ TEST_CASE("batch: thousands of workers run by eight at a time, and next tells ea
     }(group, ends));
     CHECK(std::ranges::count(ends, 1) == count);
     CHECK(group.waiting() == 0);
+}
+
+TEST_CASE(
+    "batch: a place is free when its worker has left nothing open, and alive counts processes") {
+    const leak_guard guard;
+    asio::io_context io;
+    completed<cohort::group> started;
+    cohort::async_spawn(io, cohort::command("true"),
+                        cohort::options(60).at_once(1).output_to(cohort::capture()),
+                        started.into());
+    run_out(io);
+    auto group = started.take();
+    completed<cohort::report> waited;
+    group.async_wait(waited.into());
+    int most = 0;
+    while (!waited.done()) {
+        io.run_one_for(100us);
+        io.restart();
+        most = std::max(most, group.alive());
+    }
+    CHECK(most <= 1);
+    CHECK(waited.take().success());
+}
+
+namespace {
+
+void meet(int, const cohort::barrier& all) { all.arrive_and_wait(); }
+
+}  // namespace
+
+TEST_CASE("batch: workers that never run at once can't share a barrier") {
+    const leak_guard guard;
+    const cohort::barrier all(2);
+    CHECK_THROWS_AS(
+        run_coroutine(run_whole(cohort::function<meet>(all), cohort::options(4).at_once(2))),
+        std::invalid_argument);
+    CHECK(ended(cohort::function<meet>(all), cohort::options(2).at_once(2)).success());
 }
 
 TEST_CASE("batch: less than one at a time is refused, and more than there are is all") {

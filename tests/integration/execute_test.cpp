@@ -106,6 +106,13 @@ GROUP_TEST("execute: streams that the command sends elsewhere are not captured")
     CHECK(larger.out.lost() == 2);
 }
 
+TEST_CASE("execute: a command that needs its group is refused") {
+    for (const auto& one : {cohort::command("cat").stdin_from(cohort::feed()),
+                            cohort::command("cat").stdout_to(cohort::lines()),
+                            cohort::command("cat").stderr_to(cohort::chunks(), cohort::capture())})
+        CHECK_THROWS_AS((void)cohort::execute(one), std::invalid_argument);
+}
+
 TEST_CASE("execute: with a completion token, and on another executor") {
     const leak_guard guard;
     asio::io_context io;

@@ -106,6 +106,27 @@ TEST_CASE("first of: cancelled from outside, all are cancelled, and it throws wh
     CHECK(two);
 }
 
+TEST_CASE("first of: a total cancellation from outside reaches all, like any other") {
+    const leak_guard guard;
+    asio::io_context io;
+    asio::cancellation_signal cancel;
+    bool one = false, two = false, done = false;
+    const auto both = [](bool& a, bool& b) -> asio::awaitable<void> {
+        co_await asio::this_coro::reset_cancellation_state(asio::enable_total_cancellation());
+        (void)co_await cohort::first_of(wait_for_ever(a), wait_for_ever(b));
+    };
+    asio::co_spawn(
+        io, both(one, two),
+        asio::bind_cancellation_slot(cancel.slot(), [&](std::exception_ptr) { done = true; }));
+    io.poll();
+    cancel.emit(asio::cancellation_type::total);
+    cancel.emit(asio::cancellation_type::total);
+    run_out(io);
+    CHECK(done);
+    CHECK(one);
+    CHECK(two);
+}
+
 GROUP_TEST("first of: a worker's failure is told at once, where || would wait for the timer") {
     auto group = co_await cohort::spawn(cohort::command("false"), 1);
     bool cancelled = false;

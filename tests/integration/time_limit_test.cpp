@@ -65,6 +65,8 @@ TEST_CASE("time limit: at its time limit a group is stopped, and join says so") 
         CHECK_FALSE(one.first_failure);
     }
     CHECK(late.report().outcomes.size() == 3);
+    CHECK(late.report().time_limit == 300ms);
+    CHECK_FALSE(late.report().name.empty());
     CHECK(late.report().elapsed >= 0s);
     CHECK(to_string(late.report()).find("timed_out") != std::string::npos);
 }

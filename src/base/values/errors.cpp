@@ -24,6 +24,13 @@ const outcome* outcome_of(const std::vector<outcome>& all, int index) {
     return index < 0 || found == all.end() ? nullptr : &*found;
 }
 
+std::shared_ptr<const report> report_of(const process_exception::outcome_list& outcomes,
+                                        std::chrono::steady_clock::duration limit) {
+    auto made = detail::report_with(outcomes ? *outcomes : std::vector<outcome>());
+    made.time_limit = limit;
+    return std::make_shared<const report>(std::move(made));
+}
+
 std::string with_index(const char* what, int index) {
     std::string text = what;
     if (index >= 0)
@@ -77,13 +84,15 @@ group_stopped::group_stopped(const std::string& text, outcome_list outcomes)
 group_stopped::~group_stopped() = default;
 
 group_timed_out::group_timed_out(outcome_list outcomes, std::chrono::steady_clock::duration limit)
-    : group_stopped("the group was stopped after its time limit of " + base::duration_text(limit),
-                    std::move(outcomes)),
-      limit_(limit) {}
+    : group_timed_out(report_of(outcomes, limit)) {}
+
+group_timed_out::group_timed_out(std::shared_ptr<const cohort::report> all)
+    : group_stopped("the group was stopped after its time limit of " +
+                        base::duration_text(*all->time_limit),
+                    outcome_list(all, &all->outcomes)),
+      report_(std::move(all)) {}
 
 group_timed_out::~group_timed_out() = default;
-
-report group_timed_out::report() const { return detail::report_with(outcomes()); }
 
 spawn_error::spawn_error(std::error_code code, const std::string& text, int error_index,
                          std::string stage)

@@ -108,6 +108,16 @@ void refuse_more_than_can_be(int nprocs) {
                           -1, "limit");
 }
 
+/// A barrier waits for all its parties, which never run at once here. @throws std::invalid_argument
+void refuse_barriers_of_a_batch(const spawn_plan& plan) {
+    const auto& s = plan.settings;
+    if (groups::schedule::first(s.nprocs, s.at_once) < s.nprocs &&
+        !share::barriers_among(plan.attachments).empty())
+        throw std::invalid_argument(
+            fmt::format("cohort: {} workers of which {} run at once can't share a barrier",
+                        s.nprocs, s.at_once));
+}
+
 /// The name of a group that the user has not named: that of its program.
 std::string default_name(const spawn_plan& plan) {
     if (plan.calls_function() || plan.programs.empty())
@@ -224,6 +234,7 @@ group_ref create_group(spawn_plan plan) {
     refuse_more_than_can_be(groups::schedule::first(plan.settings.nprocs, plan.settings.at_once));
     if (plan.settings.name.empty())
         plan.settings.name = default_name(plan);
+    refuse_barriers_of_a_batch(plan);
     auto streams = make_streams(runtime, plan);
     forget_sinks(plan);
     return std::make_shared<group_state>(

@@ -100,7 +100,8 @@ std::exception_ptr failure_of(const std::shared_ptr<const group_end>& end) {
     // The exceptions share the outcomes of the group.
     const process_exception::outcome_list outcomes(end, &end->report().outcomes);
     if (end->first_failure < 0 && end->reached_limit && has_timed_out(*end))
-        return std::make_exception_ptr(group_timed_out(outcomes, *end->reached_limit));
+        return std::make_exception_ptr(
+            group_timed_out(std::shared_ptr<const report>(end, &end->report())));
     if (end->first_failure < 0)
         return end->stopped ? std::make_exception_ptr(group_stopped(outcomes)) : nullptr;
     const auto& worker = (*outcomes)[static_cast<std::size_t>(end->first_failure)];

@@ -8,8 +8,10 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <stdexcept>
 #include <string>
 #include <utility>
+#include <variant>
 
 #include <unistd.h>
 
@@ -47,6 +49,17 @@ spawn_plan plan_of_execution(program what,
     plan.settings.time_limit = time_limit;
     if (time_limit)
         plan.settings.grace_period = std::min(plan.settings.grace_period, *time_limit);
+    if (what.where.input && std::holds_alternative<feed_input>(*what.where.input))
+        throw std::invalid_argument(
+            "cohort: execute gives nobody the group that could fill feed(): use bytes()");
+    const auto is_queue = [](const sink& s) {
+        return std::holds_alternative<lines_sink>(s) || std::holds_alternative<chunks_sink>(s);
+    };
+    for (const auto& [stream, sinks] : what.where.sinks)
+        if (std::ranges::any_of(sinks, is_queue))
+            throw std::invalid_argument(
+                "cohort: execute gives nobody the group to read lines() or chunks() from: use "
+                "capture()");
     for (const int stream : {STDOUT_FILENO, STDERR_FILENO})
         if (!what.where.sinks.contains(stream) && !what.where.descriptors.contains(stream))
             what.where.sinks[stream] = {sink_access::data(capture())};

@@ -50,7 +50,7 @@ bool group_start::step() noexcept {
     const auto p = progress_after(report);
     if (p == progress::over)
         end(report);
-    else if (report.failure)
+    else if (report.failure && report.index >= 0)
         plan_->forget(report.index);
     post(shared, p);
     return p != progress::over && !may_rest();
@@ -80,6 +80,7 @@ void group_start::start_next(start_report& report) {
     const auto index = take_next();
     if (!index)
         return;
+    report.index = *index;
     slots_.child = -1;
     in_flight_ = true;
     report.work = plan_->work_of(*index);

@@ -127,6 +127,7 @@ void group_state::worker_started(groups::start_report report) {
                         },
                         [self = shared_from_this(), index](output::stream_end printed) {
                             self->outcomes_.set_output(index, std::move(printed));
+                            self->waiting_.place_is_free();
                         },
                         [self = shared_from_this(), index] {
                             self->ending_.give_up();
@@ -229,6 +230,7 @@ void group_state::give_up(int index) {
         [self = shared_from_this(), index, printed](const std::string& note) {
             add_note(printed->note, note);
             self->outcomes_.set_output(index, std::move(*printed));
+            self->waiting_.place_is_free();
         });
 }
 
@@ -252,6 +254,7 @@ void group_state::expect_outcome(int index) {
 
 void group_state::worker_exited(worker& which, const exit_status& how) {
     which.is_read = true;
+    snapshot_.note_exit();
     expect_outcome(which.process->index());
     barriers_.worker_ended(which.process->pid(), which.process->index(), how);
 }
@@ -270,7 +273,6 @@ void group_state::worker_ended(groups::worker_end end) {
     outcomes_.set(std::move(end.outcome), std::move(end.verdict));
     if (is_counted)
         lifecycle_.happen(what);
-    waiting_.place_is_free();
     go_on_ending();  // for a group that gave up its other workers and waits for this one
 }
 

@@ -48,12 +48,11 @@ public:
         pids_[static_cast<std::size_t>(index)] = pid;
         ++alive_;
     }
+    /// A worker has ended, or was given up. Its outcome comes later.
+    void note_exit() noexcept { --alive_; }
     void note_end(std::shared_ptr<const detail::ended_worker> worker) {
         std::lock_guard lock(mutex_);
-        const bool was_started = worker->left->pid != 0;
         outcomes_[static_cast<std::size_t>(worker->left->index)] = std::move(worker);
-        if (was_started)
-            --alive_;
     }
     /// From now on the outcomes of the group's end replace those noted before.
     void close(std::shared_ptr<const detail::group_end> end) {

@@ -19,9 +19,9 @@ public:
         shown_.set_waiting(order_.waiting());
     }
 
-    /// The workers that start with the group have started, or one that had started has ended, or
-    /// could not be started: starts as many as may run now.
+    /// Starts as many as may run now. Called when those that start with the group have started.
     void start_next();
+    /// A worker has left nothing that takes descriptors here, or could not be started.
     void place_is_free();
     /// Starts nobody any more.
     /// @param group    kept until all are dropped, which may take several turns of the loop

@@ -276,7 +276,8 @@ sink_route router::route_of(int index, int number, const detail::file_sink& sink
         use.target = made_.targets.size();
         const bool is_raw = use.streams == 1 && !sink.tag && !sink.timestamps;
         made_.targets.push_back({target_plan::kind::file, index, from, sink.pattern,
-                                 directories_[static_cast<std::size_t>(index)], sink, is_raw});
+                                 directories_[static_cast<std::size_t>(index)], sink, is_raw,
+                                 use.worker >= 0});
     }
     return target_route{*use.target, sink.full,
                         sink.tag ? output::expand(*sink.tag, values_of(index)) : std::string()};
@@ -322,7 +323,9 @@ bool group_routes::has_pipes() const noexcept {
 }
 
 std::uint64_t group_routes::descriptors(int first_workers) const noexcept {
-    std::uint64_t count = targets.size() + !log_directory.empty();
+    std::uint64_t count = !log_directory.empty();
+    for (const auto& target : targets)
+        count += !target.is_of_one || target.first_worker < first_workers;
     for (const auto& worker : std::span(workers).first(static_cast<std::size_t>(first_workers)))
         count += (worker.in.what == input_route::kind::bytes) +
                  2 * std::uint64_t{worker.in.what == input_route::kind::feed} +

@@ -75,6 +75,7 @@ struct target_plan {
     std::string working_directory;  // to which the path is relative
     detail::file_sink settings;     // of a file
     bool is_raw = false;            // bytes as they come, because one stream alone uses it
+    bool is_of_one = false;         // no other worker uses it
 };
 
 struct group_routes {

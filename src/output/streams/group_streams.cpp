@@ -89,6 +89,7 @@ void group_streams::begin(int index) {
     begin_stream(index, stream::err);
     if (auto& worker = at(index); worker.in_ours && !worker.feed)
         worker.feed = base::make_shared_patiently<pipe_writer>(loop(), std::move(worker.in_ours));
+    go_on_feeding(index);
 }
 
 void group_streams::begin_stream(int index, stream from) {
@@ -132,6 +133,7 @@ void group_streams::end_streams(std::shared_ptr<flush> ending) {
     of.has_ended = true;
     if (of.feed)
         of.feed->end();
+    go_on_feeding(ending->index);
     ++ending_;
     const std::array readers{of.out_reader, of.err_reader};
     ending->unread =
@@ -191,6 +193,27 @@ void group_streams::streams_ended(std::shared_ptr<flush> ending) {
         });
 }
 
+/// The targets that only this worker uses, by their places.
+base::patient_vector<std::size_t> group_streams::own_targets(int index) const {
+    base::patient_vector<std::size_t> own;
+    const auto& routes = routes_.workers[static_cast<std::size_t>(index)];
+    for (const auto* route : {&routes.out, &routes.err})
+        for (const auto& sink : route->sinks)
+            if (const auto* to = std::get_if<target_route>(&sink);
+                to != nullptr && routes_.targets[to->target].is_of_one &&
+                std::ranges::find(own, to->target) == own.end())
+                own.push_back(to->target);
+    return own;
+}
+
+void group_streams::close_own_targets(int index) {
+    for (const std::size_t i : own_targets(index)) {
+        const std::lock_guard lock(targets_mutex_);
+        if (const auto own = std::exchange(targets_[i], nullptr))
+            own->close();
+    }
+}
+
 /// Takes what the streams leave, and drops them.
 void group_streams::gather(flush& ending) {
     worker& of = at(ending.index);
@@ -226,6 +249,7 @@ void group_streams::finish(flush& done) {
     for (const auto& each : done.targets)
         base::patiently(
             [&] { add_to(note, each.is_written ? each.to->trouble() : each.to->note()); });
+    close_own_targets(done.index);
     runtime_.loop().post(
         [note = std::move(note), written = std::exchange(done.written, {})]() mutable {
             written(std::move(note));
@@ -261,7 +285,8 @@ void group_streams::close_sinks() {
     {
         const std::lock_guard lock(targets_mutex_);
         for (const auto& each : targets_)
-            each->close();
+            if (each)
+                each->close();
     }
     if (hub_)
         hub_->end();
@@ -288,8 +313,8 @@ void group_streams::cancel(detail::operation_id id) {
     loop().post([self = shared_from_this(), id] {
         if (self->hub_ && self->hub_->cancel(id))
             return;
-        for (const auto& each : self->workers_)
-            if (each.feed && each.feed->cancel(id))
+        for (auto& each : self->workers_)
+            if ((each.feed && each.feed->cancel(id)) || cancel_early(each, id))
                 return;
     });
 }
@@ -297,43 +322,6 @@ void group_streams::cancel(detail::operation_id id) {
 void group_streams::forget_lines() {
     if (hub_)
         loop().post([hub = hub_] { hub->forget(); });
-}
-
-// --- input ---
-
-bool group_streams::feeds(int index) const noexcept {
-    return routes_.workers[static_cast<std::size_t>(index)].in.what == input_route::kind::feed;
-}
-
-void group_streams::write(int index, std::string text, detail::receiver to) {
-    // Shared, because a task must be copyable.
-    auto kept = base::make_shared_patiently<std::string>(std::move(text));
-    loop().post([self = shared_from_this(), index, kept, to = std::move(to)] {
-        const auto written = [self, to](std::error_code error) {
-            using kind = detail::completion::kind;
-            auto done = detail::completion_of(error == std::errc::operation_canceled ? kind::aborted
-                                              : error                                ? kind::failed
-                                                                                     : kind::done);
-            if (error && done.what == kind::failed)
-                done.error = base::patiently([&] {
-                    return std::make_exception_ptr(
-                        std::system_error(error, "cohort::group::write: the worker reads no more"));
-                });
-            self->runtime_.deliver(self->loop(), to, std::move(done));
-        };
-        const auto& feed = self->at(index).feed;
-        if (feed)
-            feed->write(to.id, std::move(*kept), written);
-        else
-            written(std::make_error_code(std::errc::broken_pipe));
-    });
-}
-
-void group_streams::close_input(int index) {
-    loop().post([self = shared_from_this(), index] {
-        if (const auto& feed = self->at(index).feed)
-            feed->close_after_all();
-    });
 }
 
 }  // namespace cohort::output

@@ -106,6 +106,12 @@ public:
     int lingering() const noexcept { return lingering_->load(); }
 
 private:
+    /// What write() and close_input() were called for before the worker has started.
+    struct early_input {
+        detail::operation_id id = 0;    // of write(); 0: close_input()
+        base::callback<void()> go_on;   // the worker has started, or will not
+        base::callback<void()> cancel;  // null for close_input()
+    };
     struct worker {
         bool is_unstarted = false;  // its pipes are made; it has not started yet
         base::unique_fd in_theirs;  // the worker's ends, until it has started
@@ -120,6 +126,7 @@ private:
         std::shared_ptr<pipe_reader> out_reader;
         std::shared_ptr<pipe_reader> err_reader;
         std::shared_ptr<pipe_writer> feed;
+        base::patient_vector<early_input> early;  // until it has started, or will not
         bool has_ended = false;
     };
     struct flush;
@@ -128,13 +135,16 @@ private:
     worker& at(int index) { return workers_[static_cast<std::size_t>(index)]; }
     const worker& at(int index) const { return workers_[static_cast<std::size_t>(index)]; }
     std::optional<detail::start_failure> make_log_directory(base_directories& bases);
-    std::optional<detail::start_failure> open_target(base_directories& bases,
-                                                     const target_plan& plan,
-                                                     std::vector<std::shared_ptr<target>>& into);
+    std::optional<detail::start_failure> open_target(base_directories& bases, std::size_t number);
+    base::patient_vector<std::size_t> own_targets(int index) const;
+    void close_own_targets(int index);
     std::optional<detail::start_failure> make_input(int index);
     std::optional<detail::start_failure> make_output(base_directories& bases, int index,
                                                      stream from);
     void begin(int index);
+    void when_fed(int index, early_input later);
+    void go_on_feeding(int index);
+    static bool cancel_early(worker& of, detail::operation_id id);
     void begin_stream(int index, stream from);
     void end_streams(std::shared_ptr<flush> ending);
     void limit_reading(const std::shared_ptr<flush>& ending);
@@ -150,11 +160,12 @@ private:
     std::shared_ptr<log_directory> logs_ = std::make_shared<log_directory>();
     input_files inputs_;
     std::mutex targets_mutex_;  // for an end of the group while its start still hangs
+    // Null: not opened yet, or closed. Those of one worker are open while it lives.
     std::vector<std::shared_ptr<target>> targets_;
     std::vector<worker> workers_;
     std::atomic<std::size_t> pipe_capacity_ = 0;  // of their outputs, as they were made
-    int ending_ = 0;                 // how many workers' streams are being read to their end
-    bool has_ended_ = false;         // the group
+    int ending_ = 0;          // how many workers' streams are being read to their end
+    bool has_ended_ = false;  // the group
     const std::shared_ptr<run_pool> pool_ = std::make_shared<run_pool>();
     std::shared_ptr<line_hub> hub_;  // null: no stream goes into a queue
     const std::shared_ptr<std::atomic<int>> lingering_ = std::make_shared<std::atomic<int>>(0);

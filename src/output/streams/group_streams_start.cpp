@@ -74,22 +74,19 @@ source source_of(const input_route& route, int descriptor) {
 std::optional<start_failure> group_streams::prepare(base_directories& bases) {
     if (auto failed = make_log_directory(bases))
         return failed;
-    std::vector<std::shared_ptr<target>> opened;
-    for (const auto& plan : routes_.targets)
-        if (auto failed = open_target(bases, plan, opened)) {
-            for (const auto& each : opened)
-                each->close();
-            return failed;
-        }
-    {
-        const std::lock_guard lock(targets_mutex_);
-        targets_ = std::move(opened);
-    }
+    targets_.resize(routes_.targets.size());
+    for (std::size_t i = 0; i < targets_.size(); ++i)
+        if (!routes_.targets[i].is_of_one)
+            if (auto failed = open_target(bases, i))
+                return failed;
     return std::nullopt;
 }
 
 std::optional<start_failure> group_streams::prepare_worker(int index, base_directories& bases) {
     at(index).is_unstarted = true;
+    for (const std::size_t i : own_targets(index))
+        if (auto failed = open_target(bases, i))
+            return failed;
     if (auto failed = make_input(index))
         return failed;
     for (const auto from : {stream::out, stream::err})
@@ -108,8 +105,13 @@ std::optional<start_failure> group_streams::make_log_directory(base_directories&
     return std::nullopt;
 }
 
-std::optional<start_failure> group_streams::open_target(
-    base_directories& bases, const target_plan& plan, std::vector<std::shared_ptr<target>>& into) {
+std::optional<start_failure> group_streams::open_target(base_directories& bases,
+                                                        std::size_t number) {
+    const target_plan& plan = routes_.targets[number];
+    const auto set = [&](std::shared_ptr<target> opened) {
+        const std::lock_guard lock(targets_mutex_);
+        targets_[number] = std::move(opened);
+    };
     target_settings settings;
     if (plan.what != target_plan::kind::file) {
         const int fd = plan.what == target_plan::kind::own_stdout ? STDOUT_FILENO : STDERR_FILENO;
@@ -120,7 +122,7 @@ std::optional<start_failure> group_streams::open_target(
         // If this program has closed the stream, another descriptor may have its number for a
         // moment.
         if (!base::survives_exec(fd)) {
-            into.push_back(target::make(loop(), -1, std::move(settings)));
+            set(target::make(loop(), -1, std::move(settings)));
             return std::nullopt;
         }
         // A duplicate, because this program may close the stream while the group lives, and open a
@@ -130,7 +132,7 @@ std::optional<start_failure> group_streams::open_target(
         if (error)
             return failure(error, fmt::format("duplicating {}", settings.name), plan.first_worker,
                            stage_of(plan.from));
-        into.push_back(target::make(loop(), std::move(stream), std::move(settings)));
+        set(target::make(loop(), std::move(stream), std::move(settings)));
         return std::nullopt;
     }
     const auto& from = bases.of(plan.working_directory, plan.path);
@@ -149,7 +151,7 @@ std::optional<start_failure> group_streams::open_target(
     if (plan.settings.rotate_at != 0)
         settings.rotate = rotated_path{rotation(plan.settings.rotate_at, plan.settings.kept),
                                        plan.path, from.directory};
-    into.push_back(target::make(loop(), std::move(file), std::move(settings)));
+    set(target::make(loop(), std::move(file), std::move(settings)));
     return std::nullopt;
 }
 

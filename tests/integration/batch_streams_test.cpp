@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: BSL-1.0
+// What workers of a batch print, and what they are fed.
+#include "live_support.hpp"
+#include "start_support.hpp"
+
+#include <algorithm>
+#include <exception>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include <sys/resource.h>
+
+namespace batch_streams_test {
+
+using namespace cohort::test;
+
+TEST_CASE("batch streams: what workers print is captured, in files, and told by lines") {
+    const leak_guard guard;
+    const scratch_directory directory;
+    asio::io_context io;
+    completed<cohort::group> started;
+    cohort::async_spawn(io, cohort::command("sh", "-c", "echo out $COHORT_INDEX; echo err >&2"),
+                        cohort::options(30)
+                            .at_once(3)
+                            .stdout_to(cohort::lines(), cohort::capture(),
+                                       cohort::file(directory.file("{index}.log")))
+                            .stderr_to(cohort::file(directory.file("all.log"))),
+                        started.into());
+    run_out(io);
+    auto group = started.take();
+    std::vector<std::string> lines;
+    run_coroutine(io,
+                  [](cohort::group& of, std::vector<std::string>& into) -> asio::awaitable<void> {
+                      while (const auto line = co_await of.output())
+                          into.push_back(line->text);
+                  }(group, lines));
+    completed<cohort::report> waited;
+    group.async_wait(waited.into());
+    run_out(io);
+    const auto report = waited.take();
+    CHECK(report.success());
+    CHECK(lines.size() == 30);
+    std::ranges::sort(lines);
+    CHECK(std::ranges::unique(lines).empty());
+    for (const auto& one : report.outcomes)
+        CHECK(one.out.text() == "out " + std::to_string(one.index) + "\n");
+}
+
+TEST_CASE("batch streams: descriptors and pipes are those of the workers that run") {
+    const leak_guard guard;
+    rlimit before{};
+    REQUIRE(::getrlimit(RLIMIT_NOFILE, &before) == 0);
+    rlimit tight = before;
+    tight.rlim_cur = 200;
+    REQUIRE(::setrlimit(RLIMIT_NOFILE, &tight) == 0);
+    const auto report = ended(cohort::command("echo", "x"),
+                              cohort::options(300).at_once(4).output_to(cohort::capture()));
+    ::setrlimit(RLIMIT_NOFILE, &before);
+    CHECK(report.success());
+    CHECK(report.outcomes.size() == 300);
+}
+
+TEST_CASE("batch streams: a file for each worker takes descriptors only while its worker runs") {
+    const leak_guard guard;
+    const scratch_directory directory;
+    rlimit before{};
+    REQUIRE(::getrlimit(RLIMIT_NOFILE, &before) == 0);
+    rlimit tight = before;
+    tight.rlim_cur = 200;
+    REQUIRE(::setrlimit(RLIMIT_NOFILE, &tight) == 0);
+    const auto report =
+        ended(cohort::command("sh", "-c", "echo $COHORT_INDEX"),
+              cohort::options(300).at_once(4).stdout_to(
+                  cohort::file(directory.file("{index}.log")).timestamps(), cohort::capture()));
+    const auto logs = ended(cohort::command("sh", "-c", "echo $COHORT_INDEX"),
+                            cohort::options(300)
+                                .at_once(4)
+                                .stdout_to(cohort::capture())
+                                .logs(cohort::logs(directory.file("logs")).run_id("a")));
+    ::setrlimit(RLIMIT_NOFILE, &before);
+    CHECK(report.success());
+    CHECK(logs.success());
+    std::ifstream last(directory.file("299.log"));
+    std::string line;
+    std::getline(last, line);
+    CHECK(line.ends_with(" 299"));
+    CHECK(std::filesystem::file_size(directory.file("logs/a/attempt_0/299/stdout.log")) == 4);
+}
+
+TEST_CASE(
+    "batch streams: what is written to workers that wait reaches them, and their input is closed") {
+    const leak_guard guard;
+    asio::io_context io;
+    completed<cohort::group> started;
+    cohort::async_spawn(
+        io, cohort::command("cat"),
+        cohort::options(4).at_once(1).stdin_from(cohort::feed()).stdout_to(cohort::capture()),
+        started.into());
+    run_out(io);
+    auto group = started.take();
+    int written = 0;
+    for (int index = 0; index < 4; ++index) {
+        group.async_write(index, "text of " + std::to_string(index),
+                          [&](std::exception_ptr e) { written += e ? 0 : 1; });
+        group.close_input(index);
+    }
+    completed<cohort::report> waited;
+    group.async_wait(waited.into());
+    run_out(io);
+    const auto report = waited.take();
+    CHECK(report.success());
+    CHECK(written == 4);
+    for (const auto& one : report.outcomes)
+        CHECK(one.out.text() == "text of " + std::to_string(one.index));
+}
+
+TEST_CASE(
+    "batch streams: a write to a worker that waits ends when it is cancelled, or never starts") {
+    const leak_guard guard;
+    asio::io_context io;
+    completed<cohort::group> started;
+    cohort::async_spawn(io, cohort::command("sleep", "1000"),
+                        cohort::options(3).at_once(1).stdin_from(cohort::feed()), started.into());
+    run_out(io);
+    auto group = started.take();
+    asio::cancellation_signal cancel;
+    std::error_code cancelled, dropped;
+    const auto into = [](std::error_code& code) {
+        return [&code](std::exception_ptr e) {
+            try {
+                if (e)
+                    std::rethrow_exception(e);
+            } catch (const std::system_error& error) {
+                code = error.code();
+            }
+        };
+    };
+    group.async_write(1, "x", asio::bind_cancellation_slot(cancel.slot(), into(cancelled)));
+    group.async_write(2, "x", into(dropped));
+    cancel.emit(asio::cancellation_type::terminal);
+    completed<cohort::report> stopped;
+    group.async_stop(stopped.into());
+    run_out(io);
+    CHECK(cancelled == asio::error::operation_aborted);
+    CHECK(dropped == std::errc::broken_pipe);
+    CHECK(stopped.done());
+}
+
+}  // namespace batch_streams_test
