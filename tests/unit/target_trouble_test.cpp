@@ -7,6 +7,7 @@
 namespace target_trouble_test {
 
 using namespace target_test;
+using target_test::lines;  // not cohort::lines, which another file of this unit may include
 
 TEST_CASE("target trouble: a full disk gives the target up") {
     CHECK(holds([](world& w) {
