@@ -30,6 +30,7 @@ namespace cohort {}
 #include <cohort/function.hpp>  // function<Fn>(args...): a function of this program
 
 // Settings
+#include <cohort/limits.hpp>         // limit, cpus, nice, user, ...: for options and command
 #include <cohort/options.hpp>        // options: how many, how they stop, what is kept of them
 #include <cohort/policies.hpp>       // start_method, on_failure, process_group, cgroup, when_full
 #include <cohort/sinks.hpp>          // file, capture, lines, console, ...: where output goes

@@ -68,6 +68,7 @@ public:
 private:
     friend struct detail::command_access;
     friend class where_it_runs<command>;
+    friend class limits_of<command>;
 
     void set_program(std::string name);
     void add(std::string text);

@@ -152,7 +152,9 @@ public:
     ///  - for one worker: "memory file", "pipe" (for its stacks, see options::stack_on_stop),
     ///    "clone", "parent death signal", "process group", "cgroup", "descriptors", "stdin",
     ///    "stdout" and "stderr" (also a pipe or a file that this process opens for the worker's
-    ///    stream), "redirect" (any other descriptor), "chdir", "affinity", "exec";
+    ///    stream), "redirect" (any other descriptor), "chdir", "affinity", "exec"; a
+    ///    setting of limits_of: "nice", "io_priority", "scheduling", "oom_score_adj", "limit",
+    ///    "no_new_privileges";
     ///  - for the group: "limit" (too few descriptors), "memory" (no memory), "memory file",
     ///    "pipe" (for what forked copies report of their starts), "socket" (for results that hold
     ///    descriptors), "cgroup", "logs" (the directory of options::logs() exists already, or can't

@@ -232,6 +232,7 @@ public:
 private:
     friend struct detail::options_access;
     friend class where_it_runs<options>;
+    friend class limits_of<options>;
 
     options& set_success_codes(std::set<int> codes);
     options& set_result_limit(std::uint64_t bytes);

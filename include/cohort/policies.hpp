@@ -68,4 +68,24 @@ enum class when_full {
     block,
 };
 
+/// What limit() limits, see setrlimit(2).
+enum class resource {
+    core,           ///< RLIMIT_CORE: bytes of a core file
+    cpu_time,       ///< RLIMIT_CPU: seconds; SIGXCPU at the soft limit, SIGKILL at the hard one
+    file_size,      ///< RLIMIT_FSIZE: bytes of a file; a function's result is written to one
+    address_space,  ///< RLIMIT_AS: bytes of virtual memory
+    data,           ///< RLIMIT_DATA: bytes of data, heap and private mappings
+    stack,          ///< RLIMIT_STACK: bytes of the first thread's stack
+    open_files,     ///< RLIMIT_NOFILE: the lowest number that no new descriptor can have
+    processes,      ///< RLIMIT_NPROC: processes and threads of the user, not of the worker alone
+    locked_memory,  ///< RLIMIT_MEMLOCK: bytes of locked memory
+};
+
+/// The class of a worker's reads and writes, see ioprio_set(2).
+enum class io_class {
+    idle,         ///< served when nobody else wants the disk
+    best_effort,  ///< the default; a level is from 0, the first, to 7
+    realtime,     ///< served before all others; needs CAP_SYS_ADMIN or CAP_SYS_NICE
+};
+
 }  // namespace cohort

@@ -3,6 +3,7 @@
 
 #include <cohort/detail/argument_text.hpp>
 #include <cohort/detail/placement.hpp>
+#include <cohort/limits.hpp>
 #include <cohort/sinks.hpp>
 
 #include <string>
@@ -42,7 +43,7 @@ std::vector<sink> sinks_of(const char* setter, const Targets&... targets) {
 /// options. Each setter returns the object itself, so that calls can be chained. A path is a
 /// string, a literal or a std::filesystem::path.
 template <class Derived>
-class where_it_runs {
+class where_it_runs : public limits_of<Derived> {
 public:
     /// Sets a variable in the worker's environment, which otherwise is the caller's. The library
     /// sets LOCAL_RANK and LOCAL_WORLD_SIZE to the worker's index and the size of its group; this

@@ -11,10 +11,13 @@
 #include <map>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include <fcntl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 namespace order_test {
@@ -54,6 +57,10 @@ order_block example() {
     CPU_ZERO(&cpus);
     CPU_SET(3, &cpus);
     order.set_affinity({&cpus, 1});
+    order.call(protocol::setting::nice, "nice", SYS_getpriority, {0, 0});
+    order.call_with(std::string_view("\0b", 2), 1, protocol::setting::limit, "limit", SYS_prlimit64,
+                    {7});
+    order.write(protocol::setting::oom_score_adj, "/proc/file", "5");
     order.head.cgroup = order.add_descriptor(15);
     order.head.parent = 4711;
     return order.finish();
@@ -106,6 +113,16 @@ TEST_CASE("order: a block that was copied holds the same, at its own addresses")
     cpu_set_t cpus;  // the order aligns nothing: the kernel reads the mask as bytes
     std::memcpy(&cpus, copy->begin(copy->affinity), sizeof cpus);
     CHECK(CPU_ISSET(3, &cpus));
+    const auto steps = copy->all_steps();
+    REQUIRE(steps.size() == 3);
+    CHECK(steps[0].call == SYS_getpriority);
+    CHECK(steps[0].data_at == -1);
+    CHECK(steps[1].arguments[0] == 7);
+    CHECK(steps[1].data_at == 1);
+    CHECK(std::string_view(copy->text(steps[1].data), 2) == std::string_view("\0b", 2));
+    CHECK(copy->text(steps[2].data) == std::string("5"));
+    CHECK(order_builder::step_of(*copy, 2) ==
+          std::pair<std::string, std::string>("oom_score_adj", "writing 5 to /proc/file"));
 }
 
 TEST_CASE("order: before each child its descriptors are where they were at first") {
@@ -156,6 +173,8 @@ TEST_CASE("order: a list that points out of the block is refused") {
     refused([](worker_order& o) { o.moves.count += 1; });
     refused([](worker_order& o) { o.kept.offset = o.size - 4; });
     refused([](worker_order& o) { o.affinity.count = ~0U; });
+    refused([](worker_order& o) { o.steps.count = 1 << 20; });
+    refused([](worker_order& o) { o.steps.offset -= 8; });
     refused([](worker_order& o) { o.slots.offset = ~0U; });
     refused([](worker_order& o) { o.slots.offset = 0; });  // there is the head
     refused([](worker_order& o) { o.pid_fields.count = 1 << 20; });
@@ -173,6 +192,10 @@ TEST_CASE("order: a text or a slot that is not in the block is refused") {
     refused([](worker_order& o) { o.begin(o.moves)[0].path.length = ~0U; });
     refused([](worker_order& o) { o.begin(o.moves)[1].source = 4; });
     refused([](worker_order& o) { o.begin(o.moves)[1].target = -1; });
+    refused([](worker_order& o) { o.begin(o.steps)[1].data.length = ~0U; });
+    refused([](worker_order& o) { o.begin(o.steps)[2].file.offset = o.size; });
+    refused([](worker_order& o) { o.begin(o.steps)[0].told.length += 1; });
+    refused([](worker_order& o) { o.begin(o.steps)[1].data_at = 4; });
     refused([](worker_order& o) { o.directory = 4; });
     refused([](worker_order& o) { o.cgroup = -2; });
     refused([](worker_order& o) { o.begin(o.pid_fields)[0].offset = o.size - 10; });

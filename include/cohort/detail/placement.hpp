@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cohort/detail/config.hpp>
+#include <cohort/detail/limits.hpp>
 #include <cohort/detail/registration.hpp>
 #include <cohort/detail/sink.hpp>
 
@@ -59,6 +60,7 @@ struct placement {
     std::map<int, std::vector<sink>> sinks;     // key: 1 or 2; a missing one is the caller's
     std::optional<detail::input> input;         // empty: /dev/null
     std::map<std::string, shared_item> shared;  // key: the name given to share()
+    worker_limits limits;
 
     COHORT_API void set_variable(std::string name, std::string value);
     COHORT_API void unset_variable(std::string name);

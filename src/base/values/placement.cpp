@@ -118,7 +118,7 @@ bool operator==(const placement& a, const placement& b) {
     return a.clear_env == b.clear_env && a.env == b.env &&
            a.working_directory == b.working_directory && a.umask == b.umask &&
            a.descriptors == b.descriptors && a.sinks == b.sinks && a.input == b.input &&
-           a.shared == b.shared;
+           a.shared == b.shared && a.limits == b.limits;
 }
 
 void placement::set_variable(std::string name, std::string value) {
@@ -230,6 +230,7 @@ placement placement::overridden_by(const placement& over) const {
     }
     for (const auto& [name, item] : over.shared)
         result.shared.insert_or_assign(name, item);
+    result.limits.override_by(over.limits);
     return result;
 }
 

@@ -19,6 +19,7 @@
 #include <cerrno>
 #include <csignal>
 #include <span>
+#include <tuple>
 #include <utility>
 
 #include <fcntl.h>
@@ -325,18 +326,22 @@ base::unique_fd start_plan::take_results(int index) noexcept {
 start_failure start_plan::failure_of(const start::exec_result& result,
                                      const protocol::worker_order& order, int index) {
     using start::stage;
+    const auto item = static_cast<std::uint32_t>(result.item);
     std::string text = start::attempted(result.failed);
+    std::string stage_name = start::to_string(result.failed);
     if (result.failed == stage::exec && !worker(index).calls_function())
         text = fmt::format("exec(\"{}\")", builder_.program_of(index));
     else if (result.failed == stage::chdir)
         text = fmt::format("chdir(\"{}\")", builder_.directory_of(index));
     else if (result.failed == stage::cgroup)
         text = fmt::format("cgroup(\"{}\")", plan_.settings.cgroup_directory);
-    else if (result.item >= 0 && static_cast<std::uint32_t>(result.item) < order.moves.count)
+    else if (result.failed == stage::setting && item < order.steps.count)
+        std::tie(stage_name, text) = protocol::order_builder::step_of(order, result.item);
+    else if (result.item >= 0 && item < order.moves.count)
         text = protocol::order_builder::move_of(order, result.item);
     if (result.error == EINTR)
         text += ", during which the child was killed";
-    return failure(result.error, std::move(text), index, result.failed);
+    return {{result.error, std::system_category()}, std::move(text), index, std::move(stage_name)};
 }
 
 }  // namespace cohort::groups

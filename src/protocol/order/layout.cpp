@@ -42,6 +42,7 @@ std::uint64_t lay_out(worker_order& head, const list_sizes& sizes) noexcept {
     place.put(head.sources, sizes.moves);
     place.put(head.kept, std::uint64_t{sizes.moves} + 1);  // 1 for the directory
     place.put(head.affinity, sizes.affinity);
+    place.put(head.steps, sizes.steps);
     return place.end();
 }
 
@@ -49,14 +50,15 @@ bool is_laid_out(const worker_order& order, std::uint64_t& texts) noexcept {
     worker_order wanted;
     texts = lay_out(wanted, {order.candidates.count, order.argv.count, order.envp.count,
                              order.pid_fields.count, order.slots.count, order.moves.count,
-                             order.affinity.count});
+                             order.affinity.count, order.steps.count});
     return texts <= order.size && order.candidates.offset == wanted.candidates.offset &&
            order.argv.offset == wanted.argv.offset && order.envp.offset == wanted.envp.offset &&
            order.pid_fields.offset == wanted.pid_fields.offset &&
            order.slots.offset == wanted.slots.offset && order.moves.offset == wanted.moves.offset &&
            order.sources.offset == wanted.sources.offset &&
            order.sources.count == order.moves.count && order.kept.offset == wanted.kept.offset &&
-           order.affinity.offset == wanted.affinity.offset;
+           order.affinity.offset == wanted.affinity.offset &&
+           order.steps.offset == wanted.steps.offset;
 }
 
 }  // namespace cohort::protocol

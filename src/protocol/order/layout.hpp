@@ -16,6 +16,7 @@ struct list_sizes {
     std::uint32_t slots = 0;
     std::uint32_t moves = 0;
     std::uint32_t affinity = 0;
+    std::uint32_t steps = 0;
 };
 
 /// Puts the lists behind the head, one after the other.

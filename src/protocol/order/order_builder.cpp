@@ -2,6 +2,7 @@
 #include "protocol/order/order_builder.hpp"
 
 #include "base/files/settings.hpp"
+#include "protocol/order/limit_steps.hpp"
 #include "protocol/record/control_file.hpp"
 #include "protocol/registry/mark.hpp"
 #include "protocol/registry/registry.hpp"
@@ -9,6 +10,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include <fcntl.h>
@@ -90,6 +92,8 @@ order_block order_builder::build(int index, const worker_resources& with) {
     write_numbers(order, with);
     write_texts(order, worker, index, with);
     write_moves(order, worker, with);
+    add_limits(order, worker.where->limits, {worker.is_copy()});
+    order.head.own_session = worker.where->limits.session;
     const auto& from = template_of(worker);
     order.head.channel = {from.record_number, from.reports_number, with.ticket};
     return order.finish();
@@ -116,11 +120,12 @@ void order_builder::write_texts(order_writer& into, const worker_plan& worker, i
     const start_template& from = template_of(worker);
     for (const auto& path : from.candidates)
         into.add_candidate(path);
+    const auto& own_name = worker.command ? worker.command->argv.front() : facts_.program_name;
+    into.add_argument(worker.where->limits.argv0.value_or(own_name));
     if (worker.command) {
-        for (const auto& text : worker.command->argv)
+        for (const auto& text : std::span(worker.command->argv).subspan(1))
             into.add_argument(text);
     } else {
-        into.add_argument(facts_.program_name);
         into.add_argument(protocol::to_string({from.record_number, with.record_inode}));
     }
     for (const char* entry : from.environment.entries())
@@ -232,6 +237,11 @@ std::string order_builder::move_of(const worker_order& order, int item) {
     const char* const path = order.text(move.path);
     return path != nullptr ? fmt::format("open(\"{}\")", path)
                            : fmt::format("descriptor {}", move.target);
+}
+
+std::pair<std::string, std::string> order_builder::step_of(const worker_order& order, int item) {
+    const auto& step = order.all_steps()[static_cast<std::size_t>(item)];
+    return {to_string(step.sets), order.text(step.told)};
 }
 
 }  // namespace cohort::protocol

@@ -16,6 +16,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <sys/types.h>
@@ -65,6 +66,8 @@ public:
     std::string program_of(int index);
     std::string directory_of(int index);
     static std::string move_of(const worker_order& order, int item);
+    /// The stage of a step that failed, and what it did.
+    static std::pair<std::string, std::string> step_of(const worker_order& order, int item);
 
     /// The caller's environment without the variables that the library sets for each worker.
     static environment inherited(const environment& callers);

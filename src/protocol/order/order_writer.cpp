@@ -52,6 +52,32 @@ void order_writer::open(int target, std::string_view path, int flags) {
     moves_.push_back(move);
 }
 
+void order_writer::call(setting sets, std::string_view told, long number,
+                        std::initializer_list<std::int64_t> arguments) {
+    child_step step;
+    step.sets = sets;
+    step.call = static_cast<std::int32_t>(number);
+    std::ranges::copy(arguments, step.arguments);
+    step.told = text(told);
+    steps_.push_back(step);
+}
+
+void order_writer::call_with(std::string_view data, int at, setting sets, std::string_view told,
+                             long number, std::initializer_list<std::int64_t> arguments) {
+    call(sets, told, number, arguments);
+    steps_.back().data_at = at;
+    steps_.back().data = text(data);
+}
+
+void order_writer::write(setting sets, std::string_view file, std::string_view content) {
+    child_step step;
+    step.sets = sets;
+    step.data = text(content);
+    step.file = text(file);
+    step.told = text(std::string("writing ").append(content).append(" to ").append(file));
+    steps_.push_back(step);
+}
+
 void order_writer::set_affinity(std::span<const cpu_set_t> mask) { affinity_ = mask; }
 
 void order_writer::set_guard(const guard_order& guard) {
@@ -73,7 +99,7 @@ order_block order_writer::finish() const {
     const auto count = [](const auto& list) { return static_cast<std::uint32_t>(list.size()); };
     const auto texts = static_cast<std::uint32_t>(lay_out(
         order, {count(candidates_), count(argv_), count(envp_), count(pid_fields_), count(slots_),
-                count(moves_), static_cast<std::uint32_t>(affinity_.size_bytes())}));
+                count(moves_), static_cast<std::uint32_t>(affinity_.size_bytes()), count(steps_)}));
     order.size = texts + count(texts_);
 
     const auto moved = [&](text_ref ref) {
@@ -103,6 +129,12 @@ order_block order_writer::finish() const {
         *move++ = each;
     }
     std::ranges::copy(std::as_bytes(affinity_), block->begin(order.affinity));
+    auto* step = block->begin(order.steps);
+    for (child_step each : steps_) {
+        for (text_ref* ref : {&each.data, &each.file, &each.told})
+            *ref = moved(*ref);
+        *step++ = each;
+    }
     std::ranges::copy(std::as_bytes(std::span(texts_)), bytes.begin() + texts);
     block.rebase();
     return block;

@@ -3,6 +3,8 @@
 
 #include "protocol/order/worker_order.hpp"
 
+#include <cstdint>
+#include <initializer_list>
 #include <span>
 #include <string>
 #include <string_view>
@@ -36,6 +38,16 @@ public:
     /// The child opens `path` at `target`. @param flags  of open(2)
     void open(int target, std::string_view path, int flags);
 
+    /// The child makes a system call, with at most four arguments.
+    /// @param told  what an error's text calls it
+    void call(setting sets, std::string_view told, long number,
+              std::initializer_list<std::int64_t> arguments);
+    /// Like call(), with the address of `data` as argument number `at`.
+    void call_with(std::string_view data, int at, setting sets, std::string_view told, long number,
+                   std::initializer_list<std::int64_t> arguments);
+    /// The child writes `content` to a file that is there.
+    void write(setting sets, std::string_view file, std::string_view content);
+
     void set_working_directory(std::string_view path) { head.working_directory = text(path); }
     void set_affinity(std::span<const cpu_set_t> mask);
     void set_guard(const guard_order& guard);
@@ -57,6 +69,7 @@ private:
     std::vector<pid_field> pid_fields_;
     std::vector<std::int32_t> slots_;
     std::vector<descriptor_move> moves_;
+    std::vector<child_step> steps_;
     std::span<const cpu_set_t> affinity_;  // borrowed until finish()
 };
 

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstring>
 #include <stdexcept>
+#include <type_traits>
 
 namespace cohort::protocol {
 namespace {
@@ -24,7 +25,7 @@ public:
                is_table(order_.argv) && is_table(order_.envp) &&
                is_text(order_.working_directory) && is_slot(order_.directory) &&
                is_slot(order_.cgroup) && is_slot(order_.guard_connection) && moves_are_whole() &&
-               pid_fields_are_whole();
+               pid_fields_are_whole() && steps_are_whole();
     }
 
 private:
@@ -62,6 +63,13 @@ private:
         return std::all_of(first, first + order_.pid_fields.count, [this](const pid_field& field) {
             return is_text(field.suffix) &&
                    is_in_texts(field.offset, pid_digits + field.suffix.length + 1);
+        });
+    }
+    bool steps_are_whole() const noexcept {
+        return std::ranges::all_of(order_.all_steps(), [this](const child_step& step) {
+            constexpr auto most = std::int32_t{std::extent_v<decltype(step.arguments)>};
+            return step.data_at >= -1 && step.data_at < most && is_text(step.data) &&
+                   is_text(step.file) && is_text(step.told);
         });
     }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/sys/raw_call.hpp"
+#include "protocol/order/child_step.hpp"
 #include "protocol/order/guard.hpp"
 
 #include <cstddef>
@@ -19,13 +20,6 @@ namespace cohort::protocol {
 // its texts. All kinds of child read the same bytes: the child between clone and exec, a forked
 // copy, and the fork server's copy, which gets them through a file. Places inside the block are
 // given as offsets. Only the tables for execve(2) hold addresses; rebase() sets them.
-
-/// A text in the block, followed by a NUL that `length` does not count. Offset 0 means no text,
-/// because the head stands there.
-struct text_ref {
-    std::uint32_t offset = 0;
-    std::uint32_t length = 0;
-};
 
 /// `count` elements in the block.
 template <class T>
@@ -110,6 +104,7 @@ struct worker_order {
     slot directory = -1;           // fchdir(2) here first (the caller's directory)
     text_ref working_directory;    // then chdir(2) here
     list_ref<std::byte> affinity;  // a mask; CPUs that are gone do not fail a start
+    list_ref<child_step> steps;    // taken when the descriptors are in their places
     std::int32_t umask = -1;       // for umask(2); -1: inherited
     slot cgroup = -1;              // directory of the cgroup to be born in, or to enter first
     slot guard_connection = -1;    // the guardian gets the child before its program runs
@@ -152,6 +147,7 @@ struct worker_order {
     std::span<const descriptor_move> all_moves() const noexcept {
         return {begin(moves), moves.count};
     }
+    std::span<const child_step> all_steps() const noexcept { return {begin(steps), steps.count}; }
 };
 static_assert(std::is_trivially_copyable_v<worker_order>);
 

@@ -100,6 +100,40 @@ COHORT_BEFORE_EXEC void change_directory(child_task& task) noexcept {
         fail(task, result);
 }
 
+COHORT_BEFORE_EXEC long write_file(const char* path, const char* text, long length) noexcept {
+    const long fd = base::raw_call(SYS_openat, AT_FDCWD, base::address(path), O_WRONLY | O_CLOEXEC);
+    if (fd < 0)
+        return fd;
+    const long result = base::raw_call(SYS_write, fd, base::address(text), length);
+    base::raw_call(SYS_close, fd);
+    return result;
+}
+
+COHORT_BEFORE_EXEC long argument_of(const protocol::child_step& step, int at,
+                                    const char* data) noexcept {
+    return at == step.data_at ? base::address(data) : static_cast<long>(step.arguments[at]);
+}
+
+COHORT_BEFORE_EXEC long take(const protocol::worker_order& order,
+                             const protocol::child_step& step) noexcept {
+    const char* const data = order.text(step.data);
+    if (const char* const file = order.text(step.file); file != nullptr)
+        return write_file(file, data, step.data.length);
+    return base::raw_call(step.call, argument_of(step, 0, data), argument_of(step, 1, data),
+                          argument_of(step, 2, data), argument_of(step, 3, data));
+}
+
+COHORT_BEFORE_EXEC void take_steps(child_task& task) noexcept {
+    const protocol::worker_order& order = *task.order;
+    for (std::size_t i = 0; i < order.steps.count; ++i) {
+        task.at = stage::setting;
+        task.item = static_cast<int>(i);
+        if (const long result = take(order, order.begin(order.steps)[i]); result < 0)
+            fail(task, result);
+    }
+    task.item = -1;
+}
+
 COHORT_BEFORE_EXEC void write_pid(protocol::worker_order& order, const protocol::pid_field& field,
                                   long pid) noexcept {
     char digits[20];
@@ -169,6 +203,7 @@ COHORT_BEFORE_EXEC void prepare_child(child_task& task) noexcept {
     if (const auto mask = task.order->affinity; mask.count != 0)
         base::raw_call(SYS_sched_setaffinity, 0, static_cast<long>(mask.count),
                        base::address(task.order->begin(mask)));
+    take_steps(task);
 }
 
 COHORT_BEFORE_EXEC int run_child(void* argument) noexcept {

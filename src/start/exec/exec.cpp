@@ -168,6 +168,8 @@ const char* to_string(stage s) noexcept {
         return "redirect";
     case stage::affinity:
         return "affinity";
+    case stage::setting:
+        return "setting";
     case stage::credentials:
     case stage::exec:
         return "exec";

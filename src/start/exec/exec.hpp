@@ -30,6 +30,7 @@ enum class stage : int {
     standard_error,
     redirect,
     affinity,
+    setting,      // a step of the order, which has a name of its own
     credentials,  // reported as "exec": the program would run with the wrong rights
     exec,
 };

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <cohort/detail/config.hpp>
+#include <cohort/policies.hpp>
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+namespace cohort::detail::inline v0_1 {
+
+/// The two limits of a resource; ~0: none (RLIM_INFINITY).
+struct soft_and_hard {
+    std::uint64_t soft = 0;
+    std::uint64_t hard = 0;
+
+    friend bool operator==(const soft_and_hard&, const soft_and_hard&) = default;
+};
+
+struct io_priority_choice {
+    cohort::io_class of = io_class::best_effort;
+    int level = 0;
+
+    friend bool operator==(const io_priority_choice&, const io_priority_choice&) = default;
+};
+
+/// What a worker may use: the data behind limits_of<Derived>. What is empty is as in the caller.
+/// The setters check their arguments and throw std::invalid_argument with a sentence.
+struct worker_limits {
+    std::map<resource, soft_and_hard> resources;
+    std::optional<int> nice;
+    std::optional<io_priority_choice> io_priority;
+    bool batch_scheduling = false;
+    std::optional<int> oom_score_adj;
+    bool no_new_privileges = false;
+    bool session = false;
+    std::optional<std::string> argv0;
+
+    COHORT_API void set_resource(resource which, std::uint64_t soft, std::uint64_t hard);
+    COHORT_API void set_nice(int value);
+    COHORT_API void set_io_priority(io_class of, int level);
+    COHORT_API void set_oom_score_adj(int value);
+    COHORT_API void set_argv0(std::string name);
+
+    /// Sets here what is set in `over`.
+    void override_by(const worker_limits& over);
+
+    friend bool operator==(const worker_limits&, const worker_limits&) = default;
+};
+
+}  // namespace cohort::detail::inline v0_1

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <cohort/detail/count.hpp>
+#include <cohort/detail/limits.hpp>
+#include <cohort/policies.hpp>
+
+#include <concepts>
+#include <string>
+#include <utility>
+
+namespace cohort {
+
+template <class Derived>
+class where_it_runs;
+
+/// The setters of what a worker may use, which `options` and `command` share. The child sets them
+/// before its program or function begins, by every start method. One that the kernel refuses fails
+/// the start: spawn_error, with the stage that the setter names. What a command sets stands over
+/// what the options set. What is not set is as in the caller; with start_method::forkserver, as it
+/// was when the fork server was started.
+template <class Derived>
+class limits_of {
+public:
+    /// Limits a resource of the worker: both the soft limit and the hard one, which the worker
+    /// can't raise. It counts for what the worker opens and allocates later; what it is given, such
+    /// as fd(), it has. Stage "limit".
+    /// @param which  the resource; its unit stands there
+    /// @param n      the limit; RLIM_INFINITY: none. Only with CAP_SYS_RESOURCE can it be above the
+    ///               caller's hard limit (EPERM)
+    /// @throws std::invalid_argument  `n` is negative
+    /// @source setrlimit(2)
+    template <std::integral Number>
+    Derived& limit(resource which, Number n) {
+        return limit(which, n, n);
+    }
+    /// Limits a resource. The worker may raise the soft limit up to the hard one.
+    /// @param which  see above
+    /// @param soft   the limit that the kernel enforces
+    /// @param hard   the highest that `soft` may become
+    /// @throws std::invalid_argument  one is negative, or `soft` is above `hard`
+    template <std::integral Soft, std::integral Hard>
+    Derived& limit(resource which, Soft soft, Hard hard) {
+        limits().set_resource(which, detail::count_of("limit", soft),
+                              detail::count_of("limit", hard));
+        return self();
+    }
+
+    /// The nice value of the worker: not added to the caller's, but in its place. Stage "nice".
+    /// @param value  from -20, the most favoured, to 19. Below the caller's it needs CAP_SYS_NICE
+    ///               or RLIMIT_NICE (EACCES)
+    /// @throws std::invalid_argument  `value` is out of that range
+    /// @source setpriority(2)
+    Derived& nice(int value) {
+        limits().set_nice(value);
+        return self();
+    }
+
+    /// The class and level of the worker's reads and writes. Stage "io_priority".
+    /// @param of     the class
+    /// @param level  from 0, which is served first, to 7; io_class::idle has no levels
+    /// @throws std::invalid_argument  `level` is out of that range
+    /// @source ioprio_set(2)
+    Derived& io_priority(io_class of, int level = 4) {
+        limits().set_io_priority(of, level);
+        return self();
+    }
+
+    /// Tells the kernel that the worker computes and does not wait for anybody: it is woken less
+    /// eagerly (SCHED_BATCH). Stage "scheduling".
+    /// @source sched(7)
+    Derived& batch_scheduling() {
+        limits().batch_scheduling = true;
+        return self();
+    }
+
+    /// How soon the kernel's out-of-memory killer takes the worker. Stage "oom_score_adj".
+    /// @param value  from -1000, never, to 1000, first. A lower one than the caller's needs
+    ///               CAP_SYS_RESOURCE (EACCES)
+    /// @throws std::invalid_argument  `value` is out of that range
+    /// @source /proc/self/oom_score_adj of proc(5)
+    Derived& oom_score_adj(int value) {
+        limits().set_oom_score_adj(value);
+        return self();
+    }
+
+    /// Nothing that the worker executes gives it rights: no set-user-ID bit and no file
+    /// capability. Stage "no_new_privileges".
+    /// @source PR_SET_NO_NEW_PRIVS of prctl(2)
+    Derived& no_new_privileges() {
+        limits().no_new_privileges = true;
+        return self();
+    }
+
+    /// The worker leads a session of its own, without a terminal, and so a process group too,
+    /// whatever options::process_group() says. Stage "process group".
+    /// @source setsid(2)
+    Derived& session() {
+        limits().session = true;
+        return self();
+    }
+
+    /// The name by which the worker's program is called (argv[0]), in place of the command's first
+    /// word or this program's name. A worker that is a copy, by start_method::fork or forkserver,
+    /// has it as the name of its process only, of which the kernel shows 15 bytes.
+    /// @throws std::invalid_argument  the name is empty or contains a NUL
+    Derived& argv0(std::string name) {
+        limits().set_argv0(std::move(name));
+        return self();
+    }
+
+private:
+    friend class where_it_runs<Derived>;
+    limits_of() = default;
+
+    Derived& self() { return static_cast<Derived&>(*this); }
+    detail::worker_limits& limits() { return self().placed().limits; }
+
+    friend bool operator==(const limits_of&, const limits_of&) = default;
+};
+
+}  // namespace cohort

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include "protocol/order/order_writer.hpp"
+
+#include <cohort/detail/limits.hpp>
+
+namespace cohort::protocol {
+
+/// How a worker comes to be, as far as its limits depend on it.
+struct limited_worker {
+    bool is_copy = false;  // no program is executed that could get another argv[0]
+};
+
+/// Adds the steps by which a child gives itself these limits. What needs a right comes before the
+/// step that gives the right up.
+void add_limits(order_writer& into, const detail::worker_limits& limits,
+                const limited_worker& worker);
+
+}  // namespace cohort::protocol

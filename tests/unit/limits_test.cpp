@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: BSL-1.0
+// The setters of what a worker may use, and the steps that they become.
+#include "protocol/order/limit_steps.hpp"
+
+#include <cohort/command.hpp>
+#include <cohort/options.hpp>
+
+#include <doctest/doctest.h>
+
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <sys/resource.h>
+#include <sys/syscall.h>
+
+namespace limits_test {
+
+using cohort::command;
+using cohort::io_class;
+using cohort::options;
+using cohort::resource;
+using namespace cohort;
+
+namespace {
+
+const detail::worker_limits& limits_of_options(const options& o) {
+    return detail::options_access::settings(o).where.limits;
+}
+
+/// The steps of these limits: "STAGE: what it does".
+std::vector<std::string> steps_of(const options& o, protocol::limited_worker worker = {}) {
+    protocol::order_writer order;
+    protocol::add_limits(order, limits_of_options(o), worker);
+    const auto block = order.finish();
+    std::vector<std::string> steps;
+    for (const auto& step : block->all_steps())
+        steps.push_back(std::string(to_string(step.sets)) + ": " + block->text(step.told));
+    return steps;
+}
+
+using lines = std::vector<std::string>;
+
+}  // namespace
+
+TEST_CASE("limits: a setter refuses what no process can have") {
+    CHECK_THROWS_WITH_AS(options().nice(20), "cohort: nice: 20 is not within -20 and 19",
+                         std::invalid_argument);
+    CHECK_THROWS_AS(options().nice(-21), std::invalid_argument);
+    CHECK_THROWS_WITH_AS(options().oom_score_adj(1001),
+                         "cohort: oom_score_adj: 1001 is not within -1000 and 1000",
+                         std::invalid_argument);
+    CHECK_THROWS_AS(options().oom_score_adj(-1001), std::invalid_argument);
+    CHECK_THROWS_AS(options().io_priority(io_class::best_effort, 8), std::invalid_argument);
+    CHECK_THROWS_AS(options().io_priority(io_class::best_effort, -1), std::invalid_argument);
+    CHECK_THROWS_WITH_AS(options().limit(resource::core, -1), "cohort: limit: negative",
+                         std::invalid_argument);
+    CHECK_THROWS_WITH_AS(options().limit(resource::core, 5, 4),
+                         "cohort: limit: the soft limit, 5, is above the hard limit, 4",
+                         std::invalid_argument);
+    CHECK_THROWS_AS(options().argv0(""), std::invalid_argument);
+    CHECK_THROWS_AS(options().argv0(std::string("a\0b", 3)), std::invalid_argument);
+}
+
+TEST_CASE("limits: without settings there are no steps") { CHECK(steps_of(options()).empty()); }
+
+TEST_CASE("limits: the steps come in one order, whatever that of the calls was") {
+    const auto all = options()
+                         .no_new_privileges()
+                         .limit(resource::open_files, 10)
+                         .limit(resource::core, 0, RLIM_INFINITY)
+                         .oom_score_adj(-3)
+                         .batch_scheduling()
+                         .io_priority(io_class::idle, 3)
+                         .nice(-1);
+    CHECK(steps_of(all) == lines{"nice: setpriority(-1)", "io_priority: ioprio_set(idle, 0)",
+                                 "scheduling: sched_setscheduler(SCHED_BATCH)",
+                                 "oom_score_adj: writing -3 to /proc/self/oom_score_adj",
+                                 "limit: setrlimit(core, 0, unlimited)",
+                                 "limit: setrlimit(open_files, 10)",
+                                 "no_new_privileges: prctl(PR_SET_NO_NEW_PRIVS)"});
+}
+
+TEST_CASE("limits: only a copy gets its name by a step, because a program gets it as argv[0]") {
+    const auto how = options().argv0("name");
+    CHECK(steps_of(how).empty());
+    CHECK(steps_of(how, {.is_copy = true}) == lines{"name: prctl(PR_SET_NAME)"});
+}
+
+TEST_CASE("limits: a command's stand over those of the options, one by one") {
+    const auto how = options().nice(1).oom_score_adj(1).limit(resource::core, 1).session();
+    const auto over = command("true").nice(2).limit(resource::data, 2).no_new_privileges();
+    const auto both = detail::options_access::settings(how).where.overridden_by(
+        detail::command_access::program(over).where);
+    CHECK(both.limits.nice == 2);
+    CHECK(both.limits.oom_score_adj == 1);
+    CHECK(both.limits.resources.size() == 2);
+    CHECK(both.limits.session);
+    CHECK(both.limits.no_new_privileges);
+    CHECK_FALSE(how == options().nice(1));
+    CHECK(how == options(how));
+}
+
+}  // namespace limits_test
