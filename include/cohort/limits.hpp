@@ -6,8 +6,11 @@
 #include <cohort/policies.hpp>
 
 #include <concepts>
+#include <initializer_list>
 #include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 namespace cohort {
 
@@ -71,6 +74,36 @@ public:
     /// @source sched(7)
     Derived& batch_scheduling() {
         limits().batch_scheduling = true;
+        return self();
+    }
+
+    /// The CPUs on which the worker may run. Stage "affinity": one of them is not there, or this
+    /// process may not use it.
+    /// @param list  numbers and ranges, such as "0-3,8"
+    /// @throws std::invalid_argument  `list` is empty or no such list, or a number is above 65535
+    /// @source sched_setaffinity(2); the list is written as in cpuset(7)
+    Derived& cpus(std::string_view list) {
+        limits().set_cpus(list);
+        return self();
+    }
+    /// The CPUs on which the worker may run, in any order. Stage "affinity".
+    /// @param list  their numbers
+    /// @throws std::invalid_argument  `list` is empty, or a number is negative or above 65535
+    Derived& cpus(std::vector<int> list) {
+        limits().set_cpus(std::move(list));
+        return self();
+    }
+    /// The CPUs on which the worker may run: `cpus({0, 1})`.
+    /// @param list  their numbers
+    /// @throws std::invalid_argument  see above
+    Derived& cpus(std::initializer_list<int> list) { return cpus(std::vector<int>(list)); }
+
+    /// Gives each worker a part of the CPUs on which the caller may run: as many parts as the group
+    /// has workers, as equal as whole cores allow. With more workers than cores those of a core
+    /// share its CPUs, and with more workers than CPUs some have the same one. Replaces what cpus()
+    /// set, and is replaced by it.
+    Derived& spread_cpus() {
+        limits().cpus.emplace();
         return self();
     }
 

@@ -8,6 +8,8 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 namespace cohort::detail::inline v0_1 {
 
@@ -26,6 +28,13 @@ struct io_priority_choice {
     friend bool operator==(const io_priority_choice&, const io_priority_choice&) = default;
 };
 
+/// The CPUs of a worker.
+struct cpu_choice {
+    std::vector<int> list;  // ascending, each once; empty: a part of the caller's own
+
+    friend bool operator==(const cpu_choice&, const cpu_choice&) = default;
+};
+
 /// What a worker may use: the data behind limits_of<Derived>. What is empty is as in the caller.
 /// The setters check their arguments and throw std::invalid_argument with a sentence.
 struct worker_limits {
@@ -33,6 +42,7 @@ struct worker_limits {
     std::optional<int> nice;
     std::optional<io_priority_choice> io_priority;
     bool batch_scheduling = false;
+    std::optional<cpu_choice> cpus;
     std::optional<int> oom_score_adj;
     bool no_new_privileges = false;
     bool session = false;
@@ -42,6 +52,8 @@ struct worker_limits {
     COHORT_API void set_nice(int value);
     COHORT_API void set_io_priority(io_class of, int level);
     COHORT_API void set_oom_score_adj(int value);
+    COHORT_API void set_cpus(std::string_view list);
+    COHORT_API void set_cpus(std::vector<int> list);
     COHORT_API void set_argv0(std::string name);
 
     /// Sets here what is set in `over`.

@@ -4,7 +4,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <charconv>
+#include <cstddef>
 #include <stdexcept>
+#include <string_view>
+#include <system_error>
 #include <utility>
 
 namespace cohort::detail::inline v0_1 {
@@ -15,6 +20,30 @@ void require_within(const char* setter, int value, int lowest, int highest) {
     if (value < lowest || value > highest)
         throw std::invalid_argument(
             fmt::format("cohort: {}: {} is not within {} and {}", setter, value, lowest, highest));
+}
+
+constexpr int last_cpu = 65'535;  // more than any kernel has
+
+[[noreturn]] void refuse_cpus(std::string_view list) {
+    throw std::invalid_argument(
+        fmt::format("cohort: cpus: \"{}\" is no list of numbers such as \"0-3,8\"", list));
+}
+
+/// Takes a number of a CPU from the beginning of `text`. @return -1: there is none
+int take_cpu(std::string_view& text) {
+    int number = -1;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (error != std::errc() || number < 0 || number > last_cpu)
+        return -1;
+    text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+    return number;
+}
+
+bool take(std::string_view& text, char c) {
+    if (!text.starts_with(c))
+        return false;
+    text.remove_prefix(1);
+    return true;
 }
 
 template <class T>
@@ -47,6 +76,35 @@ void worker_limits::set_oom_score_adj(int value) {
     oom_score_adj = value;
 }
 
+void worker_limits::set_cpus(std::string_view list) {
+    std::vector<int> numbers;
+    std::string_view rest = list;
+    do {
+        const int first = take_cpu(rest);
+        const int last = take(rest, '-') ? take_cpu(rest) : first;
+        if (first < 0 || last < first)
+            refuse_cpus(list);
+        for (int cpu = first; cpu <= last; ++cpu)
+            numbers.push_back(cpu);
+        if (numbers.size() > std::size_t{last_cpu} + 1)  // some more than once
+            refuse_cpus(list);
+    } while (take(rest, ','));
+    if (!rest.empty())
+        refuse_cpus(list);
+    set_cpus(std::move(numbers));
+}
+
+void worker_limits::set_cpus(std::vector<int> list) {
+    if (list.empty())
+        throw std::invalid_argument("cohort: cpus: the list is empty");
+    for (const int cpu : list)
+        require_within("cpus", cpu, 0, last_cpu);
+    std::ranges::sort(list);
+    const auto twice = std::ranges::unique(list);
+    list.erase(twice.begin(), twice.end());
+    cpus = cpu_choice{std::move(list)};
+}
+
 void worker_limits::set_argv0(std::string name) {
     if (name.empty())
         throw std::invalid_argument("cohort: argv0: the name is empty");
@@ -60,6 +118,7 @@ void worker_limits::override_by(const worker_limits& over) {
     override_one(nice, over.nice);
     override_one(io_priority, over.io_priority);
     batch_scheduling |= over.batch_scheduling;
+    override_one(cpus, over.cpus);
     override_one(oom_score_adj, over.oom_score_adj);
     no_new_privileges |= over.no_new_privileges;
     session |= over.session;

@@ -61,7 +61,8 @@ start_failure start_plan::failure(int error, std::string text, int index, start:
 
 start_plan::start_plan(detail::spawn_plan plan, protocol::caller from, helpers with)
     : plan_(std::move(plan)), caller_(std::move(from)), with_(std::move(with)), workers_(plan_),
-      builder_(plan_, workers_, caller_, host_facts()), end_of_asked_(first_count()),
+      builder_(plan_, workers_, caller_, host_facts()), cpus_(caller_.affinity, size()),
+      end_of_asked_(first_count()),
       records_(static_cast<std::size_t>(size())) {
     if (asks_for_stacks())
         stacks_.resize(records_.size());
@@ -275,6 +276,8 @@ std::optional<start_failure> start_plan::prepare_worker(int index, prepared_work
             with.own_streams[static_cast<std::size_t>(number)] = open_or_none(number);
         with.process_group = ::getpgrp();
     }
+    if (auto failed = cpus_.find(worker.where->limits, index, with.cpus))
+        return failed;
     if (auto failed = make_worker_cgroup(into, index))
         return failed;
     if (into.cgroup_directory)

@@ -4,6 +4,7 @@
 #include "base/sys/descriptors.hpp"
 #include "base/sys/unique_fd.hpp"
 #include "group/starts/start_report.hpp"
+#include "group/starts/worker_cpus.hpp"
 #include "loop/threads/background_thread.hpp"
 #include "output/streams/group_streams.hpp"
 #include "protocol/order/caller.hpp"
@@ -133,6 +134,7 @@ private:
         std::shared_ptr<const std::string> text;
     } last_work_;
     protocol::order_builder builder_;
+    worker_cpus cpus_;
     std::shared_ptr<start::group_cgroup> cgroup_;
     protocol::guard_order guard_of_cgroup_;
     protocol::guard_order guard_;  // the same for each worker

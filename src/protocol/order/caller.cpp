@@ -28,19 +28,6 @@ base::unique_fd open_directory() {
     return directory;
 }
 
-/// The kernel's mask can be longer than cpu_set_t's 1024 CPUs: sched_getaffinity(2) fails with
-/// EINVAL until the buffer is long enough.
-std::vector<cpu_set_t> read_affinity() {
-    for (std::size_t sets = 1; sets <= 64; sets *= 2) {
-        std::vector<cpu_set_t> mask(sets);
-        if (sched_getaffinity(0, sets * sizeof(cpu_set_t), mask.data()) == 0)
-            return mask;
-        if (errno != EINVAL)
-            break;
-    }
-    return {};
-}
-
 }  // namespace
 
 caller capture_caller(pid_t pid) {
@@ -49,7 +36,7 @@ caller capture_caller(pid_t pid) {
     for (char** variable = environ; variable && *variable; ++variable)
         here.environment.add(*variable);
     here.directory = open_directory();
-    here.affinity = read_affinity();
+    here.affinity = own_cpus();
     return here;
 }
 

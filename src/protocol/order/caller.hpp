@@ -2,12 +2,9 @@
 #pragma once
 
 #include "base/sys/unique_fd.hpp"
+#include "protocol/order/cpu_parts.hpp"
 #include "protocol/order/environment.hpp"
 
-#include <cstddef>
-#include <vector>
-
-#include <sched.h>
 #include <sys/types.h>
 
 namespace cohort::protocol {
@@ -19,8 +16,8 @@ struct caller {
     protocol::environment environment;
     /// By O_PATH. Empty if it could not be opened; the directory of the process is used then.
     base::unique_fd directory;
-    /// One mask, as long as this kernel's. Empty if it could not be read.
-    std::vector<cpu_set_t> affinity;
+    /// As long as this kernel's masks. Empty if it could not be read.
+    cpu_mask affinity;
 };
 
 /// Captures the calling thread's environment, directory and affinity.

@@ -106,7 +106,8 @@ void order_builder::write_numbers(order_writer& into, const worker_resources& wi
     head.cgroup_is_needed = !s.cgroup_directory.empty();
     into.set_guard(with.guard);
     head.directory = into.add_descriptor(caller_.directory.get());
-    into.set_affinity(caller_.affinity);
+    into.set_affinity(with.cpus.empty() ? caller_.affinity : with.cpus);
+    head.affinity_is_needed = !with.cpus.empty();
     head.itself = with.itself;
     head.record_inode = with.record_inode;
     head.parent_death_signal = s.parent_death_signal;

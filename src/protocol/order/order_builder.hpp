@@ -41,6 +41,7 @@ struct worker_resources {
     int results = -1;          // the socket for descriptors that its result holds
     stream_sources streams;
     int cgroup = -1;  // the directory of its cgroup
+    cpu_mask cpus;    // empty: the caller's
     guard_order guard;
     own_program itself;
     // For a worker that the fork server makes, because it inherits nothing from this process:

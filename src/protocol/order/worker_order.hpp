@@ -103,7 +103,7 @@ struct worker_order {
 
     slot directory = -1;           // fchdir(2) here first (the caller's directory)
     text_ref working_directory;    // then chdir(2) here
-    list_ref<std::byte> affinity;  // a mask; CPUs that are gone do not fail a start
+    list_ref<std::byte> affinity;  // a mask; see affinity_is_needed
     list_ref<child_step> steps;    // taken when the descriptors are in their places
     std::int32_t umask = -1;       // for umask(2); -1: inherited
     slot cgroup = -1;              // directory of the cgroup to be born in, or to enter first
@@ -117,8 +117,9 @@ struct worker_order {
     std::int32_t parent = 0;               // the parent's pid, checked after the signal was armed
     std::int32_t process_group = 0;        // the group to enter; 0: see own_process_group
     std::int32_t own_process_group = 1;
-    std::int32_t own_session = 0;       // a session leader leads a process group as well
-    std::int32_t cgroup_is_needed = 0;  // 0: a child that can't enter it runs on outside
+    std::int32_t own_session = 0;         // a session leader leads a process group as well
+    std::int32_t cgroup_is_needed = 0;    // 0: a child that can't enter it runs on outside
+    std::int32_t affinity_is_needed = 0;  // 0: CPUs that are gone do not fail a start
 
     // These work only on an order inside its block. They may be called between clone and exec.
 

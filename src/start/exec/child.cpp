@@ -100,6 +100,19 @@ COHORT_BEFORE_EXEC void change_directory(child_task& task) noexcept {
         fail(task, result);
 }
 
+/// A failure to run on the caller's CPUs is ignored: a cpuset may have shrunk, and the worker runs
+/// on the CPUs it has.
+COHORT_BEFORE_EXEC void bind_to_cpus(child_task& task) noexcept {
+    task.at = stage::affinity;
+    const auto mask = task.order->affinity;
+    if (mask.count == 0)
+        return;
+    const long result = base::raw_call(SYS_sched_setaffinity, 0, static_cast<long>(mask.count),
+                                       base::address(task.order->begin(mask)));
+    if (result < 0 && task.order->affinity_is_needed != 0)
+        fail(task, result);
+}
+
 COHORT_BEFORE_EXEC long write_file(const char* path, const char* text, long length) noexcept {
     const long fd = base::raw_call(SYS_openat, AT_FDCWD, base::address(path), O_WRONLY | O_CLOEXEC);
     if (fd < 0)
@@ -198,11 +211,7 @@ COHORT_BEFORE_EXEC void prepare_child(child_task& task) noexcept {
     if (task.order->umask >= 0)
         base::raw_call(SYS_umask, task.order->umask);
     place_descriptors(task);
-    // A failure here is ignored: a cpuset may have shrunk, and the worker runs on the CPUs it has.
-    task.at = stage::affinity;
-    if (const auto mask = task.order->affinity; mask.count != 0)
-        base::raw_call(SYS_sched_setaffinity, 0, static_cast<long>(mask.count),
-                       base::address(task.order->begin(mask)));
+    bind_to_cpus(task);
     take_steps(task);
 }
 
