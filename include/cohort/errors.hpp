@@ -154,7 +154,7 @@ public:
     ///    "stdout" and "stderr" (also a pipe or a file that this process opens for the worker's
     ///    stream), "redirect" (any other descriptor), "chdir", "affinity", "exec"; a
     ///    setting of limits_of: "nice", "io_priority", "scheduling", "oom_score_adj", "limit",
-    ///    "no_new_privileges";
+    ///    "groups", "user", "no_new_privileges";
     ///  - for the group: "limit" (too few descriptors), "memory" (no memory), "memory file",
     ///    "pipe" (for what forked copies report of their starts), "socket" (for results that hold
     ///    descriptors), "cgroup", "logs" (the directory of options::logs() exists already, or can't

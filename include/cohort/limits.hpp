@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include <sys/types.h>
+
 namespace cohort {
 
 template <class Derived>
@@ -114,6 +116,39 @@ public:
     /// @source /proc/self/oom_score_adj of proc(5)
     Derived& oom_score_adj(int value) {
         limits().set_oom_score_adj(value);
+        return self();
+    }
+
+    /// The user whose rights the worker has, with the groups of that user. The child takes it after
+    /// all that needs the caller's rights: its streams and its directory are opened before. HOME
+    /// and the other variables stay as they are. Needs CAP_SETUID and CAP_SETGID, and either
+    /// CAP_KILL or that user, because the group could not stop its workers otherwise: stage "user",
+    /// EPERM. For function workers that user must be able to execute this program. A worker that is
+    /// a copy, by start_method::fork or forkserver, writes no core file, because its memory is that
+    /// of the caller's user. Memory that is shared by name is not found by another user.
+    /// @param name  looked up here and now, which may ask a network
+    /// @throws std::invalid_argument  there is no such user
+    /// @throws std::system_error      the users can't be looked up
+    /// @source setresuid(2), getpwnam(3), getgrouplist(3)
+    Derived& user(const std::string& name) {
+        limits().set_user(name);
+        return self();
+    }
+    /// The user and the group whose rights the worker has, by number, without other groups unless
+    /// groups() sets some. Stage "user".
+    /// @param user   the ID of the user
+    /// @param group  the ID of the user's group
+    /// @throws std::invalid_argument  one is -1, which is no ID
+    Derived& user(uid_t user, gid_t group) {
+        limits().set_user(user, group);
+        return self();
+    }
+    /// The supplementary groups of the worker, in place of the caller's or of those of user().
+    /// Needs CAP_SETGID. Stage "groups".
+    /// @param ids  the IDs; empty: none
+    /// @source setgroups(2)
+    Derived& groups(std::vector<gid_t> ids) {
+        limits().groups = std::move(ids);
         return self();
     }
 

@@ -3,13 +3,12 @@
 #include "methods.hpp"
 #include "start_support.hpp"
 
-#include <algorithm>
 #include <cstdint>
 #include <fstream>
 #include <map>
 #include <string>
 #include <string_view>
-#include <vector>
+#include <utility>
 
 #include <sched.h>
 #include <sys/prctl.h>
@@ -25,6 +24,7 @@ using cohort::resource;
 
 namespace {
 
+constexpr const char* ways[] = {"command", "spawn", "fork", "forkserver"};
 constexpr int idle_class = 3;
 constexpr int best_effort_class = 2;
 
@@ -55,16 +55,6 @@ std::string name_of(int) {
     char name[16] = {};
     ::prctl(PR_GET_NAME, name);
     return name;
-}
-
-std::vector<int> cpus_of(int) {
-    cpu_set_t mask;
-    std::vector<int> cpus;
-    if (::sched_getaffinity(0, sizeof mask, &mask) == 0)
-        for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
-            if (CPU_ISSET(cpu, &mask))
-                cpus.push_back(cpu);
-    return cpus;
 }
 
 template <class Function>
@@ -196,60 +186,6 @@ TEST_CASE("limits: a level of reads and writes is that of its class") {
               .at("io") == (best_effort_class << 13 | 6));
 }
 
-TEST_CASE("limits: a worker runs on the CPUs that it is given, by every start method") {
-    have_server();
-    const leak_guard guard;
-    const auto ours = cpus_of(0);
-    for (const auto method : all_methods) {
-        CAPTURE(method);
-        const auto how = cohort::options(1).cpus({ours.back()});
-        CHECK(result_by(method, cohort::function<cpus_of>(), how)
-                  .template result<std::vector<int>>() == std::vector<int>{ours.back()});
-    }
-    const auto status = printed_by(cohort::command("cat", "/proc/self/status"),
-                                   cohort::options(1).cpus(std::to_string(ours.front())));
-    CHECK(field(status, "Cpus_allowed_list") == std::to_string(ours.front()));
-}
-
-TEST_CASE("limits: workers with spread CPUs have all of the caller's, each its part") {
-    have_server();
-    const leak_guard guard;
-    const auto ours = cpus_of(0);
-    for (const auto method : all_methods) {
-        CAPTURE(method);
-        const auto report = ended(
-            cohort::function<cpus_of>(),
-            cohort::options(static_cast<int>(ours.size())).spread_cpus().start_method(method));
-        std::vector<int> all;
-        for (const auto& each : report.outcomes) {
-            CHECK(each.template result<std::vector<int>>().size() == 1);
-            for (const int cpu : each.template result<std::vector<int>>())
-                all.push_back(cpu);
-        }
-        std::ranges::sort(all);
-        CHECK(all == ours);
-    }
-}
-
-TEST_CASE("limits: a CPU that is not there fails the start") {
-    have_server();
-    const leak_guard guard;
-    const auto ours = cpus_of(0);
-    const auto check = [](const cohort::spawn_error& e) {
-        CHECK(e.stage() == "affinity");
-        CHECK(std::string(e.what()) ==
-              "cpus: CPU 60000 is not there for this process: Invalid argument (worker 0)");
-    };
-    for (const auto& cpus : {std::vector<int>{60000}, std::vector<int>{ours.front(), 60000}}) {
-        check(
-            thrown_by<cohort::spawn_error>(cohort::command("true"), cohort::options(2).cpus(cpus)));
-        for (const auto method : all_methods)
-            check(
-                thrown_by<cohort::spawn_error>(cohort::function<do_nothing>(),
-                                               cohort::options(2).cpus(cpus).start_method(method)));
-    }
-}
-
 TEST_CASE("limits: a worker with a session of its own is stopped as ever") {
     const leak_guard guard;
     const auto text =
@@ -308,23 +244,39 @@ TEST_CASE("limits: what an ordinary user may not have is told by its stage") {
     if (::geteuid() != 0)
         return skip("needs root, to become another user");
     const leak_guard guard;
+    const std::pair<const char*, const char*> told[] = {
+        {"nice", "nice: setpriority(-5): Permission denied (worker 0)"},
+        {"io_priority", "io_priority: ioprio_set(realtime, 0): Operation not permitted (worker 0)"},
+        {"batch", "well"},
+        {"oom_score_adj", "oom_score_adj: writing -500 to /proc/self/oom_score_adj: Permission "
+                          "denied (worker 0)"},
+        {"limit", "limit: setrlimit(open_files, unlimited): Operation not permitted (worker 0)"},
+        {"groups", "groups: setgroups(5): Operation not permitted (worker 0)"},
+        {"other user", "user: user(30000, 30000): without CAP_KILL the group could not stop a "
+                       "worker of that user: Operation not permitted (worker 0)"},
+        {"nobody", "user: user(65534, 65534): setgroups: Operation not permitted (worker 0)"},
+    };
     std::string wanted;
-    for (const std::string ways : {"command", "spawn", "fork", "forkserver"})
-        wanted += "nice, " + ways + ": nice: setpriority(-5): Permission denied (worker 0)\n";
-    for (const std::string ways : {"command", "spawn", "fork", "forkserver"})
-        wanted += "io_priority, " + ways +
-                  ": io_priority: ioprio_set(realtime, 0): Operation not permitted (worker 0)\n";
-    for (const std::string ways : {"command", "spawn", "fork", "forkserver"})
-        wanted += "batch, " + ways + ": well\n";
-    for (const std::string ways : {"command", "spawn", "fork", "forkserver"})
-        wanted += "oom_score_adj, " + ways +
-                  ": oom_score_adj: writing -500 to /proc/self/oom_score_adj: Permission denied "
-                  "(worker 0)\n";
-    for (const std::string ways : {"command", "spawn", "fork", "forkserver"})
-        wanted += "limit, " + ways +
-                  ": limit: setrlimit(open_files, unlimited): Operation not permitted (worker 0)\n";
+    for (const auto& [name, text] : told)
+        for (const auto* way : ways)
+            wanted += fmt::format("{}, {}: {}\n", name, way, text);
     CHECK(printed_by(cohort::command(COHORT_PROGRAM_LIMITED_HOST, "user"),
                      cohort::options(1).env("COHORT_FORCE", forced_tiers())) == wanted);
+}
+
+TEST_CASE("limits: a user whose workers the group could not stop is refused") {
+    if (::geteuid() != 0)
+        return skip("needs root, to become another user");
+    const leak_guard guard;
+    const auto told = printed_by(cohort::command(COHORT_PROGRAM_LIMITED_HOST, "no_kill"),
+                                 cohort::options(1).env("COHORT_FORCE", forced_tiers()));
+    if (told.starts_with("skip: "))
+        return skip(told.substr(6));
+    for (const std::string way : ways) {
+        CHECK(told.find("groups, " + way + ": well\n") != told.npos);
+        CHECK(told.find("nobody, " + way + ": user: user(65534, 65534): without CAP_KILL ") !=
+              told.npos);
+    }
 }
 
 TEST_CASE("limits: a system call that a filter denies is told by its stage") {
@@ -333,7 +285,7 @@ TEST_CASE("limits: a system call that a filter denies is told by its stage") {
                                  cohort::options(1).env("COHORT_FORCE", forced_tiers()));
     if (told.starts_with("skip: "))
         return skip(told.substr(6));
-    for (const std::string way : {"command", "spawn", "fork", "forkserver"}) {
+    for (const std::string way : ways) {
         CHECK(told.find("nice, " + way + ": nice: setpriority(-5): Operation not permitted") !=
               told.npos);
         CHECK(told.find("io_priority, " + way + ": io_priority: ioprio_set(realtime, 0): ") !=

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 // A host that ends with live groups. All its workers hold descriptor 9, so that its reader sees end
 // of file when all are gone.
-//   exiting_host HOW [GRACE [METHOD]]    prints a line for each handler that is called
-// GRACE is in milliseconds. Its workers are commands, or functions that start by METHOD.
+//   exiting_host HOW [GRACE [METHOD [USER]]]    prints a line for each handler that is called
+// GRACE is in milliseconds. Its workers are commands, or functions that start by METHOD if that is
+// not empty. They run as USER.
 #include <cohort/cohort.hpp>
 
 #include <asio.hpp>
@@ -34,6 +35,7 @@ std::chrono::milliseconds grace = 30s;
 std::chrono::milliseconds kill_timeout = 10s;
 bool daemonic = false;
 std::string_view method;
+std::string user;
 
 // Statics that are constructed before the first spawn are destroyed after the library's hook runs.
 asio::io_context early_context;
@@ -79,6 +81,8 @@ cohort::group start(asio::io_context& io, int count, bool ignores_stop = false) 
                        .grace_period(grace)
                        .kill_timeout(kill_timeout)
                        .daemon(daemonic);
+    if (!user.empty())
+        options.user(user);
     if (method.empty())
         cohort::async_spawn(io, sleeps, options, take);
     else
@@ -240,6 +244,8 @@ int main(int argc, char** argv) {
         grace = std::chrono::milliseconds(std::atoi(argv[2]));
     if (argc > 3)
         method = argv[3];
+    if (argc > 4)
+        user = argv[4];
     const rlimit no_core{0, 0};
     ::setrlimit(RLIMIT_CORE, &no_core);
     if (how == "outlived_threads")

@@ -2,6 +2,7 @@
 // A host whose workers can't have what they are to have.
 //   limited_host user      becomes nobody, who has no rights
 //   limited_host filter    denies the system calls by which a child limits itself
+//   limited_host no_kill   gives up CAP_KILL, as root
 // Prints a line for each setting and each way to start: "nice, spawn: STAGE: the error".
 #include "../support/system_call_filter.hpp"
 #include "confinement.hpp"
@@ -18,6 +19,8 @@
 #include <string_view>
 #include <vector>
 
+#include <linux/capability.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -35,7 +38,21 @@ const std::vector<setting> settings{
     {"batch", [](cohort::options& o) { o.batch_scheduling(); }},
     {"oom_score_adj", [](cohort::options& o) { o.oom_score_adj(-500); }},
     {"limit", [](cohort::options& o) { o.limit(cohort::resource::open_files, RLIM_INFINITY); }},
+    {"groups", [](cohort::options& o) { o.groups({5}); }},
+    {"other user", [](cohort::options& o) { o.user(30'000, 30'000); }},
+    {"nobody", [](cohort::options& o) { o.user(confinement::nobody, confinement::nobody); }},
 };
+
+bool gives_up_kill() {
+    __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+    __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3]{};
+    if (::syscall(SYS_capget, &header, data) != 0)
+        return false;
+    for (auto* of : {&data[0].effective, &data[0].permitted})
+        *of &= ~CAP_TO_MASK(CAP_KILL);
+    return ::prctl(PR_CAPBSET_DROP, CAP_KILL, 0, 0, 0) == 0 &&
+           ::syscall(SYS_capset, &header, data) == 0;
+}
 
 void does_nothing(int) {}
 
@@ -81,6 +98,10 @@ int main(int argc, char** argv) {
                 fmt::print("skip: system calls can't be denied here\n");
                 return 0;
             }
+    if (how == "no_kill" && !gives_up_kill()) {
+        fmt::print("skip: capabilities can't be given up here\n");
+        return 0;
+    }
     asio::io_context context;
     for (const auto& one : settings) {
         tell(context, one, "command", true, cohort::start_method::spawn);

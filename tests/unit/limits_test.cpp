@@ -81,6 +81,29 @@ TEST_CASE("limits: the steps come in one order, whatever that of the calls was")
                                  "no_new_privileges: prctl(PR_SET_NO_NEW_PRIVS)"});
 }
 
+TEST_CASE("limits: the user is changed when all is done that needs the caller's rights") {
+    const auto by_number = options().no_new_privileges().user(5, 6).limit(resource::core, 0);
+    CHECK(steps_of(by_number, {.record = 60}) ==
+          lines{"limit: setrlimit(core, 0)", "user: user(5, 6): setgroups",
+                "user: user(5, 6): fchown of the record", "user: user(5, 6): setresgid",
+                "user: user(5, 6): setresuid", "no_new_privileges: prctl(PR_SET_NO_NEW_PRIVS)"});
+    CHECK(steps_of(options().user(5, 6).groups({7, 8})) == lines{"groups: setgroups(7, 8)",
+                                                                 "user: user(5, 6): setresgid",
+                                                                 "user: user(5, 6): setresuid"});
+    CHECK(steps_of(options().groups({})) == lines{"groups: setgroups()"});
+}
+
+TEST_CASE("limits: groups go with the user for whom they were set") {
+    const auto both = [](const options& below, const command& over) {
+        return detail::options_access::settings(below)
+            .where.overridden_by(detail::command_access::program(over).where)
+            .limits;
+    };
+    CHECK_FALSE(both(options().user(1, 1).groups({9}), command("true").user(2, 2)).groups);
+    CHECK(both(options().groups({9}), command("true")).groups == std::vector<gid_t>{9});
+    CHECK(both(options().user(1, 1), command("true").groups({9})).user->user == 1);
+}
+
 TEST_CASE("limits: only a copy gets its name by a step, because a program gets it as argv[0]") {
     const auto how = options().argv0("name");
     CHECK(steps_of(how).empty());

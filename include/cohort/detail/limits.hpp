@@ -11,6 +11,8 @@
 #include <string_view>
 #include <vector>
 
+#include <sys/types.h>
+
 namespace cohort::detail::inline v0_1 {
 
 /// The two limits of a resource; ~0: none (RLIM_INFINITY).
@@ -35,6 +37,16 @@ struct cpu_choice {
     friend bool operator==(const cpu_choice&, const cpu_choice&) = default;
 };
 
+/// The user of a worker.
+struct user_choice {
+    std::string told;  // for an error's text: `user("nobody")`
+    uid_t user = 0;
+    gid_t group = 0;
+    std::vector<gid_t> groups;  // the supplementary ones
+
+    friend bool operator==(const user_choice&, const user_choice&) = default;
+};
+
 /// What a worker may use: the data behind limits_of<Derived>. What is empty is as in the caller.
 /// The setters check their arguments and throw std::invalid_argument with a sentence.
 struct worker_limits {
@@ -44,6 +56,8 @@ struct worker_limits {
     bool batch_scheduling = false;
     std::optional<cpu_choice> cpus;
     std::optional<int> oom_score_adj;
+    std::optional<user_choice> user;
+    std::optional<std::vector<gid_t>> groups;
     bool no_new_privileges = false;
     bool session = false;
     std::optional<std::string> argv0;
@@ -54,6 +68,8 @@ struct worker_limits {
     COHORT_API void set_oom_score_adj(int value);
     COHORT_API void set_cpus(std::string_view list);
     COHORT_API void set_cpus(std::vector<int> list);
+    COHORT_API void set_user(const std::string& name);
+    COHORT_API void set_user(uid_t user, gid_t group);
     COHORT_API void set_argv0(std::string name);
 
     /// Sets here what is set in `over`.

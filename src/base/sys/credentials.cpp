@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include <linux/capability.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 namespace cohort::base {
@@ -26,6 +28,16 @@ user_ids user_ids::now() noexcept {
     user_ids self;
     ::getresuid(&self.real, &self.effective, &self.saved);
     return self;
+}
+
+bool may_signal(uid_t user) noexcept {
+    const auto self = user_ids::now();
+    if (user == self.real || user == self.effective)
+        return true;
+    __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+    __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3]{};
+    return ::syscall(SYS_capget, &header, data) == 0 &&
+           (data[CAP_TO_INDEX(CAP_KILL)].effective & CAP_TO_MASK(CAP_KILL)) != 0;
 }
 
 credentials credentials::now() {

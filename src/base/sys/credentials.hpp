@@ -17,6 +17,9 @@ struct user_ids {
     bool operator==(const user_ids&) const = default;
 };
 
+/// Whether this thread may send signals to a process whose ids are all `user`, see kill(2).
+bool may_signal(uid_t user) noexcept;
+
 /// The users and groups that this process runs as, see credentials(7). A process that it started
 /// has the same ones only while the credentials of then and of now compare equal.
 struct credentials {

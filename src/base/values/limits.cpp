@@ -5,12 +5,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <cstddef>
 #include <stdexcept>
 #include <string_view>
 #include <system_error>
 #include <utility>
+#include <vector>
+
+#include <grp.h>
+#include <pwd.h>
 
 namespace cohort::detail::inline v0_1 {
 
@@ -44,6 +49,38 @@ bool take(std::string_view& text, char c) {
         return false;
     text.remove_prefix(1);
     return true;
+}
+
+/// The entry of a user, in a buffer as long as it needs.
+/// @throws std::invalid_argument, std::system_error  see limits_of::user()
+passwd entry_of(const std::string& name, std::vector<char>& room) {
+    passwd entry{};
+    passwd* found = nullptr;
+    int error = ERANGE;
+    for (room.resize(1024); error == ERANGE && room.size() < (std::size_t{1} << 20);
+         room.resize(room.size() * 2))
+        if (error = ::getpwnam_r(name.c_str(), &entry, room.data(), room.size(), &found);
+            error != ERANGE)
+            break;
+    // These mean, too, that there is no such user, see getpwnam(3).
+    if (found == nullptr &&
+        (error == 0 || error == ENOENT || error == ESRCH || error == EBADF || error == EPERM))
+        throw std::invalid_argument(fmt::format("cohort: user: there is no user \"{}\"", name));
+    if (found == nullptr)
+        throw std::system_error(error, std::system_category(),
+                                fmt::format("cohort: user: \"{}\"", name));
+    return entry;
+}
+
+std::vector<gid_t> groups_of(const std::string& name, gid_t group) {
+    std::vector<gid_t> groups(32);
+    for (;;) {
+        int count = static_cast<int>(groups.size());
+        const bool all = ::getgrouplist(name.c_str(), group, groups.data(), &count) >= 0;
+        groups.resize(all ? static_cast<std::size_t>(count) : groups.size() * 2);
+        if (all || groups.size() > (1 << 16))  // more than NGROUPS_MAX
+            return groups;
+    }
 }
 
 template <class T>
@@ -105,6 +142,20 @@ void worker_limits::set_cpus(std::vector<int> list) {
     cpus = cpu_choice{std::move(list)};
 }
 
+void worker_limits::set_user(const std::string& name) {
+    require_no_nul(name, "the name of a user");
+    std::vector<char> room;
+    const auto entry = entry_of(name, room);
+    user = user_choice{fmt::format("user(\"{}\")", name), entry.pw_uid, entry.pw_gid,
+                       groups_of(name, entry.pw_gid)};
+}
+
+void worker_limits::set_user(uid_t id, gid_t group) {
+    if (id == static_cast<uid_t>(-1) || group == static_cast<gid_t>(-1))
+        throw std::invalid_argument("cohort: user: -1 is no ID");
+    user = user_choice{fmt::format("user({}, {})", id, group), id, group, {}};
+}
+
 void worker_limits::set_argv0(std::string name) {
     if (name.empty())
         throw std::invalid_argument("cohort: argv0: the name is empty");
@@ -120,6 +171,10 @@ void worker_limits::override_by(const worker_limits& over) {
     batch_scheduling |= over.batch_scheduling;
     override_one(cpus, over.cpus);
     override_one(oom_score_adj, over.oom_score_adj);
+    if (over.user && !over.groups)
+        groups.reset();  // those of that user are meant
+    override_one(user, over.user);
+    override_one(groups, over.groups);
     no_new_privileges |= over.no_new_privileges;
     session |= over.session;
     override_one(argv0, over.argv0);

@@ -3,6 +3,7 @@
 
 #include "base/files/dispose.hpp"
 #include "base/files/named_file.hpp"
+#include "base/sys/credentials.hpp"
 #include "base/sys/memfd.hpp"
 #include "base/sys/socket.hpp"
 #include "base/sys/tiers.hpp"
@@ -276,6 +277,12 @@ std::optional<start_failure> start_plan::prepare_worker(int index, prepared_work
             with.own_streams[static_cast<std::size_t>(number)] = open_or_none(number);
         with.process_group = ::getpgrp();
     }
+    if (const auto& user = worker.where->limits.user; user && !base::may_signal(user->user))
+        return start_failure{
+            {EPERM, std::system_category()},
+            user->told + ": without CAP_KILL the group could not stop a worker of that user",
+            index,
+            to_string(protocol::setting::user)};
     if (auto failed = cpus_.find(worker.where->limits, index, with.cpus))
         return failed;
     if (auto failed = make_worker_cgroup(into, index))

@@ -15,6 +15,10 @@ const char* to_string(setting s) noexcept {
         return "oom_score_adj";
     case setting::limit:
         return "limit";
+    case setting::groups:
+        return "groups";
+    case setting::user:
+        return "user";
     case setting::no_new_privileges:
         return "no_new_privileges";
     case setting::name:

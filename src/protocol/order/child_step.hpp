@@ -19,6 +19,8 @@ enum class setting : std::int32_t {
     scheduling,
     oom_score_adj,
     limit,
+    groups,
+    user,
     no_new_privileges,
     name,
 };

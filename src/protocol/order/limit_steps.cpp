@@ -2,6 +2,7 @@
 #include "protocol/order/limit_steps.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cstdint>
 #include <string>
@@ -96,6 +97,30 @@ void add_resources(order_writer& into, const detail::worker_limits& limits) {
     }
 }
 
+void add_groups(order_writer& into, const detail::worker_limits& limits) {
+    if (!limits.groups && !limits.user)
+        return;
+    const auto& groups = limits.groups ? *limits.groups : limits.user->groups;
+    const std::string_view ids(reinterpret_cast<const char*>(groups.data()),
+                               groups.size() * sizeof(gid_t));
+    const auto told = limits.groups ? fmt::format("setgroups({})", fmt::join(groups, ", "))
+                                    : limits.user->told + ": setgroups";
+    into.call_with(ids, 1, limits.groups ? setting::groups : setting::user, told, SYS_setgroups,
+                   {static_cast<std::int64_t>(groups.size())});
+}
+
+void add_user(order_writer& into, const detail::user_choice& user, int record) {
+    // The worker's own file must be that user's: a program opens its error file by its path, and a
+    // function worker accepts no order of a third user.
+    if (record >= 0)
+        into.call(setting::user, user.told + ": fchown of the record", SYS_fchown,
+                  {record, user.user, -1});
+    into.call(setting::user, user.told + ": setresgid", SYS_setresgid,
+              {user.group, user.group, user.group});
+    into.call(setting::user, user.told + ": setresuid", SYS_setresuid,
+              {user.user, user.user, user.user});
+}
+
 }  // namespace
 
 void add_limits(order_writer& into, const detail::worker_limits& limits,
@@ -105,6 +130,9 @@ void add_limits(order_writer& into, const detail::worker_limits& limits,
         into.write(setting::oom_score_adj, "/proc/self/oom_score_adj",
                    std::to_string(*limits.oom_score_adj));
     add_resources(into, limits);
+    add_groups(into, limits);
+    if (limits.user)
+        add_user(into, *limits.user, worker.record);
     if (limits.no_new_privileges)
         into.call(setting::no_new_privileges, "prctl(PR_SET_NO_NEW_PRIVS)", SYS_prctl,
                   {PR_SET_NO_NEW_PRIVS, 1});

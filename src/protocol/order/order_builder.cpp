@@ -92,9 +92,12 @@ order_block order_builder::build(int index, const worker_resources& with) {
     write_numbers(order, with);
     write_texts(order, worker, index, with);
     write_moves(order, worker, with);
-    add_limits(order, worker.where->limits, {worker.is_copy()});
-    order.head.own_session = worker.where->limits.session;
     const auto& from = template_of(worker);
+    const bool has_record = worker.calls_function() || plan_.settings.error_file;
+    add_limits(order, worker.where->limits,
+               {worker.is_copy(), has_record ? from.record_number : -1});
+    order.head.own_session = worker.where->limits.session;
+    order.head.changes_user = worker.where->limits.user.has_value();
     order.head.channel = {from.record_number, from.reports_number, with.ticket};
     return order.finish();
 }

@@ -119,6 +119,7 @@ struct worker_order {
     std::int32_t own_process_group = 1;
     std::int32_t own_session = 0;         // a session leader leads a process group as well
     std::int32_t cgroup_is_needed = 0;    // 0: a child that can't enter it runs on outside
+    std::int32_t changes_user = 0;        // one of the steps does
     std::int32_t affinity_is_needed = 0;  // 0: CPUs that are gone do not fail a start
 
     // These work only on an order inside its block. They may be called between clone and exec.

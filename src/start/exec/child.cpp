@@ -145,6 +145,9 @@ COHORT_BEFORE_EXEC void take_steps(child_task& task) noexcept {
             fail(task, result);
     }
     task.item = -1;
+    // The kernel forgets the signal when a process becomes another user.
+    if (order.changes_user != 0)
+        arm_parent_death(task);
 }
 
 COHORT_BEFORE_EXEC void write_pid(protocol::worker_order& order, const protocol::pid_field& field,

@@ -6,6 +6,7 @@
 #include "base/sys/tiers.hpp"
 #include "start/exec/child.hpp"
 #include "start/exec/clone.hpp"
+#include "start/exec/memory_guard.hpp"
 
 #include <fmt/format.h>
 
@@ -113,6 +114,7 @@ exec_result attempt(protocol::order_block& order, std::atomic<int>& pidfd_slot, 
     task.pidfd_slot = reinterpret_cast<int*>(&pidfd_slot);
 
     exec_result result;
+    const memory_guard guard(order->changes_user != 0);
     const long pid = clone_child(task, tier, stack, order->descriptor(order->cgroup), pidfd);
     if (pid < 0) {
         result.failed = stage::clone;

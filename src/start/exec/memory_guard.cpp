@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "start/exec/memory_guard.hpp"
+
+#include "base/files/fork_held.hpp"
+
+#include <mutex>
+
+#include <sys/prctl.h>
+
+namespace cohort::start {
+namespace {
+
+struct guarded_starts {
+    std::mutex mutex;
+    int count = 0;
+    bool was_dumpable = false;  // before the first of them
+};
+
+guarded_starts& starts() { return base::fork_held<guarded_starts>::get(); }
+
+}  // namespace
+
+memory_guard::memory_guard(bool is_needed) : is_needed_(is_needed) {
+    if (!is_needed_)
+        return;
+    auto& all = starts();
+    const std::lock_guard lock(all.mutex);
+    if (all.count++ == 0)
+        all.was_dumpable = ::prctl(PR_GET_DUMPABLE) == 1;
+}
+
+memory_guard::~memory_guard() {
+    if (!is_needed_)
+        return;
+    auto& all = starts();
+    const std::lock_guard lock(all.mutex);
+    if (--all.count == 0 && all.was_dumpable)
+        ::prctl(PR_SET_DUMPABLE, 1);
+}
+
+}  // namespace cohort::start
