@@ -177,6 +177,37 @@ public:
         return self();
     }
 
+    // The limits below are those of a cgroup (version 2) that the worker gets inside the group's.
+    // They count for the worker and all that it starts. The group needs a cgroup, with the kernel's
+    // controllers memory, cpu or pids: one in a directory that options::cgroup() names, which has
+    // them and no process of its own, or below this process's own. Where a limit can't be set the
+    // start fails: stage "cgroup", and the text names the file.
+
+    /// How much memory the worker may have; none of it is swapped (memory.max, memory.swap.max).
+    /// When it wants more the kernel's out-of-memory killer ends it: cause::oom_killed.
+    /// @param bytes  a multiple of pages, or is rounded down to one
+    /// @throws std::invalid_argument  `bytes` is negative or 0
+    template <std::integral Bytes>
+    Derived& memory_max(Bytes bytes) {
+        limits().set_memory_max(detail::count_of("memory_max", bytes));
+        return self();
+    }
+    /// How much time of CPUs the worker may use: the time of so many, of any (cpu.max).
+    /// @param cores  at least 0.01
+    /// @throws std::invalid_argument  `cores` is less, or not a number
+    Derived& cpu_max(double cores) {
+        limits().set_cpu_max(cores);
+        return self();
+    }
+    /// How many processes and threads the worker may be, all that it starts included (pids.max).
+    /// @param n  one more is refused to it (EAGAIN)
+    /// @throws std::invalid_argument  `n` is negative or 0
+    template <std::integral Number>
+    Derived& tasks_max(Number n) {
+        limits().set_tasks_max(detail::count_of("tasks_max", n));
+        return self();
+    }
+
 private:
     friend class where_it_runs<Derived>;
     limits_of() = default;

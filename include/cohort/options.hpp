@@ -140,7 +140,7 @@ public:
 
     /// Whether the group gets a cgroup (version 2) of its own. Then all processes that its workers
     /// started are killed at the end of the group, even those in a session of their own (setsid,
-    /// double fork). No controller is needed or used.
+    /// double fork). Only limits such as memory_max() need a controller.
     ///
     /// Default cgroup::automatic: the group gets a cgroup below the cgroup of this process where
     /// capabilities() says that this is possible, and silently none elsewhere. It gets none with
@@ -156,6 +156,19 @@ public:
     /// @throws std::invalid_argument  the path is not absolute, or contains a NUL
     /// @source cgroups(7), and Documentation/admin-guide/cgroup-v2.rst of the kernel
     options& cgroup(std::string directory);
+
+    /// How much memory the whole group may have, see memory_max(). Which worker is killed when it
+    /// wants more is the kernel's choice.
+    /// @param bytes  of all workers and what they start
+    /// @throws std::invalid_argument  `bytes` is negative or 0
+    template <std::integral Bytes>
+    options& group_memory_max(Bytes bytes) {
+        return set_group_memory_max(detail::count_of("group_memory_max", bytes));
+    }
+    /// How much time of CPUs the whole group may use, see cpu_max().
+    /// @param cores  at least 0.01
+    /// @throws std::invalid_argument  `cores` is less, or not a number
+    options& group_cpu_max(double cores);
 
     /// Whether a worker function records where SIGSEGV, SIGBUS, SIGILL, SIGFPE or SIGABRT ended it.
     /// The record is in outcome::crash, and in the text of the process_exited_exception. A signal
@@ -237,6 +250,7 @@ private:
     options& set_success_codes(std::set<int> codes);
     options& set_result_limit(std::uint64_t bytes);
     options& set_pipe_size(std::uint64_t bytes);
+    options& set_group_memory_max(std::uint64_t bytes);
     detail::placement& placed() noexcept { return settings_.where; }
 
     detail::group_settings settings_;

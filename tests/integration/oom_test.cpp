@@ -201,6 +201,22 @@ TEST_CASE("oom: a function that the out-of-memory killer ends is oom_killed, wit
     }
 }
 
+TEST_CASE("oom: memory_max ends the worker that takes more, and names it") {
+    const counted_cgroup place;
+    if (!place)
+        return;
+    const leak_guard guard;
+    const auto make = [](int index) {
+        return index == 1 ? cohort::command("tail", "/dev/zero").memory_max(64 << 20)
+                          : cohort::command("sleep", 1000);
+    };
+    const auto error = thrown_by<cohort::process_exited_exception>(
+        cohort::command_for(make), cohort::options(3).cgroup(place.path()));
+    CHECK(error.error_index() == 1);
+    CHECK(error.outcomes()[1].cause == cause::oom_killed);
+    CHECK(error.outcomes()[1].note().find("limit 64.0 MiB") != std::string::npos);
+}
+
 TEST_CASE("oom: a command that the out-of-memory killer ends is oom_killed too") {
     const counted_cgroup place;
     if (!place)

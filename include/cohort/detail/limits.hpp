@@ -61,6 +61,10 @@ struct worker_limits {
     bool no_new_privileges = false;
     bool session = false;
     std::optional<std::string> argv0;
+    // By the worker's own cgroup.
+    std::optional<std::uint64_t> memory_max;  // in bytes
+    std::optional<double> cpu_max;            // the time of so many CPUs
+    std::optional<std::uint64_t> tasks_max;
 
     COHORT_API void set_resource(resource which, std::uint64_t soft, std::uint64_t hard);
     COHORT_API void set_nice(int value);
@@ -71,11 +75,19 @@ struct worker_limits {
     COHORT_API void set_user(const std::string& name);
     COHORT_API void set_user(uid_t user, gid_t group);
     COHORT_API void set_argv0(std::string name);
+    COHORT_API void set_memory_max(std::uint64_t bytes);
+    COHORT_API void set_cpu_max(double cores);
+    COHORT_API void set_tasks_max(std::uint64_t n);
+    bool need_cgroup() const noexcept { return memory_max || cpu_max || tasks_max; }
 
     /// Sets here what is set in `over`.
     void override_by(const worker_limits& over);
 
     friend bool operator==(const worker_limits&, const worker_limits&) = default;
 };
+
+/// @throws std::invalid_argument  a limit of 0, or of so little time that the kernel knows none
+void require_some(const char* setter, std::uint64_t limit);
+void require_cores(const char* setter, double cores);
 
 }  // namespace cohort::detail::inline v0_1

@@ -44,7 +44,9 @@ struct group_settings {
     cohort::process_group process_group = process_group::own;
     cohort::cgroup cgroup = cgroup::automatic;
     std::string cgroup_directory;  // the cgroup is made below it; empty: see `cgroup`
-    std::string name;              // of the group; empty: the program's
+    std::optional<std::uint64_t> group_memory_max;
+    std::optional<double> group_cpu_max;
+    std::string name;  // of the group; empty: the program's
     std::chrono::steady_clock::duration flush_timeout = std::chrono::seconds(1);
     std::size_t pipe_size = 0;  // in bytes; 0: the kernel's default
     std::optional<log_settings> logs;

@@ -163,6 +163,34 @@ void worker_limits::set_argv0(std::string name) {
     argv0 = std::move(name);
 }
 
+void require_some(const char* setter, std::uint64_t limit) {
+    if (limit == 0)
+        throw std::invalid_argument(fmt::format("cohort: {}: 0", setter));
+}
+
+void require_cores(const char* setter, double cores) {
+    constexpr double least = 0.01;  // the kernel's 1 ms of 100 ms
+    constexpr double most = 65'536;
+    if (!(cores >= least && cores <= most))
+        throw std::invalid_argument(
+            fmt::format("cohort: {}: {} is not within 0.01 and 65536 CPUs", setter, cores));
+}
+
+void worker_limits::set_memory_max(std::uint64_t bytes) {
+    require_some("memory_max", bytes);
+    memory_max = bytes;
+}
+
+void worker_limits::set_cpu_max(double cores) {
+    require_cores("cpu_max", cores);
+    cpu_max = cores;
+}
+
+void worker_limits::set_tasks_max(std::uint64_t n) {
+    require_some("tasks_max", n);
+    tasks_max = n;
+}
+
 void worker_limits::override_by(const worker_limits& over) {
     for (const auto& [which, values] : over.resources)
         resources.insert_or_assign(which, values);
@@ -178,6 +206,9 @@ void worker_limits::override_by(const worker_limits& over) {
     no_new_privileges |= over.no_new_privileges;
     session |= over.session;
     override_one(argv0, over.argv0);
+    override_one(memory_max, over.memory_max);
+    override_one(cpu_max, over.cpu_max);
+    override_one(tasks_max, over.tasks_max);
 }
 
 }  // namespace cohort::detail::inline v0_1

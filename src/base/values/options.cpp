@@ -129,6 +129,18 @@ options& options::cgroup(std::string directory) {
     return *this;
 }
 
+options& options::set_group_memory_max(std::uint64_t bytes) {
+    detail::require_some("group_memory_max", bytes);
+    settings_.group_memory_max = bytes;
+    return *this;
+}
+
+options& options::group_cpu_max(double cores) {
+    detail::require_cores("group_cpu_max", cores);
+    settings_.group_cpu_max = cores;
+    return *this;
+}
+
 options& options::set_success_codes(std::set<int> codes) {
     for (const int code : codes)
         if (code < 0 || code > 255)

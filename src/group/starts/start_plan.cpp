@@ -3,7 +3,6 @@
 
 #include "base/files/dispose.hpp"
 #include "base/files/named_file.hpp"
-#include "base/sys/credentials.hpp"
 #include "base/sys/memfd.hpp"
 #include "base/sys/socket.hpp"
 #include "base/sys/tiers.hpp"
@@ -11,6 +10,7 @@
 #include "group/lifecycle/schedule.hpp"
 #include "group/starts/descriptor_limit.hpp"
 #include "group/starts/guard_message.hpp"
+#include "group/starts/worker_limits.hpp"
 #include "start/exec/itself.hpp"
 
 #include <fmt/format.h>
@@ -131,7 +131,7 @@ std::optional<start_failure> start_plan::check_limit() const {
     // for its result. For the group the arguments, both ends of the pipe for reports, the order
     // file, the cgroup of the worker being started and its end of that socket; the pipes and files
     // of its streams.
-    const bool has_cgroups = cgroup_ && cgroup_->counts_memory();
+    const bool has_cgroups = cgroup_ && cgroup_->is_divided();
     const bool carry = plan_.results_carry;
     wanted_descriptors wanted;
     wanted.workers = first_count();
@@ -150,11 +150,12 @@ std::optional<start_failure> start_plan::check_attachments() {
 }
 
 std::optional<start_failure> start_plan::make_group_cgroup() {
-    auto made = with_.group_cgroups.make(plan_.settings);
+    const auto wanted = limits_by_cgroups(plan_);
+    auto made = with_.group_cgroups.make(plan_.settings, wanted);
     // If the thread that is to end the cgroup can't be started, the cgroup ends now.
     if (made.cgroup && !with_.cgroups.start()) {
         made.cgroup.reset();
-        if (!plan_.settings.cgroup_directory.empty())
+        if (!plan_.settings.cgroup_directory.empty() || !wanted.empty())
             made.error = std::make_error_code(std::errc::resource_unavailable_try_again);
     }
     cgroup_ = std::move(made.cgroup);
@@ -164,22 +165,29 @@ std::optional<start_failure> start_plan::make_group_cgroup() {
         with_.guardian.ensure_running();
     else if (cgroup_ && !protocol::notify_guardian(guard_of_cgroup_, cgroup_->directory()))
         with_.guardian.resend(guard_of_cgroup_, cgroup_->directory());
-    return made.error ? std::optional(cgroup_failure(made.error, -1)) : std::nullopt;
+    return made.error ? std::optional(cgroup_failure({made.error, made.text}, -1)) : std::nullopt;
 }
 
-/// If memory is counted each worker has a cgroup of its own, else all are in the group's.
-std::optional<start_failure> start_plan::make_worker_cgroup(prepared_worker& into,
-                                                            int index) const {
-    if (!cgroup_ || !cgroup_->counts_memory())
+/// If memory is counted or a worker is limited each has a cgroup of its own, else all are in the
+/// group's.
+std::optional<start_failure> start_plan::make_worker_cgroup(prepared_worker& into, int index) {
+    if (!cgroup_ || !cgroup_->is_divided())
         return std::nullopt;
     std::error_code error;
     into.cgroup = start::worker_cgroup::make(cgroup_, index, into.cgroup_directory, error);
-    return error ? std::optional(cgroup_failure(error, index)) : std::nullopt;
+    if (error)
+        return cgroup_failure({error, {}}, index);
+    const auto failed =
+        start::set_limits(into.cgroup_directory.get(), cgroup_->path() + "/" + into.cgroup->name(),
+                          limits_by_cgroup(worker(index).where->limits));
+    return failed ? std::optional(cgroup_failure(failed, index)) : std::nullopt;
 }
 
-start_failure start_plan::cgroup_failure(std::error_code error, int index) const {
-    return failure(error.value(), fmt::format("cgroup(\"{}\")", plan_.settings.cgroup_directory),
-                   index, start::stage::cgroup);
+start_failure start_plan::cgroup_failure(const start::limit_failure& why, int index) const {
+    return {why.error,
+            why.text.empty() ? fmt::format("cgroup(\"{}\")", plan_.settings.cgroup_directory)
+                             : why.text,
+            index, start::to_string(start::stage::cgroup)};
 }
 
 std::optional<start_failure> start_plan::make_arguments() {
@@ -277,12 +285,8 @@ std::optional<start_failure> start_plan::prepare_worker(int index, prepared_work
             with.own_streams[static_cast<std::size_t>(number)] = open_or_none(number);
         with.process_group = ::getpgrp();
     }
-    if (const auto& user = worker.where->limits.user; user && !base::may_signal(user->user))
-        return start_failure{
-            {EPERM, std::system_category()},
-            user->told + ": without CAP_KILL the group could not stop a worker of that user",
-            index,
-            to_string(protocol::setting::user)};
+    if (auto failed = refuse_user(worker.where->limits, index))
+        return failed;
     if (auto failed = cpus_.find(worker.where->limits, index, with.cpus))
         return failed;
     if (auto failed = make_worker_cgroup(into, index))

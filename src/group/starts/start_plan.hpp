@@ -122,8 +122,8 @@ private:
     std::optional<start_failure> make_results(int index);
     std::optional<start_failure> make_record(int index);
     std::optional<start_failure> make_descriptors(int index, output::base_directories& bases);
-    std::optional<start_failure> make_worker_cgroup(prepared_worker& into, int index) const;
-    start_failure cgroup_failure(std::error_code error, int index) const;
+    std::optional<start_failure> make_worker_cgroup(prepared_worker& into, int index);
+    start_failure cgroup_failure(const start::limit_failure& why, int index) const;
 
     detail::spawn_plan plan_;
     const protocol::caller caller_;

@@ -89,7 +89,7 @@ const order_builder::start_template& order_builder::template_of(const worker_pla
 order_block order_builder::build(int index, const worker_resources& with) {
     const auto worker = workers_.of(index);
     order_writer order;
-    write_numbers(order, with);
+    write_numbers(order, worker, with);
     write_texts(order, worker, index, with);
     write_moves(order, worker, with);
     const auto& from = template_of(worker);
@@ -102,11 +102,13 @@ order_block order_builder::build(int index, const worker_resources& with) {
     return order.finish();
 }
 
-void order_builder::write_numbers(order_writer& into, const worker_resources& with) const {
+void order_builder::write_numbers(order_writer& into, const worker_plan& worker,
+                                  const worker_resources& with) const {
     const auto& s = plan_.settings;
     auto& head = into.head;
     head.cgroup = into.add_descriptor(with.cgroup);
-    head.cgroup_is_needed = !s.cgroup_directory.empty();
+    head.cgroup_is_needed = !s.cgroup_directory.empty() || s.group_memory_max || s.group_cpu_max ||
+                            worker.where->limits.need_cgroup();
     into.set_guard(with.guard);
     head.directory = into.add_descriptor(caller_.directory.get());
     into.set_affinity(with.cpus.empty() ? caller_.affinity : with.cpus);

@@ -94,7 +94,8 @@ private:
     void write_texts(order_writer& into, const worker_plan& worker, int index,
                      const worker_resources& with);
     void write_moves(order_writer& into, const worker_plan& worker, const worker_resources& with);
-    void write_numbers(order_writer& into, const worker_resources& with) const;
+    void write_numbers(order_writer& into, const worker_plan& worker,
+                       const worker_resources& with) const;
     static void write_streams(order_writer& into, const worker_resources& with);
 
     const detail::spawn_plan& plan_;

@@ -223,7 +223,13 @@ std::error_code group_cgroup::count_memory() noexcept {
     return error;
 }
 
-group_cgroups::make_result group_cgroups::make(const detail::group_settings& settings) {
+limit_failure group_cgroup::limit(const wanted_limits& wanted) {
+    limits_workers_ = !wanted.controllers.empty();
+    return set_limits(directory(), path_, wanted);
+}
+
+group_cgroups::make_result group_cgroups::make(const detail::group_settings& settings,
+                                               const wanted_limits& wanted) {
     const bool asked = !settings.cgroup_directory.empty();
     make_result result;
     std::string directory;
@@ -233,6 +239,10 @@ group_cgroups::make_result group_cgroups::make(const detail::group_settings& set
         directory = settings.cgroup_directory;
     else if (settings.cgroup == cgroup::automatic && settings.process_group == process_group::own)
         directory = default_directory();
+    if (directory.empty() && !result.error && !wanted.empty()) {
+        result.error = std::make_error_code(std::errc::not_supported);
+        result.text = wanted.first_file() + ": the group has no cgroup, see options::cgroup()";
+    }
     if (directory.empty())
         return result;
     // Checked before anything is made, because mkdir works in any file system.
@@ -243,10 +253,16 @@ group_cgroups::make_result group_cgroups::make(const detail::group_settings& set
                                       settings.parent_death_signal == 0 ? orphan_policy::keep
                                                                         : orphan_policy::kill,
                                       result.error);
-    if (!asked)
+    if (!asked && wanted.empty())
         result.error = {};
-    else if (result.cgroup)
+    else if (asked && result.cgroup)
         result.error = result.cgroup->count_memory();
+    if (result.cgroup && !result.error) {
+        if (auto failed = result.cgroup->limit(wanted)) {
+            result.error = failed.error;
+            result.text = std::move(failed.text);
+        }
+    }
     if (result.error)
         result.cgroup.reset();
     return result;

@@ -3,6 +3,7 @@
 
 #include "base/sys/tiers.hpp"
 #include "base/sys/unique_fd.hpp"
+#include "start/cgroup/cgroup_limits.hpp"
 
 #include <cohort/detail/plan.hpp>
 
@@ -47,10 +48,14 @@ public:
     std::string name() const { return path_.substr(path_.rfind('/') + 1); }
 
     /// Lets the kernel count the memory of each worker, if the memory controller is available here.
-    /// Then each worker must live in a worker_cgroup of its own. Call it before a process lives in
-    /// this cgroup.
+    /// Then the cgroup is divided. Call it before a process lives in this cgroup.
     std::error_code count_memory() noexcept;
     bool counts_memory() const noexcept { return counts_memory_; }
+
+    /// Limits the cgroup, and lets each worker be limited. Call it before a process lives in it.
+    limit_failure limit(const wanted_limits& wanted);
+    /// Whether each worker must live in a worker_cgroup of its own.
+    bool is_divided() const noexcept { return counts_memory_ || limits_workers_; }
 
     /// Kills the processes in the cgroup, or removes it if there are none. Never touches another
     /// cgroup that has got its path. Does not wait for the killed processes, but the kernel may
@@ -69,6 +74,7 @@ private:
     base::unique_fd directory_;
     pid_t owner_;
     bool counts_memory_ = false;
+    bool limits_workers_ = false;
 };
 
 /// Whether children of this process can be put into a cgroup below its own cgroup.
@@ -89,11 +95,13 @@ public:
     struct make_result {
         std::shared_ptr<group_cgroup> cgroup;  // null without an error: the group has none
         std::error_code error;
+        std::string text;  // what failed; empty: the cgroup in the directory of the settings
     };
     /// Makes the cgroup that a group's settings ask for. If they name a directory, memory is
     /// counted where that is possible. The first call for a directory, and then a call once in a
     /// while, also ends the cgroups there whose owner is gone.
-    make_result make(const detail::group_settings& settings);
+    /// With limits a group that can have no cgroup is an error (ENOTSUP).
+    make_result make(const detail::group_settings& settings, const wanted_limits& wanted = {});
 
 private:
     /// Where cgroups are made if the settings name no directory; empty if that is not possible. A
