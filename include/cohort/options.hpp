@@ -4,7 +4,9 @@
 #include <cohort/detail/config.hpp>
 #include <cohort/detail/count.hpp>
 #include <cohort/detail/duration.hpp>
+#include <cohort/detail/gcc12.hpp>
 #include <cohort/detail/plan.hpp>
+#include <cohort/placement.hpp>
 #include <cohort/policies.hpp>
 #include <cohort/sinks.hpp>
 #include <cohort/where_it_runs.hpp>
@@ -12,8 +14,10 @@
 #include <chrono>
 #include <concepts>
 #include <cstdint>
+#include <memory>
 #include <set>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 namespace cohort {
@@ -238,6 +242,25 @@ public:
     /// log files are written beside the sinks of stdout_to and stderr_to. They are not written for
     /// a stream with inherit(), discard(), merge() or fd().
     options& logs(cohort::logs directory);
+
+    /// Settings for single workers, commands and functions alike, which stand over those set here:
+    /// `options(8).options_for([](int i) { return placement().env("GPU", i % 4).nice(i); })`.
+    /// Replaces the callable of an earlier call. Equal options share one callable.
+    /// @param make  a callable `placement make(int index)`. spawn, run and async_spawn call it on
+    ///              the calling thread, for index 0, 1, ... An exception from it leaves spawn or
+    ///              run; async_spawn gives it to the completion handler.
+    template <class Make>
+    options& options_for(Make&& make) {
+        static_assert(std::is_invocable_r_v<placement, std::decay_t<Make>&, int>,
+                      "cohort: options_for takes a callable(int index) that returns a "
+                      "cohort::placement");
+        static_assert(detail::safe_as_temporary<Make>, "GCC 12: name the lambda first");
+        settings_.place = std::make_shared<detail::place_worker>(
+            [call = std::forward<Make>(make)](int index) mutable {
+                return detail::placement_access::where(placement(call(index)));
+            });
+        return *this;
+    }
 
     /// Whether all settings are equal.
     friend bool operator==(const options&, const options&) = default;

@@ -68,6 +68,7 @@ inline const std::vector<std::string> headers{
     "command.hpp",
     "options.hpp",
     "detail/plan.hpp",
+    "placement.hpp",
     "where_it_runs.hpp",
     "limits.hpp",
     "sinks.hpp",

@@ -57,6 +57,29 @@ TEST_CASE("worker plan: a command's placement overrides the group's, for its own
     }
 }
 
+TEST_CASE(
+    "worker plan: a worker's own settings stand over the group's, and a command's over both") {
+    detail::spawn_plan plan;
+    plan.settings.where = in_directory("/group");
+    plan.placements = {in_directory("/first"), {}};
+    plan.placements[0].umask = 011;
+    plan.placements[1].umask = 022;
+    plan.function = some_function;
+    worker_plans functions(plan);
+    for (int round = 0; round < 2; ++round) {
+        CHECK(functions.of(0).where->working_directory == "/first");
+        CHECK(functions.of(1).where->working_directory == "/group");
+        CHECK(functions.of(1).where->umask == 022u);
+    }
+    plan.function = nullptr;
+    plan.programs = {{{"only"}, in_directory("/command")}};
+    worker_plans commands(plan);
+    CHECK(commands.of(0).where->working_directory == "/command");
+    CHECK(commands.of(0).where->umask == 011u);
+    CHECK(commands.of(1).where->umask == 022u);
+    CHECK(commands.of(0).own != commands.of(1).own);
+}
+
 TEST_CASE("worker plan: one program is that of all workers") {
     detail::spawn_plan plan;
     plan.programs = {{{"only"}, in_directory("/only")}};

@@ -22,6 +22,9 @@
 
 namespace cohort::detail::inline v0_1 {
 
+/// The user's callable that makes the settings of worker `index`.
+using place_worker = std::function<placement(int index)>;
+
 /// The data behind `options`, with its defaults. Durations are on steady_clock and never negative.
 struct group_settings {
     int nprocs = 1;
@@ -51,6 +54,8 @@ struct group_settings {
     std::size_t pipe_size = 0;  // in bytes; 0: the kernel's default
     std::optional<log_settings> logs;
     placement where;
+    // Called for each worker when the plan is made, which keeps what it returned.
+    std::shared_ptr<const place_worker> place;
 
     friend bool operator==(const group_settings&, const group_settings&) = default;
 };
@@ -80,6 +85,7 @@ struct spawn_plan {
     std::vector<program> programs;
     std::string work;  // the name of the function, or what else is called; empty: programs
 
+    std::vector<placement> placements;    // of single workers, by index; empty: none has its own
     std::vector<attachment> attachments;  // descriptors that each function worker gets
     bool results_carry = false;           // the functions' results may hold descriptors
 
@@ -98,6 +104,9 @@ COHORT_API void add_program(spawn_plan& plan, const program& added);
 /// The plan of execute(): one command, whose streams are captured unless they go elsewhere.
 COHORT_API spawn_plan
 plan_of_execution(program what, std::optional<std::chrono::steady_clock::duration> time_limit);
+/// Makes the settings of single workers.
+/// @throws whatever the user's callable throws
+COHORT_API void place_workers(spawn_plan& plan);
 /// Holds the ends of queues that were given to commands and options.
 /// @throws sharing_error  this process has closed one
 COHORT_API void hold_lent(spawn_plan& plan);

@@ -74,6 +74,7 @@ spawn_plan make_plan(Work work, options how) {
     plan.settings = options_access::settings(std::move(how));
     if constexpr (startable<Work>)
         fill_plan(plan, std::move(work));
+    place_workers(plan);
     hold_lent(plan);
     return plan;
 }

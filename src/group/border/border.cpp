@@ -137,6 +137,7 @@ bool has_patterns(const spawn_plan& plan) {
         });
     };
     return plan.settings.logs || has_one(plan.settings.where) ||
+           std::ranges::any_of(plan.placements, has_one) ||
            std::ranges::any_of(plan.programs, has_one, &program::where);
 }
 
@@ -170,6 +171,8 @@ std::shared_ptr<output::group_streams> make_streams(loop::runtime& runtime,
 /// plan ends on a starter thread, where no code of the user's may run.
 void forget_sinks(spawn_plan& plan) {
     plan.settings.where.sinks.clear();
+    for (auto& where : plan.placements)
+        where.sinks.clear();
     for (auto& each : plan.programs)
         each.where.sinks.clear();
 }

@@ -15,6 +15,8 @@
 
 #include <unistd.h>
 
+#include <utility>
+
 namespace cohort::detail::inline v0_1 {
 
 std::string function_name(const std::type_info& tag) {
@@ -72,6 +74,15 @@ void hold_lent(spawn_plan& plan) {
     plan.settings.where.hold_lent();
     for (auto& program : plan.programs)
         program.where.hold_lent();
+    for (auto& where : plan.placements)
+        where.hold_lent();
+}
+
+void place_workers(spawn_plan& plan) {
+    // The callable is forgotten, because it would end on a thread of the library.
+    const auto place = std::exchange(plan.settings.place, nullptr);
+    for (int index = 0; place && index < plan.settings.nprocs; ++index)
+        plan.placements.push_back((*place)(index));
 }
 
 start_method method_for_functions(const group_settings& settings) {

@@ -22,6 +22,8 @@ start::wanted_limits limits_by_cgroups(const detail::spawn_plan& plan) {
             wanted.controllers.insert(limit.controller);
     };
     add(s.where);
+    for (const auto& where : plan.placements)
+        add(where);
     for (const auto& program : plan.programs)
         add(program.where);
     return wanted;

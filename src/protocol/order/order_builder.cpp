@@ -52,6 +52,7 @@ order_builder::start_template order_builder::make_template(const worker_plan& wo
     const auto& where = *worker.where;
     start_template made;
     made.command = worker.command;
+    made.own = worker.own;
     // The caller may be a worker itself: its own COHORT_INDEX and the like are not passed on.
     made.environment = apply(inherited(caller_.environment), where);
     if (worker.command)
@@ -81,7 +82,7 @@ order_builder::start_template order_builder::make_template(const worker_plan& wo
 }
 
 const order_builder::start_template& order_builder::template_of(const worker_plan& worker) {
-    if (!template_ || template_->command != worker.command)
+    if (!template_ || template_->command != worker.command || template_->own != worker.own)
         template_ = make_template(worker);
     return *template_;
 }

@@ -74,9 +74,10 @@ public:
     static environment inherited(const environment& callers);
 
 private:
-    /// What the orders of workers with the same program have in common.
+    /// What the orders of workers with the same program and settings have in common.
     struct start_template {
         const detail::program* command = nullptr;  // null: a function
+        const detail::placement* own = nullptr;    // see worker_plan
         protocol::environment environment;
         std::vector<std::string> candidates;
         // Numbers of descriptors in the worker; -1: none.

@@ -4,19 +4,32 @@
 #include <cstddef>
 
 namespace cohort::protocol {
+namespace {
+
+bool is_empty(const detail::placement* where) {
+    return where == nullptr || *where == detail::placement();
+}
+
+}  // namespace
 
 worker_plan worker_plans::of(int index) {
-    if (plan_.calls_function())
-        return {kind(), nullptr, &plan_.settings.where};
-    const bool is_shared = plan_.programs.size() == 1;
-    const auto& command = plan_.programs[is_shared ? 0 : static_cast<std::size_t>(index)];
-    if (command.where == detail::placement())
-        return {kind(), &command, &plan_.settings.where};
-    if (command_ != &command) {
-        where_ = plan_.settings.where.overridden_by(command.where);
-        command_ = &command;
+    const auto at = static_cast<std::size_t>(index);
+    const detail::program* command = nullptr;
+    if (!plan_.calls_function())
+        command = &plan_.programs[plan_.programs.size() == 1 ? 0 : at];
+    const auto* const own = plan_.placements.empty() ? nullptr : &plan_.placements[at];
+    const auto* const of_command = command != nullptr ? &command->where : nullptr;
+    if (is_empty(own) && is_empty(of_command))
+        return {kind(), command, own, &plan_.settings.where};
+    if (!where_ || command_ != command || own_ != own) {
+        where_ = plan_.settings.where;
+        for (const auto* over : {own, of_command})
+            if (over != nullptr)
+                where_ = where_->overridden_by(*over);
+        command_ = command;
+        own_ = own;
     }
-    return {kind(), &command, &*where_};
+    return {kind(), command, own, &*where_};
 }
 
 start_kind worker_plans::kind() const noexcept {

@@ -18,7 +18,8 @@ enum class start_kind {
 struct worker_plan {
     start_kind kind = start_kind::executed;
     const detail::program* command = nullptr;  // null: it calls a function
-    const detail::placement* where = nullptr;  // the group's, overridden by the command's
+    const detail::placement* own = nullptr;    // the worker's own settings; null: it has none
+    const detail::placement* where = nullptr;  // the group's, then its own, then the command's
 
     bool calls_function() const noexcept { return command == nullptr; }
     bool is_copy() const noexcept { return kind != start_kind::executed; }
@@ -36,7 +37,9 @@ public:
 
 private:
     const detail::spawn_plan& plan_;
-    const detail::program* command_ = nullptr;  // the one whose placement `where_` is
+    // Those from which `where_` was made.
+    const detail::program* command_ = nullptr;
+    const detail::placement* own_ = nullptr;
     std::optional<detail::placement> where_;
 };
 
