@@ -49,6 +49,7 @@ namespace cohort {}
 #include <cohort/format.hpp>        // all of these with fmt
 #include <cohort/outcome.hpp>       // outcome of one worker, cause, report of the group
 #include <cohort/output.hpp>        // output_line, captured, stream: what workers wrote
+#include <cohort/usage.hpp>         // worker_usage: what a live worker uses
 
 // Errors
 #include <cohort/error_type.hpp>  // taught_error: a worker's exception comes back as your own type

@@ -9,6 +9,7 @@
 #include <cohort/detail/output_operations.hpp>
 #include <cohort/detail/result.hpp>
 #include <cohort/errors.hpp>
+#include <cohort/group_usage.hpp>
 #include <cohort/outcome.hpp>
 #include <cohort/output.hpp>
 #include <cohort/received.hpp>
@@ -39,13 +40,13 @@ namespace cohort COHORT_ASIO_NAMESPACE {
 /// handler there ends the program by std::terminate.
 ///
 /// With COHORT_BOOST_ASIO, asio is boost::asio: see namespace cohort.
-///
 /// Each async_x takes a completion token and is otherwise like x: the exception_ptr is what x
 /// throws, a timeout begins with the initiation. Most calls are templates, so that a program
 /// compiles only those that it calls. Their first template parameter is always the default.
 /// @thread_safety distinct calls are safe from any thread; moving and destroying are not.
 /// @source torch.multiprocessing.ProcessContext, formerly SpawnContext.
-class [[nodiscard("cohort: a group that is dropped is stopped: keep it, or await run")]] group {
+class [[nodiscard("cohort: a group that is dropped is stopped: keep it, or await run")]] group
+    : public group_usage<group> {
 public:
     /// Any Asio executor. Completions are posted to its context.
     using executor_type = asio::any_io_executor;
@@ -284,6 +285,7 @@ public:
 
 private:
     friend class detail::group_access;
+    friend class group_usage<group>;
     using kind = detail::request::kind;
 
     explicit group(detail::group_handle handle) noexcept : handle_(std::move(handle)) {}

@@ -5,6 +5,7 @@
 #include <cohort/detail/line_run.hpp>
 #include <cohort/detail/plan.hpp>
 #include <cohort/outcome.hpp>
+#include <cohort/usage.hpp>
 
 #include <chrono>
 #include <cstdint>
@@ -55,9 +56,10 @@ struct completion {
     std::shared_ptr<const group_end> end;
     std::shared_ptr<const ended_worker>
         next;  // set by await_next when done; null: the group is over
-    std::shared_ptr<const start_failure> not_started;  // set by start_group when failed
-    std::exception_ptr error;                          // set if the initiating call threw
-    std::shared_ptr<share::received_message> message;  // set by await_message when done
+    std::shared_ptr<const start_failure> not_started;        // set by start_group when failed
+    std::exception_ptr error;                                // set if the initiating call threw
+    std::shared_ptr<share::received_message> message;        // set by await_message when done
+    std::shared_ptr<const std::vector<worker_usage>> usage;  // set by await_usage when done
     std::shared_ptr<const line_batch> lines;  // set by await_output when done; null: no more come
 };
 
@@ -123,6 +125,8 @@ COHORT_API void await_next(const group_ref& group, std::optional<time_point> unt
 /// were delivered, or with time_up at `until`.
 COHORT_API void await_output(const group_ref& group, amount wanted, std::optional<time_point> until,
                              receiver to);
+/// Completes with what the live workers use.
+COHORT_API void await_usage(const group_ref& group, receiver to);
 /// Writes to a worker's standard input. Completes with done, failed (EPIPE) or aborted.
 /// @throws std::invalid_argument  there is no such worker
 /// @throws std::logic_error       its standard input is not feed()

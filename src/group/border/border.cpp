@@ -273,6 +273,10 @@ void await_output(const group_ref& group, amount wanted, std::optional<time_poin
     group->streams().await_lines(std::move(to), wanted, until);
 }
 
+void await_usage(const group_ref& group, receiver to) {
+    post(group, [to = std::move(to)](group_state& g) { g.await_usage(to); });
+}
+
 void write_input(const group_ref& group, int index, std::string text, receiver to) {
     (void)own_loop(group);
     require_feed(*group, "write", index);

@@ -4,6 +4,7 @@
 #include "base/values/last_words.hpp"
 #include "group/supervisor/cgroup_end.hpp"
 #include "group/supervisor/unstarted_end.hpp"
+#include "group/supervisor/usage_looks.hpp"
 
 #include <cohort/detail/duration.hpp>
 
@@ -67,13 +68,27 @@ void group_state::await_end(receiver to, std::optional<time_point> until) {
     }
 }
 
+void group_state::await_usage(receiver to) {
+    base::patient_vector<groups::looked_at> live;
+    std::error_code error;
+    for (const auto& [index, worker] : workers_)
+        if (auto found = worker.process->to_be_looked_at(error))
+            live.push_back(std::move(*found));
+    if (!error)
+        return groups::usage_looks::of(runtime_).ask(std::move(live), std::move(to));
+    auto failed = completion_of(completion::kind::failed);
+    failed.error = std::make_exception_ptr(std::system_error(error, "cohort::group::usage"));
+    runtime_.deliver(to, std::move(failed));
+}
+
 void group_state::cancel(operation_id id, cancel_mode mode) {
     if (start_.is_operation(id))
         return lifecycle_.happen(
             event::stop_asked);  // without this operation nobody gets the group
     if (mode == cancel_mode::stop_group && end_waiters_.abort_at_end(id))
         return lifecycle_.happen(event::stop_asked);
-    if (!end_waiters_.stop_waiting(id) && !outcomes_.stop_waiting(id))
+    if (!end_waiters_.stop_waiting(id) && !outcomes_.stop_waiting(id) &&
+        !groups::usage_looks::of(runtime_).stop_waiting(id))
         streams_->cancel(id);
 }
 

@@ -46,6 +46,7 @@ public:
     void await_next(receiver to, std::optional<time_point> until) {
         outcomes_.await_next(std::move(to), until);
     }
+    void await_usage(receiver to);
     void cancel(operation_id id, cancel_mode mode);
     void stop();
     void signal(int signo);

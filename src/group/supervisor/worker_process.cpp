@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "group/supervisor/worker_process.hpp"
 
+#include "base/sys/descriptors.hpp"
 #include "base/sys/patiently.hpp"
 #include "base/sys/pidfd.hpp"
 #include "base/values/group_end.hpp"
@@ -67,6 +68,20 @@ worker_process::worker_process(loop::runtime& runtime, start_info b,
                                                             b.index, settings_->flush_timeout)),
       own_stop_(runtime_.loop(), *settings_) {
     facts_.started = b.started;
+}
+
+std::optional<looked_at> worker_process::to_be_looked_at(std::error_code& error) const {
+    if (signals_.has_ended() || signals_.pidfd() < 0)
+        return std::nullopt;
+    looked_at worker;
+    worker.index = index_;
+    worker.pid = pid();
+    worker.pidfd = base::duplicate(signals_.pidfd(), error);
+    if (!worker.pidfd)
+        return std::nullopt;
+    if (cgroup_)
+        worker.cgroup = cgroup_->open();
+    return worker;
 }
 
 void worker_process::await_end(end_events events) {

@@ -7,6 +7,7 @@
 #include "group/supervisor/printed_end.hpp"
 #include "group/supervisor/record_reader.hpp"
 #include "group/supervisor/stop_report.hpp"
+#include "group/supervisor/usage_looks.hpp"
 #include "group/supervisor/worker_signals.hpp"
 #include "loop/runtime/runtime.hpp"
 #include "output/streams/group_streams.hpp"
@@ -16,7 +17,9 @@
 #include <cohort/outcome.hpp>
 
 #include <memory>
+#include <optional>
 #include <string>
+#include <system_error>
 
 #include <sys/resource.h>
 #include <sys/types.h>
@@ -61,6 +64,9 @@ public:
     /// Waits for the worker's end, at most for its own time limit. Judges it without a wait for
     /// what it has printed.
     void await_end(end_events events);
+
+    /// For a look at what it uses. Empty: it has ended, or `error` says why there is no descriptor.
+    std::optional<looked_at> to_be_looked_at(std::error_code& error) const;
 
     /// See worker_signals.
     void signal(int signo) noexcept { signals_.send(signo); }

@@ -31,9 +31,13 @@ std::shared_ptr<const worker_cgroup> worker_cgroup::make(std::shared_ptr<const g
     }
 }
 
+base::unique_fd worker_cgroup::open() const noexcept {
+    return base::unique_fd(::openat(parent_->directory(), name_.c_str(),
+                                    O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+}
+
 std::optional<start::oom_kill> worker_cgroup::find_oom_kill() const noexcept {
-    const base::unique_fd directory(::openat(parent_->directory(), name_.c_str(),
-                                             O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    const auto directory = open();
     return directory ? start::find_oom_kill(directory.get()) : std::nullopt;
 }
 

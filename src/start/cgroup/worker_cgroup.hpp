@@ -27,6 +27,9 @@ public:
 
     const std::string& name() const noexcept { return name_; }
 
+    /// Opens its directory; empty if it is gone, or no descriptor is left.
+    base::unique_fd open() const noexcept;
+
     /// Whether the kernel's out-of-memory killer killed a process in it. Works only until the
     /// group's cgroup has ended. Safe from any thread.
     std::optional<start::oom_kill> find_oom_kill() const noexcept;

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include <sys/types.h>
+
+namespace cohort::base {
+
+/// What a process uses, as /proc/PID/stat tells it.
+struct process_usage {
+    std::uint64_t ticks = 0;  // of CPU time, user and system
+    std::uint64_t pages = 0;  // resident
+    int threads = 0;
+    char state = '?';
+
+    std::chrono::nanoseconds cpu_time() const noexcept;
+    std::uint64_t resident() const noexcept;  // in bytes
+
+    bool operator==(const process_usage&) const = default;
+};
+
+/// Reads a /proc/PID/stat. The name in it may contain anything. Empty: it is not whole.
+std::optional<process_usage> parse_stat(std::string_view text) noexcept;
+
+/// That of the process for which the pidfd stands; empty if it has been reaped. May hang with
+/// /proc. @param pid  its number, which another process may have by now
+std::optional<process_usage> usage_of(pid_t pid, int pidfd) noexcept;
+
+}  // namespace cohort::base

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "group/supervisor/usage_looks.hpp"
+
+#include "base/sys/patiently.hpp"
+#include "base/sys/process_usage.hpp"
+#include "output/targets/call_threads.hpp"
+#include "start/cgroup/cgroup_usage.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <utility>
+#include <vector>
+
+namespace cohort::groups {
+namespace {
+
+using usages = std::vector<worker_usage>;
+
+worker_usage usage_in(const base::process_usage& process, const looked_at& worker) {
+    worker_usage usage;
+    usage.index = worker.index;
+    usage.cpu_time = process.cpu_time();
+    usage.resident = process.resident();
+    usage.threads = process.threads;
+    usage.state = process.state;
+    if (!worker.cgroup)
+        return usage;
+    const auto all = start::usage_of_cgroup(worker.cgroup.get());
+    usage.cpu_time = all.cpu_time.value_or(usage.cpu_time);
+    usage.resident = all.memory.value_or(usage.resident);
+    usage.threads = all.tasks.value_or(usage.threads);
+    return usage;
+}
+
+usages look_at(const base::patient_vector<looked_at>& workers) {
+    usages found;
+    for (const auto& worker : workers)
+        if (const auto process = base::usage_of(worker.pid, worker.pidfd.get());
+            process && process->state != 'Z' && process->state != 'X')
+            found.push_back(usage_in(*process, worker));
+    return found;
+}
+
+}  // namespace
+
+usage_looks& usage_looks::of(loop::runtime& runtime) {
+    // A forked copy of this process has another runtime.
+    static constinit std::atomic<usage_looks*> latest{nullptr};
+    auto* seen = latest.load();
+    while (!seen || &seen->runtime_ != &runtime) {
+        auto fresh = std::make_unique<usage_looks>(runtime);
+        if (latest.compare_exchange_strong(seen, fresh.get()))
+            seen = fresh.release();
+    }
+    return *seen;
+}
+
+void usage_looks::ask(base::patient_vector<looked_at> workers, detail::receiver to) {
+    const auto waiting = base::make_shared_patiently<loop::waiters>(runtime_, runtime_.loop());
+    waiting->add(std::move(to), std::nullopt);
+    looks_.push_back(waiting);
+    const auto found = base::make_shared_patiently<usages>();
+    const auto looked =
+        base::make_shared_patiently<base::patient_vector<looked_at>>(std::move(workers));
+    output::call_threads::of(runtime_.loop())
+        .run([looked, found] { base::patiently([&] { *found = look_at(*looked); }); },
+             [this, waiting, found] {
+                 detail::completion done;
+                 done.usage = found;
+                 waiting->complete_all(done);
+                 std::erase(looks_, waiting);
+             });
+}
+
+bool usage_looks::stop_waiting(detail::operation_id id) {
+    return std::ranges::any_of(looks_, [id](const auto& look) { return look->stop_waiting(id); });
+}
+
+}  // namespace cohort::groups
