@@ -158,7 +158,8 @@ public:
     ///  - for the group: "limit" (too few descriptors), "memory" (no memory), "memory file",
     ///    "pipe" (for what forked copies report of their starts), "socket" (for results that hold
     ///    descriptors), "cgroup", "logs" (the directory of options::logs() exists already, or can't
-    ///    be made), "forkserver", "start_method" (closure needs start_method::fork);
+    ///    be made), "forkserver", "start_method" (closure needs start_method::fork,
+    ///    executable() needs start_method::spawn);
     ///  - because this process must not start groups: "worker_main" (not reached in this worker),
     ///    "daemon" (this is a daemonic worker), "threads" (the library's threads can't be started),
     ///    "exit" (the program is exiting).

@@ -16,6 +16,7 @@
 #include <span>
 #include <tuple>
 #include <type_traits>
+#include <typeinfo>
 #include <utility>
 #include <vector>
 
@@ -38,6 +39,10 @@ function_result encoded_result(Call call) {
     }
 }
 
+/// Its type_info has a name in which the name of the function stands.
+template <auto Fn>
+struct tag_of_function {};
+
 /// The function that workers call for Fn, and the node that registers it in this program.
 template <auto Fn>
 struct registered_function {
@@ -59,7 +64,8 @@ struct registered_function {
         });
     }
 
-    inline static function_node node{&invoke};
+    // The name is for a worker that runs another program than its parent, see executable().
+    inline static function_node node{&invoke, typeid(tag_of_function<Fn>).name()};
 };
 
 /// The result of function<Fn>(args...): the arguments as values of Fn's parameter types, ready to

@@ -61,6 +61,7 @@ struct worker_limits {
     bool no_new_privileges = false;
     bool session = false;
     std::optional<std::string> argv0;
+    std::optional<std::string> executable;  // of function workers; empty: this program
     // By the worker's own cgroup.
     std::optional<std::uint64_t> memory_max;  // in bytes
     std::optional<double> cpu_max;            // the time of so many CPUs
@@ -75,6 +76,7 @@ struct worker_limits {
     COHORT_API void set_user(const std::string& name);
     COHORT_API void set_user(uid_t user, gid_t group);
     COHORT_API void set_argv0(std::string name);
+    COHORT_API void set_executable(std::string path);
     COHORT_API void set_memory_max(std::uint64_t bytes);
     COHORT_API void set_cpu_max(double cores);
     COHORT_API void set_tasks_max(std::uint64_t n);

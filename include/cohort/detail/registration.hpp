@@ -71,11 +71,13 @@ template <class Function, class... Args>
 /// uses the function. Its place there (module, offset) is the function's key, the same in parent
 /// and worker.
 struct function_node {
-    explicit COHORT_API function_node(invoke_function f) noexcept;  // registers itself
+    /// Registers itself. @param n  the same in all programs that have the function; borrowed
+    explicit COHORT_API function_node(invoke_function f, const char* n = nullptr) noexcept;
     function_node(const function_node&) = delete;
     function_node& operator=(const function_node&) = delete;
 
     invoke_function invoke;
+    const char* name;  // null: it is found by its key only
     function_node* next = nullptr;
 };
 

@@ -163,6 +163,14 @@ void worker_limits::set_argv0(std::string name) {
     argv0 = std::move(name);
 }
 
+void worker_limits::set_executable(std::string path) {
+    require_path("executable", path);
+    if (!path.starts_with('/'))
+        throw std::invalid_argument(
+            fmt::format("cohort: executable: \"{}\" is not an absolute path", path));
+    executable = std::move(path);
+}
+
 void require_some(const char* setter, std::uint64_t limit) {
     if (limit == 0)
         throw std::invalid_argument(fmt::format("cohort: {}: 0", setter));
@@ -206,6 +214,7 @@ void worker_limits::override_by(const worker_limits& over) {
     no_new_privileges |= over.no_new_privileges;
     session |= over.session;
     override_one(argv0, over.argv0);
+    override_one(executable, over.executable);
     override_one(memory_max, over.memory_max);
     override_one(cpu_max, over.cpu_max);
     override_one(tasks_max, over.tasks_max);

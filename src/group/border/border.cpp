@@ -60,6 +60,13 @@ void post_if_own(const group_ref& group, Ask ask) {
                            "blocking.never), where it must queue it");
 }
 
+/// Whether a worker would execute this program for a function.
+bool executes_program_again(const spawn_plan& plan) {
+    const auto is_here = [](const placement& where) { return !where.limits.executable; };
+    return plan.function != nullptr && is_here(plan.settings.where) &&
+           (plan.placements.empty() || std::ranges::any_of(plan.placements, is_here));
+}
+
 /// @throws spawn_error, std::logic_error
 void require_worker_main(const spawn_plan& plan) {
     if (protocol::is_worker_process() && !protocol::worker_main_reached())
@@ -67,8 +74,7 @@ void require_worker_main(const spawn_plan& plan) {
                           "worker_main was not reached in this worker: call it first in main", -1,
                           "worker_main");
     // Each worker would be a second copy of the whole program, which may never end.
-    const bool executes_program_again = plan.function != nullptr;
-    if (executes_program_again && !protocol::worker_main_called())
+    if (executes_program_again(plan) && !protocol::worker_main_called())
         throw std::logic_error(
             "cohort: function workers execute this program again, but it has not called "
             "worker_main, which runs them. Put this line first in main(int argc, char** argv):\n"

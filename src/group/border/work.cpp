@@ -86,7 +86,8 @@ void place_workers(spawn_plan& plan) {
 }
 
 start_method method_for_functions(const group_settings& settings) {
-    return settings.method == start_method::spawn
+    // Only a program that is executed can be another one.
+    return settings.method == start_method::spawn && !settings.where.limits.executable
                ? base::current_tiers().functions.value_or(start_method::spawn)
                : settings.method;
 }

@@ -276,8 +276,10 @@ std::optional<start_failure> start_plan::prepare_worker(int index, prepared_work
             return failure(error.value(), "writing the worker's control file", index,
                            start::stage::memory_file);
     }
+    if (auto failed = refuse_executable(worker, index))
+        return failed;
     if (worker.calls_function() && !worker.is_copy())
-        with.itself = start::executing_itself(builder_.record_number_of(index), with.record);
+        with.itself = program_of(worker, builder_.record_number_of(index), with.record);
     if (worker.kind == protocol::start_kind::served) {
         const auto open_or_none = [](int fd) { return base::survives_exec(fd) ? fd : -1; };
         with.is_served = true;
@@ -343,7 +345,7 @@ start_failure start_plan::failure_of(const start::exec_result& result,
     const auto item = static_cast<std::uint32_t>(result.item);
     std::string text = start::attempted(result.failed);
     std::string stage_name = start::to_string(result.failed);
-    if (result.failed == stage::exec && !worker(index).calls_function())
+    if (result.failed == stage::exec)
         text = fmt::format("exec(\"{}\")", builder_.program_of(index));
     else if (result.failed == stage::chdir)
         text = fmt::format("chdir(\"{}\")", builder_.directory_of(index));

@@ -3,6 +3,7 @@
 
 #include "base/sys/credentials.hpp"
 #include "protocol/order/child_step.hpp"
+#include "start/exec/itself.hpp"
 
 #include <cerrno>
 #include <system_error>
@@ -38,6 +39,21 @@ std::optional<start_failure> refuse_user(const detail::worker_limits& limits, in
                              ": without CAP_KILL the group could not stop a worker of that user",
                          index,
                          to_string(protocol::setting::user)};
+}
+
+std::optional<start_failure> refuse_executable(const protocol::worker_plan& worker, int index) {
+    if (!worker.is_copy() || !worker.where->limits.executable)
+        return std::nullopt;
+    return start_failure{std::make_error_code(std::errc::not_supported),
+                         "executable() needs start_method::spawn: a copy executes no program",
+                         index, "start_method"};
+}
+
+protocol::own_program program_of(const protocol::worker_plan& worker, int mark,
+                                 int record) noexcept {
+    const auto& other = worker.where->limits.executable;
+    return other ? start::executing_itself(mark, record, other->c_str())
+                 : start::executing_itself(mark, record);
 }
 
 }  // namespace cohort::groups

@@ -58,7 +58,7 @@ order_builder::start_template order_builder::make_template(const worker_plan& wo
     if (worker.command)
         made.candidates = candidates(worker.command->argv.front(), find(made.environment, "PATH"));
     else
-        made.candidates = {"/proc/self/exe"};
+        made.candidates = {where.limits.executable.value_or("/proc/self/exe")};
     const auto end_of_own = record_base + own_descriptors + where.shared.size();
     int last = facts_.descriptor_limit >= end_of_own ? record_base - 1 : STDERR_FILENO;
     const auto next = [&] { return last = free_number(where, last + 1); };
@@ -209,7 +209,10 @@ void order_builder::write_streams(order_writer& into, const worker_resources& wi
 protocol::control_order order_builder::control_of(int index) {
     const auto& s = plan_.settings;
     const start_template& from = template_of(workers_.of(index));
-    const auto key = plan_.function ? protocol::key_of(*plan_.function) : protocol::function_key();
+    protocol::function_key key;
+    if (plan_.function)
+        key = workers_.of(index).where->limits.executable ? named_key_of(*plan_.function)
+                                                          : key_of(*plan_.function);
     auto order = protocol::make_order(index, s.nprocs, caller_.pid, from.arguments_number, key,
                                       s.stop_signal, s.grace_period);
     order.daemonic = s.daemon;

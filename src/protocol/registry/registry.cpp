@@ -18,7 +18,8 @@ constinit std::atomic<detail::function_node*> registered{nullptr};
 
 }  // namespace
 
-detail::function_node::function_node(invoke_function f) noexcept : invoke(f) {
+detail::function_node::function_node(invoke_function f, const char* n) noexcept
+    : invoke(f), name(n) {
     next = registered.load(std::memory_order_relaxed);
     while (!registered.compare_exchange_weak(next, this, std::memory_order_release,
                                              std::memory_order_relaxed)) {
@@ -37,7 +38,42 @@ void append(protocol::function_key& key, std::string_view bytes) noexcept {
     key.module_length = static_cast<std::uint8_t>(key.module_length + count);
 }
 
+/// A module that no key_of() names.
+constexpr std::string_view any_module = "any:";
+
+std::uint64_t hash_of(std::string_view text) noexcept {  // FNV-1a
+    std::uint64_t hash = 0xcbf29ce484222325;
+    for (const unsigned char c : text)
+        hash = (hash ^ c) * 0x100000001b3;
+    return hash;
+}
+
+/// Null if two functions have the name: one in an anonymous namespace can have that of another.
+const function_node* find_named(std::uint64_t hash) {
+    const function_node* found = nullptr;
+    for (const function_node* node = registered.load(std::memory_order_acquire); node != nullptr;
+         node = node->next)
+        if (node->name != nullptr && hash_of(node->name) == hash) {
+            if (found != nullptr)
+                return nullptr;
+            found = node;
+        }
+    return found;
+}
+
 }  // namespace
+
+protocol::function_key named_key_of(const function_node& node) {
+    protocol::function_key key;
+    append(key, any_module);
+    key.offset = node.name != nullptr ? hash_of(node.name) : 0;
+    return key;
+}
+
+bool is_named(const protocol::function_key& key) noexcept {
+    return std::string_view(reinterpret_cast<const char*>(key.module.data()), key.module_length) ==
+           any_module;
+}
 
 protocol::function_key key_of(const function_node& node) {
     const auto address = reinterpret_cast<std::uintptr_t>(&node);
@@ -57,6 +93,8 @@ protocol::function_key key_of(const function_node& node) {
 }
 
 const function_node* find(const protocol::function_key& key) {
+    if (is_named(key))
+        return find_named(key.offset);
     for (const function_node* node = registered.load(std::memory_order_acquire); node != nullptr;
          node = node->next) {
         if (key_of(*node) == key)

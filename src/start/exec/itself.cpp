@@ -42,8 +42,8 @@ COHORT_BEFORE_EXEC user_ids ids_by(long call) noexcept {
 
 }  // namespace
 
-protocol::own_program executing_itself(int mark, int file) noexcept {
-    protocol::own_program own{.mark = mark, .gives_rights = gives_rights("/proc/thread-self/exe")};
+protocol::own_program executing_itself(int mark, int file, const char* program) noexcept {
+    protocol::own_program own{.mark = mark, .gives_rights = gives_rights(program)};
     struct stat status {};
     if (::fstat(file, &status) == 0) {
         own.owner = status.st_uid;

@@ -7,10 +7,12 @@ namespace cohort::start {
 
 struct child_task;
 
-/// What the child must know to execute this process' own program.
-/// @param mark  the descriptor that the mark names, in the child
-/// @param file  the same file's descriptor in this process
-protocol::own_program executing_itself(int mark, int file) noexcept;
+/// What the child must know to execute this process' own program, or another one that takes a mark.
+/// @param mark     the descriptor that the mark names, in the child
+/// @param file     the same file's descriptor in this process
+/// @param program  the path of the program's file
+protocol::own_program executing_itself(int mark, int file,
+                                       const char* program = "/proc/thread-self/exe") noexcept;
 
 /// The child's last step before exec. Fails with EPERM if the new program would have other rights
 /// than this process, or would refuse the mark:

@@ -27,10 +27,14 @@ namespace worker {
 /// The error that is recorded when the program does not contain the worker's function.
 class unknown_function : public std::runtime_error {
 public:
-    unknown_function()
+    explicit unknown_function(const protocol::function_key& key)
         : std::runtime_error(
-              "the function of this worker is not in the program: it may be in a library that was "
-              "opened with dlopen, or the program was replaced after it had started") {}
+              protocol::is_named(key)
+                  ? "the program of executable() does not have the worker's function, or has two "
+                    "of its name: make a work of it in that program, as function<...>(...)"
+                  : "the function of this worker is not in the program: it may be in a library "
+                    "that was opened with dlopen, or the program was replaced after it had "
+                    "started") {}
 };
 
 namespace {
@@ -67,7 +71,7 @@ std::vector<std::byte> read_arguments(int fd) {
 detail::function_result run_function(const protocol::control_order& order) {
     const auto* function = protocol::find(protocol::key_of(order));
     if (function == nullptr)
-        throw unknown_function();
+        throw unknown_function(protocol::key_of(order));
     return function->invoke(order.index, read_arguments(order.arguments_fd),
                             take_attachments(order));
 }
