@@ -283,18 +283,4 @@ private:
     detail::log_settings data_;
 };
 
-namespace detail::inline v0_1 {
-
-/// How the library reads what the setters wrote.
-struct sink_access {
-    static const log_settings& settings_of(const logs& l) noexcept { return l.data_; }
-    static input input_of(const inherit&) { return inherit_input(); }
-    static input input_of(const bytes& b) { return b.data_; }
-    static input input_of(const feed& f) { return f.data_; }
-    template <class Sink>
-    requires std::convertible_to<decltype(Sink::data_), sink>
-    static sink data(const Sink& s) { return s.data_; }
-};
-
-}  // namespace detail::inline v0_1
 }  // namespace cohort

@@ -3,6 +3,7 @@
 
 #include <cohort/detail/argument_text.hpp>
 #include <cohort/detail/placement.hpp>
+#include <cohort/detail/sink_access.hpp>
 #include <cohort/limits.hpp>
 #include <cohort/sinks.hpp>
 

@@ -72,6 +72,7 @@ inline const std::vector<std::string> headers{
     "placement.hpp",
     "where_it_runs.hpp",
     "limits.hpp",
+    "detail/sink_access.hpp",
     "sinks.hpp",
     "detail/gcc12.hpp",
     "detail/argument_text.hpp",

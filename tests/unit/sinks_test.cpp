@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <cohort/command.hpp>
+#include <cohort/detail/sink_access.hpp>
 #include <cohort/options.hpp>
 #include <cohort/sinks.hpp>
 

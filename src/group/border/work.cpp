@@ -3,6 +3,7 @@
 #include "base/values/demangle.hpp"
 
 #include <cohort/detail/plan.hpp>
+#include <cohort/detail/sink_access.hpp>
 #include <cohort/errors.hpp>
 #include <cohort/sinks.hpp>
 
