@@ -146,20 +146,22 @@ class COHORT_API lines {
 public:
     lines() = default;
     /// How many bytes of lines may wait to be read. The buffer is the group's: of several sizes the
-    /// largest counts. Default 1 MiB.
+    /// largest counts. Default 1 MiB; with when_full::drop_oldest 16 MiB while somebody reads, which
+    /// is until 16 MiB have come since the last line was taken, or since the start.
     /// @throws std::invalid_argument  `bytes` is less than 1 or than longest_line: set that first
     template <std::integral Bytes>
     lines& buffer(Bytes bytes) {
-        return set("buffer", detail::count_of("buffer", bytes), data_.longest);
+        return set_buffer(detail::count_of("buffer", bytes));
     }
     /// What happens when the buffer is full. Default when_full::drop_oldest, so that a worker whose
-    /// lines nobody reads does not hang.
+    /// lines nobody reads does not hang. output_line::lost_before and outcome::note() report what
+    /// was dropped.
     lines& when_full(cohort::when_full what) noexcept;
     /// A longer line is cut, its rest is a line of its own. In bytes. Default 64 KiB.
     /// @throws std::invalid_argument  `bytes` is less than 1, or more than the buffer
     template <std::integral Bytes>
     lines& longest_line(Bytes bytes) {
-        return set("longest_line", data_.buffer, detail::count_of("longest_line", bytes));
+        return set_longest(detail::count_of("longest_line", bytes));
     }
 
     /// Whether all settings are equal.
@@ -167,7 +169,9 @@ public:
 
 private:
     friend struct detail::sink_access;
-    lines& set(const char* setter, std::uint64_t buffer, std::uint64_t longest);
+    static void check(const char* setter, std::uint64_t buffer, std::uint64_t longest);
+    lines& set_buffer(std::uint64_t bytes);
+    lines& set_longest(std::uint64_t bytes);
     detail::lines_sink data_;
 };
 
@@ -176,7 +180,7 @@ private:
 class COHORT_API chunks {
 public:
     chunks() = default;
-    /// How many bytes may wait to be read, see lines::buffer. Default 1 MiB.
+    /// How many bytes may wait to be read. Default and group as for lines::buffer.
     /// @throws std::invalid_argument  `bytes` is less than 1
     template <std::integral Bytes>
     chunks& buffer(Bytes bytes) {

@@ -118,6 +118,21 @@ TEST_CASE("routes: the queue's buffer is the largest that a stream asks for") {
     CHECK(routes_of(command("true"), options(1).stdout_to(capture())).buffer == 0);
 }
 
+TEST_CASE("routes: a buffer that nobody chose may grow, where lines would be dropped") {
+    const auto grown = [](auto sink) {
+        const auto routes = routes_of(command("true"), options(1).stdout_to(sink));
+        CHECK(routes.buffer > 0);
+        return routes.buffer_while_read;
+    };
+    CHECK(grown(lines()) == 16 << 20);
+    CHECK(grown(chunks()) == 16 << 20);
+    CHECK(grown(lines().buffer(1 << 20)) == 0);
+    CHECK(grown(chunks().buffer(1 << 20)) == 0);
+    CHECK(grown(lines().when_full(cohort::when_full::block)) == 0);
+    const auto both = options(1).stdout_to(lines().buffer(100'000)).stderr_to(chunks());
+    CHECK(routes_of(command("true"), both).buffer_while_read == 16 << 20);
+}
+
 TEST_CASE("routes: logs add a file to each stream that has no course of its own") {
     auto how = options(2).logs(logs("dir").run_id("run")).stderr_to(capture());
     const auto routes = routes_of(command("true"), how);

@@ -102,11 +102,13 @@ TEST_CASE("sinks: the defaults are those of the guide") {
     CHECK(capture.head == 16'384);
     CHECK(capture.tail == 49'152);
     const auto lines = data<cohort::detail::lines_sink>(cohort::lines());
-    CHECK(lines.buffer == 1 << 20);
+    CHECK(lines.buffer.bytes == 1 << 20);
+    CHECK_FALSE(lines.buffer.is_chosen);
     CHECK(lines.longest == 65'536);
     CHECK(lines.full == cohort::when_full::drop_oldest);
     const auto chunks = data<cohort::detail::chunks_sink>(cohort::chunks());
-    CHECK(chunks.buffer == 1 << 20);
+    CHECK(chunks.buffer.bytes == 1 << 20);
+    CHECK_FALSE(chunks.buffer.is_chosen);
     CHECK(chunks.full == cohort::when_full::drop_oldest);
     const auto console = console_data(cohort::console());
     CHECK(console.tag == "[{index}]: ");
@@ -136,7 +138,8 @@ TEST_CASE("sinks: every setter is kept") {
     const auto lines = data<cohort::detail::lines_sink>(
         cohort::lines().longest_line(8).buffer(9L).when_full(when_full::block));
     CHECK(lines.longest == 8);
-    CHECK(lines.buffer == 9);
+    CHECK(lines.buffer.bytes == 9);
+    CHECK(lines.buffer.is_chosen);
     CHECK(lines.full == when_full::block);
     const auto console =
         console_data(cohort::console().tag("").when_full(when_full::drop_oldest).only(2U, 0L));

@@ -18,6 +18,7 @@
 namespace cohort::detail::inline v0_1 {
 
 inline constexpr std::size_t default_buffer = std::size_t{1} << 20;
+inline constexpr std::size_t default_buffer_while_read = std::size_t{16} << 20;
 inline constexpr std::size_t default_longest_line = std::size_t{64} << 10;
 
 struct inherit_sink {
@@ -51,8 +52,16 @@ struct capture_sink {
     friend bool operator==(const capture_sink&, const capture_sink&) = default;
 };
 
+/// The buffer of lines() and chunks().
+struct queue_buffer {
+    std::size_t bytes = default_buffer;
+    bool is_chosen = false;  // by the user, so that it never grows
+
+    friend bool operator==(const queue_buffer&, const queue_buffer&) = default;
+};
+
 struct lines_sink {
-    std::size_t buffer = default_buffer;
+    queue_buffer buffer;
     cohort::when_full full = when_full::drop_oldest;
     std::size_t longest = default_longest_line;
 
@@ -60,7 +69,7 @@ struct lines_sink {
 };
 
 struct chunks_sink {
-    std::size_t buffer = default_buffer;
+    queue_buffer buffer;
     cohort::when_full full = when_full::drop_oldest;
 
     friend bool operator==(const chunks_sink&, const chunks_sink&) = default;

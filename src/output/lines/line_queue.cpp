@@ -75,9 +75,19 @@ void line_queue::add(std::shared_ptr<const line_run> run, cohort::when_full full
 }
 
 void line_queue::leave_out(const line_run& run) {
-    detail::loss& lost = workers_[run.index].of(run.from).lost;
-    lost = sum(lost, {run.lines.size(), run.text.size()});
-    lost_bytes_ += run.text.size();
+    stream_state& s = workers_[run.index].of(run.from);
+    s.lost = sum(s.lost, {run.lines.size(), run.text.size()});
+    count_lost(s, run.text.size());
+}
+
+void line_queue::count_lost(stream_state& of, std::size_t bytes) noexcept {
+    of.lost_bytes += bytes;
+    lost_bytes_ += bytes;
+}
+
+std::uint64_t line_queue::lost_bytes(int index, cohort::stream from) const {
+    const auto found = workers_.find(index);
+    return found == workers_.end() ? 0 : found->second.of(from).lost_bytes;
 }
 
 void line_queue::insert(std::shared_ptr<const line_run> run, cohort::when_full full) {
@@ -92,6 +102,7 @@ void line_queue::insert(std::shared_ptr<const line_run> run, cohort::when_full f
     if (!only_ends(*run)) {
         e.cost = cost_of(*run);
         cost_ += e.cost;
+        unread_ += e.cost;
         lines_ += run->lines.size();
         s.end.reset();
     }
@@ -153,32 +164,39 @@ line_queue::worker* line_queue::loudest() {
     return nullptr;
 }
 
+/// What all lines may count together before some are dropped.
+std::size_t line_queue::limit() const noexcept {
+    if (unread_ > while_read_)
+        return bound_;
+    return std::max(bound_, while_read_ - std::min(while_read_, entries_.size() * run_cost));
+}
+
 void line_queue::make_room() {
-    while (cost_ > bound_ && lines_ > 1) {
+    for (std::size_t bound = limit(); cost_ > bound && lines_ > 1; bound = limit()) {
         const worker* const w = loudest();
         if (w == nullptr)
             return;
-        drop_from(*w->entries.first);
+        drop_from(*w->entries.first, bound);
     }
 }
 
-/// Drops lines of a run, oldest first, until there is room or all are dropped.
-void line_queue::drop_from(entry& e) {
+/// Drops lines of a run, oldest first, until the bound is kept or all are dropped.
+void line_queue::drop_from(entry& e, std::size_t bound) {
     const line_run& run = *e.run;
     std::size_t lines = 0;
     std::size_t bytes = 0;
     std::size_t cost = 0;
-    if (cost_ - e.cost > bound_) {
+    if (cost_ - e.cost > bound) {
         lines = e.left();
         bytes = run.text.size() - e.offset;
         cost = e.cost;
     }
-    for (; lines < e.left() && cost_ - cost > bound_ && lines_ - lines > 1; ++lines) {
+    for (; lines < e.left() && cost_ - cost > bound && lines_ - lines > 1; ++lines) {
         bytes += run.lines[e.first + lines].size;
         cost += cost_of(run.lines[e.first + lines]);
     }
     forget(e, lines, bytes, cost);
-    lost_bytes_ += bytes;
+    count_lost(e.owner->of(run.from), bytes);
     e.lost = sum(e.lost, {lines, bytes});
     if (e.left() == 0) {
         stream_state& s = e.owner->of(run.from);
@@ -237,6 +255,7 @@ detail::run_part line_queue::take_from(entry& e, std::size_t lines, std::size_t 
 
 detail::line_batch line_queue::take(std::size_t at_most) {
     detail::line_batch taken;
+    unread_ = 0;
     for (std::size_t room = at_most; !entries_.empty();) {
         entry& e = entries_.front();
         std::size_t lines = 0;
@@ -270,6 +289,7 @@ detail::line_batch line_queue::take_line() {
     if (empty())
         return taken;
     base::patiently([&] { taken.reserve(1); });
+    unread_ = 0;
     entry& e = entries_.front();
     taken.push_back(take_from(e, 1, e.left() == 1 ? e.cost : cost_of(e.run->lines[e.first])));
     return taken;

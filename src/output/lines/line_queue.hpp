@@ -25,8 +25,14 @@ namespace cohort::output {
 class line_queue {
 public:
     static constexpr std::size_t smallest_cost = 32;
+    /// What a run counts besides its lines where the bound is `while_read`: the memory that it takes
+    /// for itself, which is most of it where a worker writes each line alone.
+    static constexpr std::size_t run_cost = 384;
 
-    explicit line_queue(std::size_t bound) noexcept : bound_(bound) {}
+    /// @param while_read  the bound while somebody reads, unless `bound` is larger: until lines that
+    ///                    count more than this have been added since the last one was taken
+    explicit line_queue(std::size_t bound, std::size_t while_read = 0) noexcept
+        : bound_(bound), while_read_(while_read) {}
     line_queue(const line_queue&) = delete;
     line_queue& operator=(const line_queue&) = delete;
 
@@ -56,7 +62,9 @@ public:
 
     /// How many bytes of all streams were dropped since the start.
     std::uint64_t lost_bytes() const noexcept { return lost_bytes_; }
-    /// Forgets all lines and losses that were not reported; lost_bytes() stays.
+    /// How many of them were of this stream.
+    std::uint64_t lost_bytes(int index, cohort::stream from) const;
+    /// Forgets all lines, and losses that were not reported; lost_bytes() of all streams stays.
     void clear() noexcept;
 
 private:
@@ -90,7 +98,8 @@ private:
 
     struct stream_state {
         chain<&entry::next_of_stream> entries;
-        detail::loss lost;  // after the last of the entries
+        detail::loss lost;             // after the last of the entries
+        std::uint64_t lost_bytes = 0;  // since the start
         /// Once the stream has ended: the empty line, made early because dropping must not fail.
         std::shared_ptr<const detail::line_run> end;
     };
@@ -105,20 +114,25 @@ private:
         std::array<stream_state, 2> streams;
 
         stream_state& of(cohort::stream s) { return streams[s == stream::err ? 1 : 0]; }
+        const stream_state& of(cohort::stream s) const { return streams[s == stream::err ? 1 : 0]; }
     };
 
     void insert(std::shared_ptr<const detail::line_run> run, cohort::when_full full);
     void rank(int index, worker& w);
     worker* loudest();
+    std::size_t limit() const noexcept;
     void make_room();
-    void drop_from(entry& e);
+    void drop_from(entry& e, std::size_t bound);
+    void count_lost(stream_state& of, std::size_t bytes) noexcept;
     void remove(entry& e) noexcept;
     void forget(entry& e, std::size_t lines, std::size_t bytes, std::size_t cost) noexcept;
     detail::run_part take_from(entry& e, std::size_t lines, std::size_t cost);
 
     std::size_t bound_;
+    std::size_t while_read_;
     std::size_t cost_ = 0;
-    std::size_t lines_ = 0;  // without those that only report a loss
+    std::size_t unread_ = 0;  // what was added since the last line was taken
+    std::size_t lines_ = 0;   // without those that only report a loss
     std::uint64_t lost_bytes_ = 0;
     std::list<entry> entries_;
     std::map<int, worker> workers_;

@@ -81,7 +81,8 @@ private:
     void route_stream(int index, int number, stream_route& into);
     sink_route route_of(int index, int number, const detail::file_sink& sink);
     sink_route route_of(int index, int number, const detail::console_sink& sink);
-    void add_queue(stream_route& into, std::size_t buffer, when_full full, std::size_t longest);
+    void add_queue(stream_route& into, const detail::queue_buffer& buffer, when_full full,
+                   std::size_t longest);
     std::string key_of(int index, const std::string& path) const;
     void check_death_signal() const;
 
@@ -252,9 +253,12 @@ void router::route_stream(int index, int number, stream_route& into) {
     }
 }
 
-void router::add_queue(stream_route& into, std::size_t buffer, when_full full,
+void router::add_queue(stream_route& into, const detail::queue_buffer& buffer, when_full full,
                        std::size_t longest) {
-    made_.buffer = std::max(made_.buffer, buffer);
+    made_.buffer = std::max(made_.buffer, buffer.bytes);
+    // A stream that waits loses nothing, so it needs no more.
+    if (!buffer.is_chosen && full == when_full::drop_oldest)
+        made_.buffer_while_read = detail::default_buffer_while_read;
     into.sinks.emplace_back(queue_route{full, longest});
 }
 

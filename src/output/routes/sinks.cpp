@@ -89,14 +89,23 @@ capture& capture::set(const char* setter, std::uint64_t head, std::uint64_t tail
     return *this;
 }
 
-lines& lines::set(const char* setter, std::uint64_t buffer, std::uint64_t longest) {
+void lines::check(const char* setter, std::uint64_t buffer, std::uint64_t longest) {
     if (buffer == 0 || longest == 0)
         refuse(setter, "0 bytes");
     if (buffer < longest)
         refuse(setter, fmt::format("a buffer of {} bytes does not hold the longest line, {} bytes",
                                    buffer, longest));
-    data_.buffer = buffer;
-    data_.longest = longest;
+}
+
+lines& lines::set_buffer(std::uint64_t bytes) {
+    check("buffer", bytes, data_.longest);
+    data_.buffer = {bytes, true};
+    return *this;
+}
+
+lines& lines::set_longest(std::uint64_t bytes) {
+    check("longest_line", data_.buffer.bytes, bytes);
+    data_.longest = bytes;
     return *this;
 }
 
@@ -108,7 +117,7 @@ lines& lines::when_full(cohort::when_full what) noexcept {
 chunks& chunks::set_buffer(std::uint64_t bytes) {
     if (bytes == 0)
         refuse("buffer", "0 bytes");
-    data_.buffer = bytes;
+    data_.buffer = {bytes, true};
     return *this;
 }
 

@@ -53,7 +53,8 @@ group_streams::group_streams(loop::runtime& runtime, group_routes routes, settin
     : runtime_(runtime), routes_(std::move(routes)), settings_(how),
       workers_(routes_.workers.size()) {
     if (routes_.buffer != 0)
-        hub_ = std::make_shared<line_hub>(runtime_, routes_.buffer, streams_in_queue());
+        hub_ = std::make_shared<line_hub>(runtime_, routes_.buffer, routes_.buffer_while_read,
+                                          streams_in_queue());
 }
 
 group_streams::~group_streams() {

@@ -15,8 +15,8 @@ constexpr std::size_t most_at_once = std::size_t{256} << 10;
 
 }  // namespace
 
-line_hub::line_hub(loop::runtime& runtime, std::size_t bound, int streams)
-    : runtime_(runtime), queue_(bound), waiters_(runtime, runtime.output()),
+line_hub::line_hub(loop::runtime& runtime, std::size_t bound, std::size_t while_read, int streams)
+    : runtime_(runtime), queue_(bound, while_read), waiters_(runtime, runtime.output()),
       open_streams_(streams) {}
 
 void line_hub::add(std::shared_ptr<const detail::line_run> run, when_full full) {
@@ -26,15 +26,17 @@ void line_hub::add(std::shared_ptr<const detail::line_run> run, when_full full) 
     deliver();
 }
 
-void line_hub::end_stream(int index, stream from) {
+std::uint64_t line_hub::end_stream(int index, stream from) {
     try {
         if (!is_forgotten_)
             queue_.end_stream(index, 0, from, runtime_.output().now());
     } catch (const std::bad_alloc&) {
-        // The loss is not reported.
+        // The loss is not reported to the calls.
     }
+    const auto lost = queue_.lost_bytes(index, from);
     --open_streams_;
     deliver();
+    return lost;
 }
 
 void line_hub::await(detail::receiver to, detail::amount wanted,

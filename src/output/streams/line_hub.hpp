@@ -7,6 +7,8 @@
 
 #include <cohort/detail/border.hpp>
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 
@@ -16,8 +18,9 @@ namespace cohort::output {
 /// thread.
 class line_hub {
 public:
-    /// @param streams  how many streams write here
-    line_hub(loop::runtime& runtime, std::size_t bound, int streams);
+    /// @param bound, while_read  see line_queue
+    /// @param streams            how many streams write here
+    line_hub(loop::runtime& runtime, std::size_t bound, std::size_t while_read, int streams);
 
     // For the streams:
 
@@ -31,7 +34,8 @@ public:
     /// Calls the stream that has waited longest, if there is room.
     void report_room();
     /// A stream has ended. When all have, calls of output() that find no line end.
-    void end_stream(int index, stream from);
+    /// @return how many bytes of the stream were dropped
+    std::uint64_t end_stream(int index, stream from);
 
     // For the calls of output():
 

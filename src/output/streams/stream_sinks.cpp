@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "output/streams/stream_sinks.hpp"
 
+#include "base/values/group_end.hpp"
 #include "base/values/quantity.hpp"
 
 #include <fmt/format.h>
@@ -171,15 +172,22 @@ void stream_sinks::finish(cut& of) {
 }
 
 std::string stream_sinks::trouble() const {
+    const char* const name = to_string(origin_.from);
+    const auto left_out = [name](std::uint64_t bytes, std::string_view why) {
+        return bytes == 0 ? std::string()
+                          : fmt::format("{} bytes of its {} were left out, because {}",
+                                        base::with_separators(bytes), name, why);
+    };
+    std::string all;
     if (error_ == std::errc::timed_out)
-        return fmt::format("its {} was not read to the end, because a process held up its pipe",
-                           to_string(origin_.from));
-    if (error_)
-        return fmt::format("reading its {}: {}", to_string(origin_.from), error_.message());
-    if (lost_ != 0)
-        return fmt::format("{} bytes of its {} were left out, because there was no memory",
-                           base::with_separators(lost_), to_string(origin_.from));
-    return {};
+        all =
+            fmt::format("its {} was not read to the end, because a process held up its pipe", name);
+    else if (error_)
+        all = fmt::format("reading its {}: {}", name, error_.message());
+    else
+        all = left_out(lost_, "there was no memory");
+    detail::add_note(all, left_out(unread_, "nobody read them in time"));
+    return all;
 }
 
 void stream_sinks::end(std::error_code why) {
@@ -191,7 +199,7 @@ void stream_sinks::end(std::error_code why) {
                 consumer.to->end_stream(origin_.index, 0, origin_.from, loop_.now());
     }
     if (uses_hub_)
-        hub_->end_stream(origin_.index, origin_.from);
+        unread_ = hub_->end_stream(origin_.index, origin_.from);
 }
 
 captured stream_sinks::take_captured() {

@@ -50,8 +50,8 @@ public:
     captured take_captured();
     /// The targets that it has written to, and when the last text for each was read.
     const auto& written() const noexcept { return written_; }
-    /// What is missing, for a note: what could not be read, and for what there was no memory.
-    /// Empty: nothing.
+    /// What is missing, for a note: what could not be read, for what there was no memory, and which
+    /// lines nobody has read in time. Empty: nothing.
     std::string trouble() const;
 
 private:
@@ -84,7 +84,8 @@ private:
     const std::size_t most_over_;
     bool uses_hub_ = false;
     std::weak_ptr<pipe_reader> reader_;
-    std::uint64_t lost_ = 0;  // bytes, for lack of memory
+    std::uint64_t lost_ = 0;    // bytes, for lack of memory
+    std::uint64_t unread_ = 0;  // bytes that the group's queue has dropped
     std::error_code error_;
 };
 
