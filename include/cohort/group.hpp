@@ -164,7 +164,8 @@ public:
 
     /// Waits for the next line of a stream with lines(), or the next bytes of one with chunks().
     /// Each is given once, also after join(), in the order of its stream; those of several streams
-    /// as they were read. Of `output() || timer` Asio may drop the line: use output(timeout).
+    /// as they were read. Of `output() || timer` Asio may drop the line: use output(timeout). A line
+    /// that is here is taken without a wait, but from time to time the context's handlers may run.
     /// @return the line; or none, and ended(): every line was delivered and every stream has ended,
     /// or no stream has lines().
     /// @throws std::system_error  operation_aborted: this call was cancelled.
@@ -172,15 +173,14 @@ public:
     /// @thread_safety safe; of several pending calls the oldest gets the next line.
     template <class Result = detail::line_result>
     [[nodiscard]] asio::awaitable<received<output_line>> output() {
-        return detail::await_result<Result>(handle_.ask(kind::line, "output"));
+        return detail::await_line<Result>(handle_.ask(kind::line, "output"));
     }
     /// output(), but waits at most for `timeout` on steady_clock, from when it is awaited: then
     /// gives none, and timed_out() is true. Every type of cancellation stops waiting only.
     template <class Rep, class Period>
     [[nodiscard]] asio::awaitable<received<output_line>> output(
         std::chrono::duration<Rep, Period> timeout) {
-        return detail::await_result<detail::line_result>(
-            handle_.ask(kind::line, "output", timeout));
+        return detail::await_line<detail::line_result>(handle_.ask(kind::line, "output", timeout));
     }
     /// output() with a completion token: void(std::exception_ptr, received<output_line>).
     template <class Token>

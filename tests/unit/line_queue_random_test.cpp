@@ -140,7 +140,7 @@ public:
         if (choice < 6)
             add();
         else if (choice < 7)
-            take(queue_.take_line(), 1);
+            take_line();
         else if (choice < 9)
             take(queue_.take(dice_() % 300), std::nullopt);
         else
@@ -185,6 +185,13 @@ private:
         queue_.add(run, full);
         model_.add(from, texts, full);
         REQUIRE((blocks || model_.cost() <= bound_ || model_.has_nothing_to_drop()));
+    }
+
+    void take_line() {
+        cohort::detail::line_batch line;
+        if (!queue_.empty())
+            line.push_back(queue_.take_line());
+        take(line, 1);
     }
 
     void end(stream_name from) {

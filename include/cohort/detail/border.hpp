@@ -121,6 +121,10 @@ COHORT_API void run_group(const group_ref& group, receiver to);
 COHORT_API void await_end(const group_ref& group, std::optional<time_point> until, receiver to);
 /// Completes with the next worker that ends, or with time_up at `until`.
 COHORT_API void await_next(const group_ref& group, std::optional<time_point> until, receiver to);
+/// Takes the next line, if one is here and no operation waits for it. From time to time it refuses,
+/// so that a coroutine that goes on without a wait lets others run. @return false: ask by
+/// await_output()
+COHORT_API bool take_line(const group_ref& group, run_part& into);
 /// Completes with lines that workers wrote, with no lines when every stream has ended and all lines
 /// were delivered, or with time_up at `until`.
 COHORT_API void await_output(const group_ref& group, amount wanted, std::optional<time_point> until,

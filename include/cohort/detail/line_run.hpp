@@ -53,6 +53,8 @@ struct run_part {
 
 using line_batch = std::vector<run_part>;
 
+/// Copies the first line for the user.
+COHORT_API output_line line_of(const run_part& part);
 /// Copies each line for the user.
 COHORT_API std::vector<output_line> lines_of(const line_batch& batch);
 

@@ -150,6 +150,7 @@ public:
 
     void send(receiver to) const { wanted_.send(group_, std::move(to)); }
     canceller cancelled_by(operation_id id) const noexcept { return {group_, id}; }
+    const group_ref& group() const noexcept { return group_; }
 
 private:
     group_ref group_;

@@ -22,9 +22,22 @@ struct line_result {
     using type = received<output_line>;
     std::exception_ptr error(const completion& done) { return error_of(done); }
     type value(const completion& done) {
-        return done.lines ? type(std::move(lines_of(*done.lines).front())) : type(reason_of(done));
+        return done.lines ? type(line_of(done.lines->front())) : type(reason_of(done));
     }
 };
+
+/// The awaitable of output. A line that is already here it gives without an operation, whose
+/// completion would have to go through the executor.
+template <class Result>
+asio::awaitable<typename Result::type> await_line(group_request on) {
+    run_part here;
+    if (take_line(on.job.group(), here))
+        co_return typename Result::type(line_of(here));
+    completion done = co_await await_completion(std::move(on));
+    if (auto error = Result().error(done))
+        std::rethrow_exception(std::move(error));
+    co_return Result().value(done);
+}
 
 /// The result of output_batch: all lines that there are; empty: no more will come.
 struct lines_result {

@@ -36,6 +36,30 @@ std::string captured::text() const {
     return whole.append(head).append(notice).append(tail);
 }
 
+namespace {
+
+/// Copies one line of a part, without the loss before it.
+void copy_line(const detail::run_part& part, std::size_t which, std::size_t offset,
+               output_line& to) {
+    const detail::line_run& run = *part.run;
+    const auto& from = run.lines[part.first + which];
+    to.index = run.index;
+    to.attempt = run.attempt;
+    to.stream = run.from;
+    to.time = run.time;
+    to.text.assign(run.text, offset, from.size - from.ending);
+    to.complete = from.complete;
+}
+
+}  // namespace
+
+output_line detail::line_of(const run_part& part) {
+    output_line first;
+    copy_line(part, 0, part.offset, first);
+    first.lost_before = part.lost.bytes;
+    return first;
+}
+
 std::vector<output_line> detail::lines_of(const line_batch& delivered) {
     std::size_t count = 0;
     for (const run_part& some : delivered)
@@ -43,20 +67,13 @@ std::vector<output_line> detail::lines_of(const line_batch& delivered) {
     std::vector<output_line> lines;
     lines.reserve(count);
     for (const run_part& some : delivered) {
-        const line_run& run = *some.run;
         std::size_t offset = some.offset;
         for (std::size_t i = 0; i < some.count; ++i) {
-            const line_run::line& from = run.lines[some.first + i];
-            output_line& line = lines.emplace_back();
-            line.index = run.index;
-            line.attempt = run.attempt;
-            line.stream = run.from;
-            line.time = run.time;
-            line.text.assign(run.text, offset, from.size - from.ending);
-            line.complete = from.complete;
-            line.lost_before = i == 0 ? some.lost.bytes : 0;
-            offset += from.size;
+            copy_line(some, i, offset, lines.emplace_back());
+            offset += some.run->lines[some.first + i].size;
         }
+        if (some.count > 0)
+            lines[lines.size() - some.count].lost_before = some.lost.bytes;
     }
     return lines;
 }

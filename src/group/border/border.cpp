@@ -273,6 +273,10 @@ void await_next(const group_ref& group, std::optional<time_point> until, receive
     post(group, [until, to = std::move(to)](group_state& g) { g.await_next(to, until); });
 }
 
+bool take_line(const group_ref& group, run_part& into) {
+    return group && group->runtime().is_own() && group->streams().take_line(into);
+}
+
 void await_output(const group_ref& group, amount wanted, std::optional<time_point> until,
                   receiver to) {
     (void)own_loop(group);

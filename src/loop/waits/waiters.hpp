@@ -17,11 +17,9 @@ class waiters {
 public:
     waiters(loop::runtime& of, loop::engine& loop) noexcept : runtime_(of), loop_(loop) {}
 
-    /// @param until   at that time the operation completes with time_up
-    /// @param wanted  how much the operation takes; see wanted_by_first()
-    void add(detail::receiver to, std::optional<detail::time_point> until,
-             detail::amount wanted = detail::amount::one) {
-        waiting_.push_back({std::move(to), std::nullopt, wanted, false});
+    /// @param until  at that time the operation completes with time_up
+    void add(detail::receiver to, std::optional<detail::time_point> until) {
+        waiting_.push_back({std::move(to), std::nullopt, false});
         if (until)
             waiting_.back().timer =
                 loop_.timer().at(*until, [this, id = waiting_.back().to.id] { time_up(id); });
@@ -34,18 +32,9 @@ public:
     /// @return false: there was none
     bool complete_first(const detail::completion& result) {
         while (has_one())
-            if (complete_only_first(result))
+            if (finish(waiting_.begin(), result))
                 return true;
         return false;
-    }
-
-    /// How much the operation takes that has waited longest, which must be there.
-    detail::amount wanted_by_first() const { return waiting_.front().wanted; }
-
-    /// Completes the operation that has waited longest, which must be there.
-    /// @return false: its context is gone, and it waits no more
-    bool complete_only_first(const detail::completion& result) {
-        return finish(waiting_.begin(), result);
     }
 
     /// Completes all operations, the cancelled ones with operation_aborted.
@@ -80,7 +69,6 @@ private:
     struct waiter {
         detail::receiver to;
         std::optional<loop::timer_id> timer;
-        detail::amount wanted;
         bool aborted;
     };
     using iterator = base::patient_vector<waiter>::iterator;

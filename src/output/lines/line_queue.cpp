@@ -284,15 +284,10 @@ detail::line_batch line_queue::take(std::size_t at_most) {
     return taken;
 }
 
-detail::line_batch line_queue::take_line() {
-    detail::line_batch taken;
-    if (empty())
-        return taken;
-    base::patiently([&] { taken.reserve(1); });
+detail::run_part line_queue::take_line() {
     unread_ = 0;
     entry& e = entries_.front();
-    taken.push_back(take_from(e, 1, e.left() == 1 ? e.cost : cost_of(e.run->lines[e.first])));
-    return taken;
+    return take_from(e, 1, e.left() == 1 ? e.cost : cost_of(e.run->lines[e.first]));
 }
 
 void line_queue::clear() noexcept {

@@ -57,8 +57,8 @@ public:
     /// Takes lines, oldest first, that count as `at_most` together. One at least, unless the queue
     /// is empty.
     detail::line_batch take(std::size_t at_most);
-    /// Takes the oldest line. Nothing if the queue is empty.
-    detail::line_batch take_line();
+    /// Takes the oldest line. The queue must not be empty.
+    detail::run_part take_line();
 
     /// How many bytes of all streams were dropped since the start.
     std::uint64_t lost_bytes() const noexcept { return lost_bytes_; }

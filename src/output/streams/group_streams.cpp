@@ -303,9 +303,7 @@ void group_streams::await_lines(detail::receiver to, detail::amount wanted,
         });
         return;
     }
-    loop().post([self = shared_from_this(), to = std::move(to), wanted, until] {
-        self->hub_->await(to, wanted, until);
-    });
+    hub_->await(std::move(to), wanted, until);
 }
 
 void group_streams::cancel(detail::operation_id id) {

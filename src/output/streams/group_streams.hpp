@@ -87,6 +87,8 @@ public:
 
     // On any thread:
 
+    /// Takes the next line for a call that waits for nothing. @return false: ask by await_lines()
+    bool take_line(detail::run_part& into) { return hub_ && hub_->take_line(into); }
     void await_lines(detail::receiver to, detail::amount wanted,
                      std::optional<detail::time_point> until);
     /// Cancels await_lines() or write(); does nothing for any other operation.

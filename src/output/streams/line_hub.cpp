@@ -3,6 +3,7 @@
 
 #include "base/sys/patiently.hpp"
 
+#include <algorithm>
 #include <new>
 #include <utility>
 
@@ -13,90 +14,278 @@ namespace {
 /// What one call of output_batch() gets at most, in bytes of text.
 constexpr std::size_t most_at_once = std::size_t{256} << 10;
 
+/// Of so many lines one is not given at once.
+constexpr unsigned lines_in_a_row = 16;
+
 }  // namespace
 
-line_hub::line_hub(loop::runtime& runtime, std::size_t bound, std::size_t while_read, int streams)
-    : runtime_(runtime), queue_(bound, while_read), waiters_(runtime, runtime.output()),
-      open_streams_(streams) {}
+// --- what the calls share with the output thread ---
 
-void line_hub::add(std::shared_ptr<const detail::line_run> run, when_full full) {
-    if (is_forgotten_)
-        return report_room();
-    queue_.add(std::move(run), full);
-    deliver();
-}
-
-std::uint64_t line_hub::end_stream(int index, stream from) {
-    try {
-        if (!is_forgotten_)
-            queue_.end_stream(index, 0, from, runtime_.output().now());
-    } catch (const std::bad_alloc&) {
-        // The loss is not reported to the calls.
-    }
-    const auto lost = queue_.lost_bytes(index, from);
-    --open_streams_;
-    deliver();
-    return lost;
-}
-
-void line_hub::await(detail::receiver to, detail::amount wanted,
-                     std::optional<detail::time_point> until) {
-    waiters_.add(std::move(to), until, wanted);
-    deliver();
-}
-
-detail::line_batch line_hub::take(detail::amount wanted) {
-    if (returned_.empty())
-        return wanted == detail::amount::one ? queue_.take_line() : queue_.take(most_at_once);
-    if (wanted == detail::amount::all)
-        return std::exchange(returned_, {});
-    detail::run_part& first = returned_.front();
-    auto line = base::patiently([&] { return detail::line_batch{first}; });
-    line.front().count = 1;
+detail::run_part line_hub::shared::take_line() {
+    if (returned.empty())
+        return queue.take_line();
+    detail::run_part& first = returned.front();
+    detail::run_part line = first;
+    line.count = 1;
     first.offset += first.run->lines[first.first].size;
     first.lost = {};
     ++first.first;
     if (--first.count == 0)
-        returned_.erase(returned_.begin());
+        returned.erase(returned.begin());
     return line;
 }
 
-/// Lines whose reader is gone are kept, because each line is delivered once to somebody who lives.
-void line_hub::deliver() {
-    while (waiters_.has_one() && has_lines()) {
-        auto batch = base::make_shared_patiently<detail::line_batch>();
-        *batch = take(waiters_.wanted_by_first());
-        detail::completion done;
-        done.lines = batch;
-        if (!waiters_.complete_only_first(done))
-            base::patiently(
-                [&] { returned_.insert(returned_.begin(), batch->begin(), batch->end()); });
+detail::line_batch line_hub::shared::take(detail::amount wanted) {
+    if (wanted == detail::amount::all)
+        return returned.empty() ? queue.take(most_at_once) : std::exchange(returned, {});
+    detail::line_batch line;
+    base::patiently([&] { line.reserve(1); });
+    line.push_back(take_line());
+    return line;
+}
+
+/// Null: it does not wait here.
+line_hub::call* line_hub::shared::find(detail::operation_id id) {
+    const auto found = std::ranges::find(calls, id, [](const call& c) { return c.to.id; });
+    return found == calls.end() ? nullptr : &*found;
+}
+
+std::optional<line_hub::call> line_hub::shared::remove(detail::operation_id id) {
+    const auto found = std::ranges::find(calls, id, [](const call& c) { return c.to.id; });
+    if (found == calls.end())
+        return std::nullopt;
+    auto removed = std::move(*found);
+    calls.erase(found);
+    return removed;
+}
+
+line_hub::line_hub(loop::runtime& runtime, std::size_t bound, std::size_t while_read, int streams)
+    : runtime_(runtime), shared_(std::make_unique<shared>(bound, while_read, streams)) {}
+
+line_hub::~line_hub() {
+    // Another thread of a forked copy's parent may have been changing it at the fork.
+    if (!runtime_.is_own())
+        (void)shared_.release();
+}
+
+// --- for the streams ---
+
+void line_hub::add(std::shared_ptr<const detail::line_run> run, when_full full) {
+    lock_type lock(shared_->mutex);
+    if (shared_->is_forgotten) {
+        lock.unlock();
+        return report_room();
     }
-    if (is_over())
-        waiters_.complete_all(detail::completion());
-    report_room();
+    shared_->queue.add(std::move(run), full);
+    deliver(lock);
+}
+
+void line_hub::leave_out(const detail::line_run& run) {
+    const lock_type lock(shared_->mutex);
+    shared_->queue.leave_out(run);
+}
+
+bool line_hub::has_room() const {
+    const lock_type lock(shared_->mutex);
+    return shared_->has_room();
+}
+
+void line_hub::when_room(base::callback<bool()> then) {
+    waiting_streams_.push_back(std::move(then));
+    watch_room();
+}
+
+/// Streams wait. If a call has made room since they saw none, they are called soon.
+void line_hub::watch_room() {
+    lock_type lock(shared_->mutex);
+    shared_->wakes_streams = true;
+    wake_streams(lock);
+}
+
+/// After lines were taken.
+void line_hub::wake_streams(lock_type& lock) {
+    if (!shared_->wakes_streams || !shared_->has_room())
+        return;
+    shared_->wakes_streams = false;
+    lock.unlock();
+    runtime_.output().post([self = shared_from_this()] { self->report_room(); });
+    lock.lock();
 }
 
 void line_hub::report_room() {
     while (!waiting_streams_.empty() && has_room()) {
         const auto then = std::move(waiting_streams_.front());
         waiting_streams_.pop_front();
+        {
+            const lock_type lock(shared_->mutex);
+            shared_->wakes_streams = !waiting_streams_.empty();
+        }
         if (then())
-            return;  // the next is called when this one has read
+            return;  // the next is called when this one has read, or when a call has taken lines
+    }
+    if (!waiting_streams_.empty())
+        watch_room();
+}
+
+std::uint64_t line_hub::end_stream(int index, stream from) {
+    lock_type lock(shared_->mutex);
+    try {
+        if (!shared_->is_forgotten)
+            shared_->queue.end_stream(index, 0, from, runtime_.output().now());
+    } catch (const std::bad_alloc&) {
+        // The loss is not reported to the calls.
+    }
+    const auto lost = shared_->queue.lost_bytes(index, from);
+    --shared_->open_streams;
+    deliver(lock);
+    return lost;
+}
+
+// --- for the calls of output() ---
+
+bool line_hub::take_line(detail::run_part& into) {
+    lock_type lock(shared_->mutex);
+    // A call that waits is older, also while another thread is about to complete it.
+    if (shared_->is_delivering || !shared_->calls.empty() || !shared_->has_lines() ||
+        ++shared_->taken_at_once % lines_in_a_row == 0)
+        return false;
+    into = shared_->take_line();
+    wake_streams(lock);
+    return true;
+}
+
+void line_hub::await(detail::receiver to, detail::amount wanted,
+                     std::optional<detail::time_point> until) {
+    const auto id = to.id;
+    lock_type lock(shared_->mutex);
+    shared_->calls.push_back({std::move(to), wanted, false});
+    deliver(lock);
+    call* const waiting = until ? shared_->find(id) : nullptr;
+    if (waiting == nullptr)
+        return;
+    waiting->has_timer = true;
+    lock.unlock();
+    runtime_.output().post(
+        [self = shared_from_this(), id, until] { self->begin_timer(id, *until); });
+}
+
+void line_hub::deliver(lock_type& lock) {
+    if (!complete_calls(lock))
+        return;
+    lock.unlock();
+    runtime_.output().post([self = shared_from_this()] {
+        lock_type again(self->shared_->mutex);
+        self->deliver(again);
+    });
+    lock.lock();
+}
+
+/// Completes the calls that wait, if there is something for them. Without the lock, because an
+/// executor is the user's; meanwhile other threads only add to the calls and the lines.
+/// @return whether more is to be done, for calls that have come meanwhile: they must not keep this
+/// thread, which may be that of another call
+bool line_hub::complete_calls(lock_type& lock) {
+    if (std::exchange(shared_->is_delivering, true))
+        return false;
+    struct end_of_delivery {
+        lock_type& lock;
+        bool& flag;
+        ~end_of_delivery() {
+            if (!lock.owns_lock())
+                lock.lock();
+            flag = false;
+        }
+    } const end{lock, shared_->is_delivering};
+    const auto is_due = [&] {
+        return !shared_->calls.empty() && (shared_->has_lines() || shared_->is_over());
+    };
+    for (auto turns = shared_->calls.size(); turns > 0 && is_due(); --turns) {
+        detail::completion done;
+        std::shared_ptr<detail::line_batch> taken;
+        if (shared_->has_lines()) {
+            taken = base::make_shared_patiently<detail::line_batch>();
+            *taken = shared_->take(shared_->calls.front().wanted);
+            done.lines = taken;
+        }
+        const auto next = std::move(shared_->calls.front());
+        shared_->calls.pop_front();
+        lock.unlock();
+        const bool is_told = complete(next, done);
+        lock.lock();
+        // Lines whose reader is gone are kept, because each is delivered once to one who lives.
+        if (taken && !is_told)
+            base::patiently([&] {
+                shared_->returned.insert(shared_->returned.begin(), taken->begin(), taken->end());
+            });
+        wake_streams(lock);
+    }
+    return is_due();
+}
+
+/// @return false: the context of the call is gone
+bool line_hub::complete(const call& which, const detail::completion& result) {
+    if (which.has_timer)
+        runtime_.output().post(
+            [self = shared_from_this(), id = which.to.id] { self->drop_timer(id); });
+    const auto sink = runtime_.exiting() ? nullptr : which.to.sink.lock();
+    const auto how = sink ? sink->complete(which.to.id, result) : detail::delivery::gone;
+    if (how == detail::delivery::refused)
+        runtime_.output().post([&runtime = runtime_, to = which.to, result] {
+            runtime.deliver(runtime.output(), to, result);
+        });
+    return how != detail::delivery::gone;
+}
+
+// --- their ends ---
+
+bool line_hub::cancel(detail::operation_id id) {
+    lock_type lock(shared_->mutex);
+    const auto cancelled = shared_->remove(id);
+    lock.unlock();
+    if (cancelled)
+        complete(*cancelled, detail::completion_of(detail::completion::kind::aborted));
+    return cancelled.has_value();
+}
+
+void line_hub::begin_timer(detail::operation_id id, detail::time_point until) {
+    lock_type lock(shared_->mutex);
+    const bool waits = shared_->find(id) != nullptr;
+    lock.unlock();
+    if (waits)
+        timers_[id] = runtime_.output().timer().at(until, [self = shared_from_this(), id] {
+            self->timers_.erase(id);
+            lock_type again(self->shared_->mutex);
+            auto late = self->shared_->remove(id);
+            again.unlock();
+            if (!late)
+                return;
+            late->has_timer = false;
+            self->complete(*late, detail::completion_of(detail::completion::kind::time_up));
+        });
+}
+
+void line_hub::drop_timer(detail::operation_id id) {
+    if (const auto found = timers_.find(id); found != timers_.end()) {
+        runtime_.output().timer().cancel(found->second);
+        timers_.erase(found);
     }
 }
 
 void line_hub::end() {
-    open_streams_ = 0;
-    deliver();
+    lock_type lock(shared_->mutex);
+    shared_->open_streams = 0;
+    deliver(lock);
 }
 
 void line_hub::forget() {
-    is_forgotten_ = true;
-    queue_.clear();
-    returned_.clear();
-    open_streams_ = 0;
-    deliver();
+    lock_type lock(shared_->mutex);
+    shared_->is_forgotten = true;
+    shared_->queue.clear();
+    shared_->returned.clear();
+    shared_->open_streams = 0;
+    deliver(lock);
+    lock.unlock();
+    report_room();
 }
 
 }  // namespace cohort::output

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include "base/sys/callback.hpp"
+#include "base/sys/patient_containers.hpp"
 #include "loop/runtime/runtime.hpp"
-#include "loop/waits/waiters.hpp"
 #include "output/lines/line_queue.hpp"
 
 #include <cohort/detail/border.hpp>
@@ -10,58 +11,100 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 
 namespace cohort::output {
 
-/// The lines of all workers of a group on their way to the calls of output(). Belongs to the output
-/// thread.
-class line_hub {
+/// The lines of all workers of a group on their way to the calls of output(). The streams use it on
+/// the output thread. Calls of output() take what is there on their own threads, because a trip to
+/// the output thread takes longer than all else that a line needs.
+class line_hub : public std::enable_shared_from_this<line_hub> {
 public:
     /// @param bound, while_read  see line_queue
     /// @param streams            how many streams write here
     line_hub(loop::runtime& runtime, std::size_t bound, std::size_t while_read, int streams);
+    line_hub(const line_hub&) = delete;
+    line_hub& operator=(const line_hub&) = delete;
+    ~line_hub();
 
-    // For the streams:
+    // For the streams, on the output thread:
 
     void add(std::shared_ptr<const detail::line_run> run, when_full full);
     /// Counts a run as dropped instead of adding it.
-    void leave_out(const detail::line_run& run) { queue_.leave_out(run); }
-    bool has_room() const noexcept { return is_forgotten_ || queue_.has_room(); }
+    void leave_out(const detail::line_run& run);
+    bool has_room() const;
     /// Calls `then` once, when there is room; it returns whether the stream reads on. The streams
     /// that wait are called one at a time, because each may fill the room that there is.
-    void when_room(base::callback<bool()> then) { waiting_streams_.push_back(std::move(then)); }
+    void when_room(base::callback<bool()> then);
     /// Calls the stream that has waited longest, if there is room.
     void report_room();
     /// A stream has ended. When all have, calls of output() that find no line end.
     /// @return how many bytes of the stream were dropped
     std::uint64_t end_stream(int index, stream from);
 
-    // For the calls of output():
+    // For the calls of output(), on any thread:
 
+    /// Takes the next line for a call that waits for nothing. From time to time it refuses, so that
+    /// a coroutine that goes on without a wait lets others run.
+    /// @return false: no line is there, others wait for it, or it refuses: ask by await()
+    bool take_line(detail::run_part& into);
     void await(detail::receiver to, detail::amount wanted, std::optional<detail::time_point> until);
-    /// @return whether the operation waited here
-    bool cancel(detail::operation_id id) { return waiters_.stop_waiting(id); }
 
+    // On the output thread again:
+
+    /// @return whether the operation waited here
+    bool cancel(detail::operation_id id);
     /// The group has ended: no stream writes any more.
     void end();
     /// Nobody will ask for lines: drops them, now and later.
     void forget();
 
 private:
-    bool is_over() const noexcept { return open_streams_ <= 0; }
-    bool has_lines() const noexcept { return !returned_.empty() || !queue_.empty(); }
-    detail::line_batch take(detail::amount wanted);
-    void deliver();
+    struct call {
+        detail::receiver to;
+        detail::amount wanted;
+        bool has_timer;
+    };
+    /// What the calls share with the output thread.
+    struct shared {
+        shared(std::size_t bound, std::size_t while_read, int streams)
+            : queue(bound, while_read), open_streams(streams) {}
+
+        bool is_over() const noexcept { return open_streams <= 0; }
+        bool has_lines() const noexcept { return !returned.empty() || !queue.empty(); }
+        bool has_room() const noexcept { return is_forgotten || queue.has_room(); }
+        detail::run_part take_line();
+        detail::line_batch take(detail::amount wanted);
+        call* find(detail::operation_id id);
+        std::optional<call> remove(detail::operation_id id);
+
+        std::mutex mutex;
+        line_queue queue;
+        // Taken for a call whose context was destroyed; delivered before the queue's.
+        detail::line_batch returned;
+        base::patient_deque<call> calls;  // that wait, the oldest first
+        int open_streams;
+        unsigned taken_at_once = 0;  // how often take_line() was asked
+        bool is_forgotten = false;
+        bool is_delivering = false;  // a thread completes calls, those that come meanwhile too
+        bool wakes_streams = false;  // who makes room has the streams called that wait for it
+    };
+    using lock_type = std::unique_lock<std::mutex>;
+
+    void deliver(lock_type& lock);
+    bool complete_calls(lock_type& lock);
+    bool complete(const call& which, const detail::completion& result);
+    void wake_streams(lock_type& lock);
+    void watch_room();
+    void begin_timer(detail::operation_id id, detail::time_point until);
+    void drop_timer(detail::operation_id id);
 
     loop::runtime& runtime_;
-    line_queue queue_;
-    // Taken for a call whose context was destroyed; delivered before the queue's.
-    detail::line_batch returned_;
-    loop::waiters waiters_;
+    std::unique_ptr<shared> shared_;
+    // Only the output thread's:
     base::patient_deque<base::callback<bool()>> waiting_streams_;
-    int open_streams_;
-    bool is_forgotten_ = false;
+    base::patient_map<detail::operation_id, loop::timer_id> timers_;
 };
 
 }  // namespace cohort::output
