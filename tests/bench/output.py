@@ -24,6 +24,7 @@ def run(bench, facts, rounds, quick):
     size = 100_000_000 if quick else 1_000_000_000
     tagged_tee(bench, facts, rounds, size)
     read_lines(bench, facts, rounds, size)
+    lines_here(bench, facts, rounds)
     unread_lines(bench, facts, rounds, size)
     with tempfile.TemporaryDirectory() as directory:
         starts(bench, facts, rounds, 200 if quick else 1000, directory)
@@ -107,6 +108,21 @@ def read_lines(bench, facts, rounds, size):
     per_second = measure.median(results["a full buffer blocks"], "mb_s")
     facts["output", "lines"] = 1000 / per_second
     facts["remark", "lines"] = f"{per_second:,.0f} MB/s"
+
+
+def lines_here(bench, facts, rounds):
+    size = 10_000_000
+
+    def read(how):
+        return lambda: bench.measure("worker_lines", how=how, program=writer(bench), workers=WORKERS, bytes=size)
+
+    results = sharing.in_turn({"output()": read("here"), "output_batch()": read("here in batches")}, rounds)
+    measure.print_table(f"Lines of 64 bytes that are here, {megabytes(size)} of them, read by a coroutine",
+                        ["", "us a line", "lowest", "highest"],
+                        [[how, f"{measure.median(mine, 'us_a_line'):.3f}", f"{min(one['us_a_line'] for one in mine):.3f}",
+                          f"{max(one['us_a_line'] for one in mine):.3f}"] for how, mine in results.items()])
+    facts["output", "line"] = measure.median(results["output()"], "us_a_line")
+    facts["remark", "line"] = f"in batches: {measure.median(results['output_batch()'], 'us_a_line'):.3f}"
 
 
 def unread_lines(bench, facts, rounds, size):

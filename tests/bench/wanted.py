@@ -50,6 +50,7 @@ OUTPUT = {
     "tee, file / Boost.Process": ("the same / Boost.Process v2", 1 / 8),
     "tee, file / torch's TailLog": ("the same / torch's TailLog", 1 / 8),
     "lines": ("s for a GB through lines(), read in batches", 1 / 0.5),
+    "line": ("us a line that is here, by output()", 0.3),
     "unread": ("nobody reads: worker's time / to /dev/null", 1.2),
     "unread, formatted": ("the same, a worker that formats its lines", 1.2),
     "start, wall": ("two captures: wall us more than two files", 50),

@@ -62,6 +62,27 @@ void read_lines(const tee_job& todo, cohort::when_full what) {
                seen.batches > 0 ? seen.lines / seen.batches : 0);
 }
 
+/// Reads lines that are all here, one by one or in batches.
+asio::awaitable<void> take_all(const tee_job& todo, bool in_batches, double& us_a_line) {
+    auto sink = cohort::lines();
+    sink.buffer(todo.bytes);
+    auto group = co_await cohort::spawn(
+        cohort::command(todo.program, todo.bytes_of_one()).stdout_to(sink), todo.workers);
+    co_await group.join();
+    double lines = 0;
+    const auto begun = std::chrono::steady_clock::now();
+    if (in_batches) {
+        for (auto some = co_await group.output_batch(); !some.empty();
+             some = co_await group.output_batch())
+            lines += static_cast<double>(some.size());
+    } else {
+        while (auto line = co_await group.output())
+            ++lines;
+    }
+    const std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - begun;
+    us_a_line = took.count() / lines;
+}
+
 /// A memory file, into which the worker writes how long it took.
 class told_time {
 public:
@@ -102,6 +123,12 @@ void worker_lines(const arguments& words) {
     if (how == "block" || how == "drop")
         return read_lines(todo, how == "block" ? cohort::when_full::block
                                                : cohort::when_full::drop_oldest);
+    if (how == "here" || how == "here in batches") {
+        double us_a_line = 0;
+        run_beside(nullptr, take_all(todo, how != "here", us_a_line));
+        fmt::print("{{\"us_a_line\": {}}}\n", us_a_line);
+        return;
+    }
     const bool formatted = words.number("formatted", 0) != 0;
     const told_time told;
     const double cpu = cpu_us(RUSAGE_SELF);
