@@ -3,6 +3,7 @@
 
 #include <cohort/detail/codec.hpp>
 #include <cohort/detail/function_traits.hpp>
+#include <cohort/detail/lendable.hpp>
 #include <cohort/detail/plan.hpp>
 #include <cohort/detail/registration.hpp>
 #include <cohort/detail/result.hpp>
@@ -27,6 +28,29 @@ template <class Result>
 inline constexpr bool result_may_carry = may_carry<std::remove_cv_t<Result>>;
 template <>
 inline constexpr bool result_may_carry<void> = false;
+
+/// An argument for its place in a work, a parameter of type T. Of what the caller keeps, the ends
+/// of queues are held weakly: their streams could not end while the work has a name.
+template <class T, class Arg>
+decltype(auto) lent(Arg&& given) {
+    if constexpr (!may_carry<T> || !std::is_lvalue_reference_v<Arg> ||
+                  !std::is_copy_constructible_v<T>) {
+        return std::forward<Arg>(given);
+    } else if constexpr (std::is_same_v<std::remove_cvref_t<Arg>, T>) {
+        const holding_scope lends(holding::weak);
+        return T(given);
+    } else {
+        const T converted(given);
+        const holding_scope lends(holding::weak);
+        return T(converted);
+    }
+}
+
+template <class... Values, class... Args>
+std::shared_ptr<std::tuple<Values...>> lent_values(std::type_identity<std::tuple<Values...>>,
+                                                   Args&&... args) {
+    return std::make_shared<std::tuple<Values...>>(lent<Values>(std::forward<Args>(args))...);
+}
 
 /// Makes the call and encodes its result.
 template <class Result, class Call>
@@ -79,7 +103,7 @@ public:
     template <class... Args>
     explicit function_work(std::in_place_t, Args&&... args)
         : node_(&registered_function<Fn>::node),
-          arguments_(std::make_shared<stored>(std::forward<Args>(args)...)) {}
+          arguments_(lent_values(std::type_identity<stored>(), std::forward<Args>(args)...)) {}
 
     /// The function's node and the arguments in CBOR; the settings are the defaults.
     /// @throws codec_error    an argument could not be encoded
@@ -161,9 +185,9 @@ private:
 /// parameter is the worker's index, an int. `outcome::result<T>()` gives what it returns.
 /// @param args  converted here to the types of Fn's parameters and kept as values ("mnist" becomes
 /// a std::string); encoded when the group is started (not for start_method::fork). Ends of queues
-/// are held until then. A work that has a name can be started again; meanwhile it holds no end, so
-/// that the streams can end. At the next start this process must still have the ends: else spawn
-/// throws sharing_error (EBADF).
+/// are held weakly, because the streams could not end while the work has a name: this process must
+/// still have them at each start, or spawn throws sharing_error (EBADF). Those that are moved into
+/// the work, or made in this call, it holds until its first start.
 /// @thread_safety safe.
 /// @source spawn(fn, args); differs: checked at compile time.
 // No static_assert can refuse the name of several functions or a lambda with captures: no template

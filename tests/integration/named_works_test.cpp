@@ -117,6 +117,40 @@ METHODS_TEST("named works: the stream ends wherever in a function's arguments th
     }
 }
 
+METHODS_TEST("named works: a function holds no end that it was given, so streams end before it") {
+    for (const auto method : all_methods) {
+        CAPTURE(method);
+        queue_reader<int> first;
+        queue_reader<int> second;
+        queue_reader<int> third;
+        const auto from_writer = [&first] {
+            const queue<int> numbers;
+            first = numbers.reader();
+            const auto writer = numbers.writer();
+            return cohort::function<put_index>(writer);
+        }();
+        const auto from_queue = [&second] {
+            const queue<int> numbers;
+            second = numbers.reader();
+            return cohort::function<put_index>(numbers);
+        }();
+        const auto from_values = [&third] {
+            const queue<int> numbers;
+            third = numbers.reader();
+            const std::vector<queue_writer<int>> each{numbers.writer(), numbers.writer()};
+            const place last{5, numbers.writer()};
+            return cohort::function<put_to_each>(each, last);
+        }();
+        CHECK(first.get().ended());
+        CHECK(second.get().ended());
+        CHECK(third.get().ended());
+        const auto gone = "this process has closed that end of the queue";
+        CHECK((co_await refusal(from_writer, by(method))).find(gone) != std::string::npos);
+        CHECK((co_await refusal(from_queue, by(method))).find(gone) != std::string::npos);
+        CHECK((co_await refusal(from_values, by(method))).find(gone) != std::string::npos);
+    }
+}
+
 METHODS_TEST("named works: an end that only a function holds is there for its first start") {
     for (const auto method : all_methods) {
         CAPTURE(method);
