@@ -164,10 +164,8 @@ public:
 
     /// Waits for the next line of a stream with lines(), or the next bytes of one with chunks().
     /// Each is given once, also after join(), in the order of its stream; those of several streams
-    /// as they were read. Of `output() || timer` Asio may drop the line: use output(timeout). A line
-    /// that is here is taken without a wait, but from time to time the context's handlers may run.
-    /// @return the line; or none, and ended(): every line was delivered and every stream has ended,
-    /// or no stream has lines().
+    /// as they were read. Of `output() || timer` Asio may drop the line: use output(timeout).
+    /// @return the line; or none, and ended(): all was delivered and has ended, if there was any.
     /// @throws std::system_error  operation_aborted: this call was cancelled.
     /// @cancellation every type: stops waiting only; no line is lost.
     /// @thread_safety safe; of several pending calls the oldest gets the next line.

@@ -146,7 +146,7 @@ class COHORT_API lines {
 public:
     lines() = default;
     /// How many bytes of lines may wait to be read. The buffer is the group's: of several sizes the
-    /// largest counts. Default 1 MiB; with when_full::drop_oldest 16 MiB while somebody reads, which
+    /// largest counts. Default 1 MiB. With when_full::drop_oldest 16 MiB while somebody reads, that
     /// is until 16 MiB have come since the last line was taken, or since the start.
     /// @throws std::invalid_argument  `bytes` is less than 1 or than longest_line: set that first
     template <std::integral Bytes>

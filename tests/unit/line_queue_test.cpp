@@ -301,63 +301,6 @@ TEST_CASE("line queue: lines that are left out are counted as dropped ones") {
     CHECK(queue.lost_bytes() == 6);
 }
 
-TEST_CASE("line queue: while lines are taken it keeps more, and what runs take besides counts") {
-    constexpr std::size_t bound = 1'000;
-    constexpr std::size_t while_read = 100'000;
-    const auto run = run_of(0, std::vector<std::string>(250, forty('a')));  // 10,000 bytes
-    line_queue queue(bound, while_read);
-    for (int i = 0; i < 9; ++i)
-        queue.add(run, drop);
-    CHECK(queue.lost_bytes() == 0);  // with nine runs it takes 96,544
-    queue.add(run, drop);
-    CHECK(queue.lost_bytes() == 3'840);  // with ten 96,160
-
-    line_queue singles(bound, while_read);
-    constexpr std::size_t cost = line_queue::run_cost + line_queue::smallest_cost;
-    for (std::size_t i = 0; i < while_read / cost; ++i)
-        singles.add(run_of(0, {"x"}), drop);
-    CHECK(singles.lost_bytes() == 0);
-    singles.add(run_of(0, {"x"}), drop);
-    CHECK(singles.lost_bytes() == 2);
-}
-
-TEST_CASE("line queue: when as much has come since the last take, nobody reads, and it keeps less") {
-    constexpr std::size_t bound = 1'000;
-    constexpr std::size_t while_read = 20'000;
-    const auto run = run_of(0, std::vector<std::string>(100, forty('a')));  // 4,000 bytes
-    line_queue queue(bound, while_read);
-    const auto add_unread = [&] {
-        for (int i = 0; i < 6; ++i)
-            queue.add(run, drop);
-        std::size_t kept = 0;
-        for (const auto& part : queue.take(SIZE_MAX))
-            kept += 40 * part.count;
-        return kept;
-    };
-    CHECK(add_unread() == bound);
-    CHECK(add_unread() == bound);
-    // One line in time is enough.
-    for (int i = 0; i < 50; ++i) {
-        queue.add(run, drop);
-        (void)queue.take_line();
-    }
-    CHECK(add_unread() == bound);
-    for (int i = 0; i < 4; ++i)
-        queue.add(run, drop);
-    const auto lost = queue.lost_bytes();
-    (void)queue.take_line();
-    queue.add(run, drop);
-    CHECK(queue.lost_bytes() - lost < 4'000);  // no more than what does not fit
-}
-
-TEST_CASE("line queue: a buffer that is larger than that while somebody reads stays as it is") {
-    line_queue queue(1'000, 800);
-    queue.add(run_of(0, std::vector<std::string>(20, forty('a'))), drop);
-    CHECK(queue.lost_bytes() == 0);
-    queue.add(run_of(0, std::vector<std::string>(6, forty('a'))), drop);
-    CHECK(queue.lost_bytes() == 40);
-}
-
 TEST_CASE("line queue: it counts for each stream what was dropped, also what was reported") {
     line_queue queue(80);
     queue.add(run_of(0, {forty('a'), forty('b')}), drop);

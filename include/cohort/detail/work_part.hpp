@@ -12,8 +12,8 @@
 namespace cohort::detail::inline v0_1 {
 
 /// The user's values in a work: a function's arguments, or a callable. Copies of the work share
-/// them. Ends of queues that they hold are held until a group is started; afterwards a work that has
-/// a name holds them weakly, because their streams could not end while it lives.
+/// them. Ends of queues that they hold are held until a group is started. Afterwards a work that
+/// has a name holds them weakly, because their streams could not end while it lives.
 template <class T>
 class work_part {
 public:

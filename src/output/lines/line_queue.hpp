@@ -25,12 +25,12 @@ namespace cohort::output {
 class line_queue {
 public:
     static constexpr std::size_t smallest_cost = 32;
-    /// What a run counts besides its lines where the bound is `while_read`: the memory that it takes
-    /// for itself, which is most of it where a worker writes each line alone.
+    /// What a run counts besides its lines where the bound is `while_read`: the memory that it
+    /// takes for itself, which is most of it where a worker writes each line alone.
     static constexpr std::size_t run_cost = 384;
 
-    /// @param while_read  the bound while somebody reads, unless `bound` is larger: until lines that
-    ///                    count more than this have been added since the last one was taken
+    /// @param while_read  the bound while somebody reads, unless `bound` is larger: until lines
+    ///                    that count more than this were added since the last one was taken
     explicit line_queue(std::size_t bound, std::size_t while_read = 0) noexcept
         : bound_(bound), while_read_(while_read) {}
     line_queue(const line_queue&) = delete;
