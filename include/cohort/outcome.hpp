@@ -37,8 +37,9 @@ enum class cause {
     oom_killed,  ///< the kernel's out-of-memory killer ended it, as far as that is known: see above
     lost,        ///< another waiter took its exit status
     unkillable,  ///< it lived on for `kill_timeout` after SIGKILL; reaped later, in the background
-    not_started,  ///< it waited for its start (options::at_once), which failed: see note()
-    timed_out,    ///< it was stopped after its time limit, or had not ended at that of its group
+    not_started,   ///< it waited for its start (options::at_once), which failed: see note()
+    timed_out,     ///< it was stopped after its time limit, or had not ended at that of its group
+    output_limit,  ///< it was stopped because it wrote more than capture::at_most() allows
 };
 /// "returned", "exited", ...: the name of the enumerator.
 COHORT_API const char* to_string(cause c) noexcept;

@@ -131,6 +131,15 @@ public:
     capture& tail(Bytes bytes) {
         return set("tail", data_.head, detail::count_of("tail", bytes));
     }
+    /// A worker that writes more bytes to the stream is stopped, alone: the stop signal, SIGKILL
+    /// after options::grace_period. It has failed with cause::output_limit, unless it had ended by
+    /// then. Its outcome has what was captured until its end. Default: no limit.
+    /// @throws std::invalid_argument  `bytes` is negative
+    template <std::integral Bytes>
+    capture& at_most(Bytes bytes) {
+        data_.at_most = detail::count_of("at_most", bytes);
+        return *this;
+    }
 
     /// Whether all settings are equal.
     friend bool operator==(const capture&, const capture&) = default;

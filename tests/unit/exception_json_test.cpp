@@ -209,7 +209,7 @@ TEST_CASE(
 }
 
 TEST_CASE("exception json: every cause has a name that is read") {
-    for (int i = 0; i <= static_cast<int>(cause::timed_out); ++i) {
+    for (int i = 0; i <= static_cast<int>(cause::output_limit); ++i) {
         outcome one;
         one.cause = static_cast<cause>(i);
         again(process_exception("x", 0, 1, std::make_shared<std::vector<outcome>>(1, one)));

@@ -101,6 +101,7 @@ TEST_CASE("sinks: the defaults are those of the guide") {
     const auto capture = data<cohort::detail::capture_sink>(cohort::capture());
     CHECK(capture.head == 16'384);
     CHECK(capture.tail == 49'152);
+    CHECK_FALSE(capture.at_most);
     const auto lines = data<cohort::detail::lines_sink>(cohort::lines());
     CHECK(lines.buffer.bytes == 1 << 20);
     CHECK_FALSE(lines.buffer.is_chosen);
@@ -135,6 +136,11 @@ TEST_CASE("sinks: every setter is kept") {
     CHECK_FALSE(file_data(cohort::file("a").append().truncate()).appends);
     CHECK(file_data(cohort::file("a").rotate(1)).kept == 5);
     CHECK(file_data(cohort::file("a").tagged()).tag == "[{index}]: ");
+    const auto capture =
+        data<cohort::detail::capture_sink>(cohort::capture().head(1).at_most(2L).tail(0));
+    CHECK(capture.head == 1);
+    CHECK(capture.at_most == 2);
+    CHECK(capture.tail == 0);
     const auto lines = data<cohort::detail::lines_sink>(
         cohort::lines().longest_line(8).buffer(9L).when_full(when_full::block));
     CHECK(lines.longest == 8);
@@ -242,6 +248,8 @@ TEST_CASE("sinks: a size that is too small, too large or negative is refused") {
     CHECK(refuses("longest_line", [] { cohort::lines().longest_line(0); }));
     CHECK(refuses("longest_line", [] { cohort::lines().longest_line(-1); }));
     CHECK(refuses("longest_line", [] { cohort::lines().longest_line((1 << 20) + 1); }));
+    CHECK(refuses("at_most", [] { cohort::capture().at_most(-1); }));
+    CHECK(cohort::capture() != cohort::capture().at_most(0));
     CHECK(refuses("buffer", [] { cohort::chunks().buffer(0); }));
     CHECK(refuses("buffer", [] { cohort::chunks().buffer(-1); }));
 }

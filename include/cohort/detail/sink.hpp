@@ -48,6 +48,7 @@ struct file_sink {
 struct capture_sink {
     std::size_t head = 16'384;
     std::size_t tail = 49'152;
+    std::optional<std::uint64_t> at_most;  // a worker that writes more is stopped
 
     friend bool operator==(const capture_sink&, const capture_sink&) = default;
 };

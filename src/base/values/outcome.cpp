@@ -37,6 +37,8 @@ const char* to_string(cause c) noexcept {
         return "not_started";
     case cause::timed_out:
         return "timed_out";
+    case cause::output_limit:
+        return "output_limit";
     }
     return "?";
 }

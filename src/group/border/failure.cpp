@@ -75,6 +75,11 @@ bool has_timed_out(const group_end& end) {
            });
 }
 
+/// Whether a worker was stopped because of a limit, so that this is its failure.
+bool was_cut_short(const outcome& worker) {
+    return worker.cause == cause::timed_out || worker.cause == cause::output_limit;
+}
+
 std::string text_of_exit(const outcome& worker) {
     const auto& status = worker.status;
     if (worker.cause == cause::not_started)
@@ -105,7 +110,7 @@ std::exception_ptr failure_of(const std::shared_ptr<const group_end>& end) {
     if (end->first_failure < 0)
         return end->stopped ? std::make_exception_ptr(group_stopped(outcomes)) : nullptr;
     const auto& worker = (*outcomes)[static_cast<std::size_t>(end->first_failure)];
-    if (worker.error && worker.cause != cause::timed_out)
+    if (worker.error && !was_cut_short(worker))
         return with_cause(process_raised_exception(
             with_stderr_tail(
                 with_note(fmt::format("\n\n-- Process {} terminated with the following error:\n{}",

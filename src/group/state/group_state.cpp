@@ -133,7 +133,7 @@ void group_state::worker_started(groups::start_report report) {
     worker.process = process;
     if (report.results)
         worker.results.emplace(std::move(report.results));
-    streams_->worker_started(index);
+    streams_->worker_started(index, process->on_output_limit());
     process->await_end({[self = shared_from_this(), index](const exit_status& how) {
                             self->worker_exited(self->workers_.at(index), how);
                         },

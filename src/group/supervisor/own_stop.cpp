@@ -6,6 +6,8 @@
 
 #include <cohort/detail/duration.hpp>
 
+#include <fmt/format.h>
+
 #include <utility>
 
 namespace cohort::groups {
@@ -21,10 +23,20 @@ cut_short time_is_up(std::chrono::steady_clock::duration limit, limit_of whose) 
     });
 }
 
+cut_short too_much_output(std::uint64_t limit, stream from) {
+    return base::patiently([&] {
+        return cut_short{std::chrono::steady_clock::now(), cause::output_limit,
+                         fmt::format("stopped after it had written more than {} bytes to its {}",
+                                     base::with_separators(limit), to_string(from))};
+    });
+}
+
 own_stop::own_stop(loop::engine& loop, const detail::group_settings& settings)
     : loop_(loop), grace_period_(settings.grace_period), kill_timeout_(settings.kill_timeout) {}
 
 void own_stop::begin_at(time_point when, base::callback<void(step)> take) {
+    end();
+    may_begin_ = true;
     take_ = std::move(take);
     arm(when, step::stop_signal);
 }
@@ -38,6 +50,7 @@ void own_stop::arm(time_point when, step next) {
 
 void own_stop::go_on(step now) {
     has_begun_ = true;
+    may_begin_ = false;
     const auto length = now == step::stop_signal ? grace_period_ : kill_timeout_;
     if (now != step::give_up)
         arm(detail::saturating_add(std::chrono::steady_clock::now(), length),
@@ -56,6 +69,7 @@ void own_stop::end() noexcept {
     if (timer_)
         loop_.timer().cancel(*std::exchange(timer_, std::nullopt));
     take_ = {};
+    may_begin_ = false;
 }
 
 }  // namespace cohort::groups

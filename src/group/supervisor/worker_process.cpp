@@ -87,9 +87,10 @@ std::optional<looked_at> worker_process::to_be_looked_at(std::error_code& error)
 void worker_process::await_end(end_events events) {
     events_ = std::move(events);
     if (settings_->worker_time_limit)
-        own_stop_.begin_at(
-            detail::saturating_add(facts_.started, *settings_->worker_time_limit),
-            [self = shared_from_this()](own_stop::step next) { self->take_own_step(next); });
+        stop_alone(detail::saturating_add(facts_.started, *settings_->worker_time_limit),
+                   [settings = settings_] {
+                       return time_is_up(*settings->worker_time_limit, limit_of::worker);
+                   });
     runtime_.children().watch(
         signals_.pidfd(),
         [self = shared_from_this()] {
@@ -107,11 +108,25 @@ void worker_process::note_cut_short(groups::cut_short why) {
         facts_.cut = std::move(why);
 }
 
-/// Its time limit is reached, or one of the steps that follow is over.
-void worker_process::take_own_step(own_stop::step next) {
+output::group_streams::limit_reached worker_process::on_output_limit() {
+    return [weak = weak_from_this()](stream from, std::uint64_t limit) {
+        if (const auto self = weak.lock(); self && self->own_stop_.may_begin())
+            self->stop_alone(std::chrono::steady_clock::now(),
+                             [from, limit] { return too_much_output(limit, from); });
+    };
+}
+
+/// @param why  called at that time
+void worker_process::stop_alone(groups::time_point when, cut_reason why) {
+    own_stop_.begin_at(when, [self = shared_from_this(), why = std::move(why)](
+                                 own_stop::step next) { self->take_own_step(next, why); });
+}
+
+/// A limit of its own is reached, or one of the steps that follow is over.
+void worker_process::take_own_step(own_stop::step next, const cut_reason& why) {
     switch (next) {
     case own_stop::step::stop_signal:
-        note_cut_short(time_is_up(*settings_->worker_time_limit, limit_of::worker));
+        note_cut_short(why());
         return send_stop_signal(settings_->stop_signal);
     case own_stop::step::kill:
         return send_kill();

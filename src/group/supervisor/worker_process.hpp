@@ -73,6 +73,9 @@ public:
     /// See worker_signals::send_stop(). With stack_on_stop the worker first reports its stacks.
     void send_stop_signal(int signo);
     void send_kill() noexcept;
+    /// What is called when it has written more to a stream than it may: stops it, alone, unless it
+    /// is being stopped.
+    output::group_streams::limit_reached on_output_limit();
     /// The worker is stopped because of a limit. If it has not ended yet, this is its failure.
     void note_cut_short(groups::cut_short why);
 
@@ -83,7 +86,9 @@ public:
 private:
     bool has_entered() const noexcept;
     void end_stop_report() noexcept;
-    void take_own_step(own_stop::step next);
+    using cut_reason = base::callback<groups::cut_short()>;
+    void stop_alone(groups::time_point when, cut_reason why);
+    void take_own_step(own_stop::step next, const cut_reason& why);
     void reaped(const loop::reaped& end);
     void ended(const loop::reaped& end);
     void read_what_is_left();

@@ -80,20 +80,22 @@ int group_streams::streams_in_queue() const noexcept {
 
 // --- a worker's life ---
 
-void group_streams::worker_started(int index) {
+void group_streams::worker_started(int index, limit_reached exceeded) {
     if (routes_.has_pipes())
-        loop().post([self = shared_from_this(), index] { self->begin(index); });
+        loop().post([self = shared_from_this(), index, exceeded = std::move(exceeded)] {
+            self->begin(index, exceeded);
+        });
 }
 
-void group_streams::begin(int index) {
-    begin_stream(index, stream::out);
-    begin_stream(index, stream::err);
+void group_streams::begin(int index, const limit_reached& exceeded) {
+    begin_stream(index, stream::out, exceeded);
+    begin_stream(index, stream::err, exceeded);
     if (auto& worker = at(index); worker.in_ours && !worker.feed)
         worker.feed = base::make_shared_patiently<pipe_writer>(loop(), std::move(worker.in_ours));
     go_on_feeding(index);
 }
 
-void group_streams::begin_stream(int index, stream from) {
+void group_streams::begin_stream(int index, stream from, const limit_reached& exceeded) {
     worker& of = at(index);
     auto& fd = from == stream::out ? of.out_ours : of.err_ours;
     if (!fd)
@@ -106,6 +108,9 @@ void group_streams::begin_stream(int index, stream from) {
         targets_, routes_.targets, hub_, pool_, pipe_capacity_);
     reader = base::make_shared_patiently<pipe_reader>(loop(), std::move(fd), sinks, lingering_);
     sinks->set_reader(reader);
+    sinks->on_limit([&runtime = runtime_, exceeded, from](std::uint64_t limit) {
+        runtime.loop().post([exceeded, from, limit] { exceeded(from, limit); });
+    });
     for (const auto& sink : (from == stream::out ? routes.out : routes.err).sinks)
         if (const auto* to = std::get_if<target_route>(&sink); to != nullptr && !to->tag.empty())
             base::patiently([&] { targets_[to->target]->set_tag(index, from, to->tag); });

@@ -39,6 +39,7 @@ struct stream_end {
 /// the workers live, and read by output() until every line is delivered.
 class group_streams : public std::enable_shared_from_this<group_streams> {
 public:
+    using limit_reached = base::callback<void(stream, std::uint64_t)>;
     struct settings {
         std::chrono::steady_clock::duration flush_timeout;
         std::size_t pipe_size = 0;
@@ -70,7 +71,9 @@ public:
 
     // On the engine's thread:
 
-    void worker_started(int index);
+    /// @param exceeded  called once for each stream to which the worker has written more than
+    ///                  capture().at_most() allows; gets that limit
+    void worker_started(int index, limit_reached exceeded);
     /// Takes what the worker has written until now, and ends its streams. Both functions are called
     /// on the engine's thread.
     /// @param read     called as soon as the streams are read, so that no target keeps the captured
@@ -143,11 +146,11 @@ private:
     std::optional<detail::start_failure> make_input(int index);
     std::optional<detail::start_failure> make_output(base_directories& bases, int index,
                                                      stream from);
-    void begin(int index);
+    void begin(int index, const limit_reached& exceeded);
     void when_fed(int index, early_input later);
     void go_on_feeding(int index);
     static bool cancel_early(worker& of, detail::operation_id id);
-    void begin_stream(int index, stream from);
+    void begin_stream(int index, stream from, const limit_reached& exceeded);
     void end_streams(std::shared_ptr<flush> ending);
     void limit_reading(const std::shared_ptr<flush>& ending);
     void streams_ended(std::shared_ptr<flush> ending);

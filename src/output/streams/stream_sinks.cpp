@@ -41,6 +41,7 @@ stream_sinks::stream_sinks(loop::engine& loop, origin whose, const stream_route&
     for (const auto& sink : route.sinks)
         if (const auto* capture = std::get_if<capture_route>(&sink)) {
             capture_.emplace(capture->head, capture->tail);
+            at_most_ = capture->at_most;
         } else if (const auto* queue = std::get_if<queue_route>(&sink)) {
             uses_hub_ = true;
             add_consumer(queue->longest == 0 ? std::nullopt
@@ -79,6 +80,12 @@ void stream_sinks::take(std::string_view bytes) {
                 each.cutter.emplace(*each.how);  // the splitter may have lost its place
             }
     }
+    check_limit();
+}
+
+void stream_sinks::check_limit() {
+    if (at_most_ && exceeded_ && capture_->total() > *at_most_)
+        std::exchange(exceeded_, {})(*at_most_);
 }
 
 std::shared_ptr<detail::line_run> stream_sinks::new_run(std::size_t size) const {

@@ -41,6 +41,9 @@ public:
     /// Whose reading goes on when there is room again.
     void set_reader(std::weak_ptr<pipe_reader> reader) { reader_ = std::move(reader); }
 
+    /// Calls `exceeded` once, with the limit, when more was read than capture().at_most() allows.
+    void on_limit(base::callback<void(std::uint64_t)> exceeded) { exceeded_ = std::move(exceeded); }
+
     void take(std::string_view bytes) override;
     bool has_room() override;
     void leave_room() override;
@@ -73,10 +76,13 @@ private:
     std::shared_ptr<detail::line_run> new_run(std::size_t size) const;
     void split(cut& by, std::string_view bytes);
     void finish(cut& of);
+    void check_limit();
 
     loop::engine& loop_;
     const origin origin_;
     std::optional<capture_buffer> capture_;
+    std::optional<std::uint64_t> at_most_;  // of capture()
+    base::callback<void(std::uint64_t)> exceeded_;
     base::patient_vector<cut> cuts_;
     base::patient_map<std::shared_ptr<target>, loop::time_point> written_;
     std::shared_ptr<line_hub> hub_;

@@ -55,7 +55,7 @@ resource_usage usage_in(const base::json& object) {
 
 cause cause_at(const base::json& object) {
     const std::string name = base::text_at(object, "cause");
-    for (int i = 0; i <= static_cast<int>(cause::timed_out); ++i)
+    for (int i = 0; i <= static_cast<int>(cause::output_limit); ++i)
         if (name == to_string(static_cast<cause>(i)))
             return static_cast<cause>(i);
     return cause::lost;
