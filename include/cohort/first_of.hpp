@@ -26,8 +26,8 @@ namespace cohort COHORT_ASIO_NAMESPACE {
 /// @param operations  one or more
 /// @return the result of the first: at its place in the variant; std::monostate for void
 /// @throws what the first throws
-/// @cancellation any type goes on to all operations as a terminal one; then throws what the first of
-/// them throws.
+/// @cancellation any type goes on to all operations as a terminal one; then throws what the first
+/// of them throws.
 /// @thread_safety safe, if the coroutine's executor runs one handler at a time, as Asio's operators
 /// demand.
 /// @source asio::experimental::make_parallel_group with wait_for_one

@@ -2,6 +2,7 @@
 #include "base/values/group_end.hpp"
 
 #include "base/sys/host_name.hpp"
+#include "base/values/last_words.hpp"
 
 #include <algorithm>
 #include <cstddef>
@@ -51,6 +52,13 @@ bool is_small(const group_end& end) noexcept {
 group_end::group_end(std::vector<std::shared_ptr<const ended_worker>> workers)
     : workers_(std::move(workers)) {
     std::ranges::sort(workers_, {}, [](const auto& worker) { return worker->left->index; });
+}
+
+void group_end::keep_last_words() {
+    if (first_failure < 0)
+        return;
+    const auto& failed = *workers_[static_cast<std::size_t>(first_failure)];
+    stderr_tail = base::last_words(outcome_access::merges(*failed.left) ? failed.out : failed.err);
 }
 
 const report& group_end::report() const {

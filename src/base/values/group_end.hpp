@@ -51,6 +51,8 @@ public:
     int first_failure = -1;   // index into the outcomes
     std::string stderr_tail;  // what that worker wrote last to stderr, if it was captured
 
+    /// Keeps the last words of the worker that failed first, if one has.
+    void keep_last_words();
     /// By index.
     const std::vector<std::shared_ptr<const ended_worker>>& workers() const noexcept {
         return workers_;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <cohort/detail/border.hpp>
 
-#include "base/sys/descriptors.hpp"
+#include "group/border/impossible.hpp"
 #include "group/state/group_state.hpp"
 #include "output/routes/names.hpp"
 #include "output/targets/call_threads.hpp"
@@ -97,31 +97,6 @@ void refuse_at_exit(const loop::runtime& runtime) {
     if (runtime.exiting())
         throw spawn_error({ESHUTDOWN, std::system_category()},
                           "spawn was called while the program exits", -1, "exit");
-}
-
-/// Called before memory is allocated for the workers, because a wrong number could use up all
-/// memory. Each worker needs a record and a pidfd at least; the start counts exactly.
-/// @throws spawn_error
-void refuse_more_than_can_be(int nprocs) {
-    constexpr int cheap = 10'000;
-    if (nprocs <= cheap)
-        return;
-    const auto limit = base::descriptor_limit();
-    if (2 * static_cast<std::uint64_t>(nprocs) > limit)
-        throw spawn_error({EMFILE, std::system_category()},
-                          fmt::format("{} workers need {} descriptors, the limit is {}", nprocs,
-                                      2 * static_cast<std::uint64_t>(nprocs), limit),
-                          -1, "limit");
-}
-
-/// A barrier waits for all its parties, which never run at once here. @throws std::invalid_argument
-void refuse_barriers_of_a_batch(const spawn_plan& plan) {
-    const auto& s = plan.settings;
-    if (groups::schedule::first(s.nprocs, s.at_once) < s.nprocs &&
-        !share::barriers_among(plan.attachments).empty())
-        throw std::invalid_argument(
-            fmt::format("cohort: {} workers of which {} run at once can't share a barrier",
-                        s.nprocs, s.at_once));
 }
 
 /// The name of a group that the user has not named: that of its program.
@@ -240,10 +215,9 @@ group_ref create_group(spawn_plan plan) {
     auto& services = services_for_spawn();
     auto& runtime = services.runtime();
     refuse_at_exit(runtime);
-    refuse_more_than_can_be(groups::schedule::first(plan.settings.nprocs, plan.settings.at_once));
+    refuse_impossible(plan);
     if (plan.settings.name.empty())
         plan.settings.name = default_name(plan);
-    refuse_barriers_of_a_batch(plan);
     auto streams = make_streams(runtime, plan);
     forget_sinks(plan);
     return std::make_shared<group_state>(

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "group/starts/group_start.hpp"
 
+#include "base/files/named_file.hpp"
 #include "base/sys/pidfd.hpp"
 #include "group/starts/start_exception.hpp"
 
 #include <cohort/detail/duration.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <csignal>
 #include <cstddef>
@@ -20,6 +22,14 @@ namespace {
 
 /// A start whose child fails is tried once more, so that many children of it can be left.
 constexpr std::size_t most_failed_tries = 2;
+
+/// Removes names of shared memory that programs of this user have left, once in this process.
+/// Nobody else does if such a program had no guardian, or the guardian was killed with it.
+void sweep_names_once() {
+    static constinit std::atomic<bool> done{false};
+    if (!done.exchange(true))
+        (void)base::sweep(base::prefix_of_user());
+}
 
 }  // namespace
 
@@ -57,6 +67,7 @@ bool group_start::step() noexcept {
 }
 
 std::optional<start_failure> group_start::prepare() {
+    sweep_names_once();
     way_ = way_of(*plan_);
     if (auto failed = plan_->prepare())
         return failed;

@@ -2,12 +2,12 @@
 #include "group/starts/start_plan.hpp"
 
 #include "base/files/dispose.hpp"
-#include "base/files/named_file.hpp"
 #include "base/sys/memfd.hpp"
 #include "base/sys/socket.hpp"
 #include "base/sys/tiers.hpp"
 #include "base/text/words.hpp"
 #include "group/lifecycle/schedule.hpp"
+#include "group/starts/asking_signal.hpp"
 #include "group/starts/descriptor_limit.hpp"
 #include "group/starts/guard_message.hpp"
 #include "group/starts/worker_limits.hpp"
@@ -27,25 +27,6 @@
 #include <unistd.h>
 
 namespace cohort::groups {
-namespace {
-
-/// Removes names of shared memory that programs of this user have left, once in this process.
-/// Nobody else does if such a program had no guardian, or the guardian was killed with it.
-void sweep_names_once() {
-    static constinit std::atomic<bool> done{false};
-    if (!done.exchange(true))
-        (void)base::sweep(base::prefix_of_user());
-}
-
-}  // namespace
-
-int asking_signal(const detail::group_settings& settings) noexcept {
-    int signo = SIGRTMAX;
-    while (signo == settings.stop_signal || signo == settings.parent_death_signal)
-        --signo;
-    return signo;
-}
-
 std::shared_ptr<const std::string> start_plan::work_of(int index) {
     const auto* const command = worker(index).command;
     if (!last_work_.text || last_work_.of != command) {
@@ -63,8 +44,7 @@ start_failure start_plan::failure(int error, std::string text, int index, start:
 start_plan::start_plan(detail::spawn_plan plan, protocol::caller from, helpers with)
     : plan_(std::move(plan)), caller_(std::move(from)), with_(std::move(with)), workers_(plan_),
       builder_(plan_, workers_, caller_, host_facts()), cpus_(caller_.affinity, size()),
-      end_of_asked_(first_count()),
-      records_(static_cast<std::size_t>(size())) {
+      end_of_asked_(first_count()), records_(static_cast<std::size_t>(size())) {
     if (asks_for_stacks())
         stacks_.resize(records_.size());
     if (plan_.results_carry)
@@ -81,7 +61,6 @@ protocol::host_facts start_plan::host_facts() const {
 }
 
 std::optional<start_failure> start_plan::prepare() {
-    sweep_names_once();
     ensure_guardian();
     if (auto failed = make_group_cgroup())
         return failed;

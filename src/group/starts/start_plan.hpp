@@ -25,10 +25,6 @@
 
 namespace cohort::groups {
 
-/// The signal by which a worker function is asked for its stacks. It is the highest signal that has
-/// no other meaning for the worker, because that is the one that programs use least.
-int asking_signal(const detail::group_settings& settings) noexcept;
-
 /// What a start uses besides its plan: what all groups of this process share, and the streams.
 struct helpers {
     start::forkserver_manager& server;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "group/state/group_state.hpp"
 
-#include "base/values/last_words.hpp"
+#include "base/sys/patiently.hpp"
 #include "group/supervisor/cgroup_end.hpp"
 #include "group/supervisor/unstarted_end.hpp"
 #include "group/supervisor/usage_looks.hpp"
@@ -74,11 +74,7 @@ void group_state::await_usage(receiver to) {
     for (const auto& [index, worker] : workers_)
         if (auto found = worker.process->to_be_looked_at(error))
             live.push_back(std::move(*found));
-    if (!error)
-        return groups::usage_looks::of(runtime_).ask(std::move(live), std::move(to));
-    auto failed = completion_of(completion::kind::failed);
-    failed.error = std::make_exception_ptr(std::system_error(error, "cohort::group::usage"));
-    runtime_.deliver(to, std::move(failed));
+    groups::usage_looks::of(runtime_).ask(std::move(live), error, std::move(to));
 }
 
 void group_state::cancel(operation_id id, cancel_mode mode) {
@@ -334,11 +330,7 @@ void group_state::publish_end() {
     if (outcomes_.published() < settings_->nprocs)
         barriers_.not_started(-1);
     barriers_.clear();
-    if (end->first_failure >= 0) {
-        const auto& failed = *end->workers()[static_cast<std::size_t>(end->first_failure)];
-        const auto& text = streams_->merges(end->first_failure) ? failed.out : failed.err;
-        end->stderr_tail = base::patiently([&] { return base::last_words(text); });
-    }
+    base::patiently([&] { end->keep_last_words(); });
     streams_->group_ended();
     if (!start_.is_abandoned())
         streams_->close_logs();

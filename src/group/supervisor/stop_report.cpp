@@ -2,7 +2,7 @@
 #include "group/supervisor/stop_report.hpp"
 
 #include "base/sys/patiently.hpp"
-#include "group/starts/start_plan.hpp"
+#include "group/starts/asking_signal.hpp"
 #include "group/supervisor/process_looks.hpp"
 #include "output/targets/call_threads.hpp"
 #include "protocol/trace/activities.hpp"

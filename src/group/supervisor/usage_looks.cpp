@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -55,7 +56,13 @@ usage_looks& usage_looks::of(loop::runtime& runtime) {
     return *seen;
 }
 
-void usage_looks::ask(base::patient_vector<looked_at> workers, detail::receiver to) {
+void usage_looks::ask(base::patient_vector<looked_at> workers, std::error_code error,
+                      detail::receiver to) {
+    if (error) {
+        auto failed = detail::completion_of(detail::completion::kind::failed);
+        failed.error = std::make_exception_ptr(std::system_error(error, "cohort::group::usage"));
+        return (void)runtime_.deliver(to, std::move(failed));
+    }
     const auto waiting = base::make_shared_patiently<loop::waiters>(runtime_, runtime_.loop());
     waiting->add(std::move(to), std::nullopt);
     looks_.push_back(waiting);

@@ -8,6 +8,7 @@
 #include <cohort/detail/border.hpp>
 
 #include <memory>
+#include <system_error>
 
 #include <sys/types.h>
 
@@ -33,7 +34,8 @@ public:
     static usage_looks& of(loop::runtime& runtime);
 
     /// Completes `to` with what these workers use.
-    void ask(base::patient_vector<looked_at> workers, detail::receiver to);
+    /// @param error  there was no descriptor for one of them: it fails with this
+    void ask(base::patient_vector<looked_at> workers, std::error_code error, detail::receiver to);
     /// Ends an operation with operation_aborted now. @return whether it waited here
     bool stop_waiting(detail::operation_id id);
 

@@ -5,7 +5,7 @@
 #include "base/sys/patiently.hpp"
 #include "base/sys/pidfd.hpp"
 #include "base/values/group_end.hpp"
-#include "group/starts/start_plan.hpp"
+#include "group/starts/asking_signal.hpp"
 #include "group/supervisor/oom_look.hpp"
 #include "group/supervisor/rest_of_group.hpp"
 #include "protocol/record/control.hpp"

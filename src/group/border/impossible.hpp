@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <cohort/detail/plan.hpp>
+
+namespace cohort::detail::inline v0_1 {
+
+/// Refuses groups that can't be. Called before memory is allocated for the workers, because a wrong
+/// number could use up all memory.
+/// @throws spawn_error            there are too many workers
+/// @throws std::invalid_argument  they share a barrier, and never run all at once
+void refuse_impossible(const spawn_plan& plan);
+
+}  // namespace cohort::detail::inline v0_1
