@@ -97,9 +97,9 @@ void start_plan::ensure_guardian() {
     if (s.parent_death_signal == 0 || (!has_groups && s.cgroup_directory.empty()))
         return;
     const auto guardian = with_.guardian.ensure_started();
-    guard_of_cgroup_ = guardian.order(guard_message_of(s, protocol::guarded::cgroup));
+    guards_.of_cgroup = guardian.order(guard_message_of(s, protocol::guarded::cgroup));
     if (has_groups)
-        guard_ = guardian.order(guard_message_of(s, protocol::guarded::worker));
+        guards_.of_worker = guardian.order(guard_message_of(s, protocol::guarded::worker));
 }
 
 std::optional<start_failure> start_plan::check_limit() const {
@@ -140,10 +140,10 @@ std::optional<start_failure> start_plan::make_group_cgroup() {
     cgroup_ = std::move(made.cgroup);
     // A guardian that has died is replaced now: the message to it fails, or ensure_running() looks
     // for it.
-    if (!cgroup_ && guard_.connection >= 0)
+    if (!cgroup_ && guards_.of_worker.connection >= 0)
         with_.guardian.ensure_running();
-    else if (cgroup_ && !protocol::notify_guardian(guard_of_cgroup_, cgroup_->directory()))
-        with_.guardian.resend(guard_of_cgroup_, cgroup_->directory());
+    else if (cgroup_ && !protocol::notify_guardian(guards_.of_cgroup, cgroup_->directory()))
+        with_.guardian.resend(guards_.of_cgroup, cgroup_->directory());
     return made.error ? std::optional(cgroup_failure({made.error, made.text}, -1)) : std::nullopt;
 }
 
@@ -235,7 +235,7 @@ std::optional<start_failure> start_plan::prepare_worker(int index, prepared_work
     with.arguments = arguments_.get();
     with.reports = reports_.writer();
     with.ticket = ++last_ticket_;
-    with.guard = guard_;
+    with.guard = guards_.of_worker;
     with.streams = with_.streams->sources_of(index);
     if (!results_.empty()) {
         if (auto failed = make_results(index))

@@ -74,7 +74,7 @@ public:
     base::unique_fd take_results(int index) noexcept;
     /// Tells the guardian about a worker that could not do that itself.
     void notify_guardian(pid_t worker, int pidfd) {
-        protocol::guard_order guard = guard_;
+        protocol::guard_order guard = guards_.of_worker;
         protocol::add_numbers(guard.message, worker);
         with_.guardian.resend(guard, pidfd);
     }
@@ -132,8 +132,10 @@ private:
     protocol::order_builder builder_;
     worker_cpus cpus_;
     std::shared_ptr<start::group_cgroup> cgroup_;
-    protocol::guard_order guard_of_cgroup_;
-    protocol::guard_order guard_;  // the same for each worker
+    struct {
+        protocol::guard_order of_cgroup;
+        protocol::guard_order of_worker;  // the same for each
+    } guards_;
     int end_of_asked_;
     std::vector<base::unique_fd> records_;  // by index
     std::vector<base::pipe_ends> stacks_;   // by index; empty if workers are not asked for stacks
