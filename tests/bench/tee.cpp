@@ -69,7 +69,7 @@ void tee_by_console(const tee_job& todo) {
 }
 
 void tee_by_file(const tee_job& todo) {
-    auto sink = cohort::file("/dev/null");
+    auto sink = cohort::file("/dev/./null");  // by its usual name it is a stream that is discarded
     sink.tagged();
     run_beside(nullptr, with_sink(todo, sink));
 }
