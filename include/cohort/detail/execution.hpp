@@ -61,6 +61,12 @@ private:
     group_handle group_;
 };
 
+// GCC takes Asio's own deletion of a coroutine's frame for a wrong one.
+#pragma GCC diagnostic push
+#ifndef __clang__
+#pragma GCC diagnostic ignored "-Wmismatched-new-delete"
+#endif
+
 template <class Result>
 asio::awaitable<outcome> await_execution(unstarted_group from) {
     const group_executor where(asio::any_io_executor(co_await asio::this_coro::executor));
@@ -68,6 +74,8 @@ asio::awaitable<outcome> await_execution(unstarted_group from) {
     Result result(from);
     co_return co_await await_result(std::move(on), std::move(result));
 }
+
+#pragma GCC diagnostic pop
 
 /// The executor of an execution context, or the executor itself.
 template <class Where>

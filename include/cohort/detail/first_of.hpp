@@ -78,9 +78,8 @@ asio::awaitable<first_result<Ts...>> await_first(std::index_sequence<Places...>,
     namespace experimental = chosen_asio::experimental;
     const auto executor = co_await asio::this_coro::executor;
     std::array<std::optional<result>, sizeof...(Ts)> results;
-    auto group = experimental::make_parallel_group(
-        asio::co_spawn(executor, await_into<Places, result>(std::move(operations), results[Places]),
-                       experimental::deferred)...);
+    auto group = experimental::make_parallel_group(asio::co_spawn(
+        executor, await_into<Places, result>(std::move(operations), results[Places]), deferred)...);
     const first_end<sizeof...(Ts)> ended = co_await await_one_of<sizeof...(Ts)>(std::move(group));
     if (ended.errors[ended.first])
         std::rethrow_exception(ended.errors[ended.first]);

@@ -263,8 +263,12 @@ void group_streams::finish(flush& done) {
 }
 
 void group_streams::group_ended() {
-    // Where no sink is the group's, the ends of its workers were all, so the loop may sleep.
-    if (!routes_.has_pipes() || (!hub_ && routes_.targets.empty()))
+    // Where no sink is the group's, the ends of its workers were all, so the loop may sleep. Writes
+    // to workers that have never started wait for this end.
+    const bool feeds_some = std::ranges::any_of(routes_.workers, [](const worker_routes& of) {
+        return of.in.what == input_route::kind::feed;
+    });
+    if (!routes_.has_pipes() || (!hub_ && routes_.targets.empty() && !feeds_some))
         return;
     loop().post([self = shared_from_this()] {
         self->has_ended_ = true;
