@@ -27,8 +27,6 @@ namespace {
 
 int double_of(int index) { return 2 * index; }
 
-[[noreturn]] void sleep_for_ever(int) { sleep_until_killed(); }
-
 /// Notes that one of this batch's workers runs, by a line in a file of its own; how many do.
 cohort::command counted(const std::string& directory) {
     return cohort::command("sh", "-c",
@@ -114,12 +112,13 @@ TEST_CASE("batch: spawn ends when the first have started, and the group says how
 TEST_CASE("batch: a failure stops it, and those that wait never start") {
     const leak_guard guard;
     const scratch_directory directory;
-    const auto how = cohort::options(50).at_once(2).working_directory(directory.path());
+    const auto how = cohort::options(2000).at_once(2).working_directory(directory.path());
     const auto failed = thrown_by<cohort::process_exited_exception>(
         cohort::command("sh", "-c", "touch $COHORT_INDEX; [ $COHORT_INDEX != 5 ]"), how);
     CHECK(failed.error_index() == 5);
-    REQUIRE(failed.outcomes().size() == 50);
-    for (int index = 10; index < 50; ++index) {
+    REQUIRE(failed.outcomes().size() == 2000);
+    // Until the failure is judged, a few others start.
+    for (int index = 1000; index < 2000; ++index) {
         CHECK(failed.outcomes()[static_cast<std::size_t>(index)].pid == 0);
         CHECK_FALSE(std::filesystem::exists(directory.file(std::to_string(index))));
     }
