@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <memory>
 #include <thread>
 #include <utility>
 
@@ -53,8 +54,14 @@ asio::awaitable<void> read_numbers(cohort::group& group, std::vector<int>& into)
 }
 
 /// Counts the turns of its context until `done`.
-asio::awaitable<void> count_turns(const bool& done, int& turns) {
-    for (; !done; ++turns)
+struct turn_count {
+    bool done = false;
+    int turns = 0;
+};
+
+/// Until it is done. May go on for a turn after whoever has asked for it.
+asio::awaitable<void> count_turns(std::shared_ptr<turn_count> of) {
+    for (; !of->done; ++of->turns)
         co_await asio::post(co_await asio::this_coro::executor, asio::use_awaitable);
 }
 
@@ -145,14 +152,13 @@ TEST_CASE("line loss: two readers on two threads get each line once, each in ord
 
 GROUP_TEST("line loss: a loop over output() lets the rest of its context run") {
     auto group = co_await printed(10'000, cohort::options(1).stdout_to(lines()));
-    bool done = false;
-    int turns = 0;
-    asio::co_spawn(executor, count_turns(done, turns), asio::detached);
+    const auto beside = std::make_shared<turn_count>();
+    asio::co_spawn(executor, count_turns(beside), asio::detached);
     std::vector<int> numbers;
     co_await read_numbers(group, numbers);
-    done = true;
+    beside->done = true;
     CHECK(numbers.size() == 10'000);
-    CHECK(turns > 100);
+    CHECK(beside->turns > 100);
 }
 
 TEST_CASE("line loss: an awaited output() that is cancelled at any moment takes no line with it") {

@@ -113,9 +113,9 @@ void refused_in_shared_memory(const cohort::shared_array<float>& array, const co
     (void)array.at(0, 1.5);                                       // cohort: an index of a shared array must be an integer,
 }
 
-void refused_in_queues(cohort::queue<unknown_to_queues>& values, cohort::queue<const char*>& texts) {
+void refused_in_queues(cohort::queue<unknown_to_queues>& values, cohort::queue<const double*>& pointers) {
     values.writer().put(unknown_to_queues(1));  // cohort: this type cannot cross to another process: give it to_json and from_json (nlohmann-json, for example NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE). In a queue a trivially copyable type may also cross as its bytes are: specialise cohort::plain<T> as true.
-    texts.writer().put("text");                 // cohort: a pointer means nothing in another process:
+    pointers.writer().put(nullptr);             // cohort: a pointer means nothing in another process:
 }
 
 asio::awaitable<void> refused_to_drop() {
