@@ -266,15 +266,16 @@ TEST_CASE("pipe lock: no end waits for an output thread that does not answer") {
     asio::thread_pool pool(1);
     gate hold;
     auto printing = start_printing(io, hold);
+    CHECK(next_line(io, printing).text == "now");
     std::promise<void> told;
     printing.async_output(asio::bind_executor(
         slow_executor(pool, state),
         [&](std::exception_ptr, cohort::received<cohort::output_line>) { told.set_value(); }));
+    hold.open();  // the output thread completes this call, when the next line comes
     state.posted.get_future().wait();
     run_coroutine(end_unread());
     state.go.set_value();
     told.get_future().wait();
-    hold.open();
     io.restart();  // see run_out()
     run_coroutine(io, end_of(printing));
 }
