@@ -137,8 +137,7 @@ void group_state::worker_started(groups::start_report report) {
                             self->worker_ended(std::move(end));
                         },
                         [self = shared_from_this(), index](output::stream_end printed) {
-                            self->outcomes_.set_output(index, std::move(printed));
-                            self->waiting_.place_is_free();
+                            self->worker_printed(index, std::move(printed));
                         },
                         [self = shared_from_this(), index] {
                             self->ending_.give_up();
@@ -240,8 +239,7 @@ void group_state::give_up(int index) {
         index, [printed](output::stream_end read) { *printed = std::move(read); },
         [self = shared_from_this(), index, printed](const std::string& note) {
             add_note(printed->note, note);
-            self->outcomes_.set_output(index, std::move(*printed));
-            self->waiting_.place_is_free();
+            self->worker_printed(index, std::move(*printed));
         });
 }
 
@@ -265,7 +263,6 @@ void group_state::expect_outcome(int index) {
 
 void group_state::worker_exited(worker& which, const exit_status& how) {
     which.is_read = true;
-    snapshot_.note_exit();
     expect_outcome(which.process->index());
     barriers_.worker_ended(which.process->pid(), which.process->index(), how);
 }

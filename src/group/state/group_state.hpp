@@ -73,6 +73,12 @@ private:
     struct worker;
     void worker_exited(worker& which, const exit_status& how);
     void worker_ended(groups::worker_end end);
+    /// The last part of a worker's outcome: it has nothing open here any more.
+    void worker_printed(int index, output::stream_end printed) {
+        snapshot_.note_exit();
+        outcomes_.set_output(index, std::move(printed));
+        waiting_.place_is_free();
+    }
     void expect_outcome(int index);
     void drop(int index);
     void perform(action a);

@@ -48,7 +48,7 @@ public:
         pids_[static_cast<std::size_t>(index)] = pid;
         ++alive_;
     }
-    /// A worker has ended, or was given up. Its outcome comes later.
+    /// A worker has ended, or was given up, and its streams with it. Its outcome comes now.
     void note_exit() noexcept { --alive_; }
     void note_end(std::shared_ptr<const detail::ended_worker> worker) {
         std::lock_guard lock(mutex_);
