@@ -75,8 +75,10 @@ asio::awaitable<void> work(tcp::socket& client, job asked) {
         const auto line = co_await group.output(1s);
         if (line.ended())
             break;
-        co_await say(client, line ? fmt::format("worker {}: {}\n", line->index, line->text)
-                                  : "still at work\n");  // one that has gone answers with a reset
+        std::string text = "still at work\n";  // a client that has gone answers with a reset
+        if (line)
+            text = fmt::format("worker {}: {}\n", line->index, line->text);
+        co_await say(client, std::move(text));
     }
     co_await group.join();  // throws if a worker has failed, or its time was up
     long primes = 0;
