@@ -44,9 +44,9 @@ public:
         }).join();
         if (!is_possible_)
             skip("this machine does not allow seccomp filters");
-        CHECK_FALSE(is_done_);
     }
     bool is_possible() const noexcept { return is_possible_; }
+    bool is_done() const noexcept { return is_done_; }
     /// Returns at its end. @throws its exception
     void await() {
         const watchdog bounded;
@@ -102,10 +102,12 @@ TEST_CASE("no watch: gets take what comes, or see that their time is up") {
         without_watches get(error, get_into(got, numbers));
         if (!get.is_possible())
             return;
+        CHECK_FALSE(get.is_done());
         numbers.writer().put(7);
         get.await();
         CHECK(got == 7);
         without_watches patient(error, get_in_time_into(got, numbers));
+        CHECK_FALSE(patient.is_done());
         numbers.writer().put(8);
         patient.await();
         CHECK(got == 8);
@@ -125,6 +127,7 @@ TEST_CASE("no watch: a put goes on when there is room in its queue") {
         without_watches put(error, put_two(numbers));
         if (!put.is_possible())
             return;
+        CHECK_FALSE(put.is_done());
         CHECK(*numbers.try_get() == 1);
         put.await();
         CHECK(*numbers.try_get() == 2);
@@ -138,6 +141,7 @@ TEST_CASE("no watch: a wait for an event ends when it is set") {
         without_watches wait(error, wait_for(event));
         if (!wait.is_possible())
             return;
+        CHECK_FALSE(wait.is_done());
         event.set();
         wait.await();
     }
@@ -150,11 +154,13 @@ TEST_CASE("no watch: a wait at a barrier ends when the others come, or when it i
         without_watches arrival(error, arrive_at(both));
         if (!arrival.is_possible())
             return;
+        CHECK_FALSE(arrival.is_done());
         both.arrive_and_wait();
         arrival.await();
         const cohort::barrier three(3);
         std::string text;
         without_watches other(error, learn_that_it_broke(text, three));
+        CHECK_FALSE(other.is_done());
         CHECK_THROWS_AS(three.arrive_and_wait(1ms), cohort::broken_barrier);
         other.await();
         CHECK(text.find("had not arrived in time") != text.npos);
