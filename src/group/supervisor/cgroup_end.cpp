@@ -42,6 +42,8 @@ struct cgroup_end {
 void attempt(const std::shared_ptr<cgroup_end>& e) {
     e->side.run([e] { e->gone = e->ended->end(); },
                 [e] {
+                    if (e->gone)
+                        e->ended.reset();  // its descriptor is closed before `then` is told
                     const auto now = std::chrono::steady_clock::now();
                     if (e->gone || now >= e->until)
                         e->complete();

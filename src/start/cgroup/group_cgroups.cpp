@@ -179,7 +179,7 @@ group_cgroup::group_cgroup(std::string path, base::unique_fd directory, pid_t ow
     : path_(std::move(path)), directory_(std::move(directory)), owner_(owner) {}
 
 group_cgroup::~group_cgroup() {
-    if (!path_.empty() && ::getpid() == owner_)
+    if (!has_ended_ && ::getpid() == owner_)
         end();
 }
 
@@ -187,7 +187,7 @@ bool group_cgroup::end() noexcept {
     try {
         // Removing is tried first, because mostly no process is left to be killed.
         const auto error =
-            directory_ ? start::remove_cgroup(directory(), name()) : std::error_code();
+            has_ended_ ? std::error_code() : start::remove_cgroup(directory(), name());
         if (error)
             (void)!!start::kill_cgroup(directory());
         if (error && !is_forbidden(error))
@@ -195,24 +195,19 @@ bool group_cgroup::end() noexcept {
     } catch (const std::exception&) {
         return false;  // no memory now: try again later
     }
-    forget();
+    has_ended_ = true;
     return true;
 }
 
 bool group_cgroup::end_if_empty() noexcept {
     try {
-        if (directory_ && start::remove_empty_cgroup(directory(), name()))
+        if (!has_ended_ && start::remove_empty_cgroup(directory(), name()))
             return false;
     } catch (const std::exception&) {
         return false;  // no memory
     }
-    forget();
+    has_ended_ = true;
     return true;
-}
-
-void group_cgroup::forget() noexcept {
-    path_.clear();
-    directory_.reset();
 }
 
 std::error_code group_cgroup::count_memory() noexcept {

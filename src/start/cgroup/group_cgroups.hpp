@@ -7,6 +7,7 @@
 
 #include <cohort/detail/plan.hpp>
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <functional>
@@ -28,7 +29,9 @@ enum class orphan_policy { kill, keep };
 
 /// The cgroup of one group. All processes that its workers start stay in it, so that they end with
 /// the group. end() kills them and removes the cgroup; the destructor calls it once, and does not
-/// wait. Belongs to one thread at a time.
+/// wait. Belongs to one thread at a time, but end() and what only reads the cgroup's directory and
+/// name are safe at once from any thread: a start that was given up may still use them when the
+/// group ends. So the directory stays open until nobody has the object.
 ///
 /// The cgroup is locked by flock(2) while its directory is open here or in the guardian. Only this
 /// lock shows that the cgroup has an owner. The pid in its name does not: pids are reused, and
@@ -68,11 +71,10 @@ public:
     bool end_if_empty() noexcept;
 
 private:
-    void forget() noexcept;
-
-    std::string path_;
-    base::unique_fd directory_;
-    pid_t owner_;
+    const std::string path_;
+    const base::unique_fd directory_;
+    const pid_t owner_;
+    std::atomic<bool> has_ended_ = false;
     bool counts_memory_ = false;
     bool limits_workers_ = false;
 };
