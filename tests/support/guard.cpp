@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
@@ -139,6 +140,13 @@ bool counts(const std::string& directory, const std::string& name) {
         return true;
     return name.find("cohort") != std::string::npos || name.find("torch") != std::string::npos ||
            name.find("pymp") != std::string::npos;
+}
+
+/// The process that has made this name of shared memory, "cohort.USER.SESSION.PROCESS.NUMBER"; 0
+/// for another name.
+pid_t maker_of(const std::string& name) {
+    int maker = 0;
+    return std::sscanf(name.c_str(), "cohort.%*u.%*x.%d.", &maker) == 1 ? maker : 0;
 }
 
 std::map<std::string, std::set<std::string>> watched_files() {
@@ -275,11 +283,21 @@ std::string leak_guard::look(std::vector<pid_t>& alive) const {
 
 /// Files that were not there before. Those of other programs that run at the same time are among
 /// them: names in shared memory do not tell whose they are.
+/// Whether a program that runs beside this one has made the name, and lives.
+bool leak_guard::is_of_others(const std::string& name) const {
+    const pid_t maker = maker_of(name);
+    const auto all = all_processes();
+    return maker != 0 && maker != ::getpid() && all.contains(maker) &&
+           !has_in_environment(maker, mark_) &&
+           std::ranges::none_of(descendants_of(::getpid(), all),
+                                [&](const auto& own) { return own.pid == maker; });
+}
+
 std::set<std::string> leak_guard::new_files() const {
     std::set<std::string> found;
     for (const auto& [directory, before] : files_)
         for (const auto& name : names_in(directory))
-            if (before.count(name) == 0 && counts(directory, name))
+            if (before.count(name) == 0 && counts(directory, name) && !is_of_others(name))
                 found.insert(directory + '/' + name);
     return found;
 }

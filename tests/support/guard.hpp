@@ -38,6 +38,7 @@ private:
     using process_key = std::pair<pid_t, unsigned long long>;
 
     std::string look(std::vector<pid_t>& alive) const;
+    bool is_of_others(const std::string& name) const;
     std::set<std::string> new_files() const;
 
     std::string mark_;
