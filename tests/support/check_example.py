@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSL-1.0
 """Runs an example and compares what it prints with what its source says that it prints.
 
-check_example.py program source.cpp [README.md] [--without PART]... [-- argument...]
+check_example.py program source [README.md] [--without PART]... [-- argument...]
 
 With a README, its first C++ block must be the source and the block after it the output, to the letter. PART was not
 built, so the program says this in place of the lines that begin with "PART: "."""
@@ -11,7 +11,7 @@ import re
 import subprocess
 import sys
 
-MARK = "// Prints (`...` stands for anything):\n"
+MARK = "Prints (`...` stands for anything):\n"
 PROGRESS = re.compile(r"\d+ of \d+ (workers are still counting|still at work)")
 
 
@@ -23,7 +23,7 @@ def fail(text):
 
 def expected_lines(source, left_out):
     lines = source.split(MARK)[1].splitlines()
-    expected = [line.removeprefix("//").removeprefix("   ").rstrip() for line in lines]
+    expected = [re.sub("^(//|#)(   )?", "", line).rstrip() for line in lines]
     for part in left_out:
         expected = [f"{part}: left out of this build" if line.startswith(part + ": ") else line for line in expected]
     return expected
@@ -47,7 +47,7 @@ def compare(expected, printed):
 
 def compare_readme(readme, source, output):
     blocks = re.findall(r"^```(\w*)\n(.*?)^```$", readme, re.MULTILINE | re.DOTALL)
-    program = source.split(MARK)[0].split("\n", 3)[3].strip()
+    program = source.split("// " + MARK)[0].split("\n", 3)[3].strip()
     if blocks[0] != ("cpp", program + "\n"):
         fail("the README's program is not the example")
     shown = [line.rstrip() for line in blocks[1][1].splitlines()[1:]]  # the first line is the command
