@@ -6,8 +6,6 @@
 #include <chrono>
 #include <csignal>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <vector>
 
 #include <sys/syscall.h>
@@ -18,11 +16,6 @@ namespace chaos {
 namespace {
 
 using cohort::test::process_info;
-
-std::string command_line(pid_t pid) {
-    std::ifstream in("/proc/" + std::to_string(pid) + "/cmdline", std::ios::binary);
-    return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
-}
 
 bool is_lasting(const std::string& role) {
     return role == "nested" || role == "function" || role == "command";
@@ -49,7 +42,8 @@ bool is_of_kind(target_kind target, const process_info& process, const process_t
         return is_any_process(process, tree);
     case target_kind::fork_server:
         return role == tree.roles().end() &&
-               command_line(process.pid).find("--cohort-server=") != std::string::npos;
+               cohort::test::read_proc(process.pid, "cmdline").find("--cohort-server=") !=
+                   std::string::npos;
     case target_kind::guardian:
         return process.name == "cohort-guardian";
     }
