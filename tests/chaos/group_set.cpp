@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "group_set.hpp"
 
+#include "reports.hpp"
 #include "workers.hpp"
 
 #include <asio.hpp>
@@ -11,12 +12,19 @@
 namespace chaos {
 
 asio::awaitable<void> group_set::run(std::uint64_t seed, int levels, limits allowed) {
-    for (const auto& plan : groups_of(seed, levels, allowed)) {
+    const auto plans = groups_of(seed, levels, allowed);
+    for (const auto& plan : plans) {
         auto group = co_await start_group(plan, levels, allowed);
         groups_.push_back(std::move(group));
         if (stopping_)
             stop();
     }
+    co_await await_all();
+    for (std::size_t i = 0; i < plans.size(); ++i)
+        co_await check_reports(plans[i], groups_[i]);
+}
+
+asio::awaitable<void> group_set::await_all() {
     asio::steady_timer all_ended(co_await asio::this_coro::executor,
                                  asio::steady_timer::time_point::max());
     auto left = groups_.size();

@@ -21,6 +21,8 @@ public:
     bool failed() const { return failed_; }
 
 private:
+    asio::awaitable<void> await_all();
+
     std::vector<cohort::group> groups_;
     bool stopping_ = false;
     bool failed_ = false;

@@ -16,6 +16,8 @@ inline constexpr int control_pipe_number = 8;
 /// that the death of such a worker fails its group. Others write "brief", or "child".
 inline constexpr const char* brief = "brief";
 inline constexpr const char* child = "child";
+/// In place of a role: begins what is told of a promise that was broken.
+inline constexpr const char* broken = "broken: ";
 
 /// A request of the test, sent as one byte through the control pipe.
 enum class host_request : char {

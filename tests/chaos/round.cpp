@@ -115,6 +115,9 @@ std::string round_runner::end_host(process_tree& tree, const round_plan& plan) {
     ++counts_[fmt::format("{}{}", done.found_target() ? "" : "no ",
                           target_names[static_cast<int>(plan.first_target)])];
     ++counts_["host: " + status_text(tree.host_status())];
+    for (const auto& [pid, role] : tree.roles())
+        if (role.starts_with(broken))
+            wrong += fmt::format("{} says: {}\n", pid, role);
     const bool right = tree.host_status() && done.expects(*tree.host_status());
     if (!right)
         wrong += "the host should not have ended so\n";
