@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "group_set.hpp"
 
+#include "descriptors.hpp"
 #include "reports.hpp"
 #include "workers.hpp"
 
@@ -12,6 +13,7 @@
 namespace chaos {
 
 asio::awaitable<void> group_set::run(std::uint64_t seed, int levels, limits allowed) {
+    const auto before = group_descriptors();
     const auto plans = groups_of(seed, levels, allowed);
     for (const auto& plan : plans) {
         auto group = co_await start_group(plan, levels, allowed);
@@ -22,6 +24,8 @@ asio::awaitable<void> group_set::run(std::uint64_t seed, int levels, limits allo
     co_await await_all();
     for (std::size_t i = 0; i < plans.size(); ++i)
         co_await check_reports(plans[i], groups_[i]);
+    groups_.clear();
+    co_await check_descriptors(before);
 }
 
 asio::awaitable<void> group_set::await_all() {
