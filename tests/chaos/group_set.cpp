@@ -5,6 +5,8 @@
 #include "reports.hpp"
 #include "workers.hpp"
 
+#include <cohort/errors.hpp>
+
 #include <asio.hpp>
 
 #include <exception>
@@ -14,21 +16,29 @@ namespace chaos {
 
 asio::awaitable<void> group_set::run(std::uint64_t seed, int levels, limits allowed) {
     const auto before = group_descriptors();
-    const auto plans = groups_of(seed, levels, allowed);
-    for (const auto& plan : plans) {
-        auto group = co_await start_group(plan, levels, allowed);
-        groups_.push_back(std::move(group));
+    std::vector<group_plan> started;
+    for (const auto& plan : groups_of(seed, levels, allowed)) {
+        try {
+            auto group = co_await start_group(plan, levels, allowed);
+            groups_.push_back(std::move(group));
+            started.push_back(plan);
+        } catch (const cohort::group_timed_out&) {  // before its workers had started
+            failed_ = true;
+            stopping_ = true;
+        }
         if (stopping_)
             stop();
     }
     co_await await_all();
-    for (std::size_t i = 0; i < plans.size(); ++i)
-        co_await check_reports(plans[i], groups_[i]);
+    for (std::size_t i = 0; i < started.size(); ++i)
+        co_await check_reports(started[i], groups_[i]);
     groups_.clear();
     co_await check_descriptors(before);
 }
 
 asio::awaitable<void> group_set::await_all() {
+    if (groups_.empty())
+        co_return;
     asio::steady_timer all_ended(co_await asio::this_coro::executor,
                                  asio::steady_timer::time_point::max());
     auto left = groups_.size();

@@ -28,6 +28,15 @@ const char* name(const auto& names, Enum value) {
     return names[static_cast<int>(value)];
 }
 
+void limit_times(group_plan& group, random_numbers& random) {
+    if (random.chance(20))
+        group.limit_ms = 50 + random.below(950);
+    if (random.chance(25)) {
+        group.worker_limit_ms = 50 + random.below(250);
+        group.keeps_going = random.chance(50);
+    }
+}
+
 group_plan group_of(random_numbers& random, std::uint64_t seed, int levels, limits allowed) {
     group_plan group;
     group.seed = seed;
@@ -36,6 +45,7 @@ group_plan group_of(random_numbers& random, std::uint64_t seed, int levels, limi
     group.grace_ms = 50 + random.below(250);
     group.has_cgroup = !allowed.cgroup_off || random.chance(70);
     group.output = static_cast<output_kind>(random.below(3));
+    limit_times(group, random);
     if (levels > 1 && random.chance(75)) {
         group.what = work_kind::nested;
         if (!cohort::test::groups_in_copies && group.method == cohort::start_method::fork)
@@ -117,15 +127,28 @@ bool has_lasting_worker(std::uint64_t seed, int levels, limits allowed) {
     return false;
 }
 
+namespace {
+
+std::string describe_limits(const group_plan& group) {
+    std::string text;
+    if (group.limit_ms > 0)
+        text += fmt::format(", limited to {} ms", group.limit_ms);
+    if (group.worker_limit_ms > 0)
+        text += fmt::format(", each to {} ms", group.worker_limit_ms);
+    return text + (group.keeps_going ? ", keeps going" : "");
+}
+
+}  // namespace
+
 std::string describe(std::uint64_t seed, int levels, limits allowed, int indent) {
     std::string text;
     for (const auto& group : groups_of(seed, levels, allowed)) {
         text +=
-            fmt::format("{:{}}{} of {} ({}{}{}{}{}), {} ms\n", "", indent, group.size,
+            fmt::format("{:{}}{} of {} ({}{}{}{}{}{}), {} ms\n", "", indent, group.size,
                         name(kind_names, group.what), name(method_names, group.method),
                         group.daemonic ? ", daemonic" : "", group.has_cgroup ? "" : ", cgroup off",
                         group.inherits_process_group ? ", process group inherited" : "",
-                        name(output_names, group.output), group.grace_ms);
+                        name(output_names, group.output), describe_limits(group), group.grace_ms);
         for (int index = 0; index < group.size; ++index) {
             const auto worker = worker_of(group, index, allowed);
             if (group.what == work_kind::nested)

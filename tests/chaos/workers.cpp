@@ -138,6 +138,12 @@ cohort::options options_of(const group_plan& plan) {
         how.process_group(cohort::process_group::inherit);
     if (!plan.has_cgroup)
         how.cgroup(cohort::cgroup::off);
+    if (plan.limit_ms > 0)
+        how.time_limit(std::chrono::milliseconds(plan.limit_ms));
+    if (plan.worker_limit_ms > 0)
+        how.worker_time_limit(std::chrono::milliseconds(plan.worker_limit_ms));
+    if (plan.keeps_going)
+        how.on_failure(cohort::on_failure::keep_going);
     how.env(flood_variable, plan.output == output_kind::inherited ? 0 : 1);
     if (plan.output == output_kind::captured)
         how.output_to(cohort::capture());
