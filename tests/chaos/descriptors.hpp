@@ -9,7 +9,7 @@
 namespace chaos {
 
 /// This process's descriptors of what groups need: pidfds, pipes, and files without a name, such as
-/// records of workers, and cgroups that were removed.
+/// records of workers, the places of a batch and cgroups that were removed.
 std::map<int, std::string> group_descriptors();
 
 /// Called when all groups have ended and are dropped. Waits until no such descriptor is left that

@@ -28,6 +28,15 @@ const char* name(const auto& names, Enum value) {
     return names[static_cast<int>(value)];
 }
 
+void make_batch(group_plan& group, random_numbers& random) {
+    if (group.what == work_kind::nested) {
+        group.at_once = 1;
+        return;
+    }
+    group.at_once = 1 + random.below(3);
+    group.size = group.at_once + 1 + random.below(8);
+}
+
 void limit_times(group_plan& group, random_numbers& random) {
     if (random.chance(20))
         group.limit_ms = 50 + random.below(950);
@@ -46,15 +55,20 @@ group_plan group_of(random_numbers& random, std::uint64_t seed, int levels, limi
     group.has_cgroup = !allowed.cgroup_off || random.chance(70);
     group.output = static_cast<output_kind>(random.below(3));
     limit_times(group, random);
+    const bool is_batch = random.chance(40);
     if (levels > 1 && random.chance(75)) {
         group.what = work_kind::nested;
         if (!cohort::test::groups_in_copies && group.method == cohort::start_method::fork)
             group.method = cohort::start_method::spawn;
         group.size = 1 + random.below(2);
+        if (is_batch)
+            make_batch(group, random);
         return group;
     }
     group.what = random.chance(60) ? work_kind::function : work_kind::command;
     group.size = 1 + random.below(4);
+    if (is_batch)
+        make_batch(group, random);
     group.daemonic = random.chance(10);
     group.inherits_process_group = random.chance(10);
     return group;
@@ -70,6 +84,11 @@ behaviour behaviour_of(int percent) {
     if (percent < 87)
         return behaviour::is_busy;
     return percent < 98 ? behaviour::returns : behaviour::fails;
+}
+
+/// Of most workers of a batch: else those that wait would have no turn.
+behaviour brief_behaviour(int percent) {
+    return percent < 93 ? behaviour::returns : behaviour::fails;
 }
 
 }  // namespace
@@ -104,7 +123,8 @@ worker_plan worker_of(const group_plan& group, int index, limits allowed) {
     worker_plan worker;
     worker.seed = derived_seed(group.seed, index);
     random_numbers random(worker.seed);
-    worker.does = behaviour_of(random.below(100));
+    worker.does = group.at_once > 0 && random.chance(80) ? brief_behaviour(random.below(100))
+                                                         : behaviour_of(random.below(100));
     const auto extra = static_cast<extra_process>(random.below(6));
     if (group.inherits_process_group)
         return worker;
@@ -129,8 +149,10 @@ bool has_lasting_worker(std::uint64_t seed, int levels, limits allowed) {
 
 namespace {
 
-std::string describe_limits(const group_plan& group) {
+std::string describe_batch(const group_plan& group) {
     std::string text;
+    if (group.at_once > 0)
+        text += fmt::format(", {} at once", group.at_once);
     if (group.limit_ms > 0)
         text += fmt::format(", limited to {} ms", group.limit_ms);
     if (group.worker_limit_ms > 0)
@@ -148,7 +170,7 @@ std::string describe(std::uint64_t seed, int levels, limits allowed, int indent)
                         name(kind_names, group.what), name(method_names, group.method),
                         group.daemonic ? ", daemonic" : "", group.has_cgroup ? "" : ", cgroup off",
                         group.inherits_process_group ? ", process group inherited" : "",
-                        name(output_names, group.output), describe_limits(group), group.grace_ms);
+                        name(output_names, group.output), describe_batch(group), group.grace_ms);
         for (int index = 0; index < group.size; ++index) {
             const auto worker = worker_of(group, index, allowed);
             if (group.what == work_kind::nested)

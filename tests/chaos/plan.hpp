@@ -57,6 +57,7 @@ struct group_plan {
     bool has_cgroup = true;
     bool inherits_process_group = false;  ///< then its workers start nothing
     output_kind output = output_kind::inherited;
+    int at_once = 0;           ///< 0: not a batch, all run at once
     int limit_ms = 0;          ///< of the group; 0: none
     int worker_limit_ms = 0;   ///< of each worker; 0: none
     bool keeps_going = false;  ///< after a failure, which ends no worker before its time limit

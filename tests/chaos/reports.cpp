@@ -20,6 +20,28 @@ namespace chaos {
 
 namespace {
 
+/// Whether it still waited for its start when its group was stopped.
+bool never_started(const cohort::outcome& one) {
+    return one.pid == 0 && one.cause != cohort::cause::not_started;
+}
+
+/// @return empty: nothing is wrong
+std::string wrong_order(const std::vector<cohort::outcome>& all) {
+    const cohort::outcome* last = nullptr;  // of those that have started
+    bool waits = false;
+    for (const auto& one : all) {
+        waits = waits || never_started(one);
+        if (one.pid == 0)
+            continue;
+        if (waits)
+            return fmt::format("worker {} has started before one that never did", one.index);
+        if (last != nullptr && one.started < last->started)
+            return fmt::format("worker {} has started before {}", one.index, last->index);
+        last = &one;
+    }
+    return {};
+}
+
 /// @param told  the indices that next() has told
 /// @return empty: nothing is wrong
 std::string wrong_reports(const group_plan& plan, const cohort::group& group,
@@ -37,7 +59,7 @@ std::string wrong_reports(const group_plan& plan, const cohort::group& group,
     if (group.alive() != 0 || group.waiting() != 0)
         return fmt::format("{} live and {} wait in a group that has ended", group.alive(),
                            group.waiting());
-    return {};
+    return plan.at_once > 0 ? wrong_order(all) : "";
 }
 
 }  // namespace

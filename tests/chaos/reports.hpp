@@ -14,7 +14,8 @@ namespace chaos {
 /// Tells the test, by the role pipe, that the library has broken a promise.
 void tell_broken(const std::string& what);
 
-/// Looks at what a group that has ended reports of its workers: each once.
+/// Looks at what a group that has ended reports of its workers: each once, and in a batch those
+/// that have started first.
 asio::awaitable<void> check_reports(const group_plan& plan, cohort::group& group);
 
 }  // namespace chaos

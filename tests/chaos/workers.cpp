@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "workers.hpp"
 
+#include "batch.hpp"
 #include "group_set.hpp"
 #include "host.hpp"
 
@@ -83,7 +84,10 @@ void behave(behaviour does) {
     }
 }
 
-void run_function(int index, std::vector<int> does, std::vector<int> extra) {
+/// @param places  of the batch; 0: it is none
+void run_function(int index, int places, std::vector<int> does, std::vector<int> extra) {
+    if (places > 0)
+        take_place(places);
     const auto at = static_cast<std::size_t>(index);
     start_extra_process(static_cast<extra_process>(extra[at]));
     const auto what = static_cast<behaviour>(does[at]);
@@ -103,7 +107,7 @@ void run_nested(int index, std::vector<std::uint64_t> seeds, int levels, int all
         throw std::runtime_error("a group of mine has failed");
 }
 
-cohort::command command_of(const worker_plan& worker) {
+cohort::command command_of(const worker_plan& worker, int places) {
     static constexpr const char* extra_starts[] = {
         "",
         "sh -c 'echo $$ child >&9; exec sleep 1000' & ",
@@ -120,11 +124,12 @@ cohort::command command_of(const worker_plan& worker) {
         "exit 0",
         "echo 'as planned' >$COHORT_ERROR_FILE; exit 3",
     };
-    return cohort::command("sh", "-c",
-                           fmt::format("{}echo $$ {} >&9; {}",
-                                       extra_starts[static_cast<int>(worker.extra)],
-                                       is_brief(worker.does) ? brief : "command",
-                                       goes_on[static_cast<int>(worker.does)]));
+    const auto script = fmt::format(
+        "{}echo $$ {} >&9; {}", extra_starts[static_cast<int>(worker.extra)],
+        is_brief(worker.does) ? brief : "command", goes_on[static_cast<int>(worker.does)]);
+    if (places > 0)
+        return cohort::command("/proc/self/exe", "place", places, script);
+    return cohort::command("sh", "-c", script);
 }
 
 cohort::options options_of(const group_plan& plan) {
@@ -138,12 +143,16 @@ cohort::options options_of(const group_plan& plan) {
         how.process_group(cohort::process_group::inherit);
     if (!plan.has_cgroup)
         how.cgroup(cohort::cgroup::off);
+    if (plan.at_once > 0)
+        how.at_once(plan.at_once);
     if (plan.limit_ms > 0)
         how.time_limit(std::chrono::milliseconds(plan.limit_ms));
     if (plan.worker_limit_ms > 0)
         how.worker_time_limit(std::chrono::milliseconds(plan.worker_limit_ms));
     if (plan.keeps_going)
         how.on_failure(cohort::on_failure::keep_going);
+    if (plan.at_once > 0 && plan.what != work_kind::nested)
+        give_places(how);
     how.env(flood_variable, plan.output == output_kind::inherited ? 0 : 1);
     if (plan.output == output_kind::captured)
         how.output_to(cohort::capture());
@@ -160,8 +169,8 @@ asio::awaitable<cohort::group> start_group(group_plan plan, int levels, limits a
         workers.push_back(worker_of(plan, index, allowed));
     auto how = options_of(plan);
     if (plan.what == work_kind::command) {
-        const auto program = [&workers](int index) {
-            return command_of(workers[static_cast<std::size_t>(index)]);
+        const auto program = [&workers, &plan](int index) {
+            return command_of(workers[static_cast<std::size_t>(index)], plan.at_once);
         };
         auto work = cohort::command_for(program);
         co_return co_await cohort::spawn(std::move(work), std::move(how));
@@ -178,7 +187,7 @@ asio::awaitable<cohort::group> start_group(group_plan plan, int levels, limits a
         auto work = cohort::function<run_nested>(seeds, levels - 1, allowed.as_number());
         co_return co_await cohort::spawn(std::move(work), std::move(how));
     }
-    auto work = cohort::function<run_function>(does, extra);
+    auto work = cohort::function<run_function>(plan.at_once, does, extra);
     co_return co_await cohort::spawn(std::move(work), std::move(how));
 }
 
