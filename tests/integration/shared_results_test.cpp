@@ -134,8 +134,8 @@ METHODS_TEST("shared results: an array that comes back is the one that was sent"
 METHODS_TEST("shared results: a worker that fills its socket keeps no other from returning") {
     for (const auto method : all_methods) {
         const cohort::event is_full;
-        auto group = co_await cohort::spawn(cohort::function<fills_its_socket>(is_full),
-                                            by(method, 2));
+        auto group =
+            co_await cohort::spawn(cohort::function<fills_its_socket>(is_full), by(method, 2));
         const auto first = co_await group.next();
         REQUIRE(first);
         CHECK(first->index == 1);
