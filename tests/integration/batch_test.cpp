@@ -200,6 +200,32 @@ TEST_CASE("batch: cancelled, dropped or late at any moment, nothing starts and n
         }
 }
 
+TEST_CASE("batch: after a stop nobody waits") {
+    const leak_guard guard;
+    const int count = under_asan || under_tsan ? 3'000 : 20'000;
+    asio::io_context io;
+    completed<cohort::group> started;
+    cohort::async_spawn(io, cohort::command("sleep", "1000"), cohort::options(count).at_once(2),
+                        started.into());
+    run_out(io);
+    auto group = started.take();
+    CHECK(group.waiting() == count - 2);
+    completed<cohort::report> stopped;
+    group.async_stop(stopped.into());
+    int least = count;
+    int latest_rise = 0;
+    while (!stopped.done()) {
+        io.poll();
+        io.restart();
+        const int now = group.waiting();
+        latest_rise = std::max(latest_rise, now - least);
+        least = std::min(least, now);
+    }
+    CHECK(latest_rise == 0);
+    CHECK(least == 0);
+    CHECK(stopped.take().outcomes.size() == static_cast<std::size_t>(count));
+}
+
 TEST_CASE("batch: a time limit reaches those that run and those that wait") {
     const leak_guard guard;
     const auto report =

@@ -34,6 +34,7 @@ public:
 
     /// Nobody takes a place any more.
     void close() noexcept { is_closed_ = true; }
+    bool is_closed() const noexcept { return is_closed_; }
     /// @return a worker that waits, and from now on does not; none: nobody does
     std::optional<int> drop_next() noexcept {
         return waiting() == 0 ? std::nullopt : std::optional(next_++);

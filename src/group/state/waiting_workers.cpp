@@ -13,6 +13,8 @@ constexpr int most_dropped_at_once = 500;
 }  // namespace
 
 void waiting_workers::start_next() {
+    if (order_.is_closed())
+        return;
     while (const auto next = order_.take_next())
         starts_.start_later(*next);
     shown_.set_waiting(order_.waiting());
