@@ -200,7 +200,7 @@ TEST_CASE("batch: cancelled, dropped or late at any moment, nothing starts and n
         }
 }
 
-TEST_CASE("batch: after a stop nobody waits") {
+TEST_CASE("batch: after a stop nobody waits, and what those were to do is told") {
     const leak_guard guard;
     const int count = under_asan || under_tsan ? 3'000 : 20'000;
     asio::io_context io;
@@ -223,7 +223,9 @@ TEST_CASE("batch: after a stop nobody waits") {
     }
     CHECK(latest_rise == 0);
     CHECK(least == 0);
-    CHECK(stopped.take().outcomes.size() == static_cast<std::size_t>(count));
+    const auto report = stopped.take();
+    REQUIRE(report.outcomes.size() == static_cast<std::size_t>(count));
+    CHECK(std::ranges::count(report.outcomes, "sleep 1000", &cohort::outcome::work) == count);
 }
 
 TEST_CASE("batch: a time limit reaches those that run and those that wait") {

@@ -57,6 +57,7 @@ bool group_start::step() noexcept {
     }
     in_flight_ = false;
     report.cgroup = plan_->cgroup();
+    report.works = plan_->works();
     const auto p = progress_after(report);
     if (p == progress::over)
         end(report);
@@ -94,7 +95,6 @@ void group_start::start_next(start_report& report) {
     report.index = *index;
     slots_.child = -1;
     in_flight_ = true;
-    report.work = plan_->work_of(*index);
     way_->start(*index, slots_, report);
     if (report.failure)
         return;

@@ -5,7 +5,6 @@
 #include "base/sys/memfd.hpp"
 #include "base/sys/socket.hpp"
 #include "base/sys/tiers.hpp"
-#include "base/text/words.hpp"
 #include "group/lifecycle/schedule.hpp"
 #include "group/starts/asking_signal.hpp"
 #include "group/starts/descriptor_limit.hpp"
@@ -27,15 +26,6 @@
 #include <unistd.h>
 
 namespace cohort::groups {
-std::shared_ptr<const std::string> start_plan::work_of(int index) {
-    const auto* const command = worker(index).command;
-    if (!last_work_.text || last_work_.of != command) {
-        last_work_.of = command;
-        last_work_.text = std::make_shared<const std::string>(
-            command == nullptr ? plan_.work : base::command_line(command->argv));
-    }
-    return last_work_.text;
-}
 
 start_failure start_plan::failure(int error, std::string text, int index, start::stage at) {
     return {{error, std::system_category()}, std::move(text), index, start::to_string(at)};
@@ -61,6 +51,7 @@ protocol::host_facts start_plan::host_facts() const {
 }
 
 std::optional<start_failure> start_plan::prepare() {
+    works_ = std::make_shared<const work_texts>(plan_);
     ensure_guardian();
     if (auto failed = make_group_cgroup())
         return failed;

@@ -99,8 +99,8 @@ public:
     start::copy_reports& reports() noexcept { return reports_; }
     protocol::start_kind kind() const noexcept { return workers_.kind(); }
     protocol::worker_plan worker(int index) { return workers_.of(index); }
-    /// What a worker does, for its outcome: a function's name, or a command line.
-    std::shared_ptr<const std::string> work_of(int index);
+    /// What the workers do, after prepare().
+    const std::shared_ptr<const work_texts>& works() const noexcept { return works_; }
 
 private:
     bool makes_copies() const noexcept { return kind() != protocol::start_kind::executed; }
@@ -125,10 +125,7 @@ private:
     const protocol::caller caller_;
     const helpers with_;
     protocol::worker_plans workers_;
-    struct {
-        const detail::program* of = nullptr;
-        std::shared_ptr<const std::string> text;
-    } last_work_;
+    std::shared_ptr<const work_texts> works_;
     protocol::order_builder builder_;
     worker_cpus cpus_;
     std::shared_ptr<start::group_cgroup> cgroup_;

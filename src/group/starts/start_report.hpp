@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/sys/unique_fd.hpp"
+#include "group/starts/work_texts.hpp"
 #include "start/cgroup/worker_cgroup.hpp"
 #include "start/forkserver/forkserver_wait.hpp"
 
@@ -32,13 +33,13 @@ struct start_report {
     int index = -1;
     pid_t pid = 0;
     base::unique_fd pidfd;
-    bool calls_function = false;              // else it executes a command
-    std::shared_ptr<const std::string> work;  // the function's name, or the command line
+    bool calls_function = false;  // else it executes a command
     base::unique_fd record;
     base::unique_fd stacks;   // the read end of the pipe for the worker's stacks
     base::unique_fd results;  // where the descriptors arrive that the worker's result holds
     std::chrono::steady_clock::time_point started;
     std::optional<start_failure> failure;
+    std::shared_ptr<const work_texts> works;                 // of all workers; set in each report
     std::shared_ptr<start::group_cgroup> cgroup;             // the group's; set in each report
     std::shared_ptr<const start::worker_cgroup> own_cgroup;  // the worker's; null: it has none
     std::vector<unwanted_child> unwanted;  // killed, or failed before a second try: to be reaped

@@ -121,7 +121,7 @@ void group_state::worker_started(groups::start_report report) {
         groups::worker_process::start_info{index, report.pid, std::move(report.pidfd),
                                            std::move(report.record), std::move(report.stacks),
                                            report.started, std::move(report.own_cgroup), streams_,
-                                           std::move(report.work)},
+                                           start_.work_of(index)},
         settings_,
         report.calls_function ? groups::record_kind::control_file
                               : groups::record_kind::error_file);
@@ -147,10 +147,9 @@ void group_state::worker_started(groups::start_report report) {
 }
 
 /// A worker that was to start later. Its outcome has no pid.
-void group_state::worker_not_started(int index, const start_failure* failure,
-                                     std::shared_ptr<const std::string> work) {
-    auto end = groups::end_of_unstarted(
-        {index, failure, std::move(work), lifecycle_.life().timed_out(), runtime_.loop().now()});
+void group_state::worker_not_started(int index, const start_failure* failure) {
+    auto end = groups::end_of_unstarted({index, failure, start_.work_of(index),
+                                         lifecycle_.life().timed_out(), runtime_.loop().now()});
     expect_outcome(index);
     outcomes_.set(std::move(end.outcome), std::move(end.verdict));
     outcomes_.set_output(index, {});
@@ -212,7 +211,7 @@ void group_state::perform(action a) {
 /// Drops a worker that waits for its start.
 void group_state::drop(int index) {
     if (start_.starts_later())
-        return worker_not_started(index, nullptr, nullptr);
+        return worker_not_started(index, nullptr);
     lifecycle_.happen(event::worker_dropped);  // nobody gets the outcomes of a start that failed
 }
 

@@ -61,8 +61,7 @@ private:
     using action = groups::action;
 
     void worker_started(groups::start_report report) override;
-    void worker_not_started(int index, const start_failure* failure,
-                            std::shared_ptr<const std::string> work) override;
+    void worker_not_started(int index, const start_failure* failure) override;
     void has_cgroup(std::shared_ptr<start::group_cgroup> cgroup) override;
     void start_is_over(const start_failure* failure) override;
     void given_up_start_has_ended() override;

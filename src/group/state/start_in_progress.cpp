@@ -75,6 +75,7 @@ void start_in_progress::reported(start_report report, group_start::progress p) {
     }
     if (starts_later_)
         return reported_late(std::move(report), p);
+    works_ = std::move(report.works);
     if (report.cgroup)
         listener_.has_cgroup(std::move(report.cgroup));
     const bool killed_by_us = is_held() && report.pidfd && was_killed(report.pidfd.get());
@@ -107,8 +108,7 @@ void start_in_progress::reported_late(start_report report, group_start::progress
         if (report.failure || killed_by_us) {
             base::dispose(std::move(report.results));
             reap_failed({std::move(report.pidfd), report.pid});
-            listener_.worker_not_started(report.index, is_held ? nullptr : &*report.failure,
-                                         std::move(report.work));
+            listener_.worker_not_started(report.index, is_held ? nullptr : &*report.failure);
         } else {
             listener_.worker_started(std::move(report));
         }
@@ -121,7 +121,7 @@ void start_in_progress::reported_late(start_report report, group_start::progress
 void start_in_progress::end_later_starts() {
     is_over_ = true;
     for (const int index : std::exchange(asked_, {}))
-        listener_.worker_not_started(index, nullptr, nullptr);
+        listener_.worker_not_started(index, nullptr);
     ending_.release(reason::later_starts);
     listener_.go_on_ending();
 }

@@ -28,9 +28,7 @@ public:
         virtual void worker_started(start_report report) = 0;
         /// A worker that was to start later has not.
         /// @param failure  null: its start was stopped, or not begun
-        /// @param work     as in start_report; may be null
-        virtual void worker_not_started(int index, const start_failure* failure,
-                                        std::shared_ptr<const std::string> work) = 0;
+        virtual void worker_not_started(int index, const start_failure* failure) = 0;
         /// The group has a cgroup from now on.
         virtual void has_cgroup(std::shared_ptr<start::group_cgroup> cgroup) = 0;
         /// Comes once. The workers that start with the group have started, or the start was
@@ -67,6 +65,8 @@ public:
     bool is_held() const noexcept { return course_ != course::goes_on && !starts_later_; }
     bool is_abandoned() const noexcept { return course_ == course::abandoned; }
     bool has_failed() const noexcept { return failure_.has_value(); }
+    /// What a worker does, for its outcome. After the first report.
+    const std::shared_ptr<const std::string>& work_of(int index) const { return works_->of(index); }
 
     /// Starts one more worker, after start_is_over().
     void start_later(int index);
@@ -110,6 +110,7 @@ private:
     std::unique_ptr<start_plan> plan_;  // until submit()
     std::weak_ptr<const void> group_;
     std::shared_ptr<group_start> job_;  // null: there is nothing to start
+    std::shared_ptr<const work_texts> works_;
     struct {
         std::optional<detail::receiver> to;  // until it is completed
         start_completes completes = start_completes::when_started;

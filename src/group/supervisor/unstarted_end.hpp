@@ -14,7 +14,7 @@ namespace cohort::groups {
 struct unstarted_worker {
     int index;
     const detail::start_failure* failure;     // null: its group is stopped
-    std::shared_ptr<const std::string> work;  // as in start_report; may be null
+    std::shared_ptr<const std::string> work;  // what it was to do
     bool is_timed_out;                        // its group is stopped because of its time limit
     time_point now;
 };
