@@ -149,4 +149,47 @@ TEST_CASE(
     CHECK(stopped.done());
 }
 
+TEST_CASE("batch streams: a later start that fails closes the worker's files and ends its writes") {
+    const leak_guard guard;
+    const scratch_directory directory;
+    asio::io_context io;
+    ready up(io.get_executor());
+    const gate hold;
+    const auto make = [](int index) {
+        return index == 0   ? cohort::command("true")
+               : index == 1 ? cohort::command("cohort-no-such-program")
+                            : gated();
+    };
+    completed<cohort::group> started;
+    cohort::async_spawn(io, cohort::command_for(make),
+                        cohort::options(3)
+                            .at_once(1)
+                            .on_failure(cohort::on_failure::keep_going)
+                            .stdin_from(cohort::feed())
+                            .stdout_to(cohort::file(directory.file("{index}.log")).timestamps())
+                            .fd(up.child_end(), ready::number)
+                            .fd(hold.child_end(), gate::number),
+                        started.into());
+    run_out(io);
+    auto group = started.take();
+    std::exception_ptr written;
+    group.async_write(1, "x", [&](std::exception_ptr e) { written = e; });
+    run_coroutine(io, up.wait(1));  // the last worker lives now
+    run_out(io);                    // until the write has ended
+    CHECK_THROWS_AS(std::rethrow_exception(written), std::system_error);
+    std::vector<std::string> open;
+    for (const auto& each : std::filesystem::directory_iterator("/proc/self/fd")) {
+        std::error_code gone;
+        const auto path = std::filesystem::read_symlink(each, gone).string();
+        if (path.starts_with(directory.path()))
+            open.push_back(path);
+    }
+    REQUIRE(open.size() == 1);
+    CHECK(open[0] == directory.file("2.log"));
+    completed<cohort::report> stopped;
+    group.async_stop(stopped.into());
+    run_out(io);
+    CHECK(stopped.take().outcomes.at(1).cause == cohort::cause::not_started);
+}
+
 }  // namespace batch_streams_test

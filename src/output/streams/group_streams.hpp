@@ -82,6 +82,8 @@ public:
     ///                 gets what could not be written
     void worker_ended(int index, base::callback<void(stream_end)> read,
                       base::callback<void(std::string)> written);
+    /// A worker that was to start later has not, and will not.
+    void worker_not_started(int index);
     /// Every worker has ended. Those that did not start, or were given up, write no more either.
     void group_ended();
     /// Nothing more is written to or removed from the directory of options::logs(). The start must

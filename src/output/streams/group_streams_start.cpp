@@ -95,6 +95,16 @@ std::optional<start_failure> group_streams::prepare_worker(int index, base_direc
     return std::nullopt;
 }
 
+void group_streams::worker_not_started(int index) {
+    if (!routes_.has_pipes())
+        return;
+    loop().post([self = shared_from_this(), index] {
+        self->at(index).has_ended = true;
+        self->close_own_targets(index);
+        self->go_on_feeding(index);
+    });
+}
+
 std::optional<start_failure> group_streams::make_log_directory(base_directories& bases) {
     const auto& path = routes_.log_directory;
     if (path.empty())
