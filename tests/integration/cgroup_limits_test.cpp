@@ -9,7 +9,9 @@
 
 #include <filesystem>
 #include <functional>
+#include <set>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -42,6 +44,14 @@ bool has_controller(const fs::path& cgroup, const std::string& name) {
         if (each == name)
             return true;
     return false;
+}
+
+std::set<std::string> workers_in(const std::string& cgroup) {
+    std::set<std::string> names;
+    for (const auto& each : fs::directory_iterator(cgroup))
+        if (each.is_directory())
+            names.insert(each.path().filename());
+    return names;
 }
 
 void sleeps(int) {
@@ -140,6 +150,44 @@ TEST_CASE("cgroup limits: each worker has its time of CPUs") {
 
 TEST_CASE("cgroup limits: each worker has its number of tasks") {
     check_limit(of_workers[2], "/worker-1/pids.max", "50\n");
+}
+
+TEST_CASE("cgroup limits: the cgroup of a worker goes with it, also if its start has failed") {
+    if (!has_cgroups())
+        return;
+    const scratch_cgroup place;
+    if (!has_controller(place.path(), "pids"))
+        return skip(place.path() + "/cgroup.controllers lacks pids");
+    const leak_guard guard;
+    const auto make = [](int index) {
+        return index == 39       ? cohort::command("sleep", "1000")
+               : index % 10 == 9 ? cohort::command("cohort-no-such-program")
+                                 : cohort::command("true");
+    };
+    asio::io_context io;
+    completed<cohort::group> started;
+    cohort::async_spawn(io, cohort::command_for(make),
+                        cohort::options(40)
+                            .at_once(3)
+                            .on_failure(cohort::on_failure::keep_going)
+                            .cgroup(place.path())
+                            .tasks_max(10),
+                        started.into());
+    run_out(io);
+    auto group = started.take();
+    for (int ended = 0; ended < 39; ++ended)
+        run_coroutine(io, [](cohort::group& g) -> asio::awaitable<void> {
+            CHECK(static_cast<bool>(co_await g.next()));
+        }(group));
+    // They are removed a moment later, by another thread.
+    const auto groups = place.group_cgroups();
+    REQUIRE(groups.size() == 1);
+    const auto inner = place.path() + "/" + *groups.begin();
+    const watchdog guarded;
+    while (workers_in(inner) != std::set<std::string>{"worker-39"})
+        std::this_thread::yield();
+    run_coroutine(
+        io, [](cohort::group& g) -> asio::awaitable<void> { (void)co_await g.stop(); }(group));
 }
 
 TEST_CASE("cgroup limits: a group has its memory") {

@@ -274,6 +274,33 @@ TEST_CASE("cgroup: workers are born in cgroups of their own, which end with thei
     CHECK_FALSE(exists(path));
 }
 
+TEST_CASE("cgroup: that of a worker can be removed when the worker has left no process in it") {
+    const no_leftovers guard;
+    const scratch_cgroup place;
+    if (!place)
+        return;
+    start::group_cgroups maker;
+    detail::group_settings settings;
+    settings.cgroup_directory = place.path();
+    auto group = maker.make(settings).cgroup;
+    REQUIRE(group);
+    std::error_code error;
+    base::unique_fd directory;
+    const auto own = start::worker_cgroup::make(group, 0, directory, error);
+    REQUIRE_FALSE(error);
+    const auto path = group->path() + "/" + own->name();
+    {
+        const inhabitant left(path);
+        own->remove_if_empty();
+        CHECK(exists(path));
+    }
+    start::await_empty_cgroup(directory.get(), std::chrono::milliseconds(bound_ms));
+    own->remove_if_empty();
+    CHECK_FALSE(exists(path));
+    own->remove_if_empty();
+    CHECK(group->end());
+}
+
 TEST_CASE("cgroup: a cgroup that cannot be entered fails a start that needs it, and no other") {
     const no_leftovers guard;
     const base::unique_fd no_cgroup(::open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC));

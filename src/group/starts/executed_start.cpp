@@ -16,9 +16,9 @@ public:
         start_plan::prepared_worker worker;
         report.failure = plan_.prepare_worker(index, worker);
         report.record = plan_.take_record(index);
+        report.own_cgroup = worker.cgroup;
         if (report.failure)
             return;
-        report.own_cgroup = worker.cgroup;
         report.started = std::chrono::steady_clock::now();
         auto result = start::start_by_exec(worker.order, slots.child);
         report.pid = result.pid;

@@ -289,8 +289,9 @@ void group_state::worker_ended(groups::worker_end end) {
 /// Ends the group's cgroup. Does not wait for what it kills if a kill has already taken too long.
 void group_state::end_cgroup() {
     // The engine's thread removes the empty cgroup of the only group, because no other group has to
-    // wait for that. Handing it to another thread and back takes longer than the removal.
-    if (runtime_.has_only(*this) && cgroup_->end_if_empty()) {
+    // wait for that. Handing it to another thread and back takes longer than the removal. But that
+    // thread may be removing the cgroups of workers.
+    if (runtime_.has_only(*this) && !cgroup_->is_divided() && cgroup_->end_if_empty()) {
         cgroup_.reset();
         ending_.release(groups::reason::cgroup);
         return go_on_ending();

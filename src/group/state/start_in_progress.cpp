@@ -107,7 +107,7 @@ void start_in_progress::reported_late(start_report report, group_start::progress
         const bool killed_by_us = is_held && report.pidfd && was_killed(report.pidfd.get());
         if (report.failure || killed_by_us) {
             base::dispose(std::move(report.results));
-            reap_failed({std::move(report.pidfd), report.pid});
+            reap_failed({std::move(report.pidfd), report.pid}, std::move(report.own_cgroup));
             listener_.worker_not_started(report.index, is_held ? nullptr : &*report.failure);
         } else {
             listener_.worker_started(std::move(report));
@@ -165,9 +165,11 @@ void start_in_progress::adopt(unwanted_child child, loop::task then) {
 
 /// Reaps a child that was killed or has failed. The end of the group waits for that, but no longer
 /// than for any other killed process: kill_timeout.
-void start_in_progress::reap_failed(unwanted_child child) {
+/// @param cgroup  the child's own, which goes with it; null: it has none
+void start_in_progress::reap_failed(unwanted_child child,
+                                    std::shared_ptr<const start::worker_cgroup> cgroup) {
     if (!child.pidfd)
-        return;
+        return end_cgroup(runtime_.cgroups(), std::move(cgroup));
     ending_.hold(reason::unreaped);
     const auto until = saturating_add(std::chrono::steady_clock::now(), settings_->kill_timeout);
     auto limit = base::make_shared_patiently<std::optional<loop::timer_id>>();
@@ -181,7 +183,8 @@ void start_in_progress::reap_failed(unwanted_child child) {
         ending_.release(reason::unreaped);
         listener_.go_on_ending();
     });
-    adopt(std::move(child), [this, keep = group_.lock(), limit] {
+    adopt(std::move(child), [this, keep = group_.lock(), limit, cgroup = std::move(cgroup)] {
+        end_cgroup(runtime_.cgroups(), cgroup);
         if (!*limit)
             return;
         runtime_.loop().timer().cancel(*std::exchange(*limit, std::nullopt));

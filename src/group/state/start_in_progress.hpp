@@ -97,7 +97,8 @@ private:
     bool was_killed(int pidfd) const;
     void finish(std::optional<start_failure> failure);
     void end_unwanted(unwanted_child child);
-    void reap_failed(unwanted_child child);
+    void reap_failed(unwanted_child child,
+                     std::shared_ptr<const start::worker_cgroup> cgroup = nullptr);
     void adopt(unwanted_child child, loop::task then = {});
     void kill_held();
     void complete(detail::completion result);

@@ -72,4 +72,9 @@ void end_cgroup(loop::engine& loop, loop::background_thread& side,
     attempt(e);
 }
 
+void end_cgroup(loop::background_thread& side, std::shared_ptr<const start::worker_cgroup> ended) {
+    if (ended)
+        side.run([ended = std::move(ended)] { ended->remove_if_empty(); }, [] {});
+}
+
 }  // namespace cohort::groups

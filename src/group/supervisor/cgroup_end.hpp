@@ -4,6 +4,7 @@
 #include "loop/engine/engine.hpp"
 #include "loop/threads/background_thread.hpp"
 #include "start/cgroup/group_cgroups.hpp"
+#include "start/cgroup/worker_cgroup.hpp"
 
 #include <memory>
 
@@ -18,5 +19,9 @@ namespace cohort::groups {
 void end_cgroup(loop::engine& loop, loop::background_thread& side,
                 std::shared_ptr<start::group_cgroup> ended, loop::time_point until,
                 base::callback<void()> then);
+
+/// Removes the cgroup of a worker that is over, if nothing is left in it. Nobody waits for that.
+/// @param ended  null: it had none
+void end_cgroup(loop::background_thread& side, std::shared_ptr<const start::worker_cgroup> ended);
 
 }  // namespace cohort::groups

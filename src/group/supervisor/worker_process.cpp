@@ -6,6 +6,7 @@
 #include "base/sys/pidfd.hpp"
 #include "base/values/group_end.hpp"
 #include "group/starts/asking_signal.hpp"
+#include "group/supervisor/cgroup_end.hpp"
 #include "group/supervisor/oom_look.hpp"
 #include "group/supervisor/rest_of_group.hpp"
 #include "protocol/record/control.hpp"
@@ -194,7 +195,7 @@ void worker_process::ended(const loop::reaped& end) {
     if (!cgroup_ || end.status.signal() != SIGKILL)
         return read_what_is_left();
     // The cgroup's files already count the kill, because the kernel counts it before it sends the
-    // signal. The cgroup still exists, because only the end of the group removes it.
+    // signal. The cgroup still exists, because it is removed after this look.
     find_oom_kill(runtime_.loop(), runtime_.cgroups(), cgroup_,
                   [self = shared_from_this()](std::optional<start::oom_kill> kill) {
                       if (kill)
@@ -223,6 +224,7 @@ void worker_process::read(record_contents contents) {
 void worker_process::report(record_contents contents) {
     if (!events_.judged)
         return;
+    end_cgroup(runtime_.cgroups(), std::exchange(cgroup_, nullptr));
     std::exchange(events_.judged, {})(judge(std::move(contents)));
     printed_end_->await(std::exchange(events_.printed, {}));
 }

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include <fcntl.h>
+#include <unistd.h>
 
 namespace cohort::start {
 
@@ -29,6 +30,10 @@ std::shared_ptr<const worker_cgroup> worker_cgroup::make(std::shared_ptr<const g
             return nullptr;
         name = fmt::format("worker-{}-{}", index, next);
     }
+}
+
+void worker_cgroup::remove_if_empty() const noexcept {
+    (void)::unlinkat(parent_->directory(), name_.c_str(), AT_REMOVEDIR);
 }
 
 base::unique_fd worker_cgroup::open() const noexcept {

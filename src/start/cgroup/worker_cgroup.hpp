@@ -13,7 +13,8 @@
 namespace cohort::start {
 
 /// The cgroup of one worker, inside the cgroup of its group. Its files show what happens to the
-/// worker's memory. The end of the group's cgroup ends it, and what the worker left in it.
+/// worker's memory. It is removed when the worker has ended, unless the worker has left processes
+/// in it. The end of the group's cgroup ends these, and removes it.
 class worker_cgroup {
 public:
     /// @param parent     a cgroup that counts memory
@@ -26,6 +27,10 @@ public:
     worker_cgroup(std::shared_ptr<const group_cgroup> parent, std::string name);
 
     const std::string& name() const noexcept { return name_; }
+
+    /// Removes it, unless a process is left in it. May take the kernel milliseconds. Safe from any
+    /// thread.
+    void remove_if_empty() const noexcept;
 
     /// Opens its directory; empty if it is gone, or no descriptor is left.
     base::unique_fd open() const noexcept;
