@@ -100,10 +100,10 @@ public:
     /// @throws std::invalid_argument  see above
     Derived& cpus(std::initializer_list<int> list) { return cpus(std::vector<int>(list)); }
 
-    /// Gives each worker a part of the CPUs on which the caller may run: as many parts as the group
-    /// has workers, as equal as whole cores allow. With more workers than cores those of a core
-    /// share its CPUs, and with more workers than CPUs some have the same one. Replaces what cpus()
-    /// set, and is replaced by it.
+    /// Gives each worker a part of the CPUs on which the caller may run: as many parts as workers
+    /// run at a time, as equal as whole cores allow. With options::at_once a worker gets a part
+    /// that is free. With more workers at a time than cores those of a core share its CPUs, and
+    /// with more than CPUs some have the same one. Replaces what cpus() set, and is replaced by it.
     Derived& spread_cpus() {
         limits().cpus.emplace();
         return self();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // The CPUs on which workers run.
+#include "live_support.hpp"
 #include "methods.hpp"
 #include "start_support.hpp"
 
@@ -66,6 +67,48 @@ TEST_CASE("cpus: workers with spread CPUs have all of the caller's, each its par
         }
         std::ranges::sort(all);
         CHECK(all == ours);
+    }
+}
+
+TEST_CASE("cpus: workers of a batch that run at the same time have different parts") {
+    const leak_guard guard;
+    const auto ours = cpus_of(0);
+    if (ours.size() < 2)
+        return skip("needs two CPUs");
+    // The first worker lives on, and the others follow each other beside it.
+    const auto make = [](int index) {
+        return index == 0 ? cohort::command("sh", "-c",
+                                            "grep Cpus_allowed_list /proc/self/status; "
+                                            "read line <&8 || true")
+                          : cohort::command("grep", "Cpus_allowed_list", "/proc/self/status");
+    };
+    asio::io_context io;
+    gate hold;
+    completed<cohort::group> started;
+    cohort::async_spawn(io, cohort::command_for(make),
+                        cohort::options(5)
+                            .at_once(2)
+                            .spread_cpus()
+                            .stdout_to(cohort::capture())
+                            .fd(hold.child_end(), gate::number),
+                        started.into());
+    run_out(io);
+    auto group = started.take();
+    for (int ended = 0; ended < 4; ++ended)
+        run_coroutine(io, [](cohort::group& g) -> asio::awaitable<void> {
+            CHECK((co_await g.next())->index != 0);
+        }(group));
+    hold.open();
+    completed<cohort::report> waited;
+    group.async_wait(waited.into());
+    run_out(io);
+    const auto report = waited.take();
+    REQUIRE_MESSAGE(report.success(), fmt::format("{}", report));
+    for (int index = 1; index < 5; ++index) {
+        CHECK(report.outcomes.at(static_cast<std::size_t>(index)).out.text() !=
+              report.outcomes.at(0).out.text());
+        CHECK(report.outcomes.at(static_cast<std::size_t>(index)).out.text() ==
+              report.outcomes.at(1).out.text());
     }
 }
 

@@ -20,6 +20,7 @@ public:
         report.failure = plan_.prepare_worker(index, worker);
         report.record = plan_.take_record(index);
         report.own_cgroup = worker.cgroup;
+        report.cpus = worker.cpus;
         if (report.failure)
             return;
         report.started = std::chrono::steady_clock::now();

@@ -87,6 +87,7 @@ void served::start(int index, start_slots& slots, start_report& report) {
             continue;
         report.started = asked.at;
         report.own_cgroup = asked.worker.cgroup;
+        report.cpus = asked.worker.cpus;
         report.failure.reset();
         finish(report, std::move(*made), *asked.worker.order, slots);
         // A worker is in the server's process group at first, and ends when that group is killed.

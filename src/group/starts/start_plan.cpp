@@ -33,7 +33,7 @@ start_failure start_plan::failure(int error, std::string text, int index, start:
 
 start_plan::start_plan(detail::spawn_plan plan, protocol::caller from, helpers with)
     : plan_(std::move(plan)), caller_(std::move(from)), with_(std::move(with)), workers_(plan_),
-      builder_(plan_, workers_, caller_, host_facts()), cpus_(caller_.affinity, size()),
+      builder_(plan_, workers_, caller_, host_facts()), cpus_(caller_.affinity, first_count()),
       end_of_asked_(first_count()), records_(static_cast<std::size_t>(size())) {
     if (asks_for_stacks())
         stacks_.resize(records_.size());
@@ -259,7 +259,7 @@ std::optional<start_failure> start_plan::prepare_worker(int index, prepared_work
     }
     if (auto failed = refuse_user(worker.where->limits, index))
         return failed;
-    if (auto failed = cpus_.find(worker.where->limits, index, with.cpus))
+    if (auto failed = cpus_.find(worker.where->limits, index, with.cpus, into.cpus))
         return failed;
     if (auto failed = make_worker_cgroup(into, index))
         return failed;

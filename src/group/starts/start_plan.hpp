@@ -53,6 +53,7 @@ public:
         protocol::order_block order;
         std::shared_ptr<const start::worker_cgroup> cgroup;  // null: it has none of its own
         base::unique_fd cgroup_directory;
+        cpu_places::lease cpus;  // null: it has no part of its own
     };
     /// Makes the worker's descriptors if it starts later than the group. Writes its control file,
     /// makes its cgroup if it has one of its own, and builds its order.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/sys/unique_fd.hpp"
+#include "group/starts/cpu_places.hpp"
 #include "group/starts/work_texts.hpp"
 #include "start/cgroup/worker_cgroup.hpp"
 #include "start/forkserver/forkserver_wait.hpp"
@@ -42,6 +43,7 @@ struct start_report {
     std::shared_ptr<const work_texts> works;                 // of all workers; set in each report
     std::shared_ptr<start::group_cgroup> cgroup;             // the group's; set in each report
     std::shared_ptr<const start::worker_cgroup> own_cgroup;  // the worker's; null: it has none
+    cpu_places::lease cpus;                                  // its part of the CPUs; may be null
     std::vector<unwanted_child> unwanted;  // killed, or failed before a second try: to be reaped
 };
 

@@ -32,15 +32,19 @@ std::vector<int> usable_of(const protocol::cpu_mask& cpus) {
 }  // namespace
 
 std::optional<start_failure> worker_cpus::find(const detail::worker_limits& limits, int index,
-                                               protocol::cpu_mask& into) {
+                                               protocol::cpu_mask& into, cpu_places::lease& place) {
     if (!limits.cpus)
         return std::nullopt;
     const auto& list = limits.cpus->list;
     if (list.empty()) {
         if (cores_.empty())
             cores_ = protocol::cores_of(protocol::cpus_in(callers_));
-        if (!cores_.empty())
-            into = protocol::mask_of(protocol::cpu_part(cores_, workers_, index));
+        if (cores_.empty())
+            return std::nullopt;
+        if (!places_)
+            places_.emplace(at_once_);
+        place = places_->take(index);
+        into = protocol::mask_of(protocol::cpu_part(cores_, at_once_, *place));
         return std::nullopt;
     }
     into = protocol::mask_of(list);

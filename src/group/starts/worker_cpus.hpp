@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include "group/starts/cpu_places.hpp"
 #include "group/starts/start_report.hpp"
 #include "protocol/order/cpu_parts.hpp"
 
@@ -15,17 +16,19 @@ namespace cohort::groups {
 class worker_cpus {
 public:
     /// @param callers  the CPUs of the caller; borrowed
-    /// @param workers  how many the group has
-    worker_cpus(const protocol::cpu_mask& callers, int workers) noexcept
-        : callers_(callers), workers_(workers) {}
+    /// @param at_once  how many workers run at a time
+    worker_cpus(const protocol::cpu_mask& callers, int at_once) noexcept
+        : callers_(callers), at_once_(at_once) {}
 
-    /// @param into  is set to the CPUs of worker `index`; stays empty if they are the caller's
+    /// @param into   is set to the CPUs of worker `index`; stays empty if they are the caller's
+    /// @param place  is set to the worker's part of the caller's, if it gets a part
     std::optional<start_failure> find(const detail::worker_limits& limits, int index,
-                                      protocol::cpu_mask& into);
+                                      protocol::cpu_mask& into, cpu_places::lease& place);
 
 private:
     const protocol::cpu_mask& callers_;
-    const int workers_;
+    const int at_once_;
+    std::optional<cpu_places> places_;   // when parts are asked for
     std::vector<protocol::core> cores_;  // of callers_, when they are asked for
 };
 

@@ -127,6 +127,7 @@ void group_state::worker_started(groups::start_report report) {
                               : groups::record_kind::error_file);
     auto& worker = workers_[index];
     worker.process = process;
+    worker.cpus = std::move(report.cpus);
     if (report.results)
         worker.results.emplace(std::move(report.results));
     streams_->worker_started(index, process->on_output_limit());

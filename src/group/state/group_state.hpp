@@ -106,6 +106,7 @@ private:
 
     struct worker {
         std::shared_ptr<groups::worker_process> process;
+        groups::cpu_places::lease cpus;                     // null: it has no part of its own
         std::optional<groups::result_descriptors> results;  // if its result may hold some
         bool is_read = false;    // it has exited or was given up, and its record is being read
         bool is_counted = true;  // the lifecycle has not given it up

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace cohort::groups {
+
+/// Which parts of the caller's CPUs are in use, so that workers that run at the same time have
+/// different ones.
+class cpu_places {
+public:
+    /// @param count  how many parts there are
+    explicit cpu_places(int count) : used_(std::make_shared<use>(count)) {}
+
+    /// The number of a worker's part, which is in use until this is dropped, by any thread.
+    using lease = std::shared_ptr<const int>;
+    /// Worker `index` gets the part of its turn, unless another is in use by fewer.
+    lease take(int index) {
+        const std::lock_guard lock(used_->mutex);
+        auto& by = used_->by;
+        const auto turn = by.begin() + index % static_cast<std::ptrdiff_t>(by.size());
+        const auto least = std::ranges::min_element(by);
+        const auto chosen = *turn == *least ? turn : least;
+        lease taken(new int(static_cast<int>(chosen - by.begin())),
+                    [used = used_](const int* part) {
+                        const std::lock_guard again(used->mutex);
+                        --used->by[static_cast<std::size_t>(*part)];
+                        delete part;
+                    });
+        ++*chosen;
+        return taken;
+    }
+
+private:
+    struct use {
+        explicit use(int count) : by(static_cast<std::size_t>(count)) {}
+        std::mutex mutex;
+        std::vector<int> by;  // how many workers use each part
+    };
+    std::shared_ptr<use> used_;
+};
+
+}  // namespace cohort::groups
