@@ -86,10 +86,14 @@ TEST_CASE("limits: the user is changed when all is done that needs the caller's 
     CHECK(steps_of(by_number, {.record = 60}) ==
           lines{"limit: setrlimit(core, 0)", "user: user(5, 6): setgroups",
                 "user: user(5, 6): fchown of the record", "user: user(5, 6): setresgid",
-                "user: user(5, 6): setresuid", "no_new_privileges: prctl(PR_SET_NO_NEW_PRIVS)"});
-    CHECK(steps_of(options().user(5, 6).groups({7, 8})) == lines{"groups: setgroups(7, 8)",
-                                                                 "user: user(5, 6): setresgid",
-                                                                 "user: user(5, 6): setresuid"});
+                "user: user(5, 6): capset", "no_new_privileges: prctl(PR_SET_NO_NEW_PRIVS)"});
+    CHECK(steps_of(options().user(5, 6).groups({7, 8})) ==
+          lines{"groups: setgroups(7, 8)", "user: user(5, 6): setresgid",
+                "user: user(5, 6): setresuid", "user: user(5, 6): prctl(PR_CAP_AMBIENT)",
+                "user: user(5, 6): capset"});
+    CHECK(steps_of(options().user(0, 0)) == lines{"user: user(0, 0): setgroups",
+                                                  "user: user(0, 0): setresgid",
+                                                  "user: user(0, 0): setresuid"});
     CHECK(steps_of(options().groups({})) == lines{"groups: setgroups()"});
 }
 

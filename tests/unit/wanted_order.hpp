@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include "protocol/order/limit_steps.hpp"
 #include "protocol/order/order_writer.hpp"
 #include "start/exec/exec.hpp"
 
@@ -39,6 +40,7 @@ struct wanted_order {
     bool cgroup_is_needed = false;
     protocol::guard_order guard;
     protocol::copy_channel channel;
+    detail::worker_limits limits;
 
     protocol::order_block block() const {
         protocol::order_writer order;
@@ -71,6 +73,8 @@ struct wanted_order {
         order.head.cgroup_is_needed = cgroup_is_needed;
         order.set_guard(guard);
         order.head.channel = channel;
+        protocol::add_limits(order, limits, {});
+        order.head.changes_user = limits.user.has_value();
         return order.finish();
     }
 };

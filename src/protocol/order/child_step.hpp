@@ -36,8 +36,11 @@ struct child_step {
     std::int32_t data_at =
         -1;         // the argument in whose place the address of `data` stands; -1: none
     text_ref data;  // any bytes
-    text_ref file;  // the file to which `data` is written
-    text_ref told;  // for an error's text: "setrlimit(open_files, 4096)"
+    std::int32_t rest_at =
+        -1;  // the argument in whose place the address of a part of `data` stands
+    std::uint32_t rest_offset = 0;  // where that part begins
+    text_ref file;                  // the file to which `data` is written
+    text_ref told;                  // for an error's text: "setrlimit(open_files, 4096)"
 };
 
 }  // namespace cohort::protocol

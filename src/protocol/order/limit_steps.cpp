@@ -4,10 +4,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
 
+#include <linux/capability.h>
 #include <sched.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -119,6 +121,17 @@ void add_user(order_writer& into, const detail::user_choice& user, int record) {
               {user.group, user.group, user.group});
     into.call(setting::user, user.told + ": setresuid", SYS_setresuid,
               {user.user, user.user, user.user});
+    if (user.user == 0)
+        return;
+    // The kernel drops capabilities only of processes that were root before.
+    into.call(setting::user, user.told + ": prctl(PR_CAP_AMBIENT)", SYS_prctl,
+              {PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0});
+    struct {
+        __user_cap_header_struct head{_LINUX_CAPABILITY_VERSION_3, 0};
+        __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = {};
+    } const no_capabilities;
+    into.call_with_two(bytes_of(no_capabilities), offsetof(decltype(no_capabilities), none),
+                       setting::user, user.told + ": capset", SYS_capset);
 }
 
 }  // namespace

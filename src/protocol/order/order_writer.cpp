@@ -69,6 +69,13 @@ void order_writer::call_with(std::string_view data, int at, setting sets, std::s
     steps_.back().data = text(data);
 }
 
+void order_writer::call_with_two(std::string_view data, std::size_t rest, setting sets,
+                                 std::string_view told, long number) {
+    call_with(data, 0, sets, told, number, {});
+    steps_.back().rest_at = 1;
+    steps_.back().rest_offset = static_cast<std::uint32_t>(rest);
+}
+
 void order_writer::write(setting sets, std::string_view file, std::string_view content) {
     child_step step;
     step.sets = sets;

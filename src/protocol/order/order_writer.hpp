@@ -45,6 +45,10 @@ public:
     /// Like call(), with the address of `data` as argument number `at`.
     void call_with(std::string_view data, int at, setting sets, std::string_view told, long number,
                    std::initializer_list<std::int64_t> arguments);
+    /// Like call_with(), for a call that takes two addresses: that of `data`, and that of its part
+    /// which begins at `rest`.
+    void call_with_two(std::string_view data, std::size_t rest, setting sets, std::string_view told,
+                       long number);
     /// The child writes `content` to a file that is there.
     void write(setting sets, std::string_view file, std::string_view content);
 

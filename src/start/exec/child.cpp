@@ -124,6 +124,8 @@ COHORT_BEFORE_EXEC long write_file(const char* path, const char* text, long leng
 
 COHORT_BEFORE_EXEC long argument_of(const protocol::child_step& step, int at,
                                     const char* data) noexcept {
+    if (at == step.rest_at)
+        return base::address(data + step.rest_offset);
     return at == step.data_at ? base::address(data) : static_cast<long>(step.arguments[at]);
 }
 
