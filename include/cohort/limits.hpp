@@ -122,12 +122,12 @@ public:
     /// The user whose rights the worker has, with the groups of that user. The child takes it after
     /// all that needs the caller's rights: its streams and its directory are opened before. HOME
     /// and the other variables stay as they are. Needs CAP_SETUID, CAP_SETGID and CAP_CHOWN,
-    /// because the worker's error file becomes that user's; and either CAP_KILL or that user,
-    /// because the group could not stop its workers otherwise: stage "user", EPERM. The worker has
-    /// no capabilities, unless the user is root. For function workers that user must be able to
-    /// execute this program. A worker that is a copy, by start_method::fork or forkserver, writes
-    /// no core file, because its memory is that of the caller's user. Memory that is shared by name
-    /// is not found by another user.
+    /// because the worker's error file and pipes become that user's; and either CAP_KILL or that
+    /// user, because the group could not stop its workers otherwise: stage "user", EPERM. The
+    /// worker has no capabilities, unless the user is root. For function workers that user must be
+    /// able to execute this program. A worker that is a copy, by start_method::fork or forkserver,
+    /// writes no core file, because its memory is that of the caller's user. Memory that is shared
+    /// by name is not found by another user.
     /// @param name  looked up here and now, which may ask a network
     /// @throws std::invalid_argument  there is no such user
     /// @throws std::system_error      the users can't be looked up

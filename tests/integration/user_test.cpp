@@ -7,6 +7,7 @@
 #include "worker_support.hpp"
 
 #include <chrono>
+#include <exception>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -231,6 +232,31 @@ TEST_CASE("user: a program that the user may not execute fails the start") {
         thrown_by<cohort::spawn_error>(cohort::command(program), cohort::options(2).user("nobody"));
     CHECK(error.stage() == "exec");
     CHECK(error.code() == std::errc::permission_denied);
+}
+
+TEST_CASE("user: a program opens its pipes again by their names in /dev") {
+    if (!can_change_user())
+        return;
+    const leak_guard guard;
+    asio::io_context io;
+    completed<cohort::group> started;
+    const cohort::command again(
+        "sh", "-c", "cat /dev/stdin > /dev/stdout; echo last > /dev/stderr; echo x > /dev/fd/2");
+    cohort::async_spawn(
+        io, again,
+        cohort::options(1).user("nobody").stdin_from(cohort::feed()).output_to(cohort::capture()),
+        started.into());
+    run_out(io);
+    auto group = started.take();
+    group.async_write(0, "fed", [](std::exception_ptr e) { CHECK_FALSE(e); });
+    group.close_input(0);
+    completed<cohort::report> waited;
+    group.async_wait(waited.into());
+    run_out(io);
+    const auto one = waited.take().outcomes.at(0);
+    CHECK(one.success());
+    CHECK(one.out.text() == "fed");
+    CHECK(one.err.text() == "last\nx\n");
 }
 
 TEST_CASE("user: what a worker is given is opened with the caller's rights") {

@@ -83,9 +83,11 @@ TEST_CASE("limits: the steps come in one order, whatever that of the calls was")
 
 TEST_CASE("limits: the user is changed when all is done that needs the caller's rights") {
     const auto by_number = options().no_new_privileges().user(5, 6).limit(resource::core, 0);
-    CHECK(steps_of(by_number, {.record = 60}) ==
+    CHECK(steps_of(by_number, {.record = 60, .pipes = {1, 2}}) ==
           lines{"limit: setrlimit(core, 0)", "user: user(5, 6): setgroups",
-                "user: user(5, 6): fchown of the record", "user: user(5, 6): setresgid",
+                "user: user(5, 6): fchown of the record", "user: user(5, 6): fchown of the pipe 1",
+                "user: user(5, 6): fchown of the pipe 2", "user: user(5, 6): setresgid",
+                "user: user(5, 6): setresuid", "user: user(5, 6): prctl(PR_CAP_AMBIENT)",
                 "user: user(5, 6): capset", "no_new_privileges: prctl(PR_SET_NO_NEW_PRIVS)"});
     CHECK(steps_of(options().user(5, 6).groups({7, 8})) ==
           lines{"groups: setgroups(7, 8)", "user: user(5, 6): setresgid",

@@ -33,8 +33,11 @@ start::stage stage_of(stream from) {
     return from == stream::out ? start::stage::standard_output : start::stage::standard_error;
 }
 
-source place(int fd) { return {source::kind::place, fd, {}, 0}; }
-source open(const std::string& path, int flags) { return {source::kind::open, -1, path, flags}; }
+source place(int fd) { return {source::kind::place, fd, {}, 0, false}; }
+source place_pipe(int fd) { return {source::kind::place, fd, {}, 0, true}; }
+source open(const std::string& path, int flags) {
+    return {source::kind::open, -1, path, flags, false};
+}
 
 source source_of(const stream_route& route, int pipe) {
     switch (route.what) {
@@ -47,11 +50,11 @@ source source_of(const stream_route& route, int pipe) {
         return open(route.path, O_WRONLY | O_CREAT | O_APPEND | O_NOCTTY | O_NONBLOCK |
                                     (route.truncates ? O_TRUNC : 0));
     case kind::joined:
-        return {source::kind::join, -1, {}, 0};
+        return {source::kind::join, -1, {}, 0, false};
     case kind::piped:
         break;
     }
-    return place(pipe);
+    return place_pipe(pipe);
 }
 
 source source_of(const input_route& route, int descriptor) {
@@ -63,10 +66,11 @@ source source_of(const input_route& route, int descriptor) {
     case input_route::kind::file:
         return open(route.path, O_RDONLY);
     case input_route::kind::bytes:
+        return place(descriptor);
     case input_route::kind::feed:
         break;
     }
-    return place(descriptor);
+    return place_pipe(descriptor);
 }
 
 }  // namespace

@@ -111,12 +111,16 @@ void add_groups(order_writer& into, const detail::worker_limits& limits) {
                    {static_cast<std::int64_t>(groups.size())});
 }
 
-void add_user(order_writer& into, const detail::user_choice& user, int record) {
+void add_user(order_writer& into, const detail::user_choice& user, const limited_worker& worker) {
     // The worker's own file must be that user's: a program opens its error file by its path, and a
     // function worker accepts no order of a third user.
-    if (record >= 0)
+    if (worker.record >= 0)
         into.call(setting::user, user.told + ": fchown of the record", SYS_fchown,
-                  {record, user.user, -1});
+                  {worker.record, user.user, -1});
+    // A program may open /dev/stderr.
+    for (const int number : worker.pipes)
+        into.call(setting::user, fmt::format("{}: fchown of the pipe {}", user.told, number),
+                  SYS_fchown, {number, user.user, -1});
     into.call(setting::user, user.told + ": setresgid", SYS_setresgid,
               {user.group, user.group, user.group});
     into.call(setting::user, user.told + ": setresuid", SYS_setresuid,
@@ -145,7 +149,7 @@ void add_limits(order_writer& into, const detail::worker_limits& limits,
     add_resources(into, limits);
     add_groups(into, limits);
     if (limits.user)
-        add_user(into, *limits.user, worker.record);
+        add_user(into, *limits.user, worker);
     if (limits.no_new_privileges)
         into.call(setting::no_new_privileges, "prctl(PR_SET_NO_NEW_PRIVS)", SYS_prctl,
                   {PR_SET_NO_NEW_PRIVS, 1});

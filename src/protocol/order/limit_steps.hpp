@@ -5,12 +5,15 @@
 
 #include <cohort/detail/limits.hpp>
 
+#include <vector>
+
 namespace cohort::protocol {
 
 /// How a worker comes to be, as far as its limits depend on it.
 struct limited_worker {
-    bool is_copy = false;  // no program is executed that could get another argv[0]
-    int record = -1;       // the number of its record there; -1: it has none
+    bool is_copy = false;         // no program is executed that could get another argv[0]
+    int record = -1;              // the number of its record there; -1: it has none
+    std::vector<int> pipes = {};  // the streams that are pipes made for it
 };
 
 /// Adds the steps by which a child gives itself these limits. What needs a right comes before the

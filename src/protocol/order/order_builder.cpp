@@ -95,8 +95,11 @@ order_block order_builder::build(int index, const worker_resources& with) {
     write_moves(order, worker, with);
     const auto& from = template_of(worker);
     const bool has_record = worker.calls_function() || plan_.settings.error_file;
-    add_limits(order, worker.where->limits,
-               {worker.is_copy(), has_record ? from.record_number : -1});
+    limited_worker limited{worker.is_copy(), has_record ? from.record_number : -1, {}};
+    for (int number = STDIN_FILENO; number <= STDERR_FILENO; ++number)
+        if (with.streams[static_cast<std::size_t>(number)].is_own_pipe)
+            limited.pipes.push_back(number);
+    add_limits(order, worker.where->limits, limited);
     order.head.own_session = worker.where->limits.session;
     order.head.changes_user = worker.where->limits.user.has_value();
     order.head.channel = {from.record_number, from.reports_number, with.ticket};

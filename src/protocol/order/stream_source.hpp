@@ -17,7 +17,8 @@ struct stream_source {
     kind what = kind::inherit;
     int fd = -1;
     std::string path;
-    int flags = 0;  // of open(2)
+    int flags = 0;             // of open(2)
+    bool is_own_pipe = false;  // `fd` is of a pipe that was made for this worker
 };
 
 using stream_sources = std::array<stream_source, 3>;  // by the number of the stream
