@@ -259,6 +259,19 @@ TEST_CASE("user: a program opens its pipes again by their names in /dev") {
     CHECK(one.err.text() == "last\nx\n");
 }
 
+TEST_CASE("user: one who has too many processes is told, with the user") {
+    if (!can_change_user())
+        return;
+    const leak_guard guard;
+    const auto error = thrown_by<cohort::spawn_error>(
+        cohort::command("true"),
+        cohort::options(1).user(other, other).limit(cohort::resource::processes, 0));
+    CHECK(error.stage() == "exec");
+    CHECK(std::string(error.what())
+              .starts_with("exec(\"true\") as user(65534, 65534), who has as many processes as "
+                           "RLIMIT_NPROC allows: "));
+}
+
 TEST_CASE("user: what a worker is given is opened with the caller's rights") {
     if (!can_change_user())
         return;

@@ -309,6 +309,15 @@ base::unique_fd start_plan::take_results(int index) noexcept {
     return std::move(ends.ours);
 }
 
+std::string start_plan::exec_text(int error, int index) {
+    const auto text = fmt::format("exec(\"{}\")", builder_.program_of(index));
+    const auto& user = worker(index).where->limits.user;
+    return error == EAGAIN && user
+               ? fmt::format("{} as {}, who has as many processes as RLIMIT_NPROC allows", text,
+                             user->told)
+               : text;
+}
+
 start_failure start_plan::failure_of(const start::exec_result& result,
                                      const protocol::worker_order& order, int index) {
     using start::stage;
@@ -316,7 +325,7 @@ start_failure start_plan::failure_of(const start::exec_result& result,
     std::string text = start::attempted(result.failed);
     std::string stage_name = start::to_string(result.failed);
     if (result.failed == stage::exec)
-        text = fmt::format("exec(\"{}\")", builder_.program_of(index));
+        text = exec_text(result.error, index);
     else if (result.failed == stage::chdir)
         text = fmt::format("chdir(\"{}\")", builder_.directory_of(index));
     else if (result.failed == stage::cgroup)
