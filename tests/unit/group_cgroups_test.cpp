@@ -119,6 +119,22 @@ TEST_CASE("group cgroups: another cgroup at the same path is neither killed nor 
     }
 }
 
+TEST_CASE("group cgroups: where none can be made, the error names the directory") {
+    start::group_cgroups maker([] {
+        start::cgroup_probe found;
+        found.found.best = true;
+        found.directory = "/proc/self";
+        return found;
+    });
+    start::wanted_limits wanted;
+    wanted.controllers = {"memory"};
+    const auto made = maker.make({}, wanted);
+    CHECK_FALSE(made.cgroup);
+    CHECK(made.error);
+    CHECK(made.text == "cgroup in /proc/self");
+    CHECK_FALSE(maker.make({}).error);
+}
+
 TEST_CASE("group cgroups: nested cgroups are removed with it, after their processes are killed") {
     const no_leftovers guard;
     const scratch_cgroup place;

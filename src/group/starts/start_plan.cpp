@@ -154,10 +154,13 @@ std::optional<start_failure> start_plan::make_worker_cgroup(prepared_worker& int
 }
 
 start_failure start_plan::cgroup_failure(const start::limit_failure& why, int index) const {
-    return {why.error,
-            why.text.empty() ? fmt::format("cgroup(\"{}\")", plan_.settings.cgroup_directory)
-                             : why.text,
-            index, start::to_string(start::stage::cgroup)};
+    return {why.error, why.text.empty() ? cgroup_text() : why.text, index,
+            start::to_string(start::stage::cgroup)};
+}
+
+std::string start_plan::cgroup_text() const {
+    const auto& asked = plan_.settings.cgroup_directory;
+    return fmt::format("cgroup(\"{}\")", asked.empty() && cgroup_ ? cgroup_->path() : asked);
 }
 
 std::optional<start_failure> start_plan::make_arguments() {
@@ -329,7 +332,7 @@ start_failure start_plan::failure_of(const start::exec_result& result,
     else if (result.failed == stage::chdir)
         text = fmt::format("chdir(\"{}\")", builder_.directory_of(index));
     else if (result.failed == stage::cgroup)
-        text = fmt::format("cgroup(\"{}\")", plan_.settings.cgroup_directory);
+        text = cgroup_text();
     else if (result.failed == stage::setting && item < order.steps.count)
         std::tie(stage_name, text) = protocol::order_builder::step_of(order, result.item);
     else if (result.item >= 0 && item < order.moves.count)

@@ -121,6 +121,7 @@ private:
     std::optional<start_failure> make_descriptors(int index, output::base_directories& bases);
     std::optional<start_failure> make_worker_cgroup(prepared_worker& into, int index);
     start_failure cgroup_failure(const start::limit_failure& why, int index) const;
+    std::string cgroup_text() const;
     std::string exec_text(int error, int index);
 
     detail::spawn_plan plan_;

@@ -258,8 +258,11 @@ group_cgroups::make_result group_cgroups::make(const detail::group_settings& set
             result.text = std::move(failed.text);
         }
     }
-    if (result.error)
+    if (result.error) {
+        if (!asked && result.text.empty())
+            result.text = "cgroup in " + directory;
         result.cgroup.reset();
+    }
     return result;
 }
 
