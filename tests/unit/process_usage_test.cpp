@@ -2,6 +2,7 @@
 // What /proc/PID/stat says a process uses.
 #include "base/sys/pidfd.hpp"
 #include "base/sys/process_usage.hpp"
+#include "reporter.hpp"
 #include "scratch.hpp"
 #include "start/cgroup/cgroup_usage.hpp"
 #include "sys_support.hpp"
@@ -68,6 +69,20 @@ TEST_CASE("process usage: it is that of the process of the pidfd, and of no othe
     REQUIRE(gone);
     base::reap_when_ended(gone.get());
     CHECK_FALSE(base::usage_of(::getpid(), gone.get()));
+}
+
+TEST_CASE("process usage: a process of another user, which this one may not signal, is told too") {
+    if (::geteuid() != 0)
+        return skip("needs root, to become another user");
+    std::error_code error;
+    const auto parent = base::open_pidfd(::getpid(), error);
+    REQUIRE(parent);
+    CHECK(in_fork([&] {
+              if (::setresuid(65'534, 65'534, 65'534) != 0 ||
+                  base::send_signal(parent.get(), 0) != std::errc::operation_not_permitted)
+                  return 1;
+              return base::usage_of(::getppid(), parent.get()) ? 0 : 2;
+          }) == 0);
 }
 
 TEST_CASE("process usage: a cgroup says what it counts") {

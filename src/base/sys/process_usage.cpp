@@ -76,8 +76,9 @@ std::optional<process_usage> usage_of(pid_t pid, int pidfd) noexcept {
     fmt::format_to_n(path, sizeof path - 1, "/proc/{}/stat", pid);
     std::array<char, 1024> room;
     const auto found = parse_stat(read_start(path, room));
-    // If it is not reaped now, the number was its own while the file was read.
-    if (send_signal(pidfd, 0))
+    // If it is not reaped now, the number was its own while the file was read. (EPERM: it lives,
+    // and has executed a program of another user.)
+    if (send_signal(pidfd, 0) == std::errc::no_such_process)
         return std::nullopt;
     return found;
 }
