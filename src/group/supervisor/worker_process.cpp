@@ -77,9 +77,12 @@ std::optional<looked_at> worker_process::to_be_looked_at(std::error_code& error)
     looked_at worker;
     worker.index = index_;
     worker.pid = pid();
-    worker.pidfd = base::duplicate(signals_.pidfd(), error);
-    if (!worker.pidfd)
+    std::error_code none_left;
+    worker.pidfd = base::duplicate(signals_.pidfd(), none_left);
+    if (!worker.pidfd) {
+        error = none_left;
         return std::nullopt;
+    }
     if (cgroup_)
         worker.cgroup = cgroup_->open();
     return worker;
