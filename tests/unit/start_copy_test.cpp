@@ -7,11 +7,15 @@
 #include "sanitizers.hpp"
 #include "start/copies/fork.hpp"
 
+#include <cohort/options.hpp>
+
 #include <array>
 #include <cstdint>
+#include <cstdlib>
 #include <utility>
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -45,6 +49,7 @@ struct copy_launch {
         order.envp = {nullptr};
         order.parent = ::getpid();
         order.guard = guard;
+        order.limits = limits;
         order.channel = {record_number, reports_number, ticket};
         order.descriptors = {{record_number, record.get(), nullptr, 0, true},
                              {reports_number, writer.get()},
@@ -87,6 +92,7 @@ struct copy_launch {
     pipe_ends ran = make_pipe();
     pipe_ends gate = make_pipe();
     protocol::guard_order guard;
+    detail::worker_limits limits;
     std::function<void()> before_start;  // called by the starter's thread
     std::function<void()> before_run;    // called by the copy
 
@@ -122,6 +128,51 @@ void check_is_well_when_interrupted(long number, int times) {
 TEST_CASE("start copy: a started copy runs its function") {
     const no_leftovers guard;
     copy_launch copy;
+    copy.run();
+    check_is_well(copy);
+}
+
+namespace {
+
+/// While it lives, copies of this process have no memory: each takes all that the C library can
+/// hand out without asking the kernel, and the kernel gives none.
+class copies_without_memory {
+public:
+    copies_without_memory() {
+        static const int registered = ::pthread_atfork(nullptr, nullptr, &take_all);
+        REQUIRE(registered == 0);
+        is_wanted = true;
+    }
+    ~copies_without_memory() { is_wanted = false; }
+
+private:
+    static void take_all() {
+        if (!is_wanted)
+            return;
+        rlimit limit{};
+        ::getrlimit(RLIMIT_AS, &limit);
+        limit.rlim_cur = 0;
+        if (::setrlimit(RLIMIT_AS, &limit) != 0)
+            ::_exit(1);
+        void* volatile last = nullptr;
+        for (auto size = std::size_t{1} << 20; size != 0; size /= 2)
+            while ((last = std::malloc(size)) != nullptr) {
+            }
+    }
+
+    static inline bool is_wanted = false;
+};
+
+}  // namespace
+
+TEST_CASE("start copy: a copy starts whose limit on memory is reached at once") {
+    if (cohort::test::under_asan || cohort::test::under_tsan)
+        return skip(cohort::test::sanitizer_needs_memory);
+    const no_leftovers guard;
+    copy_launch copy;
+    copy.limits =
+        detail::options_access::settings(options().limit(resource::address_space, 0)).where.limits;
+    const copies_without_memory lack;
     copy.run();
     check_is_well(copy);
 }

@@ -10,7 +10,6 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdint>
-#include <set>
 #include <system_error>
 
 #include <pthread.h>
@@ -59,18 +58,25 @@ void unblock_signals() noexcept {
     ::pthread_sigmask(SIG_SETMASK, &none, nullptr);
 }
 
-/// Closes the descriptors that the steps have left at their numbers in the parent, because no exec
-/// will close them.
-void close_sources(const start::child_task& task) {
-    const auto* kept = task.order->begin(task.order->kept);
-    std::set<int> left(kept, kept + task.order->kept.count);
+/// Closes a descriptor that the steps have left at its number in the parent. It may be closed
+/// already.
+void close_unplaced(const start::child_task& task, int fd) noexcept {
+    if (fd <= STDERR_FILENO)
+        return;
     for (std::size_t i = 0; i < task.move_count(); ++i)
-        left.insert(task.source(i));
+        if (task.move(i).target == fd)
+            return;
+    ::close(fd);
+}
+
+/// Closes what no exec will close. Allocates nothing, because a step may have set a limit on memory
+/// that is reached already.
+void close_sources(const start::child_task& task) noexcept {
+    const auto* const kept = task.order->begin(task.order->kept);
+    for (std::size_t i = 0; i < task.order->kept.count; ++i)
+        close_unplaced(task, kept[i]);
     for (std::size_t i = 0; i < task.move_count(); ++i)
-        left.erase(task.move(i).target);
-    for (const int fd : left)
-        if (fd > STDERR_FILENO)
-            ::close(fd);
+        close_unplaced(task, task.source(i));
 }
 
 }  // namespace
