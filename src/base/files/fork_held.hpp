@@ -7,7 +7,8 @@ namespace cohort::base {
 
 /// The only T of this process, never destroyed, because static arrays, events and queues end after
 /// it. T has a member `mutex`. A fork holds it, because a copy that was made while another thread
-/// changed the T would find it torn, and locked for ever.
+/// changed the T would find it torn, and locked for ever. If T has a member becomes_copy(), the
+/// copy calls it under the mutex.
 ///
 /// Registered before the handlers that the engine registers at the first spawn, so a fork takes the
 /// engine's locks first: nothing that takes those may be called under the mutex.
@@ -24,6 +25,8 @@ private:
     static void lock() { get().mutex.lock(); }
     static void unlock() { get().mutex.unlock(); }
     static void unlock_in_copy() {
+        if constexpr (requires { get().becomes_copy(); })
+            get().becomes_copy();
         if constexpr (requires { get().mutex.unlock_in_copy(); })
             get().mutex.unlock_in_copy();
         else

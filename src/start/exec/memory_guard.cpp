@@ -4,6 +4,7 @@
 #include "base/files/fork_held.hpp"
 
 #include <mutex>
+#include <utility>
 
 #include <sys/prctl.h>
 
@@ -14,6 +15,12 @@ struct guarded_starts {
     std::mutex mutex;
     int count = 0;
     bool was_dumpable = false;  // before the first of them
+
+    /// The copy has its own memory, which no child shares, and none of these starts.
+    void becomes_copy() noexcept {
+        if (std::exchange(count, 0) > 0 && was_dumpable)
+            ::prctl(PR_SET_DUMPABLE, 1);
+    }
 };
 
 guarded_starts& starts() { return base::fork_held<guarded_starts>::get(); }
