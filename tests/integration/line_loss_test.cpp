@@ -8,6 +8,7 @@
 #include <asio/post.hpp>
 
 #include <algorithm>
+#include <filesystem>
 #include <iterator>
 #include <memory>
 #include <thread>
@@ -219,6 +220,40 @@ GROUP_TEST("line loss: output(), output_batch() and callbacks share the lines in
     }
     CHECK(in_order);
     CHECK(next == 3'000);
+}
+
+namespace {
+
+/// How many pipes this process holds, each end by itself.
+int held_pipes() {
+    int count = 0;
+    for (const auto& each : std::filesystem::directory_iterator("/proc/self/fd")) {
+        std::error_code gone;
+        count += std::filesystem::read_symlink(each, gone).string().starts_with("pipe:") ? 1 : 0;
+    }
+    return count;
+}
+
+}  // namespace
+
+GROUP_TEST("line loss: what is dropped after the end of its stream is in the note, too") {
+    ready up(executor);
+    gate hold;
+    const auto sink = lines().longest_line(100).buffer(4'000);
+    const int before = held_pipes();
+    auto group = co_await cohort::spawn(
+        cohort::command("sh", "-c", "seq 100; exec >&-; echo >&9; read x <&8; seq 1000 >&2"),
+        cohort::options(1)
+            .output_to(sink)
+            .fd(up.child_end(), ready::number)
+            .fd(hold.child_end(), gate::number));
+    co_await up.wait(1);
+    // Its stdout has ended when this process has closed its end of that pipe, which has no event.
+    while (held_pipes() != before + 1)
+        std::this_thread::yield();
+    hold.open();
+    const auto report = co_await group.wait();
+    CHECK(report.outcomes.at(0).note().starts_with(note_for(292)));
 }
 
 GROUP_TEST("line loss: with block a reader makes room line by line, and nothing is lost") {

@@ -250,8 +250,15 @@ void group_streams::finish(flush& done) {
         return;
     if (done.limit)
         loop().timer().cancel(*std::exchange(done.limit, std::nullopt));
-    // Of a target that has written all of this worker's text, only its error matters.
     std::string note;
+    // Lines are dropped also after the end of their stream, by those of other streams.
+    for (const auto from : {stream::out, stream::err})
+        if (hub_)
+            base::patiently([&] {
+                add_to(note, left_out(hub_->lost_bytes(done.index, from), from,
+                                      "nobody read them in time"));
+            });
+    // Of a target that has written all of this worker's text, only its error matters.
     for (const auto& each : done.targets)
         base::patiently(
             [&] { add_to(note, each.is_written ? each.to->trouble() : each.to->note()); });

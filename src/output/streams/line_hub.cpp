@@ -127,7 +127,7 @@ void line_hub::report_room() {
         watch_room();
 }
 
-std::uint64_t line_hub::end_stream(int index, stream from) {
+void line_hub::end_stream(int index, stream from) {
     lock_type lock(shared_->mutex);
     try {
         if (!shared_->is_forgotten)
@@ -135,10 +135,13 @@ std::uint64_t line_hub::end_stream(int index, stream from) {
     } catch (const std::bad_alloc&) {
         // The loss is not reported to the calls.
     }
-    const auto lost = shared_->queue.lost_bytes(index, from);
     --shared_->open_streams;
     deliver(lock);
-    return lost;
+}
+
+std::uint64_t line_hub::lost_bytes(int index, stream from) const {
+    const lock_type lock(shared_->mutex);
+    return shared_->queue.lost_bytes(index, from);
 }
 
 // --- for the calls of output() ---

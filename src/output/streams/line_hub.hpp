@@ -40,8 +40,9 @@ public:
     /// Calls the stream that has waited longest, if there is room.
     void report_room();
     /// A stream has ended. When all have, calls of output() that find no line end.
-    /// @return how many bytes of the stream were dropped
-    std::uint64_t end_stream(int index, stream from);
+    void end_stream(int index, stream from);
+    /// How many bytes of the stream were dropped until now. Lines are also dropped after its end.
+    std::uint64_t lost_bytes(int index, stream from) const;
 
     // For the calls of output(), on any thread:
 

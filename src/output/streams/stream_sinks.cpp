@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "output/streams/stream_sinks.hpp"
 
-#include "base/values/group_end.hpp"
 #include "base/values/quantity.hpp"
 
 #include <fmt/format.h>
@@ -31,6 +30,12 @@ bool is_same(const std::optional<splitter::settings>& a,
 }
 
 }  // namespace
+
+std::string left_out(std::uint64_t bytes, stream from, std::string_view why) {
+    return bytes == 0 ? std::string()
+                      : fmt::format("{} bytes of its {} were left out, because {}",
+                                    base::with_separators(bytes), to_string(from), why);
+}
 
 stream_sinks::stream_sinks(loop::engine& loop, origin whose, const stream_route& route,
                            std::span<const std::shared_ptr<target>> targets,
@@ -180,21 +185,12 @@ void stream_sinks::finish(cut& of) {
 
 std::string stream_sinks::trouble() const {
     const char* const name = to_string(origin_.from);
-    const auto left_out = [name](std::uint64_t bytes, std::string_view why) {
-        return bytes == 0 ? std::string()
-                          : fmt::format("{} bytes of its {} were left out, because {}",
-                                        base::with_separators(bytes), name, why);
-    };
-    std::string all;
     if (error_ == std::errc::timed_out)
-        all =
-            fmt::format("its {} was not read to the end, because a process held up its pipe", name);
-    else if (error_)
-        all = fmt::format("reading its {}: {}", name, error_.message());
-    else
-        all = left_out(lost_, "there was no memory");
-    detail::add_note(all, left_out(unread_, "nobody read them in time"));
-    return all;
+        return fmt::format("its {} was not read to the end, because a process held up its pipe",
+                           name);
+    if (error_)
+        return fmt::format("reading its {}: {}", name, error_.message());
+    return left_out(lost_, origin_.from, "there was no memory");
 }
 
 void stream_sinks::end(std::error_code why) {
@@ -206,7 +202,7 @@ void stream_sinks::end(std::error_code why) {
                 consumer.to->end_stream(origin_.index, 0, origin_.from, loop_.now());
     }
     if (uses_hub_)
-        unread_ = hub_->end_stream(origin_.index, origin_.from);
+        hub_->end_stream(origin_.index, origin_.from);
 }
 
 captured stream_sinks::take_captured() {

@@ -23,6 +23,9 @@
 
 namespace cohort::output {
 
+/// For a note: how many bytes of a stream are missing, and why. Empty: none.
+std::string left_out(std::uint64_t bytes, stream from, std::string_view why);
+
 /// One stream of one worker on its way from the pipe to its sinks. Each text is split once for all
 /// sinks that want it split in the same way, and they share the result. Belongs to the output
 /// thread.
@@ -53,8 +56,8 @@ public:
     captured take_captured();
     /// The targets that it has written to, and when the last text for each was read.
     const auto& written() const noexcept { return written_; }
-    /// What is missing, for a note: what could not be read, for what there was no memory, and which
-    /// lines nobody has read in time. Empty: nothing.
+    /// What is missing, for a note: what could not be read, and for what there was no memory.
+    /// Empty: nothing.
     std::string trouble() const;
 
 private:
@@ -90,8 +93,7 @@ private:
     const std::size_t most_over_;
     bool uses_hub_ = false;
     std::weak_ptr<pipe_reader> reader_;
-    std::uint64_t lost_ = 0;    // bytes, for lack of memory
-    std::uint64_t unread_ = 0;  // bytes that the group's queue has dropped
+    std::uint64_t lost_ = 0;  // bytes, for lack of memory
     std::error_code error_;
 };
 
