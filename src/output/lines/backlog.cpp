@@ -49,6 +49,7 @@ void backlog::end_stream(int index, int attempt, cohort::stream from, time_point
         return;
     try {
         queue_.end_stream(index, attempt, from, at, wall);
+        queue_.forget_worker(index);
     } catch (const std::bad_alloc&) {
         // The loss is not reported.
     }

@@ -93,6 +93,7 @@ std::uint64_t line_queue::lost_bytes(int index, cohort::stream from) const {
 void line_queue::insert(std::shared_ptr<const line_run> run, cohort::when_full full) {
     const int index = run->index;
     worker& w = workers_[index];
+    w.is_forgotten = false;
     stream_state& s = w.of(run->from);
     entry& e = entries_.emplace_back();
     e.place = std::prev(entries_.end());
@@ -233,10 +234,33 @@ void line_queue::forget(entry& e, std::size_t lines, std::size_t bytes, std::siz
 }
 
 void line_queue::remove(entry& e) noexcept {
+    const int index = e.run->index;
     e.owner->of(e.run->from).entries.remove(e);
     if (e.may_be_dropped)
         e.owner->entries.remove(e);
     entries_.erase(e.place);
+    drop_if_over(index);
+}
+
+void line_queue::forget_worker(int index) noexcept {
+    if (const auto found = workers_.find(index); found != workers_.end()) {
+        found->second.is_forgotten = true;
+        drop_if_over(index);
+    }
+}
+
+/// Drops what is kept of a worker if it has ended, and neither a line nor a loss of it is here.
+void line_queue::drop_if_over(int index) noexcept {
+    const auto found = workers_.find(index);
+    if (found == workers_.end() || !found->second.is_forgotten)
+        return;
+    const worker& w = found->second;
+    for (const stream_state& s : w.streams)
+        if (s.entries.first != nullptr || s.lost != detail::loss{})
+            return;
+    if (w.ranked != 0)
+        loudest_.erase({w.ranked, index});
+    workers_.erase(found);
 }
 
 detail::run_part line_queue::take_from(entry& e, std::size_t lines, std::size_t cost) {

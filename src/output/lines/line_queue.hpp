@@ -60,6 +60,10 @@ public:
     /// Takes the oldest line. The queue must not be empty.
     detail::run_part take_line();
 
+    /// lost_bytes() is not asked for this worker any more. What is kept of it goes with the last of
+    /// its lines, unless another one is added.
+    void forget_worker(int index) noexcept;
+
     /// How many bytes of all streams were dropped since the start.
     std::uint64_t lost_bytes() const noexcept { return lost_bytes_; }
     /// How many of them were of this stream.
@@ -111,6 +115,7 @@ private:
         /// Its cost in `loudest_`, or 0 if it is not there. May be too high: taking lines leaves it
         /// as it is, because only dropping needs to know it.
         std::size_t ranked = 0;
+        bool is_forgotten = false;
         std::array<stream_state, 2> streams;
 
         stream_state& of(cohort::stream s) { return streams[s == stream::err ? 1 : 0]; }
@@ -125,6 +130,7 @@ private:
     void drop_from(entry& e, std::size_t bound);
     void count_lost(stream_state& of, std::size_t bytes) noexcept;
     void remove(entry& e) noexcept;
+    void drop_if_over(int index) noexcept;
     void forget(entry& e, std::size_t lines, std::size_t bytes, std::size_t cost) noexcept;
     detail::run_part take_from(entry& e, std::size_t lines, std::size_t cost);
 

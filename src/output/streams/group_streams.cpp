@@ -258,6 +258,8 @@ void group_streams::finish(flush& done) {
                 add_to(note, left_out(hub_->lost_bytes(done.index, from), from,
                                       "nobody read them in time"));
             });
+    if (hub_)
+        hub_->forget_worker(done.index);
     // Of a target that has written all of this worker's text, only its error matters.
     for (const auto& each : done.targets)
         base::patiently(

@@ -144,6 +144,11 @@ std::uint64_t line_hub::lost_bytes(int index, stream from) const {
     return shared_->queue.lost_bytes(index, from);
 }
 
+void line_hub::forget_worker(int index) {
+    const lock_type lock(shared_->mutex);
+    shared_->queue.forget_worker(index);
+}
+
 // --- for the calls of output() ---
 
 bool line_hub::take_line(detail::run_part& into) {

@@ -43,6 +43,8 @@ public:
     void end_stream(int index, stream from);
     /// How many bytes of the stream were dropped until now. Lines are also dropped after its end.
     std::uint64_t lost_bytes(int index, stream from) const;
+    /// The streams of the worker have ended, and lost_bytes() is not asked for it any more.
+    void forget_worker(int index);
 
     // For the calls of output(), on any thread:
 
