@@ -63,10 +63,6 @@ function_result encoded_result(Call call) {
     }
 }
 
-/// Its type_info has a name in which the name of the function stands.
-template <auto Fn>
-struct tag_of_function {};
-
 /// The function that workers call for Fn, and the node that registers it in this program.
 template <auto Fn>
 struct registered_function {
@@ -89,7 +85,7 @@ struct registered_function {
     }
 
     // The name is for a worker that runs another program than its parent, see executable().
-    inline static function_node node{&invoke, typeid(tag_of_function<Fn>).name()};
+    inline static function_node node{&invoke, typeid(function_tag<Fn>).name()};
 };
 
 /// The result of function<Fn>(args...): the arguments as values of Fn's parameter types, ready to

@@ -183,10 +183,11 @@ public:
     /// plugin or an extension module of a large host starts, and for small images. It must have the
     /// function: make a work of it, as function<train>(...), somewhere in its code or in a library
     /// that it links; and it must call worker_main. Else the worker fails with an error that says
-    /// so. The function is found by its name, which two functions in anonymous namespaces may have
-    /// in common: then neither is found. The program must be built with the same version of this
-    /// library. Has no effect on commands. With start_method::fork or forkserver, which execute
-    /// nothing, the start fails: stage "start_method".
+    /// so. The function is found by its name, which two functions of single source files (static
+    /// ones, and those of anonymous namespaces) may have in common: then neither is found. The
+    /// program must be built with the same version of this library. Has no effect on commands. With
+    /// start_method::fork or forkserver, which execute nothing, the start fails: stage
+    /// "start_method".
     /// @param path  absolute
     /// @throws std::invalid_argument  the path is not absolute or contains a NUL
     Derived& executable(std::string path) {

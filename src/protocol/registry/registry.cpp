@@ -48,16 +48,31 @@ std::uint64_t hash_of(std::string_view text) noexcept {  // FNV-1a
     return hash;
 }
 
-/// Null if two functions have the name: one in an anonymous namespace can have that of another.
+/// Whether functions of two source files may have this mangled name: static ones ("L" and their
+/// length), those of anonymous namespaces, and lambdas. Says so of some others, too.
+bool may_have_namesakes(std::string_view name) noexcept {
+    for (auto at = name.find('L'); at != name.npos; at = name.find('L', at + 1))
+        if (at + 1 < name.size() && name[at + 1] >= '0' && name[at + 1] <= '9')
+            return true;
+    return name.find("_GLOBAL__N") != name.npos || name.find("Ul") != name.npos ||
+           name.find('$') != name.npos;
+}
+
+/// Null if two functions have the name. Other functions are registered twice where the program and
+/// a library have both compiled them, and the library shows or shares no symbols: then it is the
+/// latest, which is the program's.
 const function_node* find_named(std::uint64_t hash) {
     const function_node* found = nullptr;
     for (const function_node* node = registered.load(std::memory_order_acquire); node != nullptr;
-         node = node->next)
-        if (node->name != nullptr && hash_of(node->name) == hash) {
-            if (found != nullptr)
-                return nullptr;
+         node = node->next) {
+        if (node->name == nullptr || hash_of(node->name) != hash)
+            continue;
+        const std::string_view name = node->name;
+        if (found != nullptr && (name != found->name || may_have_namesakes(name)))
+            return nullptr;
+        if (found == nullptr)
             found = node;
-        }
+    }
     return found;
 }
 
