@@ -34,6 +34,7 @@ namespace cohort {}
 #include <cohort/options.hpp>        // options: how many, how they stop, what is kept of them
 #include <cohort/placement.hpp>      // placement: the settings of one worker
 #include <cohort/policies.hpp>       // start_method, on_failure, process_group, cgroup, when_full
+#include <cohort/restarts.hpp>       // restarts: how often workers start again, and when
 #include <cohort/sinks.hpp>          // file, capture, lines, console, ...: where output goes
 #include <cohort/where_it_runs.hpp>  // env, stdout_to, fd, ...: for options and command
 

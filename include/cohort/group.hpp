@@ -62,7 +62,7 @@ public:
     int size() const { return detail::group_size(*handle_.state("size")); }
     /// How many have started and not ended yet.
     int alive() const { return detail::group_alive(*handle_.state("alive")); }
-    /// How many will be started when others have ended (options::at_once).
+    /// How many wait for their start (options::at_once, options::restart).
     int waiting() const { return detail::group_waiting(*handle_.state("waiting")); }
     /// Process ids by index: for logs, never for kill() (use signal(index, signo)).
     std::vector<pid_t> pids() const { return detail::group_pids(*handle_.state("pids")); }

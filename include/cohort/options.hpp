@@ -8,6 +8,7 @@
 #include <cohort/detail/plan.hpp>
 #include <cohort/placement.hpp>
 #include <cohort/policies.hpp>
+#include <cohort/restarts.hpp>
 #include <cohort/sinks.hpp>
 #include <cohort/where_it_runs.hpp>
 
@@ -31,8 +32,7 @@ struct options_access;
 /// returns the object itself. A setter of a duration takes any chrono duration, also `0.5s`. It
 /// rounds up to the unit of steady_clock, and limits the duration to that clock's range.
 /// @thread_safety distinct objects: safe. One object: unsafe if a thread changes it.
-/// @source the arguments of torch's start_processes; differs: stopping is configured
-/// here.
+/// @source the arguments of torch's start_processes; differs: stopping is configured here.
 class COHORT_API options : public where_it_runs<options> {
 public:
     /// The default settings, for this number of workers. Implicit, so that `spawn(work, 4)` works.
@@ -54,6 +54,16 @@ public:
     /// barrier can't be given to a group of which some wait. Default: all.
     /// @throws std::invalid_argument  `n` is less than 1
     options& at_once(int n);
+
+    /// Starts workers again after they have ended. A worker that starts again keeps its index and
+    /// settings; its streams, record and cgroup are new, and so is its worker_time_limit().
+    /// group::next() tells every end; outcome::restarted says which ones another attempt was to
+    /// follow, outcome::history has them all. A failure counts for on_failure() only when no
+    /// restart is left, and it is then the one that is thrown. A start that fails, of a worker that
+    /// did not start with the group, is a failure like any other. A stop, a failure that stops the
+    /// group and its time limit win over a restart: the worker that waits gets cause::stopped and
+    /// pid 0, as with at_once(). Default: a worker starts once.
+    options& restart(const restarts& how);
 
     /// How function workers are started. Default start_method::spawn: this program is executed
     /// again. Has no effect on commands, which are always executed.

@@ -94,6 +94,7 @@ struct outcome_access;
 class COHORT_API outcome {
 public:
     int index = -1;                             ///< index of the worker in its group, from 0
+    int attempt = 0;                            ///< number of its start, from 0
     pid_t pid = 0;                              ///< process ID; for logs, never for kill()
     exit_status status;                         ///< exit code or signal
     cohort::cause cause = cohort::cause::lost;  ///< why it ended
@@ -110,6 +111,12 @@ public:
     std::vector<activity> at_stop;
     captured out;  ///< what it wrote to standard output; empty without capture()
     captured err;  ///< what it wrote to standard error; empty without capture(), and with merge()
+    /// Whether it was to start again after this end (options::restart).
+    bool restarted = false;
+    /// All attempts of a worker that was started again, the oldest first and this one last, each
+    /// without a history. Of more than 100 those before the last 100 are left out. Empty if it was
+    /// never started again, and where `restarted` is set.
+    std::vector<outcome> history;
 
     /// Whether the worker did its work: its function returned, or its exit code is an accepted one.
     bool success() const noexcept { return work_.success; }

@@ -45,6 +45,18 @@ enum class on_failure {
     keep_going,  ///< lets the others run on; the failure is thrown at the end
 };
 
+/// Who starts again when a worker has ended, see restarts.
+enum class restart_scope {
+    failed,  ///< that worker
+    all,     ///< every worker: the others are stopped first
+};
+
+/// After what end a worker starts again, see restarts.
+enum class restart_on {
+    failure,  ///< a failure
+    always,   ///< any end, success too
+};
+
 /// The process group of a worker.
 enum class process_group {
     own,      ///< the worker leads a process group of its own

@@ -68,6 +68,7 @@ inline const std::vector<std::string> headers{
     "detail/border.hpp",
     "command.hpp",
     "options.hpp",
+    "restarts.hpp",
     "detail/plan.hpp",
     "placement.hpp",
     "where_it_runs.hpp",

@@ -225,6 +225,35 @@ TEST_CASE("output values: a report is one line of JSON with the outcomes of a fa
     CHECK(json::parse(to_json(report())).at("success") == true);
 }
 
+TEST_CASE("output values: the attempts of a worker are in the JSON, and come back from it") {
+    outcome last;
+    last.index = 0;
+    last.attempt = 2;
+    for (int attempt = 0; attempt < 3; ++attempt) {
+        outcome one;
+        one.index = 0;
+        one.attempt = attempt;
+        one.restarted = attempt < 2;
+        one.history.resize(5);  // no attempt has a history of its own
+        last.history.push_back(one);
+    }
+    try {
+        std::rethrow_exception(cohort::exception_from_json(to_json(cohort::process_exception(
+            "failed", 0, 1, std::make_shared<const std::vector<outcome>>(1, last)))));
+    } catch (const cohort::process_exception& e) {
+        const auto& read = e.outcomes().at(0);
+        CHECK(read.attempt == 2);
+        CHECK_FALSE(read.restarted);
+        REQUIRE(read.history.size() == 3);
+        for (int attempt = 0; attempt < 3; ++attempt) {
+            const auto& one = read.history[static_cast<std::size_t>(attempt)];
+            CHECK(one.attempt == attempt);
+            CHECK(one.restarted == (attempt < 2));
+            CHECK(one.history.empty());
+        }
+    }
+}
+
 TEST_CASE("output values: a report that is too long loses the text of streams, but no count") {
     report r;
     r.outcomes.resize(400);

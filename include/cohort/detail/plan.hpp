@@ -25,10 +25,24 @@ namespace cohort::detail::inline v0_1 {
 /// The user's callable that makes the settings of worker `index`.
 using place_worker = std::function<placement(int index)>;
 
+/// The data behind `restarts`.
+struct restart_settings {
+    int most = 0;
+    std::optional<std::chrono::steady_clock::duration> within;  // empty: ever
+    std::chrono::steady_clock::duration first_pause{0};
+    std::chrono::steady_clock::duration longest_pause{0};
+    double jitter = 0;  // the part of a pause by which it may be shorter or longer
+    restart_scope scope = restart_scope::failed;
+    restart_on after = restart_on::failure;
+
+    friend bool operator==(const restart_settings&, const restart_settings&) = default;
+};
+
 /// The data behind `options`, with its defaults. Durations are on steady_clock and never negative.
 struct group_settings {
     int nprocs = 1;
     int at_once = 0;  // how many workers run at a time; 0: all
+    std::optional<restart_settings> restarts;
     cohort::start_method method = start_method::spawn;
     bool daemon = false;
     bool crash_record = true;

@@ -15,20 +15,45 @@ void add_note(std::string& notes, const std::string& more) {
         notes += notes.empty() ? more : "; " + more;
 }
 
+namespace {
+
+/// When the worker was started first.
+std::chrono::steady_clock::time_point start_of(const outcome& worker) {
+    return worker.history.empty() ? worker.started : worker.history.front().started;
+}
+
+}  // namespace
+
 cohort::report report_with(std::vector<outcome> outcomes) {
     cohort::report made;
     made.outcomes = std::move(outcomes);
     if (const auto& all = made.outcomes; !all.empty())
         made.elapsed = std::ranges::max(all, {}, &outcome::ended).ended -
-                       std::ranges::min(all, {}, &outcome::started).started;
+                       start_of(std::ranges::min(all, {}, start_of));
     return made;
 }
 
-outcome ended_worker::whole() const {
+outcome ended_worker::without_history() const {
     auto worker = *left;
     worker.out = out;
     worker.err = err;
+    worker.restarted = restarts;
     add_note(outcome_access::note(worker), note);
+    return worker;
+}
+
+outcome ended_worker::whole() const {
+    auto worker = without_history();
+    if (past.empty() || restarts)
+        return worker;
+    std::vector<outcome> history;
+    history.reserve(past.size() + 1);
+    for (const auto& attempt : past) {
+        history.push_back(attempt->without_history());
+        history.back().restarted = true;  // the decision may be newer than the end
+    }
+    history.push_back(worker);
+    worker.history = std::move(history);
     return worker;
 }
 
@@ -40,7 +65,8 @@ bool is_small(const ended_worker& worker) noexcept {
     const auto captured = [](const cohort::captured& text) {
         return text.head.size() + text.tail.size();
     };
-    return !worker.left->error && !worker.left->crash && worker.left->at_stop.empty() &&
+    return worker.past.empty() && !worker.left->error && !worker.left->crash &&
+           worker.left->at_stop.empty() &&
            (result == nullptr || result->cbor.size() + result->type.size() <= small) &&
            captured(worker.out) + captured(worker.err) <= small;
 }
@@ -52,6 +78,12 @@ bool is_small(const group_end& end) noexcept {
 group_end::group_end(std::vector<std::shared_ptr<const ended_worker>> workers)
     : workers_(std::move(workers)) {
     std::ranges::sort(workers_, {}, [](const auto& worker) { return worker->left->index; });
+}
+
+int group_end::place_of(int index) const {
+    const auto found = std::ranges::find(workers_, index,
+                                         [](const auto& worker) { return worker->left->index; });
+    return found == workers_.end() ? -1 : static_cast<int>(found - workers_.begin());
 }
 
 void group_end::keep_last_words() {

@@ -18,10 +18,15 @@ struct ended_worker {
     std::shared_ptr<const outcome> left;  // without the members below; null: it is not yet known
     captured out;
     captured err;
-    std::string note;  // what is to be added to the note of the outcome
+    std::string note;       // what is to be added to the note of the outcome
+    bool restarts = false;  // another attempt follows
+    std::vector<std::shared_ptr<const ended_worker>> past;  // the attempts before this one
 
     /// A new outcome. Takes as long as the worker's texts are long.
     outcome whole() const;
+
+private:
+    outcome without_history() const;
 };
 
 /// Whether it takes no time worth speaking of to destroy what the worker has left.
@@ -51,6 +56,8 @@ public:
     int first_failure = -1;   // index into the outcomes
     std::string stderr_tail;  // what that worker wrote last to stderr, if it was captured
 
+    /// Where the outcome of this worker is among the outcomes; -1: it has none.
+    int place_of(int index) const;
     /// Keeps the last words of the worker that failed first, if one has.
     void keep_last_words();
     /// By index.

@@ -39,6 +39,11 @@ options& options::at_once(int n) {
     return *this;
 }
 
+options& options::restart(const restarts& how) {
+    settings_.restarts = how.data_;
+    return *this;
+}
+
 options& options::start_method(cohort::start_method method) {
     settings_.method = method;
     return *this;

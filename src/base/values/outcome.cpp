@@ -94,6 +94,11 @@ std::string first_line(std::string_view text, std::size_t limit = 200) {
     return std::string(line.substr(0, end)) + (end < text.size() ? " ..." : "");
 }
 
+/// "attempt 2" after `before`; empty in the first attempt.
+std::string attempt_text(std::string_view before, const outcome& o) {
+    return o.attempt == 0 ? std::string() : fmt::format("{}attempt {}", before, o.attempt);
+}
+
 /// The text after cause and status: the error, the note, whether it was the first failure.
 std::string remark(const outcome& o) {
     std::string text;
@@ -128,9 +133,9 @@ std::string line_of(const row& cells, const std::array<std::size_t, column_count
 }  // namespace
 
 std::string to_string(const outcome& o) {
-    std::string text =
-        fmt::format("worker {} (pid {}): {}, {}, {}, {}", o.index, o.pid, to_string(o.cause),
-                    to_string(o.status), time_text(o.ended - o.started), memory_text(o));
+    std::string text = fmt::format("worker {} (pid {}{}): {}, {}, {}, {}", o.index, o.pid,
+                                   attempt_text(", ", o), to_string(o.cause), to_string(o.status),
+                                   time_text(o.ended - o.started), memory_text(o));
     if (const auto more = remark(o); !more.empty())
         text += ": " + more;
     return text;
@@ -141,7 +146,9 @@ std::string to_string(const report& r) {
     std::vector<std::string> remarks{{}};
     for (const auto& o : r.outcomes) {
         rows.push_back(row_of(o));
-        remarks.push_back(remark(o));
+        const auto attempt = attempt_text("", o);
+        const auto more = remark(o);
+        remarks.push_back(attempt + (attempt.empty() || more.empty() ? "" : ": ") + more);
     }
     std::array<std::size_t, column_count> widths{};
     for (const auto& cells : rows)

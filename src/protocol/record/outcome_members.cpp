@@ -9,6 +9,9 @@
 namespace cohort::protocol {
 namespace {
 
+/// Of a history in a file that anybody may have written.
+constexpr std::size_t most_attempts = 100;
+
 using steady_time = std::chrono::steady_clock::time_point;
 
 std::int64_t nanoseconds(steady_time time) noexcept {
@@ -122,6 +125,7 @@ std::size_t stream_limit(brevity how) noexcept {
 base::json json_of(const outcome& one, brevity how) {
     base::json object = base::json::object();
     base::put(object, "index", one.index, -1);
+    base::put(object, "attempt", one.attempt, 0);
     base::put(object, "pid", one.pid, 0);
     object["status"] = json_of(one.status);
     object["cause"] = to_string(one.cause);
@@ -152,12 +156,23 @@ base::json json_of(const outcome& one, brevity how) {
         object["crash"] = json_of(*one.crash);
     if (!one.at_stop.empty() && details)
         object["at_stop"] = json_of(one.at_stop);
+    base::put(object, "restarted", one.restarted, false);
+    if (!one.history.empty() && details) {
+        auto& history = object["history"] = base::json::array();
+        for (const auto& attempt : one.history)
+            history.push_back(json_of(attempt, how));
+    }
     return object;
 }
 
-outcome outcome_in(const base::json& object) {
+namespace {
+
+/// An outcome without its history.
+outcome attempt_in(const base::json& object) {
     outcome one;
     one.index = std::max(-1, base::integer_at<int>(object, "index").value_or(-1));
+    one.attempt = std::max(0, base::integer_at<int>(object, "attempt").value_or(0));
+    one.restarted = base::flag_at(object, "restarted");
     one.pid = std::max(0, base::integer_at<pid_t>(object, "pid").value_or(0));
     one.status = status_at(object);
     one.cause = cause_at(object);
@@ -183,6 +198,20 @@ outcome outcome_in(const base::json& object) {
         base::clean_and_bounded(base::text_at(object, "note"), base::text_limit);
     if (const auto result = object.find("result"); result != object.end() && result->is_object())
         detail::outcome_access::result(one) = result_in(*result);
+    return one;
+}
+
+}  // namespace
+
+outcome outcome_in(const base::json& object) {
+    outcome one = attempt_in(object);
+    const auto history = object.find("history");
+    if (history == object.end() || !history->is_array())
+        return one;
+    const std::size_t count = std::min(history->size(), most_attempts);
+    for (auto at = history->end() - static_cast<std::ptrdiff_t>(count); at != history->end(); ++at)
+        if (at->is_object())
+            one.history.push_back(attempt_in(*at));
     return one;
 }
 
