@@ -60,4 +60,42 @@ TEST_CASE("schedule: a closed one starts nobody, and drops those that wait") {
     CHECK(order.waiting() == 0);
 }
 
+TEST_CASE("schedule: who starts again starts before those that never have, by index") {
+    schedule order(6, 2);
+    order.rest();
+    order.rest();
+    CHECK(order.waiting() == 6);
+    order.give_back_place();
+    order.give_back_place();
+    order.start_again(1);
+    order.start_again(0);
+    CHECK(order.waiting() == 6);
+    CHECK(all_next(order) == std::vector{0, 1});
+    order.give_back_place();
+    CHECK(all_next(order) == std::vector{2});
+    CHECK(order.waiting() == 3);
+}
+
+TEST_CASE("schedule: who rests counts as waiting, and takes no place") {
+    schedule order(2, 0);
+    order.rest();
+    order.give_back_place();
+    CHECK(order.waiting() == 1);
+    CHECK_FALSE(order.take_next());
+    order.start_again(1);
+    CHECK(all_next(order) == std::vector{1});
+    order.rest();
+    order.end_rest();
+    CHECK(order.waiting() == 0);
+}
+
+TEST_CASE("schedule: nobody takes a place while it is held up") {
+    schedule order(4, 1);
+    order.give_back_place();
+    order.hold_up(true);
+    CHECK_FALSE(order.take_next());
+    order.hold_up(false);
+    CHECK(order.take_next() == 1);
+}
+
 }  // namespace schedule_test

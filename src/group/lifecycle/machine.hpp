@@ -94,6 +94,8 @@ public:
     /// Workers that are to be started when the start is over, or are just being started then.
     int waiting() const noexcept { return waiting_; }
     bool start_is_over() const noexcept { return !starting_; }
+    /// Whether workers may still be started: nothing has begun to stop the group.
+    bool may_start() const noexcept { return state_ < state::noticing; }
     /// Whether a stop was asked for before the end, even if the group was already stopping for
     /// another reason.
     bool stop_was_asked() const noexcept { return stop_asked_; }

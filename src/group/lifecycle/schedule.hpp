@@ -1,49 +1,76 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include "base/sys/patient_containers.hpp"
+
 #include <algorithm>
 #include <optional>
 
 namespace cohort::groups {
 
-/// Which worker of a group starts next, if only some may run at once: those that wait start in the
-/// order of their index, each when a place is free. No clock, no system calls.
+/// Which worker of a group starts next: one that starts again, the lowest index first, else the
+/// next one that has never started. If only some may run at once, each waits for a free place. No
+/// clock, no system calls.
 class schedule {
 public:
     /// The first workers take their places at once.
     /// @param at_once  how many workers may run; 0: all
     schedule(int workers, int at_once) noexcept
-        : workers_(workers), next_(at_once == 0 ? workers : std::min(workers, at_once)) {}
+        : workers_(workers), next_(first(workers, at_once)) {}
 
     /// How many workers start with the group: 0 to first() - 1.
     static int first(int workers, int at_once) noexcept {
         return at_once == 0 ? workers : std::min(workers, at_once);
     }
-    /// How many wait for a place.
-    int waiting() const noexcept { return workers_ - next_; }
+    /// How many wait for their start.
+    int waiting() const noexcept {
+        return workers_ - next_ + resting_ + static_cast<int>(again_.size());
+    }
 
-    /// Gives a free place to the next worker. @return none: there is no place, or nobody waits
-    std::optional<int> take_next() noexcept {
-        if (free_ == 0 || is_closed_ || waiting() == 0)
+    /// A worker has ended, and may start again later.
+    void rest() noexcept { ++resting_; }
+    /// A worker that rests is to start again.
+    void start_again(int index) {
+        --resting_;
+        again_.insert(index);
+    }
+    /// Workers that rest will not start again.
+    void end_rest() noexcept { --resting_; }
+
+    /// Gives a free place to the next worker. @return none: there is no place, nobody waits for
+    /// one, or starts are held up
+    std::optional<int> take_next() {
+        if (free_ == 0 || is_closed_ || is_held_up_)
             return std::nullopt;
-        --free_;
-        return next_++;
+        const auto next = drop_next();
+        free_ -= next ? 1 : 0;
+        return next;
     }
     /// A worker has ended, or could not be started.
     void give_back_place() noexcept { ++free_; }
 
+    /// Whether nobody takes a place for now.
+    void hold_up(bool on) noexcept { is_held_up_ = on; }
     /// Nobody takes a place any more.
     void close() noexcept { is_closed_ = true; }
     bool is_closed() const noexcept { return is_closed_; }
-    /// @return a worker that waits, and from now on does not; none: nobody does
-    std::optional<int> drop_next() noexcept {
-        return waiting() == 0 ? std::nullopt : std::optional(next_++);
+    /// @return a worker that waits for a place, and from now on does not; none: nobody does
+    std::optional<int> drop_next() {
+        if (!again_.empty()) {
+            const int index = *again_.begin();
+            again_.erase(again_.begin());
+            return index;
+        }
+        return next_ == workers_ ? std::nullopt : std::optional(next_++);
     }
 
 private:
     const int workers_;
-    int next_;
+    int next_;                      // that has never started
+    base::patient_set<int> again_;  // these wait for a place
+    int resting_ = 0;
     int free_ = 0;
+    bool is_held_up_ = false;
     bool is_closed_ = false;
 };
 
