@@ -26,8 +26,8 @@ namespace cohort {
 /// own.
 COHORT_API void worker_main(int argc, char** argv);
 
-/// What a worker knows about itself. Outside of a worker active() returns false, index() -1, size()
-/// and parent() 0, and a stop is never requested on stop_token().
+/// What a worker knows about itself. Outside of a worker active() returns false, index() -1,
+/// size(), attempt() and parent() 0, and a stop is never requested on stop_token().
 namespace this_worker {
 
 /// Whether this process is a worker. True only from worker_main on.
@@ -39,6 +39,11 @@ COHORT_API int index() noexcept;
 
 /// How many workers the group has (LOCAL_WORLD_SIZE). @thread_safety safe.
 COHORT_API int size() noexcept;
+
+/// How often this worker was started before, 0 in its first attempt (options::restart).
+/// @thread_safety safe.
+/// @source TORCHELASTIC_RESTART_COUNT
+COHORT_API int attempt() noexcept;
 
 /// The process ID of the process that started this worker; for logs, never for kill().
 /// @thread_safety safe.

@@ -247,7 +247,7 @@ TEST_CASE("line hub: a call that is cancelled or late takes no line") {
     place.await(4, amount::one, 1h);  // has no need of a timer
     CHECK(place.told->lines(4) == strings{"b"});
     place.await(5, amount::one, 1h);
-    place.on_output([](line_hub& hub) { hub.end_stream(0, stream::out); });
+    place.on_output([](line_hub& hub) { hub.end_stream(0, 0, stream::out); });
     CHECK(place.told->result(5).lines == nullptr);
     place.await(6);
     CHECK(place.told->result(6).what == completion::kind::done);
@@ -332,8 +332,8 @@ TEST_CASE("line hub: each line goes to one of several threads, to each in order"
             lines.push_back(std::to_string(round * lines_of_round + i));
         place.add(lines);
     }
-    place.on_output([](line_hub& hub) { hub.end_stream(0, stream::out); });
-    CHECK(place.hub->lost_bytes(0, stream::out) == 0);
+    place.on_output([](line_hub& hub) { hub.end_stream(0, 0, stream::out); });
+    CHECK(place.hub->lost_bytes(0, 0, stream::out) == 0);
     for (auto& each : threads)
         each.join();
     std::vector<int> all;

@@ -308,10 +308,10 @@ TEST_CASE("line queue: it counts for each stream what was dropped, also what was
     queue.add(run_of(1, {forty('d')}), drop);
     queue.leave_out(*run_of(1, {"e"}));
     CHECK(all(queue) == "0e:c 1:d ");  // a loss of stdout is reported by a line of stdout
-    CHECK(queue.lost_bytes(0, stream::out) == 80);
-    CHECK(queue.lost_bytes(0, stream::err) == 0);
-    CHECK(queue.lost_bytes(1, stream::out) == 2);
-    CHECK(queue.lost_bytes(2, stream::out) == 0);
+    CHECK(queue.lost_bytes(0, 0, stream::out) == 80);
+    CHECK(queue.lost_bytes(0, 0, stream::err) == 0);
+    CHECK(queue.lost_bytes(1, 0, stream::out) == 2);
+    CHECK(queue.lost_bytes(2, 0, stream::out) == 0);
 }
 
 }  // namespace line_queue_test

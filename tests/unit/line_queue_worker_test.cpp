@@ -58,9 +58,9 @@ TEST_CASE("line queue worker: one that has ended takes no memory after its last 
         end(queue, index, stream::out);
         end(queue, index, stream::err);
         queue.forget_worker(index);
-        CHECK(queue.lost_bytes(index, stream::out) == 40);
+        CHECK(queue.lost_bytes(index, 0, stream::out) == 40);
         CHECK(taken_loss(queue) == 40);
-        CHECK(queue.lost_bytes(index, stream::out) == 0);
+        CHECK(queue.lost_bytes(index, 0, stream::out) == 0);
         CHECK(queue.empty());
     };
     pass(0);
@@ -71,7 +71,7 @@ TEST_CASE("line queue worker: one that has ended takes no memory after its last 
     CHECK(queue.lost_bytes() == 40'000);
     // Others still find the loudest worker, which none of those is.
     queue.add(run_of(1'000, 3), when_full::drop_oldest);
-    CHECK(queue.lost_bytes(1'000, stream::out) == 40);
+    CHECK(queue.lost_bytes(1'000, 0, stream::out) == 40);
 }
 
 TEST_CASE(
@@ -80,12 +80,12 @@ TEST_CASE(
     queue.add(run_of(0, 2), when_full::drop_oldest);
     end(queue, 0, stream::out);
     queue.add(run_of(1, 1), when_full::drop_oldest);
-    CHECK(queue.lost_bytes(0, stream::out) == 40);
+    CHECK(queue.lost_bytes(0, 0, stream::out) == 40);
     queue.forget_worker(0);
     queue.add(run_of(1, 1), when_full::drop_oldest);
     CHECK(queue.lost_bytes() == 80);
     CHECK(taken_loss(queue) == 80);
-    CHECK(queue.lost_bytes(0, stream::out) == 0);
+    CHECK(queue.lost_bytes(0, 0, stream::out) == 0);
 }
 
 TEST_CASE("line queue worker: the loss of a stream that goes on is told") {

@@ -48,7 +48,7 @@ TEST_CASE("made logs: a directory that stands at their path is not touched") {
     CHECK(in_fork([&] {
               const auto streams = logging_into(directory.file("logs"));
               output::base_directories bases(-1);
-              if (streams->prepare(bases) || streams->prepare_worker(0, bases) ||
+              if (streams->prepare(bases) || streams->prepare_worker(0, 0, bases) ||
                   !fs::exists(job + "/attempt_0"))
                   return 1;
               fs::rename(job, moved);
@@ -70,23 +70,23 @@ TEST_CASE("made logs: a file is written in the directory that was made, wherever
     REQUIRE_FALSE(logs.make(nullptr, attempt));
     fs::create_directories(directory.file("others/0"));
     std::error_code error;
-    CHECK(logs.open(0, "error.json", error));
+    CHECK(logs.open(0, 0, "error.json", error));
     CHECK(fs::exists(attempt + "/0/error.json"));
 
     fs::rename(directory.file("run"), directory.file("moved"));
     fs::create_directory_symlink(directory.file("others"), directory.file("run"));
     CHECK(logs.open_beside("report.json", error));
     CHECK(fs::exists(directory.file("moved/report.json")));
-    CHECK(logs.open(1, "error.json", error));
+    CHECK(logs.open(0, 1, "error.json", error));
     CHECK(fs::exists(directory.file("moved/attempt_0/1/error.json")));
 
     fs::create_directory_symlink(directory.file("others"), directory.file("moved/attempt_0/2"));
-    CHECK_FALSE(logs.open(2, "error.json", error));
+    CHECK_FALSE(logs.open(0, 2, "error.json", error));
     CHECK(error == std::errc::not_a_directory);
     directory.write("others/precious", "text");
     fs::create_symlink(directory.file("others/precious"),
                        directory.file("moved/attempt_0/1/link.json"));
-    CHECK_FALSE(logs.open(1, "link.json", error));
+    CHECK_FALSE(logs.open(0, 1, "link.json", error));
     CHECK(error == std::errc::too_many_symbolic_link_levels);
     CHECK(read_file(directory.file("others/precious")) == "text");
     CHECK_FALSE(fs::exists(directory.file("others/0/error.json")));
@@ -98,10 +98,10 @@ TEST_CASE("made logs: a directory that was removed is not made again") {
     output::log_directory logs;
     REQUIRE_FALSE(logs.make(nullptr, attempt));
     std::error_code error;
-    CHECK(logs.open(0, "error.json", error));
+    CHECK(logs.open(0, 0, "error.json", error));
     logs.remove(1);
     CHECK_FALSE(fs::exists(attempt));
-    CHECK_FALSE(logs.open(0, "error.json", error));
+    CHECK_FALSE(logs.open(0, 0, "error.json", error));
     CHECK(error == std::errc::no_such_file_or_directory);
     CHECK_FALSE(fs::exists(attempt));
 

@@ -314,8 +314,7 @@ TEST_CASE("order: the record keeps out of the way of the descriptors that the us
 TEST_CASE("order: a served worker gets the standard streams of the application, or none") {
     auto plan = plan_of({"true"});
     built of(plan);
-    of.with.is_served = true;
-    of.with.own_streams = {-1, 1, -1};
+    of.with.own_streams = {{-1, 1, -1}};
     const auto block = of.builder.build(0, of.with);
     std::map<int, int> sources;
     for (const auto& move : block->all_moves())

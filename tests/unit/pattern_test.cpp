@@ -14,8 +14,10 @@
 
 namespace pattern_test {
 
+using cohort::output::at_attempt;
 using cohort::output::check_pattern;
 using cohort::output::expand;
+using cohort::output::names_attempt;
 using cohort::output::pattern_values;
 
 namespace {
@@ -135,6 +137,20 @@ TEST_CASE("pattern: a count has a comma before each three digits") {
     CHECK(with_separators(1'234'567) == "1,234,567");
     CHECK(with_separators(std::numeric_limits<std::uint64_t>::max()) ==
           "18,446,744,073,709,551,615");
+}
+
+TEST_CASE("pattern: the number of an attempt can come later, with its format") {
+    pattern_values later;
+    later.index = 3;
+    later.attempt = std::nullopt;
+    const auto text = expand("{index}/{attempt}/{{x}}/{attempt:03}", later);
+    CHECK(names_attempt(text));
+    CHECK(at_attempt(text, 0) == "3/0/{x}/000");
+    CHECK(at_attempt(text, 12) == "3/12/{x}/012");
+    const auto other = expand("{index}{{attempt}}", later);
+    CHECK_FALSE(names_attempt(other));
+    CHECK(at_attempt(other, 5) == "3{attempt}");
+    CHECK(at_attempt("", 5).empty());
 }
 
 }  // namespace pattern_test

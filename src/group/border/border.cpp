@@ -145,7 +145,8 @@ std::shared_ptr<output::group_streams> make_streams(loop::runtime& runtime,
     return std::make_shared<output::group_streams>(
         runtime, std::move(routes),
         output::group_streams::settings{s.flush_timeout, s.pipe_size, s.parent_death_signal,
-                                        no_color == nullptr || *no_color == '\0'});
+                                        no_color == nullptr || *no_color == '\0',
+                                        s.restarts.has_value()});
 }
 
 /// Destroys the filters of console().only() here, if they are not used elsewhere. The rest of the

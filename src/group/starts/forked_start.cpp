@@ -36,7 +36,7 @@ public:
 private:
     start::exec_result make_copy(protocol::order_block& order, int index, start_slots& slots) {
         const auto body = [&] {
-            const auto control = plan_.builder().control_of(index);
+            const auto control = plan_.builder().control_of(index, plan_.attempt());
             worker::run_as_copy(
                 control, {order->channel.record, static_cast<ino_t>(order->record_inode)},
                 [&] { return plan_.plan().call(index, worker::take_attachments(control)); });

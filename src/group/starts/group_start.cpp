@@ -35,7 +35,7 @@ void sweep_names_once() {
 
 group_start::group_start(loop::runtime& runtime, std::unique_ptr<start_plan> plan, listener report)
     : runtime_(runtime), plan_(std::move(plan)), report_(std::move(report)),
-      is_closed_(plan_->first_count() == plan_->size()) {}
+      is_closed_(plan_->first_count() == plan_->size() && !plan_->plan().settings.restarts) {}
 
 bool group_start::step() noexcept {
     // Patiently, because a report that does not come would leave the group without an end, and its
@@ -82,9 +82,9 @@ std::optional<int> group_start::take_next() {
     const std::lock_guard lock(mutex_);
     if (asked_.empty())
         return std::nullopt;
-    const int index = asked_.front();
+    const auto [index, attempt] = asked_.front();
     asked_.pop_front();
-    plan_->limit_to(index);
+    plan_->limit_to(index, attempt);
     return index;
 }
 
@@ -154,10 +154,10 @@ void group_start::hold() {
     wake();
 }
 
-void group_start::start_later(int index) {
+void group_start::start_later(int index, int attempt) {
     {
         const std::lock_guard lock(mutex_);
-        asked_.push_back(index);
+        asked_.push_back({index, attempt});
     }
     wake();
 }

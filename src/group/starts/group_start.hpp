@@ -36,7 +36,8 @@ public:
     // On the engine's thread only, after `all_first`:
 
     /// Starts one more worker. Its report has the failure if that fails.
-    void start_later(int index);
+    /// @param attempt  how often it was started before
+    void start_later(int index, int attempt);
     /// No more are asked for: `over` comes when those that were are reported.
     void close();
 
@@ -63,10 +64,14 @@ private:
     std::unique_ptr<start_plan> plan_;  // null after the last start, so that descriptors are closed
     std::unique_ptr<start_way> way_;
     listener report_;
-    int next_ = 0;                    // of those that start with the group
-    bool all_first_ = false;          // these have started
-    std::mutex mutex_;                // for the members up to is_resting_
-    base::patient_deque<int> asked_;  // for later starts
+    int next_ = 0;            // of those that start with the group
+    bool all_first_ = false;  // these have started
+    std::mutex mutex_;        // for the members up to is_resting_
+    struct later_start {
+        int index;
+        int attempt;
+    };
+    base::patient_deque<later_start> asked_;
     bool is_closed_;
     bool is_resting_ = false;  // no starter has this job, because nothing is asked for
     int killed_ = -1;          // the pidfd of the last child that kill_in_flight() has killed

@@ -34,7 +34,7 @@ start_failure start_plan::failure(int error, std::string text, int index, start:
 start_plan::start_plan(detail::spawn_plan plan, protocol::caller from, helpers with)
     : plan_(std::move(plan)), caller_(std::move(from)), with_(std::move(with)), workers_(plan_),
       builder_(plan_, workers_, caller_, host_facts()), cpus_(caller_.affinity, first_count()),
-      end_of_asked_(first_count()), records_(static_cast<std::size_t>(size())) {
+      asked_{.end = first_count()}, records_(static_cast<std::size_t>(size())) {
     if (asks_for_stacks())
         stacks_.resize(records_.size());
     if (plan_.results_carry)
@@ -74,7 +74,7 @@ std::optional<start_failure> start_plan::prepare() {
 
 std::optional<start_failure> start_plan::make_descriptors(int index,
                                                           output::base_directories& bases) {
-    if (auto failed = with_.streams->prepare_worker(index, bases))
+    if (auto failed = with_.streams->prepare_worker(index, asked_.attempt, bases))
         return failed;
     return make_record(index);
 }
@@ -225,6 +225,7 @@ std::optional<start_failure> start_plan::prepare_worker(int index, prepared_work
             return failed;
     }
     protocol::worker_resources with;
+    with.attempt = asked_.attempt;
     with.record = record_of(index).get();
     with.arguments = arguments_.get();
     with.reports = reports_.writer();
@@ -242,7 +243,7 @@ std::optional<start_failure> start_plan::prepare_worker(int index, prepared_work
     if (worker.calls_function()) {
         std::error_code error;
         with.record_inode = base::inode(with.record, error);
-        const auto control = builder_.control_of(index);
+        const auto control = builder_.control_of(index, asked_.attempt);
         if (!error)
             error = base::write_at(with.record, std::as_bytes(std::span(&control, 1)), 0);
         if (error)
@@ -255,9 +256,8 @@ std::optional<start_failure> start_plan::prepare_worker(int index, prepared_work
         with.itself = program_of(worker, builder_.record_number_of(index), with.record);
     if (worker.kind == protocol::start_kind::served) {
         const auto open_or_none = [](int fd) { return base::survives_exec(fd) ? fd : -1; };
-        with.is_served = true;
-        for (int number = STDIN_FILENO; number <= STDERR_FILENO; ++number)
-            with.own_streams[static_cast<std::size_t>(number)] = open_or_none(number);
+        with.own_streams = {open_or_none(STDIN_FILENO), open_or_none(STDOUT_FILENO),
+                            open_or_none(STDERR_FILENO)};
         with.process_group = ::getpgrp();
     }
     if (auto failed = refuse_user(worker.where->limits, index))

@@ -90,8 +90,15 @@ public:
     /// How many workers start with the group.
     int first_count() const noexcept;
     /// The workers from one to this one may be asked for ahead.
-    int end_of_asked() const noexcept { return end_of_asked_; }
-    void limit_to(int index) noexcept { end_of_asked_ = index + 1; }
+    int end_of_asked() const noexcept { return asked_.end; }
+    /// Only this worker is asked for, once the workers that start with the group have started.
+    /// @param attempt  how often it was started before
+    void limit_to(int index, int attempt) noexcept {
+        asked_.end = index + 1;
+        asked_.attempt = attempt;
+    }
+    /// How often the workers that are asked for were started before.
+    int attempt() const noexcept { return asked_.attempt; }
     const detail::spawn_plan& plan() const noexcept { return plan_; }
     const protocol::caller& from() const noexcept { return caller_; }
     const helpers& with() const noexcept { return with_; }
@@ -136,7 +143,10 @@ private:
         protocol::guard_order of_cgroup;
         protocol::guard_order of_worker;  // the same for each
     } guards_;
-    int end_of_asked_;
+    struct {
+        int end = 0;      // of the workers that are asked for
+        int attempt = 0;  // see attempt()
+    } asked_;
     std::vector<base::unique_fd> records_;  // by index
     std::vector<base::pipe_ends> stacks_;   // by index; empty if workers are not asked for stacks
     base::unique_fd arguments_;

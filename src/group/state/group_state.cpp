@@ -151,7 +151,7 @@ void group_state::worker_started(groups::start_report report) {
 void group_state::worker_not_started(int index, const start_failure* failure) {
     auto end = groups::end_of_unstarted({index, failure, start_.work_of(index),
                                          lifecycle_.life().timed_out(), runtime_.loop().now()});
-    streams_->worker_not_started(index);
+    streams_->worker_not_started(index, nullptr);
     expect_outcome(index);
     outcomes_.set(std::move(end.outcome), std::move(end.verdict));
     outcomes_.set_output(index, {});

@@ -126,9 +126,9 @@ void start_in_progress::end_later_starts() {
     listener_.go_on_ending();
 }
 
-void start_in_progress::start_later(int index) {
+void start_in_progress::start_later(int index, int attempt) {
     asked_.push_back(index);
-    job_->start_later(index);
+    job_->start_later(index, attempt);
 }
 
 void start_in_progress::close_later_starts() {

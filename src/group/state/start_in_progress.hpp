@@ -69,7 +69,8 @@ public:
     const std::shared_ptr<const std::string>& work_of(int index) const { return works_->of(index); }
 
     /// Starts one more worker, after start_is_over().
-    void start_later(int index);
+    /// @param attempt  how often it was started before
+    void start_later(int index, int attempt);
     /// No more workers will be started later: lets go of what their starts need. The end of the
     /// group waits for that.
     void close_later_starts();

@@ -16,7 +16,7 @@ void waiting_workers::start_next() {
     if (order_.is_closed())
         return;
     while (const auto next = order_.take_next())
-        starts_.start_later(*next);
+        starts_.start_later(*next, 0);
     shown_.set_waiting(order_.waiting());
     if (order_.waiting() == 0)
         starts_.close_later_starts();

@@ -45,20 +45,27 @@ std::string write_file(const std::string& path, const auto& open,
 
 }  // namespace
 
+std::string log_files::run_directory() const {
+    const auto& first_attempt = streams_->routes().log_directory;
+    return first_attempt.substr(0, first_attempt.rfind('/'));
+}
+
 void log_files::write_error(std::shared_ptr<const outcome> worker, listener then) {
-    const auto& attempt = streams_->routes().log_directory;
+    const int number = worker->attempt;
     write(
-        base::patiently([&] { return fmt::format("{}/{}/error.json", attempt, worker->index); }),
-        [logs = streams_->logs(), index = worker->index](std::error_code& error) {
-            return logs->open(index, "error.json", error);
+        base::patiently([&] {
+            return fmt::format("{}/attempt_{}/{}/error.json", run_directory(), number,
+                               worker->index);
+        }),
+        [logs = streams_->logs(), number, index = worker->index](std::error_code& error) {
+            return logs->open(number, index, "error.json", error);
         },
         [worker] { return protocol::write_error(*worker->error); }, std::move(then));
 }
 
 void log_files::write_report(base::callback<const report&()> group, listener then) {
-    const auto& attempt = streams_->routes().log_directory;
     write(
-        base::patiently([&] { return attempt.substr(0, attempt.rfind('/')) + "/report.json"; }),
+        base::patiently([&] { return run_directory() + "/report.json"; }),
         [logs = streams_->logs()](std::error_code& error) {
             return logs->open_beside("report.json", error);
         },

@@ -38,6 +38,7 @@ public:
 private:
     using opener = base::callback<base::unique_fd(std::error_code&)>;
 
+    std::string run_directory() const;
     void write(std::string path, opener open, base::callback<std::string()> text, listener then);
     /// @param task  returns what went wrong; empty: nothing
     void run(std::string path, duration longest, base::callback<std::string()> task, listener then);

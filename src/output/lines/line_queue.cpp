@@ -77,17 +77,28 @@ void line_queue::add(std::shared_ptr<const line_run> run, cohort::when_full full
 void line_queue::leave_out(const line_run& run) {
     stream_state& s = workers_[run.index].of(run.from);
     s.lost = sum(s.lost, {run.lines.size(), run.text.size()});
-    count_lost(s, run.text.size());
+    note_attempt(s, run.attempt);
+    count_lost(s, run.attempt, run.text.size());
 }
 
-void line_queue::count_lost(stream_state& of, std::size_t bytes) noexcept {
-    of.lost_bytes += bytes;
+void line_queue::note_attempt(stream_state& of, int attempt) noexcept {
+    if (std::exchange(of.attempt, attempt) != attempt)
+        of.lost_bytes = 0;
+}
+
+/// @param attempt  an earlier one, whose losses nobody asks for any more, counts only for all
+void line_queue::count_lost(stream_state& of, int attempt, std::size_t bytes) noexcept {
+    if (attempt == of.attempt)
+        of.lost_bytes += bytes;
     lost_bytes_ += bytes;
 }
 
-std::uint64_t line_queue::lost_bytes(int index, cohort::stream from) const {
+std::uint64_t line_queue::lost_bytes(int index, int attempt, cohort::stream from) const {
     const auto found = workers_.find(index);
-    return found == workers_.end() ? 0 : found->second.of(from).lost_bytes;
+    if (found == workers_.end())
+        return 0;
+    const stream_state& s = found->second.of(from);
+    return s.attempt == attempt ? s.lost_bytes : 0;
 }
 
 void line_queue::insert(std::shared_ptr<const line_run> run, cohort::when_full full) {
@@ -95,6 +106,7 @@ void line_queue::insert(std::shared_ptr<const line_run> run, cohort::when_full f
     worker& w = workers_[index];
     w.is_forgotten = false;
     stream_state& s = w.of(run->from);
+    note_attempt(s, run->attempt);
     entry& e = entries_.emplace_back();
     e.place = std::prev(entries_.end());
     e.owner = &w;
@@ -197,7 +209,7 @@ void line_queue::drop_from(entry& e, std::size_t bound) {
         cost += cost_of(run.lines[e.first + lines]);
     }
     forget(e, lines, bytes, cost);
-    count_lost(e.owner->of(run.from), bytes);
+    count_lost(e.owner->of(run.from), run.attempt, bytes);
     e.lost = sum(e.lost, {lines, bytes});
     if (e.left() == 0) {
         stream_state& s = e.owner->of(run.from);

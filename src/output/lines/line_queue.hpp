@@ -66,8 +66,8 @@ public:
 
     /// How many bytes of all streams were dropped since the start.
     std::uint64_t lost_bytes() const noexcept { return lost_bytes_; }
-    /// How many of them were of this stream.
-    std::uint64_t lost_bytes(int index, cohort::stream from) const;
+    /// How many of them were of this stream, in the last attempt that has written here.
+    std::uint64_t lost_bytes(int index, int attempt, cohort::stream from) const;
     /// Forgets all lines, and losses that were not reported; lost_bytes() of all streams stays.
     void clear() noexcept;
 
@@ -103,7 +103,8 @@ private:
     struct stream_state {
         chain<&entry::next_of_stream> entries;
         detail::loss lost;             // after the last of the entries
-        std::uint64_t lost_bytes = 0;  // since the start
+        int attempt = 0;               // the last one that has written here
+        std::uint64_t lost_bytes = 0;  // of this attempt
         /// Once the stream has ended: the empty line, made early because dropping must not fail.
         std::shared_ptr<const detail::line_run> end;
     };
@@ -128,7 +129,8 @@ private:
     std::size_t limit() const noexcept;
     void make_room();
     void drop_from(entry& e, std::size_t bound);
-    void count_lost(stream_state& of, std::size_t bytes) noexcept;
+    static void note_attempt(stream_state& of, int attempt) noexcept;
+    void count_lost(stream_state& of, int attempt, std::size_t bytes) noexcept;
     void remove(entry& e) noexcept;
     void drop_if_over(int index) noexcept;
     void forget(entry& e, std::size_t lines, std::size_t bytes, std::size_t cost) noexcept;

@@ -105,6 +105,9 @@ private:
     std::string_view pattern_;
 };
 
+/// Stands on both sides of the format of an attempt that is not known yet. No path has it.
+constexpr char attempt_mark = '\0';
+
 template <class Value>
 std::string formatted(std::string_view format, const Value& value) {
     return fmt::format(fmt::runtime(fmt::format("{{:{}}}", format)), value);
@@ -130,8 +133,10 @@ std::string expanded(const piece& p, const pattern_values& values) {
         return formatted(p.format, values.index);
     if (p.name == "size")
         return formatted(p.format, values.size);
+    if (p.name == "attempt" && !values.attempt)
+        return fmt::format("{}{}{}", attempt_mark, p.format, attempt_mark);
     if (p.name == "attempt")
-        return formatted(p.format, values.attempt);
+        return formatted(p.format, *values.attempt);
     return safe_name(p.format, p.name == "group" ? values.group : values.host);
 }
 
@@ -146,6 +151,23 @@ std::string expand(std::string_view pattern, const pattern_values& values) {
     for (const piece& p : parser("pattern", pattern).pieces())
         text += expanded(p, values);
     return text;
+}
+
+std::string at_attempt(std::string_view expanded, int attempt) {
+    std::string text;
+    for (;;) {
+        const std::size_t mark = expanded.find(attempt_mark);
+        text += expanded.substr(0, mark);
+        if (mark == std::string_view::npos)
+            return text;
+        const std::size_t end = expanded.find(attempt_mark, mark + 1);
+        text += formatted(expanded.substr(mark + 1, end - mark - 1), attempt);
+        expanded.remove_prefix(end + 1);
+    }
+}
+
+bool names_attempt(std::string_view expanded) noexcept {
+    return expanded.find(attempt_mark) != std::string_view::npos;
 }
 
 }  // namespace cohort::output

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -10,7 +11,7 @@ namespace cohort::output {
 struct pattern_values {
     int index = 0;
     int size = 0;
-    int attempt = 0;
+    std::optional<int> attempt = 0;  // empty: not known yet, see at_attempt()
     std::string_view group;
     std::string_view host;
 };
@@ -24,5 +25,10 @@ void check_pattern(const char* setter, std::string_view pattern);
 /// lines, and the dots of "." and "..", so that a name does not lead out of its directory.
 /// @throws std::invalid_argument  check_pattern() refuses the pattern.
 std::string expand(std::string_view pattern, const pattern_values& values);
+
+/// What expand() has made without a number for {attempt}, with this number.
+std::string at_attempt(std::string_view expanded, int attempt);
+/// Whether expand() has left a place there for the number of an attempt.
+bool names_attempt(std::string_view expanded) noexcept;
 
 }  // namespace cohort::output

@@ -72,7 +72,9 @@ private:
     };
 
     output::pattern_values values_of(int index) const {
-        return {index, plan_.settings.nprocs, 0, names_.group, names_.host};
+        const bool may_start_again = plan_.settings.restarts.has_value();
+        return {index, plan_.settings.nprocs, may_start_again ? std::nullopt : std::optional(0),
+                names_.group, names_.host};
     }
     void ask_for_logs();
     void name_files(int index);
@@ -129,14 +131,16 @@ void router::ask_for_logs() {
                             : logs.run_id;
     made_.log_directory = fmt::format("{}/{}/attempt_0", logs.directory, run_id);
     made_.base_of_logs = plan_.settings.where.working_directory.value_or("");
+    const auto absolute = names_.directory / std::filesystem::path(made_.base_of_logs);
+    made_.path_of_logs = absolute / made_.log_directory;
     // The workers' files stand in one tree, even if commands have working directories of their own.
-    made_.path_of_logs =
-        names_.directory / std::filesystem::path(made_.base_of_logs) / made_.log_directory;
+    const auto attempt = fmt::format("{}/{}/", logs.directory, run_id) +
+                         output::expand("attempt_{attempt}", values_of(0));
     for (std::size_t index = 0; index < asked_.size(); ++index)
         for (const int number : {STDOUT_FILENO, STDERR_FILENO})
             add_log(asked_[index], number,
-                    directories_[index] == made_.base_of_logs ? made_.log_directory
-                                                              : made_.path_of_logs,
+                    directories_[index] == made_.base_of_logs ? attempt
+                                                              : (absolute / attempt).string(),
                     static_cast<int>(index));
 }
 
@@ -275,6 +279,11 @@ sink_route router::route_of(int index, int number, const detail::file_sink& sink
             fmt::format("cohort: several streams are written to {}: give each the same append(), "
                         "rotate() and timestamps()",
                         sink.pattern));
+    if (names_attempt(sink.pattern) && use.worker < 0)
+        throw std::invalid_argument(fmt::format(
+            "cohort: several workers are written to {}: its name can't have {{attempt}} "
+            "where workers start again",
+            output::at_attempt(sink.pattern, 0)));
     const auto from = number == STDOUT_FILENO ? stream::out : stream::err;
     if (!use.target) {
         use.target = made_.targets.size();
@@ -292,14 +301,9 @@ sink_route router::route_of(int index, int number, const detail::console_sink& s
     auto& place = consoles_[number];
     if (!place) {
         place = made_.targets.size();
-        made_.targets.push_back(
-            {is_out ? target_plan::kind::own_stdout : target_plan::kind::own_stderr,
-             index,
-             is_out ? stream::out : stream::err,
-             "",
-             "",
-             {},
-             false});
+        const auto what = is_out ? target_plan::kind::own_stdout : target_plan::kind::own_stderr;
+        const auto from = is_out ? stream::out : stream::err;
+        made_.targets.push_back({what, index, from, "", "", {}, false});
     }
     return target_route{*place, sink.full, output::expand(sink.tag, values_of(index))};
 }

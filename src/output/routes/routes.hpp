@@ -15,7 +15,9 @@
 
 namespace cohort::output {
 
-// Where each stream of each worker goes: decided from the plan alone, without a system call.
+// Where each stream of each worker goes: decided from the plan alone, without a system call. Where
+// workers may start again, paths and tags have a place for the number of the attempt: see
+// at_attempt().
 
 /// What a pipe's text goes into besides targets: outcome::out or err, and the group's queue.
 using capture_route = detail::capture_sink;

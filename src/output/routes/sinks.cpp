@@ -23,6 +23,8 @@ constexpr std::uint64_t most_captured = std::uint64_t{1} << 30;
 std::string checked_tag(const char* setter, std::string tag) {
     if (tag.find('\n') != std::string::npos)
         refuse(setter, "the tag has a newline");
+    if (tag.find('\0') != std::string::npos)
+        refuse(setter, "the tag has a NUL");
     output::check_pattern(setter, tag);
     return tag;
 }

@@ -3,6 +3,7 @@
 #include "output/streams/group_streams.hpp"
 
 #include "base/files/dispose.hpp"
+#include "output/routes/pattern.hpp"
 
 #include <cohort/detail/duration.hpp>
 
@@ -54,7 +55,8 @@ group_streams::group_streams(loop::runtime& runtime, group_routes routes, settin
       workers_(routes_.workers.size()) {
     if (routes_.buffer != 0)
         hub_ = std::make_shared<line_hub>(runtime_, routes_.buffer, routes_.buffer_while_read,
-                                          streams_in_queue());
+                                          settings_.start_again ? line_hub::until_end
+                                                                : streams_in_queue());
 }
 
 group_streams::~group_streams() {
@@ -88,9 +90,11 @@ void group_streams::worker_started(int index, limit_reached exceeded) {
 }
 
 void group_streams::begin(int index, const limit_reached& exceeded) {
+    auto& worker = at(index);
+    worker.has_ended = false;
     begin_stream(index, stream::out, exceeded);
     begin_stream(index, stream::err, exceeded);
-    if (auto& worker = at(index); worker.in_ours && !worker.feed)
+    if (worker.in_ours)
         worker.feed = base::make_shared_patiently<pipe_writer>(loop(), std::move(worker.in_ours));
     go_on_feeding(index);
 }
@@ -104,8 +108,9 @@ void group_streams::begin_stream(int index, stream from, const limit_reached& ex
     auto& sinks = from == stream::out ? of.out : of.err;
     auto& reader = from == stream::out ? of.out_reader : of.err_reader;
     sinks = base::make_shared_patiently<stream_sinks>(
-        loop(), stream_sinks::origin{index, from}, from == stream::out ? routes.out : routes.err,
-        targets_, routes_.targets, hub_, pool_, pipe_capacity_);
+        loop(), stream_sinks::origin{index, of.attempt, from},
+        from == stream::out ? routes.out : routes.err, targets_, routes_.targets, hub_, pool_,
+        pipe_capacity_);
     reader = base::make_shared_patiently<pipe_reader>(loop(), std::move(fd), sinks, lingering_);
     sinks->set_reader(reader);
     sinks->on_limit([&runtime = runtime_, exceeded, from](std::uint64_t limit) {
@@ -113,7 +118,9 @@ void group_streams::begin_stream(int index, stream from, const limit_reached& ex
     });
     for (const auto& sink : (from == stream::out ? routes.out : routes.err).sinks)
         if (const auto* to = std::get_if<target_route>(&sink); to != nullptr && !to->tag.empty())
-            base::patiently([&] { targets_[to->target]->set_tag(index, from, to->tag); });
+            base::patiently([&] {
+                targets_[to->target]->set_tag(index, from, at_attempt(to->tag, of.attempt));
+            });
     reader->begin();
 }
 
@@ -251,15 +258,14 @@ void group_streams::finish(flush& done) {
     if (done.limit)
         loop().timer().cancel(*std::exchange(done.limit, std::nullopt));
     std::string note;
-    // Lines are dropped also after the end of their stream, by those of other streams.
-    for (const auto from : {stream::out, stream::err})
-        if (hub_)
-            base::patiently([&] {
-                add_to(note, left_out(hub_->lost_bytes(done.index, from), from,
-                                      "nobody read them in time"));
-            });
-    if (hub_)
+    if (hub_) {
+        // Lines are dropped also after the end of their stream, by those of other streams.
+        for (const auto s : {stream::out, stream::err}) {
+            const auto lost = hub_->lost_bytes(done.index, at(done.index).attempt, s);
+            base::patiently([&] { add_to(note, left_out(lost, s, "nobody read them in time")); });
+        }
         hub_->forget_worker(done.index);
+    }
     // Of a target that has written all of this worker's text, only its error matters.
     for (const auto& each : done.targets)
         base::patiently(

@@ -44,7 +44,8 @@ public:
         std::chrono::steady_clock::duration flush_timeout;
         std::size_t pipe_size = 0;
         int parent_death_signal = 0;
-        bool colours = false;  // whether tags may have colours on a terminal
+        bool colours = false;      // whether tags may have colours on a terminal
+        bool start_again = false;  // whether workers may start again
     };
     /// If `routes` has pipes, process.start_output() must have been called.
     group_streams(loop::runtime& runtime, group_routes routes, settings how);
@@ -58,8 +59,11 @@ public:
 
     /// Opens the files that this process writes.
     std::optional<detail::start_failure> prepare(base_directories& bases);
-    /// Makes a worker's pipes, and the directories of its files.
-    std::optional<detail::start_failure> prepare_worker(int index, base_directories& bases);
+    /// Makes a worker's pipes, and the directories of its files. Of the attempt before nothing may
+    /// be left.
+    /// @param attempt  how often the worker was started before
+    std::optional<detail::start_failure> prepare_worker(int index, int attempt,
+                                                        base_directories& bases);
     /// Where a worker's standard streams come from. Borrows descriptors.
     protocol::stream_sources sources_of(int index) const;
     /// This worker has started, so it has its ends: closes them in this process.
@@ -82,8 +86,9 @@ public:
     ///                 gets what could not be written
     void worker_ended(int index, base::callback<void(stream_end)> read,
                       base::callback<void(std::string)> written);
-    /// A worker that was to start later has not, and will not.
-    void worker_not_started(int index);
+    /// A worker that was to start later has not.
+    /// @param then  called on the engine's thread when it has left nothing here; may be empty
+    void worker_not_started(int index, base::callback<void()> then);
     /// Every worker has ended. Those that did not start, or were given up, write no more either.
     void group_ended();
     /// Nothing more is written to or removed from the directory of options::logs(). The start must
@@ -120,6 +125,7 @@ private:
         base::callback<void()> cancel;  // null for close_input()
     };
     struct worker {
+        int attempt = 0;            // how often it was started before
         bool is_unstarted = false;  // its pipes are made; it has not started yet
         base::unique_fd in_theirs;  // the worker's ends, until it has started
         base::unique_fd out_theirs;
@@ -142,7 +148,8 @@ private:
     worker& at(int index) { return workers_[static_cast<std::size_t>(index)]; }
     const worker& at(int index) const { return workers_[static_cast<std::size_t>(index)]; }
     std::optional<detail::start_failure> make_log_directory(base_directories& bases);
-    std::optional<detail::start_failure> open_target(base_directories& bases, std::size_t number);
+    std::optional<detail::start_failure> open_target(base_directories& bases, std::size_t number,
+                                                     int attempt);
     base::patient_vector<std::size_t> own_targets(int index) const;
     void close_own_targets(int index);
     std::optional<detail::start_failure> make_input(int index);

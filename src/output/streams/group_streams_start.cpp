@@ -4,6 +4,7 @@
 
 #include "base/sys/descriptors.hpp"
 #include "base/sys/error.hpp"
+#include "output/routes/pattern.hpp"
 #include "output/targets/files.hpp"
 #include "start/exec/exec.hpp"
 
@@ -39,7 +40,12 @@ source open(const std::string& path, int flags) {
     return {source::kind::open, -1, path, flags, false};
 }
 
-source source_of(const stream_route& route, int pipe) {
+/// Whether a file keeps the text that it has: that of the attempts before.
+bool keeps_text(const std::string& path, int attempt) {
+    return attempt != 0 && !names_attempt(path);
+}
+
+source source_of(const stream_route& route, int pipe, int attempt) {
     switch (route.what) {
     case kind::inherited:
         return {};
@@ -47,8 +53,9 @@ source source_of(const stream_route& route, int pipe) {
         return place(route.given);
     case kind::file:
         // O_NONBLOCK, so that a FIFO without a reader is an error and not a hang.
-        return open(route.path, O_WRONLY | O_CREAT | O_APPEND | O_NOCTTY | O_NONBLOCK |
-                                    (route.truncates ? O_TRUNC : 0));
+        return open(at_attempt(route.path, attempt),
+                    O_WRONLY | O_CREAT | O_APPEND | O_NOCTTY | O_NONBLOCK |
+                        (route.truncates && !keeps_text(route.path, attempt) ? O_TRUNC : 0));
     case kind::joined:
         return {source::kind::join, -1, {}, 0, false};
     case kind::piped:
@@ -81,15 +88,17 @@ std::optional<start_failure> group_streams::prepare(base_directories& bases) {
     targets_.resize(routes_.targets.size());
     for (std::size_t i = 0; i < targets_.size(); ++i)
         if (!routes_.targets[i].is_of_one)
-            if (auto failed = open_target(bases, i))
+            if (auto failed = open_target(bases, i, 0))
                 return failed;
     return std::nullopt;
 }
 
-std::optional<start_failure> group_streams::prepare_worker(int index, base_directories& bases) {
+std::optional<start_failure> group_streams::prepare_worker(int index, int attempt,
+                                                           base_directories& bases) {
     at(index).is_unstarted = true;
+    at(index).attempt = attempt;
     for (const std::size_t i : own_targets(index))
-        if (auto failed = open_target(bases, i))
+        if (auto failed = open_target(bases, i, attempt))
             return failed;
     if (auto failed = make_input(index))
         return failed;
@@ -99,13 +108,15 @@ std::optional<start_failure> group_streams::prepare_worker(int index, base_direc
     return std::nullopt;
 }
 
-void group_streams::worker_not_started(int index) {
+void group_streams::worker_not_started(int index, base::callback<void()> then) {
     if (!routes_.has_pipes())
-        return;
-    loop().post([self = shared_from_this(), index] {
+        return then ? then() : void();
+    loop().post([self = shared_from_this(), index, then = std::move(then)]() mutable {
         self->at(index).has_ended = true;
         self->close_own_targets(index);
         self->go_on_feeding(index);
+        if (then)
+            self->runtime_.loop().post(std::move(then));
     });
 }
 
@@ -119,8 +130,8 @@ std::optional<start_failure> group_streams::make_log_directory(base_directories&
     return std::nullopt;
 }
 
-std::optional<start_failure> group_streams::open_target(base_directories& bases,
-                                                        std::size_t number) {
+std::optional<start_failure> group_streams::open_target(base_directories& bases, std::size_t number,
+                                                        int attempt) {
     const target_plan& plan = routes_.targets[number];
     const auto set = [&](std::shared_ptr<target> opened) {
         const std::lock_guard lock(targets_mutex_);
@@ -149,22 +160,24 @@ std::optional<start_failure> group_streams::open_target(base_directories& bases,
         set(target::make(loop(), std::move(stream), std::move(settings)));
         return std::nullopt;
     }
-    const auto& from = bases.of(plan.working_directory, plan.path);
+    const auto path = at_attempt(plan.path, attempt);
+    const bool keeps = plan.settings.appends || keeps_text(plan.path, attempt);
+    const auto& from = bases.of(plan.working_directory, path);
     auto error = from.error;
     base::unique_fd file;
     if (!error)
-        file = open_output(number_of(from.directory.get()), plan.path,
-                           plan.settings.appends ? old_text::is_kept : old_text::is_dropped, error);
+        file = open_output(number_of(from.directory.get()), path,
+                           keeps ? old_text::is_kept : old_text::is_dropped, error);
     if (error)
-        return failure(error, fmt::format("open(\"{}\")", plan.path), plan.first_worker,
+        return failure(error, fmt::format("open(\"{}\")", path), plan.first_worker,
                        stage_of(plan.from));
-    settings.name = plan.path;
+    settings.name = path;
     settings.style.timestamps = plan.settings.timestamps;
     settings.style.ends_lines = !plan.is_raw;
     settings.threads = &call_threads::of(runtime_.loop());
     if (plan.settings.rotate_at != 0)
-        settings.rotate = rotated_path{rotation(plan.settings.rotate_at, plan.settings.kept),
-                                       plan.path, from.directory};
+        settings.rotate = rotated_path{rotation(plan.settings.rotate_at, plan.settings.kept), path,
+                                       from.directory};
     set(target::make(loop(), std::move(file), std::move(settings)));
     return std::nullopt;
 }
@@ -196,11 +209,12 @@ std::optional<start_failure> group_streams::make_output(base_directories& bases,
     if (route.what == kind::file && route.path.find('/') != std::string::npos &&
         route.path != "/dev/null") {
         // Without the working directory the child's own error says what is wrong.
-        const auto& base = bases.of(routes.working_directory, route.path);
+        const auto path = at_attempt(route.path, at(index).attempt);
+        const auto& base = bases.of(routes.working_directory, path);
         if (!base.error)
-            error = make_directories(number_of(base.directory.get()), route.path);
+            error = make_directories(number_of(base.directory.get()), path);
         if (error)
-            return failure(error, fmt::format("open(\"{}\")", route.path), index, stage_of(from));
+            return failure(error, fmt::format("open(\"{}\")", path), index, stage_of(from));
         return std::nullopt;
     }
     if (route.what != kind::piped)
@@ -222,8 +236,8 @@ protocol::stream_sources group_streams::sources_of(int index) const {
     const auto& routes = routes_.workers[static_cast<std::size_t>(index)];
     const auto& ends = at(index);
     return {source_of(routes.in, ends.in_theirs.get()),
-            source_of(routes.out, ends.out_theirs.get()),
-            source_of(routes.err, ends.err_theirs.get())};
+            source_of(routes.out, ends.out_theirs.get(), ends.attempt),
+            source_of(routes.err, ends.err_theirs.get(), ends.attempt)};
 }
 
 void group_streams::close_ends_of_started(int index) noexcept {

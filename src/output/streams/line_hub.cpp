@@ -127,21 +127,22 @@ void line_hub::report_room() {
         watch_room();
 }
 
-void line_hub::end_stream(int index, stream from) {
+void line_hub::end_stream(int index, int attempt, stream from) {
     lock_type lock(shared_->mutex);
     try {
         if (!shared_->is_forgotten)
-            shared_->queue.end_stream(index, 0, from, runtime_.output().now());
+            shared_->queue.end_stream(index, attempt, from, runtime_.output().now());
     } catch (const std::bad_alloc&) {
         // The loss is not reported to the calls.
     }
-    --shared_->open_streams;
+    if (shared_->open_streams > 0)
+        --shared_->open_streams;
     deliver(lock);
 }
 
-std::uint64_t line_hub::lost_bytes(int index, stream from) const {
+std::uint64_t line_hub::lost_bytes(int index, int attempt, stream from) const {
     const lock_type lock(shared_->mutex);
-    return shared_->queue.lost_bytes(index, from);
+    return shared_->queue.lost_bytes(index, attempt, from);
 }
 
 void line_hub::forget_worker(int index) {

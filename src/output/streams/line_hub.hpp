@@ -21,8 +21,10 @@ namespace cohort::output {
 /// the output thread takes longer than all else that a line needs.
 class line_hub : public std::enable_shared_from_this<line_hub> {
 public:
+    /// Stands for a number of streams that is not known: the calls end by end() alone.
+    static constexpr int until_end = -1;
     /// @param bound, while_read  see line_queue
-    /// @param streams            how many streams write here
+    /// @param streams            how many streams write here, or until_end
     line_hub(loop::runtime& runtime, std::size_t bound, std::size_t while_read, int streams);
     line_hub(const line_hub&) = delete;
     line_hub& operator=(const line_hub&) = delete;
@@ -40,9 +42,9 @@ public:
     /// Calls the stream that has waited longest, if there is room.
     void report_room();
     /// A stream has ended. When all have, calls of output() that find no line end.
-    void end_stream(int index, stream from);
+    void end_stream(int index, int attempt, stream from);
     /// How many bytes of the stream were dropped until now. Lines are also dropped after its end.
-    std::uint64_t lost_bytes(int index, stream from) const;
+    std::uint64_t lost_bytes(int index, int attempt, stream from) const;
     /// The streams of the worker have ended, and lost_bytes() is not asked for it any more.
     void forget_worker(int index);
 
@@ -74,7 +76,7 @@ private:
         shared(std::size_t bound, std::size_t while_read, int streams)
             : queue(bound, while_read), open_streams(streams) {}
 
-        bool is_over() const noexcept { return open_streams <= 0; }
+        bool is_over() const noexcept { return open_streams == 0; }
         bool has_lines() const noexcept { return !returned.empty() || !queue.empty(); }
         bool has_room() const noexcept { return is_forgotten || queue.has_room(); }
         detail::run_part take_line();

@@ -96,6 +96,7 @@ void stream_sinks::check_limit() {
 std::shared_ptr<detail::line_run> stream_sinks::new_run(std::size_t size) const {
     auto run = pool_->make(size);
     run->index = origin_.index;
+    run->attempt = origin_.attempt;
     run->from = origin_.from;
     run->time = loop_.now();
     run->wall = std::chrono::system_clock::now();
@@ -199,10 +200,10 @@ void stream_sinks::end(std::error_code why) {
         finish(each);
         for (const auto& consumer : each.consumers)
             if (consumer.to)
-                consumer.to->end_stream(origin_.index, 0, origin_.from, loop_.now());
+                consumer.to->end_stream(origin_.index, origin_.attempt, origin_.from, loop_.now());
     }
     if (uses_hub_)
-        hub_->end_stream(origin_.index, origin_.from);
+        hub_->end_stream(origin_.index, origin_.attempt, origin_.from);
 }
 
 captured stream_sinks::take_captured() {

@@ -32,7 +32,8 @@ std::string left_out(std::uint64_t bytes, stream from, std::string_view why);
 class stream_sinks final : public byte_sink, public std::enable_shared_from_this<stream_sinks> {
 public:
     struct origin {
-        int index;  // of the worker
+        int index;    // of the worker
+        int attempt;  // how often it was started before
         stream from;
     };
     /// @param pipe_capacity  of the pipe as it was made

@@ -17,6 +17,12 @@ namespace cohort::output {
 
 namespace {
 
+/// Makes a directory unless it is there.
+std::error_code make_directory(int from, const std::string& name) {
+    return ::mkdirat(from, name.c_str(), 0777) == 0 || errno == EEXIST ? std::error_code()
+                                                                       : base::last_error();
+}
+
 /// Not through a link: a worker may have put one in the place of its directory.
 base::unique_fd open_directory(int from, const std::string& name, std::error_code& error) {
     base::unique_fd found(
@@ -45,13 +51,23 @@ std::error_code log_directory::make(std::shared_ptr<base::unique_fd> base, std::
     return error;
 }
 
-base::unique_fd log_directory::open(int index, const char* name, std::error_code& error) const {
-    const auto part = std::to_string(index);
-    if (::mkdirat(made_.get(), part.c_str(), 0777) != 0 && errno != EEXIST) {
-        error = base::last_error();
-        return {};
+base::unique_fd log_directory::open(int attempt, int index, const char* name,
+                                    std::error_code& error) const {
+    base::unique_fd later;
+    if (attempt != 0) {
+        const auto beside = "../attempt_" + std::to_string(attempt);
+        error = make_directory(made_.get(), beside);
+        if (!error)
+            later = open_directory(made_.get(), beside, error);
+        if (error)
+            return {};
     }
-    const auto directory = open_directory(made_.get(), part, error);
+    const int from = attempt == 0 ? made_.get() : later.get();
+    const auto part = std::to_string(index);
+    error = make_directory(from, part);
+    if (error)
+        return {};
+    const auto directory = open_directory(from, part, error);
     return directory ? open_anew(directory.get(), name, error) : base::unique_fd();
 }
 

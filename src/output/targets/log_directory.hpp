@@ -10,8 +10,9 @@
 
 namespace cohort::output {
 
-/// The directory that options::logs() makes for one start of a group, attempt_0, as a descriptor:
-/// workers may move it, remove it and put links in its place. Any thread, but for make().
+/// The directory that options::logs() makes for the first attempts of a group's workers, attempt_0,
+/// as a descriptor: workers may move it, remove it and put links in its place. Those of later
+/// attempts stand beside it. Any thread, but for make().
 class log_directory {
 public:
     /// Makes the directory and those above it. Before all other calls, and once.
@@ -19,9 +20,9 @@ public:
     /// @return an error if it is there already, and where no descriptor is left
     [[nodiscard]] std::error_code make(std::shared_ptr<base::unique_fd> base, std::string path);
 
-    /// Opens the file `index`/`name` in it to write it anew. Never makes the directory again, and
-    /// follows no link. May block.
-    base::unique_fd open(int index, const char* name, std::error_code& error) const;
+    /// Opens the file `index`/`name` in the directory of this attempt, to write it anew. Never
+    /// makes attempt_0 again, and follows no link. May block.
+    base::unique_fd open(int attempt, int index, const char* name, std::error_code& error) const;
     /// The same for a file that stands beside the directory.
     base::unique_fd open_beside(const char* name, std::error_code& error) const;
 

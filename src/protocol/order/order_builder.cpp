@@ -27,9 +27,15 @@ constexpr int own_descriptors = 5;
 constexpr std::string_view error_file_variables[] = {"COHORT_ERROR_FILE",
                                                      "TORCHELASTIC_ERROR_FILE"};
 constexpr std::string_view share_prefix = "COHORT_SHARED_";
-constexpr std::string_view own_variables[] = {"COHORT_INDEX",      "COHORT_SIZE",
-                                              "LOCAL_RANK",        "LOCAL_WORLD_SIZE",
-                                              "COHORT_ERROR_FILE", "TORCHELASTIC_ERROR_FILE"};
+constexpr std::string_view own_variables[] = {"COHORT_INDEX",
+                                              "COHORT_SIZE",
+                                              "LOCAL_RANK",
+                                              "LOCAL_WORLD_SIZE",
+                                              "COHORT_ERROR_FILE",
+                                              "TORCHELASTIC_ERROR_FILE",
+                                              "COHORT_ATTEMPT",
+                                              "TORCHELASTIC_RESTART_COUNT",
+                                              "TORCHELASTIC_MAX_RESTARTS"};
 
 /// The lowest number from `from` on that is none of the worker's descriptors.
 int free_number(const detail::placement& where, int from) {
@@ -148,6 +154,11 @@ void order_builder::write_texts(order_writer& into, const worker_plan& worker, i
         into.add_variable(fmt::format("LOCAL_RANK={}", index));
     if (!worker.where->changes_variable("LOCAL_WORLD_SIZE"))
         into.add_variable(fmt::format("LOCAL_WORLD_SIZE={}", size));
+    if (const auto& restarts = plan_.settings.restarts) {
+        into.add_variable(fmt::format("COHORT_ATTEMPT={}", with.attempt));
+        into.add_variable(fmt::format("TORCHELASTIC_RESTART_COUNT={}", with.attempt));
+        into.add_variable(fmt::format("TORCHELASTIC_MAX_RESTARTS={}", restarts->most));
+    }
     for (const auto& [name, item] : worker.where->shared)
         into.add_variable(fmt::format("{}{}={{\"fd\":{}{}", share_prefix, name,
                                       from.shared_numbers.at(name), item.description));
@@ -193,8 +204,8 @@ void order_builder::write_streams(order_writer& into, const worker_resources& wi
         case stream_source::kind::inherit:
             // An executed worker inherits this process's present streams; the fork server's copy
             // does not.
-            if (with.is_served)
-                into.place(number, with.own_streams[static_cast<std::size_t>(number)]);
+            if (with.own_streams)
+                into.place(number, (*with.own_streams)[static_cast<std::size_t>(number)]);
             break;
         case stream_source::kind::place:
             into.place(number, source.fd);
@@ -209,7 +220,7 @@ void order_builder::write_streams(order_writer& into, const worker_resources& wi
     }
 }
 
-protocol::control_order order_builder::control_of(int index) {
+protocol::control_order order_builder::control_of(int index, int attempt) {
     const auto& s = plan_.settings;
     const start_template& from = template_of(workers_.of(index));
     protocol::function_key key;
@@ -218,6 +229,7 @@ protocol::control_order order_builder::control_of(int index) {
                                                           : key_of(*plan_.function);
     auto order = protocol::make_order(index, s.nprocs, caller_.pid, from.arguments_number, key,
                                       s.stop_signal, s.grace_period);
+    order.attempt = attempt;
     order.daemonic = s.daemon;
     order.result_limit = s.result_limit;
     order.crash_record = s.crash_record;

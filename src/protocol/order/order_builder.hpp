@@ -32,6 +32,7 @@ struct host_facts {
 
 /// The resources of this process that one worker needs. A descriptor of -1: none.
 struct worker_resources {
+    int attempt = 0;  // how often the worker was started before
     int record = -1;
     ino_t record_inode = 0;
     int arguments = -1;
@@ -45,8 +46,7 @@ struct worker_resources {
     guard_order guard;
     own_program itself;
     // For a worker that the fork server makes, because it inherits nothing from this process:
-    bool is_served = false;
-    std::array<int, 3> own_streams{-1, -1, -1};  // of this process; -1: it has none
+    std::optional<std::array<int, 3>> own_streams;  // of this process; -1: it has none
     pid_t process_group = 0;
 };
 
@@ -59,7 +59,7 @@ public:
 
     order_block build(int index, const worker_resources& with);
     /// The order that the control file of a function worker begins with.
-    protocol::control_order control_of(int index);
+    protocol::control_order control_of(int index, int attempt = 0);
     /// The number of its record in the worker.
     int record_number_of(int index);
     /// For an error's text: the program, the directory, or the move that failed.

@@ -17,6 +17,7 @@ struct control_order {
     std::int32_t index = 0;
     std::int32_t size = 0;
     std::int32_t parent = 0;
+    std::int32_t attempt = 0;  // how often the worker was started before
     // The descriptor in the worker of a sealed memfd that the group shares; -1: no arguments.
     std::int32_t arguments_fd = -1;
     std::int32_t stop_signal = 0;

@@ -47,6 +47,11 @@ int size() noexcept {
     return order == nullptr ? 0 : order->size;
 }
 
+int attempt() noexcept {
+    const auto* order = protocol::current_order();
+    return order == nullptr ? 0 : order->attempt;
+}
+
 pid_t parent() noexcept {
     const auto* order = protocol::current_order();
     return order == nullptr ? 0 : order->parent;
