@@ -149,6 +149,38 @@ TEST_CASE("outcomes: parts that come late or for nobody change nothing") {
     CHECK(all.next() == outcome_step::wait);
 }
 
+TEST_CASE("outcomes: an end that another attempt follows is published, and is not the last") {
+    outcomes all(1, report::wanted);
+    all.add(0);
+    all.note_restart(0);
+    complete(all, 0);
+    CHECK(published(all) == std::vector{0});
+    all.add(1);
+    complete(all, 1);
+    CHECK(all.next() == outcome_step::write_report);
+    all.note_report();
+    CHECK(published(all) == std::vector{1});
+    CHECK(all.waiting() == 0);
+}
+
+TEST_CASE("outcomes: an end that was published as the last may get another attempt") {
+    outcomes all(2, report::wanted);
+    all.add(0);
+    complete(all, 0);
+    CHECK(published(all) == std::vector{0});
+    all.add(1);
+    all.note_restart(1);
+    all.note_restart(0);
+    complete(all, 1);
+    CHECK(published(all) == std::vector{1});
+    all.add(2);
+    complete(all, 2);
+    CHECK(published(all) == std::vector{2});
+    all.add(3);
+    complete(all, 3);
+    CHECK(all.next() == outcome_step::write_report);
+}
+
 TEST_CASE("outcomes: whatever comes when, each is published once, and none too early") {
     std::mt19937 random(7);
     for (int round = 0; round < 500; ++round) {

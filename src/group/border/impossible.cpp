@@ -43,9 +43,14 @@ void refuse_impossible(const spawn_plan& plan) {
         refuse(E2BIG,
                fmt::format("a group of {} workers, the limit is {}", s.nprocs, most_workers));
     // A barrier waits for all its parties.
-    if (at_once < s.nprocs && !share::barriers_among(plan.attachments).empty())
-        throw std::invalid_argument(fmt::format(
-            "cohort: {} workers of which {} run at once can't share a barrier", s.nprocs, at_once));
+    const bool all_meet = at_once == s.nprocs && !s.restarts;
+    if (all_meet || share::barriers_among(plan.attachments).empty())
+        return;
+    if (s.restarts)
+        throw std::invalid_argument("cohort: workers that start again can't share a barrier, which "
+                                    "is broken for ever when one of them ends");
+    throw std::invalid_argument(fmt::format(
+        "cohort: {} workers of which {} run at once can't share a barrier", s.nprocs, at_once));
 }
 
 }  // namespace cohort::detail::inline v0_1

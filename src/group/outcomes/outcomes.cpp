@@ -13,26 +13,33 @@ outcomes::outcomes(int workers, report of_group)
     : untaken_(workers),
       report_(of_group == report::wanted ? report_state::due : report_state::none) {}
 
-void outcomes::add(int worker) {
-    missing_[worker] = always;
-    order_.push_back(worker);
+void outcomes::add(int end) {
+    missing_[end] = always;
+    order_.push_back(end);
 }
 
-void outcomes::wants_log(int worker) {
-    if (const auto found = missing_.find(worker); found != missing_.end())
+void outcomes::note_restart(int end) {
+    if (missing_.contains(end))
+        not_last_.insert(end);
+    else
+        ++untaken_;
+}
+
+void outcomes::wants_log(int end) {
+    if (const auto found = missing_.find(end); found != missing_.end())
         found->second |= bit(part::log);
 }
 
-bool outcomes::note_part(int worker, part p) {
-    const auto found = missing_.find(worker);
+bool outcomes::note_part(int end, part p) {
+    const auto found = missing_.find(end);
     if (found == missing_.end() || (found->second & bit(p)) == 0)
         return false;
     found->second &= ~bit(p);
     return found->second == bit(part::log);
 }
 
-bool outcomes::is_missing(int worker, part p) const {
-    const auto found = missing_.find(worker);
+bool outcomes::is_missing(int end, part p) const {
+    const auto found = missing_.find(end);
     return found != missing_.end() && (found->second & bit(p)) != 0;
 }
 
@@ -46,7 +53,7 @@ void outcomes::forget_report() noexcept {
 outcome_step outcomes::next() noexcept {
     if (order_.empty() || missing_.find(first())->second != 0)
         return outcome_step::wait;
-    if (untaken_ > 1 || report_ == report_state::none)
+    if (untaken_ > 1 || report_ == report_state::none || not_last_.contains(first()))
         return outcome_step::publish;
     if (report_ == report_state::begun)
         return outcome_step::wait;
@@ -55,11 +62,12 @@ outcome_step outcomes::next() noexcept {
 }
 
 int outcomes::take_first() {
-    const int worker = first();
-    missing_.erase(worker);
+    const int end = first();
+    missing_.erase(end);
     order_.pop_front();
-    --untaken_;
-    return worker;
+    if (not_last_.erase(end) == 0)
+        --untaken_;
+    return end;
 }
 
 const char* to_string(outcome_step s) noexcept {

@@ -29,30 +29,35 @@ public:
 
     outcomes(int workers, report of_group);
 
-    /// Notes that a worker has ended.
-    void add(int worker);
+    /// Notes that an attempt of a worker has ended.
+    /// @param end  a number for this end, which no other end of the group has
+    void add(int end);
+    /// Notes that another attempt follows this end, so that the worker's last outcome is still to
+    /// come. Also if the outcome was taken.
+    void note_restart(int end);
     /// Notes that the outcome has a part `log`, too.
-    void wants_log(int worker);
-    /// Notes that a part is there. No effect for a worker that was not added, or whose outcome was
+    void wants_log(int end);
+    /// Notes that a part is there. No effect for an end that was not added, or whose outcome was
     /// taken.
     /// @return whether the log is all that is missing now: it can be written
-    bool note_part(int worker, part p);
-    bool is_missing(int worker, part p) const;
+    bool note_part(int end, part p);
+    bool is_missing(int end, part p) const;
     void note_report() noexcept;
     /// The report is not wanted any more. No effect when it is being written.
     void forget_report() noexcept;
 
-    /// How many workers have ended whose outcomes are not yet taken.
+    /// How many ends there are whose outcomes are not yet taken.
     int waiting() const noexcept { return static_cast<int>(order_.size()); }
     outcome_step next() noexcept;
-    /// The worker whose outcome is the next to be published.
+    /// The end whose outcome is the next to be published.
     int first() const { return order_.front(); }
     int take_first();
 
 private:
-    base::patient_map<int, unsigned> missing_;  // parts, by worker
-    base::patient_deque<int> order_;            // in which they ended
-    int untaken_;                               // also of workers that live
+    base::patient_map<int, unsigned> missing_;  // parts, by end
+    base::patient_set<int> not_last_;           // ends that another attempt follows
+    base::patient_deque<int> order_;            // in which they came
+    int untaken_;                               // last outcomes, also of workers that live
     enum class report_state { none, due, begun } report_;
 };
 

@@ -32,8 +32,7 @@ group_state::group_state(groups::services& services, spawn_plan plan, protocol::
                  std::move(plan), std::move(from),
                  groups::helpers{services.forks(), services.group_cgroups(), services.guard(),
                                  runtime_.cgroups(), streams_})),
-      waiting_(runtime_.loop(), groups::schedule(settings_->nprocs, settings_->at_once), start_,
-               snapshot_),
+      waiting_(runtime_.loop(), *settings_, start_, lifecycle_.life(), snapshot_, *this),
       names_search_(runtime_, ending_),
       outcomes_(services, settings_, streams_, lifecycle_.life(), snapshot_),
       end_waiters_(runtime_, runtime_.loop()) {}
@@ -54,6 +53,7 @@ void group_state::begin(receiver to) {
             ending_.release(groups::reason::outcomes);
         go_on_ending();
     });
+    waiting_.begin(life_.self);
     runtime_.add(*this);
     start_.begin(life_.self, std::move(to));
 }
@@ -69,11 +69,8 @@ void group_state::await_end(receiver to, std::optional<time_point> until) {
 }
 
 void group_state::await_usage(receiver to) {
-    base::patient_vector<groups::looked_at> live;
     std::error_code error;
-    for (const auto& [index, worker] : workers_)
-        if (auto found = worker.process->to_be_looked_at(error))
-            live.push_back(std::move(*found));
+    auto live = workers_.to_be_looked_at(error);
     groups::usage_looks::of(runtime_).ask(std::move(live), error, std::move(to));
 }
 
@@ -93,40 +90,15 @@ void group_state::stop() {
         lifecycle_.happen(event::stop_asked);
 }
 
-void group_state::stop_within(std::chrono::steady_clock::duration limit) {
-    const auto now = std::chrono::steady_clock::now();
-    lifecycle_.life().shorten(limit, now);
-    if (settings_->daemon)
-        lifecycle_.life().drop_grace(now);
-    lifecycle_.happen(event::stop_asked);
-}
-
-void group_state::signal(int signo) {
-    for (auto& [index, worker] : workers_)
-        worker.process->signal(signo);
-}
-
-void group_state::signal(int index, int signo) {
-    if (const auto found = workers_.find(index); found != workers_.end())
-        found->second.process->signal(signo);
-}
-
 // --- the lifecycle ---
 
 void group_state::worker_started(groups::start_report report) {
     const int index = report.index;
     snapshot_.note_start(index, report.pid);
     auto process = base::make_shared_patiently<groups::worker_process>(
-        runtime_,
-        groups::worker_process::start_info{index, report.pid, std::move(report.pidfd),
-                                           std::move(report.record), std::move(report.stacks),
-                                           report.started, std::move(report.own_cgroup), streams_,
-                                           start_.work_of(index)},
-        settings_,
-        report.calls_function ? groups::record_kind::control_file
-                              : groups::record_kind::error_file);
-    auto& worker = workers_[index];
-    worker.process = process;
+        runtime_, report, streams_, start_.work_of(index), settings_);
+    auto& worker = workers_.add(index, process);
+    worker.end = outcomes_.new_end();
     worker.cpus = std::move(report.cpus);
     if (report.results)
         worker.results.emplace(std::move(report.results));
@@ -137,29 +109,39 @@ void group_state::worker_started(groups::start_report report) {
                         [self = shared_from_this()](groups::worker_end end) {
                             self->worker_ended(std::move(end));
                         },
-                        [self = shared_from_this(), index](output::stream_end printed) {
-                            self->worker_printed(index, std::move(printed));
+                        [self = shared_from_this(), end = worker.end](output::stream_end printed) {
+                            self->worker_printed(end, std::move(printed));
                         },
+                        left_nothing(index),
                         [self = shared_from_this(), index] {
                             self->ending_.give_up();
                             self->give_up(index);
                         }});
+    if (waiting_.stops_all())
+        process->stop_to_restart();
     lifecycle_.happen(event::worker_started);
 }
 
 /// A worker that was to start later. Its outcome has no pid.
 void group_state::worker_not_started(int index, const start_failure* failure) {
-    auto end = groups::end_of_unstarted({index, failure, start_.work_of(index),
-                                         lifecycle_.life().timed_out(), runtime_.loop().now()});
-    streams_->worker_not_started(index, nullptr);
-    expect_outcome(index);
-    outcomes_.set(std::move(end.outcome), std::move(end.verdict));
-    outcomes_.set_output(index, {});
-    lifecycle_.happen(failure ? event::worker_not_started : event::worker_dropped);
+    auto [outcome, verdict] =
+        groups::end_of_unstarted({index, failure, start_.work_of(index),
+                                  lifecycle_.life().timed_out(), runtime_.loop().now()});
+    outcome.attempt = waiting_.attempt(index);
+    const bool restarts = failure && waiting_.ended({index, false, outcome.started,
+                                                     outcome.ended}) != next_step::nothing;
+    const int end = outcomes_.new_end();
+    expect_outcome(end);
+    outcomes_.set(end, std::move(outcome), std::move(verdict), restarts);
+    outcomes_.set_output(end, {});
+    if (!restarts)
+        lifecycle_.happen(failure ? event::worker_not_started : event::worker_dropped);
     if (failure) {
         barriers_.not_started(index);
         waiting_.place_is_free();
     }
+    streams_->worker_not_started(index, restarts ? left_nothing(index) : nullptr);
+    waiting_.go_on();
 }
 
 void group_state::has_cgroup(std::shared_ptr<start::group_cgroup> cgroup) {
@@ -177,6 +159,7 @@ void group_state::start_is_over(const start_failure* failure) {
     lifecycle_.happen(failure ? event::start_failed : event::start_finished);
     if (start_.starts_later())
         waiting_.start_next();
+    waiting_.go_on();
 }
 
 void group_state::given_up_start_has_ended() {
@@ -194,17 +177,14 @@ void group_state::perform(action a) {
         return waiting_.drop(shared_from_this(), [this](int index) { drop(index); });
     case action::send_stop_signal:
         note_time_is_up();
-        for (auto& [index, worker] : workers_)
-            worker.process->send_stop_signal(settings_->stop_signal);
-        return;
+        return workers_.send_stop_signal(settings_->stop_signal);
     case action::send_kill:
         note_time_is_up();
-        for (auto& [index, worker] : workers_)
-            worker.process->send_kill();
-        return;
+        return workers_.send_kill();
     case action::give_up:
         return give_up();
     case action::report_end:
+        start_.close_later_starts();
         ending_.release(groups::reason::workers);
         return go_on_ending();
     }
@@ -219,13 +199,7 @@ void group_state::drop(int index) {
 
 void group_state::give_up() {
     ending_.give_up();
-    base::patient_vector<int> given_up_workers;
-    for (auto& [index, worker] : workers_)
-        if (!worker.is_read) {
-            worker.is_counted = false;
-            given_up_workers.push_back(index);
-        }
-    for (const int index : given_up_workers)
+    for (const int index : workers_.uncount())
         give_up(index);
     start_.abandon();
 }
@@ -233,14 +207,15 @@ void group_state::give_up() {
 /// What the worker has printed until now is reported.
 void group_state::give_up(int index) {
     auto& worker = workers_.at(index);
+    const int end = worker.end;
     worker_exited(worker, exit_status());
     worker.process->abandon();  // may call worker_ended()
     const auto printed = std::make_shared<output::stream_end>();
     streams_->worker_ended(
         index, [printed](output::stream_end read) { *printed = std::move(read); },
-        [self = shared_from_this(), index, printed](const std::string& note) {
+        [self = shared_from_this(), end, printed](const std::string& note) {
             add_note(printed->note, note);
-            self->worker_printed(index, std::move(*printed));
+            self->worker_printed(end, std::move(*printed));
         });
 }
 
@@ -248,62 +223,89 @@ void group_state::give_up(int index) {
 void group_state::note_time_is_up() {
     if (!lifecycle_.life().timed_out())
         return;
-    const auto why = groups::time_is_up(*settings_->time_limit, groups::limit_of::group);
-    for (auto& [index, worker] : workers_)
-        worker.process->note_cut_short(base::patiently([&] { return why; }));
+    workers_.note_cut_short(groups::time_is_up(*settings_->time_limit, groups::limit_of::group));
 }
 
 // --- the ends of workers ---
 
 /// The outcome is published when all its parts are there, in the order of these calls.
-void group_state::expect_outcome(int index) {
+void group_state::expect_outcome(int end) {
     if (!ending_.is_held(groups::reason::outcomes))
         ending_.hold(groups::reason::outcomes);
-    outcomes_.add(index);
+    outcomes_.add(end);
 }
 
 void group_state::worker_exited(worker& which, const exit_status& how) {
     which.is_read = true;
-    expect_outcome(which.process->index());
+    expect_outcome(which.end);
     barriers_.worker_ended(which.process->pid(), which.process->index(), how);
 }
 
 /// The lifecycle does not wait for the names of frames. Calls that return outcomes do.
 void group_state::worker_ended(groups::worker_end end) {
-    const auto ended = workers_.extract(end.outcome.index);
-    const auto what = end.verdict.success ? event::worker_ended_well : event::worker_failed;
+    auto ended = workers_.take(end.outcome.index);
     const bool was_given_up = end.verdict.cause == cause::unkillable;
     outcome_access::merges(end.outcome) = streams_->merges(end.outcome.index);
-    if (auto& results = ended.mapped().results; results && end.outcome.has_result())
-        results->give_to(end.outcome);
-    const bool is_counted = ended.mapped().is_counted;
+    if (ended.results && end.outcome.has_result())
+        ended.results->give_to(end.outcome);
+    end.outcome.attempt = waiting_.attempt(end.outcome.index);
+    const bool is_counted = ended.is_counted;
     if (!was_given_up)
         names_search_.begin(shared_from_this(), [this] { go_on_ending(); });
-    outcomes_.set(std::move(end.outcome), std::move(end.verdict));
+    auto next = next_step::nothing;
+    if (is_counted && !was_given_up)
+        next = waiting_.ended(
+            {end.outcome.index, end.verdict.success, end.outcome.started, end.outcome.ended});
+    const auto what = next != next_step::nothing ? event::worker_restarts
+                      : end.verdict.success      ? event::worker_ended_well
+                                                 : event::worker_failed;
+    const bool is_last = next == next_step::nothing || next == next_step::perhaps;
+    outcomes_.set(ended.end, std::move(end.outcome), std::move(end.verdict), !is_last);
     if (is_counted)
         lifecycle_.happen(what);
+    waiting_.go_on();
     go_on_ending();  // for a group that gave up its other workers and waits for this one
+}
+
+/// The last part of a worker's outcome.
+void group_state::worker_printed(int end, output::stream_end printed) {
+    snapshot_.note_exit();
+    outcomes_.set_output(end, std::move(printed));
+    waiting_.place_is_free();
+    waiting_.go_on();
+}
+
+/// For the moment when nothing of a worker's streams is left. That is later than worker_printed()
+/// if a target of them took too long.
+base::callback<void()> group_state::left_nothing(int index) {
+    return [weak = weak_from_this(), index] {
+        if (const auto self = weak.lock()) {
+            self->waiting_.left_nothing(index);
+            self->waiting_.go_on();
+        }
+    };
 }
 
 // --- the end of the group ---
 
 /// Ends the group's cgroup. Does not wait for what it kills if a kill has already taken too long.
 void group_state::end_cgroup() {
+    auto gone = [self = shared_from_this()] {
+        self->ending_.release(groups::reason::cgroup);
+        self->go_on_ending();
+    };
+    auto ended = std::exchange(cgroup_, nullptr);
     // The engine's thread removes the empty cgroup of the only group, because no other group has to
     // wait for that. Handing it to another thread and back takes longer than the removal. But that
     // thread may be removing the cgroups of workers.
-    if (runtime_.has_only(*this) && !cgroup_->is_divided() && cgroup_->end_if_empty()) {
-        cgroup_.reset();
-        ending_.release(groups::reason::cgroup);
-        return go_on_ending();
+    if (runtime_.has_only(*this) && !ended->is_divided() && ended->end_if_empty()) {
+        ended.reset();
+        return gone();
     }
     const auto now = std::chrono::steady_clock::now();
     const auto until = ending_.gave_up() ? now : saturating_add(now, settings_->kill_timeout);
-    groups::end_cgroup(runtime_.loop(), runtime_.cgroups(), std::exchange(cgroup_, nullptr), until,
-                       [self = shared_from_this()] {
-                           self->ending_.release(groups::reason::cgroup);
-                           self->go_on_ending();
-                       });
+    groups::end_cgroup(runtime_.loop(), runtime_.cgroups(), std::move(ended), until,
+                       std::move(gone));
 }
 
 void group_state::go_on_ending() {

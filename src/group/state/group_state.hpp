@@ -6,6 +6,7 @@
 #include "group/services/services.hpp"
 #include "group/state/group_barriers.hpp"
 #include "group/state/lifecycle_driver.hpp"
+#include "group/state/live_workers.hpp"
 #include "group/state/names_search.hpp"
 #include "group/state/outcome_publisher.hpp"
 #include "group/state/snapshot.hpp"
@@ -29,6 +30,7 @@ namespace cohort::detail::inline v0_1 {
 /// to the end of its last worker.
 class group_state final : public loop::live_group,
                           private groups::start_in_progress::listener,
+                          private groups::waiting_workers::listener,
                           public std::enable_shared_from_this<group_state> {
 public:
     group_state(groups::services& services, spawn_plan plan, protocol::caller from,
@@ -49,16 +51,19 @@ public:
     void await_usage(receiver to);
     void cancel(operation_id id, cancel_mode mode);
     void stop();
-    void signal(int signo);
-    void signal(int index, int signo);  // to one worker; does nothing if it has ended
+    void signal(int signo) { workers_.signal(signo); }
+    void signal(int index, int signo) { workers_.signal(index, signo); }
 
     output::group_streams& streams() const noexcept { return *streams_; }
 
-    void stop_within(std::chrono::steady_clock::duration limit) override;
+    void stop_within(std::chrono::steady_clock::duration limit) override {
+        lifecycle_.stop_within(limit, settings_->daemon);
+    }
 
 private:
     using event = groups::event;
     using action = groups::action;
+    using next_step = groups::waiting_workers::next_step;
 
     void worker_started(groups::start_report report) override;
     void worker_not_started(int index, const start_failure* failure) override;
@@ -68,17 +73,17 @@ private:
     void operation_waits_for_end(receiver to) override { await_end(std::move(to), std::nullopt); }
     void go_on_ending() override;
 
+    void stop_workers_to_restart() override { workers_.stop_to_restart(); }
+    void well_ended_worker_restarts(int index) override { outcomes_.note_restart(index); }
+    void well_ended_worker_stays() override { lifecycle_.happen(event::worker_dropped); }
+
     void begin(receiver to);
-    struct worker;
+    using worker = groups::live_workers::worker;
     void worker_exited(worker& which, const exit_status& how);
     void worker_ended(groups::worker_end end);
-    /// The last part of a worker's outcome: it has nothing open here any more.
-    void worker_printed(int index, output::stream_end printed) {
-        snapshot_.note_exit();
-        outcomes_.set_output(index, std::move(printed));
-        waiting_.place_is_free();
-    }
-    void expect_outcome(int index);
+    void worker_printed(int end, output::stream_end printed);
+    base::callback<void()> left_nothing(int index);
+    void expect_outcome(int end);
     void drop(int index);
     void perform(action a);
     void give_up();
@@ -104,14 +109,7 @@ private:
     groups::names_search names_search_;
     std::shared_ptr<start::group_cgroup> cgroup_;  // until end_cgroup()
 
-    struct worker {
-        std::shared_ptr<groups::worker_process> process;
-        groups::cpu_places::lease cpus;                     // null: it has no part of its own
-        std::optional<groups::result_descriptors> results;  // if its result may hold some
-        bool is_read = false;    // it has exited or was given up, and its record is being read
-        bool is_counted = true;  // the lifecycle has not given it up
-    };
-    base::patient_map<int, worker> workers_;  // by index, until their records are read
+    groups::live_workers workers_;
     groups::outcome_publisher outcomes_;
     loop::waiters end_waiters_;
 };

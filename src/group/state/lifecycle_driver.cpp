@@ -65,6 +65,14 @@ void lifecycle_driver::happen(event e) {
     arm_deadline();
 }
 
+void lifecycle_driver::stop_within(duration limit, bool is_daemonic) {
+    const auto now = clock::now();
+    machine_.shorten(limit, now);
+    if (is_daemonic)
+        machine_.drop_grace(now);
+    happen(event::stop_asked);
+}
+
 void lifecycle_driver::arm_deadline() {
     if (deadline_)
         runtime_.loop().timer().cancel(*std::exchange(deadline_, std::nullopt));

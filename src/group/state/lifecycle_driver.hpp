@@ -30,6 +30,9 @@ public:
     /// Hands an event to the lifecycle and performs the actions that it answers with. Does the same
     /// for the events that these actions cause.
     void happen(event e);
+    /// The program exits: stops the group, in no more than `limit`.
+    /// @param is_daemonic  there is no grace period
+    void stop_within(duration limit, bool is_daemonic);
 
 private:
     void arm_deadline();

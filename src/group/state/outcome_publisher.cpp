@@ -4,6 +4,7 @@
 #include "group/supervisor/symbolize.hpp"
 #include "loop/runtime/freed_aside.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -14,6 +15,9 @@ using namespace detail;
 namespace {
 
 constexpr auto longest_symbolizing = std::chrono::seconds(10);
+
+/// Stands for an end whose outcome was published.
+constexpr int taken = -1;
 
 outcomes::report report_of(const group_settings& settings) noexcept {
     return settings.logs ? outcomes::report::wanted : outcomes::report::not_wanted;
@@ -35,8 +39,7 @@ outcome_publisher::outcome_publisher(services& of, std::shared_ptr<const group_s
       shown_(shown), writes_logs_(settings_->logs.has_value()),
       outcomes_(settings_->nprocs, report_of(*settings_)),
       verdicts_(static_cast<std::size_t>(settings_->nprocs), not_started()),
-      waiters_(runtime_, runtime_.loop()) {
-    ended_.reserve(verdicts_.size());  // here, because there is nobody to report it to later
+      published_(verdicts_.size()), waiters_(runtime_, runtime_.loop()) {
     if (settings_->logs)
         logs_.emplace(runtime_, std::move(streams), settings_->flush_timeout);
 }
@@ -46,85 +49,102 @@ void outcome_publisher::begin(std::weak_ptr<const void> group, base::callback<vo
     changed_ = std::move(changed);
 }
 
-void outcome_publisher::add(int index) {
-    unpublished_[index].worker = loop::make_freed_aside<ended_worker>();
-    outcomes_.add(index);
+void outcome_publisher::add(int end) {
+    unpublished_[end].worker = loop::make_freed_aside<ended_worker>();
+    outcomes_.add(end);
 }
 
-void outcome_publisher::set(outcome left, verdict judged) {
-    const int index = left.index;
-    set_verdict(index, std::move(judged));
-    of(index)->left = base::make_shared_patiently<const outcome>(std::move(left));
-    note_part(index, part::record);
-    if (needs_symbols(*of(index)->left))
-        symbolize(index);
+void outcome_publisher::set(int end, outcome left, verdict judged, bool restarts) {
+    if (restarts)
+        outcomes_.note_restart(end);
     else
-        note_part(index, part::symbols);
+        set_verdict(left.index, std::move(judged));
+    of(end)->restarts = restarts;
+    of(end)->left = base::make_shared_patiently<const outcome>(std::move(left));
+    const bool is_named = !needs_symbols(*of(end)->left);
+    note_part(end, part::record);
+    if (is_named)
+        note_part(end, part::symbols);
+    else
+        symbolize(end);
 }
 
-void outcome_publisher::set_output(int index, output::stream_end printed) {
-    if (!outcomes_.is_missing(index, part::output))
+void outcome_publisher::note_restart(int index) {
+    set_verdict(index, not_started());
+    if (published_.note_restart(index)) {
+        shown_.forget_end(index);
+        return outcomes_.note_restart(taken);
+    }
+    for (auto& [end, each] : unpublished_)
+        if (each.worker->left && each.worker->left->index == index && !each.worker->restarts) {
+            each.worker->restarts = true;
+            outcomes_.note_restart(end);
+        }
+}
+
+void outcome_publisher::set_output(int end, output::stream_end printed) {
+    if (!outcomes_.is_missing(end, part::output))
         return;
-    auto& worker = *of(index);
+    auto& worker = *of(end);
     worker.out = std::move(printed.out);
     worker.err = std::move(printed.err);
     base::patiently([&] { add_note(worker.note, printed.note); });
-    note_part(index, part::output);
+    note_part(end, part::output);
 }
 
 /// On another thread, because the worker decides how long the texts are, and a file with debug
 /// information may be on a disk that does not answer.
-void outcome_publisher::symbolize(int index) {
-    const auto write = [this, keep = group_.lock(), index, left = of(index)->left](
+void outcome_publisher::symbolize(int end) {
+    const auto write = [this, keep = group_.lock(), end, left = of(end)->left](
                            loop::background_thread& where, protocol::names* names) {
         auto found = base::make_shared_patiently<std::shared_ptr<const outcome>>(left);
         where.run([found, names] { *found = symbolized(*found, names); },
-                  [this, keep, index, found] { set_symbols(index, std::move(*found)); });
+                  [this, keep, end, found] { set_symbols(end, std::move(*found)); });
     };
     const auto now = std::chrono::steady_clock::now();
     if (runtime_.symbolizing().is_late(now))
         return write(runtime_.parsing(), nullptr);
-    unpublished_.at(index).limit =
-        runtime_.loop().timer().at(now + longest_symbolizing, [this, write, index] {
-            unpublished_.at(index).limit.reset();
+    unpublished_.at(end).limit =
+        runtime_.loop().timer().at(now + longest_symbolizing, [this, write, end] {
+            unpublished_.at(end).limit.reset();
             write(runtime_.parsing(), nullptr);
         });
     write(runtime_.symbolizing(), &names_);
 }
 
-void outcome_publisher::set_symbols(int index, std::shared_ptr<const outcome> worker) {
-    if (!outcomes_.is_missing(index, part::symbols))
+void outcome_publisher::set_symbols(int end, std::shared_ptr<const outcome> worker) {
+    if (!outcomes_.is_missing(end, part::symbols))
         return;
-    if (auto& limit = unpublished_.at(index).limit)
+    if (auto& limit = unpublished_.at(end).limit)
         runtime_.loop().timer().cancel(*std::exchange(limit, std::nullopt));
-    of(index)->left = std::move(worker);
-    note_part(index, part::symbols);
+    of(end)->left = std::move(worker);
+    note_part(end, part::symbols);
 }
 
-void outcome_publisher::note_part(int index, part p) {
+void outcome_publisher::note_part(int end, part p) {
     if (p == part::record) {
-        const auto& left = *of(index)->left;
+        const auto& left = *of(end)->left;
         if (writes_logs_ && left.error && !left.success())
-            outcomes_.wants_log(index);
+            outcomes_.wants_log(end);
     }
-    if (outcomes_.note_part(index, p))
-        return write_log(index);
+    if (outcomes_.note_part(end, p))
+        return write_log(end);
     go_on();
 }
 
-void outcome_publisher::write_log(int index) {
-    logs_->write_error(of(index)->left,
-                       [this, keep = group_.lock(), index](const std::string& note) {
-                           base::patiently([&] { add_note(of(index)->note, note); });
-                           note_part(index, part::log);
-                       });
+void outcome_publisher::write_log(int end) {
+    logs_->write_error(of(end)->left, [this, keep = group_.lock(), end](const std::string& note) {
+        base::patiently([&] { add_note(of(end)->note, note); });
+        note_part(end, part::log);
+    });
 }
 
 void outcome_publisher::write_report() {
     const int last = outcomes_.first();
+    published_.add_past_to(*of(last));
     auto workers = base::patiently([&] {
-        auto all = ended_;
-        all.push_back(of(last));
+        auto all = published_.last();
+        all[static_cast<std::size_t>(of(last)->left->index)] = of(last);
         return all;
     });
     logs_->write_report(
@@ -146,37 +166,40 @@ void outcome_publisher::go_on() {
             write_report();
             continue;
         }
-        const auto place = unpublished_.extract(outcomes_.take_first());
-        shown_.note_end(place.mapped().worker);
-        ended_.push_back(place.mapped().worker);
+        auto worker = std::move(unpublished_.extract(outcomes_.take_first()).mapped().worker);
+        published_.add_past_to(*worker);
+        if (!worker->restarts)
+            shown_.note_end(worker);
+        published_.add(std::move(worker));
         hand_out();
     }
     changed_();
 }
 
 void outcome_publisher::await_next(receiver to, std::optional<time_point> until) {
-    if (handed_out_ == ended_.size() && shown_.end())
+    if (!published_.first_untold() && shown_.end())
         return (void)runtime_.deliver(to, completion());
     waiters_.add(std::move(to), until);
     hand_out();
 }
 
 void outcome_publisher::hand_out() {
-    while (handed_out_ < ended_.size() && waiters_.has_one()) {
+    while (const auto* next = waiters_.has_one() ? published_.first_untold() : nullptr) {
         completion one;
-        one.next = ended_[handed_out_];
+        one.next = *next;
         if (!waiters_.complete_first(one))
             return;
-        ++handed_out_;
+        published_.pop_untold();
     }
 }
 
 std::shared_ptr<group_end> outcome_publisher::end() const {
-    return end_of(base::patiently([&] { return ended_; }));
+    return end_of(base::patiently([&] { return published_.last(); }));
 }
 
 std::shared_ptr<group_end> outcome_publisher::end_of(
     std::vector<std::shared_ptr<const ended_worker>> workers) const {
+    std::erase(workers, nullptr);
     auto end = loop::make_freed_aside<group_end>(std::move(workers));
     end->stopped = life_.stop_was_asked();
     base::patiently([&] { end->name = settings_->name; });
@@ -184,7 +207,7 @@ std::shared_ptr<group_end> outcome_publisher::end_of(
     if (life_.timed_out())
         end->reached_limit = settings_->time_limit;
     end->not_started = static_cast<int>(verdicts_.size() - end->workers().size());
-    end->first_failure = first_failure(verdicts_);
+    end->first_failure = end->place_of(first_failure(verdicts_));
     return end;
 }
 

@@ -7,6 +7,7 @@
 #include "group/lifecycle/verdict.hpp"
 #include "group/outcomes/outcomes.hpp"
 #include "group/services/services.hpp"
+#include "group/state/published_ends.hpp"
 #include "group/state/snapshot.hpp"
 #include "group/supervisor/log_files.hpp"
 #include "loop/waits/waiters.hpp"
@@ -34,14 +35,20 @@ public:
     /// @param changed  called when an outcome was published, or has got its last part
     void begin(std::weak_ptr<const void> group, base::callback<void()> changed);
 
-    /// Notes that a worker has ended.
-    void add(int index);
+    /// A number for the end of an attempt.
+    int new_end() noexcept { return ends_++; }
+    /// Notes that this attempt has ended. Outcomes are published in the order of these calls.
+    void add(int end);
     /// Sets what the worker has left. Symbolizes it on another thread.
-    void set(outcome left, verdict judged);
-    void set_output(int index, output::stream_end printed);
-    /// How many have ended, and are not published.
+    /// @param restarts  whether another attempt follows: then it is no failure of the group
+    void set(int end, outcome left, verdict judged, bool restarts = false);
+    void set_output(int end, output::stream_end printed);
+    /// Another attempt of this worker follows, although the last one was set without.
+    void note_restart(int index);
+    /// How many ends are not published.
     int waiting() const noexcept { return outcomes_.waiting(); }
-    int published() const noexcept { return static_cast<int>(ended_.size()); }
+    /// How many workers have their last outcome.
+    int published() const noexcept { return published_.complete(); }
 
     void await_next(detail::receiver to, std::optional<detail::time_point> until);
     bool stop_waiting(detail::operation_id id) { return waiters_.stop_waiting(id); }
@@ -58,14 +65,14 @@ public:
 private:
     using shared_worker = std::shared_ptr<detail::ended_worker>;
 
-    shared_worker& of(int index) { return unpublished_.at(index).worker; }
+    shared_worker& of(int end) { return unpublished_.at(end).worker; }
     void set_verdict(int index, verdict judged) {
         verdicts_[static_cast<std::size_t>(index)] = std::move(judged);
     }
-    void symbolize(int index);
-    void set_symbols(int index, std::shared_ptr<const outcome> worker);
-    void note_part(int index, part p);
-    void write_log(int index);
+    void symbolize(int end);
+    void set_symbols(int end, std::shared_ptr<const outcome> worker);
+    void note_part(int end, part p);
+    void write_log(int end);
     void write_report();
     void go_on();
     void hand_out();
@@ -86,10 +93,10 @@ private:
         shared_worker worker;
         std::optional<loop::timer_id> limit;  // of symbolizing
     };
-    base::patient_map<int, unpublished> unpublished_;                 // by index
-    std::vector<verdict> verdicts_;                                   // by index
-    std::vector<std::shared_ptr<const detail::ended_worker>> ended_;  // in the order of the ends
-    std::size_t handed_out_ = 0;  // how many elements of ended_ next() has returned
+    int ends_ = 0;
+    base::patient_map<int, unpublished> unpublished_;  // by the numbers of their ends
+    std::vector<verdict> verdicts_;                    // by index
+    published_ends published_;
     loop::waiters waiters_;
 };
 

@@ -54,6 +54,11 @@ public:
         std::lock_guard lock(mutex_);
         outcomes_[static_cast<std::size_t>(worker->left->index)] = std::move(worker);
     }
+    /// It was not the worker's last end.
+    void forget_end(int index) {
+        std::lock_guard lock(mutex_);
+        outcomes_[static_cast<std::size_t>(index)] = nullptr;
+    }
     /// From now on the outcomes of the group's end replace those noted before.
     void close(std::shared_ptr<const detail::group_end> end) {
         std::lock_guard lock(mutex_);

@@ -12,14 +12,46 @@ constexpr int most_dropped_at_once = 500;
 
 }  // namespace
 
+waiting_workers::waiting_workers(loop::engine& loop, const detail::group_settings& settings,
+                                 start_in_progress& starts, const machine& life, snapshot& shown,
+                                 listener& group)
+    : loop_(loop), order_(settings.nprocs, settings.at_once), restarts_(loop, settings.restarts),
+      starts_(starts), life_(life), shown_(shown), listener_(group) {
+    show();
+}
+
+void waiting_workers::begin(const std::weak_ptr<const void>& group) {
+    restarts_.begin(group, [this](int index) {
+        order_.start_again(index);
+        if (starts_.starts_later())
+            start_next();
+    });
+}
+
 void waiting_workers::start_next() {
     if (order_.is_closed())
         return;
+    order_.hold_up(restarts_.is_round());
     while (const auto next = order_.take_next())
-        starts_.start_later(*next, 0);
-    shown_.set_waiting(order_.waiting());
-    if (order_.waiting() == 0)
+        starts_.start_later(*next, restarts_.attempt(*next));
+    show();
+    if (order_.waiting() == 0 && !restarts_.is_on())
         starts_.close_later_starts();
+}
+
+waiting_workers::next_step waiting_workers::ended(const restarting_workers::end& of) {
+    if (!restarts_.is_on() || !life_.may_start())
+        return next_step::nothing;
+    base::patient_vector<int> joined;
+    const auto next = restarts_.ended(of, joined);
+    if (next != next_step::nothing)
+        order_.rest();
+    for (const int index : joined)
+        listener_.well_ended_worker_restarts(index);
+    if (next == next_step::round)
+        listener_.stop_workers_to_restart();
+    show();
+    return next;
 }
 
 void waiting_workers::place_is_free() {
@@ -28,17 +60,47 @@ void waiting_workers::place_is_free() {
         start_next();
 }
 
-void waiting_workers::drop(std::shared_ptr<const void> group, base::callback<void(int)> dropped) {
+void waiting_workers::go_on() {
+    if (!restarts_.is_on() || !life_.start_is_over() || life_.live() > 0)
+        return;
+    if (restarts_.is_round()) {
+        const bool some_are_being_started = life_.waiting() > order_.waiting();
+        if (!some_are_being_started && restarts_.round_is_clear())
+            restarts_.end_round();
+    } else if (restarts_.well() > 0 && life_.waiting() == restarts_.well()) {
+        forget_well();
+    }
+}
+
+/// No worker that has ended well starts again.
+void waiting_workers::forget_well() {
+    for (int left = restarts_.forget_well(); left > 0; --left) {
+        order_.end_rest();
+        listener_.well_ended_worker_stays();
+    }
+}
+
+void waiting_workers::drop(const std::shared_ptr<const void>& group,
+                           const base::callback<void(int)>& dropped) {
     order_.close();
+    for (const int index : restarts_.stop())
+        order_.start_again(index);
     shown_.set_waiting(0);
+    forget_well();
+    drop_some(group, dropped);
+}
+
+void waiting_workers::drop_some(std::shared_ptr<const void> group,
+                                base::callback<void(int)> dropped) {
     for (int count = 0; count < most_dropped_at_once; ++count) {
         const auto next = order_.drop_next();
         if (!next)
             return;
         dropped(*next);
     }
-    loop_.post(
-        [this, group = std::move(group), dropped = std::move(dropped)] { drop(group, dropped); });
+    loop_.post([this, group = std::move(group), dropped = std::move(dropped)] {
+        drop_some(group, dropped);
+    });
 }
 
 }  // namespace cohort::groups

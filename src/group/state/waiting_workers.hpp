@@ -2,37 +2,76 @@
 #pragma once
 
 #include "base/sys/callback.hpp"
+#include "group/lifecycle/machine.hpp"
 #include "group/lifecycle/schedule.hpp"
+#include "group/state/restarting_workers.hpp"
 #include "group/state/snapshot.hpp"
 #include "group/state/start_in_progress.hpp"
+
+#include <cohort/detail/plan.hpp>
 
 #include <memory>
 
 namespace cohort::groups {
 
-/// The workers of a group that wait until others have ended, because only some may run at once. A
-/// member of the group's state; belongs to the engine's thread.
+/// The workers of a group that start later than the group: because only some may run at once, or
+/// because they start again. A member of the group's state; belongs to the engine's thread.
 class waiting_workers {
 public:
-    waiting_workers(loop::engine& loop, schedule order, start_in_progress& starts, snapshot& shown)
-        : loop_(loop), order_(order), starts_(starts), shown_(shown) {
-        shown_.set_waiting(order_.waiting());
-    }
+    /// What the group does for workers that start again.
+    class listener {
+    public:
+        /// Stops every live worker, because all start again.
+        virtual void stop_workers_to_restart() = 0;
+        /// A worker that had ended well starts again.
+        virtual void well_ended_worker_restarts(int index) = 0;
+        /// A worker that had ended well, and could have started again, does not.
+        virtual void well_ended_worker_stays() = 0;
+
+    protected:
+        ~listener() = default;
+    };
+
+    waiting_workers(loop::engine& loop, const detail::group_settings& settings,
+                    start_in_progress& starts, const machine& life, snapshot& shown,
+                    listener& group);
+
+    void begin(const std::weak_ptr<const void>& group);
 
     /// Starts as many as may run now. Called when those that start with the group have started.
     void start_next();
-    /// A worker has left nothing that takes descriptors here, or could not be started.
+    /// How often a worker was started before its present or next start.
+    int attempt(int index) const { return restarts_.attempt(index); }
+    /// Whether a worker that has just started is to be stopped, because all start again.
+    bool stops_all() const noexcept { return restarts_.is_round(); }
+
+    using next_step = restarting_workers::next_step;
+    /// An attempt of a worker has ended.
+    next_step ended(const restarting_workers::end& of);
+    /// A worker's outcome is known, or it could not be started: another one may start.
     void place_is_free();
+    /// A worker has left nothing here, so that it may start again itself.
+    void left_nothing(int index) { restarts_.left_nothing(index); }
+    /// Called after each change: goes on with those that wait for all.
+    void go_on();
+
     /// Starts nobody any more.
     /// @param group    kept until all are dropped, which may take several turns of the loop
     /// @param dropped  called for each that waits
-    void drop(std::shared_ptr<const void> group, base::callback<void(int)> dropped);
+    void drop(const std::shared_ptr<const void>& group, const base::callback<void(int)>& dropped);
 
 private:
+    void drop_some(std::shared_ptr<const void> group, base::callback<void(int)> dropped);
+    void forget_well();
+    void show() { shown_.set_waiting(order_.waiting() - restarts_.well()); }
+
     loop::engine& loop_;
     schedule order_;
+    restarting_workers restarts_;
     start_in_progress& starts_;
+    const machine& life_;
     snapshot& shown_;
+    listener& listener_;
 };
 
 }  // namespace cohort::groups

@@ -31,7 +31,11 @@ void printed_end::begin() {
             if (!self->has_ended_)
                 self->read_ = std::move(read);
         },
-        [self = shared_from_this()](const std::string& note) { self->streams_ended(note); });
+        [self = shared_from_this()](const std::string& note) {
+            self->streams_ended(note);
+            self->is_over_ = true;
+            self->deliver();
+        });
 }
 
 /// Counted in steps, because a program that was stopped for a while sees that while pass at once,
@@ -61,14 +65,18 @@ void printed_end::streams_ended(const std::string& note) {
     deliver();
 }
 
-void printed_end::await(base::callback<void(output::stream_end)> then) {
+void printed_end::await(base::callback<void(output::stream_end)> then,
+                        base::callback<void()> over) {
     then_ = std::move(then);
+    over_ = std::move(over);
     deliver();
 }
 
 void printed_end::deliver() {
     if (has_ended_ && then_)
         std::exchange(then_, {})(std::move(*read_));
+    if (is_over_ && over_)
+        std::exchange(over_, {})();
 }
 
 }  // namespace cohort::groups

@@ -25,8 +25,9 @@ public:
     /// nothing of that writes more.
     void begin();
     /// Calls `then` once, with what the worker has printed, when that has ended; at once if it has.
-    /// Never if begin() is not called.
-    void await(base::callback<void(output::stream_end)> then);
+    /// After it `over`, when the output thread has no part of the streams any more, however long
+    /// that takes. Neither if begin() is not called.
+    void await(base::callback<void(output::stream_end)> then, base::callback<void()> over);
 
 private:
     void limit(int steps);
@@ -39,8 +40,10 @@ private:
     const std::chrono::steady_clock::duration flush_timeout_;
     std::optional<output::stream_end> read_;  // until it is delivered
     std::optional<loop::timer_id> limit_;
-    bool has_ended_ = false;
+    bool has_ended_ = false;  // `then` waits no longer
+    bool is_over_ = false;
     base::callback<void(output::stream_end)> then_;  // empty: nobody waits yet, or it was called
+    base::callback<void()> over_;                    // the same
 };
 
 }  // namespace cohort::groups

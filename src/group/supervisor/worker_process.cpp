@@ -55,20 +55,24 @@ std::chrono::system_clock::time_point time_of_day(groups::time_point when) {
 
 }  // namespace
 
-worker_process::worker_process(loop::runtime& runtime, start_info b,
-                               std::shared_ptr<const detail::group_settings> settings,
-                               record_kind kind)
-    : runtime_(runtime), settings_(std::move(settings)), kind_(kind), index_(b.index),
-      signals_(b.pid, std::move(b.pidfd), settings_->process_group), record_(std::move(b.record)),
-      cgroup_(std::move(b.cgroup)), work_(std::move(b.work)),
+worker_process::worker_process(loop::runtime& runtime, start_report& started,
+                               std::shared_ptr<output::group_streams> streams,
+                               std::shared_ptr<const std::string> work,
+                               std::shared_ptr<const detail::group_settings> settings)
+    : runtime_(runtime), settings_(std::move(settings)),
+      kind_(started.calls_function ? record_kind::control_file : record_kind::error_file),
+      index_(started.index),
+      signals_(started.pid, std::move(started.pidfd), settings_->process_group),
+      record_(std::move(started.record)), cgroup_(std::move(started.own_cgroup)),
+      work_(std::move(work)),
       stop_report_(settings_->stack_on_stop
-                       ? base::make_shared_patiently<stop_report>(runtime_, settings_, kind, b.pid,
-                                                                  std::move(b.stacks))
+                       ? base::make_shared_patiently<stop_report>(
+                             runtime_, settings_, kind_, started.pid, std::move(started.stacks))
                        : nullptr),
-      printed_end_(base::make_shared_patiently<printed_end>(runtime_.loop(), std::move(b.streams),
-                                                            b.index, settings_->flush_timeout)),
+      printed_end_(base::make_shared_patiently<printed_end>(runtime_.loop(), std::move(streams),
+                                                            index_, settings_->flush_timeout)),
       own_stop_(runtime_.loop(), *settings_) {
-    facts_.started = b.started;
+    facts_.started = started.started;
 }
 
 std::optional<looked_at> worker_process::to_be_looked_at(std::error_code& error) const {
@@ -120,7 +124,12 @@ output::group_streams::limit_reached worker_process::on_output_limit() {
     };
 }
 
-/// @param why  called at that time
+void worker_process::stop_to_restart() {
+    if (!signals_.has_ended() && own_stop_.may_begin())
+        stop_alone(std::chrono::steady_clock::now(), {});
+}
+
+/// @param why  called at that time; empty: the stop is no failure of this worker
 void worker_process::stop_alone(groups::time_point when, cut_reason why) {
     own_stop_.begin_at(when, [self = shared_from_this(), why = std::move(why)](
                                  own_stop::step next) { self->take_own_step(next, why); });
@@ -130,7 +139,8 @@ void worker_process::stop_alone(groups::time_point when, cut_reason why) {
 void worker_process::take_own_step(own_stop::step next, const cut_reason& why) {
     switch (next) {
     case own_stop::step::stop_signal:
-        note_cut_short(why());
+        if (why)
+            note_cut_short(why());
         return send_stop_signal(settings_->stop_signal);
     case own_stop::step::kill:
         return send_kill();
@@ -229,13 +239,15 @@ void worker_process::report(record_contents contents) {
         return;
     end_cgroup(runtime_.cgroups(), std::exchange(cgroup_, nullptr));
     std::exchange(events_.judged, {})(judge(std::move(contents)));
-    printed_end_->await(std::exchange(events_.printed, {}));
+    printed_end_->await(std::exchange(events_.printed, {}),
+                        std::exchange(events_.left_nothing, {}));
 }
 
 void worker_process::abandon() {
     facts_.unkillable = true;
     events_.ended = {};
     events_.printed = {};
+    events_.left_nothing = {};
     own_stop_.end();
     if (!signals_.has_ended())
         facts_.exit_seen = runtime_.loop().now();

@@ -3,6 +3,7 @@
 
 #include "base/sys/unique_fd.hpp"
 #include "group/lifecycle/verdict.hpp"
+#include "group/starts/start_report.hpp"
 #include "group/supervisor/own_stop.hpp"
 #include "group/supervisor/printed_end.hpp"
 #include "group/supervisor/record_reader.hpp"
@@ -35,19 +36,13 @@ struct worker_end {
 /// One worker from its start to its outcome. Belongs to the engine's thread.
 class worker_process : public std::enable_shared_from_this<worker_process> {
 public:
-    struct start_info {
-        int index;
-        pid_t pid;
-        base::unique_fd pidfd;
-        base::unique_fd record;
-        base::unique_fd stacks;  // the read end of the pipe for its stacks; may be empty
-        groups::time_point started;
-        std::shared_ptr<const start::worker_cgroup> cgroup;  // null: it has none of its own
-        std::shared_ptr<output::group_streams> streams;      // of its group
-        std::shared_ptr<const std::string> work;             // for its outcome
-    };
-    worker_process(loop::runtime& runtime, start_info b,
-                   std::shared_ptr<const detail::group_settings> settings, record_kind kind);
+    /// @param started  what the worker has is taken from this report
+    /// @param streams  those of its group
+    /// @param work     what it does, for its outcome
+    worker_process(loop::runtime& runtime, start_report& started,
+                   std::shared_ptr<output::group_streams> streams,
+                   std::shared_ptr<const std::string> work,
+                   std::shared_ptr<const detail::group_settings> settings);
 
     int index() const noexcept { return index_; }
     pid_t pid() const noexcept { return signals_.pid(); }
@@ -57,6 +52,7 @@ public:
         base::callback<void(const exit_status&)> ended;  // reaped, with its process group killed
         base::callback<void(worker_end)> judged;         // its record is read
         base::callback<void(output::stream_end)> printed;
+        base::callback<void()> left_nothing;  // its streams are over; later if a target hung
         /// In place of these: it has not ended within kill_timeout after its own SIGKILL. The
         /// callee calls abandon().
         base::callback<void()> hangs;
@@ -76,11 +72,13 @@ public:
     /// What is called when it has written more to a stream than it may: stops it, alone, unless it
     /// is being stopped.
     output::group_streams::limit_reached on_output_limit();
+    /// Stops the worker, alone, unless it is being stopped, so that it can start again.
+    void stop_to_restart();
     /// The worker is stopped because of a limit. If it has not ended yet, this is its failure.
     void note_cut_short(groups::cut_short why);
 
     /// Gives the worker up as unkillable before `ended` is called: reads what its record has now
-    /// and calls `judged`, but neither of the others. A later end is only reaped.
+    /// and calls `judged`, but none of the others. A later end is only reaped.
     void abandon();
 
 private:

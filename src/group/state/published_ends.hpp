@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include "base/sys/patient_containers.hpp"
+#include "base/values/group_end.hpp"
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+namespace cohort::groups {
+
+/// The ends of a group's workers whose outcomes are complete: those that next() has not told yet,
+/// and of each worker the last one and the attempts before it. Belongs to the engine's thread.
+class published_ends {
+public:
+    using ended_worker = std::shared_ptr<const detail::ended_worker>;
+
+    explicit published_ends(std::size_t workers) : last_(workers) {}
+
+    void add(ended_worker end);
+    /// Another attempt follows the last end of this worker.
+    /// @return false: that end is not published yet
+    bool note_restart(int index);
+    /// Gives the last end of a worker the attempts before it.
+    void add_past_to(detail::ended_worker& last) const;
+
+    /// By index; null: none yet, or another attempt follows.
+    const std::vector<ended_worker>& last() const noexcept { return last_; }
+    /// How many workers have their last end.
+    int complete() const noexcept { return complete_; }
+
+    /// The next one for next(); null: none.
+    const ended_worker* first_untold() const noexcept {
+        return untold_.empty() ? nullptr : &untold_.front();
+    }
+    void pop_untold();
+
+private:
+    void keep_past(int index, ended_worker attempt);
+
+    std::vector<ended_worker> last_;
+    int complete_ = 0;
+    base::patient_map<int, base::patient_deque<ended_worker>> past_;  // by index
+    base::patient_deque<ended_worker> untold_;
+    std::size_t untold_restarts_ = 0;  // how many of them another attempt has followed
+};
+
+}  // namespace cohort::groups

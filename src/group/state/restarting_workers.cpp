@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "group/state/restarting_workers.hpp"
+
+#include <cohort/detail/duration.hpp>
+
+#include <algorithm>
+#include <utility>
+
+namespace cohort::groups {
+
+using detail::saturating_add;
+
+restarting_workers::restarting_workers(loop::engine& loop,
+                                       std::optional<detail::restart_settings> how)
+    : loop_(loop), policy_(std::move(how)),
+      random_(static_cast<std::minstd_rand::result_type>(
+          std::chrono::steady_clock::now().time_since_epoch().count())) {}
+
+void restarting_workers::begin(std::weak_ptr<const void> group, base::callback<void(int)> start) {
+    group_ = std::move(group);
+    start_ = std::move(start);
+}
+
+int restarting_workers::attempt(int index) const {
+    const auto found = attempts_.find(index);
+    return found == attempts_.end() ? 0 : found->second;
+}
+
+restarting_workers::next_step restarting_workers::ended(const end& of,
+                                                        base::patient_vector<int>& joined) {
+    if (is_round()) {
+        await_another(of.index, of.ended, false);
+        return next_step::attempt;
+    }
+    if (!policy_.wants(of.success)) {
+        if (!of.success || !policy_.is_of_all())
+            return next_step::nothing;
+        well_[of.index] = false;
+        return next_step::perhaps;
+    }
+    const double chance = std::uniform_real_distribution<>()(random_);
+    const auto pause = policy_.next({of.index, of.started, of.ended, chance});
+    if (!pause)
+        return next_step::nothing;
+    await_another(of.index, saturating_add(of.ended, *pause), false);
+    if (!policy_.is_of_all())
+        return next_step::attempt;
+    round_ = *pause;
+    for (const auto& [index, is_clear] : std::exchange(well_, {})) {
+        await_another(index, of.ended, is_clear);
+        joined.push_back(index);
+    }
+    return next_step::round;
+}
+
+void restarting_workers::await_another(int index, time_point at, bool is_clear) {
+    ++attempts_[index];
+    coming_.insert_or_assign(index, coming{at, is_clear, std::nullopt});
+}
+
+void restarting_workers::left_nothing(int index) {
+    if (const auto found = well_.find(index); found != well_.end())
+        found->second = true;
+    const auto found = coming_.find(index);
+    if (found == coming_.end())
+        return;
+    found->second.is_clear = true;
+    if (!is_round())
+        arm(index);
+}
+
+bool restarting_workers::round_is_clear() const noexcept {
+    return std::ranges::all_of(coming_, [](const auto& each) { return each.second.is_clear; });
+}
+
+void restarting_workers::end_round() {
+    const auto at = saturating_add(loop_.now(), *std::exchange(round_, std::nullopt));
+    base::patient_vector<int> all;
+    for (auto& [index, next] : coming_) {
+        next.at = at;
+        all.push_back(index);
+    }
+    for (const int index : all)
+        arm(index);
+}
+
+int restarting_workers::forget_well() noexcept {
+    const int count = well();
+    well_.clear();
+    return count;
+}
+
+void restarting_workers::arm(int index) {
+    coming& next = coming_.at(index);
+    if (next.at <= std::chrono::steady_clock::now())
+        return start(index);
+    next.timer = loop_.timer().at(next.at, [this, keep = group_.lock(), index] {
+        coming_.at(index).timer.reset();
+        start(index);
+    });
+}
+
+void restarting_workers::start(int index) {
+    coming_.erase(index);
+    start_(index);
+}
+
+base::patient_vector<int> restarting_workers::stop() {
+    base::patient_vector<int> stopped;
+    for (auto& [index, next] : std::exchange(coming_, {})) {
+        stopped.push_back(index);
+        if (next.timer)
+            loop_.timer().cancel(*next.timer);
+    }
+    round_.reset();
+    return stopped;
+}
+
+}  // namespace cohort::groups

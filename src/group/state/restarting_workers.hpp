@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include "base/sys/callback.hpp"
+#include "base/sys/patient_containers.hpp"
+#include "group/lifecycle/restart_policy.hpp"
+#include "loop/engine/engine.hpp"
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <random>
+
+namespace cohort::groups {
+
+/// The attempts of a group's workers, and the pauses between them. A member of the group's state;
+/// belongs to the engine's thread.
+class restarting_workers {
+public:
+    using time_point = restart_policy::time_point;
+    using duration = restart_policy::duration;
+
+    restarting_workers(loop::engine& loop, std::optional<detail::restart_settings> how);
+
+    /// @param group  kept until the last pause is over
+    void begin(std::weak_ptr<const void> group, base::callback<void(int)> start);
+
+    bool is_on() const noexcept { return policy_.is_on(); }
+    /// How often the worker was started before its present or next start.
+    int attempt(int index) const;
+
+    /// What follows the end of an attempt.
+    enum class next_step {
+        nothing,  // it was the last one
+        attempt,  // another attempt: call left_nothing() when nothing of this one is left
+        round,    // the same, and all workers are to end, so that they can start again together
+        perhaps,  // it ended well, and starts again only if there is a round
+    };
+    struct end {
+        int index = 0;
+        bool success = false;
+        time_point started;
+        time_point ended;
+    };
+    /// @param joined  with next_step::round: gets those that had ended well and start again now
+    next_step ended(const end& of, base::patient_vector<int>& joined);
+
+    /// Nothing of the attempt is left: its pause goes on alone.
+    void left_nothing(int index);
+
+    // With restart_scope::all:
+
+    bool is_round() const noexcept { return round_.has_value(); }
+    /// Whether nothing is left of those that start again.
+    bool round_is_clear() const noexcept;
+    /// No worker lives or is being started any more: starts all again after the round's pause.
+    void end_round();
+    /// How many have ended well, and start again only if there is a round.
+    int well() const noexcept { return static_cast<int>(well_.size()); }
+    /// There will be no round. @return how many had ended well
+    int forget_well() noexcept;
+
+    /// Nobody starts again. @return those that were to
+    base::patient_vector<int> stop();
+
+private:
+    struct coming {
+        time_point at;
+        bool is_clear = false;  // nothing is left of the attempt before
+        std::optional<loop::timer_id> timer;
+    };
+
+    void await_another(int index, time_point at, bool is_clear);
+    void arm(int index);
+    void start(int index);
+
+    loop::engine& loop_;
+    restart_policy policy_;
+    std::weak_ptr<const void> group_;
+    base::callback<void(int)> start_;
+    base::patient_map<int, int> attempts_;   // by index; none: the first
+    base::patient_map<int, coming> coming_;  // attempts, by index
+    base::patient_map<int, bool> well_;      // see well(): whether nothing is left of it, by index
+    std::optional<duration> round_;          // its pause
+    std::minstd_rand random_;
+};
+
+}  // namespace cohort::groups
