@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: BSL-1.0
+// What workers that start again print, and what they are fed.
+#include "live_support.hpp"
+#include "start_support.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace restart_streams_test {
+
+using namespace cohort::test;
+
+namespace {
+
+/// Prints its attempt, and fails in all but the third.
+cohort::command printing() {
+    return cohort::command("sh", "-c",
+                           "cat; echo out $COHORT_INDEX.$COHORT_ATTEMPT; echo err "
+                           "$COHORT_INDEX.$COHORT_ATTEMPT >&2; exit $((COHORT_ATTEMPT < 2))");
+}
+
+}  // namespace
+
+TEST_CASE("restart streams: each attempt is captured, told by lines, and fed anew") {
+    const leak_guard guard;
+    asio::io_context io;
+    completed<cohort::group> started;
+    cohort::async_spawn(io, printing(),
+                        cohort::options(3)
+                            .restart(2)
+                            .stdin_from(cohort::bytes("fed\n"))
+                            .stdout_to(cohort::lines(), cohort::capture())
+                            .stderr_to(cohort::lines()),
+                        started.into());
+    run_out(io);
+    auto group = started.take();
+    std::vector<std::string> lines;
+    run_coroutine(io,
+                  [](cohort::group& of, std::vector<std::string>& into) -> asio::awaitable<void> {
+                      while (const auto line = co_await of.output())
+                          into.push_back(std::to_string(line->index) + "." +
+                                         std::to_string(line->attempt) + " " + line->text);
+                  }(group, lines));
+    completed<cohort::report> waited;
+    group.async_wait(waited.into());
+    run_out(io);
+    const auto report = waited.take();
+    CHECK(report.success());
+    std::vector<std::string> expected;
+    for (const auto& one : report.outcomes)
+        for (const auto& attempt : one.history) {
+            const auto id = std::to_string(one.index) + "." + std::to_string(attempt.attempt);
+            CHECK(attempt.out.text() == "fed\nout " + id + "\n");
+            for (const auto* text : {"fed", "out", "err"})
+                expected.push_back(id + " " + text + (std::string(text) == "fed" ? "" : " " + id));
+        }
+    std::ranges::sort(lines);
+    std::ranges::sort(expected);
+    CHECK(lines == expected);
+}
+
+TEST_CASE("restart streams: files keep the text of earlier attempts, or have a name for each") {
+    const leak_guard guard;
+    const scratch_directory directory;
+    const auto report = ended(
+        printing(),
+        cohort::options(2)
+            .restart(2)
+            .stdout_to(cohort::file(directory.file("{index}/plain.log")))
+            .stderr_to(
+                cohort::file(directory.file("{index}-{attempt:02}.log")).tagged("<{attempt}> "),
+                cohort::file(directory.file("all.log")).timestamps()));
+    CHECK(report.success());
+    for (const std::string index : {"0", "1"}) {
+        std::string plain;
+        for (const std::string attempt : {"0", "1", "2"}) {
+            const auto id = index + "." + attempt;
+            plain += "out " + id + "\n";
+            CHECK(read_file(directory.file(index + "-0" + attempt + ".log")) ==
+                  "<" + attempt + "> err " + id + "\n");
+        }
+        CHECK(read_file(directory.file(index + "/plain.log")) == plain);
+    }
+    CHECK(lines_of(read_file(directory.file("all.log"))).size() == 6);
+    CHECK_THROWS_AS(ended(printing(), cohort::options(2).restart(2).stdout_to(
+                                          cohort::file(directory.file("{attempt}.log")))),
+                    std::invalid_argument);
+}
+
+TEST_CASE("restart streams: logs have a directory for each attempt") {
+    const leak_guard guard;
+    const scratch_directory directory;
+    const auto how = cohort::options(2)
+                         .restart(2)
+                         .logs(cohort::logs(directory.file("logs")).run_id("run"))
+                         .stdout_to(cohort::capture());
+    CHECK(ended(printing(), how).success());
+    const auto run = directory.file("logs/run");
+    for (const std::string index : {"0", "1"})
+        for (const std::string attempt : {"0", "1", "2"}) {
+            const auto place = run + "/attempt_" + attempt + "/" + index;
+            CHECK(read_file(place + "/stdout.log") == "out " + index + "." + attempt + "\n");
+            CHECK(read_file(place + "/stderr.log") == "err " + index + "." + attempt + "\n");
+        }
+    CHECK(std::filesystem::exists(run + "/report.json"));
+    CHECK(read_file(run + "/report.json").find("\"history\"") != std::string::npos);
+}
+
+TEST_CASE("restart streams: the error of each attempt is in its directory") {
+    const leak_guard guard;
+    const scratch_directory directory;
+    const auto report = ended(
+        cohort::command("sh", "-c",
+                        "echo \"{\\\"message\\\": \\\"bad $COHORT_ATTEMPT\\\"}\" > "
+                        "$COHORT_ERROR_FILE; exit 1"),
+        cohort::options(1).restart(2).logs(cohort::logs(directory.file("logs")).run_id("run")));
+    CHECK_FALSE(report.success());
+    for (const std::string attempt : {"0", "1", "2"}) {
+        const auto text =
+            read_file(directory.file("logs/run/attempt_" + attempt + "/0/error.json"));
+        CHECK(text.find("bad " + attempt) != std::string::npos);
+    }
+}
+
+TEST_CASE("restart streams: a pipe feeds each attempt, and fails between them") {
+    const leak_guard guard;
+    asio::io_context io;
+    completed<cohort::group> started;
+    cohort::async_spawn(io, cohort::command("sh", "-c", "read line; echo $line; exit 1"),
+                        cohort::options(1)
+                            .restart(cohort::restarts(1))
+                            .stdin_from(cohort::feed())
+                            .stdout_to(cohort::capture()),
+                        started.into());
+    run_out(io);
+    auto group = started.take();
+    run_coroutine(io, [](cohort::group& to) -> asio::awaitable<void> {
+        co_await to.write(0, "one\n");
+        auto end = co_await to.next();
+        CHECK(end->out.text() == "one\n");
+        // Until the next attempt has begun, writing fails.
+        for (bool written = false; !written;)
+            try {
+                co_await to.write(0, "two\n");
+                written = true;
+            } catch (const std::system_error& e) {
+                CHECK(e.code() == std::errc::broken_pipe);
+            }
+        end = co_await to.next();
+        CHECK(end->out.text() == "two\n");
+    }(group));
+    completed<cohort::report> waited;
+    group.async_wait(waited.into());
+    run_out(io);
+    CHECK_FALSE(waited.take().success());
+}
+
+TEST_CASE("restart streams: capture limits, and lines without a reader, count for each attempt") {
+    const leak_guard guard;
+    const auto report =
+        ended(cohort::command("sh", "-c",
+                              "if [ $COHORT_ATTEMPT = 0 ]; then exec cat /dev/zero; fi; echo done"),
+              cohort::options(1).restart(1).stdout_to(cohort::capture().at_most(1 << 16)));
+    CHECK(report.success());
+    const auto& last = report.outcomes.at(0);
+    CHECK(last.history.at(0).cause == cohort::cause::output_limit);
+    CHECK(last.out.text() == "done\n");
+}
+
+}  // namespace restart_streams_test
