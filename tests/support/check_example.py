@@ -10,6 +10,7 @@ built, so the program says this in place of the lines that begin with "PART: "."
 import re
 import subprocess
 import sys
+import tempfile
 
 MARK = "Prints (`...` stands for anything):\n"
 PROGRESS = re.compile(r"\d+ of \d+ (workers are still counting|still at work)")
@@ -68,7 +69,8 @@ def main():
         del arguments[at:at + 2]
     program, source_path = arguments[:2]
     source = open(source_path, encoding="utf-8").read()
-    run = subprocess.run([program, *extra], capture_output=True, text=True, timeout=240)
+    with tempfile.TemporaryDirectory() as directory:
+        run = subprocess.run([program, *extra], cwd=directory, capture_output=True, text=True, timeout=240)
     if run.returncode != 0 or run.stderr:
         fail(f"exit code {run.returncode}\n{run.stdout}{run.stderr}")
     # Cut paths down to examples/..., because they depend on where the compiler was called.
