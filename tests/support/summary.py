@@ -14,7 +14,8 @@ CAUSE_LENGTH = 600  # of one failure, in the list at the end
 COUNT = re.compile(r"^ *\[cases\] (\d+) passed, (\d+) failed, (\d+) skipped$", re.MULTILINE)
 SKIP = re.compile(r"^\[skipped\] (.*)$", re.MULTILINE)
 FAILURE = re.compile(r"^\[failed\] (.*)$", re.MULTILINE)
-FINDING = re.compile(r"^SUMMARY: .*$|^==\d+==ERROR: .*$|^.*: runtime error: .*$", re.MULTILINE)  # of a sanitizer
+FINDING = re.compile(r"^.*Sanitizer: .*$|^.*Sanitizer has .*$|^==\d+==ERROR: .*$|^.*: runtime error: .*$",
+                     re.MULTILINE)  # of a sanitizer
 
 
 def entries(path):
@@ -45,12 +46,13 @@ def names_of_failures(entry):
 
 
 def cause_of(entry, name):
-    """What doctest says of this case's first failed check, or what a sanitizer says of the program."""
+    """What doctest says of this case's first failed check, what a sanitizer says of the program, or its last words."""
     _, found, after = (entry.get("stdout") or "").partition(f"TEST CASE:  {name}\n")
     if found:
         _, error, text = after.partition("ERROR: ")
         return (error + re.split(r"\n====|\n\[", text, maxsplit=1)[0])[:CAUSE_LENGTH].strip()
-    return "\n".join(FINDING.findall(entry.get("stderr") or ""))[:CAUSE_LENGTH]
+    stderr = entry.get("stderr") or ""
+    return "\n".join(FINDING.findall(stderr))[:CAUSE_LENGTH] or stderr[-CAUSE_LENGTH:].strip()
 
 
 def show_output(title, entry):
