@@ -61,8 +61,8 @@ public:
     /// follow, outcome::history has them all. A failure counts for on_failure() only when no
     /// restart is left, and it is then the one that is thrown. A start that fails, of a worker that
     /// did not start with the group, is a failure like any other. A stop, a failure that stops the
-    /// group and its time limit win over a restart: the worker that waits gets cause::stopped and
-    /// pid 0, as with at_once(). Default: a worker starts once.
+    /// group and its time limit win over a restart: the worker that waits gets pid 0, and
+    /// cause::stopped or timed_out, as with at_once(). Default: a worker starts once.
     options& restart(const restarts& how);
 
     /// How function workers are started. Default start_method::spawn: this program is executed

@@ -4,6 +4,7 @@
 #include "start_support.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <stdexcept>
 #include <string>
@@ -12,6 +13,7 @@
 namespace restart_streams_test {
 
 using namespace cohort::test;
+using namespace std::chrono_literals;
 
 namespace {
 
@@ -168,6 +170,26 @@ TEST_CASE("restart streams: capture limits, and lines without a reader, count fo
     const auto& last = report.outcomes.at(0);
     CHECK(last.history.at(0).cause == cohort::cause::output_limit);
     CHECK(last.out.text() == "done\n");
+}
+
+TEST_CASE("restart streams: a file is emptied first, also if the first start failed before that") {
+    const leak_guard guard;
+    const scratch_directory directory;
+    const auto place = directory.file("made later");
+    const auto old = directory.write("out-1", "of an earlier run\n");
+    const auto make = [&](int index) {
+        if (index == 1)
+            return cohort::command("echo", "new").working_directory(place);
+        return cohort::command("mkdir", "-p", index == 2 ? place : directory.path());
+    };
+    const auto report = ended(cohort::command_for(make),
+                              cohort::options(3)
+                                  .at_once(1)
+                                  .restart(cohort::restarts(1000).backoff(10ms, 10ms))
+                                  .stdout_to(cohort::file(directory.file("out-{index}"))));
+    CHECK(report.success());
+    CHECK(report.outcomes.at(1).history.at(0).cause == cohort::cause::not_started);
+    CHECK(read_file(old) == "new\n");
 }
 
 }  // namespace restart_streams_test

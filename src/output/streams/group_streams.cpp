@@ -108,7 +108,7 @@ void group_streams::begin_stream(int index, stream from, const limit_reached& ex
     auto& sinks = from == stream::out ? of.out : of.err;
     auto& reader = from == stream::out ? of.out_reader : of.err_reader;
     sinks = base::make_shared_patiently<stream_sinks>(
-        loop(), stream_sinks::origin{index, of.attempt, from},
+        loop(), stream_sinks::origin{index, of.start.attempt, from},
         from == stream::out ? routes.out : routes.err, targets_, routes_.targets, hub_, pool_,
         pipe_capacity_);
     reader = base::make_shared_patiently<pipe_reader>(loop(), std::move(fd), sinks, lingering_);
@@ -119,7 +119,7 @@ void group_streams::begin_stream(int index, stream from, const limit_reached& ex
     for (const auto& sink : (from == stream::out ? routes.out : routes.err).sinks)
         if (const auto* to = std::get_if<target_route>(&sink); to != nullptr && !to->tag.empty())
             base::patiently([&] {
-                targets_[to->target]->set_tag(index, from, at_attempt(to->tag, of.attempt));
+                targets_[to->target]->set_tag(index, from, at_attempt(to->tag, of.start.attempt));
             });
     reader->begin();
 }
@@ -261,7 +261,7 @@ void group_streams::finish(flush& done) {
     if (hub_) {
         // Lines are dropped also after the end of their stream, by those of other streams.
         for (const auto s : {stream::out, stream::err}) {
-            const auto lost = hub_->lost_bytes(done.index, at(done.index).attempt, s);
+            const auto lost = hub_->lost_bytes(done.index, at(done.index).start.attempt, s);
             base::patiently([&] { add_to(note, left_out(lost, s, "nobody read them in time")); });
         }
         hub_->forget_worker(done.index);

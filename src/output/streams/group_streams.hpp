@@ -125,8 +125,11 @@ private:
         base::callback<void()> cancel;  // null for close_input()
     };
     struct worker {
-        int attempt = 0;            // how often it was started before
-        bool is_unstarted = false;  // its pipes are made; it has not started yet
+        struct {
+            int attempt = 0;           // how often it was started before
+            bool is_prepared = false;  // its pipes are made; it has not started yet
+            bool has_worked = false;   // in this attempt or before
+        } start;
         base::unique_fd in_theirs;  // the worker's ends, until it has started
         base::unique_fd out_theirs;
         base::unique_fd err_theirs;

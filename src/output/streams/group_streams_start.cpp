@@ -41,11 +41,10 @@ source open(const std::string& path, int flags) {
 }
 
 /// Whether a file keeps the text that it has: that of the attempts before.
-bool keeps_text(const std::string& path, int attempt) {
-    return attempt != 0 && !names_attempt(path);
-}
+/// @param again  the worker has started before
+bool keeps_text(const std::string& path, bool again) { return again && !names_attempt(path); }
 
-source source_of(const stream_route& route, int pipe, int attempt) {
+source source_of(const stream_route& route, int pipe, int attempt, bool again) {
     switch (route.what) {
     case kind::inherited:
         return {};
@@ -55,7 +54,7 @@ source source_of(const stream_route& route, int pipe, int attempt) {
         // O_NONBLOCK, so that a FIFO without a reader is an error and not a hang.
         return open(at_attempt(route.path, attempt),
                     O_WRONLY | O_CREAT | O_APPEND | O_NOCTTY | O_NONBLOCK |
-                        (route.truncates && !keeps_text(route.path, attempt) ? O_TRUNC : 0));
+                        (route.truncates && !keeps_text(route.path, again) ? O_TRUNC : 0));
     case kind::joined:
         return {source::kind::join, -1, {}, 0, false};
     case kind::piped:
@@ -95,8 +94,8 @@ std::optional<start_failure> group_streams::prepare(base_directories& bases) {
 
 std::optional<start_failure> group_streams::prepare_worker(int index, int attempt,
                                                            base_directories& bases) {
-    at(index).is_unstarted = true;
-    at(index).attempt = attempt;
+    at(index).start.is_prepared = true;
+    at(index).start.attempt = attempt;
     for (const std::size_t i : own_targets(index))
         if (auto failed = open_target(bases, i, attempt))
             return failed;
@@ -161,7 +160,8 @@ std::optional<start_failure> group_streams::open_target(base_directories& bases,
         return std::nullopt;
     }
     const auto path = at_attempt(plan.path, attempt);
-    const bool keeps = plan.settings.appends || keeps_text(plan.path, attempt);
+    const bool again = plan.is_of_one && at(plan.first_worker).start.has_worked;
+    const bool keeps = plan.settings.appends || keeps_text(plan.path, again);
     const auto& from = bases.of(plan.working_directory, path);
     auto error = from.error;
     base::unique_fd file;
@@ -209,7 +209,7 @@ std::optional<start_failure> group_streams::make_output(base_directories& bases,
     if (route.what == kind::file && route.path.find('/') != std::string::npos &&
         route.path != "/dev/null") {
         // Without the working directory the child's own error says what is wrong.
-        const auto path = at_attempt(route.path, at(index).attempt);
+        const auto path = at_attempt(route.path, at(index).start.attempt);
         const auto& base = bases.of(routes.working_directory, path);
         if (!base.error)
             error = make_directories(number_of(base.directory.get()), path);
@@ -235,9 +235,10 @@ std::optional<start_failure> group_streams::make_output(base_directories& bases,
 protocol::stream_sources group_streams::sources_of(int index) const {
     const auto& routes = routes_.workers[static_cast<std::size_t>(index)];
     const auto& ends = at(index);
-    return {source_of(routes.in, ends.in_theirs.get()),
-            source_of(routes.out, ends.out_theirs.get(), ends.attempt),
-            source_of(routes.err, ends.err_theirs.get(), ends.attempt)};
+    return {
+        source_of(routes.in, ends.in_theirs.get()),
+        source_of(routes.out, ends.out_theirs.get(), ends.start.attempt, ends.start.has_worked),
+        source_of(routes.err, ends.err_theirs.get(), ends.start.attempt, ends.start.has_worked)};
 }
 
 void group_streams::close_ends_of_started(int index) noexcept {
@@ -245,12 +246,13 @@ void group_streams::close_ends_of_started(int index) noexcept {
     ends.in_theirs.reset();
     ends.out_theirs.reset();
     ends.err_theirs.reset();
-    ends.is_unstarted = false;
+    ends.start.is_prepared = false;
+    ends.start.has_worked = true;
 }
 
 void group_streams::close_unstarted(int index) noexcept {
     worker& ends = at(index);
-    if (!std::exchange(ends.is_unstarted, false))
+    if (!std::exchange(ends.start.is_prepared, false))
         return;
     for (auto* fd :
          {&ends.in_theirs, &ends.out_theirs, &ends.err_theirs, &ends.out_ours, &ends.err_ours})
