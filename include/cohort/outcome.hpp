@@ -114,7 +114,7 @@ public:
     /// Whether it was to start again after this end (options::restart).
     bool restarted = false;
     /// All attempts of a worker that was started again, the oldest first and this one last, each
-    /// without a history. Of more than 100 those before the last 100 are left out. Empty if it was
+    /// without a history. Of more than 100 the first and the last 99 are kept. Empty if it was
     /// never started again, and where `restarted` is set.
     std::vector<outcome> history;
 

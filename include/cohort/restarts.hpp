@@ -17,8 +17,9 @@ namespace cohort {
 /// TORCHELASTIC_RESTART_COUNT, and `most` in TORCHELASTIC_MAX_RESTARTS. A file is truncated by the
 /// first attempt only, unless its pattern has {attempt}; a file of several workers can't have
 /// {attempt}. Descriptors given by fd() stay open in this process until the group ends.
-/// group::write fails for a worker that has ended until it has started again. A barrier, which is
-/// broken for ever when a worker ends, can't be given to such a group.
+/// group::write fails for a worker that has ended until it has started again. Of the ends that
+/// other attempts have followed and nobody has asked for by group::next(), about 1,000 are kept. A
+/// barrier, which is broken for ever when a worker ends, can't be given to such a group.
 /// @thread_safety distinct objects: safe. One object: unsafe if a thread changes it.
 /// @source intensity and period of Erlang's supervisors; max_restarts of torch elastic
 class COHORT_API restarts {

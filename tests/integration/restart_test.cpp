@@ -133,7 +133,9 @@ TEST_CASE("restart: nobody asks for the ends of a worker that fails again and ag
     const auto& last = report.outcomes.at(0);
     CHECK(last.attempt == count);
     REQUIRE(last.history.size() == 100);
-    CHECK(last.history.front().attempt == count - 99);
+    CHECK(last.history[0].attempt == 0);
+    CHECK(last.history[1].attempt == count - 98);
+    CHECK(report.elapsed == last.ended - last.history[0].started);
 }
 
 TEST_CASE("restart: a stop, a drop and a time limit win over a pause") {
@@ -206,8 +208,8 @@ TEST_CASE("restart: a later start that fails is tried again") {
     const auto make = [&](int index) {
         return index == 3 ? cohort::command(program)
                           : cohort::command("sh", "-c",
-                                            "cp /bin/true " + program + ".new; mv " + program +
-                                                ".new " + program);
+                                            "cp /bin/true " + program + ".$$; mv " + program +
+                                                ".$$ " + program);
     };
     const auto report =
         ended(cohort::command_for(make),

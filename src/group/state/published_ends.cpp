@@ -2,6 +2,7 @@
 #include "group/state/published_ends.hpp"
 
 #include "base/sys/patiently.hpp"
+#include "loop/runtime/freed_aside.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -13,7 +14,7 @@ namespace {
 /// How many attempts of a worker are kept before the last one.
 constexpr std::size_t most_past = 99;
 /// How many ends that another attempt has followed wait for next(), which nobody may call.
-constexpr std::size_t most_untold_restarts = 1000;
+constexpr std::size_t most_untold_past = 1000;
 
 }  // namespace
 
@@ -26,10 +27,8 @@ void published_ends::add(ended_worker end) {
         return;
     }
     keep_past(index, std::move(end));
-    if (++untold_restarts_ > most_untold_restarts) {
+    if (untold_.size() > last_.size() + most_untold_past)
         untold_.erase(std::ranges::find_if(untold_, [](const auto& e) { return e->restarts; }));
-        --untold_restarts_;
-    }
 }
 
 bool published_ends::note_restart(int index) {
@@ -37,7 +36,11 @@ bool published_ends::note_restart(int index) {
     if (!last)
         return false;
     --complete_;
-    keep_past(index, std::move(last));
+    auto again = loop::make_freed_aside<detail::ended_worker>(*last);
+    again->restarts = true;
+    again->past.clear();
+    std::ranges::replace(untold_, last, again);
+    keep_past(index, std::move(again));
     return true;
 }
 
@@ -45,18 +48,13 @@ void published_ends::keep_past(int index, ended_worker attempt) {
     auto& past = past_[index];
     past.push_back(std::move(attempt));
     if (past.size() > most_past)
-        past.pop_front();
+        past.erase(past.begin() + 1);  // not the first, by which a report knows the group's start
 }
 
 void published_ends::add_past_to(detail::ended_worker& last) const {
     const auto found = past_.find(last.left->index);
     if (found != past_.end() && !last.restarts && last.past.empty())
         base::patiently([&] { last.past.assign(found->second.begin(), found->second.end()); });
-}
-
-void published_ends::pop_untold() {
-    untold_restarts_ -= untold_.front()->restarts ? 1 : 0;
-    untold_.pop_front();
 }
 
 }  // namespace cohort::groups

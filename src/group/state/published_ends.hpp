@@ -34,7 +34,7 @@ public:
     const ended_worker* first_untold() const noexcept {
         return untold_.empty() ? nullptr : &untold_.front();
     }
-    void pop_untold();
+    void pop_untold() { untold_.pop_front(); }
 
 private:
     void keep_past(int index, ended_worker attempt);
@@ -43,7 +43,6 @@ private:
     int complete_ = 0;
     base::patient_map<int, base::patient_deque<ended_worker>> past_;  // by index
     base::patient_deque<ended_worker> untold_;
-    std::size_t untold_restarts_ = 0;  // how many of them another attempt has followed
 };
 
 }  // namespace cohort::groups
