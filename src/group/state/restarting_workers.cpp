@@ -55,6 +55,7 @@ restarting_workers::next_step restarting_workers::ended(const end& of,
 
 void restarting_workers::await_another(int index, time_point at, bool is_clear) {
     ++attempts_[index];
+    unclear_ += is_clear ? 0 : 1;
     coming_.insert_or_assign(index, coming{at, is_clear, std::nullopt});
 }
 
@@ -64,7 +65,8 @@ void restarting_workers::left_nothing(int index) {
     const auto found = coming_.find(index);
     if (found == coming_.end())
         return;
-    found->second.is_clear = true;
+    if (!std::exchange(found->second.is_clear, true))
+        --unclear_;
     if (!is_round())
         arm(index);
 }
@@ -112,6 +114,7 @@ base::patient_vector<int> restarting_workers::stop() {
         if (next.timer)
             loop_.timer().cancel(*next.timer);
     }
+    unclear_ = 0;
     round_.reset();
     return stopped;
 }

@@ -45,6 +45,8 @@ public:
     /// @param joined  with next_step::round: gets those that had ended well and start again now
     next_step ended(const end& of, base::patient_vector<int>& joined);
 
+    /// How many are to start again and have still left something.
+    int unclear() const noexcept { return unclear_; }
     /// Nothing of the attempt is left: its pause goes on alone.
     void left_nothing(int index);
 
@@ -80,6 +82,7 @@ private:
     base::callback<void(int)> start_;
     base::patient_map<int, int> attempts_;   // by index; none: the first
     base::patient_map<int, coming> coming_;  // attempts, by index
+    int unclear_ = 0;                        // of coming_
     base::patient_map<int, bool> well_;      // see well(): whether nothing is left of it, by index
     std::optional<duration> round_;          // its pause
     std::minstd_rand random_;

@@ -60,6 +60,17 @@ void waiting_workers::place_is_free() {
         start_next();
 }
 
+void waiting_workers::left_nothing(int index) {
+    restarts_.left_nothing(index);
+    if (!order_.is_closed())
+        show();
+}
+
+/// Those that live until what they print has ended do not wait yet.
+void waiting_workers::show() {
+    shown_.set_waiting(order_.waiting() - restarts_.well() - restarts_.unclear());
+}
+
 void waiting_workers::go_on() {
     if (!restarts_.is_on() || !life_.start_is_over() || life_.live() > 0)
         return;

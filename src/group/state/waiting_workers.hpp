@@ -51,7 +51,7 @@ public:
     /// A worker's outcome is known, or it could not be started: another one may start.
     void place_is_free();
     /// A worker has left nothing here, so that it may start again itself.
-    void left_nothing(int index) { restarts_.left_nothing(index); }
+    void left_nothing(int index);
     /// Called after each change: goes on with those that wait for all.
     void go_on();
 
@@ -63,7 +63,7 @@ public:
 private:
     void drop_some(std::shared_ptr<const void> group, base::callback<void(int)> dropped);
     void forget_well();
-    void show() { shown_.set_waiting(order_.waiting() - restarts_.well()); }
+    void show();
 
     loop::engine& loop_;
     schedule order_;
