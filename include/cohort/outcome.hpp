@@ -114,8 +114,8 @@ public:
     /// Whether it was to start again after this end (options::restart).
     bool restarted = false;
     /// All attempts of a worker that was started again, the oldest first and this one last, each
-    /// without a history. Of more than 100 the first and the last 99 are kept. Empty if it was
-    /// never started again, and where `restarted` is set.
+    /// without a history, and without a result that holds descriptors. Of more than 100 the first
+    /// and the last 99 are kept. Empty if it was never started again, and where `restarted` is set.
     std::vector<outcome> history;
 
     /// Whether the worker did its work: its function returned, or its exit code is an accepted one.
@@ -184,6 +184,9 @@ struct outcome_access {
         return o.result_.bytes;
     }
     static const result_bytes* result(const outcome& o) noexcept { return o.result_.bytes.get(); }
+    static bool has_descriptors(const outcome& o) noexcept {
+        return o.result_.descriptors != nullptr;
+    }
     static std::shared_ptr<arrived_descriptors>& descriptors(outcome& o) noexcept {
         return o.result_.descriptors;
     }

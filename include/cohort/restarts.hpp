@@ -18,7 +18,8 @@ namespace cohort {
 /// first attempt only, unless its pattern has {attempt}; a file of several workers can't have
 /// {attempt}. Descriptors given by fd() stay open in this process until the group ends.
 /// group::write fails for a worker that has ended until it has started again. Of the ends that
-/// other attempts have followed and nobody has asked for by group::next(), about 1,000 are kept. A
+/// other attempts have followed and nobody has asked for by group::next(), about 1,000 are kept, 16
+/// with results that hold descriptors. A
 /// barrier, which is broken for ever when a worker ends, can't be given to such a group.
 /// @thread_safety distinct objects: safe. One object: unsafe if a thread changes it.
 /// @source intensity and period of Erlang's supervisors; max_restarts of torch elastic
@@ -58,7 +59,8 @@ public:
 
     /// Who starts again. With restart_scope::all the other workers are stopped first, as by
     /// group::stop; when the last has ended, all start again. A worker that ended with success
-    /// does, too, if another one fails later. Default restart_scope::failed.
+    /// does, too, if another one fails later; one whose failure found no restart left does not.
+    /// Default restart_scope::failed.
     restarts& scope(restart_scope who) noexcept;
     /// After what end a worker starts again. Default restart_on::failure.
     restarts& on(restart_on what) noexcept;

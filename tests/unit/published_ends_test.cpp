@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSL-1.0
 // Which ends of workers are kept for next() and for the histories.
 #include "group/state/published_ends.hpp"
+#include "group/supervisor/result_descriptors.hpp"
 
 #include <doctest/doctest.h>
 
 #include <cstddef>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -89,6 +91,37 @@ TEST_CASE("published ends: of those that nobody asks for, the last ones of each 
     CHECK(kept.front() == told{2, 0, false});
     CHECK(kept.back() == told{0, 5'000, false});
     CHECK(kept[1].attempt == kept[2].attempt - 1);
+}
+
+TEST_CASE("published ends: few that others followed keep a result that holds descriptors") {
+    published_ends ends(1);
+    const auto with_descriptors = [](int attempt, bool restarts) {
+        auto end = end_of(0, attempt, restarts);
+        auto left = *end->left;
+        detail::outcome_access::result(left) =
+            std::make_shared<const detail::result_bytes>(detail::result_bytes{"int", {}});
+        detail::outcome_access::descriptors(left) =
+            std::make_shared<detail::arrived_descriptors>(share::arrived());
+        end->left = std::make_shared<const outcome>(std::move(left));
+        return end;
+    };
+    for (int attempt = 0; attempt < 50; ++attempt)
+        ends.add(with_descriptors(attempt, true));
+    auto last = with_descriptors(50, false);
+    ends.add_past_to(*last);
+    ends.add(std::move(last));
+    int with_result = 0;
+    for (; const auto* next = ends.first_untold(); ends.pop_untold()) {
+        const auto one = (*next)->whole();
+        with_result += one.has_result() ? 1 : 0;
+        CHECK(one.has_result() == (one.attempt >= 34));
+        CHECK((one.note().find("was dropped") != std::string::npos) == !one.has_result());
+    }
+    CHECK(with_result == 17);
+    const auto whole = ends.last()[0]->whole();
+    CHECK(whole.has_result());
+    for (const auto& attempt : whole.history)
+        CHECK(attempt.has_result() == (attempt.attempt == 50));
 }
 
 }  // namespace published_ends_test

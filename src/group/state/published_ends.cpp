@@ -15,11 +15,31 @@ namespace {
 constexpr std::size_t most_past = 99;
 /// How many ends that another attempt has followed wait for next(), which nobody may call.
 constexpr std::size_t most_untold_past = 1000;
+/// How many of these keep a result that holds descriptors.
+constexpr std::size_t most_untold_results = 16;
+
+using detail::outcome_access;
+
+bool holds_descriptors(const detail::ended_worker& end) {
+    return outcome_access::has_descriptors(*end.left);
+}
+
+/// The same end without its result, which holds descriptors.
+published_ends::ended_worker without_result(const detail::ended_worker& end, const char* note) {
+    auto left = base::make_shared_patiently<outcome>(*end.left);
+    outcome_access::result(*left).reset();
+    outcome_access::descriptors(*left).reset();
+    auto made = loop::make_freed_aside<detail::ended_worker>(end);
+    made->left = std::move(left);
+    base::patiently([&] { detail::add_note(made->note, note); });
+    return made;
+}
 
 }  // namespace
 
 void published_ends::add(ended_worker end) {
     const int index = end->left->index;
+    const bool has_descriptors = holds_descriptors(*end);
     untold_.push_back(end);
     if (!end->restarts) {
         last_[static_cast<std::size_t>(index)] = std::move(end);
@@ -29,6 +49,18 @@ void published_ends::add(ended_worker end) {
     keep_past(index, std::move(end));
     if (untold_.size() > last_.size() + most_untold_past)
         untold_.erase(std::ranges::find_if(untold_, [](const auto& e) { return e->restarts; }));
+    if (has_descriptors)
+        drop_results();
+}
+
+/// Of those that wait for next() for long, because a worker may leave a thousand descriptors soon.
+void published_ends::drop_results() {
+    const auto keeps_some = [](const auto& e) { return e->restarts && holds_descriptors(*e); };
+    if (std::cmp_less_equal(std::ranges::count_if(untold_, keeps_some), most_untold_results))
+        return;
+    auto& oldest = *std::ranges::find_if(untold_, keeps_some);
+    oldest =
+        without_result(*oldest, "its result was dropped, because next() was not called in time");
 }
 
 bool published_ends::note_restart(int index) {
@@ -45,6 +77,8 @@ bool published_ends::note_restart(int index) {
 }
 
 void published_ends::keep_past(int index, ended_worker attempt) {
+    if (holds_descriptors(*attempt))
+        attempt = without_result(*attempt, "its result holds descriptors: only next() gives it");
     auto& past = past_[index];
     past.push_back(std::move(attempt));
     if (past.size() > most_past)

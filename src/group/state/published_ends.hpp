@@ -38,6 +38,7 @@ public:
 
 private:
     void keep_past(int index, ended_worker attempt);
+    void drop_results();
 
     std::vector<ended_worker> last_;
     int complete_ = 0;
