@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // Kills any process of nested groups at any moment, the host included. No process, zombie,
-// descriptor, file or cgroup may be left.
+// descriptor, file or cgroup may be left. Workers of some groups start again: each attempt must be
+// told once, and two attempts of a worker never live at the same time.
 //
 // COHORT_CHAOS_SEED=SEED runs the same rounds again (scheduling may differ), SEED:ROUND begins
 // with that round. COHORT_CHAOS_ROUNDS sets how many are run.

@@ -2,7 +2,6 @@
 #include "group_set.hpp"
 
 #include "descriptors.hpp"
-#include "reports.hpp"
 #include "workers.hpp"
 
 #include <cohort/errors.hpp>
@@ -16,12 +15,10 @@ namespace chaos {
 
 asio::awaitable<void> group_set::run(std::uint64_t seed, int levels, limits allowed) {
     const auto before = group_descriptors();
-    std::vector<group_plan> started;
     for (const auto& plan : groups_of(seed, levels, allowed)) {
         try {
             auto group = co_await start_group(plan, levels, allowed);
-            groups_.push_back(std::move(group));
-            started.push_back(plan);
+            groups_.push_back({plan, std::move(group), {}});
         } catch (const cohort::group_timed_out&) {  // before its workers had started
             failed_ = true;
             stopping_ = true;
@@ -30,8 +27,8 @@ asio::awaitable<void> group_set::run(std::uint64_t seed, int levels, limits allo
             stop();
     }
     co_await await_all();
-    for (std::size_t i = 0; i < started.size(); ++i)
-        co_await check_reports(started[i], groups_[i]);
+    for (auto& [plan, group, told] : groups_)
+        co_await check_reports(plan, group, told);
     groups_.clear();
     co_await check_descriptors(before);
 }
@@ -42,23 +39,46 @@ asio::awaitable<void> group_set::await_all() {
     asio::steady_timer all_ended(co_await asio::this_coro::executor,
                                  asio::steady_timer::time_point::max());
     auto left = groups_.size();
-    for (auto& group : groups_)
+    const auto one_has_ended = [&] {
+        if (--left == 0)
+            all_ended.cancel();
+    };
+    for (auto& [plan, group, told] : groups_) {
         group.async_wait([&](std::exception_ptr error, const cohort::report& report) {
             if (error || !report.success()) {
                 failed_ = true;
                 stop();
             }
-            if (--left == 0)
-                all_ended.cancel();
+            one_has_ended();
         });
+        if (!plan.is_watched)
+            continue;
+        ++left;
+        asio::co_spawn(all_ended.get_executor(), take_ends(plan, group, told),
+                       [&](std::exception_ptr error) {
+                           if (error)
+                               tell_broken("next has failed");
+                           one_has_ended();
+                       });
+    }
     asio::error_code cancelled;
     co_await all_ended.async_wait(asio::redirect_error(asio::use_awaitable, cancelled));
 }
 
 void group_set::stop() {
     stopping_ = true;
-    for (auto& group : groups_)
-        group.request_stop();
+    for (std::size_t i = 0; i < groups_.size(); ++i)
+        stop(i);
+}
+
+void group_set::stop(std::size_t which) {
+    auto& group = groups_[which].group;
+    group.request_stop();
+    // Asked after the stop, so answered when the library knows of it.
+    group.async_usage([this, which](std::exception_ptr, const auto&) {
+        if (which < groups_.size())
+            groups_[which].told.note_stop();
+    });
 }
 
 void run_groups(asio::io_context& context, group_set& groups, std::uint64_t seed, int levels,

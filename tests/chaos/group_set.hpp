@@ -2,12 +2,14 @@
 #pragma once
 
 #include "plan.hpp"
+#include "reports.hpp"
 
 #include <cohort/spawn.hpp>
 
 #include <asio/awaitable.hpp>
 #include <asio/io_context.hpp>
 
+#include <cstddef>
 #include <vector>
 
 namespace chaos {
@@ -23,7 +25,14 @@ public:
 private:
     asio::awaitable<void> await_all();
 
-    std::vector<cohort::group> groups_;
+    struct running {
+        group_plan plan;
+        cohort::group group;
+        told_ends told;
+    };
+    void stop(std::size_t which);
+
+    std::vector<running> groups_;
     bool stopping_ = false;
     bool failed_ = false;
 };

@@ -13,9 +13,11 @@ inline constexpr int role_pipe_number = 9;
 inline constexpr int control_pipe_number = 8;
 
 /// The roles in the role pipe. "nested", "function" and "command" never end by themselves, so
-/// that the death of such a worker fails its group. Others write "brief", or "child".
+/// that the death of such a worker fails its group. Such a worker whose death may be followed by
+/// another attempt writes "again". Others write "brief", or "child".
 inline constexpr const char* brief = "brief";
 inline constexpr const char* child = "child";
+inline constexpr const char* again = "again";
 /// In place of a role: begins what is told of a promise that was broken.
 inline constexpr const char* broken = "broken: ";
 

@@ -23,6 +23,8 @@ constexpr const char* extra_process_texts[] = {
     ", with a daemon",
 };
 
+constexpr int most_restarts = 3;
+
 template <class Enum>
 const char* name(const auto& names, Enum value) {
     return names[static_cast<int>(value)];
@@ -46,6 +48,20 @@ void limit_times(group_plan& group, random_numbers& random) {
     }
 }
 
+void restart_workers(group_plan& group, random_numbers& random) {
+    group.is_watched = random.chance(50);
+    if (!random.chance(25))
+        return;
+    auto& how = group.restarts.emplace();
+    how.most = 1 + random.below(most_restarts);
+    if (random.chance(40))
+        how.scope = cohort::restart_scope::all;
+    if (random.chance(30))
+        how.after = cohort::restart_on::always;
+    how.longest_ms = random.chance(50) ? random.below(6) : 0;
+    how.first_ms = random.below(how.longest_ms + 1);
+}
+
 group_plan group_of(random_numbers& random, std::uint64_t seed, int levels, limits allowed) {
     group_plan group;
     group.seed = seed;
@@ -55,6 +71,7 @@ group_plan group_of(random_numbers& random, std::uint64_t seed, int levels, limi
     group.has_cgroup = !allowed.cgroup_off || random.chance(70);
     group.output = static_cast<output_kind>(random.below(3));
     limit_times(group, random);
+    restart_workers(group, random);
     const bool is_batch = random.chance(40);
     if (levels > 1 && random.chance(75)) {
         group.what = work_kind::nested;
@@ -86,7 +103,8 @@ behaviour behaviour_of(int percent) {
     return percent < 98 ? behaviour::returns : behaviour::fails;
 }
 
-/// Of most workers of a batch: else those that wait would have no turn.
+/// Of most workers of a batch: else those that wait would have no turn. Also of some that start
+/// again.
 behaviour brief_behaviour(int percent) {
     return percent < 93 ? behaviour::returns : behaviour::fails;
 }
@@ -123,8 +141,11 @@ worker_plan worker_of(const group_plan& group, int index, limits allowed) {
     worker_plan worker;
     worker.seed = derived_seed(group.seed, index);
     random_numbers random(worker.seed);
-    worker.does = group.at_once > 0 && random.chance(80) ? brief_behaviour(random.below(100))
-                                                         : behaviour_of(random.below(100));
+    const int brief_percent = group.at_once > 0 ? 80 : group.restarts ? 40 : 0;
+    worker.does = random.chance(brief_percent) ? brief_behaviour(random.below(100))
+                                               : behaviour_of(random.below(100));
+    if (group.restarts)
+        worker.failing = random.below(1 << (most_restarts + 1));
     const auto extra = static_cast<extra_process>(random.below(6));
     if (group.inherits_process_group)
         return worker;
@@ -149,7 +170,15 @@ bool has_lasting_worker(std::uint64_t seed, int levels, limits allowed) {
 
 namespace {
 
-std::string describe_batch(const group_plan& group) {
+std::string describe_attempts(const worker_plan& worker) {
+    std::string text;
+    for (int attempt = 0; attempt <= most_restarts; ++attempt)
+        if (fails_in(worker.failing, attempt))
+            text += fmt::format(", fails in attempt {}", attempt);
+    return text;
+}
+
+std::string describe_order(const group_plan& group) {
     std::string text;
     if (group.at_once > 0)
         text += fmt::format(", {} at once", group.at_once);
@@ -157,7 +186,14 @@ std::string describe_batch(const group_plan& group) {
         text += fmt::format(", limited to {} ms", group.limit_ms);
     if (group.worker_limit_ms > 0)
         text += fmt::format(", each to {} ms", group.worker_limit_ms);
-    return text + (group.keeps_going ? ", keeps going" : "");
+    if (group.keeps_going)
+        text += ", keeps going";
+    if (const auto& how = group.restarts)
+        text += fmt::format(", {} restarts of {} after {} with {} to {} ms", how->most,
+                            how->scope == cohort::restart_scope::all ? "all" : "the failed",
+                            how->after == cohort::restart_on::always ? "any end" : "a failure",
+                            how->first_ms, how->longest_ms);
+    return text + (group.is_watched ? ", watched" : "");
 }
 
 }  // namespace
@@ -170,15 +206,17 @@ std::string describe(std::uint64_t seed, int levels, limits allowed, int indent)
                         name(kind_names, group.what), name(method_names, group.method),
                         group.daemonic ? ", daemonic" : "", group.has_cgroup ? "" : ", cgroup off",
                         group.inherits_process_group ? ", process group inherited" : "",
-                        name(output_names, group.output), describe_batch(group), group.grace_ms);
+                        name(output_names, group.output), describe_order(group), group.grace_ms);
         for (int index = 0; index < group.size; ++index) {
             const auto worker = worker_of(group, index, allowed);
+            if (group.what == work_kind::nested && worker.failing != 0)
+                text += fmt::format("{:{}}nested{}\n", "", indent + 4, describe_attempts(worker));
             if (group.what == work_kind::nested)
                 text += describe(worker.seed, levels - 1, allowed, indent + 4);
             else
                 text +=
-                    fmt::format("{:{}}{}{}\n", "", indent + 4, name(behaviour_names, worker.does),
-                                name(extra_process_texts, worker.extra));
+                    fmt::format("{:{}}{}{}{}\n", "", indent + 4, name(behaviour_names, worker.does),
+                                name(extra_process_texts, worker.extra), describe_attempts(worker));
         }
     }
     return text;

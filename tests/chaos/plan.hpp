@@ -4,6 +4,7 @@
 #include <cohort/detail/plan.hpp>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,14 +29,16 @@ private:
 /// The seed of a part, made from the seed of the whole.
 std::uint64_t derived_seed(std::uint64_t seed, int part);
 
-/// What the tree of a round may contain. All of it must be gone at the end.
+/// What the tree of a round may contain, and what is above this part of it. All processes must be
+/// gone at the end.
 struct limits {
-    bool children = false;    ///< of workers, in their process groups
-    bool daemons = false;     ///< of workers, in sessions of their own
-    bool cgroup_off = false;  ///< groups with cgroup::off
+    bool children = false;        ///< of workers, in their process groups
+    bool daemons = false;         ///< of workers, in sessions of their own
+    bool cgroup_off = false;      ///< groups with cgroup::off
+    bool below_restarts = false;  ///< inside a worker that may start again after it was killed
 
-    int as_number() const { return children + 2 * daemons + 4 * cgroup_off; }
-    static limits from(int n) { return {(n & 1) != 0, (n & 2) != 0, (n & 4) != 0}; }
+    int as_number() const { return children + 2 * daemons + 4 * cgroup_off + 8 * below_restarts; }
+    static limits from(int n) { return {(n & 1) != 0, (n & 2) != 0, (n & 4) != 0, (n & 8) != 0}; }
 };
 
 enum class work_kind { nested, function, command };
@@ -46,6 +49,15 @@ enum class behaviour { obeys, ignores, is_stopped, is_busy, returns, fails };
 enum class output_kind { inherited, captured, unread };
 /// The process that a worker starts first: none, a child in its process group, or a daemon.
 enum class extra_process { none, obeys, ignores, is_stopped, is_busy, daemon };
+
+/// How workers are started again.
+struct restart_plan {
+    int most = 1;
+    cohort::restart_scope scope = cohort::restart_scope::failed;
+    cohort::restart_on after = cohort::restart_on::failure;
+    int first_ms = 0;  ///< the pauses
+    int longest_ms = 0;
+};
 
 struct group_plan {
     work_kind what = work_kind::function;
@@ -61,14 +73,20 @@ struct group_plan {
     int limit_ms = 0;          ///< of the group; 0: none
     int worker_limit_ms = 0;   ///< of each worker; 0: none
     bool keeps_going = false;  ///< after a failure, which ends no worker before its time limit
-    std::uint64_t seed = 0;    ///< for its workers
+    std::optional<restart_plan> restarts;
+    bool is_watched = false;  ///< next() is called while it runs, and not only afterwards
+    std::uint64_t seed = 0;   ///< for its workers
 };
 
 struct worker_plan {
     behaviour does = behaviour::obeys;
     extra_process extra = extra_process::none;
+    int failing = 0;         ///< bit n: attempt n fails, whatever it does else
     std::uint64_t seed = 0;  ///< for the groups of a nested worker
 };
+
+/// Whether that attempt of a worker fails at once.
+constexpr bool fails_in(int failing, int attempt) { return ((failing >> attempt) & 1) != 0; }
 
 /// The groups of a host, or of a nested worker; `levels` deep, without that process itself.
 std::vector<group_plan> groups_of(std::uint64_t seed, int levels, limits allowed);

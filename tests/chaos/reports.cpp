@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "reports.hpp"
 
+#include "attempt_reports.hpp"
 #include "host.hpp"
 
 #include <cohort/cohort.hpp>
@@ -29,7 +30,8 @@ bool never_started(const cohort::outcome& one) {
 std::string wrong_order(const std::vector<cohort::outcome>& all) {
     const cohort::outcome* last = nullptr;  // of those that have started
     bool waits = false;
-    for (const auto& one : all) {
+    for (const auto& worker : all) {
+        const auto& one = worker.history.empty() ? worker : worker.history.front();
         waits = waits || never_started(one);
         if (one.pid == 0)
             continue;
@@ -42,24 +44,25 @@ std::string wrong_order(const std::vector<cohort::outcome>& all) {
     return {};
 }
 
-/// @param told  the indices that next() has told
+/// @param all  the last outcome of each worker
 /// @return empty: nothing is wrong
 std::string wrong_reports(const group_plan& plan, const cohort::group& group,
-                          std::vector<int> told) {
-    const auto all = group.outcomes();
+                          const std::vector<cohort::outcome>& all, const told_ends& told) {
     std::vector<int> wanted(static_cast<std::size_t>(plan.size));
     std::iota(wanted.begin(), wanted.end(), 0);
     std::vector<int> indices;
     for (const auto& one : all)
         indices.push_back(one.index);
-    std::ranges::sort(told);
-    if (indices != wanted || told != wanted)
-        return fmt::format("of {} workers outcomes have {}, and next has told {}", plan.size,
-                           fmt::join(indices, " "), fmt::join(told, " "));
+    if (indices != wanted || group.outcomes().size() != wanted.size())
+        return fmt::format("of {} workers the report has {}, and outcomes {}", plan.size,
+                           fmt::join(indices, " "), group.outcomes().size());
     if (group.alive() != 0 || group.waiting() != 0)
         return fmt::format("{} live and {} wait in a group that has ended", group.alive(),
                            group.waiting());
-    return plan.at_once > 0 ? wrong_order(all) : "";
+    auto wrong = wrong_attempts(plan, all, told);
+    if (wrong.empty() && plan.at_once > 0)
+        wrong = wrong_order(all);
+    return wrong;
 }
 
 }  // namespace
@@ -68,11 +71,23 @@ void tell_broken(const std::string& what) {
     ::dprintf(role_pipe_number, "%d %s%s\n", ::getpid(), broken, what.c_str());
 }
 
-asio::awaitable<void> check_reports(const group_plan& plan, cohort::group& group) {
-    std::vector<int> told;
-    while (const auto ended = co_await group.next())
-        told.push_back(ended->index);
-    const auto wrong = wrong_reports(plan, group, std::move(told));
+void told_ends::note_stop() {
+    if (!stopped)
+        stopped = std::chrono::steady_clock::now();
+}
+
+asio::awaitable<void> take_ends(const group_plan& plan, cohort::group& group, told_ends& told) {
+    while (auto ended = co_await group.next()) {
+        if (!ended->success() && !ended->restarted && !plan.keeps_going)
+            told.note_stop();
+        told.all.push_back(std::move(*ended));
+    }
+}
+
+asio::awaitable<void> check_reports(const group_plan& plan, cohort::group& group, told_ends& told) {
+    co_await take_ends(plan, group, told);
+    const auto report = co_await group.wait();
+    const auto wrong = wrong_reports(plan, group, report.outcomes, told);
     if (!wrong.empty())
         tell_broken(wrong);
 }

@@ -37,7 +37,7 @@ bool is_of_kind(target_kind target, const process_info& process, const process_t
     case target_kind::host:
         return process.pid == tree.host();
     case target_kind::worker:
-        return role != tree.roles().end() && is_lasting(role->second);
+        return role != tree.roles().end() && (is_lasting(role->second) || role->second == again);
     case target_kind::any_process:
         return is_any_process(process, tree);
     case target_kind::fork_server:
