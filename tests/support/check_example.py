@@ -7,6 +7,7 @@ check_example.py program source [README.md] [--without PART]... [-- argument...]
 With a README, its first C++ block must be the source and the block after it the output, to the letter. PART was not
 built, so the program says this in place of the lines that begin with "PART: "."""
 
+import os
 import re
 import subprocess
 import sys
@@ -70,7 +71,8 @@ def main():
     program, source_path = arguments[:2]
     source = open(source_path, encoding="utf-8").read()
     with tempfile.TemporaryDirectory() as directory:
-        run = subprocess.run([program, *extra], cwd=directory, capture_output=True, text=True, timeout=240)
+        command = [os.path.abspath(one) if os.path.exists(one) else one for one in [program, *extra]]
+        run = subprocess.run(command, cwd=directory, capture_output=True, text=True, timeout=240)
     if run.returncode != 0 or run.stderr:
         fail(f"exit code {run.returncode}\n{run.stdout}{run.stderr}")
     # Cut paths down to examples/..., because they depend on where the compiler was called.
