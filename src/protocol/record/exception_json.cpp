@@ -18,8 +18,14 @@ namespace cohort {
 namespace protocol {
 namespace {
 
-constexpr std::size_t exception_limit = std::size_t{16} << 20;
-constexpr std::size_t outcome_limit = 65'536;
+/// How long a text may be.
+struct text_limits {
+    const char* of;  // what has them, for an error's message
+    std::size_t bytes;
+    std::size_t outcomes;
+};
+constexpr text_limits exception_limits{"exception", std::size_t{16} << 20, 65'536};
+constexpr text_limits report_limits{"report", std::size_t{64} << 20, 1'000'000};
 
 // The values of the member "exception".
 constexpr const char* base_name = "process_exception";
@@ -75,11 +81,15 @@ base::json report_json(const report& r, brevity how) {
 }
 
 /// How much text these outcomes have at least. This finds the texts that are too long before they
-/// are written: results have no limit of their own, and there may be many streams.
+/// are written: results have no limit of their own, and there may be many streams and attempts.
 std::size_t least_size(const std::vector<outcome>& outcomes, brevity how) {
+    constexpr std::size_t least_of_one = 100;
     const std::size_t limit = stream_limit(how);
     std::size_t size = 0;
     for (const outcome& one : outcomes) {
+        size += least_of_one;
+        if (how < brevity::without_details)
+            size += least_size(one.history, how);
         for (const captured* text : {&one.out, &one.err})
             size += std::min(limit, text->head.size() + text->tail.size());
         if (const auto* result = detail::outcome_access::result(one);
@@ -90,27 +100,29 @@ std::size_t least_size(const std::vector<outcome>& outcomes, brevity how) {
 }
 
 /// The line of JSON that `write` makes, as long as it may be.
-/// @param what  a name for the text, for an error's message
 template <class Write>
-std::string bounded_line(const char* what, const std::vector<outcome>& outcomes, Write write) {
-    if (outcomes.size() > outcome_limit)
-        throw std::length_error(fmt::format("to_json: the {} has more than 65536 outcomes", what));
+std::string bounded_line(const text_limits& limits, const std::vector<outcome>& outcomes,
+                         Write write) {
+    if (outcomes.size() > limits.outcomes)
+        throw std::length_error(
+            fmt::format("to_json: the {} has more than {} outcomes", limits.of, limits.outcomes));
     for (const auto how : {brevity::whole, brevity::without_results, brevity::without_details,
                            brevity::without_streams}) {
-        if (least_size(outcomes, how) > exception_limit)
+        if (least_size(outcomes, how) > limits.bytes)
             continue;
         std::string text = base::line_of(write(how));
-        if (text.size() <= exception_limit)
+        if (text.size() <= limits.bytes)
             return text;
     }
-    throw std::length_error(fmt::format("to_json: the {} is longer than 16 MiB", what));
+    throw std::length_error(
+        fmt::format("to_json: the {} is longer than {} MiB", limits.of, limits.bytes >> 20));
 }
 
 process_exception::outcome_list outcomes_in(const base::json& object) {
     const auto list = object.find("outcomes");
     if (list == object.end() || !list->is_array())
         refuse("it has no outcomes");
-    if (list->size() > outcome_limit)
+    if (list->size() > exception_limits.outcomes)
         refuse("it has more than 65,536 outcomes");
     auto outcomes = std::make_shared<std::vector<outcome>>();
     for (const base::json& one : *list) {
@@ -162,7 +174,7 @@ std::exception_ptr exception_in(const base::json& object, raised_maker raised) {
 }  // namespace
 
 std::exception_ptr exception_in(std::string_view text, raised_maker raised) {
-    if (text.size() > exception_limit)
+    if (text.size() > exception_limits.bytes)
         refuse("it is longer than 16 MiB");
     const base::json object = base::parsed(text);
     if (object.is_discarded())
@@ -175,14 +187,15 @@ std::exception_ptr exception_in(std::string_view text, raised_maker raised) {
 }  // namespace protocol
 
 std::string to_json(const process_exception& e) {
-    return protocol::bounded_line("exception", e.outcomes(), [&](protocol::brevity how) {
-        return protocol::exception_json(e, how);
-    });
+    return protocol::bounded_line(
+        protocol::exception_limits, e.outcomes(),
+        [&](protocol::brevity how) { return protocol::exception_json(e, how); });
 }
 
 std::string to_json(const report& r) {
-    return protocol::bounded_line(
-        "report", r.outcomes, [&](protocol::brevity how) { return protocol::report_json(r, how); });
+    return protocol::bounded_line(protocol::report_limits, r.outcomes, [&](protocol::brevity how) {
+        return protocol::report_json(r, how);
+    });
 }
 
 }  // namespace cohort
