@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 namespace cohort::groups {
@@ -20,19 +21,15 @@ public:
     using lease = std::shared_ptr<const int>;
     /// Worker `index` gets the part of its turn, unless another is in use by fewer.
     lease take(int index) {
+        auto taken = std::make_shared<taken_part>(used_);  // first, because nothing may fail later
         const std::lock_guard lock(used_->mutex);
         auto& by = used_->by;
         const auto turn = by.begin() + index % static_cast<std::ptrdiff_t>(by.size());
         const auto least = std::ranges::min_element(by);
         const auto chosen = *turn == *least ? turn : least;
-        lease taken(new int(static_cast<int>(chosen - by.begin())),
-                    [used = used_](const int* part) {
-                        const std::lock_guard again(used->mutex);
-                        --used->by[static_cast<std::size_t>(*part)];
-                        delete part;
-                    });
+        taken->part = static_cast<int>(chosen - by.begin());
         ++*chosen;
-        return taken;
+        return {taken, &taken->part};
     }
 
 private:
@@ -40,6 +37,19 @@ private:
         explicit use(int count) : by(static_cast<std::size_t>(count)) {}
         std::mutex mutex;
         std::vector<int> by;  // how many workers use each part
+    };
+    struct taken_part {
+        explicit taken_part(std::shared_ptr<use> of) noexcept : used(std::move(of)) {}
+        taken_part(const taken_part&) = delete;
+        taken_part& operator=(const taken_part&) = delete;
+        ~taken_part() {
+            if (part < 0)
+                return;
+            const std::lock_guard lock(used->mutex);
+            --used->by[static_cast<std::size_t>(part)];
+        }
+        const std::shared_ptr<use> used;
+        int part = -1;  // none yet
     };
     std::shared_ptr<use> used_;
 };
