@@ -74,7 +74,9 @@ private:
     void go_on_ending() override;
 
     void stop_workers_to_restart() override { workers_.stop_to_restart(); }
-    void well_ended_worker_restarts(int index) override { outcomes_.note_restart(index); }
+    void well_ended_workers_restart(const base::patient_vector<int>& indices) override {
+        outcomes_.note_restarts(indices);
+    }
     void well_ended_worker_stays() override { lifecycle_.happen(event::worker_dropped); }
 
     void begin(receiver to);

@@ -69,14 +69,21 @@ void outcome_publisher::set(int end, outcome left, verdict judged, bool restarts
         symbolize(end);
 }
 
-void outcome_publisher::note_restart(int index) {
-    set_verdict(index, not_started());
-    if (published_.note_restart(index)) {
-        shown_.forget_end(index);
-        return outcomes_.note_restart(taken);
+void outcome_publisher::note_restarts(const base::patient_vector<int>& indices) {
+    base::patient_set<int> unpublished;
+    const auto published = published_.note_restarts(indices);
+    for (const int index : indices) {
+        set_verdict(index, not_started());
+        if (published.contains(index)) {
+            shown_.forget_end(index);
+            outcomes_.note_restart(taken);
+        } else {
+            unpublished.insert(index);
+        }
     }
     for (auto& [end, each] : unpublished_)
-        if (each.worker->left && each.worker->left->index == index && !each.worker->restarts) {
+        if (each.worker->left && unpublished.contains(each.worker->left->index) &&
+            !each.worker->restarts) {
             each.worker->restarts = true;
             outcomes_.note_restart(end);
         }

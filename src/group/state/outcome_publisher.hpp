@@ -43,8 +43,8 @@ public:
     /// @param restarts  whether another attempt follows: then it is no failure of the group
     void set(int end, outcome left, verdict judged, bool restarts = false);
     void set_output(int end, output::stream_end printed);
-    /// Another attempt of this worker follows, although the last one was set without.
-    void note_restart(int index);
+    /// Another attempt of these workers follows, although the last one was set without.
+    void note_restarts(const base::patient_vector<int>& indices);
     /// How many ends are not published.
     int waiting() const noexcept { return outcomes_.waiting(); }
     /// How many workers have their last outcome.

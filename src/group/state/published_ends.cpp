@@ -63,17 +63,25 @@ void published_ends::drop_results() {
         without_result(*oldest, "its result was dropped, because next() was not called in time");
 }
 
-bool published_ends::note_restart(int index) {
-    auto last = std::exchange(last_[static_cast<std::size_t>(index)], nullptr);
-    if (!last)
-        return false;
-    --complete_;
-    auto again = loop::make_freed_aside<detail::ended_worker>(*last);
-    again->restarts = true;
-    again->past.clear();
-    std::ranges::replace(untold_, last, again);
-    keep_past(index, std::move(again));
-    return true;
+base::patient_set<int> published_ends::note_restarts(const base::patient_vector<int>& indices) {
+    base::patient_set<int> here;
+    base::patient_map<ended_worker, ended_worker> changed;
+    for (const int index : indices) {
+        auto last = std::exchange(last_[static_cast<std::size_t>(index)], nullptr);
+        if (!last)
+            continue;
+        here.insert(index);
+        --complete_;
+        auto again = loop::make_freed_aside<detail::ended_worker>(*last);
+        again->restarts = true;
+        again->past.clear();
+        changed.emplace(std::move(last), again);
+        keep_past(index, std::move(again));
+    }
+    for (auto& each : untold_)
+        if (const auto found = changed.find(each); found != changed.end())
+            each = found->second;
+    return here;
 }
 
 void published_ends::keep_past(int index, ended_worker attempt) {

@@ -19,9 +19,9 @@ public:
     explicit published_ends(std::size_t workers) : last_(workers) {}
 
     void add(ended_worker end);
-    /// Another attempt follows the last end of this worker.
-    /// @return false: that end is not published yet
-    bool note_restart(int index);
+    /// Another attempt follows the last end of these workers.
+    /// @return those whose last end is here
+    base::patient_set<int> note_restarts(const base::patient_vector<int>& indices);
     /// Gives the last end of a worker the attempts before it.
     void add_past_to(detail::ended_worker& last) const;
 

@@ -71,10 +71,6 @@ void restarting_workers::left_nothing(int index) {
         arm(index);
 }
 
-bool restarting_workers::round_is_clear() const noexcept {
-    return std::ranges::all_of(coming_, [](const auto& each) { return each.second.is_clear; });
-}
-
 void restarting_workers::end_round() {
     const auto at = saturating_add(loop_.now(), *std::exchange(round_, std::nullopt));
     base::patient_vector<int> all;

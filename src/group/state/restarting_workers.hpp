@@ -54,7 +54,7 @@ public:
 
     bool is_round() const noexcept { return round_.has_value(); }
     /// Whether nothing is left of those that start again.
-    bool round_is_clear() const noexcept;
+    bool round_is_clear() const noexcept { return unclear_ == 0; }
     /// No worker lives or is being started any more: starts all again after the round's pause.
     void end_round();
     /// How many have ended well, and start again only if there is a round.

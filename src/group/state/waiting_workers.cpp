@@ -46,8 +46,8 @@ waiting_workers::next_step waiting_workers::ended(const restarting_workers::end&
     const auto next = restarts_.ended(of, joined);
     if (next != next_step::nothing)
         order_.rest();
-    for (const int index : joined)
-        listener_.well_ended_worker_restarts(index);
+    if (!joined.empty())
+        listener_.well_ended_workers_restart(joined);
     if (next == next_step::round)
         listener_.stop_workers_to_restart();
     show();

@@ -23,8 +23,8 @@ public:
     public:
         /// Stops every live worker, because all start again.
         virtual void stop_workers_to_restart() = 0;
-        /// A worker that had ended well starts again.
-        virtual void well_ended_worker_restarts(int index) = 0;
+        /// Workers that had ended well start again.
+        virtual void well_ended_workers_restart(const base::patient_vector<int>& indices) = 0;
         /// A worker that had ended well, and could have started again, does not.
         virtual void well_ended_worker_stays() = 0;
 
