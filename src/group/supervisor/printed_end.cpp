@@ -32,8 +32,8 @@ void printed_end::begin() {
                 self->read_ = std::move(read);
         },
         [self = shared_from_this()](const std::string& note) {
-            self->streams_ended(note);
             self->is_over_ = true;
+            self->streams_ended(note);
             self->deliver();
         });
 }
@@ -73,10 +73,10 @@ void printed_end::await(base::callback<void(output::stream_end)> then,
 }
 
 void printed_end::deliver() {
-    if (has_ended_ && then_)
-        std::exchange(then_, {})(std::move(*read_));
     if (is_over_ && over_)
         std::exchange(over_, {})();
+    if (has_ended_ && then_)
+        std::exchange(then_, {})(std::move(*read_));
 }
 
 }  // namespace cohort::groups

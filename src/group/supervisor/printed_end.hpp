@@ -25,8 +25,8 @@ public:
     /// nothing of that writes more.
     void begin();
     /// Calls `then` once, with what the worker has printed, when that has ended; at once if it has.
-    /// After it `over`, when the output thread has no part of the streams any more, however long
-    /// that takes. Neither if begin() is not called.
+    /// And `over`, when the output thread has no part of the streams any more: just before `then`,
+    /// or later where `then` could not wait. Neither if begin() is not called.
     void await(base::callback<void(output::stream_end)> then, base::callback<void()> over);
 
 private:
