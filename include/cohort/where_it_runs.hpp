@@ -47,8 +47,8 @@ template <class Derived>
 class where_it_runs : public limits_of<Derived> {
 public:
     /// Sets a variable in the worker's environment, which otherwise is the caller's. The library
-    /// sets LOCAL_RANK and LOCAL_WORLD_SIZE to the worker's index and the size of its group; this
-    /// can override them.
+    /// sets LOCAL_RANK and LOCAL_WORLD_SIZE to the worker's index and the size of its group, and
+    /// with options::restart those that restarts names; this can override them.
     /// @param name   not empty, and without '=' and NUL
     /// @param value  text, a path, or anything that fmt can format
     /// @throws std::invalid_argument  no environment can hold the name or the value, or only the

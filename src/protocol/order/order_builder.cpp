@@ -149,15 +149,17 @@ void order_builder::write_texts(order_writer& into, const worker_plan& worker, i
     const int size = plan_.settings.nprocs;
     into.add_variable(fmt::format("COHORT_INDEX={}", index));
     into.add_variable(fmt::format("COHORT_SIZE={}", size));
-    // The user's choice for these two wins, even if it is to unset them.
-    if (!worker.where->changes_variable("LOCAL_RANK"))
-        into.add_variable(fmt::format("LOCAL_RANK={}", index));
-    if (!worker.where->changes_variable("LOCAL_WORLD_SIZE"))
-        into.add_variable(fmt::format("LOCAL_WORLD_SIZE={}", size));
+    // The user's choice for these wins, even if it is to unset them.
+    const auto add_unless_chosen = [&](const char* name, int value) {
+        if (!worker.where->changes_variable(name))
+            into.add_variable(fmt::format("{}={}", name, value));
+    };
+    add_unless_chosen("LOCAL_RANK", index);
+    add_unless_chosen("LOCAL_WORLD_SIZE", size);
     if (const auto& restarts = plan_.settings.restarts) {
-        into.add_variable(fmt::format("COHORT_ATTEMPT={}", with.attempt));
-        into.add_variable(fmt::format("TORCHELASTIC_RESTART_COUNT={}", with.attempt));
-        into.add_variable(fmt::format("TORCHELASTIC_MAX_RESTARTS={}", restarts->most));
+        add_unless_chosen("COHORT_ATTEMPT", with.attempt);
+        add_unless_chosen("TORCHELASTIC_RESTART_COUNT", with.attempt);
+        add_unless_chosen("TORCHELASTIC_MAX_RESTARTS", restarts->most);
     }
     for (const auto& [name, item] : worker.where->shared)
         into.add_variable(fmt::format("{}{}={{\"fd\":{}{}", share_prefix, name,
