@@ -8,6 +8,7 @@
 #include <fmt/core.h>
 
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <string>
@@ -30,9 +31,11 @@ asio::awaitable<void> run_jobs(std::vector<std::string> lines, int at_once) {
     int done = 0, failed = 0, again = 0;
     while (auto end = co_await group.next()) {
         ++(end->restarted ? again : end->success() ? done : failed);
-        if (::isatty(STDOUT_FILENO))
+        if (::isatty(STDOUT_FILENO)) {
             fmt::print("\r{} done, {} failed, {} new attempts, {} run, {} wait ", done, failed,
                        again, group.alive(), group.waiting());
+            std::fflush(stdout);
+        }
     }
     auto report = co_await group.wait();
     std::ofstream("jobs.json") << cohort::to_json(report) << '\n';

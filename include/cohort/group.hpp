@@ -245,7 +245,7 @@ public:
     /// with EPIPE. @throws std::invalid_argument, std::logic_error  no such worker; no feed()
     void close_input(int index) { detail::close_input(handle_.state("close_input"), index); }
 
-    /// The directory of options::logs(), `<directory>/<run id>/attempt_0`; empty: none. Absolute.
+    /// The directory of options::logs() for first attempts, `.../<run id>/attempt_0`; empty: none.
     std::filesystem::path log_directory() const {
         return detail::group_log_directory(*handle_.state("log_directory"));
     }

@@ -21,9 +21,9 @@ namespace cohort {
 
 /// Why a worker ended.
 ///
-/// `oom_killed` needs options::cgroup(directory), with a directory in which the kernel counts
-/// memory. It means that the worker died of a SIGKILL that this group did not send, and that
-/// `memory.events` of the worker's cgroup counts a kill by the out-of-memory killer.
+/// `oom_killed` needs memory_max() or options::cgroup(directory), with a directory in which the
+/// kernel counts memory. It means that the worker died of a SIGKILL that this group did not send,
+/// and that `memory.events` of the worker's cgroup counts a kill by the out-of-memory killer.
 /// outcome::note() then has the limit and the peak. Elsewhere such a worker is `signaled`, like any
 /// other that somebody else killed.
 /// @source Documentation/admin-guide/cgroup-v2.rst of the kernel
@@ -37,7 +37,7 @@ enum class cause {
     oom_killed,  ///< the kernel's out-of-memory killer ended it, as far as that is known: see above
     lost,        ///< another waiter took its exit status
     unkillable,  ///< it lived on for `kill_timeout` after SIGKILL; reaped later, in the background
-    not_started,   ///< it waited for its start (options::at_once), which failed: see note()
+    not_started,   ///< its start failed, later than that of its group: see note()
     timed_out,     ///< it was stopped after its time limit, or had not ended at that of its group
     output_limit,  ///< it was stopped because it wrote more than capture::at_most() allows
 };
@@ -111,7 +111,8 @@ public:
     std::vector<activity> at_stop;
     captured out;  ///< what it wrote to standard output; empty without capture()
     captured err;  ///< what it wrote to standard error; empty without capture(), and with merge()
-    /// Whether it was to start again after this end (options::restart).
+    /// Whether it was to start again after this end (options::restart). With restart_scope::all it
+    /// may be decided later that a worker that has ended well does: its history says so.
     bool restarted = false;
     /// All attempts of a worker that was started again, the oldest first and this one last, each
     /// without a history, and without a result that holds descriptors. Of more than 100 the first

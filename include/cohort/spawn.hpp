@@ -13,7 +13,8 @@
 
 namespace cohort COHORT_ASIO_NAMESPACE {
 
-/// Starts a group of workers; all or nothing, index 0 first.
+/// Starts a group of workers; all or nothing, index 0 first. With options::at_once that holds for
+/// the first of them.
 ///
 /// The call reads environ, working directory and affinity, on the caller's thread.
 ///
@@ -26,6 +27,7 @@ namespace cohort COHORT_ASIO_NAMESPACE {
 /// @param how   options, or just the number of workers
 /// @return the group, once the start of every worker has succeeded
 /// @throws spawn_error  a worker could not be started; those started before are killed and reaped
+/// @throws group_timed_out  options::time_limit was reached before all had started
 /// @throws std::invalid_argument  an option has a value that no group can have
 /// @throws std::logic_error  the work is a function, which start_method::spawn and forkserver run
 /// in another execution of this program, but this program has not called worker_main
