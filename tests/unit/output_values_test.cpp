@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <cohort/detail/line_run.hpp>
+#include <cohort/errors.hpp>
 #include <cohort/format.hpp>
 #include <cohort/json.hpp>
 #include <cohort/outcome.hpp>
@@ -256,20 +257,19 @@ TEST_CASE("output values: the attempts of a worker are in the JSON, and come bac
 
 TEST_CASE("output values: a report that is too long loses the text of streams, but no count") {
     report r;
-    r.outcomes.resize(400);
-    for (outcome& one : r.outcomes)
-        one.out = captured_of(std::string(16'384, 'h'), std::string(49'152, 't'), 1 << 20);
+    outcome one;
+    one.out = captured_of(std::string(16'384, 'h'), std::string(49'152, 't'), 1 << 20);
+    r.outcomes.resize(1'200, one);
     const auto shorter = json::parse(to_json(r)).at("outcomes")[399].at("stdout");
     CHECK(shorter.at("head") == std::string(512, 'h'));
     CHECK(shorter.at("tail") == std::string(512, 't'));
     CHECK(shorter.at("lost") == (1 << 20) - 1024);
-    const outcome one = r.outcomes[0];
-    r.outcomes.resize(20'000, one);
+    r.outcomes.resize(70'000, one);
     const auto shortest = json::parse(to_json(r)).at("outcomes")[0].at("stdout");
     CHECK(shortest == json{{"total", 1 << 20}, {"lost", 1 << 20}});
-    r.outcomes.resize(65'537, one);
-    CHECK_THROWS_WITH_AS(to_json(r), "to_json: the report has more than 65536 outcomes",
-                         std::length_error);
+    CHECK_THROWS_WITH_AS(
+        cohort::to_json(cohort::group_stopped(std::make_shared<std::vector<outcome>>(65'537))),
+        "to_json: the exception has more than 65536 outcomes", std::length_error);
 }
 
 }  // namespace output_values_test
