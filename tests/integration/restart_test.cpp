@@ -183,24 +183,6 @@ TEST_CASE("restart: a stop, a drop and a time limit win over a pause") {
     (void)dropped.take();  // the guard waits for its end
 }
 
-TEST_CASE("restart: the failure that ends the group finds the others in any state") {
-    const leak_guard guard;
-    for (int round = 0; round < 20; ++round) {
-        const auto failed = thrown_by<cohort::process_exited_exception>(
-            failing(99),
-            cohort::options(6).at_once(1 + round % 6).restart(restarts(3).backoff(1ms, 4ms)));
-        check_history(failed.failed(), 4);
-        CHECK(failed.failed().cause == cause::exited);
-        for (const auto& one : failed.outcomes()) {
-            CHECK_FALSE(one.success());
-            if (!one.history.empty())
-                check_history(one, one.attempt + 1);
-            else
-                CHECK(one.attempt == 0);
-        }
-    }
-}
-
 TEST_CASE("restart: a later start that fails is tried again") {
     const leak_guard guard;
     const scratch_directory directory;

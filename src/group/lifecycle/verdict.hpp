@@ -51,7 +51,9 @@ struct worker_facts {
 struct verdict {
     cohort::cause cause = cohort::cause::lost;
     bool success = false;
-    bool victim = false;  // it failed after its own stop signal or SIGKILL, or the group's limit
+    // It failed after its own stop signal or SIGKILL, or the group's limit, or would have started
+    // again if the group had not been ending.
+    bool victim = false;
     // The stamp of `raised`, `crashed` or `fell_silent`, clamped to [started, exit_seen]. Without
     // such a stamp: exit_seen.
     time_point event_time;

@@ -128,8 +128,7 @@ void group_state::worker_not_started(int index, const start_failure* failure) {
         groups::end_of_unstarted({index, failure, start_.work_of(index),
                                   lifecycle_.life().timed_out(), runtime_.loop().now()});
     outcome.attempt = waiting_.attempt(index);
-    const bool restarts = failure && waiting_.ended({index, false, outcome.started,
-                                                     outcome.ended}) != next_step::nothing;
+    const bool restarts = failure && waiting_.ended(outcome, verdict) != next_step::nothing;
     const int end = outcomes_.new_end();
     expect_outcome(end);
     outcomes_.set(end, std::move(outcome), std::move(verdict), restarts);
@@ -254,8 +253,7 @@ void group_state::worker_ended(groups::worker_end end) {
         names_search_.begin(shared_from_this(), [this] { go_on_ending(); });
     auto next = next_step::nothing;
     if (is_counted && !was_given_up)
-        next = waiting_.ended(
-            {end.outcome.index, end.verdict.success, end.outcome.started, end.outcome.ended});
+        next = waiting_.ended(end.outcome, end.verdict);
     const auto what = next != next_step::nothing ? event::worker_restarts
                       : end.verdict.success      ? event::worker_ended_well
                                                  : event::worker_failed;

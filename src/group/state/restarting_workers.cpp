@@ -38,8 +38,7 @@ restarting_workers::next_step restarting_workers::ended(const end& of,
         well_[of.index] = false;
         return next_step::perhaps;
     }
-    const double chance = std::uniform_real_distribution<>()(random_);
-    const auto pause = policy_.next({of.index, of.started, of.ended, chance});
+    const auto pause = pause_after(of);
     if (!pause)
         return next_step::nothing;
     await_another(of.index, saturating_add(of.ended, *pause), false);
@@ -51,6 +50,14 @@ restarting_workers::next_step restarting_workers::ended(const end& of,
         joined.push_back(index);
     }
     return next_step::round;
+}
+
+/// @return nothing: no attempt follows
+std::optional<restarting_workers::duration> restarting_workers::pause_after(const end& of) {
+    if (!policy_.wants(of.success))
+        return std::nullopt;
+    const double chance = std::uniform_real_distribution<>()(random_);
+    return policy_.next({of.index, of.started, of.ended, chance});
 }
 
 void restarting_workers::await_another(int index, time_point at, bool is_clear) {

@@ -44,6 +44,8 @@ public:
     };
     /// @param joined  with next_step::round: gets those that had ended well and start again now
     next_step ended(const end& of, base::patient_vector<int>& joined);
+    /// Whether another attempt would have followed this end. Called when nobody starts any more.
+    bool would_start_again(const end& of) { return pause_after(of).has_value(); }
 
     /// How many are to start again and have still left something.
     int unclear() const noexcept { return unclear_; }
@@ -72,6 +74,7 @@ private:
         std::optional<loop::timer_id> timer;
     };
 
+    std::optional<duration> pause_after(const end& of);
     void await_another(int index, time_point at, bool is_clear);
     void arm(int index);
     void start(int index);

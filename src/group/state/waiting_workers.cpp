@@ -39,11 +39,16 @@ void waiting_workers::start_next() {
         starts_.close_later_starts();
 }
 
-waiting_workers::next_step waiting_workers::ended(const restarting_workers::end& of) {
-    if (!restarts_.is_on() || !life_.may_start())
+waiting_workers::next_step waiting_workers::ended(const outcome& of, verdict& judged) {
+    if (!restarts_.is_on())
         return next_step::nothing;
+    const restarting_workers::end end{of.index, judged.success, of.started, of.ended};
+    if (!life_.may_start()) {
+        judged.victim = judged.victim || restarts_.would_start_again(end);
+        return next_step::nothing;
+    }
     base::patient_vector<int> joined;
-    const auto next = restarts_.ended(of, joined);
+    const auto next = restarts_.ended(end, joined);
     if (next != next_step::nothing)
         order_.rest();
     if (!joined.empty())

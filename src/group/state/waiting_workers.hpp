@@ -4,6 +4,7 @@
 #include "base/sys/callback.hpp"
 #include "group/lifecycle/machine.hpp"
 #include "group/lifecycle/schedule.hpp"
+#include "group/lifecycle/verdict.hpp"
 #include "group/state/restarting_workers.hpp"
 #include "group/state/snapshot.hpp"
 #include "group/state/start_in_progress.hpp"
@@ -46,8 +47,9 @@ public:
     bool stops_all() const noexcept { return restarts_.is_round(); }
 
     using next_step = restarting_workers::next_step;
-    /// An attempt of a worker has ended.
-    next_step ended(const restarting_workers::end& of);
+    /// An attempt of a worker has ended. If only the end of the group keeps another one from
+    /// following, the failure does not count: `judged` becomes a victim.
+    next_step ended(const outcome& of, verdict& judged);
     /// A worker's outcome is known, or it could not be started: another one may start.
     void place_is_free();
     /// A worker has left nothing here, so that it may start again itself.
