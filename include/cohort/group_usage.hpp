@@ -47,7 +47,8 @@ public:
     /// Looks at what the live workers use now. A thread of the library reads /proc and the workers'
     /// cgroups, which may take its time: no other operation waits for that.
     /// @return by index; without those that have ended, or end meanwhile
-    /// @throws std::system_error  operation_aborted: this call was cancelled.
+    /// @throws std::system_error  operation_aborted: this call was cancelled; EMFILE, ENFILE,
+    ///         ENOMEM: the look takes a descriptor for each live worker, and there is none left.
     /// @cancellation every type: stops waiting only.
     /// @thread_safety safe; any number of looks at once.
     [[nodiscard]] asio::awaitable<std::vector<worker_usage>> usage() {

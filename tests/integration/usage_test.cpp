@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // What live workers use, as their group tells it.
+#include "descriptor_limit.hpp"
 #include "live_support.hpp"
 #include "methods.hpp"
 #include "start_support.hpp"
@@ -10,6 +11,8 @@
 #include <stdexcept>
 #include <thread>
 #include <vector>
+
+#include <unistd.h>
 
 namespace usage_test {
 
@@ -117,6 +120,34 @@ TEST_CASE("usage: a look that is cancelled ends once, and others go on") {
         REQUIRE(other.well());
         CHECK(other.take().size() == 1);
     }
+    stop(io, group);
+}
+
+TEST_CASE("usage: without a descriptor a look fails with EMFILE, and a later one is well") {
+    const leak_guard guard;
+    asio::io_context io;
+    auto group = start_ready(io, sleeper(), 2);
+    for (int left = 0; left <= 4; ++left) {
+        CAPTURE(left);
+        std::vector<int> used;
+        const descriptor_limit few(512);
+        while (used.push_back(::dup(STDERR_FILENO)), used.back() >= 0)
+            ;
+        used.pop_back();
+        for (int next = 0; next < left; ++next, used.pop_back())
+            ::close(used.back());
+        completed<usages> looked;
+        group.async_usage(looked.into());
+        run_out(io);
+        for (const int each : used)
+            ::close(each);
+        if (looked.well())
+            CHECK(looked.take().size() == 2);
+        else
+            CHECK(looked.code() == std::errc::too_many_files_open);
+        CHECK((left > 1 || !looked.well()));
+    }
+    CHECK(used_by(io, group).size() == 2);
     stop(io, group);
 }
 

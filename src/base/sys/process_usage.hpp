@@ -26,8 +26,9 @@ struct process_usage {
 /// Reads a /proc/PID/stat. The name in it may contain anything. Empty: it is not whole.
 std::optional<process_usage> parse_stat(std::string_view text) noexcept;
 
-/// That of the process for which the pidfd stands; empty if it has been reaped. May hang with
-/// /proc. @param pid  its number, which another process may have by now
+/// That of the process for which the pidfd stands. Empty: it has been reaped, or its file can't be
+/// read, and errno says why. May hang with /proc.
+/// @param pid  its number, which another process may have by now
 std::optional<process_usage> usage_of(pid_t pid, int pidfd) noexcept;
 
 }  // namespace cohort::base

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -17,6 +18,12 @@ namespace {
 
 using usages = std::vector<worker_usage>;
 
+/// What a look has found.
+struct seen_usage {
+    usages found;
+    std::error_code error;
+};
+
 worker_usage usage_in(const base::process_usage& process, const looked_at& worker) {
     worker_usage usage;
     usage.index = worker.index;
@@ -24,22 +31,34 @@ worker_usage usage_in(const base::process_usage& process, const looked_at& worke
     usage.resident = process.resident();
     usage.threads = process.threads;
     usage.state = process.state;
-    if (!worker.cgroup)
+    const auto directory = worker.cgroup ? worker.cgroup->open() : base::unique_fd();
+    if (!directory)
         return usage;
-    const auto all = start::usage_of_cgroup(worker.cgroup.get());
+    const auto all = start::usage_of_cgroup(directory.get());
     usage.cpu_time = all.cpu_time.value_or(usage.cpu_time);
     usage.resident = all.memory.value_or(usage.resident);
     usage.threads = all.tasks.value_or(usage.threads);
     return usage;
 }
 
-usages look_at(const base::patient_vector<looked_at>& workers) {
-    usages found;
-    for (const auto& worker : workers)
-        if (const auto process = base::usage_of(worker.pid, worker.pidfd.get());
-            process && process->state != 'Z' && process->state != 'X')
-            found.push_back(usage_in(*process, worker));
-    return found;
+seen_usage look_at(const base::patient_vector<looked_at>& workers) {
+    seen_usage at;
+    for (const auto& worker : workers) {
+        errno = 0;
+        const auto process = base::usage_of(worker.pid, worker.pidfd.get());
+        if (process && process->state != 'Z' && process->state != 'X')
+            at.found.push_back(usage_in(*process, worker));
+        // Not ENOENT, because what a worker has had is gone when it has ended.
+        if (errno == EMFILE || errno == ENFILE || errno == ENOMEM)
+            at.error = std::error_code(errno, std::system_category());
+    }
+    return at;
+}
+
+detail::completion failed_with(std::error_code error) {
+    auto failed = detail::completion_of(detail::completion::kind::failed);
+    failed.error = std::make_exception_ptr(std::system_error(error, "cohort::group::usage"));
+    return failed;
 }
 
 }  // namespace
@@ -58,22 +77,19 @@ usage_looks& usage_looks::of(loop::runtime& runtime) {
 
 void usage_looks::ask(base::patient_vector<looked_at> workers, std::error_code error,
                       detail::receiver to) {
-    if (error) {
-        auto failed = detail::completion_of(detail::completion::kind::failed);
-        failed.error = std::make_exception_ptr(std::system_error(error, "cohort::group::usage"));
-        return (void)runtime_.deliver(to, std::move(failed));
-    }
+    if (error)
+        return (void)runtime_.deliver(to, failed_with(error));
     const auto waiting = base::make_shared_patiently<loop::waiters>(runtime_, runtime_.loop());
     waiting->add(std::move(to), std::nullopt);
     looks_.push_back(waiting);
-    const auto found = base::make_shared_patiently<usages>();
+    const auto seen = base::make_shared_patiently<seen_usage>();
     const auto looked =
         base::make_shared_patiently<base::patient_vector<looked_at>>(std::move(workers));
     output::call_threads::of(runtime_.loop())
-        .run([looked, found] { base::patiently([&] { *found = look_at(*looked); }); },
-             [this, waiting, found] {
-                 detail::completion done;
-                 done.usage = found;
+        .run([looked, seen] { base::patiently([&] { *seen = look_at(*looked); }); },
+             [this, waiting, seen] {
+                 auto done = seen->error ? failed_with(seen->error) : detail::completion();
+                 done.usage = std::shared_ptr<usages>(seen, &seen->found);
                  waiting->complete_all(done);
                  std::erase(looks_, waiting);
              });

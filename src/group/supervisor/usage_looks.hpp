@@ -4,6 +4,7 @@
 #include "base/sys/patient_containers.hpp"
 #include "base/sys/unique_fd.hpp"
 #include "loop/waits/waiters.hpp"
+#include "start/cgroup/worker_cgroup.hpp"
 
 #include <cohort/detail/border.hpp>
 
@@ -18,8 +19,8 @@ namespace cohort::groups {
 struct looked_at {
     int index = 0;
     pid_t pid = 0;
-    base::unique_fd pidfd;   // of its own, because the worker may be reaped meanwhile
-    base::unique_fd cgroup;  // the directory of the worker's own cgroup; empty: it has none
+    base::unique_fd pidfd;  // of its own, because the worker may be reaped meanwhile
+    std::shared_ptr<const start::worker_cgroup> cgroup;  // null: it has none of its own
 };
 
 /// The operations that wait for what workers use. /proc and cgroups are read on the call threads,

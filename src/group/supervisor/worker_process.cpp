@@ -87,8 +87,7 @@ std::optional<looked_at> worker_process::to_be_looked_at(std::error_code& error)
         error = none_left;
         return std::nullopt;
     }
-    if (cgroup_)
-        worker.cgroup = cgroup_->open();
+    worker.cgroup = cgroup_;
     return worker;
 }
 
