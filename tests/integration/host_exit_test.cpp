@@ -194,6 +194,18 @@ TEST_CASE("host exit: functions that start by any method end with their host, by
     }
 }
 
+TEST_CASE("host exit: nobody of a batch starts any more, nor again, however its host ends") {
+    {
+        leak_guard guard;
+        const auto host = run_host(guard, "return_in_batch");
+        CHECK(host.outcome.status.success());
+        CHECK(host.left == "");
+        CHECK(host.lived() < 25s);  // not the pause of an hour, nor the grace period
+    }
+    leak_guard guard;
+    CHECK(run_host(guard, "kill_in_batch", ending::by_sigkill).outcome.status.signal() == SIGKILL);
+}
+
 TEST_CASE("host exit: execve ends the workers, and the new program runs on") {
     leak_guard guard;
     CHECK(run_host(guard, "execve", ending::when_workers_are_gone).outcome.status.exit_code() == 7);

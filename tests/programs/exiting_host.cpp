@@ -62,42 +62,42 @@ cohort::start_method method_of_functions() {
     return method == "forkserver" ? cohort::start_method::forkserver : cohort::start_method::spawn;
 }
 
-/// Starts workers that sleep, and returns when each of them says that it runs.
-cohort::group start(asio::io_context& io, int count, bool ignores_stop = false) {
+/// Starts the workers, and returns when `ready` of them say that they run.
+template <class Work>
+cohort::group start(asio::io_context& io, const Work& work, cohort::options options, int ready) {
     std::array<int, 2> pipe{};
     if (::pipe(pipe.data()) != 0)
         std::abort();
     cohort::group group;
-    const auto take = [&group](std::exception_ptr e, cohort::group g) {
+    options.fd(pipe[1], hears).fd(held, held).grace_period(grace).kill_timeout(kill_timeout);
+    cohort::async_spawn(io, work, options, [&group](std::exception_ptr e, cohort::group g) {
         if (e)
             std::rethrow_exception(e);
         group = std::move(g);
-    };
-    const std::string first = ignores_stop ? "trap '' TERM" : ":";
-    const cohort::command sleeps("sh", "-c", first + "; echo >&7; exec 7>&-; exec sleep 1000");
-    auto options = cohort::options(count)
-                       .fd(pipe[1], hears)
-                       .fd(held, held)
-                       .grace_period(grace)
-                       .kill_timeout(kill_timeout)
-                       .daemon(daemonic);
-    if (!user.empty())
-        options.user(user);
-    if (method.empty())
-        cohort::async_spawn(io, sleeps, options, take);
-    else
-        cohort::async_spawn(io, cohort::function<sleep_in_worker>(ignores_stop),
-                            options.start_method(method_of_functions()), take);
+    });
     io.run();
     io.restart();
     options = cohort::options();  // the options hold the pipe, too
     ::close(pipe[1]);
     char byte;
-    for (int i = 0; i < count; ++i)
+    for (int i = 0; i < ready; ++i)
         if (::read(pipe[0], &byte, 1) != 1)
             std::abort();
     ::close(pipe[0]);
     return group;
+}
+
+/// Starts workers that sleep, and returns when each of them says that it runs.
+cohort::group start(asio::io_context& io, int count, bool ignores_stop = false) {
+    auto options = cohort::options(count).daemon(daemonic);
+    if (!user.empty())
+        options.user(user);
+    if (!method.empty())
+        return start(io, cohort::function<sleep_in_worker>(ignores_stop),
+                     options.start_method(method_of_functions()), count);
+    const std::string first = ignores_stop ? "trap '' TERM" : ":";
+    return start(io, cohort::command("sh", "-c", first + "; echo >&7; exec 7>&-; exec sleep 1000"),
+                 options, count);
 }
 
 void tell_join(cohort::group& group) {
@@ -201,6 +201,33 @@ int live_and_return(std::string_view how) {
     return 0;
 }
 
+/// Worker 1 is in the pause before its next attempt, workers 0 and 2 live, and 3 has not started.
+cohort::group start_batch(asio::io_context& io) {
+    auto group = start(
+        io,
+        cohort::command("sh", "-c",
+                        "[ $COHORT_INDEX != 1 ] || exit 1; echo >&7; exec 7>&-; exec sleep 1000"),
+        cohort::options(4).at_once(2).restart(cohort::restarts(9).backoff(1h, 1h)), 2);
+    group.async_next([](std::exception_ptr, const cohort::received<cohort::outcome>& end) {
+        if (!end || end->index != 1 || !end->restarted)
+            std::abort();
+    });
+    io.run();
+    io.restart();
+    return group;
+}
+
+int return_in_batch() {
+    early_group = start_batch(early_context);
+    return 0;
+}
+
+int die_in_batch() {
+    asio::io_context io;
+    const auto group = start_batch(io);
+    wait_to_be_killed();
+}
+
 int die(std::string_view how) {
     asio::io_context io;
     const auto group = start(io, 3);
@@ -250,6 +277,10 @@ int main(int argc, char** argv) {
     ::setrlimit(RLIMIT_CORE, &no_core);
     if (how == "outlived_threads")
         return outlived_threads();
+    if (how == "return_in_batch")
+        return return_in_batch();
+    if (how == "kill_in_batch")
+        return die_in_batch();
     if (how == "calling_executor")
         return complete_by(bad_executor::habit::calls);
     if (how == "blocking_executor")
