@@ -52,7 +52,8 @@ template <class Work>
 /// group could not be started, for the reasons that spawn names
 /// @throws process_raised_exception, process_exited_exception  the first failure in time; the other
 /// workers are stopped and reaped before the throw
-/// @throws group_stopped  the group was stopped and no worker failed
+/// @throws group_timed_out  no worker failed, and options::time_limit was reached
+/// @throws group_stopped  no worker failed, and the group was stopped
 /// @cancellation any type stops the group. During the start, started workers are stopped and
 /// reaped, then operation_aborted. Later total completes with operation_aborted at once, and the
 /// group is stopped in the background; partial, terminal: the ladder of group::stop, then
