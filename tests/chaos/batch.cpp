@@ -1,16 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "batch.hpp"
 
+#include "process_locks.hpp"
 #include "reports.hpp"
 
 #include <fmt/format.h>
-
-#include <cerrno>
-#include <system_error>
-
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 namespace chaos {
 
@@ -20,23 +14,11 @@ constexpr int places_number = 7;
 
 }  // namespace
 
-void give_places(cohort::options& how) {
-    const int places = ::memfd_create("places", MFD_CLOEXEC);
-    if (places < 0)
-        throw std::system_error(errno, std::generic_category(), "memfd_create");
-    how.fd(places, places_number);
-    ::close(places);
-}
+void give_places(cohort::options& how) { give_lock_file(how, places_number); }
 
 void take_place(int places) {
-    struct flock place {};
-    place.l_type = F_WRLCK;
-    place.l_whence = SEEK_SET;
-    place.l_len = 1;
-    // Such a lock stays over execve, is not inherited by children, and goes before the exit of its
-    // process is told: fcntl(2).
-    for (place.l_start = 0; place.l_start < places; ++place.l_start)
-        if (::fcntl(places_number, F_SETLK, &place) == 0)
+    for (int place = 0; place < places; ++place)
+        if (lock_byte(places_number, place))
             return;
     tell_broken(fmt::format("more than {} workers of a batch live", places));
 }
