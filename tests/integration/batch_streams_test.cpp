@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // What workers of a batch print, and what they are fed.
+#include "descriptor_limit.hpp"
 #include "live_support.hpp"
 #include "start_support.hpp"
 
@@ -11,8 +12,6 @@
 #include <system_error>
 #include <thread>
 #include <vector>
-
-#include <sys/resource.h>
 
 namespace batch_streams_test {
 
@@ -52,14 +51,9 @@ TEST_CASE("batch streams: what workers print is captured, in files, and told by 
 
 TEST_CASE("batch streams: descriptors and pipes are those of the workers that run") {
     const leak_guard guard;
-    rlimit before{};
-    REQUIRE(::getrlimit(RLIMIT_NOFILE, &before) == 0);
-    rlimit tight = before;
-    tight.rlim_cur = 200;
-    REQUIRE(::setrlimit(RLIMIT_NOFILE, &tight) == 0);
+    const descriptor_limit tight(200);
     const auto report = ended(cohort::command("echo", "x"),
                               cohort::options(300).at_once(4).output_to(cohort::capture()));
-    ::setrlimit(RLIMIT_NOFILE, &before);
     CHECK(report.success());
     CHECK(report.outcomes.size() == 300);
 }
@@ -67,11 +61,7 @@ TEST_CASE("batch streams: descriptors and pipes are those of the workers that ru
 TEST_CASE("batch streams: a file for each worker takes descriptors only while its worker runs") {
     const leak_guard guard;
     const scratch_directory directory;
-    rlimit before{};
-    REQUIRE(::getrlimit(RLIMIT_NOFILE, &before) == 0);
-    rlimit tight = before;
-    tight.rlim_cur = 200;
-    REQUIRE(::setrlimit(RLIMIT_NOFILE, &tight) == 0);
+    const descriptor_limit tight(200);
     const auto report =
         ended(cohort::command("sh", "-c", "echo $COHORT_INDEX"),
               cohort::options(300).at_once(4).stdout_to(
@@ -81,7 +71,6 @@ TEST_CASE("batch streams: a file for each worker takes descriptors only while it
                                 .at_once(4)
                                 .stdout_to(cohort::capture())
                                 .logs(cohort::logs(directory.file("logs")).run_id("a")));
-    ::setrlimit(RLIMIT_NOFILE, &before);
     CHECK(report.success());
     CHECK(logs.success());
     std::ifstream last(directory.file("299.log"));
