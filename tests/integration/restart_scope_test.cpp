@@ -54,6 +54,32 @@ TEST_CASE("restart scope: the workers' restarts count together") {
         CHECK(one.attempt == 2);
 }
 
+TEST_CASE("restart scope: nobody of a batch starts in the pause before all start again") {
+    const leak_guard guard;
+    constexpr auto pause = 1s;
+    const auto report =
+        ended(cohort::command("sh", "-c", "exit $((COHORT_INDEX == 0 && COHORT_ATTEMPT < 2))"),
+              cohort::options(20).at_once(2).restart(
+                  restarts(2).scope(cohort::restart_scope::all).backoff(pause, pause)));
+    CHECK(report.success());
+    const auto& first = report.outcomes.at(0);
+    check_history(first, 3);
+    // The pause ends a little before an attempt of the first worker starts. Others may start just
+    // before that one, so only the first half of the pause is looked at.
+    const auto check_start = [&](const cohort::outcome& one) {
+        for (const auto& attempt : first.history) {
+            const bool is_in_pause =
+                one.started > attempt.started - pause && one.started < attempt.started - pause / 2;
+            CHECK_FALSE(is_in_pause);
+        }
+    };
+    for (const auto& one : report.outcomes) {
+        check_start(one);
+        for (const auto& attempt : one.history)
+            check_start(attempt);
+    }
+}
+
 TEST_CASE("restart scope: a batch starts again, workers that ignore SIGTERM too") {
     const leak_guard guard;
     const auto report = ended(

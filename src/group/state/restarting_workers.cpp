@@ -78,15 +78,14 @@ void restarting_workers::left_nothing(int index) {
         arm(index);
 }
 
-void restarting_workers::end_round() {
-    const auto at = saturating_add(loop_.now(), *std::exchange(round_, std::nullopt));
-    base::patient_vector<int> all;
-    for (auto& [index, next] : coming_) {
-        next.at = at;
-        all.push_back(index);
-    }
-    for (const int index : all)
-        arm(index);
+void restarting_workers::pause_round() {
+    const auto until = saturating_add(loop_.now(), *round_);
+    pause_ = loop_.timer().at(until, [this, keep = group_.lock()] {
+        pause_.reset();
+        round_.reset();
+        for (const auto& [index, next] : std::exchange(coming_, {}))
+            start_(index);
+    });
 }
 
 int restarting_workers::forget_well() noexcept {
@@ -117,6 +116,8 @@ base::patient_vector<int> restarting_workers::stop() {
         if (next.timer)
             loop_.timer().cancel(*next.timer);
     }
+    if (pause_)
+        loop_.timer().cancel(*std::exchange(pause_, std::nullopt));
     unclear_ = 0;
     round_.reset();
     return stopped;

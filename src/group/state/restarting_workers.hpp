@@ -54,11 +54,12 @@ public:
 
     // With restart_scope::all:
 
+    /// From the failure to the end of the pause, so that nobody starts in it.
     bool is_round() const noexcept { return round_.has_value(); }
-    /// Whether nothing is left of those that start again.
-    bool round_is_clear() const noexcept { return unclear_ == 0; }
+    /// Whether nothing is left of those that start again, and the pause has not begun.
+    bool can_pause_round() const noexcept { return is_round() && unclear_ == 0 && !pause_; }
     /// No worker lives or is being started any more: starts all again after the round's pause.
-    void end_round();
+    void pause_round();
     /// How many have ended well, and start again only if there is a round.
     int well() const noexcept { return static_cast<int>(well_.size()); }
     /// There will be no round. @return how many had ended well
@@ -87,7 +88,8 @@ private:
     base::patient_map<int, coming> coming_;  // attempts, by index
     int unclear_ = 0;                        // of coming_
     base::patient_map<int, bool> well_;      // see well(): whether nothing is left of it, by index
-    std::optional<duration> round_;          // its pause
+    std::optional<duration> round_;          // how long its pause is
+    std::optional<loop::timer_id> pause_;    // of the round
     std::minstd_rand random_;
 };
 

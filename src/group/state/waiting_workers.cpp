@@ -81,8 +81,8 @@ void waiting_workers::go_on() {
         return;
     if (restarts_.is_round()) {
         const bool some_are_being_started = life_.waiting() > order_.waiting();
-        if (!some_are_being_started && restarts_.round_is_clear())
-            restarts_.end_round();
+        if (!some_are_being_started && restarts_.can_pause_round())
+            restarts_.pause_round();
     } else if (restarts_.well() > 0 && life_.waiting() == restarts_.well()) {
         forget_well();
     }
