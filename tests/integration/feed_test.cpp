@@ -195,6 +195,7 @@ TEST_CASE("feed: EPIPE also for an empty text, which no pipe refuses") {
         started(io, cohort::function<close_early>(), how.fd(hold.child_end(), gate::number));
     group.async_write(0, "x", first.into());
     run_coroutine(io, up.wait());
+    run_out(io);
     CHECK(first->done());
     group.async_write(0, "", nothing.into());
     run_out(io);
