@@ -33,7 +33,7 @@ TEST_CASE("routes: without sinks the streams are inherited, and the input is /de
     CHECK(routes.workers.at(1).out.what == kind::inherited);
     CHECK(routes.workers.at(1).err.what == kind::inherited);
     CHECK(routes.workers.at(1).in.path == "/dev/null");
-    CHECK_FALSE(routes.has_pipes());
+    CHECK_FALSE(routes.has_pipes);
     CHECK(routes.descriptors(1) == 0);
 }
 

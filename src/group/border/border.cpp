@@ -131,7 +131,7 @@ std::shared_ptr<output::group_streams> make_streams(loop::runtime& runtime,
     const auto names = has_patterns(plan) ? output::names_for(s.name) : output::route_names();
     auto routes = output::make_routes(plan, names);
     try {
-        if (routes.has_pipes())
+        if (routes.has_pipes)
             runtime.start_output([&loop = runtime.loop()](loop::task call) {
                 output::call_threads::of(loop).submit([call = std::move(call)](std::string&) {
                     call();

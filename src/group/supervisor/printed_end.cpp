@@ -23,7 +23,7 @@ printed_end::printed_end(loop::engine& loop, std::shared_ptr<output::group_strea
     : loop_(loop), streams_(std::move(streams)), index_(index), flush_timeout_(flush_timeout) {}
 
 void printed_end::begin() {
-    if (streams_->routes().has_pipes())
+    if (streams_->routes().has_pipes)
         limit(2);
     streams_->worker_ended(
         index_,

@@ -321,14 +321,12 @@ void router::check_death_signal() const {
                 "timestamps, or inherit(), discard() and bytes()");
 }
 
-}  // namespace
-
-bool group_routes::has_pipes() const noexcept {
-    return std::ranges::any_of(workers, [](const worker_routes& worker) {
-        return worker.out.what == kind::piped || worker.err.what == kind::piped ||
-               worker.in.what == input_route::kind::feed;
-    });
+bool has_pipe(const worker_routes& worker) {
+    return worker.out.what == kind::piped || worker.err.what == kind::piped ||
+           worker.in.what == input_route::kind::feed;
 }
+
+}  // namespace
 
 std::uint64_t group_routes::descriptors(int first_workers) const noexcept {
     std::uint64_t count = !log_directory.empty();
@@ -343,7 +341,9 @@ std::uint64_t group_routes::descriptors(int first_workers) const noexcept {
 }
 
 group_routes make_routes(const detail::spawn_plan& plan, const route_names& names) {
-    return router(plan, names).make();
+    auto routes = router(plan, names).make();
+    routes.has_pipes = std::ranges::any_of(routes.workers, has_pipe);
+    return routes;
 }
 
 }  // namespace cohort::output

@@ -82,6 +82,7 @@ struct target_plan {
 
 struct group_routes {
     std::vector<worker_routes> workers;  // by index
+    bool has_pipes = false;              // whether a stream of a worker goes through a pipe
     std::vector<target_plan> targets;
     std::size_t buffer = 0;             // of the group's queue, in bytes; 0: it has none
     std::size_t buffer_while_read = 0;  // the same while somebody reads; 0: no other
@@ -89,8 +90,6 @@ struct group_routes {
     std::string base_of_logs;           // working directory to which log_directory is relative
     std::string path_of_logs;  // log_directory, absolute if the caller's directory is known
 
-    /// Whether a stream of a worker goes through a pipe.
-    bool has_pipes() const noexcept;
     /// How many descriptors the group's files, and the pipes of the first workers, take in this
     /// process.
     std::uint64_t descriptors(int first_workers) const noexcept;

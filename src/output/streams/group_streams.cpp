@@ -83,7 +83,7 @@ int group_streams::streams_in_queue() const noexcept {
 // --- a worker's life ---
 
 void group_streams::worker_started(int index, limit_reached exceeded) {
-    if (routes_.has_pipes())
+    if (routes_.has_pipes)
         loop().post([self = shared_from_this(), index, exceeded = std::move(exceeded)] {
             self->begin(index, exceeded);
         });
@@ -126,7 +126,7 @@ void group_streams::begin_stream(int index, stream from, const limit_reached& ex
 
 void group_streams::worker_ended(int index, base::callback<void(stream_end)> read,
                                  base::callback<void(std::string)> written) {
-    if (!routes_.has_pipes()) {
+    if (!routes_.has_pipes) {
         read({});
         return written({});
     }
@@ -283,7 +283,7 @@ void group_streams::group_ended() {
     const bool feeds_some = std::ranges::any_of(routes_.workers, [](const worker_routes& of) {
         return of.in.what == input_route::kind::feed;
     });
-    if (!routes_.has_pipes() || (!hub_ && routes_.targets.empty() && !feeds_some))
+    if (!routes_.has_pipes || (!hub_ && routes_.targets.empty() && !feeds_some))
         return;
     loop().post([self = shared_from_this()] {
         self->has_ended_ = true;
@@ -331,7 +331,7 @@ void group_streams::await_lines(detail::receiver to, detail::amount wanted,
 }
 
 void group_streams::cancel(detail::operation_id id) {
-    if (!routes_.has_pipes())
+    if (!routes_.has_pipes)
         return;
     loop().post([self = shared_from_this(), id] {
         if (self->hub_ && self->hub_->cancel(id))

@@ -108,7 +108,7 @@ std::optional<start_failure> group_streams::prepare_worker(int index, int attemp
 }
 
 void group_streams::worker_not_started(int index, base::callback<void()> then) {
-    if (!routes_.has_pipes())
+    if (!routes_.has_pipes)
         return then ? then() : void();
     loop().post([self = shared_from_this(), index, then = std::move(then)]() mutable {
         self->at(index).has_ended = true;
