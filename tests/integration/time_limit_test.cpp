@@ -272,6 +272,21 @@ TEST_CASE("time limit: late functions of every start method have failed") {
     }
 }
 
+TEST_CASE("time limit: a worker that fails when its limit comes was not stopped") {
+    const leak_guard guard;
+    for (const auto limit : {1ms, 2ms, 3ms, 4ms, 6ms}) {
+        const auto report = thrown_by<cohort::process_exited_exception>(
+                                cohort::command("false"),
+                                cohort::options(200).at_once(8).worker_time_limit(limit).on_failure(
+                                    cohort::on_failure::keep_going))
+                                .outcomes();
+        for (const auto& one : report) {
+            CAPTURE(one.note());
+            CHECK((one.cause == cause::exited || one.cause == cause::timed_out));
+        }
+    }
+}
+
 TEST_CASE("time limit: a worker's limit of zero, and one without end") {
     const leak_guard guard;
     const auto none =

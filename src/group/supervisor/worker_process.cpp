@@ -111,7 +111,7 @@ void worker_process::await_end(end_events events) {
 }
 
 void worker_process::note_cut_short(groups::cut_short why) {
-    if (!facts_.cut && !signals_.has_ended() && !base::holds_zombie(signals_.pidfd()))
+    if (!facts_.cut && signals_.is_alive())
         facts_.cut = std::move(why);
 }
 

@@ -47,12 +47,16 @@ void worker_signals::send_stop(int signo) noexcept {
 }
 
 void worker_signals::send_kill() noexcept {
-    if (kill_sent_ || has_ended_)
+    if (kill_sent_ || !is_alive())
         return;
     kill_sent_ = std::chrono::steady_clock::now();
     if (!stop_sent_)
         stop_sent_ = kill_sent_;
     send(SIGKILL);
+}
+
+bool worker_signals::is_alive() const noexcept {
+    return !has_ended_ && !base::holds_zombie(pidfd_.get());
 }
 
 bool worker_signals::request_stacks(int signo) noexcept {

@@ -24,6 +24,9 @@ public:
 
     /// Signals the worker and its process group, by the best means that this host has.
     void send(int signo) noexcept;
+    // A worker that has ended gets no signal, and its failure is no consequence of one, also if
+    // worker_ended() is still to come.
+
     /// Sends the stop signal, then SIGCONT, because a stopped process would not notice before. Only
     /// the first call counts, and none after send_kill().
     void send_stop(int signo) noexcept;
@@ -40,8 +43,10 @@ public:
     [[nodiscard]] bool worker_reaped() noexcept;
 
     bool has_ended() const noexcept { return has_ended_; }
+    /// Whether it has not ended by now.
+    bool is_alive() const noexcept;
     /// Whether a stop signal would still be sent.
-    bool may_stop() const noexcept { return !stop_sent_ && !has_ended_; }
+    bool may_stop() const noexcept { return !stop_sent_ && is_alive(); }
     /// From when on a failure of the worker counts as caused by its stop.
     std::optional<groups::time_point> stop_began() const noexcept;
     std::optional<groups::time_point> kill_sent() const noexcept { return kill_sent_; }
