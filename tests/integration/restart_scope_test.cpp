@@ -54,6 +54,15 @@ TEST_CASE("restart scope: the workers' restarts count together") {
         CHECK(one.attempt == 2);
 }
 
+TEST_CASE("restart scope: a worker that can't be ended for the next round fails the group") {
+    const leak_guard guard;
+    const auto failed = thrown_by<cohort::process_exited_exception>(
+        cohort::command("sh", "-c", "[ $COHORT_INDEX = 0 ] && exit 4; exec sleep 1000"),
+        cohort::options(3).grace_period(0s).kill_timeout(0s).restart(
+            restarts(1).scope(cohort::restart_scope::all)));
+    CHECK_FALSE(failed.failed().success());
+}
+
 TEST_CASE("restart scope: nobody of a batch starts in the pause before all start again") {
     const leak_guard guard;
     constexpr auto pause = 1s;
