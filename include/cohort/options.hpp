@@ -108,10 +108,10 @@ public:
     }
 
     /// How long the whole group may take, from the beginning of its start. Then the ladder of
-    /// group::stop begins, and every worker that has not ended gets cause::timed_out.
-    /// group::join and run then throw group_timed_out, unless a worker had failed before. If the
-    /// time is up during the start, no further worker is started, and spawn throws this. Default:
-    /// no limit.
+    /// group::stop begins, and every worker that has not ended gets cause::timed_out, or
+    /// unkillable. group::join and run then throw group_timed_out, unless a worker had failed
+    /// before. If the time is up during the start, no further worker is started, and spawn throws
+    /// this. Default: no limit.
     /// @throws std::invalid_argument  `d` is negative or not a number
     template <class Rep, class Period>
     options& time_limit(std::chrono::duration<Rep, Period> d) {

@@ -28,6 +28,7 @@ namespace cohort COHORT_ASIO_NAMESPACE {
 /// @return the group, once the start of every worker has succeeded
 /// @throws spawn_error  a worker could not be started; those started before are killed and reaped
 /// @throws group_timed_out  options::time_limit was reached before all had started
+/// @throws process_raised_exception, process_exited_exception  it was reached, and one had failed
 /// @throws std::invalid_argument  an option has a value that no group can have
 /// @throws std::logic_error  the work is a function, which start_method::spawn and forkserver run
 /// in another execution of this program, but this program has not called worker_main
