@@ -254,7 +254,7 @@ void group_state::worker_ended(groups::worker_end end) {
     auto next = next_step::nothing;
     if (is_counted && !was_given_up)
         next = waiting_.ended(end.outcome, end.verdict);
-    else if (waiting_.stops_all())
+    if (was_given_up && waiting_.stops_all())
         end.verdict.victim = false;  // the group ends because of this worker
     const auto what = next != next_step::nothing ? event::worker_restarts
                       : end.verdict.success      ? event::worker_ended_well

@@ -24,9 +24,6 @@ public:
 
     /// Signals the worker and its process group, by the best means that this host has.
     void send(int signo) noexcept;
-    // A worker that has ended gets no signal, and its failure is no consequence of one, also if
-    // worker_ended() is still to come.
-
     /// Sends the stop signal, then SIGCONT, because a stopped process would not notice before. Only
     /// the first call counts, and none after send_kill().
     void send_stop(int signo) noexcept;
@@ -43,7 +40,8 @@ public:
     [[nodiscard]] bool worker_reaped() noexcept;
 
     bool has_ended() const noexcept { return has_ended_; }
-    /// Whether it has not ended by now.
+    /// Whether it has not ended by now, even if worker_ended() is still to come. Else neither stop
+    /// signal nor SIGKILL is sent, because the worker's failure would count as caused by them.
     bool is_alive() const noexcept;
     /// Whether a stop signal would still be sent.
     bool may_stop() const noexcept { return !stop_sent_ && is_alive(); }
