@@ -80,7 +80,7 @@ public:
     /// @return true: all ended with success.
     /// @throws process_raised_exception, process_exited_exception  the first failure in time; the
     /// other workers are stopped and reaped before the throw. Every call throws it again.
-    /// @throws group_stopped, group_timed_out  no worker failed; it was stopped, by its time limit.
+    /// @throws group_stopped, group_timed_out  no worker failed; it was stopped or took too long.
     /// @cancellation total: stops waiting only. partial, terminal: the ladder of stop();
     /// completes with operation_aborted when the last worker is gone, or with the real result if
     /// the group had ended before.
