@@ -322,6 +322,22 @@ TEST_CASE("time limit: a late worker that hangs in the kernel is given up, and t
     CHECK(std::ranges::any_of(report.outcomes, &cohort::outcome::first_failure));
 }
 
+TEST_CASE("time limit: workers that are given up at the limit are told to have reached it") {
+    have_server();
+    const leak_guard guard;
+    for (const auto grace : {0ms, 20ms}) {
+        const auto late =
+            time_out(cohort::command("sh", "-c", "trap '' TERM; sleep 1000; :"),
+                     cohort::options(3).time_limit(300ms).grace_period(grace).kill_timeout(0ms));
+        REQUIRE(late.outcomes().size() == 3);
+        for (const auto& one : late.outcomes()) {
+            CHECK(one.cause == cause::unkillable);
+            CHECK(one.note() == "stopped after its group's time limit of 300 ms");
+            CHECK_FALSE(one.first_failure);
+        }
+    }
+}
+
 TEST_CASE("time limit: negative limits, and those that are no number, are refused") {
     CHECK_THROWS_AS(cohort::options(1).time_limit(-1s), std::invalid_argument);
     CHECK_THROWS_AS(cohort::options(1).worker_time_limit(-1s), std::invalid_argument);

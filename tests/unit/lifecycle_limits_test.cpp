@@ -93,6 +93,22 @@ TEST_CASE("lifecycle limits: a worker that hangs after its limit is unkillable, 
     CHECK(v.note == "too late");
 }
 
+TEST_CASE("lifecycle limits: a worker given up at the instant of a limit had not ended before it") {
+    worker_facts f = command_facts(exit_status());
+    f.unkillable = true;
+    f.stop_sent = f.kill_sent = at(exit_seen);
+    for (const auto cut_at : {at(exit_seen), at(exit_seen) + 1ns}) {
+        f.cut = cut_short{cut_at, cause::timed_out, "too late", true};
+        const verdict v = judge(f, {0});
+        CHECK(v.cause == cause::unkillable);
+        CHECK(v.victim);
+        CHECK(v.note == "too late");
+    }
+    f.function = raised(40);
+    CHECK_FALSE(judge(f, {0}).victim);
+    CHECK_FALSE(judge(f, {0}).note.starts_with("too late"));
+}
+
 TEST_CASE("lifecycle limits: at the limit of its group a worker is a victim") {
     worker_facts f = function_facts(returned(45), exit_status::from_signal(SIGTERM, false));
     f.cut = cut_short{at(40), cause::timed_out, "too late", true};

@@ -194,7 +194,7 @@ void check_one(const row& r, const status& s, const base& without_signals, const
     const bool raised = r.worker.function && r.worker.function->raised;
     if (s.unkillable) {
         CHECK(v.cause == cause::unkillable);
-        CHECK(v.victim == (expected != mark::none || (signal.kill && !raised)));
+        CHECK(v.victim == (expected != mark::none || ((signal.stop || signal.kill) && !raised)));
     } else if (without_signals.cause == cause::lost) {
         CHECK(v.cause == cause::lost);  // whatever was sent: nobody knows what it died of
         CHECK(v.victim == (expected != mark::none));
@@ -315,13 +315,17 @@ TEST_CASE("lifecycle verdict: one nanosecond after the signal makes a victim") {
     CHECK(judge(f, {0}).victim);
 }
 
-TEST_CASE("lifecycle verdict: a worker given up at the instant of its SIGKILL is still a victim") {
-    worker_facts f = command_facts(exit_status());
-    f.unkillable = true;
-    f.stop_sent = f.kill_sent = f.exit_seen;
-    const verdict v = judge(f, {0});
-    CHECK(v.cause == cause::unkillable);
-    CHECK(v.victim);
+TEST_CASE("lifecycle verdict: a worker given up at the instant of its signals is still a victim") {
+    for (const bool had_sigkill : {true, false}) {
+        worker_facts f = command_facts(exit_status());
+        f.unkillable = true;
+        f.stop_sent = f.exit_seen;
+        if (had_sigkill)
+            f.kill_sent = f.exit_seen;
+        const verdict v = judge(f, {0});
+        CHECK(v.cause == cause::unkillable);
+        CHECK(v.victim);
+    }
 }
 
 TEST_CASE("lifecycle verdict: a worker that had failed before it was given up is no victim") {

@@ -90,6 +90,11 @@ bool has_failed(const worker_facts& facts) {
     return f && (f->raised || f->crashed || f->fell_silent);
 }
 
+/// Whether all that is known of its end is that it was given up. That comes after the group's
+/// signals, even if `exit_seen` does not: that is when the turn of the loop began, and without a
+/// grace period and kill_timeout all of it happens in one turn.
+bool was_only_given_up(const worker_facts& facts) { return facts.unkillable && !has_failed(facts); }
+
 conclusion end_of_unkillable(const worker_facts& facts) {
     const bool returned = facts.function && facts.function->returned;
     return fails(cause::unkillable, returned ? after_returning : "");
@@ -110,8 +115,9 @@ void mark_victim(verdict& v, const worker_facts& facts) {
         return sent && v.event_time > *sent;
     };
     if (v.cause == cause::unkillable) {
-        const bool given_up_only = facts.kill_sent && !has_failed(facts);
-        v.victim = given_up_only || is_after(facts.stop_sent) || is_after(facts.kill_sent);
+        const bool had_signal = facts.stop_sent || facts.kill_sent;
+        v.victim = (had_signal && was_only_given_up(facts)) || is_after(facts.stop_sent) ||
+                   is_after(facts.kill_sent);
     } else if (is_after(facts.kill_sent) || is_after(facts.stop_sent)) {
         v.victim = true;
         if (v.cause != cause::lost)  // without a status, nobody knows whether our signal ended it
@@ -127,7 +133,7 @@ void put_first(std::string& note, const std::string& first) {
 bool was_cut_short(const verdict& v, const worker_facts& facts) {
     const auto& f = facts.function;
     const auto done = v.success && f && f->returned ? *f->returned : v.event_time;
-    return facts.cut && done > facts.cut->at;
+    return facts.cut && (was_only_given_up(facts) || done > facts.cut->at);
 }
 
 void mark_cut_short(verdict& v, const cut_short& cut) {

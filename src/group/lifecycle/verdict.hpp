@@ -67,11 +67,11 @@ struct verdict {
 ///   and ended the process with an accepted code.
 /// - A command succeeds with an accepted code; with a lost status it fails.
 /// - A worker that failed after the group's own signal to it is a victim, `stopped` or `killed`;
-///   at the same instant it is not. An unkillable worker stays `unkillable`; after SIGKILL it is a
-///   victim even at the same instant, unless its record says that it had failed before.
+///   at the same instant it is not. An unkillable worker stays `unkillable`; after such a signal it
+///   is a victim even at the same instant, unless its record says that it had failed before.
 /// - A worker that a limit has cut short fails with the cause of that limit, whatever it did then:
 ///   at the time of the stop signal if the limit was its own, as a victim if it was the group's.
-///   What happened at the same instant came before.
+///   What happened at the same instant came before, except that a worker is given up.
 /// - A SIGKILL that this group did not send gets an explanation: the kernel's out-of-memory killer
 ///   (`oom_killed`) if the worker's cgroup says so, else somebody else.
 verdict judge(const worker_facts& facts, const std::set<int>& success_codes);
