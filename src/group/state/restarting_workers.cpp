@@ -74,7 +74,7 @@ void restarting_workers::left_nothing(int index) {
         return;
     if (!std::exchange(found->second.is_clear, true))
         --unclear_;
-    if (!is_round())
+    if (!is_round() && !has_stopped_)
         arm(index);
 }
 
@@ -88,10 +88,11 @@ void restarting_workers::pause_round() {
     });
 }
 
-int restarting_workers::forget_well() noexcept {
-    const int count = well();
-    well_.clear();
-    return count;
+bool restarting_workers::forget_one_well() noexcept {
+    if (well_.empty())
+        return false;
+    well_.erase(well_.begin());
+    return true;
 }
 
 void restarting_workers::arm(int index) {
@@ -100,7 +101,8 @@ void restarting_workers::arm(int index) {
         return start(index);
     next.timer = loop_.timer().at(next.at, [this, keep = group_.lock(), index] {
         coming_.at(index).timer.reset();
-        start(index);
+        if (!has_stopped_)
+            start(index);
     });
 }
 
@@ -109,18 +111,23 @@ void restarting_workers::start(int index) {
     start_(index);
 }
 
-base::patient_vector<int> restarting_workers::stop() {
-    base::patient_vector<int> stopped;
-    for (auto& [index, next] : std::exchange(coming_, {})) {
-        stopped.push_back(index);
-        if (next.timer)
-            loop_.timer().cancel(*next.timer);
-    }
+void restarting_workers::stop() {
+    has_stopped_ = true;
     if (pause_)
         loop_.timer().cancel(*std::exchange(pause_, std::nullopt));
-    unclear_ = 0;
     round_.reset();
-    return stopped;
+}
+
+std::optional<int> restarting_workers::drop_next() {
+    if (coming_.empty())
+        return std::nullopt;
+    const auto first = coming_.begin();
+    const auto [index, next] = *first;
+    if (next.timer)
+        loop_.timer().cancel(*next.timer);
+    unclear_ -= next.is_clear ? 0 : 1;
+    coming_.erase(first);
+    return index;
 }
 
 }  // namespace cohort::groups

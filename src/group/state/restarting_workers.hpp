@@ -62,11 +62,13 @@ public:
     void pause_round();
     /// How many have ended well, and start again only if there is a round.
     int well() const noexcept { return static_cast<int>(well_.size()); }
-    /// There will be no round. @return how many had ended well
-    int forget_well() noexcept;
+    /// There will be no round for one of them. @return false: none is left
+    bool forget_one_well() noexcept;
 
-    /// Nobody starts again. @return those that were to
-    base::patient_vector<int> stop();
+    /// Nobody starts again. Takes no longer the more workers were to: drop_next() gives them.
+    void stop();
+    /// After stop(). @return a worker that was to start again, and now is not; none: nobody is left
+    std::optional<int> drop_next();
 
 private:
     struct coming {
@@ -90,6 +92,7 @@ private:
     base::patient_map<int, bool> well_;      // see well(): whether nothing is left of it, by index
     std::optional<duration> round_;          // how long its pause is
     std::optional<loop::timer_id> pause_;    // of the round
+    bool has_stopped_ = false;
     std::minstd_rand random_;
 };
 

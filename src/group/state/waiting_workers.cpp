@@ -77,43 +77,53 @@ void waiting_workers::show() {
 }
 
 void waiting_workers::go_on() {
-    if (!restarts_.is_on() || !life_.start_is_over() || life_.live() > 0)
+    if (order_.is_closed() || !restarts_.is_on() || !life_.start_is_over() || life_.live() > 0)
         return;
     if (restarts_.is_round()) {
         const bool some_are_being_started = life_.waiting() > order_.waiting();
         if (!some_are_being_started && restarts_.can_pause_round())
             restarts_.pause_round();
     } else if (restarts_.well() > 0 && life_.waiting() == restarts_.well()) {
-        forget_well();
+        while (forget_one_well()) {
+        }
     }
 }
 
-/// No worker that has ended well starts again.
-void waiting_workers::forget_well() {
-    for (int left = restarts_.forget_well(); left > 0; --left) {
-        order_.end_rest();
-        listener_.well_ended_worker_stays();
-    }
+/// One of those that have ended well does not start again. @return false: none is left
+bool waiting_workers::forget_one_well() {
+    if (!restarts_.forget_one_well())
+        return false;
+    order_.end_rest();
+    listener_.well_ended_worker_stays();
+    return true;
 }
 
 void waiting_workers::drop(const std::shared_ptr<const void>& group,
                            const base::callback<void(int)>& dropped) {
     order_.close();
-    for (const int index : restarts_.stop())
-        order_.start_again(index);
+    restarts_.stop();
     shown_.set_waiting(0);
-    forget_well();
     drop_some(group, dropped);
+}
+
+/// @return false: none is left
+bool waiting_workers::drop_one(const base::callback<void(int)>& dropped) {
+    if (forget_one_well())
+        return true;
+    const auto pausing = restarts_.drop_next();
+    if (pausing)
+        order_.end_rest();
+    const auto next = pausing ? pausing : order_.drop_next();
+    if (next)
+        dropped(*next);
+    return next.has_value();
 }
 
 void waiting_workers::drop_some(std::shared_ptr<const void> group,
                                 base::callback<void(int)> dropped) {
-    for (int count = 0; count < most_dropped_at_once; ++count) {
-        const auto next = order_.drop_next();
-        if (!next)
+    for (int count = 0; count < most_dropped_at_once; ++count)
+        if (!drop_one(dropped))
             return;
-        dropped(*next);
-    }
     loop_.post([this, group = std::move(group), dropped = std::move(dropped)] {
         drop_some(group, dropped);
     });

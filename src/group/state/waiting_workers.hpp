@@ -64,7 +64,8 @@ public:
 
 private:
     void drop_some(std::shared_ptr<const void> group, base::callback<void(int)> dropped);
-    void forget_well();
+    bool drop_one(const base::callback<void(int)>& dropped);
+    bool forget_one_well();
     void show();
 
     loop::engine& loop_;
