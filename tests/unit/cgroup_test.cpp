@@ -274,7 +274,7 @@ TEST_CASE("cgroup: workers are born in cgroups of their own, which end with thei
     CHECK_FALSE(exists(path));
 }
 
-TEST_CASE("cgroup: that of a worker can be removed when the worker has left no process in it") {
+TEST_CASE("cgroup: that of a worker goes with it, or with a later one if a process is left in it") {
     const no_leftovers guard;
     const scratch_cgroup place;
     if (!place)
@@ -285,19 +285,22 @@ TEST_CASE("cgroup: that of a worker can be removed when the worker has left no p
     auto group = maker.make(settings).cgroup;
     REQUIRE(group);
     std::error_code error;
-    base::unique_fd directory;
-    const auto own = start::worker_cgroup::make(group, 0, directory, error);
-    REQUIRE_FALSE(error);
-    const auto path = group->path() + "/" + own->name();
+    base::unique_fd first, other;
+    const auto busy = start::worker_cgroup::make(group, 0, first, error);
+    const auto empty = start::worker_cgroup::make(group, 1, other, error);
+    const auto last = start::worker_cgroup::make(group, 2, other, error);
+    REQUIRE(last);
     {
-        const inhabitant left(path);
-        own->remove_if_empty();
-        CHECK(exists(path));
+        const inhabitant left(group->path() + "/" + busy->name());
+        busy->remove_if_empty();
+        empty->remove_if_empty();
+        CHECK(exists(group->path() + "/" + busy->name()));
+        CHECK_FALSE(exists(group->path() + "/" + empty->name()));
     }
-    start::await_empty_cgroup(directory.get(), std::chrono::milliseconds(bound_ms));
-    own->remove_if_empty();
-    CHECK_FALSE(exists(path));
-    own->remove_if_empty();
+    start::await_empty_cgroup(first.get(), std::chrono::milliseconds(bound_ms));
+    CHECK(exists(group->path() + "/" + busy->name()));
+    last->remove_if_empty();
+    CHECK(start::cgroups_in(group->directory()).empty());
     CHECK(group->end());
 }
 

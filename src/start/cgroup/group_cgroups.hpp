@@ -3,6 +3,7 @@
 
 #include "base/sys/tiers.hpp"
 #include "base/sys/unique_fd.hpp"
+#include "start/cgroup/busy_cgroups.hpp"
 #include "start/cgroup/cgroup_limits.hpp"
 
 #include <cohort/detail/plan.hpp>
@@ -59,6 +60,8 @@ public:
     limit_failure limit(const wanted_limits& wanted);
     /// Whether each worker must live in a worker_cgroup of its own.
     bool is_divided() const noexcept { return counts_memory_ || limits_workers_; }
+    /// Those of its workers that could not be removed yet.
+    busy_cgroups& busy() noexcept { return busy_; }
 
     /// Kills the processes in the cgroup, or removes it if there are none. Never touches another
     /// cgroup that has got its path. Does not wait for the killed processes, but the kernel may
@@ -77,6 +80,7 @@ private:
     std::atomic<bool> has_ended_ = false;
     bool counts_memory_ = false;
     bool limits_workers_ = false;
+    busy_cgroups busy_;
 };
 
 /// Whether children of this process can be put into a cgroup below its own cgroup.

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "start/cgroup/worker_cgroup.hpp"
 
+#include "base/sys/patiently.hpp"
 #include "start/cgroup/cgroup.hpp"
 
 #include <fmt/format.h>
 
+#include <cerrno>
 #include <utility>
 
 #include <fcntl.h>
@@ -12,10 +14,24 @@
 
 namespace cohort::start {
 
-worker_cgroup::worker_cgroup(std::shared_ptr<const group_cgroup> parent, std::string name)
+namespace {
+
+/// How many cgroups of earlier workers one removal removes as well. More than one, so that they
+/// become fewer; not all, because other groups wait for the thread.
+constexpr int most_removed_later = 8;
+
+/// Removes a cgroup. @return false: a process is left in it
+bool remove_cgroup_if_empty(int parent, const std::string& name) noexcept {
+    return ::unlinkat(parent, name.c_str(), AT_REMOVEDIR) == 0 ||
+           (errno != EBUSY && errno != ENOTEMPTY);
+}
+
+}  // namespace
+
+worker_cgroup::worker_cgroup(std::shared_ptr<group_cgroup> parent, std::string name)
     : parent_(std::move(parent)), name_(std::move(name)) {}
 
-std::shared_ptr<const worker_cgroup> worker_cgroup::make(std::shared_ptr<const group_cgroup> parent,
+std::shared_ptr<const worker_cgroup> worker_cgroup::make(std::shared_ptr<group_cgroup> parent,
                                                          int index, base::unique_fd& directory,
                                                          std::error_code& error) {
     auto name = fmt::format("worker-{}", index);
@@ -33,7 +49,18 @@ std::shared_ptr<const worker_cgroup> worker_cgroup::make(std::shared_ptr<const g
 }
 
 void worker_cgroup::remove_if_empty() const noexcept {
-    (void)::unlinkat(parent_->directory(), name_.c_str(), AT_REMOVEDIR);
+    auto& busy = parent_->busy();
+    for (int removed = 0; removed < most_removed_later; ++removed) {
+        auto earlier = busy.take_first();
+        if (!earlier)
+            break;
+        if (!remove_cgroup_if_empty(parent_->directory(), *earlier)) {
+            busy.add(std::move(*earlier));  // the others come first the next time
+            break;
+        }
+    }
+    if (!remove_cgroup_if_empty(parent_->directory(), name_))
+        busy.add(base::patiently([&] { return name_; }));
 }
 
 base::unique_fd worker_cgroup::open() const noexcept {

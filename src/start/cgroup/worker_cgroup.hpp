@@ -13,23 +13,24 @@
 namespace cohort::start {
 
 /// The cgroup of one worker, inside the cgroup of its group. Its files show what happens to the
-/// worker's memory. It is removed when the worker has ended, unless the worker has left processes
-/// in it. The end of the group's cgroup ends these, and removes it.
+/// worker's memory. It is removed when the worker has ended. If a process is left in it, it is
+/// removed when that is gone and another worker of the group ends. What stays until then is ended
+/// and removed by the end of the group's cgroup.
 class worker_cgroup {
 public:
     /// @param parent     a cgroup that counts memory
     /// @param directory  is set to the new cgroup's open directory, for worker_order::cgroup
     /// @return null: `error` says why
-    static std::shared_ptr<const worker_cgroup> make(std::shared_ptr<const group_cgroup> parent,
+    static std::shared_ptr<const worker_cgroup> make(std::shared_ptr<group_cgroup> parent,
                                                      int index, base::unique_fd& directory,
                                                      std::error_code& error);
 
-    worker_cgroup(std::shared_ptr<const group_cgroup> parent, std::string name);
+    worker_cgroup(std::shared_ptr<group_cgroup> parent, std::string name);
 
     const std::string& name() const noexcept { return name_; }
 
-    /// Removes it, unless a process is left in it. May take the kernel milliseconds. Safe from any
-    /// thread.
+    /// Removes it, unless a process is left in it, and a few of those in which one was left before.
+    /// Called once. May take the kernel milliseconds. Safe from any thread.
     void remove_if_empty() const noexcept;
 
     /// Opens its directory; empty if it is gone, or no descriptor is left.
@@ -40,7 +41,7 @@ public:
     std::optional<start::oom_kill> find_oom_kill() const noexcept;
 
 private:
-    std::shared_ptr<const group_cgroup> parent_;
+    std::shared_ptr<group_cgroup> parent_;
     std::string name_;
 };
 
