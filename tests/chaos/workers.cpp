@@ -3,6 +3,7 @@
 
 #include "attempts.hpp"
 #include "batch.hpp"
+#include "group_options.hpp"
 #include "group_set.hpp"
 #include "host.hpp"
 
@@ -11,7 +12,6 @@
 #include <asio.hpp>
 #include <fmt/format.h>
 
-#include <chrono>
 #include <condition_variable>
 #include <csignal>
 #include <cstdio>
@@ -164,40 +164,14 @@ cohort::command command_of(const worker_plan& worker, const group_plan& group, l
     return cohort::command("sh", "-c", script);
 }
 
-cohort::options options_of(const group_plan& plan) {
-    auto how = cohort::options(plan.size)
-                   .start_method(plan.method)
-                   .notice_period(std::chrono::milliseconds(plan.notice_ms))
-                   .grace_period(std::chrono::milliseconds(plan.grace_ms))
-                   .daemon(plan.daemonic)
-                   .fd(role_pipe_number, role_pipe_number);
-    if (plan.inherits_process_group)
-        how.process_group(cohort::process_group::inherit);
-    if (!plan.has_cgroup)
-        how.cgroup(cohort::cgroup::off);
-    if (plan.at_once > 0)
-        how.at_once(plan.at_once);
-    if (plan.limit_ms > 0)
-        how.time_limit(std::chrono::milliseconds(plan.limit_ms));
-    if (plan.worker_limit_ms > 0)
-        how.worker_time_limit(std::chrono::milliseconds(plan.worker_limit_ms));
-    if (plan.keeps_going)
-        how.on_failure(cohort::on_failure::keep_going);
-    if (const auto& how_often = plan.restarts)
-        how.restart(cohort::restarts(how_often->most)
-                        .scope(how_often->scope)
-                        .on(how_often->after)
-                        .backoff(std::chrono::milliseconds(how_often->first_ms),
-                                 std::chrono::milliseconds(how_often->longest_ms)));
+/// With what the workers of this test need beside what the plan says.
+cohort::options all_options_of(const group_plan& plan) {
+    auto how = options_of(plan).fd(role_pipe_number, role_pipe_number);
     if (plan.restarts)
         give_locks(how);
     if (plan.at_once > 0 && plan.what != work_kind::nested)
         give_places(how);
     how.env(flood_variable, plan.output == output_kind::inherited ? 0 : 1);
-    if (plan.output == output_kind::captured)
-        how.output_to(cohort::capture());
-    if (plan.output == output_kind::unread)
-        how.output_to(cohort::lines().when_full(cohort::when_full::block));
     return how;
 }
 
@@ -207,7 +181,7 @@ asio::awaitable<cohort::group> start_group(group_plan plan, int levels, limits a
     std::vector<worker_plan> workers;
     for (int index = 0; index < plan.size; ++index)
         workers.push_back(worker_of(plan, index, allowed));
-    auto how = options_of(plan);
+    auto how = all_options_of(plan);
     if (plan.what == work_kind::command) {
         const auto program = [&](int index) {
             return command_of(workers[static_cast<std::size_t>(index)], plan, allowed);
