@@ -5,6 +5,7 @@
 //
 // COHORT_CHAOS_SEED=SEED runs the same rounds again (scheduling may differ), SEED:ROUND begins
 // with that round. COHORT_CHAOS_ROUNDS sets how many are run.
+#include "asked_seed.hpp"
 #include "own_cgroup.hpp"
 #include "plan.hpp"
 #include "round.hpp"
@@ -14,35 +15,12 @@
 
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
-#include <random>
-#include <string>
-
-namespace {
-
-std::string environment(const char* name) {
-    const char* value = std::getenv(name);
-    return value == nullptr ? "" : value;
-}
-
-int rounds() {
-    if (const auto asked = environment("COHORT_CHAOS_ROUNDS"); !asked.empty())
-        return std::stoi(asked);
-    if (environment("COHORT_TEST_LONG").empty())
-        return 20;
-    return environment("COHORT_FORCE").empty() ? 1000 : 200;
-}
-
-}  // namespace
 
 TEST_CASE("chaos: nothing is left of a tree of processes in which any process is killed") {
     const cohort::test::own_cgroup_of_test cgroup("chaos");
     chaos::round_runner runner(chaos::promises_here(cgroup.path()));
-    const auto asked = environment("COHORT_CHAOS_SEED");
-    const auto seed = asked.empty() ? std::random_device()() : std::stoull(asked);
-    const auto colon = asked.find(':');
-    const int first = colon == asked.npos ? 0 : std::stoi(asked.substr(colon + 1));
-    const int count = rounds();
+    const auto [seed, first] = chaos::asked_seed();
+    const int count = chaos::asked_count(20, 1000, 200);
     fmt::print("[chaos] seed {}, {} rounds\n", seed, count);
     std::fflush(stdout);
     const auto begin = std::chrono::steady_clock::now();
