@@ -7,6 +7,7 @@
 #include <chrono>
 #include <iterator>
 #include <map>
+#include <span>
 
 namespace chaos {
 
@@ -15,8 +16,10 @@ namespace {
 using attempts = std::vector<cohort::outcome>;
 
 std::string text_of(const attempts& all) {
-    std::string text;
-    for (const auto& one : all)
+    constexpr std::size_t most = 10;
+    const auto first = all.size() > most ? all.size() - most : 0;
+    std::string text = first > 0 ? fmt::format(" {} more,", first) : "";
+    for (const auto& one : std::span(all).subspan(first))
         text += fmt::format(" [attempt {}{}: {}]", one.attempt, one.restarted ? ", restarted" : "",
                             to_string(one));
     return text;
@@ -45,7 +48,8 @@ std::string wrong_history(const group_plan& plan, const cohort::outcome& last,
     const auto all = attempts_of(last);
     const auto count = all.size();
     const int most = plan.restarts ? plan.restarts->most : 0;
-    if (last.attempt > most || static_cast<std::size_t>(last.attempt) + 1 != count)
+    const bool is_counted = !plan.restarts || plan.restarts->within_ms == 0;
+    if (static_cast<std::size_t>(last.attempt) + 1 != count || (is_counted && last.attempt > most))
         return fmt::format("attempt {} is the last one of {}", last.attempt, most + 1);
     if (last.restarted || !is_same_end(all.back(), last) || told.size() != count)
         return "the report, the history and next disagree";
@@ -64,7 +68,8 @@ std::string wrong_history(const group_plan& plan, const cohort::outcome& last,
 std::string wrong_times(const group_plan& plan, const attempts& all) {
     for (std::size_t at = 1; at < all.size(); ++at) {
         const auto& one = all[at];
-        const auto pause = std::chrono::milliseconds(plan.restarts->first_ms);
+        const auto pause = std::chrono::microseconds(10 * plan.restarts->first_ms *
+                                                     (100 - plan.restarts->jitter_percent));
         if (one.pid != 0 && one.started < all[at - 1].ended + pause)
             return fmt::format("attempt {} has begun too early", at);
     }

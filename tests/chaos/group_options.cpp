@@ -7,6 +7,22 @@
 
 namespace chaos {
 
+namespace {
+
+cohort::restarts restarts_of(const restart_plan& plan) {
+    auto how = cohort::restarts(plan.most)
+                   .scope(plan.scope)
+                   .on(plan.after)
+                   .backoff(std::chrono::milliseconds(plan.first_ms),
+                            std::chrono::milliseconds(plan.longest_ms))
+                   .jitter(plan.jitter_percent / 100.0);
+    if (plan.within_ms > 0)
+        how.within(std::chrono::milliseconds(plan.within_ms));
+    return how;
+}
+
+}  // namespace
+
 cohort::options options_of(const group_plan& plan) {
     auto how = cohort::options(plan.size)
                    .start_method(plan.method)
@@ -25,12 +41,8 @@ cohort::options options_of(const group_plan& plan) {
         how.worker_time_limit(std::chrono::milliseconds(plan.worker_limit_ms));
     if (plan.keeps_going)
         how.on_failure(cohort::on_failure::keep_going);
-    if (const auto& how_often = plan.restarts)
-        how.restart(cohort::restarts(how_often->most)
-                        .scope(how_often->scope)
-                        .on(how_often->after)
-                        .backoff(std::chrono::milliseconds(how_often->first_ms),
-                                 std::chrono::milliseconds(how_often->longest_ms)));
+    if (plan.restarts)
+        how.restart(restarts_of(*plan.restarts));
     if (plan.output == output_kind::captured)
         how.output_to(cohort::capture());
     if (plan.output == output_kind::unread)

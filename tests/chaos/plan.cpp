@@ -188,25 +188,33 @@ std::string describe_order(const group_plan& group) {
         text += fmt::format(", each to {} ms", group.worker_limit_ms);
     if (group.keeps_going)
         text += ", keeps going";
-    if (const auto& how = group.restarts)
+    if (const auto& how = group.restarts) {
         text += fmt::format(", {} restarts of {} after {} with {} to {} ms", how->most,
                             how->scope == cohort::restart_scope::all ? "all" : "the failed",
                             how->after == cohort::restart_on::always ? "any end" : "a failure",
                             how->first_ms, how->longest_ms);
+        if (how->jitter_percent > 0)
+            text += fmt::format(" more or less {} %", how->jitter_percent);
+        if (how->within_ms > 0)
+            text += fmt::format(" within {} ms", how->within_ms);
+    }
     return text + (group.is_watched ? ", watched" : "");
 }
 
 }  // namespace
 
+std::string describe(const group_plan& group) {
+    return fmt::format("{} of {} ({}{}{}{}{}{}), {} ms", group.size, name(kind_names, group.what),
+                       name(method_names, group.method), group.daemonic ? ", daemonic" : "",
+                       group.has_cgroup ? "" : ", cgroup off",
+                       group.inherits_process_group ? ", process group inherited" : "",
+                       name(output_names, group.output), describe_order(group), group.grace_ms);
+}
+
 std::string describe(std::uint64_t seed, int levels, limits allowed, int indent) {
     std::string text;
     for (const auto& group : groups_of(seed, levels, allowed)) {
-        text +=
-            fmt::format("{:{}}{} of {} ({}{}{}{}{}{}), {} ms\n", "", indent, group.size,
-                        name(kind_names, group.what), name(method_names, group.method),
-                        group.daemonic ? ", daemonic" : "", group.has_cgroup ? "" : ", cgroup off",
-                        group.inherits_process_group ? ", process group inherited" : "",
-                        name(output_names, group.output), describe_order(group), group.grace_ms);
+        text += fmt::format("{:{}}{}\n", "", indent, describe(group));
         for (int index = 0; index < group.size; ++index) {
             const auto worker = worker_of(group, index, allowed);
             if (group.what == work_kind::nested && worker.failing != 0)

@@ -57,6 +57,8 @@ struct restart_plan {
     cohort::restart_on after = cohort::restart_on::failure;
     int first_ms = 0;  ///< the pauses
     int longest_ms = 0;
+    int within_ms = 0;       ///< the span in which `most` counts; 0: ever
+    int jitter_percent = 0;  ///< of the pauses
 };
 
 struct group_plan {
@@ -74,8 +76,9 @@ struct group_plan {
     int worker_limit_ms = 0;   ///< of each worker; 0: none
     bool keeps_going = false;  ///< after a failure, which ends no worker before its time limit
     std::optional<restart_plan> restarts;
-    bool is_watched = false;  ///< next() is called while it runs, and not only afterwards
-    std::uint64_t seed = 0;   ///< for its workers
+    bool lacks_programs = false;  ///< for some workers, whose starts fail
+    bool is_watched = false;      ///< next() is called while it runs, and not only afterwards
+    std::uint64_t seed = 0;       ///< for its workers
 };
 
 struct worker_plan {
@@ -93,6 +96,8 @@ std::vector<group_plan> groups_of(std::uint64_t seed, int levels, limits allowed
 worker_plan worker_of(const group_plan& group, int index, limits allowed);
 /// @return false: all of them return soon, with success
 bool has_lasting_worker(std::uint64_t seed, int levels, limits allowed);
+/// A group without its workers as text, for people.
+std::string describe(const group_plan& group);
 /// The whole tree as text, for people.
 std::string describe(std::uint64_t seed, int levels, limits allowed, int indent = 4);
 

@@ -96,6 +96,7 @@ process_tree::~process_tree() {
     for (const int fd : {signals_, role_pipe_, control_pipe_, host_pidfd_})
         if (fd >= 0)
             ::close(fd);
+    ::prctl(PR_SET_CHILD_SUBREAPER, 0);  // nobody would reap what the workers of other cases leave
 }
 
 void process_tree::signal_host(int signo) const {

@@ -44,8 +44,8 @@ std::string wrong_order(const std::vector<cohort::outcome>& all) {
     return {};
 }
 
-/// @param all  the last outcome of each worker
-/// @return empty: nothing is wrong
+}  // namespace
+
 std::string wrong_reports(const group_plan& plan, const cohort::group& group,
                           const std::vector<cohort::outcome>& all, const told_ends& told) {
     std::vector<int> wanted(static_cast<std::size_t>(plan.size));
@@ -60,12 +60,11 @@ std::string wrong_reports(const group_plan& plan, const cohort::group& group,
         return fmt::format("{} live and {} wait in a group that has ended", group.alive(),
                            group.waiting());
     auto wrong = wrong_attempts(plan, all, told);
-    if (wrong.empty() && plan.at_once > 0)
+    // A start that fails just when the group is stopped is told as one that never was.
+    if (wrong.empty() && plan.at_once > 0 && !plan.lacks_programs)
         wrong = wrong_order(all);
     return wrong;
 }
-
-}  // namespace
 
 void tell_broken(const std::string& what) {
     ::dprintf(role_pipe_number, "%d %s%s\n", ::getpid(), broken, what.c_str());

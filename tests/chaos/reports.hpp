@@ -31,6 +31,13 @@ asio::awaitable<void> take_ends(const group_plan& plan, cohort::group& group, to
 
 /// Looks at what a group that has ended reports of its workers: each end once, in a batch those
 /// that have started first, and of workers that were started again all attempts.
+/// @param all   the last outcome of each worker
+/// @param told  with all that next() tells
+/// @return what is wrong; empty: nothing
+std::string wrong_reports(const group_plan& plan, const cohort::group& group,
+                          const std::vector<cohort::outcome>& all, const told_ends& told);
+
+/// Does that, and tells the test what is wrong.
 asio::awaitable<void> check_reports(const group_plan& plan, cohort::group& group, told_ends& told);
 
 }  // namespace chaos
