@@ -71,6 +71,13 @@ struct group_settings {
     // Called for each worker when the plan is made, which keeps what it returned.
     std::shared_ptr<const place_worker> place;
 
+    // The setters check, and throw std::invalid_argument with a sentence.
+    COHORT_API void set_stop_signal(int signo);
+    COHORT_API void set_parent_death_signal(int signo);
+    COHORT_API void set_cgroup_directory(std::string path);
+    COHORT_API void set_name(std::string text);
+    COHORT_API void set_pipe_size(std::uint64_t bytes);
+
     friend bool operator==(const group_settings&, const group_settings&) = default;
 };
 
@@ -85,6 +92,12 @@ struct program {
 /// User code that a copy of this process runs as worker `index`. Its copies share one callable.
 /// `attachments` are the plan's, by their numbers in the worker.
 using forked_call = std::function<function_result(int index, std::vector<attachment> attachments)>;
+
+/// Which worker of how many the only worker of a group is told to be.
+struct numbering {
+    int index = 0;
+    int size = 1;
+};
 
 /// The description of a group. The initiating call makes it on the caller's thread and moves it
 /// into the library.
@@ -102,8 +115,13 @@ struct spawn_plan {
     std::vector<placement> placements;    // of single workers, by index; empty: none has its own
     std::vector<attachment> attachments;  // descriptors that each function worker gets
     bool results_carry = false;           // the functions' results may hold descriptors
+    std::optional<numbering> told;        // of a pool's worker, which is a group of its own
 
     bool calls_function() const noexcept { return function || call; }
+    /// What worker `index` is told of its place.
+    numbering told_to(int index) const noexcept {
+        return told.value_or(numbering{index, settings.nprocs});
+    }
 };
 
 /// The type that names a function.

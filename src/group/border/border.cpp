@@ -3,28 +3,19 @@
 
 #include "group/border/impossible.hpp"
 #include "group/state/group_state.hpp"
-#include "output/routes/names.hpp"
-#include "output/targets/call_threads.hpp"
-#include "protocol/order/caller.hpp"
-#include "protocol/registry/context.hpp"
-#include "protocol/registry/mark.hpp"
 
 #include <cohort/errors.hpp>
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstdint>
-#include <cstdlib>
-#include <functional>
 #include <stdexcept>
 #include <string>
 #include <system_error>
 #include <utility>
-#include <variant>
 
 // The border to the headers: checks the caller, and hands the call over to the engine's thread.
 namespace cohort::detail::inline v0_1 {
@@ -58,105 +49,6 @@ void post_if_own(const group_ref& group, Ask ask) {
 [[noreturn]] void refuse_inline_handler() {
     throw std::logic_error("cohort: an executor has called a handler inside post() (execute() with "
                            "blocking.never), where it must queue it");
-}
-
-/// Whether a worker would execute this program for a function.
-bool executes_program_again(const spawn_plan& plan) {
-    const auto is_here = [](const placement& where) { return !where.limits.executable; };
-    return plan.function != nullptr && is_here(plan.settings.where) &&
-           (plan.placements.empty() || std::ranges::any_of(plan.placements, is_here));
-}
-
-/// @throws spawn_error, std::logic_error
-void require_worker_main(const spawn_plan& plan) {
-    if (protocol::is_worker_process() && !protocol::worker_main_reached())
-        throw spawn_error(std::make_error_code(std::errc::operation_not_permitted),
-                          "worker_main was not reached in this worker: call it first in main", -1,
-                          "worker_main");
-    // Each worker would be a second copy of the whole program, which may never end.
-    if (executes_program_again(plan) && !protocol::worker_main_called())
-        throw std::logic_error(
-            "cohort: function workers execute this program again, but it has not called "
-            "worker_main, which runs them. Put this line first in main(int argc, char** argv):\n"
-            "    cohort::worker_main(argc, argv);");
-}
-
-groups::services& services_for_spawn() {
-    if (const auto* order = protocol::current_order(); order && order->daemonic)
-        throw spawn_error(std::make_error_code(std::errc::operation_not_permitted),
-                          "daemonic processes are not allowed to have children", -1, "daemon");
-    try {
-        return groups::services::of(loop::runtime::for_spawn());
-    } catch (const std::system_error& e) {
-        throw spawn_error(e.code(), "starting the library's threads", -1, "threads");
-    }
-}
-
-/// @throws spawn_error
-void refuse_at_exit(const loop::runtime& runtime) {
-    if (runtime.exiting())
-        throw spawn_error({ESHUTDOWN, std::system_category()},
-                          "spawn was called while the program exits", -1, "exit");
-}
-
-/// The name of a group that the user has not named: that of its program.
-std::string default_name(const spawn_plan& plan) {
-    if (plan.calls_function() || plan.programs.empty())
-        return program_invocation_short_name;
-    const std::string& program = plan.programs.front().argv.front();
-    return program.substr(program.rfind('/') + 1);
-}
-
-/// Whether a path or a tag of the group can be a pattern.
-bool has_patterns(const spawn_plan& plan) {
-    const auto can_be = [](const sink& s) {
-        return std::holds_alternative<file_sink>(s) || std::holds_alternative<console_sink>(s);
-    };
-    const auto has_one = [&](const placement& where) {
-        return std::ranges::any_of(where.sinks, [&](const auto& stream) {
-            return std::ranges::any_of(stream.second, can_be);
-        });
-    };
-    return plan.settings.logs || has_one(plan.settings.where) ||
-           std::ranges::any_of(plan.placements, has_one) ||
-           std::ranges::any_of(plan.programs, has_one, &program::where);
-}
-
-/// @throws std::invalid_argument  see output::make_routes
-/// @throws spawn_error            the output thread can't be started
-std::shared_ptr<output::group_streams> make_streams(loop::runtime& runtime,
-                                                    const spawn_plan& plan) {
-    const auto& s = plan.settings;
-    // Each name takes a system call, which a short command would feel.
-    const auto names = has_patterns(plan) ? output::names_for(s.name) : output::route_names();
-    auto routes = output::make_routes(plan, names);
-    try {
-        if (routes.has_pipes)
-            runtime.start_output([&loop = runtime.loop()](loop::task call) {
-                output::call_threads::of(loop).submit([call = std::move(call)](std::string&) {
-                    call();
-                    return false;
-                });
-            });
-    } catch (const std::system_error& e) {
-        throw spawn_error(e.code(), "starting the library's threads", -1, "threads");
-    }
-    const char* const no_color = std::getenv("NO_COLOR");
-    return std::make_shared<output::group_streams>(
-        runtime, std::move(routes),
-        output::group_streams::settings{s.flush_timeout, s.pipe_size, s.parent_death_signal,
-                                        no_color == nullptr || *no_color == '\0',
-                                        s.restarts.has_value()});
-}
-
-/// Destroys the filters of console().only() here, if they are not used elsewhere. The rest of the
-/// plan ends on a starter thread, where no code of the user's may run.
-void forget_sinks(spawn_plan& plan) {
-    plan.settings.where.sinks.clear();
-    for (auto& where : plan.placements)
-        where.sinks.clear();
-    for (auto& each : plan.programs)
-        each.where.sinks.clear();
 }
 
 /// @throws std::invalid_argument
@@ -209,20 +101,6 @@ operation_id next_operation_id() noexcept { return ++last_operation_id; }
 void check_handler_thread() noexcept {
     if (loop::engine::is_this_thread())
         refuse_inline_handler();
-}
-
-group_ref create_group(spawn_plan plan) {
-    require_worker_main(plan);
-    auto& services = services_for_spawn();
-    auto& runtime = services.runtime();
-    refuse_at_exit(runtime);
-    refuse_impossible(plan);
-    if (plan.settings.name.empty())
-        plan.settings.name = default_name(plan);
-    auto streams = make_streams(runtime, plan);
-    forget_sinks(plan);
-    return std::make_shared<group_state>(
-        services, std::move(plan), protocol::capture_caller(runtime.pid()), std::move(streams));
 }
 
 void start_group(const group_ref& group, receiver to) {

@@ -53,4 +53,10 @@ void refuse_impossible(const spawn_plan& plan) {
         "cohort: {} workers of which {} run at once can't share a barrier", s.nprocs, at_once));
 }
 
+void refuse_at_exit(const loop::runtime& runtime) {
+    if (runtime.exiting())
+        throw spawn_error({ESHUTDOWN, std::system_category()},
+                          "spawn was called while the program exits", -1, "exit");
+}
+
 }  // namespace cohort::detail::inline v0_1

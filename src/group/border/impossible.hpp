@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include "loop/runtime/runtime.hpp"
+
 #include <cohort/detail/plan.hpp>
 
 namespace cohort::detail::inline v0_1 {
@@ -10,5 +12,8 @@ namespace cohort::detail::inline v0_1 {
 /// @throws spawn_error            there are too many workers
 /// @throws std::invalid_argument  they share a barrier, and never run all at once
 void refuse_impossible(const spawn_plan& plan);
+
+/// @throws spawn_error  the program is exiting
+void refuse_at_exit(const loop::runtime& runtime);
 
 }  // namespace cohort::detail::inline v0_1

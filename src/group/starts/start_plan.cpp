@@ -31,9 +31,10 @@ start_failure start_plan::failure(int error, std::string text, int index, start:
     return {{error, std::system_category()}, std::move(text), index, start::to_string(at)};
 }
 
-start_plan::start_plan(detail::spawn_plan plan, protocol::caller from, helpers with)
+start_plan::start_plan(detail::spawn_plan plan, protocol::caller_ref from, helpers with)
     : plan_(std::move(plan)), caller_(std::move(from)), with_(std::move(with)), workers_(plan_),
-      builder_(plan_, workers_, caller_, host_facts()), cpus_(caller_.affinity, first_count()),
+      builder_(plan_, workers_, *caller_, host_facts()),
+      cpus_(caller_->affinity, plan_.told ? plan_.told->size : first_count()),
       asked_{.end = first_count()}, records_(static_cast<std::size_t>(size())) {
     if (asks_for_stacks())
         stacks_.resize(records_.size());
@@ -63,7 +64,7 @@ std::optional<start_failure> start_plan::prepare() {
         return failed;
     if (auto failed = make_copy_reports())
         return failed;
-    output::base_directories bases(caller_.directory.get());
+    output::base_directories bases(caller_->directory.get());
     if (auto failed = with_.streams->prepare(bases))
         return failed;
     for (int index = 0; index < first_count(); ++index)
@@ -220,7 +221,7 @@ std::optional<start_failure> start_plan::make_copy_reports() {
 
 std::optional<start_failure> start_plan::prepare_worker(int index, prepared_worker& into) {
     if (!record_of(index)) {
-        output::base_directories bases(caller_.directory.get());
+        output::base_directories bases(caller_->directory.get());
         if (auto failed = make_descriptors(index, bases))
             return failed;
     }
@@ -262,7 +263,8 @@ std::optional<start_failure> start_plan::prepare_worker(int index, prepared_work
     }
     if (auto failed = refuse_user(worker.where->limits, index))
         return failed;
-    if (auto failed = cpus_.find(worker.where->limits, index, with.cpus, into.cpus))
+    if (auto failed =
+            cpus_.find(worker.where->limits, plan_.told_to(index).index, with.cpus, into.cpus))
         return failed;
     if (auto failed = make_worker_cgroup(into, index))
         return failed;

@@ -40,7 +40,7 @@ struct helpers {
 /// construction.
 class start_plan {
 public:
-    start_plan(detail::spawn_plan plan, protocol::caller from, helpers with);
+    start_plan(detail::spawn_plan plan, protocol::caller_ref from, helpers with);
     ~start_plan();
     start_plan(const start_plan&) = delete;
     start_plan& operator=(const start_plan&) = delete;
@@ -100,7 +100,7 @@ public:
     /// How often the workers that are asked for were started before.
     int attempt() const noexcept { return asked_.attempt; }
     const detail::spawn_plan& plan() const noexcept { return plan_; }
-    const protocol::caller& from() const noexcept { return caller_; }
+    const protocol::caller& from() const noexcept { return *caller_; }
     const helpers& with() const noexcept { return with_; }
     protocol::order_builder& builder() noexcept { return builder_; }
     /// What copies report of their starts.
@@ -132,7 +132,7 @@ private:
     std::string exec_text(int error, int index);
 
     detail::spawn_plan plan_;
-    const protocol::caller caller_;
+    const protocol::caller_ref caller_;
     const helpers with_;
     protocol::worker_plans workers_;
     std::shared_ptr<const work_texts> works_;

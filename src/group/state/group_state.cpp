@@ -22,7 +22,7 @@ std::shared_ptr<const group_settings> without_placement(group_settings settings)
 
 }  // namespace
 
-group_state::group_state(groups::services& services, spawn_plan plan, protocol::caller from,
+group_state::group_state(groups::services& services, spawn_plan plan, protocol::caller_ref from,
                          std::shared_ptr<output::group_streams> streams)
     : runtime_(services.runtime()), settings_(without_placement(plan.settings)),
       barriers_(share::barriers_among(plan.attachments), settings_->nprocs),

@@ -33,7 +33,7 @@ class group_state final : public loop::live_group,
                           private groups::waiting_workers::listener,
                           public std::enable_shared_from_this<group_state> {
 public:
-    group_state(groups::services& services, spawn_plan plan, protocol::caller from,
+    group_state(groups::services& services, spawn_plan plan, protocol::caller_ref from,
                 std::shared_ptr<output::group_streams> streams);
 
     loop::runtime& runtime() const noexcept { return runtime_; }

@@ -73,7 +73,8 @@ private:
 
     output::pattern_values values_of(int index) const {
         const bool may_start_again = plan_.settings.restarts.has_value();
-        return {index, plan_.settings.nprocs, may_start_again ? std::nullopt : std::optional(0),
+        const auto told = plan_.told_to(index);
+        return {told.index, told.size, may_start_again ? std::nullopt : std::optional(0),
                 names_.group, names_.host};
     }
     void ask_for_logs();

@@ -30,13 +30,13 @@ base::unique_fd open_directory() {
 
 }  // namespace
 
-caller capture_caller(pid_t pid) {
-    caller here;
-    here.pid = pid;
+caller_ref capture_caller(pid_t pid) {
+    const auto here = std::make_shared<caller>();
+    here->pid = pid;
     for (char** variable = environ; variable && *variable; ++variable)
-        here.environment.add(*variable);
-    here.directory = open_directory();
-    here.affinity = own_cpus();
+        here->environment.add(*variable);
+    here->directory = open_directory();
+    here->affinity = own_cpus();
     return here;
 }
 

@@ -5,6 +5,8 @@
 #include "protocol/order/cpu_parts.hpp"
 #include "protocol/order/environment.hpp"
 
+#include <memory>
+
 #include <sys/types.h>
 
 namespace cohort::protocol {
@@ -20,8 +22,10 @@ struct caller {
     cpu_mask affinity;
 };
 
+using caller_ref = std::shared_ptr<const caller>;
+
 /// Captures the calling thread's environment, directory and affinity.
 /// @throws spawn_error  no descriptor is left
-caller capture_caller(pid_t pid);
+caller_ref capture_caller(pid_t pid);
 
 }  // namespace cohort::protocol

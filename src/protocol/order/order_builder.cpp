@@ -146,16 +146,16 @@ void order_builder::write_texts(order_writer& into, const worker_plan& worker, i
     }
     for (const char* entry : from.environment.entries())
         into.add_variable(entry);
-    const int size = plan_.settings.nprocs;
-    into.add_variable(fmt::format("COHORT_INDEX={}", index));
-    into.add_variable(fmt::format("COHORT_SIZE={}", size));
+    const auto told = plan_.told_to(index);
+    into.add_variable(fmt::format("COHORT_INDEX={}", told.index));
+    into.add_variable(fmt::format("COHORT_SIZE={}", told.size));
     // The user's choice for these wins, even if it is to unset them.
     const auto add_unless_chosen = [&](const char* name, int value) {
         if (!worker.where->changes_variable(name))
             into.add_variable(fmt::format("{}={}", name, value));
     };
-    add_unless_chosen("LOCAL_RANK", index);
-    add_unless_chosen("LOCAL_WORLD_SIZE", size);
+    add_unless_chosen("LOCAL_RANK", told.index);
+    add_unless_chosen("LOCAL_WORLD_SIZE", told.size);
     if (const auto& restarts = plan_.settings.restarts) {
         add_unless_chosen("COHORT_ATTEMPT", with.attempt);
         add_unless_chosen("TORCHELASTIC_RESTART_COUNT", with.attempt);
@@ -229,8 +229,9 @@ protocol::control_order order_builder::control_of(int index, int attempt) {
     if (plan_.function)
         key = workers_.of(index).where->limits.executable ? named_key_of(*plan_.function)
                                                           : key_of(*plan_.function);
-    auto order = protocol::make_order(index, s.nprocs, caller_.pid, from.arguments_number, key,
-                                      s.stop_signal, s.grace_period);
+    const auto told = plan_.told_to(index);
+    auto order = protocol::make_order(told.index, told.size, caller_.pid, from.arguments_number,
+                                      key, s.stop_signal, s.grace_period);
     order.attempt = attempt;
     order.daemonic = s.daemon;
     order.result_limit = s.result_limit;
