@@ -130,6 +130,7 @@ struct function_tag {};
 /// The function's name without its parameters: "train".
 /// @param tag  of a function_tag
 COHORT_API std::string function_name(const std::type_info& tag);
+COHORT_API std::string function_name(const char* tag);
 
 /// Adds a program to the plan's. Compiled in the library, because a copy is slow to compile.
 COHORT_API void add_program(spawn_plan& plan, const program& added);

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "base/values/group_end.hpp"
+#include "group/border/worker_failure.hpp"
+#include "group/supervisor/symbolize.hpp"
 #include "protocol/record/exception_json.hpp"
 #include "protocol/registry/error_types.hpp"
 
@@ -45,20 +47,14 @@ std::string with_crash(std::string text, const outcome& worker) {
 }
 
 /// The end of the text of an exception.
-std::string with_stderr_tail(std::string text, const group_end& end) {
-    if (!end.stderr_tail.empty())
-        text += "\n\n-- its last words on stderr:\n" + end.stderr_tail;
+std::string with_last_words(std::string text, const std::string& last_words) {
+    if (!last_words.empty())
+        text += "\n\n-- its last words on stderr:\n" + last_words;
     return text;
 }
 
-std::exception_ptr with_cause(const process_raised_exception& raised) {
-    // Not for commands: the type that a command names need not be a type of this program.
-    const auto is_of_function = [&](const outcome& one) {
-        return one.index == raised.error_index() && !outcome_access::is_command(one);
-    };
-    const auto cause = std::ranges::any_of(raised.outcomes(), is_of_function)
-                           ? protocol::restored(raised.error())
-                           : nullptr;
+/// @param cause  the worker's exception in its own type; null: it is not known
+std::exception_ptr nesting(const process_raised_exception& raised, std::exception_ptr cause) {
     if (!cause)
         return std::make_exception_ptr(raised);
     try {
@@ -66,6 +62,15 @@ std::exception_ptr with_cause(const process_raised_exception& raised) {
     } catch (...) {
         return std::make_exception_ptr(raised_with_cause(raised));
     }
+}
+
+std::exception_ptr with_cause(const process_raised_exception& raised) {
+    // Not for commands: the type that a command names need not be a type of this program.
+    const auto is_of_function = [&](const outcome& one) {
+        return one.index == raised.error_index() && !outcome_access::is_command(one);
+    };
+    const bool is_known = std::ranges::any_of(raised.outcomes(), is_of_function);
+    return nesting(raised, is_known ? protocol::restored(raised.error()) : nullptr);
 }
 
 /// Whether a worker had not ended at the time limit of its group.
@@ -78,6 +83,11 @@ bool has_timed_out(const group_end& end) {
 /// Whether a worker was stopped because of a limit, so that this is its failure.
 bool was_cut_short(const outcome& worker) {
     return worker.cause == cause::timed_out || worker.cause == cause::output_limit;
+}
+
+std::string text_of_error(const outcome& worker) {
+    return fmt::format("\n\n-- Process {} terminated with the following error:\n{}", worker.index,
+                       worker.error->trace);
 }
 
 std::string text_of_exit(const outcome& worker) {
@@ -112,15 +122,40 @@ std::exception_ptr failure_of(const std::shared_ptr<const group_end>& end) {
     const auto& worker = (*outcomes)[static_cast<std::size_t>(end->first_failure)];
     if (worker.error && !was_cut_short(worker))
         return with_cause(process_raised_exception(
-            with_stderr_tail(
-                with_note(fmt::format("\n\n-- Process {} terminated with the following error:\n{}",
-                                      worker.index, worker.error->trace),
-                          worker),
-                *end),
+            with_last_words(with_note(text_of_error(worker), worker), end->stderr_tail),
             worker.index, worker.pid, outcomes, *worker.error));
     return std::make_exception_ptr(process_exited_exception(
-        with_stderr_tail(with_crash(with_note(text_of_exit(worker), worker), worker), *end),
+        with_last_words(with_crash(with_note(text_of_exit(worker), worker), worker),
+                        end->stderr_tail),
         worker.index, worker.pid, outcomes, worker.status));
+}
+
+std::exception_ptr failure_of_worker(const group_end& end, int slot, const std::string& note) {
+    outcome worker = end.report().outcomes.at(0);
+    worker.index = slot;
+    add_note(outcome_access::note(worker), note);
+    const auto outcomes = std::make_shared<const std::vector<outcome>>(1, worker);
+    if (worker.error && !was_cut_short(worker))
+        return with_cause(process_raised_exception(
+            with_last_words(with_note(text_of_error(worker), worker), worker.last_words()), slot,
+            worker.pid, outcomes, *worker.error));
+    return std::make_exception_ptr(process_exited_exception(
+        with_last_words(with_crash(with_note(text_of_exit(worker), worker), worker),
+                        worker.last_words()),
+        slot, worker.pid, outcomes, worker.status));
+}
+
+std::exception_ptr failure_of_task(const outcome& told, int slot) {
+    const process_raised_exception raised(
+        fmt::format("task failed in worker {}:\n{}", slot, told.error->trace), slot, told.pid,
+        nullptr, *told.error);
+    return nesting(raised, protocol::restored(raised.error()));
+}
+
+std::shared_ptr<const outcome> with_names(loop::runtime& runtime,
+                                          const std::shared_ptr<const outcome>& told) noexcept {
+    auto& names = groups::services::of(runtime).names();
+    return groups::symbolized(told, groups::needs_symbols(*told) ? &names : nullptr);
 }
 
 std::exception_ptr failure_of(const start_failure& start) {

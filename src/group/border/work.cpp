@@ -20,9 +20,11 @@
 
 namespace cohort::detail::inline v0_1 {
 
-std::string function_name(const std::type_info& tag) {
+std::string function_name(const std::type_info& tag) { return function_name(tag.name()); }
+
+std::string function_name(const char* tag) {
     // "cohort::detail::v0_1::function_tag<&train>", or "...<&(train(int, int))>"
-    std::string name = base::demangle(tag.name());
+    std::string name = base::demangle(tag);
     const auto begin = name.find_first_not_of("&( ", name.find('<') + 1);
     const auto end = name.find_last_not_of("> ");
     if (begin == std::string::npos || end == std::string::npos || end < begin)
