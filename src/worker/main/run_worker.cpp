@@ -7,6 +7,7 @@
 #include "protocol/registry/context.hpp"
 #include "protocol/registry/registry.hpp"
 #include "worker/main/run.hpp"
+#include "worker/main/unknown_function.hpp"
 #include "worker/report/attachments.hpp"
 #include "worker/signals/stop_signal.hpp"
 
@@ -23,19 +24,6 @@
 
 namespace cohort {
 namespace worker {
-
-/// The error that is recorded when the program does not contain the worker's function.
-class unknown_function : public std::runtime_error {
-public:
-    explicit unknown_function(const protocol::function_key& key)
-        : std::runtime_error(
-              protocol::is_named(key)
-                  ? "the program of executable() does not have the worker's function, or has two "
-                    "of its name: make a work of it in that program, as function<...>(...)"
-                  : "the function of this worker is not in the program: it may be in a library "
-                    "that was opened with dlopen, or the program was replaced after it had "
-                    "started") {}
-};
 
 namespace {
 
