@@ -40,6 +40,9 @@ std::vector<sink> sinks_of(const char* setter, const Targets&... targets) {
 
 }  // namespace detail::inline v0_1
 
+template <class Derived>
+class settings_of_workers;
+
 /// The setters that `options` and `command` share. The settings of a command override those of the
 /// options. Each setter returns the object itself, so that calls can be chained. A path is a
 /// string, a literal or a std::filesystem::path.
@@ -183,6 +186,7 @@ public:
 
 private:
     friend Derived;
+    friend class settings_of_workers<Derived>;
     where_it_runs() = default;
 
     Derived& self() { return static_cast<Derived&>(*this); }

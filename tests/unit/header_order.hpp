@@ -68,6 +68,7 @@ inline const std::vector<std::string> headers{
     "detail/border.hpp",
     "command.hpp",
     "options.hpp",
+    "settings_of_workers.hpp",
     "restarts.hpp",
     "detail/plan.hpp",
     "placement.hpp",

@@ -20,6 +20,44 @@ void require_signal(const char* setter, int lowest, int signo) {
 
 }  // namespace
 
+namespace detail {
+
+void group_settings::set_stop_signal(int signo) {
+    require_signal("stop_signal", 1, signo);
+    stop_signal = signo;
+}
+
+void group_settings::set_parent_death_signal(int signo) {
+    require_signal("parent_death_signal", 0, signo);
+    parent_death_signal = signo;
+}
+
+void group_settings::set_cgroup_directory(std::string path) {
+    detail::require_no_nul(path, "the path of cgroup");
+    if (!path.starts_with('/'))
+        throw std::invalid_argument(
+            fmt::format("cohort: cgroup: \"{}\" is not an absolute path", path));
+    cgroup = cgroup::automatic;
+    cgroup_directory = std::move(path);
+}
+
+void group_settings::set_name(std::string text) {
+    if (text.empty())
+        throw std::invalid_argument("cohort: name: empty");
+    if (const auto at = text.find('\0'); at != std::string::npos)
+        throw std::invalid_argument(
+            fmt::format("cohort: name: \"{}\" has a NUL at position {}", text.substr(0, at), at));
+    name = std::move(text);
+}
+
+void group_settings::set_pipe_size(std::uint64_t bytes) {
+    if (bytes == 0)
+        throw std::invalid_argument("cohort: pipe_size: a pipe of 0 bytes");
+    pipe_size = bytes;
+}
+
+}  // namespace detail
+
 void detail::refuse_negative(const char* setter) {
     throw std::invalid_argument(fmt::format("cohort: {}: negative", setter));
 }
@@ -44,93 +82,13 @@ options& options::restart(const restarts& how) {
     return *this;
 }
 
-options& options::start_method(cohort::start_method method) {
-    settings_.method = method;
-    return *this;
-}
-
-options& options::crash_record(bool on) {
-    settings_.crash_record = on;
-    return *this;
-}
-
-options& options::stack_on_stop(bool on) {
-    settings_.stack_on_stop = on;
-    return *this;
-}
-
 options& options::error_file(bool on) {
     settings_.error_file = on;
     return *this;
 }
 
-options& options::set_result_limit(std::uint64_t bytes) {
-    settings_.result_limit = bytes;
-    return *this;
-}
-
-options& options::set_pipe_size(std::uint64_t bytes) {
-    if (bytes == 0)
-        throw std::invalid_argument("cohort: pipe_size: a pipe of 0 bytes");
-    settings_.pipe_size = bytes;
-    return *this;
-}
-
-options& options::name(std::string text) {
-    if (text.empty())
-        throw std::invalid_argument("cohort: name: empty");
-    if (const auto at = text.find('\0'); at != std::string::npos)
-        throw std::invalid_argument(
-            fmt::format("cohort: name: \"{}\" has a NUL at position {}", text.substr(0, at), at));
-    settings_.name = std::move(text);
-    return *this;
-}
-
-options& options::logs(cohort::logs directory) {
-    settings_.logs = detail::sink_access::settings_of(directory);
-    return *this;
-}
-
-options& options::daemon(bool on) {
-    settings_.daemon = on;
-    return *this;
-}
-
-options& options::stop_signal(int signo) {
-    require_signal("stop_signal", 1, signo);
-    settings_.stop_signal = signo;
-    return *this;
-}
-
-options& options::parent_death_signal(int signo) {
-    require_signal("parent_death_signal", 0, signo);
-    settings_.parent_death_signal = signo;
-    return *this;
-}
-
 options& options::on_failure(cohort::on_failure policy) {
     settings_.policy = policy;
-    return *this;
-}
-
-options& options::process_group(cohort::process_group group) {
-    settings_.process_group = group;
-    return *this;
-}
-
-options& options::cgroup(cohort::cgroup choice) {
-    settings_.cgroup = choice;
-    settings_.cgroup_directory.clear();
-    return *this;
-}
-
-options& options::cgroup(std::string directory) {
-    detail::require_no_nul(directory, "the path of cgroup");
-    if (!directory.starts_with('/'))
-        throw std::invalid_argument(
-            fmt::format("cohort: cgroup: \"{}\" is not an absolute path", directory));
-    settings_.cgroup = cgroup::automatic;
-    settings_.cgroup_directory = std::move(directory);
     return *this;
 }
 
