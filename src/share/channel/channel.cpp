@@ -195,6 +195,11 @@ step outgoing::send(const channel& on) {
     base::refuse(what, error);
 }
 
+bool has_unread(int socket) noexcept {
+    int bytes = 0;
+    return ::ioctl(socket, SIOCOUTQ, &bytes) == 0 && bytes > 0;
+}
+
 std::size_t waiting_at_reader(int socket, slots& of) noexcept {
     return of.waiting(socket, reader_sees_empty, std::chrono::steady_clock::now());
 }

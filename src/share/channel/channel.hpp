@@ -86,6 +86,9 @@ inline constexpr std::chrono::milliseconds look_again_after{100};
 /// have freed the slot yet. The time doubles up to look_again_after.
 inline constexpr std::chrono::milliseconds soonest_look{1};
 
+/// Whether packets that were sent at this socket have not been received.
+bool has_unread(int socket) noexcept;
+
 /// How many messages wait in a bounded queue, at one of its sockets.
 std::size_t waiting_at_reader(int socket, slots& of) noexcept;
 std::size_t waiting_at_writer(int socket, slots& of) noexcept;
@@ -96,6 +99,7 @@ void note_if_empty(int socket, slots& of) noexcept;
 struct incoming {
     base::patient_vector<detail::queue_message> messages;  // more than one: a batch
     std::vector<base::unique_fd> refused;                  // came with a packet that was none
+    bool was_reset = false;  // the other side has closed its end, and has left packets unread
 };
 
 enum class may_wait { yes, no };

@@ -82,10 +82,14 @@ std::span<const std::byte> without_ticket(std::span<const std::byte> packet,
 
 /// A receive without room for the descriptors of a packet would take the packet and lose them.
 /// @throws sharing_error  there is no room for those of the next packet, which stays
-void require_room(const channel& on) {
+void require_room(const channel& on, incoming& into) {
     std::array<std::byte, sizeof(slots::ticket) + sizeof(packet_header)> bytes;
     std::size_t length = 0;
-    const auto error = base::peek(on.socket, bytes, length);
+    auto error = base::peek(on.socket, bytes, length);
+    if (error == std::errc::connection_reset) {  // reported once, before what is left
+        into.was_reset = true;
+        error = base::peek(on.socket, bytes, length);
+    }
     const auto packet = without_ticket(std::span(bytes).first(length), on);
     packet_header header;
     if (error || packet.size() < sizeof header)
@@ -188,13 +192,14 @@ step receive(const channel& on, incoming& into, may_wait how) {
         how = may_wait::no;
     }
     if (on.carries && how == may_wait::no)
-        require_room(on);
+        require_room(on, into);
     std::error_code error;
-    do
+    do {
         error = base::receive_message(on.socket, bytes, length, with.descriptors,
                                       how == may_wait::yes ? base::waiting::block
                                                            : base::waiting::nonblock);
-    while (error == std::errc::connection_reset);  // reported once, before what is left
+        into.was_reset = into.was_reset || error == std::errc::connection_reset;
+    } while (error == std::errc::connection_reset);
     if (error == std::errc::resource_unavailable_try_again) {
         if (on.slots != nullptr)
             note_if_empty(on.socket, *on.slots);
