@@ -55,6 +55,7 @@ inline const std::vector<std::string> headers{
     "detail/codec_containers.hpp",
     "detail/codec_scalars.hpp",
     "detail/codec_core.hpp",
+    "detail/pool_border.hpp",
     "detail/pool_plan.hpp",
     "detail/encoder.hpp",
     "detail/cbor_events.hpp",

@@ -21,6 +21,9 @@
 namespace cohort::share {
 class received_message;
 }
+namespace cohort::pools {
+struct ended_call;
+}
 
 // The border between the headers (Asio, user code) and the compiled library (processes): ids and
 // values only. The bodies stand in src/group/border/border.cpp.
@@ -61,6 +64,7 @@ struct completion {
     std::shared_ptr<share::received_message> message;        // set by await_message when done
     std::shared_ptr<const std::vector<worker_usage>> usage;  // set by await_usage when done
     std::shared_ptr<const line_batch> lines;  // set by await_output when done; null: no more come
+    std::shared_ptr<pools::ended_call> call;  // set by the calls of pool_border.hpp, see there
 };
 
 inline completion completion_of(completion::kind what) {

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include "base/sys/patient_containers.hpp"
+#include "loop/runtime/runtime.hpp"
+
+#include <cohort/detail/border.hpp>
+
+#include <memory>
+#include <optional>
+
+namespace cohort::pools {
+
+/// The operations that wait until a wish is granted: recycle, resize, drain, stop. A member of the
+/// pool's state; belongs to the engine's thread.
+class pool_requests {
+public:
+    explicit pool_requests(loop::runtime& runtime) noexcept : runtime_(runtime) {}
+
+    /// @param pool   kept by nothing here; no operation is completed once it is gone
+    /// @param until  at that time the operation completes with time_up
+    void add(const std::weak_ptr<const void>& pool, detail::receiver to,
+             std::optional<detail::time_point> until);
+    bool has(detail::operation_id id) const { return waiting_.contains(id); }
+    /// Completes it, if it still waits.
+    void finish(detail::operation_id id, const detail::completion& how);
+
+    /// The wish is granted. While something is held, that is told later.
+    void grant(detail::operation_id id);
+    /// A call has ended and is completed later, before any wish is granted.
+    void hold() noexcept { ++held_; }
+    void let_go();
+
+private:
+    struct request {
+        detail::receiver to;
+        std::optional<loop::timer_id> limit;
+    };
+
+    loop::runtime& runtime_;
+    base::patient_map<detail::operation_id, request> waiting_;
+    int held_ = 0;
+    base::patient_vector<detail::operation_id> granted_;  // while something is held
+};
+
+}  // namespace cohort::pools

@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "pool/state/pool_state.hpp"
+
+#include "base/files/dispose.hpp"
+#include "base/sys/patiently.hpp"
+#include "group/border/worker_failure.hpp"
+#include "output/targets/call_threads.hpp"
+#include "protocol/record/error_json.hpp"
+#include "protocol/registry/preloads.hpp"
+
+#include <cohort/detail/duration.hpp>
+#include <cohort/errors.hpp>
+
+#include <algorithm>
+#include <random>
+#include <utility>
+
+namespace cohort::detail::inline v0_1 {
+
+namespace {
+
+using order_kind = pools::order::kind;
+
+/// Whether workers begin with memory of others, which they share until they change it.
+bool shares_private(const group_settings& s) {
+    return s.method == start_method::fork ||
+           (s.method == start_method::forkserver && !protocol::preloads().empty());
+}
+
+/// An outcome of a worker that lives, with the error that its task has sent.
+std::shared_ptr<const outcome> outcome_with(std::span<const std::byte> json, int slot, pid_t pid) {
+    auto made = std::make_shared<outcome>();
+    made->index = slot;
+    made->pid = pid;
+    auto error = protocol::read_error(json, json.size(), {});
+    made->error = error ? std::move(*error) : error_record();
+    return made;
+}
+
+}  // namespace
+
+pool_state::pool_state(std::shared_ptr<const worker_source> workers, const pools::rules& rules,
+                       call_settings calls)
+    : runtime_(workers->runtime()), workers_(std::move(workers)), settings_(std::move(calls)),
+      shown_(settings_.room), dispatcher_(rules, std::random_device()()),
+      memory_(runtime_.loop(), rules.memory_per_worker != 0, shares_private(workers_->settings())),
+      requests_(runtime_) {
+    start_.at_least = std::min(rules.at_least, rules.size);
+}
+
+// --- what is asked of the pool ---
+
+void pool_state::begin(receiver to) {
+    start_.to = std::move(to);
+    memory_.begin(weak_from_this(), [this](worker_id worker, std::uint64_t added) {
+        if (const auto link = links_.find(worker); link != links_.end())
+            shown_.change(worker, [&](auto& shown) { shown.memory = added; });
+        dispatcher_.measured(worker, added, now());
+        go_on();
+    });
+    dispatcher_.begin(now());
+    go_on();
+}
+
+void pool_state::submit(call submitted) {
+    const auto id = submitted.to.id;
+    const auto limits = submitted.limits;
+    calls_.emplace(id, std::move(submitted));
+    dispatcher_.submit(id, limits.wait, limits.run, now());
+    go_on();
+}
+
+void pool_state::ask(pool_wish wish, std::optional<time_point> until, receiver to) {
+    const auto id = to.id;
+    if (wish == pool_wish::recycle && !dispatcher_.is_open())
+        return void(runtime_.deliver(to, completion_of(completion::kind::aborted)));
+    requests_.add(weak_from_this(), std::move(to), until);
+    switch (wish) {
+    case pool_wish::recycle:
+        dispatcher_.recycle(id, now());
+        break;
+    case pool_wish::drain:
+        dispatcher_.drain(id, now());
+        break;
+    case pool_wish::stop:
+        dispatcher_.stop(id, now());
+        break;
+    }
+    go_on();
+}
+
+void pool_state::resize(std::shared_ptr<const worker_source> workers, receiver to) {
+    if (!dispatcher_.is_open())
+        return void(runtime_.deliver(to, completion_of(completion::kind::aborted)));
+    workers_ = std::move(workers);
+    const auto id = to.id;
+    requests_.add(weak_from_this(), std::move(to), std::nullopt);
+    dispatcher_.resize(id, workers_->size(), now());
+    go_on();
+}
+
+void pool_state::cancel(operation_id id, bool stops_worker) {
+    if (start_.to && start_.to->id == id) {
+        start_.cancelled = true;
+        dispatcher_.drop(now());
+    } else if (requests_.has(id)) {
+        return requests_.finish(id, completion_of(completion::kind::aborted));
+    } else {
+        dispatcher_.cancel(id, stops_worker, now());
+    }
+    go_on();
+}
+
+void pool_state::release() {
+    dispatcher_.drop(now());
+    go_on();
+}
+
+// --- what workers do ---
+
+void pool_state::is_ready(worker_id worker) {
+    const auto& link = *links_.at(worker);
+    shown_.change(worker, [&](auto& shown) { shown.pid = link.pid(); });
+    show(worker, worker_state::idle);
+    memory_.is_ready(worker, link.pid());
+    dispatcher_.ready(worker, now());
+    go_on();
+}
+
+void pool_state::answered(worker_id worker, const pools::frame_name& what, queue_message message) {
+    auto& ending = ending_of(worker);
+    ending.answer = std::move(message);
+    ending.has_thrown = what.kind == pools::frame_kind::raised;
+    shown_.change(worker, [](auto& shown) { ++shown.tasks; });
+    show(worker, worker_state::idle);
+    memory_.finished(worker);
+    dispatcher_.finished(worker, ending.has_thrown, now());
+    go_on();
+}
+
+void pool_state::not_sent(worker_id worker, std::exception_ptr why) {
+    ending_of(worker).error = std::move(why);
+    show(worker, worker_state::idle);
+    dispatcher_.finished(worker, true, now());
+    go_on();
+}
+
+void pool_state::not_taken(worker_id worker) {
+    dispatcher_.not_taken(worker, now());
+    go_on();
+}
+
+void pool_state::broke(worker_id worker) {
+    dispatcher_.broke(worker, now());
+    go_on();
+}
+
+void pool_state::ended(worker_id worker) {
+    const auto found = links_.find(worker);
+    const auto link = found->second;
+    ending_of(worker).worker = link->how_ended();
+    links_.erase(found);
+    shown_.forget(worker);
+    memory_.ended(worker);
+    if (!dispatcher_.was_ready(worker))
+        last_death_ = endings_.at(worker);
+    dispatcher_.died(worker, now());
+    go_on();
+}
+
+pools::ended_call& pool_state::ending_of(worker_id worker) {
+    auto& ending = endings_[worker];
+    ending = base::make_shared_patiently<pools::ended_call>();
+    const auto& link = *links_.at(worker);
+    ending->slot = link.slot();
+    ending->pid = link.pid();
+    return *ending;
+}
+
+void pool_state::show(worker_id worker, worker_state state, const char* function) {
+    shown_.change(worker, [&](auto& shown) {
+        shown.state = state;
+        shown.function = function;
+        shown.since = now();
+    });
+}
+
+// --- what the dispatcher orders ---
+
+void pool_state::go_on() {
+    if (std::exchange(life_.goes_on, true))
+        return;  // an order has led to the next event
+    const auto self = shared_from_this();
+    base::patient_vector<pools::order> orders;
+    do {
+        orders = dispatcher_.take_orders();
+        // Before any call completes, because its user may look at the numbers then.
+        shown_.show(dispatcher_, now());
+        for (const auto& each : orders)
+            perform(each);
+    } while (!orders.empty());
+    endings_.clear();
+    look_at_start();
+    set_timer();
+    if (links_.empty())
+        life_.self.reset();
+    life_.goes_on = false;
+}
+
+void pool_state::perform(const pools::order& order) {
+    const auto link = [&] { return links_.find(order.worker); };
+    switch (order.what) {
+    case order_kind::start:
+        return start(order.worker, order.slot);
+    case order_kind::send:
+        return send(order);
+    case order_kind::stop:
+        show(order.worker, worker_state::stopping);
+        if (const auto found = link(); found != links_.end())
+            found->second->stop();
+        return;
+    case order_kind::retire:
+        show(order.worker, worker_state::stopping);
+        if (const auto found = link(); found != links_.end())
+            found->second->retire();
+        return;
+    case order_kind::complete:
+        return complete(order);
+    case order_kind::grant:
+        return requests_.grant(order.request);
+    }
+}
+
+void pool_state::start(worker_id worker, int slot) {
+    life_.self = shared_from_this();
+    auto link = base::make_shared_patiently<pools::worker_link>(
+        runtime_, static_cast<pools::worker_link::listener&>(*this), worker, slot);
+    links_.emplace(worker, link);
+    shown_.change(worker, [&](auto& shown) {
+        shown.slot = slot;
+        shown.since = now();
+    });
+    output::call_threads::of(runtime_.loop())
+        .run([link, workers = workers_,
+              self = shared_from_this()] { link->prepare(*workers, self->settings_.initializer); },
+             [link, self = shared_from_this()] { link->begin(); });
+}
+
+void pool_state::send(const pools::order& order) {
+    const auto found = calls_.find(order.call);
+    const auto link = links_.find(order.worker);
+    if (found == calls_.end() || link == links_.end())
+        return;
+    shown_.end_wait();
+    show(order.worker, worker_state::running, found->second.function);
+    link->second->send(order.call, found->second.packet);
+}
+
+void pool_state::complete(const pools::order& order) {
+    const auto found = calls_.find(order.call);
+    if (found == calls_.end())
+        return;
+    auto of = std::move(found->second);
+    calls_.erase(found);
+    if (order.worker == 0)
+        shown_.end_wait();
+    using end = pools::call_end;
+    if (order.how == end::aborted || order.how == end::dropped)
+        return deliver(std::move(of), nullptr);
+    if (order.how == end::broken)
+        return deliver(std::move(of), broken());
+    std::shared_ptr<pools::ended_call> how;
+    if (const auto told = endings_.find(order.worker); told != endings_.end())
+        how = told->second;
+    else
+        how = base::make_shared_patiently<pools::ended_call>();
+    how->how = order.how;
+    how->function = of.function;
+    const auto limit = order.how == end::not_begun ? of.limits.wait : of.limits.run;
+    how->limit = limit.value_or(pools::duration());
+    if (order.how == end::answered && how->has_thrown)
+        return name_frames(std::move(of), std::move(how));
+    deliver(std::move(of), std::move(how));
+}
+
+/// What calls get while no worker becomes ready.
+std::shared_ptr<pools::ended_call> pool_state::broken() const {
+    auto how = base::make_shared_patiently<pools::ended_call>(*last_death_);
+    how->how = pools::call_end::broken;
+    how->attempts = dispatcher_.deaths();
+    return how;
+}
+
+/// The names are looked up on another thread, because that may read large files.
+void pool_state::name_frames(call of, std::shared_ptr<pools::ended_call> how) {
+    requests_.hold();
+    runtime_.symbolizing().run(
+        [how, &runtime = runtime_] {
+            how->raised = with_names(runtime, outcome_with(how->answer.bytes, how->slot, how->pid));
+        },
+        [self = shared_from_this(), of, how] {
+            self->deliver(of, how);
+            self->requests_.let_go();
+        });
+}
+
+/// @param how  null: it was aborted
+void pool_state::deliver(call of, std::shared_ptr<pools::ended_call> how) {
+    if (of.packet && of.packet->is_slow_to_free())
+        base::dispose(std::move(of.packet));
+    completion done;
+    done.what = how ? completion::kind::done : completion::kind::aborted;
+    done.call = std::move(how);
+    runtime_.deliver(of.to, std::move(done));
+}
+
+void pool_state::look_at_start() {
+    if (!start_.to)
+        return;
+    completion done;
+    if (start_.cancelled) {
+        if (dispatcher_.live() > 0)
+            return;
+        done.what = completion::kind::aborted;
+    } else if (dispatcher_.has_failed_to_start()) {
+        done.what = completion::kind::failed;
+        done.call = broken();
+    } else if (dispatcher_.ready() < start_.at_least) {
+        return;
+    }
+    runtime_.deliver(*std::exchange(start_.to, std::nullopt), std::move(done));
+}
+
+void pool_state::set_timer() {
+    const auto next = dispatcher_.deadline();
+    auto& timer = life_.timer;
+    if (timer && (!next || timer->first != *next))
+        runtime_.loop().timer().cancel(*std::exchange(timer, std::nullopt));
+    if (next && !timer)
+        timer = runtime_.loop().timer().at(*next, [weak = weak_from_this()] {
+            if (const auto self = weak.lock()) {
+                self->life_.timer.reset();
+                self->dispatcher_.on_time(self->now());
+                self->go_on();
+            }
+        });
+}
+
+}  // namespace cohort::detail::inline v0_1
