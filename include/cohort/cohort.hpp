@@ -19,6 +19,7 @@ namespace cohort {}
 #include <cohort/execute.hpp>   // execute: one command, one outcome
 #include <cohort/first_of.hpp>  // first_of: the operation that ends first
 #include <cohort/group.hpp>     // group: join, wait, next, stop
+#include <cohort/pool.hpp>      // pool, start_pool: warm workers for single calls
 #include <cohort/spawn.hpp>     // spawn, run, async_spawn
 
 // Run it on a loop that is not Asio's
@@ -28,12 +29,14 @@ namespace cohort {}
 #include <cohort/closure.hpp>   // closure: a callable, in a forked copy of this process
 #include <cohort/command.hpp>   // command, command_for: a program
 #include <cohort/function.hpp>  // function<Fn>(args...): a function of this program
+#include <cohort/task.hpp>      // task<Fn>(args...): a call for a pool
 
 // Settings
 #include <cohort/limits.hpp>         // limit, cpus, nice, user, ...: for options and command
 #include <cohort/options.hpp>        // options: how many, how they stop, what is kept of them
 #include <cohort/placement.hpp>      // placement: the settings of one worker
 #include <cohort/policies.hpp>       // start_method, on_failure, process_group, cgroup, when_full
+#include <cohort/pool_options.hpp>   // pool_options: how many, how long they live and wait
 #include <cohort/restarts.hpp>       // restarts: how often workers start again, and when
 #include <cohort/sinks.hpp>          // file, capture, lines, console, ...: where output goes
 #include <cohort/where_it_runs.hpp>  // env, stdout_to, fd, ...: for options and command
@@ -50,12 +53,14 @@ namespace cohort {}
 #include <cohort/format.hpp>        // all of these with fmt
 #include <cohort/outcome.hpp>       // outcome of one worker, cause, report of the group
 #include <cohort/output.hpp>        // output_line, captured, stream: what workers wrote
+#include <cohort/pool_stats.hpp>    // pool_stats, pool_worker
 #include <cohort/usage.hpp>         // worker_usage: what a live worker uses
 
 // Errors
-#include <cohort/error_type.hpp>  // taught_error: a worker's exception comes back as your own type
-#include <cohort/errors.hpp>      // every exception that the library throws
-#include <cohort/json.hpp>        // to_json, exception_from_json: a failure as text, and back
+#include <cohort/error_type.hpp>   // taught_error: a worker's exception comes back as your own type
+#include <cohort/errors.hpp>       // the exceptions of groups and of what processes share
+#include <cohort/json.hpp>         // to_json, exception_from_json: a failure as text, and back
+#include <cohort/pool_errors.hpp>  // those of pools: task_timeout, queue_timeout, pool_broken
 
 // In the worker
 #include <cohort/forkserver.hpp>  // forkserver_preload: called once, for all workers
