@@ -34,7 +34,11 @@ int main(int argc, char** argv) {
             {"stream_starts", bench::stream_starts},
             {"punctual", bench::punctual},
             {"told", bench::told},
-            {"device", bench::device}};
+            {"device", bench::device},
+            {"pool_rate", bench::pool_rate},
+            {"pool_late", bench::pool_late},
+            {"pool_crash", bench::pool_crash},
+            {"pool_idle", bench::pool_idle}};
         const auto found = sections.find(section);
         if (found == sections.end())
             throw std::invalid_argument("no such section: " + section);

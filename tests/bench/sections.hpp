@@ -25,7 +25,8 @@ void methods(const arguments&);
 /// peer=host|worker throws= depth=   a throw that is caught
 void throws(const arguments&);
 
-/// peer=cohort|parent|array|raw|boost bytes= trips=   there and back; without bytes= they are 64
+/// peer=cohort|parent|array|raw|boost|pool|pool_raw|process bytes= trips=   there and back; without
+/// bytes= they are 64
 void round_trip(const arguments&);
 
 /// peer=cohort|batches|raw|boost messages=   of 64 bytes, in one direction
@@ -71,5 +72,17 @@ void told(const arguments&);
 
 /// peer=kept|fresh|host bytes= trips=   an array on a CUDA device, to another process
 void device(const arguments&);
+
+/// workers= in_flight= calls=   us for each call
+void pool_rate(const arguments&);
+
+/// peer=cohort|nothing pauses= bytes= joins=   how late join(10 ms) gives up beside large calls
+void pool_late(const arguments&);
+
+/// peer=pool|group signal= runs=   from a worker's death to its exception and to the next call
+void pool_crash(const arguments&);
+
+/// workers= idle_ms=   what a pool costs that has nothing to do
+void pool_idle(const arguments&);
 
 }  // namespace bench

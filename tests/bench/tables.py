@@ -10,6 +10,7 @@ import machine
 import measure
 import methods
 import output
+import pool
 import scale
 import sharing
 import short_lived
@@ -18,7 +19,7 @@ import wanted
 
 SECTIONS = {"short_lived": short_lived.run, "batch": batch.run, "scale": scale.run, "latency": latency.run,
             "methods": methods.run, "throws": throws.run, "sharing": sharing.run,
-            "output": output.run, "cuda": cuda.run}
+            "output": output.run, "pool": pool.run, "cuda": cuda.run}
 
 
 def main():

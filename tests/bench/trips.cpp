@@ -21,15 +21,15 @@ Peer find_peer(const std::map<std::string, Peer>& peers, const std::string& name
 }  // namespace
 
 void round_trip(const arguments& words) {
-    static const std::map<std::string, run_trips> peers = {{"cohort", trips_of_workers},
-                                                           {"parent", trips_of_parent},
-                                                           {"array", trips_of_array},
-                                                           {"raw", trips_by_socket},
-                                                           {"boost", trips_by_boost}};
+    static const std::map<std::string, run_trips> peers = {
+        {"cohort", trips_of_workers},      {"parent", trips_of_parent},
+        {"array", trips_of_array},         {"raw", trips_by_socket},
+        {"boost", trips_by_boost},         {"pool", trips_of_pool},
+        {"pool_raw", trips_of_raw_worker}, {"process", trips_of_processes}};
     const trips todo{static_cast<std::size_t>(words.number("bytes", sizeof(ball))),
                      words.number("trips")};
     const auto us = find_peer(peers, words.text("peer"))(todo);
-    fmt::print("{{\"us\": {}}}\n", quantile(us, 0.5));
+    fmt::print("{{\"us\": {}, \"p99_us\": {}}}\n", quantile(us, 0.5), quantile(us, 0.99));
 }
 
 void one_way(const arguments& words) {

@@ -65,6 +65,9 @@ std::vector<double> trips_of_parent(const trips&);   // by queues: this loop awa
 std::vector<double> trips_of_array(const trips&);    // an array of so many bytes, by descriptor
 std::vector<double> trips_by_socket(const trips&);   // SOCK_SEQPACKET
 std::vector<double> trips_by_boost(const trips&);    // message_queue of Boost.Interprocess
+std::vector<double> trips_of_pool(const trips&);     // calls to a pool of one worker
+std::vector<double> trips_of_raw_worker(const trips&);  // SOCK_STREAM, a memory file if it is large
+std::vector<double> trips_of_processes(const trips&);   // a group of one for each, by forkserver
 
 /// @return messages a second that the reader gets
 using run_stream = double (*)(int messages);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -10,32 +9,36 @@
 
 namespace bench {
 
-/// What all threads but the calling one have used so far.
+/// What all threads of a process but the calling one have used so far.
 struct used {
     long wakes = 0;  // each time a thread wakes, it has gone to sleep before: by its own choice
     double cpu_ms = 0;
 
-    static used now() {
+    /// @param process  its number, as text
+    static used now(const std::string& process = "self") {
         used sum;
-        for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
-            const pid_t thread = std::stoi(task.path().filename());
-            if (thread != ::gettid())
-                sum.add(thread, task.path() / "status");
-        }
+        for (const auto& task : std::filesystem::directory_iterator("/proc/" + process + "/task"))
+            if (task.path().filename() != std::to_string(::gettid()))
+                sum.add(task.path());
         return sum;
     }
 
+    used& operator+=(const used& other) {
+        wakes += other.wakes;
+        cpu_ms += other.cpu_ms;
+        return *this;
+    }
+
 private:
-    void add(pid_t thread, const std::filesystem::path& status) {
-        std::ifstream lines(status);
+    void add(const std::filesystem::path& task) {
+        std::ifstream lines(task / "status");
         long count = 0;
         for (std::string word; lines >> word;)
             if (word == "voluntary_ctxt_switches:" && lines >> count)
                 wakes += count;
-        timespec cpu{};
-        const auto clock = static_cast<clockid_t>((~static_cast<unsigned>(thread) << 3) | 6);
-        if (::clock_gettime(clock, &cpu) == 0)  // the clock of pthread_getcpuclockid(3)
-            cpu_ms += double(cpu.tv_sec) * 1e3 + double(cpu.tv_nsec) / 1e6;
+        double on_cpu_ns = 0;
+        if (std::ifstream(task / "schedstat") >> on_cpu_ns)
+            cpu_ms += on_cpu_ns / 1e6;
     }
 };
 

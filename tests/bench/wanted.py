@@ -64,6 +64,23 @@ OUTPUT = {
     "exit, capture": ("exit to outcome, capture and a grandchild / without", 1.5),
 }
 
+POOL = {
+    "us": ("a call with 64 bytes to a worker and back, us", 30),
+    "call / socket pair": ("the same / socket pair", 2.5),
+    "call / ProcessPoolExecutor": ("the same / ProcessPoolExecutor", 1 / 4),
+    "call / loky": ("the same / loky", 1 / 4),
+    "us each": ("us for each call, 4 workers, 64 in flight", 1e6 / 40_000),
+    "us each / ProcessPoolExecutor": ("the same / ProcessPoolExecutor", 1 / 4),
+    "1 MB": ("1 MB to a worker and back / memory file", 2),
+    "late": ("join(10 ms) late beside calls with 100 MB, 99 % us", 5000),
+    "SIGKILL, told_us": ("a worker is killed: to the exception / a group's", 2),
+    "SIGKILL, next_us": ("the same, to the next call / the next group", 2),
+    "SIGSEGV, told_us": ("a worker crashes: to the exception / a group's", 2),
+    "SIGSEGV, next_us": ("the same, to the next call / the next group", 2),
+    "wakes": ("four idle workers: wake-ups in 2 s", 0),
+    "CPU": ("the same, CPU ms", 0),
+}
+
 
 def report(facts):
     """A table of those promises for which there are facts."""
@@ -92,6 +109,8 @@ def report(facts):
     for name, (what, most) in OUTPUT.items():
         if ("output", name) in facts:
             hold(what, facts["output", name], most, facts.get(("remark", name), ""))
+    if ("pool", "us") in facts:
+        pool(facts, hold)
     measure.print_table("Wanted of cohort", ["", "measured", "at most", "holds", "remark"], rows)
 
 
@@ -102,6 +121,16 @@ def sharing(facts, hold):
     remarks["barrier"] = f"if they have thrown before: {facts['sharing', 'barrier, thrown before']:,.0f}"
     for name, (what, most) in SHARING.items():
         hold(what, facts["sharing", name], most, remarks.get(name, ""))
+
+
+def pool(facts, hold):
+    remarks = {what: f"of the lowest rounds: {facts['lowest of pool', what]:.2f}"
+               for what in POOL if ("lowest of pool", what) in facts}
+    remarks["us"] = f"99 %: {facts['pool', '99 %']:,.0f}"
+    remarks["late"] = f"while another process makes them: {facts['pool', 'late, no pool']:,.0f}"
+    for name, (what, most) in POOL.items():
+        if ("pool", name) in facts:
+            hold(what, facts["pool", name], most, remarks.get(name, ""))
 
 
 def short_lived(facts, hold):
