@@ -31,8 +31,9 @@ constinit std::atomic<void (*)() noexcept> own_code_begins = nullptr;
 
 detail::outermost_frame::outermost_frame(const void* end) noexcept {
     end_of_own_stack = reinterpret_cast<std::uintptr_t>(end);
-    if (const auto notify = own_code_begins.load())
-        notify();
+    if (own_code_begins.load(std::memory_order_relaxed) != nullptr)
+        if (const auto notify = own_code_begins.exchange(nullptr))
+            notify();
 }
 
 detail::outermost_frame::~outermost_frame() { end_of_own_stack = 0; }

@@ -54,7 +54,7 @@ void capture_interrupted(raw_stack& into, const void* context, const void* own) 
 /// The place of each call, newest call last: module, offset and build-id, no names yet.
 std::vector<stack_frame> locate(const raw_stack& stack);
 
-/// `notify` is called whenever a thread is about to run a worker's own code (outermost_frame).
+/// `notify` is called once, when a thread is about to run a worker's own code (outermost_frame).
 void notify_when_own_code_begins(void (*notify)() noexcept) noexcept;
 
 /// The path of the program of this process. Async-signal-safe.
