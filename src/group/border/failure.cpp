@@ -90,17 +90,18 @@ std::string text_of_error(const outcome& worker) {
                        worker.error->trace);
 }
 
-std::string text_of_exit(const outcome& worker) {
+/// @param who  "process" in groups, as torch says, and "worker" in pools
+std::string text_of_exit(const outcome& worker, const char* who = "process") {
     const auto& status = worker.status;
     if (worker.cause == cause::not_started)
-        return fmt::format("process {} could not be started", worker.index);
+        return fmt::format("{} {} could not be started", who, worker.index);
     if (status.signaled())
-        return fmt::format("process {} terminated with signal {}", worker.index,
+        return fmt::format("{} {} terminated with signal {}", who, worker.index,
                            status.signal_name());
     if (status.exited())
-        return fmt::format("process {} terminated with exit code {}", worker.index,
+        return fmt::format("{} {} terminated with exit code {}", who, worker.index,
                            status.exit_code());
-    return fmt::format("process {} terminated with an unknown exit status", worker.index);
+    return fmt::format("{} {} terminated with an unknown exit status", who, worker.index);
 }
 
 }  // namespace
@@ -140,7 +141,7 @@ std::exception_ptr failure_of_worker(const group_end& end, int slot, const std::
             with_last_words(with_note(text_of_error(worker), worker), worker.last_words()), slot,
             worker.pid, outcomes, *worker.error));
     return std::make_exception_ptr(process_exited_exception(
-        with_last_words(with_crash(with_note(text_of_exit(worker), worker), worker),
+        with_last_words(with_crash(with_note(text_of_exit(worker, "worker"), worker), worker),
                         worker.last_words()),
         slot, worker.pid, outcomes, worker.status));
 }
