@@ -46,8 +46,8 @@ class call_job {
 public:
     call_job(pool_ref pool, pool_call call, const call_times& limits,
              reserved_place place = reserved_place())
-        : pool_(std::move(pool)), call_(std::move(call)), limits_(limits),
-          reserved_(std::make_shared<reserved_place>(std::move(place))),
+        : pool_(std::move(pool)), call_(std::make_shared<pool_call>(std::move(call))),
+          limits_(limits), reserved_(std::make_shared<reserved_place>(std::move(place))),
           place_(std::make_shared<pool_place>(pool_)) {}
     /// A call that fails with `why`.
     call_job(pool_ref pool, std::exception_ptr why)
@@ -59,7 +59,7 @@ public:
             std::rethrow_exception(error_);
         if (!pool_)
             throw_empty_pool("submit");
-        submit_call(pool_, call_, limits_, std::move(*reserved_), to);
+        submit_call(pool_, std::move(*call_), limits_, std::move(*reserved_), to);
         place_->set(to.id);
     }
     call_canceller cancelled_by(operation_id id) const noexcept { return {pool_, id}; }
@@ -67,7 +67,7 @@ public:
 
 private:
     pool_ref pool_;
-    pool_call call_;
+    std::shared_ptr<pool_call> call_;  // until it is sent; it may be large
     call_times limits_;
     std::shared_ptr<reserved_place> reserved_;
     std::exception_ptr error_;

@@ -49,15 +49,15 @@ bool has_other_program(const pool_settings& settings) {
     return settings.workers.where.limits.executable.has_value() || settings.workers.place;
 }
 
-queue_message message_of(const pool_call& call, bool by_name) {
+queue_message message_of(pool_call call, bool by_name) {
     if (call.function == nullptr)
         return {};
     const auto key =
         by_name ? protocol::named_key_of(*call.function) : protocol::key_of(*call.function);
     auto bytes = std::make_shared<const std::vector<std::byte>>(
-        pools::write_call({key, call.arguments.cbor}));
+        pools::write_call(key, std::move(call.arguments.cbor)));
     const std::span<const std::byte> payload(*bytes);
-    return {0, std::move(bytes), payload, call.arguments.attachments};
+    return {0, std::move(bytes), payload, std::move(call.arguments.attachments)};
 }
 
 pools::rules rules_of(const pool_settings& s) {
@@ -85,7 +85,7 @@ void post(const pool_ref& pool, Ask ask) {
 
 pool_ref create_pool(const pool_settings& settings) {
     auto workers = std::make_shared<const worker_source>(plan_of(settings));
-    const auto initializer = settings.initializer ? settings.initializer() : pool_call();
+    auto initializer = settings.initializer ? settings.initializer() : pool_call();
     const bool by_name = has_other_program(settings);
     workers->empty_files(0);
     return std::make_shared<pool_state>(
@@ -93,7 +93,7 @@ pool_ref create_pool(const pool_settings& settings) {
         pool_state::call_settings{settings.queue,
                                   {settings.wait_limit, settings.task_deadline},
                                   by_name,
-                                  message_of(initializer, by_name)});
+                                  message_of(std::move(initializer), by_name)});
 }
 
 void start_pool(const pool_ref& pool, receiver to) {
@@ -123,7 +123,7 @@ void submit_call(const pool_ref& pool, pool_call call, const call_times& limits,
     submitted.limits.wait = limits.wait ? limits.wait : defaults.limits.wait;
     submitted.limits.run = limits.run ? limits.run : defaults.limits.run;
     submitted.function = call.function->name;
-    auto message = message_of(call, defaults.by_name);
+    auto message = message_of(std::move(call), defaults.by_name);
     message.type = pools::type_of({pools::frame_kind::call, to.id});
     submitted.packet = std::make_shared<share::outgoing>(std::move(message), pools::channel_of(-1));
     submitted.to = std::move(to);

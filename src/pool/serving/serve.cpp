@@ -64,7 +64,8 @@ bool answer(connection& pool, const received_frame& call) {
         return pool.send({frame_kind::raised, call.name.call}, std::as_bytes(std::span(text)));
     }
     flush_streams();
-    return pool.send({frame_kind::value, call.name.call}, write_value({result.type, result.cbor}),
+    return pool.send({frame_kind::value, call.name.call},
+                     write_value(result.type, std::move(result.cbor)),
                      std::move(result.attachments));
 }
 

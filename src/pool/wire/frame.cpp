@@ -20,14 +20,14 @@ std::span<const std::byte> bytes_of_struct(const T& value) noexcept {
     return std::as_bytes(std::span(&value, 1));
 }
 
-/// Takes a T off the front of `from`. @return false: it is too short
+/// Takes a T off the end of `from`. @return false: it is too short
 template <class T>
     requires std::is_trivially_copyable_v<T>
 bool take(std::span<const std::byte>& from, T& into) noexcept {
     if (from.size() < sizeof into)
         return false;
-    std::memcpy(&into, from.data(), sizeof into);
-    from = from.subspan(sizeof into);
+    from = from.first(from.size() - sizeof into);
+    std::memcpy(&into, from.data() + from.size(), sizeof into);
     return true;
 }
 
@@ -50,12 +50,10 @@ std::optional<frame_name> name_of(std::uint64_t type) noexcept {
     return std::nullopt;
 }
 
-std::vector<std::byte> write_call(const call_frame& call) {
-    std::vector<std::byte> frame;
-    frame.reserve(sizeof call.function + call.arguments.size());
-    append(frame, bytes_of_struct(call.function));
-    append(frame, call.arguments);
-    return frame;
+std::vector<std::byte> write_call(const protocol::function_key& function,
+                                  std::vector<std::byte> arguments) {
+    append(arguments, bytes_of_struct(function));
+    return arguments;
 }
 
 std::optional<call_frame> read_call(std::span<const std::byte> payload) noexcept {
@@ -66,22 +64,20 @@ std::optional<call_frame> read_call(std::span<const std::byte> payload) noexcept
     return call;
 }
 
-std::vector<std::byte> write_value(const value_frame& value) {
-    const auto length = static_cast<length_type>(value.type.size());
-    std::vector<std::byte> frame;
-    frame.reserve(sizeof length + length + value.cbor.size());
-    append(frame, bytes_of_struct(length));
-    append(frame, std::as_bytes(std::span(value.type)));
-    append(frame, value.cbor);
-    return frame;
+std::vector<std::byte> write_value(std::string_view type, std::vector<std::byte> cbor) {
+    const auto length = static_cast<length_type>(type.size());
+    append(cbor, std::as_bytes(std::span(type)));
+    append(cbor, bytes_of_struct(length));
+    return cbor;
 }
 
 std::optional<value_frame> read_value(std::span<const std::byte> payload) noexcept {
     length_type length = 0;
     if (!take(payload, length) || length > payload.size())
         return std::nullopt;
-    return value_frame{{reinterpret_cast<const char*>(payload.data()), length},
-                       payload.subspan(length)};
+    const auto type = payload.last(length);
+    return value_frame{{reinterpret_cast<const char*>(type.data()), length},
+                       payload.first(payload.size() - length)};
 }
 
 }  // namespace cohort::pools

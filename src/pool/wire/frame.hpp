@@ -40,21 +40,23 @@ std::uint64_t type_of(const frame_name& name) noexcept;
 /// @return empty: there is no such kind
 std::optional<frame_name> name_of(std::uint64_t type) noexcept;
 
-/// A call: the function, then its arguments in CBOR.
+/// A call: the arguments in CBOR, then the function. What is short stands at the end, so that long
+/// arguments are not copied for it.
 struct call_frame {
     protocol::function_key function;
     std::span<const std::byte> arguments;
 };
-std::vector<std::byte> write_call(const call_frame& call);
+std::vector<std::byte> write_call(const protocol::function_key& function,
+                                  std::vector<std::byte> arguments);
 /// @return empty: it is none. The arguments point into `payload`.
 std::optional<call_frame> read_call(std::span<const std::byte> payload) noexcept;
 
-/// A value: the name of its type, then the value in CBOR.
+/// A value: its CBOR, then the name of its type.
 struct value_frame {
     std::string_view type;  // empty: void
     std::span<const std::byte> cbor;
 };
-std::vector<std::byte> write_value(const value_frame& value);
+std::vector<std::byte> write_value(std::string_view type, std::vector<std::byte> cbor);
 /// @return empty: it is none. The views point into `payload`.
 std::optional<value_frame> read_value(std::span<const std::byte> payload) noexcept;
 
