@@ -42,8 +42,8 @@ void end_all(stage& on, request_id request, std::minstd_rand& random) {
     CHECK_FALSE(on.machine.deadline());
 }
 
-enum class what { submit, submit_briefly, cancel, ready, finish, die, time, recycle, stop };
-constexpr int events = 9;
+enum class what { submit, submit_briefly, cancel, ready, finish, refuse, die, time, recycle, stop };
+constexpr int events = 10;
 
 void happen(stage& on, what event, call_id& last) {
     switch (event) {
@@ -64,6 +64,10 @@ void happen(stage& on, what event, call_id& last) {
     case what::finish:
         if (!on.calls().empty())
             on.finish(on.calls().begin()->first);
+        break;
+    case what::refuse:
+        if (!on.calls().empty())
+            on.refuse(on.calls().begin()->first);
         break;
     case what::die:
         if (!on.live().empty())
@@ -157,7 +161,9 @@ TEST_CASE("pool plays: random events lose no call and keep every rule") {
                 break;
             case 8:
             case 9:
-                if (!on.calls().empty())
+                if (!on.calls().empty() && pick(8) == 0)
+                    on.refuse(any(on.calls()));
+                else if (!on.calls().empty())
                     on.finish(any(on.calls()), pick(2) == 0);
                 break;
             case 10:

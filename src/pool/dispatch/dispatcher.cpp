@@ -105,8 +105,12 @@ void dispatcher::not_taken(worker_id id, time_point now) {
         return;
     worker& of = found->second;
     const call_id call = *std::exchange(of.call, std::nullopt);
-    if (std::exchange(of.fate, std::nullopt) != call_end::dropped)
-        calls_.add(call, of.how);
+    if (std::exchange(of.fate, std::nullopt) != call_end::dropped) {
+        if (phase_ == phase::stopping)
+            complete(call, call_end::aborted, id);
+        else
+            calls_.add(call, of.how);
+    }
     stop_worker(id, of, false, std::nullopt);
     go_on(now);
 }

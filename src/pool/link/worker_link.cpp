@@ -158,8 +158,7 @@ void worker_link::send_now() {
         sent_.call.reset();
         pool_.not_sent(id_, refused);
     } else if (step == share::step::over) {
-        sent_.call.reset();
-        pool_.not_taken(id_);
+        pool_.not_taken(id_, *std::exchange(sent_.call, std::nullopt));
     }
 }
 
@@ -269,8 +268,7 @@ worker_link::read worker_link::receive() {
 void worker_link::note_not_taken() {
     if (!sent_.call || sent_.packet || is_.is_stopped)
         return;
-    sent_.call.reset();
-    pool_.not_taken(id_);
+    pool_.not_taken(id_, *std::exchange(sent_.call, std::nullopt));
 }
 
 void worker_link::hear(detail::queue_message message) {

@@ -31,4 +31,8 @@ struct ended_call {
     int attempts = 0;                       // if the pool is broken
 };
 
+/// What a task has thrown, as an outcome of its worker, which lives on. Parses what was sent: not
+/// on the engine's thread.
+std::shared_ptr<const outcome> sent_error(const ended_call& call);
+
 }  // namespace cohort::pools

@@ -5,7 +5,6 @@
 #include "base/sys/patiently.hpp"
 #include "group/border/worker_failure.hpp"
 #include "output/targets/call_threads.hpp"
-#include "protocol/record/error_json.hpp"
 #include "protocol/registry/preloads.hpp"
 
 #include <cohort/detail/duration.hpp>
@@ -25,16 +24,6 @@ using order_kind = pools::order::kind;
 bool shares_private(const group_settings& s) {
     return s.method == start_method::fork ||
            (s.method == start_method::forkserver && !protocol::preloads().empty());
-}
-
-/// An outcome of a worker that lives, with the error that its task has sent.
-std::shared_ptr<const outcome> outcome_with(std::span<const std::byte> json, int slot, pid_t pid) {
-    auto made = std::make_shared<outcome>();
-    made->index = slot;
-    made->pid = pid;
-    auto error = protocol::read_error(json, json.size(), {});
-    made->error = error ? std::move(*error) : error_record();
-    return made;
 }
 
 }  // namespace
@@ -145,7 +134,11 @@ void pool_state::not_sent(worker_id worker, std::exception_ptr why) {
     go_on();
 }
 
-void pool_state::not_taken(worker_id worker) {
+void pool_state::not_taken(worker_id worker, pools::call_id call) {
+    if (const auto found = calls_.find(call); found != calls_.end()) {
+        found->second.waits = true;
+        shown_.begin_wait();
+    }
     dispatcher_.not_taken(worker, now());
     go_on();
 }
@@ -251,6 +244,7 @@ void pool_state::send(const pools::order& order) {
     const auto link = links_.find(order.worker);
     if (found == calls_.end() || link == links_.end())
         return;
+    found->second.waits = false;
     shown_.end_wait();
     show(order.worker, worker_state::running, found->second.function);
     link->second->send(order.call, found->second.packet);
@@ -262,7 +256,7 @@ void pool_state::complete(const pools::order& order) {
         return;
     auto of = std::move(found->second);
     calls_.erase(found);
-    if (order.worker == 0)
+    if (of.waits)
         shown_.end_wait();
     using end = pools::call_end;
     if (order.how == end::aborted || order.how == end::dropped)
@@ -295,9 +289,7 @@ std::shared_ptr<pools::ended_call> pool_state::broken() const {
 void pool_state::name_frames(call of, std::shared_ptr<pools::ended_call> how) {
     requests_.hold();
     runtime_.symbolizing().run(
-        [how, &runtime = runtime_] {
-            how->raised = with_names(runtime, outcome_with(how->answer.bytes, how->slot, how->pid));
-        },
+        [how, &runtime = runtime_] { how->raised = with_names(runtime, pools::sent_error(*how)); },
         [self = shared_from_this(), of, how] {
             self->deliver(of, how);
             self->requests_.let_go();

@@ -48,6 +48,7 @@ public:
         std::shared_ptr<share::outgoing> packet;
         const char* function = nullptr;
         call_times limits;
+        bool waits = true;  // for a worker
     };
 
     void begin(receiver to);
@@ -62,7 +63,7 @@ private:
 
     void is_ready(worker_id worker) override;
     void answered(worker_id worker, const pools::frame_name& what, queue_message message) override;
-    void not_taken(worker_id worker) override;
+    void not_taken(worker_id worker, pools::call_id call) override;
     void not_sent(worker_id worker, std::exception_ptr why) override;
     void broke(worker_id worker) override;
     void ended(worker_id worker) override;
