@@ -122,7 +122,7 @@ int main(int argc, char** argv) {
 
 // Prints (`...` stands for anything):
 //   hello: bonjour
-//   crash: process ... terminated with signal SIGABRT
+//   crash: worker ... terminated with signal SIGABRT
 //   hang: translate ran for longer than 500 ms in worker ..., which was stopped
 //   bye: failed: map::at
 //   hello: bonjour
