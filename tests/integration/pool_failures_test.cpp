@@ -173,6 +173,18 @@ POOL_TEST("pool failures: a task that runs for too long is stopped, and the next
     CHECK(stats.replaced == 1);
 }
 
+POOL_TEST("pool failures: limits that never end") {
+    auto pool = co_await cohort::start_pool(pool_of(2)
+                                                .idle(std::chrono::hours::max())
+                                                .ready_within(std::chrono::hours::max())
+                                                .drain_period(std::chrono::hours::max()));
+    const auto limits =
+        cohort::call_limits().wait(std::chrono::hours::max()).run(std::chrono::hours::max());
+    CHECK(co_await pool.submit(task<add>(1, 2), limits) == 3);
+    co_await pool.stop();
+    CHECK(pool.stats().lost == 0);
+}
+
 POOL_TEST("pool failures: the stacks at a task's deadline") {
     ready up(executor);
     auto pool = co_await cohort::start_pool(

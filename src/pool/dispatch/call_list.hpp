@@ -3,6 +3,8 @@
 
 #include "base/sys/patient_containers.hpp"
 
+#include <cohort/detail/duration.hpp>
+
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -13,6 +15,11 @@ namespace cohort::pools {
 
 using time_point = std::chrono::steady_clock::time_point;
 using duration = std::chrono::steady_clock::duration;
+
+/// The end of a length of time, which may have no end.
+inline time_point later(time_point from, duration length) noexcept {
+    return detail::saturating_add(from, length);
+}
 
 /// The number of a call. Later calls have higher numbers.
 using call_id = std::uint64_t;

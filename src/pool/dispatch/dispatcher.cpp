@@ -37,7 +37,7 @@ void dispatcher::submit(call_id call, std::optional<duration> wait, std::optiona
         return complete(call, call_end::aborted);
     if (std::exchange(is_broken_, false))
         damper_.forget();
-    calls_.add(call, {now, wait ? std::optional(now + *wait) : std::nullopt, run});
+    calls_.add(call, {now, wait ? std::optional(later(now, *wait)) : std::nullopt, run});
     go_on(now);
 }
 
@@ -51,7 +51,7 @@ void dispatcher::send_calls(time_point now) {
         to.since = now;
         to.call = call;
         to.how = how;
-        to.deadline = how.run ? std::optional(now + *how.run) : std::nullopt;
+        to.deadline = how.run ? std::optional(later(now, *how.run)) : std::nullopt;
         counts_.waited += now - how.since;
         counts_.longest_wait = std::max(counts_.longest_wait, now - how.since);
         orders_.push_back({.what = order::kind::send, .worker = id, .slot = to.slot, .call = call});
@@ -149,7 +149,7 @@ std::optional<time_point> dispatcher::deadline() const {
     for (const auto& [id, of] : workers_)
         add(of.deadline);
     if (is_open() && !idle_.empty() && staying() > rules_.at_least)
-        add(workers_.at(idle_.front()).since + rules_.idle);
+        add(later(workers_.at(idle_.front()).since, rules_.idle));
     if (has_room_for_start() && (wanted() > 0 || next_due()))
         add(damper_.next());
     return next;
@@ -168,7 +168,7 @@ void dispatcher::stop(request_id request, time_point now) {
     requests_.push_back({request, true, {}});
     if (phase_ != phase::stopping) {
         phase_ = phase::stopping;
-        drain_until_ = now + rules_.drain_period;
+        drain_until_ = later(now, rules_.drain_period);
         end_calls(call_end::aborted);
     }
     go_on(now);

@@ -84,7 +84,7 @@ worker_id dispatcher::start(int slot, time_point now) {
     worker fresh;
     fresh.slot = slot;
     fresh.since = now;
-    fresh.deadline = now + rules_.ready_within;
+    fresh.deadline = later(now, rules_.ready_within);
     fresh.most_tasks = jittered(rules_.tasks_per_worker);
     fresh.most_memory = jittered(rules_.memory_per_worker);
     workers_.emplace(id, fresh);
@@ -203,7 +203,7 @@ void dispatcher::shrink(time_point now) {
     while (is_open() && !idle_.empty() && staying() > rules_.at_least) {
         const worker_id oldest = idle_.front();
         worker& of = workers_.at(oldest);
-        if (of.since + rules_.idle > now)
+        if (later(of.since, rules_.idle) > now)
             return;
         retire(oldest, of);
     }
