@@ -47,26 +47,34 @@ detail::attachment own(base::unique_fd fd) {
 
 // --- the start ---
 
-void worker_link::prepare(const detail::worker_source& source,
-                          const detail::queue_message& initializer) noexcept {
+worker_link::prepared worker_link::prepare(const detail::worker_source& source, int slot,
+                                           const detail::queue_message& initializer) noexcept {
+    prepared made;
     try {
         base::unique_fd theirs;
-        socket_ = loop::uncopied_descriptors::own(runtime_, connect(theirs));
-        group_ = source.make_group(slot_, own(std::move(theirs)));
+        made.socket = loop::uncopied_descriptors::own(source.runtime(), connect(theirs));
+        made.group = source.make_group(slot, own(std::move(theirs)));
         auto first = initializer;
         first.type = type_of({frame_kind::initialize});
-        const auto on = channel_of(socket_->get());
+        const auto on = channel_of(made.socket->get());
         share::outgoing packet(std::move(first), on);
         if (packet.send(on) != share::step::done)
             throw std::system_error(ENOBUFS, std::system_category(),
                                     "cohort: sending the initializer to a worker of a pool");
     } catch (...) {
-        end_.error = std::current_exception();
+        made.error = std::current_exception();
     }
+    return made;
 }
 
-void worker_link::begin() noexcept {
+void worker_link::begin(prepared with) noexcept {
+    group_ = std::move(with.group);
+    socket_ = std::move(with.socket);
+    end_.error = std::move(with.error);
     try {
+        if (!group_ && !end_.error)
+            throw spawn_error(std::make_error_code(std::errc::resource_unavailable_try_again),
+                              "starting the library's threads", -1, "threads");
         if (!end_.error && !is_.is_stopped)
             return start();
     } catch (...) {

@@ -19,8 +19,7 @@
 
 namespace cohort::pools {
 
-/// One worker as its pool sees it: a group of one, and a socket. Belongs to the engine's thread,
-/// except for prepare().
+/// One worker as its pool sees it: a group of one, and a socket. Belongs to the engine's thread.
 class worker_link final : public detail::completion_sink,
                           public std::enable_shared_from_this<worker_link> {
 public:
@@ -47,13 +46,19 @@ public:
     worker_link(loop::runtime& runtime, listener& pool, worker_id id, int slot) noexcept
         : runtime_(runtime), pool_(pool), id_(id), slot_(slot) {}
 
-    /// Makes the group and the socket. On a thread in the background, because the call of the
+    /// What a worker needs before it can start.
+    struct prepared {
+        detail::group_ref group;
+        std::shared_ptr<base::unique_fd> socket;
+        std::exception_ptr error;  // set: why there is none
+    };
+    /// Makes that for a worker of this slot. On a thread in the background, because the call of the
     /// initializer may be large.
     /// @param initializer  the first message to the worker; without bytes: there is no initializer
-    void prepare(const detail::worker_source& source,
-                 const detail::queue_message& initializer) noexcept;
-    /// Starts the worker, once it is prepared.
-    void begin() noexcept;
+    static prepared prepare(const detail::worker_source& source, int slot,
+                            const detail::queue_message& initializer) noexcept;
+    /// Starts the worker.
+    void begin(prepared with) noexcept;
 
     void send(call_id call, std::shared_ptr<share::outgoing> packet);
     /// Lets the worker end when it has done its task.

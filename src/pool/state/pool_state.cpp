@@ -201,21 +201,23 @@ void pool_state::go_on() {
 }
 
 void pool_state::perform(const pools::order& order) {
-    const auto link = [&] { return links_.find(order.worker); };
+    const auto link = links_.find(order.worker);
     switch (order.what) {
     case order_kind::start:
         return start(order.worker, order.slot);
     case order_kind::send:
         return send(order);
     case order_kind::stop:
-        show(order.worker, worker_state::stopping);
-        if (const auto found = link(); found != links_.end())
-            found->second->stop();
+        if (link != links_.end()) {
+            show(order.worker, worker_state::stopping);
+            link->second->stop();
+        }
         return;
     case order_kind::retire:
-        show(order.worker, worker_state::stopping);
-        if (const auto found = link(); found != links_.end())
-            found->second->retire();
+        if (link != links_.end()) {
+            show(order.worker, worker_state::stopping);
+            link->second->retire();
+        }
         return;
     case order_kind::complete:
         return complete(order);
@@ -233,10 +235,13 @@ void pool_state::start(worker_id worker, int slot) {
         shown.slot = slot;
         shown.since = now();
     });
+    const auto made = base::make_shared_patiently<pools::worker_link::prepared>();
     output::call_threads::of(runtime_.loop())
-        .run([link, workers = workers_,
-              self = shared_from_this()] { link->prepare(*workers, self->settings_.initializer); },
-             [link, self = shared_from_this()] { link->begin(); });
+        .run(
+            [made, slot, workers = workers_, self = shared_from_this()] {
+                *made = pools::worker_link::prepare(*workers, slot, self->settings_.initializer);
+            },
+            [made, link, self = shared_from_this()] { link->begin(std::move(*made)); });
 }
 
 void pool_state::send(const pools::order& order) {
