@@ -84,7 +84,9 @@ detail::function_result serve(int, std::span<const std::byte>,
                               std::vector<detail::attachment> attachments) {
     // Never closed: the pool kills a worker that closes it, and this one may still have to write
     // what the initializer has thrown.
-    auto& pool = *new connection(std::move(attachments.at(0)));
+    static constinit connection* kept = nullptr;
+    kept = new connection(std::move(attachments.at(0)));
+    auto& pool = *kept;
     for (bool goes_on = begin(pool); goes_on;) {
         const auto call = pool.receive();
         goes_on = call && call->name.kind == frame_kind::call && answer(pool, *call);
