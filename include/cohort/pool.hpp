@@ -72,7 +72,7 @@ public:
     }
 
     /// Makes a call in a worker, and waits for its end.
-    /// @param task    task<Fn>(args...); its arguments are encoded by this call
+    /// @param task  task<Fn>(args...); its arguments are encoded by this call
     /// @return what Fn returns; nothing if that is void
     /// @throws process_raised_exception  the task has thrown. error_index() is its worker's slot.
     /// outcomes() is empty, because the worker lives on. std::rethrow_if_nested throws the
@@ -130,6 +130,7 @@ public:
     }
     /// Submits a call unless the queue is full (pool_options::queue) or the pool takes no calls.
     /// That is decided here. Otherwise like async_submit().
+    /// @param task     task<Fn>(args...)
     /// @param handler  void(std::exception_ptr, R), or void(std::exception_ptr)
     /// @return false: the call is not made, and the handler is never called
     /// @throws codec_error, sharing_error  an argument can't be encoded

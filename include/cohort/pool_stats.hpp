@@ -15,6 +15,7 @@ namespace cohort {
 /// What a pool has now, and how much of what it had until now, see pool::stats. A value.
 class pool_stats {
 public:
+    /// A length of time.
     using duration = std::chrono::steady_clock::duration;
 
     int size = 0;             ///< live workers, those that start or stop included
