@@ -249,6 +249,9 @@ asio::awaitable<void> pool_play::run() {
 asio::awaitable<void> start_server() {
     auto pool = co_await cohort::start_pool(1);
     co_await pool.stop();
+    pool = cohort::pool();
+    // By its end the engine has closed what the pool had.
+    (void)co_await cohort::run(cohort::command("true"), 1);
 }
 
 /// Runs a coroutine until its context has no more work.
