@@ -150,6 +150,29 @@ POOL_TEST("pool: a file of stdout is emptied once, and then has the text of all 
     co_await pool.stop();  // a worker that starts may make the file again
 }
 
+POOL_TEST("pool: logs() writes what the workers of each slot print") {
+    const scratch_directory directory;
+    auto pool = co_await cohort::start_pool(
+        pool_of(1).tasks_per_worker(1).logs(cohort::logs(directory.path()).run_id("run{1}")));
+    co_await pool.submit(task<print>("a"));
+    co_await pool.submit(task<print>("b"));
+    co_await pool.stop();
+    CHECK(read_file(directory.file("run{1}/attempt_0/0/stdout.log")) == "ab");
+}
+
+POOL_TEST("pool: the console shows the slots that its filter names") {
+    int asked = 0;
+    const auto shows = [&asked](int) {
+        ++asked;
+        return false;
+    };
+    auto pool = co_await cohort::start_pool(pool_of(2).stdout_to(cohort::console().only(shows)));
+    CHECK(asked == 2);  // by the call itself, for each slot
+    co_await pool.submit(task<print>(""));
+    co_await pool.stop();
+    CHECK(asked == 2);
+}
+
 POOL_TEST("pool: streams that need a user are refused") {
     const auto refused = [](cohort::pool_options how) {
         CHECK_THROWS_AS((void)cohort::start_pool(std::move(how)), std::invalid_argument);

@@ -103,7 +103,8 @@ void worker_source::settle_streams() {
                       std::filesystem::path(plan_.settings.where.working_directory.value_or(""));
     const auto log_directory =
         logs ? escaped((base / logs->directory).string()) + "/" +
-                   (logs->run_id.empty() ? "{group}_" + names_.random : escaped(logs->run_id))
+                   (logs->run_id.empty() ? "{group}_" + names_.random : escaped(logs->run_id)) +
+                   "/attempt_0"
              : std::string();
     for (int slot = 0; slot < size(); ++slot) {
         auto& where = plan_.placements[static_cast<std::size_t>(slot)];
