@@ -159,9 +159,7 @@ void worker_link::send_now() {
         sent_.pause = std::min(2 * pause, share::look_again_after);
         return after(pause, &worker_link::send_now);
     }
-    auto packet = std::exchange(sent_.packet, nullptr);
-    if (packet->is_slow_to_free())
-        base::dispose(std::move(packet));
+    sent_.packet.reset();  // the pool keeps it until the call has ended
     if (refused) {
         sent_.call.reset();
         pool_.not_sent(id_, refused);
