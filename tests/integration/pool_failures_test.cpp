@@ -12,7 +12,6 @@
 #include <filesystem>
 #include <string>
 
-#include <sys/socket.h>
 #include <unistd.h>
 
 namespace pool_failures_test {
@@ -42,24 +41,6 @@ void fail_unless_there(const std::string& path) {
         throw std::runtime_error("no model");
 }
 [[noreturn]] void never_ready() {
-    for (;;)
-        ::pause();
-}
-/// Closes the connection to the pool, and lives on.
-int close_sockets() {
-    for (int fd = 3; fd < 1000; ++fd) {
-        int type = 0;
-        socklen_t length = sizeof type;
-        if (::getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &length) == 0 && type == SOCK_SEQPACKET)
-            ::close(fd);
-    }
-    for (;;)
-        ::pause();
-}
-/// Sends the pool what no worker sends.
-int send_garbage() {
-    for (int fd = 3; fd < 1000; ++fd)
-        (void)!::send(fd, "garbage", 7, MSG_NOSIGNAL);
     for (;;)
         ::pause();
 }
@@ -269,18 +250,6 @@ POOL_TEST("pool failures: a program that can't be executed breaks the pool") {
 POOL_TEST("pool failures: an initializer that hangs is stopped") {
     (void)co_await failure_of<cohort::pool_broken>(cohort::start_pool(
         pool_of(1).initializer(task<never_ready>()).ready_within(20ms).start_attempts(2)));
-}
-
-POOL_TEST("pool failures: a worker that breaks the protocol is killed") {
-    auto pool = co_await cohort::start_pool(1);
-    const auto garbage =
-        co_await failure_of<cohort::process_exited_exception>(pool.submit(task<send_garbage>()));
-    CHECK(garbage.signal_name() == "SIGKILL");
-    CHECK(garbage.failed().note().find("broke the pool's protocol") != std::string::npos);
-    const auto closed =
-        co_await failure_of<cohort::process_exited_exception>(pool.submit(task<close_sockets>()));
-    CHECK(closed.failed().note().find("broke the pool's protocol") != std::string::npos);
-    CHECK(co_await pool.submit(task<add>(1, 2)) == 3);
 }
 
 POOL_TEST("pool failures: an idle worker that dies is replaced, and no call is lost") {
