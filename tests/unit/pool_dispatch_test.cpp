@@ -190,4 +190,55 @@ TEST_CASE("pool dispatch: a stop ends calls that wait, and lets those that run e
     CHECK(on.all_ended());
 }
 
+TEST_CASE("pool dispatch: without overlap a worker is recycled although calls wait") {
+    rules r;
+    r.size = 1;
+    r.tasks_per_worker = 2;
+    r.overlap = false;
+    stage on(r);
+    on.ready(first_of(on));
+    const auto first = first_of(on);
+    for (int i = 0; i < 5; ++i)
+        on.submit();
+    on.finish(first);
+    CHECK(on.told_to_end().empty());
+    on.finish(first);
+    CHECK(on.told_to_end().contains(first));
+    CHECK(on.calls().empty());
+    on.die(first);
+    CHECK(first_of(on) != first);
+}
+
+TEST_CASE("pool dispatch: READY that comes too late is none") {
+    rules r;
+    r.start_attempts = 2;
+    stage on(r);
+    for (int i = 0; i < 2; ++i) {
+        on.pass_to_deadline();  // of the pause
+        const auto late = first_of(on);
+        on.pass(r.ready_within);
+        on.ready(late);
+        on.die(late);
+    }
+    CHECK(on.machine.has_failed_to_start());
+}
+
+TEST_CASE("pool dispatch: the replacement of a worker that died gets its slot") {
+    rules r;
+    r.size = 4;
+    r.at_least = 0;
+    stage on(r);
+    on.submit();
+    on.submit();
+    on.ready(1);
+    on.ready(2);
+    on.finish(1);
+    on.pass(r.idle);  // slot 0 becomes free
+    on.die(1);
+    on.die(2);
+    on.submit();
+    on.pass_to_deadline();
+    CHECK(on.machine.counted().replaced == 1);
+}
+
 }  // namespace pool_dispatch_test

@@ -16,6 +16,8 @@ base::patient_vector<order> dispatcher::take_orders() { return std::exchange(ord
 
 /// Called after each change.
 void dispatcher::go_on(time_point now) {
+    if (!rules_.overlap)
+        recycle_next(now);  // before it gets another call
     send_calls(now);
     while (const auto due = calls_.take_due(now))
         complete(*due, call_end::not_begun);

@@ -50,6 +50,10 @@ bool dispatcher::is_used(int slot) const {
 }
 
 std::optional<int> dispatcher::free_slot() const {
+    const auto lost = std::ranges::find_if(
+        lost_slots_, [this](int slot) { return slot < rules_.size && !is_used(slot); });
+    if (lost != lost_slots_.end())
+        return *lost;
     for (int slot = 0; slot < rules_.size; ++slot)
         if (!is_used(slot))
             return slot;
@@ -97,10 +101,10 @@ void dispatcher::ready(worker_id id, time_point now) {
     if (found == workers_.end() || found->second.was_ready)
         return;
     worker& of = found->second;
+    if (of.state != worker_state::starting)
+        return;  // too late: it is being stopped
     of.was_ready = true;
     damper_.became_ready();
-    if (of.state != worker_state::starting)
-        return;
     is_broken_ = false;
     of.since = now;
     of.deadline.reset();
