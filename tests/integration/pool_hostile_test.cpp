@@ -31,14 +31,15 @@ int close_sockets() {
         ::pause();
 }
 /// Sends the pool a well-formed packet that says what is not so.
-int forge(int kind, std::uint64_t call, int size) {
+int forge(int kind, std::uint64_t call, int size, bool is_batch) {
     struct {
         std::uint32_t mark = 0x31514F43;
-        std::uint16_t is_inlined = 1;
+        std::uint16_t what = 1;  // the payload follows; 3: a batch of payloads
         std::uint16_t descriptors = 0;
         std::uint64_t size = 0;
         std::uint64_t type = 0;
     } header;
+    header.what = is_batch ? 3 : 1;
     header.size = static_cast<std::uint64_t>(size);
     header.type = static_cast<std::uint64_t>(kind) << 56 | call;
     std::string packet(reinterpret_cast<const char*>(&header), sizeof header);
@@ -85,12 +86,15 @@ POOL_TEST("pool hostile: a worker that sends what is not so is killed") {
         int kind;
         std::uint64_t call;
         int size;
+        bool is_batch = false;
     };
-    // READY again; a value and an error of other calls; unknown kinds; what only pools send.
-    for (const auto [kind, call, size] : {lie{3, 0, 0}, lie{4, 1, 10}, lie{5, 1, 10}, lie{9, 0, 0},
-                                          lie{0, 0, 5}, lie{2, 1, 100}, lie{4, 1, 200'000}}) {
+    // READY again; a value and an error of other calls; unknown kinds; what only pools send; a batch
+    // of none.
+    for (const auto [kind, call, size, is_batch] :
+         {lie{3, 0, 0}, lie{4, 1, 10}, lie{5, 1, 10}, lie{9, 0, 0}, lie{0, 0, 5}, lie{2, 1, 100},
+          lie{4, 1, 200'000}, lie{4, 1, 0, true}}) {
         const auto error = co_await failure_of<cohort::process_exited_exception>(
-            pool.submit(task<forge>(kind, call, size)));
+            pool.submit(task<forge>(kind, call, size, is_batch)));
         CHECK(error.signal_name() == "SIGKILL");
         CHECK(error.failed().note().find("broke the pool's protocol") != std::string::npos);
         CHECK(co_await pool.submit(task<add>(1, 2)) == 3);

@@ -177,6 +177,8 @@ void worker_link::retire() {
 void worker_link::stop() {
     is_.is_stopped = true;
     sent_.packet.reset();
+    if (socket_)
+        ::shutdown(socket_->get(), SHUT_WR);  // if its task obeys the stop, it ends by itself
     if (group_)
         detail::request_stop(group_);
 }
@@ -250,7 +252,13 @@ worker_link::read worker_link::receive() {
     try {
         step = share::receive(on, into, share::may_wait::no);
     } catch (const sharing_error&) {
-        return read::later;  // no descriptor is left for what has come
+        if (!into.was_lost)
+            return read::later;  // no descriptor is left for what has come
+        if (sent_.call && !sent_.packet) {
+            sent_.call.reset();
+            pool_.not_sent(id_, std::current_exception());
+        }
+        return read::message;
     } catch (const std::exception&) {
         is_none = true;
     }
@@ -260,12 +268,12 @@ worker_link::read worker_link::receive() {
         note_not_taken();
     if (step == share::step::over)
         return read::over;
-    if (is_none || into.messages.size() > 1) {
+    if (step == share::step::must_wait && !is_none)
+        return read::nothing;
+    if (is_none || into.messages.size() != 1) {
         kill();
         return read::nothing;
     }
-    if (into.messages.empty())
-        return read::nothing;
     hear(std::move(into.messages.front()));
     return read::message;
 }

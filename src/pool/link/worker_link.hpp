@@ -32,7 +32,7 @@ public:
                               detail::queue_message message) = 0;
         /// The worker has closed its end, so that nothing of the call can have reached it.
         virtual void not_taken(worker_id worker, call_id call) = 0;
-        /// The kernel refuses to send the call.
+        /// The kernel refuses to send the call, or has dropped its answer.
         virtual void not_sent(worker_id worker, std::exception_ptr why) = 0;
         /// The worker has sent something else, or has closed its end. It was killed.
         virtual void broke(worker_id worker) = 0;

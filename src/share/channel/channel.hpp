@@ -99,6 +99,7 @@ void note_if_empty(int socket, slots& of) noexcept;
 struct incoming {
     base::patient_vector<detail::queue_message> messages;  // more than one: a batch
     std::vector<base::unique_fd> refused;                  // came with a packet that was none
+    bool was_lost = false;   // a packet is gone, because there was no room for its descriptors
     bool was_reset = false;  // the other side has closed its end, and has left packets unread
 };
 

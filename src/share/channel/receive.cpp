@@ -216,6 +216,7 @@ step receive(const channel& on, incoming& into, may_wait how) {
     if (const auto ticket = ticket_of(bytes.first(length), on))
         on.slots->received(*ticket);
     const auto packet = without_ticket(bytes.first(length), on);
+    into.was_lost = lost;
     if (lost)
         base::refuse("the descriptors of a value in a queue were lost", error);
     if (bad)
