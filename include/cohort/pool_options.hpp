@@ -22,10 +22,10 @@ struct pool_options_access;
 /// The settings of a pool: `pool_options(8).at_least(2).idle(60s).tasks_per_worker(1000)`. It also
 /// has the setters of a worker that `options` has; each of them is for every worker of the pool.
 /// Other defaults than there: start_method::forkserver, and a grace_period of 1 s. A pool has
-/// nobody who reads lines() and chunks() or fills feed(): start_pool refuses these. It empties the
-/// files of its workers once; all workers of a slot append to the same file. Of logs() it writes
-/// what the workers print, without error files and report. A value: copies share the descriptors
-/// given with fd(). Each setter checks its argument and returns the object itself.
+/// nobody who reads lines() and chunks() or fills feed(): start_pool refuses these. When it starts,
+/// it empties the files of its workers, once; then all workers append. Of logs() it writes what the
+/// workers print, without error files and report. A value: copies share the descriptors given with
+/// fd(). Each setter checks its argument and returns the object itself.
 /// @thread_safety distinct objects: safe. One object: unsafe if a thread changes it.
 /// @source concurrent.futures.ProcessPoolExecutor (Python); differs: see pool
 class COHORT_API pool_options : public settings_of_workers<pool_options> {

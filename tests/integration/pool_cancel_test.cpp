@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // Cancelled calls of pools: one that waits touches no worker, one that runs its own only.
 #include "pool_support.hpp"
+#include "worker_support.hpp"
 
 #include <cohort/cohort.hpp>
 
@@ -30,6 +31,11 @@ struct held_pool {
     cohort::pool pool;
     int pid = 0;
 };
+
+int obey_stop() {
+    wait_for_stop();
+    return 1;
+}
 
 }  // namespace
 
@@ -95,6 +101,19 @@ POOL_TEST("pool cancel: partial and terminal stop the worker of a call that runs
         CHECK(co_await held.pool.submit(task<own_pid>()) != held.pid);
         CHECK(held.pool.stats().lost == 1);
     }
+}
+
+POOL_TEST("pool cancel: a task that obeys its stop token ends its worker within the grace") {
+    ready up(executor);
+    auto pool =
+        co_await cohort::start_pool(pool_of(1).grace_period(1h).fd(up.child_end(), ready::number));
+    asio::cancellation_signal stop;
+    completed<int> running;
+    pool.async_submit(task<obey_stop>(), running.into(stop));
+    co_await up.wait();
+    stop.emit(cancellation_type::terminal);
+    co_await until(executor, [&] { return running.done(); });
+    CHECK(running.aborted());
 }
 
 POOL_TEST("pool cancel: at the moment of its dispatch, a call is either taken out or stopped") {

@@ -85,10 +85,10 @@ void spell_out_logs(placement& where, const std::string& directory) {
 
 }  // namespace
 
-worker_source::worker_source(spawn_plan plan)
+worker_source::worker_source(spawn_plan plan, const worker_source* like)
     : plan_(std::move(plan)), services_(services_for(plan_)),
-      names_(output::names_for(plan_.settings.name)),
-      caller_(protocol::capture_caller(services_.runtime().pid())) {
+      names_(like ? like->names_ : output::names_for(plan_.settings.name)),
+      caller_(like ? like->caller_ : protocol::capture_caller(services_.runtime().pid())) {
     plan_.placements.resize(static_cast<std::size_t>(size()));
     for (auto& own : plan_.placements)
         own = plan_.settings.where.overridden_by(own);

@@ -23,7 +23,8 @@ public:
     /// @throws what create_group() throws
     /// @throws std::invalid_argument  a stream is to be read or written by the user: a pool can't
     /// @throws whatever the user's filters throw
-    explicit worker_source(spawn_plan plan);
+    /// @param like  null: what the caller has is read now; else what it had then is used again
+    explicit worker_source(spawn_plan plan, const worker_source* like = nullptr);
 
     /// A group of one worker.
     /// @param slot        the place of that worker among those of the pool

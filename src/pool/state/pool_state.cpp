@@ -3,7 +3,6 @@
 
 #include "base/files/dispose.hpp"
 #include "base/sys/patiently.hpp"
-#include "group/border/worker_failure.hpp"
 #include "output/targets/call_threads.hpp"
 #include "protocol/registry/preloads.hpp"
 
@@ -30,11 +29,19 @@ bool shares_private(const group_settings& s) {
 
 pool_state::pool_state(std::shared_ptr<const worker_source> workers, const pools::rules& rules,
                        call_settings calls)
-    : runtime_(workers->runtime()), workers_(std::move(workers)), settings_(std::move(calls)),
-      shown_(settings_.room), dispatcher_(rules, std::random_device()()),
+    : runtime_(workers->runtime()), workers_(std::move(workers)), first_workers_(workers_),
+      settings_(std::move(calls)), shown_(settings_.room),
+      dispatcher_(rules, std::random_device()()),
       memory_(runtime_.loop(), rules.memory_per_worker != 0, shares_private(workers_->settings())),
       requests_(runtime_) {
     start_.at_least = std::min(rules.at_least, rules.size);
+}
+
+/// What the user gave may be large.
+pool_state::~pool_state() {
+    base::dispose(std::move(workers_));
+    base::dispose(std::move(first_workers_));
+    base::dispose(std::move(settings_.initializer.owner));
 }
 
 // --- what is asked of the pool ---
@@ -121,7 +128,7 @@ void pool_state::answered(worker_id worker, const pools::frame_name& what, queue
     ending.answer = std::move(message);
     ending.has_thrown = what.kind == pools::frame_kind::raised;
     shown_.change(worker, [](auto& shown) { ++shown.tasks; });
-    show(worker, worker_state::idle);
+    note_idle(worker);
     memory_.finished(worker);
     dispatcher_.finished(worker, ending.has_thrown, now());
     go_on();
@@ -129,7 +136,7 @@ void pool_state::answered(worker_id worker, const pools::frame_name& what, queue
 
 void pool_state::not_sent(worker_id worker, std::exception_ptr why) {
     ending_of(worker).error = std::move(why);
-    show(worker, worker_state::idle);
+    note_idle(worker);
     dispatcher_.finished(worker, true, now());
     go_on();
 }
@@ -168,6 +175,17 @@ pools::ended_call& pool_state::ending_of(worker_id worker) {
     ending->slot = link.slot();
     ending->pid = link.pid();
     return *ending;
+}
+
+/// A worker that is being stopped stays so.
+void pool_state::note_idle(worker_id worker) {
+    shown_.change(worker, [&](auto& shown) {
+        if (shown.state != worker_state::running)
+            return;
+        shown.state = worker_state::idle;
+        shown.function = nullptr;
+        shown.since = now();
+    });
 }
 
 void pool_state::show(worker_id worker, worker_state state, const char* function) {
@@ -253,62 +271,6 @@ void pool_state::send(const pools::order& order) {
     shown_.end_wait();
     show(order.worker, worker_state::running, found->second.function);
     link->second->send(order.call, found->second.packet);
-}
-
-void pool_state::complete(const pools::order& order) {
-    const auto found = calls_.find(order.call);
-    if (found == calls_.end())
-        return;
-    auto of = std::move(found->second);
-    calls_.erase(found);
-    if (of.waits)
-        shown_.end_wait();
-    using end = pools::call_end;
-    if (order.how == end::aborted || order.how == end::dropped)
-        return deliver(std::move(of), nullptr);
-    if (order.how == end::broken)
-        return deliver(std::move(of), broken());
-    std::shared_ptr<pools::ended_call> how;
-    if (const auto told = endings_.find(order.worker); told != endings_.end())
-        how = told->second;
-    else
-        how = base::make_shared_patiently<pools::ended_call>();
-    how->how = order.how;
-    how->function = of.function;
-    const auto limit = order.how == end::not_begun ? of.limits.wait : of.limits.run;
-    how->limit = limit.value_or(pools::duration());
-    if (order.how == end::answered && how->has_thrown)
-        return name_frames(std::move(of), std::move(how));
-    deliver(std::move(of), std::move(how));
-}
-
-/// What calls get while no worker becomes ready.
-std::shared_ptr<pools::ended_call> pool_state::broken() const {
-    auto how = base::make_shared_patiently<pools::ended_call>(*last_death_);
-    how->how = pools::call_end::broken;
-    how->attempts = dispatcher_.deaths();
-    return how;
-}
-
-/// The names are looked up on another thread, because that may read large files.
-void pool_state::name_frames(call of, std::shared_ptr<pools::ended_call> how) {
-    requests_.hold();
-    runtime_.symbolizing().run(
-        [how, &runtime = runtime_] { how->raised = with_names(runtime, pools::sent_error(*how)); },
-        [self = shared_from_this(), of, how] {
-            self->deliver(of, how);
-            self->requests_.let_go();
-        });
-}
-
-/// @param how  null: it was aborted
-void pool_state::deliver(call of, std::shared_ptr<pools::ended_call> how) {
-    if (of.packet && of.packet->is_slow_to_free())
-        base::dispose(std::move(of.packet));
-    completion done;
-    done.what = how ? completion::kind::done : completion::kind::aborted;
-    done.call = std::move(how);
-    runtime_.deliver(of.to, std::move(done));
 }
 
 void pool_state::look_at_start() {

@@ -34,11 +34,16 @@ public:
     };
     pool_state(std::shared_ptr<const worker_source> workers, const pools::rules& rules,
                call_settings calls);
+    ~pool_state();
+    pool_state(const pool_state&) = delete;
+    pool_state& operator=(const pool_state&) = delete;
 
     loop::runtime& runtime() const noexcept { return runtime_; }
     pools::shown_pool& shown() noexcept { return shown_; }
     const pools::shown_pool& shown() const noexcept { return shown_; }
     const call_settings& settings() const noexcept { return settings_; }
+    /// What the pool was made of, before any resize().
+    const worker_source& first_workers() const noexcept { return *first_workers_; }
 
     // On the engine's thread only:
 
@@ -80,11 +85,13 @@ private:
     void set_timer();
     pools::ended_call& ending_of(worker_id worker);
     std::shared_ptr<pools::ended_call> broken() const;
+    void note_idle(worker_id worker);
     void show(worker_id worker, worker_state state, const char* function = nullptr);
 
     loop::runtime& runtime_;
     std::shared_ptr<const worker_source> workers_;
-    const call_settings settings_;
+    std::shared_ptr<const worker_source> first_workers_;
+    call_settings settings_;
     pools::shown_pool shown_;
     pools::dispatcher dispatcher_;
     pools::memory_looks memory_;
