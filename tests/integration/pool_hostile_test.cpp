@@ -88,8 +88,8 @@ POOL_TEST("pool hostile: a worker that sends what is not so is killed") {
         int size;
         bool is_batch = false;
     };
-    // READY again; a value and an error of other calls; unknown kinds; what only pools send; a batch
-    // of none.
+    // READY again; a value and an error of other calls; unknown kinds; what only pools send; an
+    // empty batch.
     for (const auto [kind, call, size, is_batch] :
          {lie{3, 0, 0}, lie{4, 1, 10}, lie{5, 1, 10}, lie{9, 0, 0}, lie{0, 0, 5}, lie{2, 1, 100},
           lie{4, 1, 200'000}, lie{4, 1, 0, true}}) {
