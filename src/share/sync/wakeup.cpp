@@ -63,6 +63,9 @@ wakeup::identity identify(int fd, wakeup::kind what, std::uint64_t number) {
     const auto text = base::read_start(path.c_str(), room);
     if (text.empty() && ::access("/proc/thread-self/fdinfo", F_OK) != 0)
         return {wakeup::known_by::drawn_number, number};
+    if (text.empty() && length >= 0)  // it is there, and can't be opened now
+        base::refuse("looking at the descriptor of another process' event or lock",
+                     std::make_error_code(std::errc::too_many_files_open));
     const auto at = text.find(member);
     if (at == text.npos)
         throw codec_error(is_event ? "its descriptor is no eventfd"
