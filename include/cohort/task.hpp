@@ -90,14 +90,7 @@ private:
 /// Fails to compile, with a sentence that says why, if task<Fn>(args...) is not possible.
 template <class F, class... Args>
 constexpr void check_task() {
-    static_assert(
-        !std::is_member_function_pointer_v<F>,
-        "cohort: Fn is a member function, but there is no object in the worker: use a free "
-        "function, a static member function or a lambda without captures.");
-    static_assert(
-        std::is_member_function_pointer_v<F> || has_signature<F>,
-        "cohort: Fn must be a function, a static member function, or a lambda without captures "
-        "whose parameters are not auto.");
+    check_callable<F>();
     if constexpr (has_signature<F>) {
         check_result<typename signature_of<F>::result>();
         static_assert(

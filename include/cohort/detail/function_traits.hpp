@@ -139,9 +139,9 @@ private:
     }
 };
 
-/// Fails to compile, with a sentence that says why, if function<Fn>(args...) is not possible.
-template <class F, class... Args>
-constexpr void check_call() {
+/// Fails to compile, with a sentence that says why, if nothing can call an F in a worker.
+template <class F>
+constexpr void check_callable() {
     static_assert(
         !std::is_member_function_pointer_v<F>,
         "cohort: Fn is a member function, but there is no object in the worker: use a free "
@@ -150,6 +150,12 @@ constexpr void check_call() {
         std::is_member_function_pointer_v<F> || has_signature<F>,
         "cohort: Fn must be a function, a static member function, or a lambda without captures "
         "whose parameters are not auto.");
+}
+
+/// Fails to compile, with a sentence that says why, if function<Fn>(args...) is not possible.
+template <class F, class... Args>
+constexpr void check_call() {
+    check_callable<F>();
     if constexpr (has_signature<F>) {
         using params = typename signature_of<F>::params;
         static_assert(takes_index<params>,
