@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <exception>
 #include <filesystem>
+#include <new>
 #include <string>
 
 #include <unistd.h>
@@ -31,6 +32,19 @@ struct unencodable {
 };
 int take_unencodable(const unencodable& u) { return u.value; }
 unencodable give_unencodable() { return {}; }
+
+/// Its default constructor may fail.
+struct touchy {
+    touchy() {
+        if (is_refused)
+            throw std::bad_alloc();
+    }
+    int value = 0;
+    inline static bool is_refused = false;
+};
+void to_json(nlohmann::json& into, const touchy& from) { into = from.value; }
+void from_json(const nlohmann::json& from, touchy& into) { from.get_to(into.value); }
+touchy give_touchy() { throw std::runtime_error("no value"); }
 
 int print_and_abort(const std::string& text) {
     std::fputs(text.c_str(), stderr);
@@ -245,6 +259,21 @@ POOL_TEST("pool failures: a program that can't be executed breaks the pool") {
         CHECK(was_nested);
     }
     CHECK(was_nested);
+}
+
+POOL_TEST("pool failures: a handler is called although no value can be made any more") {
+    auto pool = co_await cohort::start_pool(1);
+    completed<touchy> call;
+    pool.async_submit(task<give_touchy>(), call.into());
+    touchy::is_refused = true;
+    co_await until(executor, [&] { return call.done(); });
+    touchy::is_refused = false;
+    CHECK(call.threw<cohort::process_raised_exception>());
+    touchy::is_refused = true;
+    CHECK_THROWS_AS(pool.async_submit(task<give_touchy>(), [](std::exception_ptr, touchy) {}),
+                    std::bad_alloc);
+    touchy::is_refused = false;
+    CHECK(pool.stats().done == 1);
 }
 
 POOL_TEST("pool failures: an initializer that hangs is stopped") {

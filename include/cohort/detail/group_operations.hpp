@@ -9,6 +9,7 @@
 
 #include <exception>
 #include <optional>
+#include <type_traits>
 #include <utility>
 
 // Turns the completion of each operation into the value or the exception that the user gets. Runs
@@ -67,6 +68,22 @@ struct next_result {
     }
 };
 
+/// The value that a handler gets beside an error. If making it may fail, it is made by the
+/// initiating call, which then throws: later nobody could be told.
+template <class T, bool IsSafe = std::is_nothrow_default_constructible_v<T>>
+class value_beside_error {
+public:
+    T take() { return T(); }
+};
+template <class T>
+class value_beside_error<T, false> {
+public:
+    T take() { return std::move(made_); }
+
+private:
+    T made_{};
+};
+
 /// Calls a handler of the signature void(std::exception_ptr, Result::type).
 template <class Result>
 class deliver_result {
@@ -77,7 +94,7 @@ public:
     void operator()(Handler&& handler, completion done) && {
         auto result = std::make_optional(std::move(result_));
         auto error = result->error(done);
-        auto value = error ? typename Result::type() : result->value(done);
+        auto value = error ? no_value_.take() : result->value(done);
         // It may hold the group's executor. A handler on another context may destroy the group's.
         result.reset();
         std::forward<Handler>(handler)(std::move(error), std::move(value));
@@ -85,6 +102,7 @@ public:
 
 private:
     Result result_;
+    [[no_unique_address]] value_beside_error<typename Result::type> no_value_;
 };
 
 struct deliver_completion {
