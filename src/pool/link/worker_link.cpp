@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "pool/link/worker_link.hpp"
 
+#include "base/files/descriptor.hpp"
 #include "base/files/dispose.hpp"
 #include "base/sys/patiently.hpp"
 #include "base/sys/socket.hpp"
@@ -37,12 +38,6 @@ base::unique_fd connect(base::unique_fd& theirs) {
     return ours;
 }
 
-detail::attachment own(base::unique_fd fd) {
-    const auto kept = std::make_shared<base::unique_fd>(std::move(fd));
-    const auto number = std::make_shared<int>(kept->get());
-    return {number.get(), [kept, number](const int*) {}};
-}
-
 }  // namespace
 
 // --- the start ---
@@ -53,7 +48,7 @@ worker_link::prepared worker_link::prepare(const detail::worker_source& source, 
     try {
         base::unique_fd theirs;
         made.socket = loop::uncopied_descriptors::own(source.runtime(), connect(theirs));
-        made.group = source.make_group(slot, own(std::move(theirs)));
+        made.group = source.make_group(slot, base::own(std::move(theirs)));
         auto first = initializer;
         first.type = type_of({frame_kind::initialize});
         const auto on = channel_of(made.socket->get());
@@ -249,21 +244,22 @@ worker_link::read worker_link::receive() {
     share::incoming into;
     auto step = share::step::must_wait;
     bool is_none = false;
+    std::exception_ptr no_room;
     try {
         step = share::receive(on, into, share::may_wait::no);
     } catch (const sharing_error&) {
-        if (!into.was_lost)
-            return read::later;  // no descriptor is left for what has come
-        if (sent_.call && !sent_.packet) {
-            sent_.call.reset();
-            pool_.not_sent(id_, std::current_exception());
-        }
-        return read::message;
+        no_room = std::current_exception();
     } catch (const std::exception&) {
         is_none = true;
     }
     for (auto& fd : into.refused)
         base::dispose(std::move(fd));
+    if (no_room && !into.was_lost)
+        return read::later;
+    if (no_room) {
+        note_lost(no_room);
+        return read::message;
+    }
     if (into.was_reset)
         note_not_taken();
     if (step == share::step::over)
@@ -276,6 +272,14 @@ worker_link::read worker_link::receive() {
     }
     hear(std::move(into.messages.front()));
     return read::message;
+}
+
+/// What the worker has sent is lost, because this process had no room for its descriptors.
+void worker_link::note_lost(std::exception_ptr why) {
+    if (!sent_.call || sent_.packet)
+        return;
+    sent_.call.reset();
+    pool_.not_sent(id_, std::move(why));
 }
 
 /// The call was in the worker's socket, and is lost with that.

@@ -93,6 +93,7 @@ private:
     void watch();
     void readable();
     read receive();
+    void note_lost(std::exception_ptr why);
     void note_not_taken();
     void hear(detail::queue_message message);
     void kill();
