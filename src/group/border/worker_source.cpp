@@ -126,17 +126,17 @@ void worker_source::settle_streams() {
                     output::expand(file->pattern, {slot, size(), 0, names_.group, names_.host});
                 const auto directory =
                     names_.directory / std::filesystem::path(where.working_directory.value_or(""));
-                emptied_.push_back({slot, (directory / path).string()});
+                not_appended_.push_back((directory / path).string());
             }
         }
     }
     plan_.settings.logs.reset();
 }
 
-void worker_source::empty_files(int first_slot) const {
-    for (const auto& each : emptied_)
-        if (each.slot >= first_slot)
-            empty_file(each.path);
+void worker_source::empty_files(std::set<std::string>& emptied) const {
+    for (const auto& path : not_appended_)
+        if (emptied.insert(path).second)
+            empty_file(path);
 }
 
 group_ref worker_source::make_group(int slot, attachment connection) const {

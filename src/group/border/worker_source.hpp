@@ -8,6 +8,7 @@
 #include <cohort/detail/border.hpp>
 #include <cohort/detail/plan.hpp>
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -32,9 +33,11 @@ public:
     /// @throws spawn_error, std::bad_alloc
     group_ref make_group(int slot, attachment connection) const;
 
-    /// Empties the files that workers from this slot on write to, except those of append(). The
-    /// workers append to them, because each file has the text of many.
-    void empty_files(int first_slot) const;
+    /// Empties the files that workers write to, except those of append(). The workers append to
+    /// them, because each file has the text of many.
+    /// @param emptied  files that were emptied before, which have text of workers; those that are
+    ///                 emptied now are added
+    void empty_files(std::set<std::string>& emptied) const;
 
     loop::runtime& runtime() const noexcept { return services_.runtime(); }
     int size() const noexcept { return plan_.settings.nprocs; }
@@ -47,11 +50,7 @@ private:
     groups::services& services_;
     output::route_names names_;
     protocol::caller_ref caller_;
-    struct emptied {
-        int slot;
-        std::string path;
-    };
-    std::vector<emptied> emptied_;
+    std::vector<std::string> not_appended_;  // paths
 };
 
 }  // namespace cohort::detail::inline v0_1

@@ -87,13 +87,14 @@ pool_ref create_pool(const pool_settings& settings) {
     auto workers = std::make_shared<const worker_source>(plan_of(settings));
     auto initializer = settings.initializer ? settings.initializer() : pool_call();
     const bool by_name = has_other_program(settings);
-    workers->empty_files(0);
-    return std::make_shared<pool_state>(
-        std::move(workers), rules_of(settings),
+    const auto pool = std::make_shared<pool_state>(
+        workers, rules_of(settings),
         pool_state::call_settings{settings.queue,
                                   {settings.wait_limit, settings.task_deadline},
                                   by_name,
                                   message_of(std::move(initializer), by_name)});
+    pool->empty_files(*workers);
+    return pool;
 }
 
 void start_pool(const pool_ref& pool, receiver to) {
@@ -140,6 +141,7 @@ void ask_pool(const pool_ref& pool, pool_wish wish, std::optional<time_point> un
 void resize_pool(const pool_ref& pool, const pool_settings& settings, receiver to) {
     (void)engine_of(pool);
     auto workers = std::make_shared<const worker_source>(plan_of(settings), &pool->first_workers());
+    pool->empty_files(*workers);
     post(pool, [workers, to = std::move(to)](pool_state& p) { p.resize(workers, to); });
 }
 

@@ -15,7 +15,10 @@
 
 #include <exception>
 #include <memory>
+#include <mutex>
 #include <optional>
+#include <set>
+#include <string>
 
 namespace cohort::detail::inline v0_1 {
 
@@ -44,6 +47,12 @@ public:
     const call_settings& settings() const noexcept { return settings_; }
     /// What the pool was made of, before any resize().
     const worker_source& first_workers() const noexcept { return *first_workers_; }
+
+    /// Empties the files of these workers that no worker of the pool has written to.
+    void empty_files(const worker_source& of) {
+        const std::lock_guard lock(emptied_.mutex);
+        of.empty_files(emptied_.paths);
+    }
 
     // On the engine's thread only:
 
@@ -111,6 +120,10 @@ private:
         bool goes_on = false;  // go_on() runs
     } life_;
     std::shared_ptr<const pools::ended_call> last_death_;  // of a worker that was not ready
+    struct {
+        std::mutex mutex;
+        std::set<std::string> paths;
+    } emptied_;
 };
 
 }  // namespace cohort::detail::inline v0_1
