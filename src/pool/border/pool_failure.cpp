@@ -113,7 +113,9 @@ task_value value_of(pools::ended_call& call, const char* type) {
         throw std::system_error(std::make_error_code(std::errc::operation_canceled));
     }
     if (call.has_thrown)
-        std::rethrow_exception(failure_of_task(*call.raised, call.slot));
+        // Without names where no thread or no memory was left to look for them.
+        std::rethrow_exception(
+            failure_of_task(call.raised ? *call.raised : *pools::sent_error(call), call.slot));
     return take_value(call, type);
 }
 
