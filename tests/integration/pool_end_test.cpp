@@ -116,6 +116,24 @@ POOL_TEST("pool end: a pool that is dropped aborts its calls, and stops its work
     CHECK(waiting.aborted());
 }
 
+POOL_TEST("pool end: a drop aborts what is still wished") {
+    ready up(executor);
+    completed<int> running;
+    completed<bool> drained;
+    completed<int> renewed;
+    {
+        auto pool = co_await cohort::start_pool(pool_of(1).fd(up.child_end(), ready::number));
+        pool.async_submit(task<hang_forever>(), running.into());
+        co_await up.wait();
+        pool.async_recycle([&](std::exception_ptr error) { renewed.into()(std::move(error), 0); });
+        pool.async_drain(1h, drained.into());
+    }
+    co_await until(executor, [&] { return running.done() && drained.done() && renewed.done(); });
+    CHECK(running.aborted());
+    CHECK(drained.aborted());
+    CHECK(renewed.aborted());
+}
+
 POOL_TEST("pool end: a stop during the pool's growth leaves no worker") {
     for (int i = 0; i < 20; ++i) {
         auto pool = co_await cohort::start_pool(pool_of(4).at_least(0));

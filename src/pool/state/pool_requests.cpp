@@ -6,10 +6,11 @@
 namespace cohort::pools {
 
 void pool_requests::add(const std::weak_ptr<const void>& pool, detail::receiver to,
-                        std::optional<detail::time_point> until) {
+                        std::optional<detail::time_point> until, bool is_stop) {
     const auto id = to.id;
     auto& added = waiting_[id];
     added.to = std::move(to);
+    added.is_stop = is_stop;
     if (!until)
         return;
     added.limit = runtime_.loop().timer().at(*until, [this, pool, id] {
@@ -29,6 +30,15 @@ void pool_requests::finish(detail::operation_id id, const detail::completion& ho
     const auto to = std::move(found->second.to);
     waiting_.erase(found);
     runtime_.deliver(to, how);
+}
+
+void pool_requests::abort_wishes() {
+    base::patient_vector<detail::operation_id> wishes;
+    for (const auto& [id, each] : waiting_)
+        if (!each.is_stop)
+            wishes.push_back(id);
+    for (const auto id : wishes)
+        finish(id, detail::completion_of(detail::completion::kind::aborted));
 }
 
 void pool_requests::grant(detail::operation_id id) {

@@ -70,7 +70,7 @@ void pool_state::ask(pool_wish wish, std::optional<time_point> until, receiver t
     const auto id = to.id;
     if (wish == pool_wish::recycle && !dispatcher_.is_open())
         return void(runtime_.deliver(to, completion_of(completion::kind::aborted)));
-    requests_.add(weak_from_this(), std::move(to), until);
+    requests_.add(weak_from_this(), std::move(to), until, wish == pool_wish::stop);
     switch (wish) {
     case pool_wish::recycle:
         dispatcher_.recycle(id, now());
@@ -108,6 +108,7 @@ void pool_state::cancel(operation_id id, bool stops_worker) {
 }
 
 void pool_state::release() {
+    requests_.abort_wishes();
     dispatcher_.drop(now());
     go_on();
 }
