@@ -239,7 +239,8 @@ void dispatcher::recycle_next(time_point now) {
 
 /// The worker that is to be recycled now.
 std::optional<worker_id> dispatcher::next_due() const {
-    if (!is_open() || is_broken_ || recycling_.old)
+    const bool goes_on = is_open() || (phase_ == phase::draining && !calls_.empty());
+    if (!goes_on || is_broken_ || recycling_.old)
         return std::nullopt;
     const auto due = std::ranges::find_if(workers_, [this](const auto& each) {
         const worker& of = each.second;
