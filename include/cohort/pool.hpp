@@ -111,7 +111,8 @@ public:
             handle_.call(task, limits));
     }
     /// submit() with a completion token: void(std::exception_ptr, R), and void(std::exception_ptr)
-    /// for a task that returns nothing. R must be default-constructible.
+    /// for a task that returns nothing. R must be default-constructible; if that throws, this call
+    /// does.
     template <auto Fn, class Token>
     auto async_submit(const detail::task_call<Fn>& task, Token&& token) {
         return async_submit(task, call_limits(), std::forward<Token>(token));
@@ -145,8 +146,10 @@ public:
 
     /// Replaces every worker that is live now, one after the other, each when its successor is
     /// ready (pool_options::overlap). No call is lost. Completes when all of them are gone.
+    /// @throws pool_broken  pool_options::start_attempts successors in a row have died before they
+    /// were ready; the old workers that are left serve on
     /// @throws std::system_error  operation_aborted: the call was cancelled, or the pool is
-    /// draining or stopped
+    /// draining, stopped or dropped
     /// @cancellation any type: stops waiting only.
     /// @thread_safety safe.
     template <class Result = detail::wish_result>
@@ -165,7 +168,7 @@ public:
     /// @param n  the number of workers at most; pool_options::at_least is lowered to it
     /// @throws std::invalid_argument  `n` is less than 1
     /// @throws std::system_error  operation_aborted: the call was cancelled, or the pool is
-    /// draining or stopped
+    /// draining, stopped or dropped
     /// @cancellation any type: stops waiting only.
     /// @thread_safety safe, if the callables of the options are.
     template <class Result = detail::wish_result>

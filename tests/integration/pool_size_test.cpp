@@ -1,15 +1,21 @@
 // SPDX-License-Identifier: BSL-1.0
 // How many workers a pool has: it grows, shrinks, renews them, and bounds its queue.
 #include "pool_support.hpp"
+#include "scratch.hpp"
 
 #include <cohort/cohort.hpp>
 
 #include <algorithm>
+#include <cstdlib>
 #include <deque>
+#include <filesystem>
 #include <set>
+#include <stdexcept>
+#include <string>
 #include <vector>
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 namespace pool_size_test {
 
@@ -25,6 +31,12 @@ int take_memory(std::size_t bytes) {
                                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
     return memory == MAP_FAILED ? -1 : ::getpid();
 }
+
+void need_file(const std::string& path) {
+    if (::access(path.c_str(), F_OK) != 0)
+        throw std::runtime_error("no model");
+}
+std::string when() { return std::getenv("COHORT_TEST_WHEN"); }
 
 /// Submits calls, keeping many in flight, and counts those that were right.
 class load {
@@ -123,6 +135,40 @@ POOL_TEST("pool size: recycle() replaces every worker under load, and no call is
     CHECK(pool.stats().recycled == 3);
     for (const auto& worker : pool.workers())
         CHECK_FALSE(before.contains(worker.pid));
+}
+
+POOL_TEST(
+    "pool size: recycle() fails if no successor becomes ready, and the old workers serve on") {
+    const scratch_directory directory;
+    const auto path = directory.write("model", "");
+    auto pool = co_await cohort::start_pool(
+        pool_of(1).initializer(task<need_file>(path)).stderr_to(cohort::discard()));
+    const int pid = co_await pool.submit(task<own_pid>());
+    std::filesystem::remove(path);
+    const auto error = co_await failure_of<cohort::pool_broken>(pool.recycle());
+    CHECK(std::string(error.what()).find("no model") != std::string::npos);
+    CHECK(co_await pool.submit(task<own_pid>()) == pid);
+    directory.write("model", "");
+    co_await pool.recycle();
+    CHECK(co_await pool.submit(task<own_pid>()) != pid);
+    co_await pool.stop();
+}
+
+POOL_TEST("pool size: resize() gives new workers what the first ones have got") {
+    const scratch_directory directory;
+    directory.write("0", "old");
+    directory.write("1", "old");
+    ::setenv("COHORT_TEST_WHEN", "start", 1);
+    auto pool = co_await cohort::start_pool(pool_of(1).stdout_to(directory.file("{index}")));
+    CHECK(read_file(directory.file("0")).empty());
+    CHECK(read_file(directory.file("1")) == "old");
+    ::setenv("COHORT_TEST_WHEN", "resize", 1);
+    co_await pool.resize(2);
+    CHECK(read_file(directory.file("1")).empty());
+    co_await pool.recycle();
+    CHECK(co_await pool.submit(task<when>()) == "start");
+    co_await pool.stop();
+    ::unsetenv("COHORT_TEST_WHEN");
 }
 
 POOL_TEST("pool size: resize() under load loses no call") {

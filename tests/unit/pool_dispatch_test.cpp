@@ -209,6 +209,48 @@ TEST_CASE("pool dispatch: without overlap a worker is recycled although calls wa
     CHECK(first_of(on) != first);
 }
 
+TEST_CASE("pool dispatch: recycling ends when no successor becomes ready, and the old one stays") {
+    rules r;
+    r.start_attempts = 2;
+    stage on(r);
+    const auto old = first_of(on);
+    on.ready(old);
+    const auto request = on.recycle();
+    for (int i = 0; i < 2; ++i) {
+        CHECK_FALSE(on.refused(request));
+        REQUIRE(on.live().size() == 2);
+        on.die(on.live().rbegin()->first);
+        CHECK(on.machine.throttled(on.now) == (i == 0 ? 1 : 0));
+        on.pass_to_deadline();
+    }
+    CHECK(on.refused(request));
+    CHECK(on.live().size() == 1);
+    on.submit();
+    CHECK(on.calls().contains(old));
+}
+
+TEST_CASE("pool dispatch: workers beyond their limit are replaced while the pool drains") {
+    rules r;
+    r.size = 1;
+    r.tasks_per_worker = 1;
+    stage on(r);
+    on.ready(1);
+    for (int i = 0; i < 3; ++i)
+        on.submit();
+    const auto request = on.drain();
+    on.finish(1);
+    on.ready(2);
+    on.finish(1);
+    CHECK(on.told_to_end().contains(1));
+    CHECK(on.calls().contains(2));
+    on.die(1);
+    on.finish(2);
+    on.die(2);
+    while (!on.granted(request) && !on.live().empty())
+        on.die(first_of(on));
+    CHECK(on.granted(request));
+}
+
 TEST_CASE("pool dispatch: READY that comes too late is none") {
     rules r;
     r.start_attempts = 2;

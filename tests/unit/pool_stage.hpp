@@ -112,6 +112,7 @@ public:
     const std::map<call_id, call_end>& ends() const { return ends_; }
     const std::set<worker_id>& told_to_end() const { return told_to_end_; }
     bool granted(request_id r) const { return granted_.contains(r); }
+    bool refused(request_id r) const { return refused_.contains(r); }
     std::optional<call_end> end_of(call_id call) const {
         const auto found = ends_.find(call);
         return found == ends_.end() ? std::nullopt : std::optional(found->second);
@@ -156,6 +157,10 @@ private:
             case order::kind::grant:
                 REQUIRE(granted_.insert(each.request).second);
                 break;
+            case order::kind::refuse:
+                REQUIRE_FALSE(granted_.contains(each.request));
+                REQUIRE(refused_.insert(each.request).second);
+                break;
             }
         }
         std::map<int, int> in_slot;
@@ -179,7 +184,7 @@ private:
     std::set<worker_id> told_to_end_;
     std::set<call_id> asked_, sent_;
     std::map<call_id, call_end> ends_;
-    std::set<request_id> granted_;
+    std::set<request_id> granted_, refused_;
 };
 
 inline worker_id first_of(const stage& on) { return on.live().begin()->first; }

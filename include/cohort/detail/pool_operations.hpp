@@ -15,6 +15,7 @@
 #include <type_traits>
 #include <typeinfo>
 #include <utility>
+#include <variant>
 
 // The calls of pools: what they give, and how they are awaited.
 namespace cohort::detail::inline COHORT_ASIO_VERSION {
@@ -121,22 +122,13 @@ private:
 
 // --- results ---
 
-/// The value of a task that returns one.
-template <class R>
-struct value_maker {
-    using type = R;
-    static R make(pools::ended_call& call) {
-        const char* const name = typeid(R).name();
-        const auto value = value_of(call, name);
-        try {
-            return decode_value<R>(value.cbor, value.attachments);
-        } catch (const std::exception& e) {
-            refuse_value(call, name, e.what());
-        }
-    }
-};
+/// Like error_of(), also for a pool none of whose workers becomes ready.
+inline std::exception_ptr pool_error_of(const completion& done) {
+    return done.what == completion::kind::failed && done.call ? failure_of(*done.call)
+                                                              : error_of(done);
+}
 
-/// The result of submit.
+/// The result of submit. R may be void.
 template <class R>
 class task_result {
 public:
@@ -148,7 +140,7 @@ public:
         if (auto error = error_of(done))
             return error;
         try {
-            value_.emplace(value_maker<R>::make(*done.call));
+            take(*done.call);
             return nullptr;
         } catch (...) {
             return std::current_exception();
@@ -157,30 +149,22 @@ public:
     R value(const completion&) { return std::move(*value_); }
 
 private:
-    pool_place::guard guard_;
-    std::optional<R> value_;
-};
-
-/// The result of submit for a task that returns nothing.
-template <>
-class task_result<void> {
-public:
-    explicit task_result(pool_place::guard guard) noexcept : guard_(std::move(guard)) {}
-
-    std::exception_ptr error(const completion& done) {
-        guard_.completed();
-        if (auto error = error_of(done))
-            return error;
-        try {
-            (void)value_of(*done.call, "");
-            return nullptr;
-        } catch (...) {
-            return std::current_exception();
+    void take(pools::ended_call& call) {
+        if constexpr (std::is_void_v<R>) {
+            (void)value_of(call, "");
+        } else {
+            const char* const name = typeid(R).name();
+            const auto value = value_of(call, name);
+            try {
+                value_.emplace(decode_value<R>(value.cbor, value.attachments));
+            } catch (const std::exception& e) {
+                refuse_value(call, name, e.what());
+            }
         }
     }
 
-private:
     pool_place::guard guard_;
+    std::optional<std::conditional_t<std::is_void_v<R>, std::monostate, R>> value_;
 };
 
 /// Calls a handler of the signature void(std::exception_ptr).
@@ -204,7 +188,7 @@ private:
 
 /// The result of resize, recycle, stop and drain.
 struct wish_result {
-    std::exception_ptr error(const completion& done) { return error_of(done); }
+    std::exception_ptr error(const completion& done) { return pool_error_of(done); }
 };
 /// The result of drain with a timeout.
 struct drain_result : wish_result {

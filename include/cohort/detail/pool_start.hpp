@@ -45,8 +45,7 @@ public:
         : handle_(from.state, from.settings, std::move(where)) {}
 
     std::exception_ptr error(const completion& done) {
-        auto error = done.what == completion::kind::failed && done.call ? failure_of(*done.call)
-                                                                        : error_of(done);
+        auto error = pool_error_of(done);
         if (error)
             handle_ = pool_handle();
         return error;

@@ -160,14 +160,14 @@ std::optional<time_point> dispatcher::deadline() const {
 // --- requests ---
 
 void dispatcher::drain(request_id request, time_point now) {
-    requests_.push_back({request, true, {}});
+    requests_.push_back({request, false, true, {}});
     if (is_open())
         phase_ = phase::draining;
     go_on(now);
 }
 
 void dispatcher::stop(request_id request, time_point now) {
-    requests_.push_back({request, true, {}});
+    requests_.push_back({request, false, true, {}});
     if (phase_ != phase::stopping) {
         phase_ = phase::stopping;
         drain_until_ = later(now, rules_.drain_period);
@@ -191,7 +191,7 @@ void dispatcher::drop(time_point now) {
 }
 
 void dispatcher::recycle(request_id request, time_point now) {
-    requests_.push_back({request, false, {}});
+    requests_.push_back({request, true, false, {}});
     for (auto& [id, of] : workers_)
         if (of.state != worker_state::stopping) {
             of.is_due = true;
@@ -201,7 +201,7 @@ void dispatcher::recycle(request_id request, time_point now) {
 }
 
 void dispatcher::resize(request_id request, int size, time_point now) {
-    requests_.push_back({request, false, {}});
+    requests_.push_back({request, false, false, {}});
     rules_.size = size;
     rules_.at_least = std::min(rules_.at_least, size);
     for (auto& [id, of] : workers_)
@@ -214,6 +214,18 @@ void dispatcher::resize(request_id request, int size, time_point now) {
                 retire(id, of);
         }
     go_on(now);
+}
+
+/// The old workers serve on. Those beyond a limit are due again after their next task.
+void dispatcher::refuse_recycling() {
+    std::erase_if(requests_, [this](const request& each) {
+        if (!each.renews)
+            return false;
+        for (const worker_id id : each.waits_for)
+            workers_.at(id).is_due = false;
+        orders_.push_back({.what = order::kind::refuse, .request = each.id});
+        return true;
+    });
 }
 
 void dispatcher::grant_requests() {

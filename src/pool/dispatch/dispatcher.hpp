@@ -54,6 +54,7 @@ struct order {
         retire,    // let it end: it gets no more calls
         complete,  // this call ends so
         grant,     // this request is done
+        refuse,    // this request can't be done, because no worker becomes ready
     };
     kind what;
     worker_id worker = 0;  // of a call that ends: the one that had it; 0: none
@@ -181,6 +182,7 @@ private:
     void recycle_next(time_point now);
     void note_end_in_recycling(worker_id of);
     void grant_requests();
+    void refuse_recycling();
     void complete(call_id call, call_end how, worker_id worker = 0);
     std::uint64_t jittered(std::uint64_t limit);
     double chance() { return std::uniform_real_distribution<>()(random_); }
@@ -197,6 +199,7 @@ private:
     base::patient_set<int> lost_slots_;  // their workers died: the next start there replaces them
     struct request {
         request_id id;
+        bool renews;                             // the workers are to be replaced
         bool waits_for_all;                      // every worker must be gone, or
         base::patient_set<worker_id> waits_for;  // these
     };

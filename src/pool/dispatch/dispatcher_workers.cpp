@@ -71,7 +71,9 @@ bool dispatcher::may_start(time_point now) const {
     return has_room_for_start() && damper_.may_start(now);
 }
 
-int dispatcher::throttled(time_point now) const { return damper_.may_start(now) ? 0 : wanted(); }
+int dispatcher::throttled(time_point now) const {
+    return damper_.may_start(now) ? 0 : wanted() + (rules_.overlap && next_due() ? 1 : 0);
+}
 
 void dispatcher::start_some(time_point now) {
     while (wanted() > 0 && may_start(now)) {
@@ -179,10 +181,12 @@ void dispatcher::died(worker_id id, time_point now) {
     note_end_in_recycling(id);
     for (auto& each : requests_)
         each.waits_for.erase(id);
-    if (damper_.is_used_up() && ready() == 0) {
-        is_broken_ = true;
-        end_calls(call_end::broken);
+    if (damper_.is_used_up()) {
+        refuse_recycling();
+        is_broken_ = ready() == 0;
     }
+    if (is_broken_)
+        end_calls(call_end::broken);
     go_on(now);
 }
 

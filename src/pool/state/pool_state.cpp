@@ -242,6 +242,11 @@ void pool_state::perform(const pools::order& order) {
         return complete(order);
     case order_kind::grant:
         return requests_.grant(order.request);
+    case order_kind::refuse: {
+        completion refused = completion_of(completion::kind::failed);
+        refused.call = broken();
+        return requests_.finish(order.request, refused);
+    }
     }
 }
 
@@ -283,7 +288,7 @@ void pool_state::look_at_start() {
             return;
         done.what = completion::kind::aborted;
     } else if (dispatcher_.has_failed_to_start()) {
-        done.what = completion::kind::failed;
+        done = completion_of(completion::kind::failed);
         done.call = broken();
     } else if (dispatcher_.ready() < start_.at_least) {
         return;
