@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <deque>
 #include <limits>
+#include <list>
 #include <map>
 #include <optional>
 #include <random>
@@ -72,13 +73,16 @@ TEST_CASE("codec error: a value of another kind is an error that names both") {
     CHECK(contains(complaint<bool>(1), "a boolean is expected"));
     CHECK(contains(complaint<double>(true), "a number is expected"));
     CHECK(contains(complaint<std::string>(1), "a string is expected"));
-    CHECK(contains(complaint<std::vector<int>>(1), "an array is expected"));
+    CHECK(contains(complaint<std::vector<int>>(1), "an array of numbers is expected"));
+    CHECK(contains(complaint<std::vector<int>>(std::vector<char>(7)), "of whole numbers"));
+    CHECK(contains(complaint<std::vector<std::string>>(1), "an array is expected"));
     CHECK(contains(complaint<std::vector<unsigned char>>(1), "bytes is expected"));
     CHECK(contains(complaint<std::optional<int>>(1), "an array is expected"));
     CHECK(contains(complaint<std::monostate>(1), "null is expected"));
     CHECK(contains(complaint<long double>(1), "a long double is expected"));
-    CHECK(contains(complaint<std::array<int, 3>>(std::vector<int>{1}),
+    CHECK(contains(complaint<std::array<std::string, 3>>(std::vector<std::string>{"a"}),
                    "an array of 3 is expected, one of 1"));
+    CHECK(contains(complaint<std::array<int, 3>>(std::vector<int>{1}), "12 bytes are expected"));
     CHECK(contains(complaint<std::array<std::byte, 2>>(std::vector<char>{'a'}),
                    "2 bytes are expected, 1 were"));
     CHECK(
@@ -88,10 +92,10 @@ TEST_CASE("codec error: a value of another kind is an error that names both") {
 
 TEST_CASE("codec error: an error names the argument, counted after the worker's index") {
     const auto cbor = detail::encode_arguments(std::tuple(1, std::string("x"), 3)).cbor;
-    using wanted = std::tuple<int, std::vector<int>, int>;
+    using wanted = std::tuple<int, std::list<int>, int>;
     CHECK_THROWS_WITH_AS(
         detail::decode_arguments<wanted>(cbor),
-        "argument 2 of 3 (std::vector<int>) could not be decoded: an array is expected, "
+        "argument 2 of 3 (std::list<int>) could not be decoded: an array is expected, "
         "string was found",
         codec_error);
     CHECK_THROWS_WITH_AS(detail::decode_arguments<std::tuple<int>>(cbor),

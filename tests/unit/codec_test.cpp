@@ -211,6 +211,17 @@ TEST_CASE("codec: byte ranges survive and travel as CBOR binary") {
     CHECK(cbor.size() == 1 + 3 + 1000);
 }
 
+TEST_CASE("codec: vectors and arrays of numbers survive, and travel as their bytes") {
+    check_same(std::vector<int>{1, -2, 3});
+    check_same(std::vector<double>{0.1, -1e300});
+    check_same(std::vector<float>{});
+    check_same(std::vector<std::uint16_t>{65'535});
+    check_same(std::vector<long double>{0.1L});
+    check_same(std::array<float, 2>{0.1F, 2});
+    const auto cbor = detail::encode_arguments(std::tuple(std::vector<double>(1000, 0.1))).cbor;
+    CHECK(cbor.size() == 1 + 3 + 8000);
+}
+
 TEST_CASE("codec: containers of everything survive") {
     check_same(std::vector<bool>{true, false, true});
     check_same(std::deque<int>{1, 2});

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <deque>
 #include <list>
@@ -21,30 +22,41 @@ namespace cohort::detail::inline v0_1 {
 
 template <class T>
 concept byte_like = std::is_same_v<T, std::byte> || std::is_same_v<T, unsigned char> ||
-    std::is_same_v<T, signed char> || std::is_same_v<T, char>;
+                    std::is_same_v<T, signed char> || std::is_same_v<T, char>;
 
-template <byte_like T, class Allocator>
+/// Numbers whose vectors and arrays are encoded as their bytes, because both sides are the same
+/// program on machines of one kind, and because a large vector must not cost more than its copy.
+template <class T>
+concept raw_element = byte_like<T> || (std::is_arithmetic_v<T> && !std::is_same_v<T, bool> &&
+                                       sizeof(T) <= sizeof(std::uint64_t));
+
+template <class T>
+inline constexpr const char* raw_name = byte_like<T> ? "bytes" : "an array of numbers";
+
+template <raw_element T, class Allocator>
 struct codec<std::vector<T, Allocator>> {
     static void write(encoder& to, const std::vector<T, Allocator>& value) {
         to.binary(std::as_bytes(std::span(value)));
     }
     static std::vector<T, Allocator> read(decoder& from) {
-        const auto bytes = from.binary("bytes");
-        std::vector<T, Allocator> value(bytes.size());
+        const auto bytes = from.binary(raw_name<T>);
+        if (bytes.size() % sizeof(T) != 0)
+            throw codec_error("the bytes of whole numbers are expected");
+        std::vector<T, Allocator> value(bytes.size() / sizeof(T));
         if (!bytes.empty())
             std::memcpy(value.data(), bytes.data(), bytes.size());
         return value;
     }
 };
 
-template <byte_like T, std::size_t N>
+template <raw_element T, std::size_t N>
 struct codec<std::array<T, N>> {
     static void write(encoder& to, const std::array<T, N>& value) {
         to.binary(std::as_bytes(std::span(value)));
     }
     static std::array<T, N> read(decoder& from) {
         std::array<T, N> value{};
-        from.binary_into(std::as_writable_bytes(std::span(value)), "bytes");
+        from.binary_into(std::as_writable_bytes(std::span(value)), raw_name<T>);
         return value;
     }
 };
