@@ -14,6 +14,7 @@
 #include <system_error>
 
 #include <fcntl.h>
+#include <poll.h>
 #include <unistd.h>
 
 namespace process_usage_test {
@@ -33,8 +34,11 @@ TEST_CASE("process usage: time, memory, threads and state stand behind the name"
         CAPTURE(name);
         const auto found = base::parse_stat("4711 (" + name + ")" + rest);
         REQUIRE(found);
-        CHECK(*found == base::process_usage{200, 42, 3, 'S'});
+        CHECK(*found == base::process_usage{200, 42, 3, 'S', false});
     }
+    const auto exiting =
+        base::parse_stat("4711 (sleep) S 1 2 3 0 -1 4194564 10 11 12 13 5 6 7 8 20 0 3 0 9 1 4");
+    CHECK((exiting && exiting->is_exiting));
 }
 
 TEST_CASE("process usage: a text that is cut short says nothing") {
@@ -50,8 +54,8 @@ TEST_CASE("process usage: a text that is cut short says nothing") {
 
 TEST_CASE("process usage: ticks and pages are told in the units of this machine") {
     const auto ticks = static_cast<std::uint64_t>(::sysconf(_SC_CLK_TCK));
-    CHECK(base::process_usage{ticks * 3, 0, 1, 'R'}.cpu_time() == 3s);
-    CHECK(base::process_usage{0, 2, 1, 'R'}.resident() ==
+    CHECK(base::process_usage{ticks * 3, 0, 1, 'R', false}.cpu_time() == 3s);
+    CHECK(base::process_usage{0, 2, 1, 'R', false}.resident() ==
           2 * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)));
 }
 
@@ -69,6 +73,21 @@ TEST_CASE("process usage: it is that of the process of the pidfd, and of no othe
     REQUIRE(gone);
     base::reap_when_ended(gone.get());
     CHECK_FALSE(base::usage_of(::getpid(), gone.get()));
+}
+
+TEST_CASE("process usage: a process is exiting from its end until it is reaped, and after") {
+    CHECK_FALSE(base::is_exiting(::getpid()));
+    const pid_t child = ::fork();
+    if (child == 0)
+        ::_exit(0);
+    std::error_code error;
+    const auto pidfd = base::open_pidfd(child, error);
+    REQUIRE(pidfd);
+    pollfd ended{pidfd.get(), POLLIN, 0};
+    REQUIRE(::poll(&ended, 1, -1) == 1);
+    CHECK(base::is_exiting(child));
+    base::reap_when_ended(pidfd.get());
+    CHECK(base::is_exiting(child));
 }
 
 TEST_CASE("process usage: a process of another user, which this one may not signal, is told too") {

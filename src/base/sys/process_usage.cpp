@@ -57,7 +57,11 @@ std::optional<process_usage> parse_stat(std::string_view text) noexcept {
     const auto state = take_word(text);
     std::uint64_t user = 0;
     std::uint64_t system = 0;
-    skip_words(text, 10);  // from ppid to cmajflt
+    std::uint64_t flags = 0;
+    skip_words(text, 5);  // from ppid to tpgid
+    if (!take_number(text, flags))
+        return std::nullopt;
+    skip_words(text, 4);  // from minflt to cmajflt
     if (state.size() != 1 || !take_number(text, user) || !take_number(text, system))
         return std::nullopt;
     skip_words(text, 4);  // from cutime to nice
@@ -67,15 +71,30 @@ std::optional<process_usage> parse_stat(std::string_view text) noexcept {
     if (!take_number(text, found.pages))
         return std::nullopt;
     found.state = state[0];
+    constexpr std::uint64_t exiting = 4;  // PF_EXITING in the kernel's sched.h
+    found.is_exiting = (flags & exiting) != 0;
     found.ticks = user + system;
     return found;
 }
 
-std::optional<process_usage> usage_of(pid_t pid, int pidfd) noexcept {
+namespace {
+
+std::optional<process_usage> usage_of_number(pid_t pid) noexcept {
     char path[32] = {};
     fmt::format_to_n(path, sizeof path - 1, "/proc/{}/stat", pid);
     std::array<char, 1024> room;
-    const auto found = parse_stat(read_start(path, room));
+    return parse_stat(read_start(path, room));
+}
+
+}  // namespace
+
+bool is_exiting(pid_t pid) noexcept {
+    const auto found = usage_of_number(pid);
+    return !found || found->is_exiting || found->state == 'Z';
+}
+
+std::optional<process_usage> usage_of(pid_t pid, int pidfd) noexcept {
+    const auto found = usage_of_number(pid);
     // If it is not reaped now, the number was its own while the file was read. (EPERM: it lives,
     // and has executed a program of another user.)
     if (send_signal(pidfd, 0) == std::errc::no_such_process)

@@ -16,6 +16,7 @@ struct process_usage {
     std::uint64_t pages = 0;  // resident
     int threads = 0;
     char state = '?';
+    bool is_exiting = false;  // it runs none of its own code any more
 
     std::chrono::nanoseconds cpu_time() const noexcept;
     std::uint64_t resident() const noexcept;  // in bytes
@@ -30,5 +31,9 @@ std::optional<process_usage> parse_stat(std::string_view text) noexcept;
 /// read, and errno says why. May hang with /proc.
 /// @param pid  its number, which another process may have by now
 std::optional<process_usage> usage_of(pid_t pid, int pidfd) noexcept;
+
+/// Whether the process of this number is exiting, has exited or can't be looked at. May hang with
+/// /proc.
+bool is_exiting(pid_t pid) noexcept;
 
 }  // namespace cohort::base

@@ -4,7 +4,9 @@
 #include "base/files/descriptor.hpp"
 #include "base/files/dispose.hpp"
 #include "base/sys/patiently.hpp"
+#include "base/sys/process_usage.hpp"
 #include "base/sys/socket.hpp"
+#include "output/targets/call_threads.hpp"
 #include "pool/wire/channel_of.hpp"
 
 #include <cohort/errors.hpp>
@@ -21,8 +23,7 @@ namespace {
 
 /// A worker has READY or an answer in its socket when it ends, and no more than that.
 constexpr int most_left = 4;
-/// How long a worker may take to end that was let go, or whose end of the connection is closed,
-/// which is so a moment before the process has ended.
+/// How long a worker may take to end that was let go, or whose end of the connection is closed.
 constexpr std::chrono::seconds patience_with_ending{1};
 
 /// Each end of the connection. A large buffer, because a worker that sends nothing large gets no
@@ -178,8 +179,25 @@ void worker_link::stop() {
         detail::request_stop(group_);
 }
 
+/// The end of the connection of a worker is closed when it ends, a moment before its process has
+/// ended. One that does not end has closed it.
+void worker_link::is_closed() {
+    await_ending(&worker_link::kill);
+    if (pid_ == 0)
+        return;
+    const auto ends = base::make_shared_patiently<bool>(true);
+    output::call_threads::of(runtime_.loop())
+        .run([ends, pid = pid_] { *ends = base::is_exiting(pid); },
+             [ends, weak = weak_from_this()] {
+                 const auto self = weak.lock();
+                 if (self && !*ends && !self->is_.has_ended)
+                     self->kill();
+             });
+}
+
 /// The group sees SIGKILL in the worker's status, and the pool adds why.
 void worker_link::kill() {
+    end_patience();
     end_.broke = true;
     detail::send_signal(group_, SIGKILL);
     pool_.broke(id_);
@@ -234,7 +252,7 @@ void worker_link::readable() {
         break;
     case read::over:
         if (!is_.is_retired && !is_.is_stopped)
-            await_ending(&worker_link::kill);
+            is_closed();
         break;
     }
 }

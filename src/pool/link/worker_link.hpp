@@ -96,6 +96,7 @@ private:
     void note_lost(std::exception_ptr why);
     void note_not_taken();
     void hear(detail::queue_message message);
+    void is_closed();
     void kill();
     void send_now();
     void after(std::chrono::milliseconds pause, void (worker_link::*then)());
