@@ -15,6 +15,8 @@ namespace chaos {
 
 asio::awaitable<void> group_set::run(std::uint64_t seed, int levels, limits allowed) {
     const auto before = group_descriptors();
+    if (has_pool(seed))
+        co_await pool_.start(seed, allowed);
     for (const auto& plan : groups_of(seed, levels, allowed)) {
         try {
             auto group = co_await start_group(plan, levels, allowed);
@@ -27,6 +29,7 @@ asio::awaitable<void> group_set::run(std::uint64_t seed, int levels, limits allo
             stop();
     }
     co_await await_all();
+    co_await pool_.stop();
     for (auto& [plan, group, told] : groups_)
         co_await check_reports(plan, group, told);
     groups_.clear();
@@ -63,6 +66,11 @@ asio::awaitable<void> group_set::await_all() {
     }
     asio::error_code cancelled;
     co_await all_ended.async_wait(asio::redirect_error(asio::use_awaitable, cancelled));
+}
+
+void group_set::drop() {
+    groups_.clear();
+    pool_.drop();
 }
 
 void group_set::stop() {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include "busy_pool.hpp"
 #include "plan.hpp"
 #include "reports.hpp"
 
@@ -14,12 +15,13 @@
 
 namespace chaos {
 
-/// The groups of one process, held until all have ended. A group that fails stops the others.
+/// The groups of one process, held until all have ended. A group that fails stops the others. Some
+/// processes also have a pool, until the groups have ended.
 class group_set {
 public:
     asio::awaitable<void> run(std::uint64_t seed, int levels, limits allowed);
     void stop();
-    void drop() { groups_.clear(); }
+    void drop();
     bool failed() const { return failed_; }
 
 private:
@@ -33,6 +35,7 @@ private:
     void stop(std::size_t which);
 
     std::vector<running> groups_;
+    busy_pool pool_;
     bool stopping_ = false;
     bool failed_ = false;
 };

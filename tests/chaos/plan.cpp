@@ -137,6 +137,8 @@ std::vector<group_plan> groups_of(std::uint64_t seed, int levels, limits allowed
     return groups;
 }
 
+bool has_pool(std::uint64_t seed) { return random_numbers(derived_seed(seed, -1)).chance(25); }
+
 worker_plan worker_of(const group_plan& group, int index, limits allowed) {
     worker_plan worker;
     worker.seed = derived_seed(group.seed, index);
@@ -213,6 +215,8 @@ std::string describe(const group_plan& group) {
 
 std::string describe(std::uint64_t seed, int levels, limits allowed, int indent) {
     std::string text;
+    if (has_pool(seed))
+        text += fmt::format("{:{}}a pool\n", "", indent);
     for (const auto& group : groups_of(seed, levels, allowed)) {
         text += fmt::format("{:{}}{}\n", "", indent, describe(group));
         for (int index = 0; index < group.size; ++index) {

@@ -93,6 +93,8 @@ constexpr bool fails_in(int failing, int attempt) { return ((failing >> attempt)
 
 /// The groups of a host, or of a nested worker; `levels` deep, without that process itself.
 std::vector<group_plan> groups_of(std::uint64_t seed, int levels, limits allowed);
+/// Whether that process has a pool beside its groups.
+bool has_pool(std::uint64_t seed);
 worker_plan worker_of(const group_plan& group, int index, limits allowed);
 /// @return false: all of them return soon, with success
 bool has_lasting_worker(std::uint64_t seed, int levels, limits allowed);

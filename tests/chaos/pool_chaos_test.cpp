@@ -5,6 +5,7 @@
 #include "asked_seed.hpp"
 #include "guard.hpp"
 #include "plan.hpp"
+#include "pool_support.hpp"
 
 #include <cohort/cohort.hpp>
 
@@ -246,27 +247,11 @@ asio::awaitable<void> pool_play::run() {
     co_await end(std::move(pool));
 }
 
-asio::awaitable<void> start_server() {
-    auto pool = co_await cohort::start_pool(1);
-    co_await pool.stop();
-    pool = cohort::pool();
-    // By its end the engine has closed what the pool had.
-    (void)co_await cohort::run(cohort::command("true"), 1);
-}
-
-/// Runs a coroutine until its context has no more work.
-void run_out(asio::awaitable<void> what, std::exception_ptr& error) {
-    asio::io_context io;
-    asio::co_spawn(io, std::move(what), [&](std::exception_ptr thrown) { error = thrown; });
-    io.run();
-}
-
 }  // namespace
 
 TEST_CASE("pool chaos: calls of pools with any options end as they should, and nothing is left") {
     { const cohort::test::leak_guard first_of_all; }  // makes what stays for ever
-    std::exception_ptr error;
-    run_out(start_server(), error);
+    chaos::run_out(chaos::start_server());
     const cohort::test::leak_guard guard;
     const auto [seed, first] = chaos::asked_seed();
     const int count = chaos::asked_count(60, 3000, 600);
@@ -275,10 +260,8 @@ TEST_CASE("pool chaos: calls of pools with any options end as they should, and n
     std::map<std::string, int> ends;
     for (int at = first; at < first + count; ++at) {
         pool_play play(chaos::derived_seed(seed, at));
-        run_out(play.run(), error);
         INFO("play ", at, " of COHORT_CHAOS_SEED=", seed, ":", at);
-        if (error)
-            std::rethrow_exception(error);
+        chaos::run_out(play.run());
         REQUIRE(play.wrong() == "");
         for (const auto& [how, times] : play.ends())
             ends[how] += times;

@@ -3,6 +3,7 @@
 
 #include "attempts.hpp"
 #include "batch.hpp"
+#include "behave.hpp"
 #include "group_options.hpp"
 #include "group_set.hpp"
 #include "host.hpp"
@@ -12,11 +13,7 @@
 #include <asio.hpp>
 #include <fmt/format.h>
 
-#include <condition_variable>
-#include <csignal>
-#include <cstdio>
 #include <cstdlib>
-#include <mutex>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -28,62 +25,7 @@ namespace chaos {
 
 namespace {
 
-/// Whether busy workers print without end.
-constexpr const char* flood_variable = "CHAOS_FLOODS";
-
-void report_role(const char* role) { ::dprintf(role_pipe_number, "%d %s\n", ::getpid(), role); }
-
 bool is_brief(behaviour does) { return does == behaviour::returns || does == behaviour::fails; }
-
-void ignore_signals() {
-    for (const int signo : {SIGINT, SIGTERM, SIGHUP})
-        std::signal(signo, SIG_IGN);
-}
-
-/// Starts a function worker's extra process. The forked child makes async-signal-safe calls only.
-void start_extra_process(extra_process extra) {
-    if (extra == extra_process::none || ::fork() != 0)
-        return;
-    if (extra == extra_process::daemon && ::setsid() > 0 && ::fork() != 0)
-        ::_exit(0);
-    if (extra != extra_process::obeys)
-        ignore_signals();
-    if (extra == extra_process::is_stopped)
-        ::raise(SIGSTOP);
-    const char* then = extra == extra_process::is_busy ? "echo $$ child >&9; while :; do :; done"
-                                                       : "echo $$ child >&9; exec sleep 1000";
-    ::execl("/bin/sh", "sh", "-c", then, nullptr);
-    ::_exit(127);
-}
-
-void behave(behaviour does) {
-    switch (does) {
-    case behaviour::obeys: {
-        std::mutex mutex;
-        std::unique_lock lock(mutex);
-        std::condition_variable_any never;
-        never.wait(lock, cohort::this_worker::stop_token(), [] { return false; });
-        return;
-    }
-    case behaviour::ignores:
-        ignore_signals();
-        for (;;)
-            ::pause();
-    case behaviour::is_stopped:
-        for (;;)
-            ::raise(SIGSTOP);
-    case behaviour::is_busy: {
-        const char* const floods = std::getenv(flood_variable);
-        for (volatile int turns = 0;;)
-            if (turns = turns + 1; floods != nullptr && *floods == '1')
-                ::dprintf(STDOUT_FILENO, "line %d\n", turns);
-    }
-    case behaviour::returns:
-        return;
-    case behaviour::fails:
-        throw std::runtime_error("as planned");
-    }
-}
 
 /// Throws if this attempt is to fail.
 void fail_as_planned(int failing) {
