@@ -101,6 +101,14 @@ std::error_code launch(base::unique_fd& ours, base::unique_fd& intermediate) {
     return execute_program(self.get(), theirs.get(), file.get(), intermediate);
 }
 
+/// Whether the intermediate process has ended, which it does at once, unless the machine is so busy
+/// that it gets no CPU. Nobody's wait finds it then, because no worker has started yet.
+bool has_ended_soon(int intermediate) noexcept {
+    constexpr int longest_ms = 100;
+    pollfd polled{intermediate, POLLIN, 0};
+    return ::poll(&polled, 1, longest_ms) == 1;
+}
+
 }  // namespace
 
 client::instance client::ensure_running(time_point now) {
@@ -155,7 +163,9 @@ std::error_code client::start(user_guardian& own) {
     base::unique_fd ours;
     base::unique_fd intermediate;
     const auto error = launch(ours, intermediate);
-    if (intermediate)
+    if (intermediate && has_ended_soon(intermediate.get()))
+        base::reap_when_ended(intermediate.get());
+    else if (intermediate)
         reap_(std::move(intermediate));
     if (error)
         return error;
