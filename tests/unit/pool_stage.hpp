@@ -65,6 +65,7 @@ public:
         now += time;
         machine.on_time(now);
         look();
+        REQUIRE((!machine.deadline() || *machine.deadline() > now));  // else it spins
     }
     /// Waits until the next deadline.
     bool pass_to_deadline() {
@@ -74,6 +75,7 @@ public:
         now = std::max(now, *at);
         machine.on_time(now);
         look();
+        REQUIRE((!machine.deadline() || *machine.deadline() > now));  // else it spins
         return true;
     }
     request_id recycle() {

@@ -38,7 +38,7 @@ void dispatcher::submit(call_id call, std::optional<duration> wait, std::optiona
     if (!is_open())
         return complete(call, call_end::aborted);
     if (std::exchange(is_broken_, false))
-        damper_.forget();
+        damper_.forget_deaths();
     calls_.add(call, {now, wait ? std::optional(later(now, *wait)) : std::nullopt, run});
     go_on(now);
 }
@@ -141,6 +141,14 @@ void dispatcher::on_time(time_point now) {
     go_on(now);
 }
 
+base::patient_vector<worker_id> dispatcher::late(time_point now) const {
+    base::patient_vector<worker_id> found;
+    for (const auto& [id, of] : workers_)
+        if (of.deadline && *of.deadline <= now && of.state != worker_state::stopping)
+            found.push_back(id);
+    return found;
+}
+
 std::optional<time_point> dispatcher::deadline() const {
     auto next = calls_.deadline();
     const auto add = [&](std::optional<time_point> at) {
@@ -152,7 +160,9 @@ std::optional<time_point> dispatcher::deadline() const {
         add(of.deadline);
     if (is_open() && !idle_.empty() && staying() > rules_.at_least)
         add(later(workers_.at(idle_.front()).since, rules_.idle));
-    if (has_room_for_start() && (wanted() > 0 || next_due()))
+    const bool starts_one =
+        (wanted() > 0 && free_slot()) || next_due() || (recycling_.slot && !is_broken_);
+    if (starts_one && has_room_for_start())
         add(damper_.next());
     return next;
 }
@@ -204,6 +214,8 @@ void dispatcher::resize(request_id request, int size, time_point now) {
     requests_.push_back({request, false, false, {}});
     rules_.size = size;
     rules_.at_least = std::min(rules_.at_least, size);
+    if (recycling_.slot && *recycling_.slot >= size)
+        recycling_ = {};
     for (auto& [id, of] : workers_)
         if (of.slot >= size) {
             requests_.back().waits_for.insert(id);

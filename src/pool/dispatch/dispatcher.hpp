@@ -121,6 +121,8 @@ public:
 
     /// To be called at deadline().
     void on_time(time_point now);
+    /// Those whose time is up: if they have answered, say so before on_time().
+    base::patient_vector<worker_id> late(time_point now) const;
     std::optional<time_point> deadline() const;
 
     /// What is to be done since the last call.
@@ -135,9 +137,9 @@ public:
     int ready() const noexcept;
     bool was_ready(worker_id worker) const noexcept;
     /// How many workers in a row have died before they were ready.
-    int deaths() const noexcept { return damper_.deaths(); }
-    /// Whether these are so many that the pool is broken, if no worker is ready.
-    bool has_failed_to_start() const noexcept { return damper_.is_used_up(); }
+    int deaths() const noexcept { return starts_.deaths; }
+    /// Whether these were so many that the pool was broken, if no worker was ready.
+    bool has_failed_to_start() const noexcept { return starts_.have_failed; }
     std::size_t waiting() const noexcept { return calls_.size(); }
     /// How many workers are wanted that wait for the end of a pause.
     int throttled(time_point now) const;
@@ -170,7 +172,9 @@ private:
     bool has_room_for_start() const;
     bool may_start(time_point now) const;
     bool is_used(int slot) const;
+    bool renews() const noexcept;
     std::optional<worker_id> next_due() const;
+    bool is_extra(worker_id id) const noexcept;
     int wanted() const;
     std::optional<int> free_slot() const;
     worker_id start(int slot, time_point now);
@@ -180,7 +184,8 @@ private:
     void shrink(time_point now);
     int staying() const;
     void recycle_next(time_point now);
-    void note_end_in_recycling(worker_id of);
+    void note_end_in_recycling(worker_id id, const worker& of);
+    void note_death_before_ready();
     void grant_requests();
     void refuse_recycling();
     void complete(call_id call, call_end how, worker_id worker = 0);
@@ -195,7 +200,12 @@ private:
     struct {
         std::optional<worker_id> old;        // that one is being replaced
         std::optional<worker_id> successor;  // by that one
+        std::optional<int> slot;             // without overlap: that one is to be started there
     } recycling_;
+    struct {
+        bool have_failed = false;  // since a worker was ready
+        int deaths = 0;            // in a row, when that was so last
+    } starts_;
     base::patient_set<int> lost_slots_;  // their workers died: the next start there replaces them
     struct request {
         request_id id;

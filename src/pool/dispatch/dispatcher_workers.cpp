@@ -32,11 +32,16 @@ int dispatcher::wanted() const {
         // Its successor has the same slot.
         const bool counts_twice = rules_.overlap && recycling_.old == id;
         occupied += of.slot < rules_.size && !counts_twice ? 1 : 0;
-        starting += of.state == worker_state::starting && id != recycling_.successor ? 1 : 0;
+        starting += of.state == worker_state::starting && !is_extra(id) ? 1 : 0;
     }
     const int for_calls =
         std::min(static_cast<int>(calls_.size()) - starting, rules_.size - occupied);
     return std::max({0, for_calls, is_open() ? rules_.at_least - occupied : 0});
+}
+
+/// Whether it is started beside the worker that it replaces.
+bool dispatcher::is_extra(worker_id id) const noexcept {
+    return rules_.overlap && id == recycling_.successor;
 }
 
 int dispatcher::ready() const noexcept {
@@ -45,8 +50,14 @@ int dispatcher::ready() const noexcept {
     }));
 }
 
+/// A worker that has been replaced, but still has a call, leaves its slot to its successor, and to
+/// those after that.
 bool dispatcher::is_used(int slot) const {
-    return std::ranges::any_of(workers_, [&](const auto& w) { return w.second.slot == slot; });
+    return std::ranges::any_of(workers_, [&](const auto& w) {
+        const bool was_replaced = rules_.overlap && w.first == recycling_.old && w.second.retires &&
+                                  !recycling_.successor;
+        return w.second.slot == slot && !was_replaced;
+    });
 }
 
 std::optional<int> dispatcher::free_slot() const {
@@ -72,7 +83,10 @@ bool dispatcher::may_start(time_point now) const {
 }
 
 int dispatcher::throttled(time_point now) const {
-    return damper_.may_start(now) ? 0 : wanted() + (rules_.overlap && next_due() ? 1 : 0);
+    if (damper_.may_start(now))
+        return 0;
+    const bool is_replaced = rules_.overlap ? next_due().has_value() : recycling_.slot.has_value();
+    return std::max(wanted() + (rules_.overlap && is_replaced ? 1 : 0), is_replaced ? 1 : 0);
 }
 
 void dispatcher::start_some(time_point now) {
@@ -108,9 +122,12 @@ void dispatcher::ready(worker_id id, time_point now) {
     of.was_ready = true;
     damper_.became_ready();
     is_broken_ = false;
+    starts_ = {};
     of.since = now;
     of.deadline.reset();
-    if (recycling_.successor == id) {
+    if (recycling_.successor == id && !recycling_.old) {
+        recycling_ = {};
+    } else if (recycling_.successor == id) {
         worker& old = workers_.at(*recycling_.old);
         old.retires = true;
         recycling_.successor.reset();
@@ -178,23 +195,29 @@ void dispatcher::died(worker_id id, time_point now) {
         damper_.died_early(of.was_ready, now, chance());
     if (!of.retires && !is_used(of.slot))
         lost_slots_.insert(of.slot);
-    note_end_in_recycling(id);
+    note_end_in_recycling(id, of);
     for (auto& each : requests_)
         each.waits_for.erase(id);
-    if (damper_.is_used_up()) {
-        refuse_recycling();
-        is_broken_ = ready() == 0;
-    }
+    if (!of.was_ready && damper_.is_used_up())
+        note_death_before_ready();
     if (is_broken_)
         end_calls(call_end::broken);
     go_on(now);
 }
 
+/// The last of so many in a row. While others serve on, the next attempts are counted anew.
+void dispatcher::note_death_before_ready() {
+    starts_ = {true, damper_.deaths()};
+    refuse_recycling();
+    is_broken_ = ready() == 0;
+    if (!is_broken_)
+        damper_.forget_deaths();
+}
+
 /// How many workers will be there if nothing happens.
 int dispatcher::staying() const {
     return static_cast<int>(std::ranges::count_if(workers_, [&](const auto& w) {
-        return w.second.state != worker_state::stopping && !w.second.retires &&
-               w.first != recycling_.successor;
+        return w.second.state != worker_state::stopping && !w.second.retires && !is_extra(w.first);
     }));
 }
 
@@ -230,6 +253,13 @@ void dispatcher::measured(worker_id id, std::uint64_t added, time_point now) {
 
 /// Replaces one worker at a time: its successor is started first, so that no call waits for that.
 void dispatcher::recycle_next(time_point now) {
+    if (recycling_.slot && (!renews() || is_used(*recycling_.slot)))
+        recycling_ = {};
+    if (recycling_.slot && !is_broken_ && may_start(now)) {
+        const int slot = *std::exchange(recycling_.slot, std::nullopt);
+        counts_.replaced += lost_slots_.erase(slot);
+        recycling_.successor = start(slot, now);
+    }
     const auto due = next_due();
     if (!due || (rules_.overlap && !may_start(now)))
         return;
@@ -241,10 +271,14 @@ void dispatcher::recycle_next(time_point now) {
         retire(*due, old);
 }
 
+/// Whether workers are still replaced.
+bool dispatcher::renews() const noexcept {
+    return is_open() || (phase_ == phase::draining && !calls_.empty());
+}
+
 /// The worker that is to be recycled now.
 std::optional<worker_id> dispatcher::next_due() const {
-    const bool goes_on = is_open() || (phase_ == phase::draining && !calls_.empty());
-    if (!goes_on || is_broken_ || recycling_.old)
+    if (!renews() || is_broken_ || recycling_.old || recycling_.successor || recycling_.slot)
         return std::nullopt;
     const auto due = std::ranges::find_if(workers_, [this](const auto& each) {
         const worker& of = each.second;
@@ -255,10 +289,14 @@ std::optional<worker_id> dispatcher::next_due() const {
     return due == workers_.end() ? std::nullopt : std::optional(due->first);
 }
 
-/// The next one is recycled when the old worker is gone, and its successor is ready or gone.
-void dispatcher::note_end_in_recycling(worker_id of) {
-    if (recycling_.old == of || recycling_.successor == of)
-        recycling_ = {};
+/// The next one is recycled when the old worker is gone, and its successor is ready. Without
+/// overlap the successor starts then, and again if it dies; with overlap the old worker serves on.
+void dispatcher::note_end_in_recycling(worker_id id, const worker& of) {
+    if (recycling_.old != id && recycling_.successor != id)
+        return;
+    recycling_ = {};
+    if (!rules_.overlap && of.slot < rules_.size)
+        recycling_.slot = of.slot;
 }
 
 }  // namespace cohort::pools

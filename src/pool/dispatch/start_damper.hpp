@@ -27,12 +27,8 @@ public:
     }
     void became_ready() noexcept { deaths_ = 0; }
     void finished_task() noexcept { pause_ = duration(); }
-    /// A new attempt after the pool was broken.
-    void forget() noexcept {
-        deaths_ = 0;
-        pause_ = duration();
-        next_ = {};
-    }
+    /// New attempts are counted from now on. The pauses stay.
+    void forget_deaths() noexcept { deaths_ = 0; }
 
     bool is_used_up() const noexcept { return deaths_ >= attempts_; }
     int deaths() const noexcept { return deaths_; }
