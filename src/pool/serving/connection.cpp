@@ -26,10 +26,12 @@ std::optional<received_frame> connection::receive() {
     const auto name = into.messages.empty() ? std::nullopt : name_of(into.messages.front().type);
     if (!name || into.messages.size() > 1)
         throw codec_error("cohort: the pool has sent a packet of an unknown kind");
-    received_frame frame{*name, std::move(into.messages.front())};
-    if (!share::load(frame.message, on.make))
+    return received_frame{*name, std::move(into.messages.front())};
+}
+
+void connection::load(received_frame& frame) {
+    if (!share::load(frame.message, channel_of(*socket_).make))
         share::refuse_for_now();
-    return frame;
 }
 
 bool connection::send(const frame_name& name, std::span<const std::byte> payload,

@@ -13,7 +13,7 @@ namespace cohort::pools {
 
 struct received_frame {
     frame_name name;
-    detail::queue_message message;  // loaded
+    detail::queue_message message;
 };
 
 /// A worker's end of the connection to its pool. Its calls wait.
@@ -24,8 +24,11 @@ public:
     /// @return empty: the pool has closed its end
     /// @throws codec_error, sharing_error  what came is no frame, or can't be taken
     std::optional<received_frame> receive();
+    /// Gets the bytes of a frame that came beside it.
+    /// @throws sharing_error, std::bad_alloc  there is no room for them now
+    void load(received_frame& frame);
     /// @return false: the pool has closed its end
-    /// @throws sharing_error  the kernel refuses it
+    /// @throws sharing_error, std::bad_alloc  there is no room for it, and nothing was sent
     bool send(const frame_name& name, std::span<const std::byte> payload,
               std::vector<detail::attachment> attachments = {});
 

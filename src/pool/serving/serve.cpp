@@ -50,30 +50,33 @@ void flush_streams() noexcept {
     }
 }
 
+/// Also what has no room here fails the call only.
 /// @return false: nobody is there to take the answer
-bool answer(connection& pool, const received_frame& call) {
-    detail::function_result result;
+bool answer(connection& pool, received_frame call) {
     try {
-        result = result_of(call);
+        pool.load(call);
+        auto result = result_of(call);
+        flush_streams();
+        return pool.send({frame_kind::value, call.name.call},
+                         write_value(result.type, std::move(result.cbor)),
+                         std::move(result.attachments));
     } catch (abi::__forced_unwind&) {
         throw;  // pthread_exit in the function
     } catch (...) {
+        call.message = {};  // makes room
         const auto text =
             protocol::write_error(protocol::describe_current_exception(), largest_inlined);
         flush_streams();
         return pool.send({frame_kind::raised, call.name.call}, std::as_bytes(std::span(text)));
     }
-    flush_streams();
-    return pool.send({frame_kind::value, call.name.call},
-                     write_value(result.type, std::move(result.cbor)),
-                     std::move(result.attachments));
 }
 
 /// What the initializer throws ends the worker, before it is READY.
 bool begin(connection& pool) {
-    const auto first = pool.receive();
+    auto first = pool.receive();
     if (!first || first->name.kind != frame_kind::initialize)
         return false;
+    pool.load(*first);
     if (!first->message.bytes.empty())
         (void)result_of(*first);
     flush_streams();
@@ -88,8 +91,8 @@ detail::function_result serve(int, std::span<const std::byte>,
     kept = new connection(std::move(attachments.at(0)));
     auto& pool = *kept;
     for (bool goes_on = begin(pool); goes_on;) {
-        const auto call = pool.receive();
-        goes_on = call && call->name.kind == frame_kind::call && answer(pool, *call);
+        auto call = pool.receive();
+        goes_on = call && call->name.kind == frame_kind::call && answer(pool, std::move(*call));
     }
     return {};
 }
