@@ -31,7 +31,7 @@ public:
     bool try_begin_wait() noexcept {
         auto waiting = waiting_.load();
         do
-            if (!is_open_ || waiting >= room_ + idle_)
+            if (!is_open_ || !has_room_beside(waiting))
                 return false;
         while (!waiting_.compare_exchange_weak(waiting, waiting + 1));
         return true;
@@ -75,6 +75,12 @@ public:
     std::vector<pool_worker> workers() const;
 
 private:
+    /// An idle worker takes a call at once.
+    bool has_room_beside(std::uint64_t waiting) const noexcept {
+        const std::uint64_t idle = idle_;
+        return waiting < idle || waiting - idle < room_;
+    }
+
     const std::uint64_t room_;
     std::atomic<std::uint64_t> waiting_ = 0;
     std::atomic<std::uint64_t> idle_ = 0;
