@@ -95,4 +95,10 @@ TEST_CASE("pool host: a forked copy can't use the pool, and its end harms no wor
     }
 }
 
+TEST_CASE("pool host: an answer that came in time counts, also if the host was stopped since") {
+    leak_guard guard;
+    const auto host = ended(guard, "stopped", cohort::start_method::forkserver);
+    CHECK(host.status.exit_code() == 7);
+}
+
 }  // namespace pool_host_test

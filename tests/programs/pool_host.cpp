@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: BSL-1.0
 // A host that ends with a live pool, whose workers run tasks. All its workers hold descriptor 9, so
 // that its reader sees end of file when all are gone.
-//   pool_host HOW METHOD    HOW: return, exit, kill (waits for SIGKILL) or copy (forks)
+//   pool_host HOW METHOD    HOW: return, exit, kill (waits for SIGKILL), copy (forks) or
+//                           stopped (its call is answered while this host is stopped)
 #include <cohort/cohort.hpp>
 
 #include <asio.hpp>
 
 #include <array>
+#include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 #include <string_view>
 #include <utility>
 
@@ -27,6 +31,31 @@ int run_for_ever() {
 }
 
 void do_nothing() {}
+
+/// Stops its host for longer than the call may run, and returns at once.
+int stop_host() {
+    const pid_t host = cohort::this_worker::parent();
+    if (::fork() == 0) {
+        ::usleep(1'000'000);  // the time is what matters
+        ::kill(host, SIGCONT);
+        ::_exit(0);
+    }
+    ::kill(host, SIGSTOP);
+    return 7;
+}
+
+/// @return the exit code: that of the call, 1: it was late
+int call_while_stopped(asio::io_context& io) {
+    int code = 2;
+    cohort::async_start_pool(io, 1, [&](std::exception_ptr, cohort::pool started) {
+        const auto pool = std::make_shared<cohort::pool>(std::move(started));
+        pool->async_submit(
+            cohort::task<stop_host>(), std::chrono::milliseconds(500),
+            [&, pool](std::exception_ptr error, int value) { code = error ? 1 : value; });
+    });
+    io.run();
+    return code;
+}
 
 cohort::start_method method_of(std::string_view name) {
     if (name == "fork")
@@ -83,6 +112,8 @@ int main(int argc, char** argv) {
         return 2;
     const std::string_view how = argv[1];
     auto& io = *new asio::io_context;  // it lives until the program has ended
+    if (how == "stopped")
+        return call_while_stopped(io);
     auto pool = start(io, method_of(argv[2]));
     if (how == "exit")
         std::exit(3);

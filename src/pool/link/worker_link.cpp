@@ -3,6 +3,7 @@
 
 #include "base/files/descriptor.hpp"
 #include "base/files/dispose.hpp"
+#include "base/sys/descriptors.hpp"
 #include "base/sys/patiently.hpp"
 #include "base/sys/process_usage.hpp"
 #include "base/sys/socket.hpp"
@@ -255,6 +256,11 @@ void worker_link::readable() {
             is_closed();
         break;
     }
+}
+
+void worker_link::look() {
+    if (!is_.has_ended && socket_ && base::is_readable(socket_->get()))
+        (void)receive();
 }
 
 worker_link::read worker_link::receive() {

@@ -65,6 +65,8 @@ public:
     void retire();
     /// Stop signal, SIGKILL.
     void stop();
+    /// Takes an answer that is there now.
+    void look();
 
     worker_id id() const noexcept { return id_; }
     int slot() const noexcept { return slot_; }

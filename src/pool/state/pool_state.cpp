@@ -296,6 +296,16 @@ void pool_state::look_at_start() {
     runtime_.deliver(*std::exchange(start_.to, std::nullopt), std::move(done));
 }
 
+/// If this process was stopped for a while, an answer may lie unread that came in time.
+void pool_state::time_has_passed() {
+    const auto late = dispatcher_.late(now());
+    for (const worker_id id : late)
+        if (const auto link = links_.find(id); link != links_.end())
+            std::shared_ptr(link->second)->look();
+    dispatcher_.on_time(now());
+    go_on();
+}
+
 void pool_state::set_timer() {
     const auto next = dispatcher_.deadline();
     auto& timer = life_.timer;
@@ -305,8 +315,7 @@ void pool_state::set_timer() {
         timer = runtime_.loop().timer().at(*next, [weak = weak_from_this()] {
             if (const auto self = weak.lock()) {
                 self->life_.timer.reset();
-                self->dispatcher_.on_time(self->now());
-                self->go_on();
+                self->time_has_passed();
             }
         });
 }

@@ -91,6 +91,8 @@ private:
     void deliver(call of, std::shared_ptr<pools::ended_call> how);
     void name_frames(call of, std::shared_ptr<pools::ended_call> how);
     void look_at_start();
+    void resize_now(std::shared_ptr<const worker_source> workers, operation_id id);
+    void time_has_passed();
     void set_timer();
     pools::ended_call& ending_of(worker_id worker);
     std::shared_ptr<pools::ended_call> broken() const;
