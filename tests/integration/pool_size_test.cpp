@@ -8,7 +8,9 @@
 #include <algorithm>
 #include <cstdlib>
 #include <deque>
+#include <exception>
 #include <filesystem>
+#include <limits>
 #include <set>
 #include <stdexcept>
 #include <string>
@@ -169,6 +171,36 @@ POOL_TEST("pool size: resize() gives new workers what the first ones have got") 
     CHECK(co_await pool.submit(task<when>()) == "start");
     co_await pool.stop();
     ::unsetenv("COHORT_TEST_WHEN");
+}
+
+POOL_TEST("pool size: a resize() that is refused empties no file") {
+    const scratch_directory directory;
+    directory.write("1", "precious");
+    auto pool = co_await cohort::start_pool(pool_of(1).stdout_to(directory.file("{index}")));
+    co_await pool.drain();
+    CHECK(co_await is_aborted(pool.resize(2)));
+    CHECK(read_file(directory.file("1")) == "precious");
+}
+
+POOL_TEST("pool size: a queue without end has room") {
+    auto pool =
+        co_await cohort::start_pool(pool_of(1).queue(std::numeric_limits<std::size_t>::max()));
+    bool was_called = false;
+    CHECK(pool.try_submit(task<own_pid>(), [&](std::exception_ptr, int) { was_called = true; }));
+    co_await until(executor, [&] { return was_called; });
+}
+
+POOL_TEST("pool size: what this process changes of its own memory is none of a copy's") {
+    std::vector<char> mine(96 << 20, 'a');
+    auto pool = co_await cohort::start_pool(
+        pool_of(1).start_method(cohort::start_method::fork).memory_per_worker(16 << 20));
+    const int pid = co_await pool.submit(task<own_pid>());
+    std::ranges::fill(mine, 'b');
+    for (int i = 0; i < 5; ++i) {
+        asio::steady_timer pause(executor, 150ms);  // for another look at its memory
+        co_await pause.async_wait(asio::use_awaitable);
+        CHECK(co_await pool.submit(task<own_pid>()) == pid);
+    }
 }
 
 POOL_TEST("pool size: resize() under load loses no call") {

@@ -141,7 +141,6 @@ void ask_pool(const pool_ref& pool, pool_wish wish, std::optional<time_point> un
 void resize_pool(const pool_ref& pool, const pool_settings& settings, receiver to) {
     (void)engine_of(pool);
     auto workers = std::make_shared<const worker_source>(plan_of(settings), &pool->first_workers());
-    pool->empty_files(*workers);
     post(pool, [workers, to = std::move(to)](pool_state& p) { p.resize(workers, to); });
 }
 

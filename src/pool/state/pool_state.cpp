@@ -19,10 +19,10 @@ namespace {
 
 using order_kind = pools::order::kind;
 
-/// Whether workers begin with memory of others, which they share until they change it.
+/// Whether workers begin with memory of the fork server, which they share until they change it. A
+/// copy of this process shares memory that this process changes, too, which then looks the same.
 bool shares_private(const group_settings& s) {
-    return s.method == start_method::fork ||
-           (s.method == start_method::forkserver && !protocol::preloads().empty());
+    return s.method == start_method::forkserver && !protocol::preloads().empty();
 }
 
 }  // namespace
@@ -88,9 +88,22 @@ void pool_state::ask(pool_wish wish, std::optional<time_point> until, receiver t
 void pool_state::resize(std::shared_ptr<const worker_source> workers, receiver to) {
     if (!dispatcher_.is_open())
         return void(runtime_.deliver(to, completion_of(completion::kind::aborted)));
-    workers_ = std::move(workers);
     const auto id = to.id;
     requests_.add(weak_from_this(), std::move(to), std::nullopt);
+    output::call_threads::of(runtime_.loop())
+        .run([self = shared_from_this(), workers] { self->empty_files(*workers); },
+             [self = shared_from_this(), workers, id]() mutable {
+                 self->resize_now(std::move(workers), id);
+             });
+}
+
+/// Unless the pool or the call has been ended meanwhile.
+void pool_state::resize_now(std::shared_ptr<const worker_source> workers, operation_id id) {
+    if (!requests_.has(id))
+        return;
+    if (!dispatcher_.is_open())
+        return requests_.finish(id, completion_of(completion::kind::aborted));
+    workers_ = std::move(workers);
     dispatcher_.resize(id, workers_->size(), now());
     go_on();
 }
