@@ -3,7 +3,7 @@
 #include "group/border/create_group.hpp"
 
 #include "group/border/impossible.hpp"
-#include "group/state/group_state.hpp"
+#include "group/state/local_group.hpp"
 #include "output/routes/names.hpp"
 #include "output/targets/call_threads.hpp"
 #include "protocol/registry/context.hpp"
@@ -138,7 +138,7 @@ group_ref make_group(groups::services& services, spawn_plan plan, const output::
                      protocol::caller_ref from) {
     auto streams = make_streams(services.runtime(), plan, names);
     forget_sinks(plan);
-    return std::make_shared<group_state>(services, std::move(plan), std::move(from),
+    return std::make_shared<local_group>(services, std::move(plan), std::move(from),
                                          std::move(streams));
 }
 

@@ -3,6 +3,7 @@
 
 #include "group/lifecycle/ending.hpp"
 #include "group/starts/group_start.hpp"
+#include "group/state/group_state.hpp"
 #include "loop/runtime/runtime.hpp"
 
 #include <cohort/detail/border.hpp>
@@ -12,9 +13,6 @@
 #include <optional>
 
 namespace cohort::groups {
-
-/// When the operation that starts a group completes, unless the start fails or is stopped.
-enum class start_completes { when_started, at_end };
 
 /// The start of a group's workers, as the engine sees it: the reports of the starter thread, the
 /// operation that waits for them, and the end of a start that must not go on. A member of the

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "group/state/group_state.hpp"
+#include "group/state/local_group.hpp"
 
 #include "base/sys/patiently.hpp"
 #include "group/supervisor/cgroup_end.hpp"
@@ -22,11 +22,12 @@ std::shared_ptr<const group_settings> without_placement(group_settings settings)
 
 }  // namespace
 
-group_state::group_state(groups::services& services, spawn_plan plan, protocol::caller_ref from,
+local_group::local_group(groups::services& services, spawn_plan plan, protocol::caller_ref from,
                          std::shared_ptr<output::group_streams> streams)
-    : runtime_(services.runtime()), settings_(without_placement(plan.settings)),
+    : group_state(services.runtime(), plan.settings.nprocs, std::move(streams)),
+      settings_(without_placement(plan.settings)),
       barriers_(share::barriers_among(plan.attachments), settings_->nprocs),
-      snapshot_(settings_->nprocs), streams_(std::move(streams)), lifecycle_(runtime_, *settings_),
+      lifecycle_(runtime_, *settings_),
       start_(runtime_, settings_, ending_, *this,
              std::make_unique<groups::start_plan>(
                  std::move(plan), std::move(from),
@@ -39,13 +40,13 @@ group_state::group_state(groups::services& services, spawn_plan plan, protocol::
 
 // --- requests ---
 
-void group_state::start(receiver to, groups::start_completes when) {
+void local_group::start(receiver to, groups::start_completes when) {
     life_.longest_stop = runtime_.spans().add(groups::longest_stop(*settings_));
     start_.submit(shared_from_this(), when,
                   [self = shared_from_this(), to = std::move(to)] { self->begin(to); });
 }
 
-void group_state::begin(receiver to) {
+void local_group::begin(receiver to) {
     life_.self = shared_from_this();
     lifecycle_.begin(life_.self, [this](action a) { perform(a); });
     outcomes_.begin(life_.self, [this] {
@@ -58,7 +59,7 @@ void group_state::begin(receiver to) {
     start_.begin(life_.self, std::move(to));
 }
 
-void group_state::await_end(receiver to, std::optional<time_point> until) {
+void local_group::await_end(receiver to, std::optional<time_point> until) {
     if (auto end = snapshot_.end()) {
         completion done;
         done.end = std::move(end);
@@ -68,13 +69,13 @@ void group_state::await_end(receiver to, std::optional<time_point> until) {
     }
 }
 
-void group_state::await_usage(receiver to) {
+void local_group::await_usage(receiver to) {
     std::error_code error;
     auto live = workers_.to_be_looked_at(error);
     groups::usage_looks::of(runtime_).ask(std::move(live), error, std::move(to));
 }
 
-void group_state::cancel(operation_id id, cancel_mode mode) {
+void local_group::cancel(operation_id id, cancel_mode mode) {
     if (start_.is_operation(id))
         return lifecycle_.happen(
             event::stop_asked);  // without this operation nobody gets the group
@@ -85,14 +86,14 @@ void group_state::cancel(operation_id id, cancel_mode mode) {
         streams_->cancel(id);
 }
 
-void group_state::stop() {
+void local_group::stop() {
     if (life_.self)
         lifecycle_.happen(event::stop_asked);
 }
 
 // --- the lifecycle ---
 
-void group_state::worker_started(groups::start_report report) {
+void local_group::worker_started(groups::start_report report) {
     const int index = report.index;
     snapshot_.note_start(index, report.pid);
     auto process = base::make_shared_patiently<groups::worker_process>(
@@ -123,7 +124,7 @@ void group_state::worker_started(groups::start_report report) {
 }
 
 /// A worker that was to start later. Its outcome has no pid.
-void group_state::worker_not_started(int index, const start_failure* failure) {
+void local_group::worker_not_started(int index, const start_failure* failure) {
     auto [outcome, verdict] =
         groups::end_of_unstarted({index, failure, start_.work_of(index),
                                   lifecycle_.life().timed_out(), runtime_.loop().now()});
@@ -143,12 +144,12 @@ void group_state::worker_not_started(int index, const start_failure* failure) {
     waiting_.go_on();
 }
 
-void group_state::has_cgroup(std::shared_ptr<start::group_cgroup> cgroup) {
+void local_group::has_cgroup(std::shared_ptr<start::group_cgroup> cgroup) {
     ending_.has_cgroup();
     cgroup_ = std::move(cgroup);
 }
 
-void group_state::start_is_over(const start_failure* failure) {
+void local_group::start_is_over(const start_failure* failure) {
     // Of a start that was given up they are reported at the group's end: until then the workers
     // that live may still meet.
     if (failure && !start_.is_abandoned())
@@ -161,13 +162,13 @@ void group_state::start_is_over(const start_failure* failure) {
     waiting_.go_on();
 }
 
-void group_state::given_up_start_has_ended() {
+void local_group::given_up_start_has_ended() {
     if (!start_.starts_later())
         outcomes_.remove_logs([] {});
     streams_->close_logs();
 }
 
-void group_state::perform(action a) {
+void local_group::perform(action a) {
     switch (a) {
     case action::hold_start:
         if (!start_.starts_later())
@@ -190,13 +191,13 @@ void group_state::perform(action a) {
 }
 
 /// Drops a worker that waits for its start.
-void group_state::drop(int index) {
+void local_group::drop(int index) {
     if (start_.starts_later())
         return worker_not_started(index, nullptr);
     lifecycle_.happen(event::worker_dropped);  // nobody gets the outcomes of a start that failed
 }
 
-void group_state::give_up() {
+void local_group::give_up() {
     ending_.give_up();
     for (const int index : workers_.uncount())
         give_up(index);
@@ -204,7 +205,7 @@ void group_state::give_up() {
 }
 
 /// What the worker has printed until now is reported.
-void group_state::give_up(int index) {
+void local_group::give_up(int index) {
     auto& worker = workers_.at(index);
     const int end = worker.end;
     worker_exited(worker, exit_status());
@@ -219,7 +220,7 @@ void group_state::give_up(int index) {
 }
 
 /// If the group is stopped because of its time limit, that is what its workers fail with.
-void group_state::note_time_is_up() {
+void local_group::note_time_is_up() {
     if (!lifecycle_.life().timed_out())
         return;
     workers_.note_cut_short(groups::time_is_up(*settings_->time_limit, groups::limit_of::group));
@@ -228,20 +229,20 @@ void group_state::note_time_is_up() {
 // --- the ends of workers ---
 
 /// The outcome is published when all its parts are there, in the order of these calls.
-void group_state::expect_outcome(int end) {
+void local_group::expect_outcome(int end) {
     if (!ending_.is_held(groups::reason::outcomes))
         ending_.hold(groups::reason::outcomes);
     outcomes_.add(end);
 }
 
-void group_state::worker_exited(worker& which, const exit_status& how) {
+void local_group::worker_exited(worker& which, const exit_status& how) {
     which.is_read = true;
     expect_outcome(which.end);
     barriers_.worker_ended(which.process->pid(), which.process->index(), how);
 }
 
 /// The lifecycle does not wait for the names of frames. Calls that return outcomes do.
-void group_state::worker_ended(groups::worker_end end) {
+void local_group::worker_ended(groups::worker_end end) {
     auto ended = workers_.take(end.outcome.index);
     const bool was_given_up = end.verdict.cause == cause::unkillable;
     outcome_access::merges(end.outcome) = streams_->merges(end.outcome.index);
@@ -268,7 +269,7 @@ void group_state::worker_ended(groups::worker_end end) {
 }
 
 /// The last part of a worker's outcome.
-void group_state::worker_printed(int end, output::stream_end printed) {
+void local_group::worker_printed(int end, output::stream_end printed) {
     snapshot_.note_exit();
     outcomes_.set_output(end, std::move(printed));
     waiting_.place_is_free();
@@ -277,7 +278,7 @@ void group_state::worker_printed(int end, output::stream_end printed) {
 
 /// For the moment when nothing of a worker's streams is left. That is later than worker_printed()
 /// if a target of them took too long.
-base::callback<void()> group_state::left_nothing(int index) {
+base::callback<void()> local_group::left_nothing(int index) {
     return [weak = weak_from_this(), index] {
         if (const auto self = weak.lock()) {
             self->waiting_.left_nothing(index);
@@ -289,7 +290,7 @@ base::callback<void()> group_state::left_nothing(int index) {
 // --- the end of the group ---
 
 /// Ends the group's cgroup. Does not wait for what it kills if a kill has already taken too long.
-void group_state::end_cgroup() {
+void local_group::end_cgroup() {
     auto gone = [self = shared_from_this()] {
         self->ending_.release(groups::reason::cgroup);
         self->go_on_ending();
@@ -308,7 +309,7 @@ void group_state::end_cgroup() {
                        std::move(gone));
 }
 
-void group_state::go_on_ending() {
+void local_group::go_on_ending() {
     switch (ending_.next()) {
     case groups::ending_step::wait:
         return;
@@ -319,14 +320,14 @@ void group_state::go_on_ending() {
     }
 }
 
-void group_state::report_end() {
+void local_group::report_end() {
     // The same call, tried again, may have the directory of its logs.
     if ((start_.has_failed() || start_.is_held()) && !start_.is_abandoned())
         return outcomes_.remove_logs([self = shared_from_this()] { self->publish_end(); });
     publish_end();
 }
 
-void group_state::publish_end() {
+void local_group::publish_end() {
     const auto end = outcomes_.end();
     if (outcomes_.published() < settings_->nprocs)
         barriers_.not_started(-1);
