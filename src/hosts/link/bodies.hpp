@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+// The bodies of the messages of which the link itself knows what they say.
+namespace cohort::multihost {
+
+using time_point = std::chrono::steady_clock::time_point;
+using duration = std::chrono::steady_clock::duration;
+
+/// Numbers instead of times, because the clocks of two hosts can't be compared.
+struct beat {
+    std::uint64_t number = 0;   // of this beat, from 1 on
+    std::uint64_t answers = 0;  // the number of a beat of the other end, 0: none
+    duration held{0};           // how long ago that one came
+
+    friend bool operator==(const beat&, const beat&) = default;
+};
+
+/// How long an agent's ladder may take.
+struct ladder_spans {
+    duration grace_period{0};
+    duration kill_timeout{0};
+
+    friend bool operator==(const ladder_spans&, const ladder_spans&) = default;
+};
+
+/// For `worker`: every one.
+inline constexpr std::uint32_t all_workers = 0xffffffff;
+
+struct signal_order {
+    std::uint32_t worker = all_workers;
+    std::uint32_t number = 0;
+
+    friend bool operator==(const signal_order&, const signal_order&) = default;
+};
+
+// A span below zero is written as zero.
+std::vector<std::byte> write_beat(const beat& b);
+std::vector<std::byte> write_credit(std::uint64_t bytes);
+std::vector<std::byte> write_spans(const ladder_spans& spans);
+std::vector<std::byte> write_signal(const signal_order& order);
+
+// Empty: it is none. That is breach::body.
+std::optional<beat> read_beat(std::span<const std::byte> body) noexcept;
+std::optional<std::uint64_t> read_credit(std::span<const std::byte> body) noexcept;
+std::optional<ladder_spans> read_spans(std::span<const std::byte> body) noexcept;
+std::optional<signal_order> read_signal(std::span<const std::byte> body) noexcept;
+
+}  // namespace cohort::multihost
