@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "hosts/link/credits.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace cohort::multihost {
+
+std::uint64_t sender_credit::take(std::uint64_t wanted) noexcept {
+    const auto taken = std::min(wanted, left_);
+    left_ -= taken;
+    waits_ = waits_ || taken < wanted;
+    return taken;
+}
+
+std::optional<breach> sender_credit::given(std::uint64_t bytes) noexcept {
+    if (bytes > window_ - left_)
+        return breach::overcredit;
+    left_ += bytes;
+    return std::nullopt;
+}
+
+bool sender_credit::can_go_on() noexcept {
+    return waits_ && left_ > 0 && std::exchange(waits_, false);
+}
+
+std::optional<breach> receiver_credit::received(std::uint64_t bytes) noexcept {
+    if (bytes > expected_)
+        return breach::credit;
+    expected_ -= bytes;
+    return std::nullopt;
+}
+
+void receiver_credit::consumed(std::uint64_t bytes) noexcept {
+    consumed_ += std::min(bytes, held());
+}
+
+std::uint64_t receiver_credit::take_due() noexcept {
+    if (consumed_ < std::max<std::uint64_t>(window_ / 2, 1))
+        return 0;
+    expected_ += consumed_;
+    return std::exchange(consumed_, 0);
+}
+
+}  // namespace cohort::multihost

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include "hosts/link/breach.hpp"
+
+#include <cstdint>
+#include <optional>
+
+namespace cohort::multihost {
+
+/// What one end may have under way to the other, in bytes: so much unread data delays a beat by
+/// less than 0.2 s.
+inline constexpr std::uint64_t usual_window = std::uint64_t{1} << 20;
+
+/// The sender's side: how many bytes it may still send.
+class sender_credit {
+public:
+    explicit sender_credit(std::uint64_t window = usual_window) noexcept
+        : window_(window), left_(window) {}
+
+    /// Spends credit. @return how many of the `wanted` bytes may be sent now
+    std::uint64_t take(std::uint64_t wanted) noexcept;
+    /// The receiver has given more. @return a breach: more than the window then
+    std::optional<breach> given(std::uint64_t bytes) noexcept;
+    /// Whether there is credit again for a sender that has got less than it wanted. Tells so once.
+    bool can_go_on() noexcept;
+
+    std::uint64_t left() const noexcept { return left_; }
+
+private:
+    std::uint64_t window_;
+    std::uint64_t left_;
+    bool waits_ = false;
+};
+
+/// The receiver's side: what it gives back as it consumes. The bytes of the window are always of
+/// three kinds: the sender may send them, they are here, or they are consumed and not given back.
+class receiver_credit {
+public:
+    explicit receiver_credit(std::uint64_t window = usual_window) noexcept
+        : window_(window), expected_(window) {}
+
+    /// @return a breach: the sender had no credit for so many
+    std::optional<breach> received(std::uint64_t bytes) noexcept;
+    /// Of the bytes that are here, so many are not any more. More than are here count as all.
+    void consumed(std::uint64_t bytes) noexcept;
+    /// Takes what is to be given back now: nothing until it is half of the window, because each
+    /// credit costs a frame.
+    std::uint64_t take_due() noexcept;
+
+    /// How many bytes are here.
+    std::uint64_t held() const noexcept { return window_ - expected_ - consumed_; }
+
+private:
+    std::uint64_t window_;
+    std::uint64_t expected_;  // may still come
+    std::uint64_t consumed_ = 0;
+};
+
+}  // namespace cohort::multihost
