@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "hosts/link/lease.hpp"
+
+#include <cohort/detail/duration.hpp>
+
+#include <algorithm>
+#include <utility>
+
+namespace cohort::multihost {
+
+using detail::saturating_add;
+
+void lease::received(time_point now) noexcept {
+    heard_ = std::max(heard_, now);
+    if (!has_ended())
+        state_ = state::listening;
+}
+
+void lease::received_beat(const beat& b, time_point now) noexcept {
+    trips_.answered(b.answers, b.held, now);
+    to_answer_ = b.number;
+    to_answer_came_ = now;
+    // On a busy link, too, on which no beat is due.
+    if (!answer_)
+        answer_ = saturating_add(now, rules_.beat_period);
+}
+
+lease_action lease::next(time_point now) noexcept {
+    if (state_ == state::over) {
+        state_ = state::told;
+        return lease_action::end;
+    }
+    if (has_ended())
+        return lease_action::wait;
+    if (const auto due = silence_due(); due && now >= *due) {
+        is_late_ = now - *due >= rules_.beat_period;
+        state_ = state_ == state::listening ? state::reading : state::last_look;
+        return lease_action::read;
+    }
+    return now >= beat_due() ? lease_action::send_beat : lease_action::wait;
+}
+
+beat lease::make_beat(time_point now) noexcept {
+    sent_ = now;
+    beat_ = saturating_add(now, rules_.beat_period);
+    answer_.reset();
+    const auto number = trips_.sent(now);
+    const auto answers = std::exchange(to_answer_, 0);
+    return {number, answers, answers > 0 ? now - to_answer_came_ : duration{0}};
+}
+
+void lease::has_read(time_point now) noexcept {
+    if (state_ == state::reading && is_late_) {
+        state_ = state::last_wait;
+        until_ = saturating_add(now, rules_.beat_period);
+    } else if (state_ == state::reading || state_ == state::last_look)
+        state_ = state::over;
+}
+
+std::optional<time_point> lease::deadline() const noexcept {
+    if (has_ended())
+        return std::nullopt;
+    const auto silence = silence_due();
+    return silence ? std::min(*silence, beat_due()) : beat_due();
+}
+
+time_point lease::beat_due() const noexcept {
+    auto due = saturating_add(sent_, rules_.beat_period);
+    if (!trips_.smallest())
+        due = std::min(due, beat_);
+    return answer_ ? std::min(due, *answer_) : due;
+}
+
+std::optional<time_point> lease::silence_due() const noexcept {
+    if (state_ == state::listening)
+        return saturating_add(heard_, rules_.host_timeout);
+    if (state_ == state::last_wait)
+        return until_;
+    return std::nullopt;
+}
+
+}  // namespace cohort::multihost

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include "hosts/link/bodies.hpp"
+#include "hosts/link/round_trips.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+
+namespace cohort::multihost {
+
+struct lease_rules {
+    duration beat_period = std::chrono::seconds(1);
+    duration host_timeout = std::chrono::seconds(10);
+};
+
+/// What the owner of a lease must now do.
+enum class lease_action {
+    wait,       // nothing, until lease::deadline()
+    send_beat,  // lease::make_beat() is its body
+    read,       // all that can be read without waiting, then has_read()
+    end,        // the other end is lost; comes once
+};
+
+/// Whether the other end of a link still lives: each end sends a beat when it has sent nothing for
+/// a period. No clock: `now` is a parameter.
+///
+/// Silence for host_timeout ends the lease in two steps, because an end that was itself stopped or
+/// had no CPU finds its deadline passed with the other's beats unread before it: first it must
+/// read. If it comes late it then waits for one more period, because the other end may have been
+/// stopped together with it.
+class lease {
+public:
+    lease(const lease_rules& rules, time_point now) noexcept
+        : rules_(rules), heard_(now), sent_(now), beat_(now) {}
+
+    /// A frame of any kind was sent.
+    void sent(time_point now) noexcept { sent_ = now; }
+    /// Something has come: also a part of a frame, because a large one may take a slow link longer
+    /// than host_timeout.
+    void received(time_point now) noexcept;
+    void received_beat(const beat& b, time_point now) noexcept;
+
+    /// To be called at the deadline, and again until it says `wait`.
+    lease_action next(time_point now) noexcept;
+    /// The body of a beat that is sent now.
+    beat make_beat(time_point now) noexcept;
+    /// The answer to lease_action::read, after received() if there was something to read.
+    void has_read(time_point now) noexcept;
+
+    /// When next() must be called. Empty: has_read() is awaited, or the lease has ended.
+    std::optional<time_point> deadline() const noexcept;
+    bool has_ended() const noexcept { return state_ >= state::over; }
+    /// When the other end was last known to live.
+    time_point last_heard() const noexcept { return heard_; }
+    const round_trips& trips() const noexcept { return trips_; }
+
+private:
+    enum class state {
+        listening,
+        reading,    // has_read() is awaited
+        last_wait,  // this end came late: until until_
+        last_look,  // has_read() is awaited, and decides
+        over,
+        told,
+    };
+
+    time_point beat_due() const noexcept;
+    std::optional<time_point> silence_due() const noexcept;
+
+    lease_rules rules_;
+    state state_ = state::listening;
+    time_point heard_;
+    time_point sent_;     // the last frame
+    time_point beat_;     // when the next beat is due that asks for a round trip
+    time_point until_{};  // of last_wait
+    bool is_late_ = false;
+    std::uint64_t to_answer_ = 0;  // number of the other end's last beat, 0: it is answered
+    time_point to_answer_came_{};
+    std::optional<time_point> answer_;  // when the answer is due
+    round_trips trips_;
+};
+
+}  // namespace cohort::multihost
