@@ -26,8 +26,8 @@ struct message {
 /// protocol is the last thing that it tells.
 ///
 /// How the bytes are cut changes nothing, and each is looked at once. What it holds grows by what
-/// has arrived, not by what a header says: at most greeting_search::most_noise, and twice the size
-/// of the largest message and of the largest frame.
+/// has arrived, not by what a header says: at most twice the sum of greeting_search::most_noise, of
+/// the largest message and of the largest frame.
 class frame_reader {
 public:
     /// @param from     the end that sends
