@@ -191,6 +191,15 @@ struct outcome_access {
     static std::shared_ptr<arrived_descriptors>& descriptors(outcome& o) noexcept {
         return o.result_.descriptors;
     }
+    /// Calls `take` with all members of an outcome, so that no code that needs all can miss one.
+    template <class Outcome, class Take>
+    static void members(Outcome& o, Take take) {
+        auto& [index, attempt, pid, status, cause, first_failure, started, ended, started_at,
+               ended_at, usage, error, crash, at_stop, out, err, restarted, history, work, result] =
+            o;
+        take(index, attempt, pid, status, cause, first_failure, started, ended, started_at,
+             ended_at, usage, error, crash, at_stop, out, err, restarted, history, work, result);
+    }
 };
 }  // namespace detail::inline v0_1
 

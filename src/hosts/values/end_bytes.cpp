@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "hosts/values/end_bytes.hpp"
+
+#include "base/text/members.hpp"
+#include "protocol/record/error_json.hpp"
+#include "protocol/record/frames_json.hpp"
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+#include <string>
+#include <utility>
+
+namespace cohort::multihost {
+namespace {
+
+constexpr int last_signal_number = 64;
+constexpr std::size_t build_id_limit = 128;  // in hexadecimal digits
+constexpr std::size_t longest_type_name = std::size_t{1} << 16;
+constexpr std::size_t most_past = 99;  // as many as a group keeps
+
+/// Writes times as ages, and texts as long as a record may have them.
+class end_writer : public wire_writer {
+public:
+    explicit end_writer(time_point now) noexcept : now_(now) {}
+
+    void time(time_point when) { span(std::max(now_ - when, duration::zero())); }
+    void clean(const std::string& value, std::size_t most) {
+        text(base::clean_and_bounded(value, most));
+    }
+    void name(const std::string& value, std::size_t most) { text(base::clean_head(value, most)); }
+    void result(const std::vector<std::byte>& value) { bytes(value); }
+    void captured_text(const shared_text& value) { text(value); }
+
+private:
+    time_point now_;
+};
+
+class end_reader : public wire_reader {
+public:
+    end_reader(std::span<const std::byte> bytes, const end_reader_place& here) noexcept
+        : wire_reader(bytes, here.workers), here_(here) {}
+
+    /// An age beyond the life of the group is not to be believed.
+    void time(time_point& value) {
+        std::int64_t age = 0;
+        number(age);
+        const auto longest = std::max(here_.now - here_.earliest, duration::zero());
+        value = here_.now -
+                std::clamp(duration(std::chrono::nanoseconds(age)), duration::zero(), longest);
+    }
+    std::chrono::system_clock::time_point time_of_day(time_point when) const {
+        return here_.time_of_day -
+               std::chrono::duration_cast<std::chrono::system_clock::duration>(here_.now - when);
+    }
+    void clean(std::string& value, std::size_t most) {
+        text(value);
+        value = base::clean_and_bounded(value, most);
+    }
+    void name(std::string& value, std::size_t most) {
+        text(value);
+        value = base::clean_head(value, most);
+    }
+    void result(std::vector<std::byte>& value) {
+        bytes(value, static_cast<std::size_t>(here_.result_limit));
+    }
+    void captured_text(shared_text& value) {
+        std::string came;
+        text(came, here_.capture_limit);
+        value = shared_text(std::move(came));
+    }
+
+private:
+    const end_reader_place& here_;
+};
+
+template <class T>
+concept end_wire = std::same_as<T, end_writer> || std::same_as<T, end_reader>;
+
+template <end_wire W>
+void walk(W& w, typename W::template of<stack_frame>& frame) {
+    auto& [function, file, line, inlined, module, offset, build_id] = frame;
+    w.name(function, base::name_limit);
+    w.name(file, base::name_limit);
+    w.number(line, 0);
+    w.flag(inlined);
+    w.name(module, base::name_limit);
+    w.number(offset);
+    w.name(build_id, build_id_limit);
+    if constexpr (W::reads)
+        if (!base::bytes_of_hex(build_id))
+            build_id.clear();
+}
+
+template <end_wire W>
+void walk(W& w, typename W::template of<std::vector<stack_frame>>& frames) {
+    w.list(frames, protocol::frame_limit, [&](auto& frame) { walk(w, frame); });
+}
+
+template <end_wire W>
+void walk(W& w, typename W::template of<crash_record>& crash) {
+    auto& [signal, code, address, trace, frames] = crash;
+    w.number(signal, 1, last_signal_number);
+    w.number(code);
+    w.number(address);
+    w.clean(trace, base::text_limit);
+    walk(w, frames);
+}
+
+template <end_wire W>
+void walk(W& w, typename W::template of<activity>& one) {
+    auto& [id, name, state, wait_channel, frames] = one;
+    w.number(id, 0);
+    w.name(name, base::name_limit);
+    w.number(state, ' ' + 1, '~');
+    w.name(wait_channel, base::name_limit);
+    walk(w, frames);
+}
+
+template <end_wire W>
+void walk(W& w, typename W::template of<resource_usage>& usage) {
+    auto& [user_time, system_time, max_rss, minor_faults, major_faults, voluntary_switches,
+           involuntary_switches] = usage;
+    for (auto* const time : {&user_time, &system_time}) {
+        auto count = time->count();
+        w.number(count, 0);
+        if constexpr (W::reads)
+            *time = std::chrono::microseconds(count);
+    }
+    for (auto* const count :
+         {&max_rss, &minor_faults, &major_faults, &voluntary_switches, &involuntary_switches})
+        w.number(*count, 0);
+}
+
+void walk(end_writer& w, const exit_status& status) {
+    w.flag(status.known());
+    w.flag(status.core_dumped());
+    w.number(status.signal());
+    w.number(status.exited() ? status.exit_code() : 0);
+}
+
+void walk(end_reader& w, exit_status& status) {
+    bool is_known = false;
+    bool core_dumped = false;
+    int signal = 0;
+    int code = 0;
+    w.flag(is_known);
+    w.flag(core_dumped);
+    w.number(signal, 0, last_signal_number);
+    w.number(code, 0, 255);
+    if (is_known)
+        status = signal != 0 ? exit_status::from_signal(signal, core_dumped)
+                             : exit_status::from_code(code);
+}
+
+template <end_wire W>
+void walk(W& w, typename W::template of<captured>& stream) {
+    w.captured_text(stream.head);
+    w.captured_text(stream.tail);
+    w.number(stream.total);
+    if constexpr (W::reads)
+        stream.total =
+            std::max<std::uint64_t>(stream.total, stream.head.size() + stream.tail.size());
+}
+
+/// A record by the functions for local ones, which bound what a worker may have written.
+void walk(end_writer& w, const shared_record<error_record>& error) {
+    w.text(error ? protocol::write_error(*error) : "");
+}
+
+void walk(end_reader& w, shared_record<error_record>& error) {
+    std::string json;
+    w.text(json, protocol::record_limit);
+    error = protocol::read_error(std::as_bytes(std::span(json)), json.size(), {});
+}
+
+void walk(end_writer& w, const shared_record<crash_record>& crash) {
+    w.flag(crash.has_value());
+    if (crash)
+        walk(w, *crash);
+}
+
+void walk(end_reader& w, shared_record<crash_record>& crash) {
+    bool is_there = false;
+    w.flag(is_there);
+    if (!is_there)
+        return;
+    crash_record came;
+    walk(w, came);
+    crash = std::move(came);
+}
+
+void walk(end_writer& w, const std::shared_ptr<const std::string>& name) {
+    w.clean(name ? *name : "", base::text_limit);
+}
+
+void walk(end_reader& w, std::shared_ptr<const std::string>& name) {
+    std::string came;
+    w.clean(came, base::text_limit);
+    name = came.empty() ? nullptr : std::make_shared<const std::string>(std::move(came));
+}
+
+template <end_wire W>
+void walk(W& w, typename W::template of<detail::judged_work>& work) {
+    auto& [is_command, success, merges, has_parents_memory, name, note] = work;
+    for (auto* const fact : {&is_command, &success, &merges, &has_parents_memory})
+        w.flag(*fact);
+    walk(w, name);
+    w.clean(note, base::text_limit);
+}
+
+template <end_wire W>
+void walk(W& w, typename W::template of<detail::result_bytes>& result) {
+    auto& [type, cbor] = result;
+    w.text(type, longest_type_name);
+    w.result(cbor);
+}
+
+void walk(end_writer& w, const detail::left_result& result) {
+    const auto& [bytes, descriptors] = result;
+    const bool leaves = bytes && !descriptors;
+    w.flag(leaves);
+    if (leaves)
+        walk(w, *bytes);
+    w.flag(descriptors != nullptr);
+}
+
+void walk(end_reader& w, detail::left_result& result, std::string& note) {
+    bool is_there = false;
+    w.flag(is_there);
+    if (is_there) {
+        detail::result_bytes came;
+        walk(w, came);
+        result.bytes = std::make_shared<const detail::result_bytes>(std::move(came));
+    }
+    bool has_stayed = false;
+    w.flag(has_stayed);
+    if (has_stayed)
+        detail::add_note(note, "its result holds a shared array, queue, event, barrier or mutex, "
+                               "which does not leave its machine");
+}
+
+/// Without what stands in ended_worker: streams, history and whether the worker starts again.
+template <end_wire W>
+void walk(W& w, typename W::template of<outcome>& left) {
+    detail::outcome_access::members(
+        left,
+        [&](auto& index, auto& attempt, auto& pid, auto& status, auto& cause, auto& first_failure,
+            auto& started, auto& ended, auto& started_at, auto& ended_at, auto& usage, auto& error,
+            auto& crash, auto& at_stop, auto&, auto&, auto&, auto&, auto& work, auto& result) {
+            w.index(index);
+            w.number(attempt, 0);
+            w.number(pid, 0);
+            walk(w, status);
+            w.one_of(cause, cause::output_limit);
+            w.flag(first_failure);
+            w.time(started);
+            w.time(ended);
+            walk(w, usage);
+            walk(w, error);
+            walk(w, crash);
+            w.list(at_stop, protocol::activity_limit, [&](auto& one) { walk(w, one); });
+            walk(w, work);
+            if constexpr (W::reads) {
+                walk(w, result, work.note);
+                ended = std::max(started, ended);
+                started_at = w.time_of_day(started);
+                ended_at = w.time_of_day(ended);
+            } else {
+                walk(w, result);
+            }
+        });
+}
+
+void walk(end_writer& w, const std::shared_ptr<const outcome>& left) { walk(w, *left); }
+
+void walk(end_reader& w, std::shared_ptr<const outcome>& left) {
+    outcome came;
+    walk(w, came);
+    left = std::make_shared<const outcome>(std::move(came));
+}
+
+/// @param past  of an attempt before the last one: it has no past of its own
+template <end_wire W>
+void walk(W& w, typename W::template of<detail::ended_worker>& worker, bool is_past) {
+    auto& [left, out, err, note, restarts, past] = worker;
+    walk(w, left);
+    walk(w, out);
+    walk(w, err);
+    w.clean(note, base::text_limit);
+    w.flag(restarts);
+    if (is_past)
+        return;
+    w.list(past, most_past, [&](auto& attempt) {
+        if constexpr (W::reads) {
+            auto came = std::make_shared<detail::ended_worker>();
+            walk(w, *came, true);
+            if (came->left->index != left->index)
+                throw unreadable("an attempt is that of another worker");
+            attempt = std::move(came);
+        } else {
+            walk(w, *attempt, true);
+        }
+    });
+}
+
+}  // namespace
+
+std::vector<std::byte> write_end(const end_of_worker& end, time_point now) {
+    end_writer w(now);
+    walk(w, *end.worker, false);
+    w.flag(end.victim);
+    w.time(end.event_time);
+    return w.take();
+}
+
+read_value<end_of_worker> read_end(std::span<const std::byte> bytes,
+                                   const end_reader_place& here) noexcept {
+    return read_whole<end_of_worker>(
+        "the end of a worker", end_reader(bytes, here), [](end_reader& w, end_of_worker& end) {
+            auto worker = std::make_shared<detail::ended_worker>();
+            walk(w, *worker, false);
+            w.flag(end.victim);
+            w.time(end.event_time);
+            end.event_time = std::clamp(end.event_time, worker->left->started, worker->left->ended);
+            end.worker = std::move(worker);
+        });
+}
+
+}  // namespace cohort::multihost

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include "base/values/group_end.hpp"
+#include "hosts/values/wire.hpp"
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace cohort::multihost {
+
+using time_point = std::chrono::steady_clock::time_point;
+
+/// How a worker ended, and what a group must know besides, to judge all its workers: success and
+/// cause stand in the outcome.
+struct end_of_worker {
+    std::shared_ptr<const detail::ended_worker> worker;  // with an outcome
+    bool victim = false;                                 // as in groups::verdict
+    time_point event_time;                               // the same
+};
+
+/// Where the end of a worker is read, and what may be in it.
+struct end_reader_place {
+    // The times in an end are ages, because the clocks of two hosts can't be compared. The ages
+    // are counted back from here: when the end came, less the time that it was under way.
+    time_point now;
+    std::chrono::system_clock::time_point time_of_day;  // of `now`, on this host
+    time_point earliest;                                // the start of the group
+    int workers = 0;                                    // there are so many
+    std::uint64_t result_limit = 0;                     // of a result, in bytes
+    std::size_t capture_limit = unlimited;  // of the head and of the tail of a stream, in bytes
+};
+
+/// A result that holds descriptors is left out, and noted. Texts are as long as local records may
+/// make them at most.
+/// @param end  its worker and those before it have outcomes
+/// @param now  the ages are counted to here
+std::vector<std::byte> write_end(const end_of_worker& end, time_point now);
+
+/// Reads what an agent says, which may be anything. Times are kept within the life of the group,
+/// and in their order.
+read_value<end_of_worker> read_end(std::span<const std::byte> bytes,
+                                   const end_reader_place& here) noexcept;
+
+}  // namespace cohort::multihost
