@@ -13,7 +13,6 @@
 namespace cohort::detail::inline v0_1 {
 
 namespace {
-
 /// The settings without the descriptors of the workers, which only the start must hold.
 std::shared_ptr<const group_settings> without_placement(group_settings settings) {
     settings.where = {};

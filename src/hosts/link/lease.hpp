@@ -35,6 +35,8 @@ public:
     lease(const lease_rules& rules, time_point now) noexcept
         : rules_(rules), heard_(now), sent_(now), beat_(now) {}
 
+    void set_host_timeout(duration timeout) noexcept { rules_.host_timeout = timeout; }
+
     /// A frame of any kind was sent.
     void sent(time_point now) noexcept { sent_ = now; }
     /// Something has come: also a part of a frame, because a large one may take a slow link longer

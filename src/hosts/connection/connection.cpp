@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "hosts/connection/connection.hpp"
+
+#include "base/sys/patiently.hpp"
+#include "hosts/link/bodies.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <utility>
+
+namespace cohort::multihost {
+namespace {
+
+/// Of a message that is written at once, so that a beat waits for no more than this.
+constexpr std::size_t longest_piece = 65'536;
+/// How long the loop may take to read what the other end has sent before its lease ended.
+constexpr auto time_to_read = std::chrono::milliseconds(50);
+
+/// These are small, and mean the same wherever they stand between others.
+bool is_urgent(frame_kind kind) noexcept {
+    return kind == frame_kind::beat || kind == frame_kind::stop || kind == frame_kind::signal ||
+           kind == frame_kind::data_credit || kind == frame_kind::input_credit;
+}
+
+}  // namespace
+
+connection::connection(loop::engine& loop, base::unique_fd in, base::unique_fd out,
+                       const settings& how)
+    : loop_(loop), ours_(how.ours), session_(how.session.value_or(0)),
+      knows_session_(how.session.has_value()), reader_(other(how.ours), how.largest, how.session),
+      lease_(how.lease, std::chrono::steady_clock::now()) {
+    out_ = base::make_shared_patiently<output::pipe_writer>(
+        loop_, base::make_shared_patiently<base::unique_fd>(std::move(out)));
+    in_fd_ = std::move(in);
+}
+
+connection::~connection() = default;
+
+void connection::begin(std::weak_ptr<listener> to) {
+    listener_ = std::move(to);
+    in_ = base::make_shared_patiently<output::pipe_reader>(
+        loop_, std::move(in_fd_), shared_from_this(),
+        base::make_shared_patiently<std::atomic<int>>(0));
+    in_->begin();
+    if (!knows_session_)
+        return;  // the other end speaks first
+    frame_writer frames(ours_, session_);
+    base::patiently([&] { frames.add_greeting(); });
+    write(frames);
+}
+
+// --- from the other end ---
+
+void connection::take(std::string_view bytes) {
+    if (is_.over)
+        return;
+    const auto self = shared_from_this();
+    std::vector<message> heard;
+    std::optional<breach> broken;
+    try {
+        broken = reader_.feed(std::as_bytes(std::span(bytes)), heard);
+    } catch (const std::bad_alloc&) {
+        return over({connection_end::kind::cut});
+    }
+    if (knows_session_ || reader_.session())
+        lease_.received(std::chrono::steady_clock::now());
+    for (auto& each : heard) {
+        if (is_.over)
+            return;
+        hear(std::move(each));
+    }
+    if (broken && !is_.over)
+        return over({connection_end::kind::broken, broken});
+    if (!is_.over && knows_session_)
+        arm();
+}
+
+void connection::hear(message what) {
+    if (!std::exchange(knows_session_, true)) {
+        session_ = *reader_.session();
+        frame_writer frames(ours_, session_);
+        base::patiently([&] { frames.add_greeting(); });
+        write(frames);
+    }
+    if (what.name.kind == frame_kind::beat) {
+        const auto found = read_beat(what.body);
+        if (!found)
+            return over({connection_end::kind::broken, breach::body});
+        return lease_.received_beat(*found, std::chrono::steady_clock::now());
+    }
+    heard_bye_ = heard_bye_ || what.name.kind == frame_kind::bye;
+    if (const auto to = listener_.lock())
+        to->heard(std::move(what));
+}
+
+void connection::end(std::error_code) {
+    over({heard_bye_ ? connection_end::kind::left : connection_end::kind::cut});
+}
+
+// --- to the other end ---
+
+void connection::send(const frame_name& name, std::span<const std::byte> body) {
+    if (is_.over || is_.finishing)
+        return;
+    base::patiently([&] { waiting_.push_back({name, {body.begin(), body.end()}}); });
+    unsent_ += body.size();
+    pump();
+    if (!std::exchange(is_.opened, true))
+        arm();
+}
+
+void connection::finish() {
+    is_.finishing = true;
+    pump();
+}
+
+void connection::abandon() {
+    listener_.reset();
+    over({connection_end::kind::cut});
+}
+
+/// What is urgent, small messages and a piece of a large one go out in one write.
+void connection::pump() {
+    if (is_.writing || is_.over || !knows_session_)
+        return;
+    if (waiting_.empty()) {
+        if (is_.finishing)
+            out_->close_after_all();
+        return;
+    }
+    frame_writer frames(ours_, session_);
+    base::patiently([&] { add_next(frames); });
+    write(frames);
+}
+
+/// May be called again after an exception.
+void connection::add_next(frame_writer& frames) {
+    // The first message opens the link.
+    for (auto at = waiting_.begin(); is_.first_written && at != waiting_.end();)
+        if (is_urgent(at->name.kind)) {
+            frames.add(at->name, at->body);
+            unsent_ -= at->body.size();
+            at = waiting_.erase(at);
+        } else {
+            ++at;
+        }
+    while (!waiting_.empty() && frames.size() < longest_piece) {
+        auto& next = waiting_.front();
+        const auto done = frames.add_piece(next.name, next.body, next.done, longest_piece);
+        unsent_ -= done - next.done;
+        next.done = done;
+        is_.first_written = true;
+        if (done < next.body.size())
+            return;
+        waiting_.pop_front();
+    }
+}
+
+void connection::write(frame_writer& frames) {
+    is_.writing = true;
+    const auto bytes = frames.take();
+    std::string text;
+    base::patiently(
+        [&] { text.assign(reinterpret_cast<const char*>(bytes.data()), bytes.size()); });
+    out_->write(0, std::move(text), [weak = weak_from_this()](std::error_code error) {
+        if (const auto self = weak.lock())
+            self->wrote(error);
+    });
+}
+
+void connection::wrote(std::error_code error) {
+    is_.writing = false;
+    if (is_.over)
+        return;
+    if (error)  // what the other end has sent before may still say more
+        return;
+    lease_.sent(std::chrono::steady_clock::now());
+    pump();
+}
+
+// --- the lease ---
+
+void connection::look_at_lease() {
+    for (;;) {
+        switch (lease_.next(std::chrono::steady_clock::now())) {
+        case lease_action::wait:
+            return arm();
+        case lease_action::send_beat:
+            send({frame_kind::beat},
+                 write_beat(lease_.make_beat(std::chrono::steady_clock::now())));
+            break;
+        case lease_action::read:
+            timer_ = loop_.timer().at(std::chrono::steady_clock::now() + time_to_read,
+                                      [weak = weak_from_this()] {
+                                          const auto self = weak.lock();
+                                          if (!self || self->is_.over)
+                                              return;
+                                          self->timer_.reset();
+                                          self->lease_.has_read(std::chrono::steady_clock::now());
+                                          self->look_at_lease();
+                                      });
+            return;
+        case lease_action::end:
+            return over({connection_end::kind::silent});
+        }
+        if (is_.over)
+            return;
+    }
+}
+
+void connection::arm() {
+    if (timer_)
+        loop_.timer().cancel(*std::exchange(timer_, std::nullopt));
+    const auto deadline = lease_.deadline();
+    if (!deadline || is_.over || !is_.opened)
+        return;
+    timer_ = loop_.timer().at(*deadline, [weak = weak_from_this()] {
+        if (const auto self = weak.lock(); self && !self->is_.over) {
+            self->timer_.reset();
+            self->look_at_lease();
+        }
+    });
+}
+
+void connection::over(const connection_end& how) {
+    if (std::exchange(is_.over, true))
+        return;
+    const auto self = shared_from_this();
+    if (timer_)
+        loop_.timer().cancel(*std::exchange(timer_, std::nullopt));
+    waiting_.clear();
+    unsent_ = 0;
+    out_->end();
+    in_.reset();
+    if (const auto to = listener_.lock())
+        to->ended(how);
+}
+
+}  // namespace cohort::multihost
