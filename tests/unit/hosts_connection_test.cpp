@@ -16,6 +16,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -25,6 +26,7 @@
 namespace hosts_connection_test {
 
 using namespace cohort;
+using namespace hosts_link_test;
 using namespace cohort::test;
 using namespace std::chrono_literals;
 using kind = connection_end::kind;
@@ -208,7 +210,10 @@ TEST_CASE("hosts connection: silence ends the lease of both ends") {
             loop, std::move(held.reader), std::move(nowhere.writer),
             connection::settings{side::agent, link_number, largest, quick});
         auto hears = std::make_shared<ear>();
-        two.on_loop([&] { deaf->begin(hears); });
+        two.on_loop([&] {
+            deaf->begin(hears);
+            deaf->send({frame_kind::hello});
+        });
         return hears->end() == connection_end{kind::silent};
     });
 }

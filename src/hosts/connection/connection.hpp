@@ -53,9 +53,8 @@ public:
     };
     struct settings {
         side ours;
-        std::optional<std::uint64_t>
-            session;          // the origin's choice; empty: that of the first frame
-        std::size_t largest;  // size of the largest message that is taken
+        std::optional<std::uint64_t> session;  // the agent chooses it; empty: the other end does
+        std::size_t largest;                   // size of the largest message that is taken
         lease_rules lease;
     };
     /// @param in   what the other end sends is read from it
