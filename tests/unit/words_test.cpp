@@ -14,6 +14,7 @@ namespace words_test {
 
 using namespace std::chrono_literals;
 using cohort::base::command_line;
+using cohort::base::shell_line;
 using cohort::base::time_of_day;
 using cohort::base::time_of_day_in;
 using std::chrono::system_clock;
@@ -32,6 +33,14 @@ TEST_CASE("words: a command line quotes what a shell would not take as it is") {
     const auto cut = command_line({"echo", std::string(10'000, 'x'), "y"});
     CHECK(cut.size() <= 4'200);
     CHECK(cut.ends_with("x ..."));
+}
+
+TEST_CASE("words: a line for any shell quotes a first word that is no path, and cuts nothing off") {
+    CHECK(shell_line({"/bin/sh", "-c", "exit 3"}) == "/bin/sh -c 'exit 3'");
+    CHECK(shell_line({"time", "A=b", "=ls", "it's", ""}) == "'time' A=b '=ls' 'it'\\''s' ''");
+    CHECK(shell_line({"/a=b"}) == "'/a=b'");
+    CHECK(shell_line({}).empty());
+    CHECK(shell_line({"/x", std::string(10'000, 'x')}).size() == 10'003);
 }
 
 TEST_CASE("words: the name of a function is as the compiler writes it") {
