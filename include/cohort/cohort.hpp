@@ -25,6 +25,9 @@ namespace cohort {}
 // Run it on a loop that is not Asio's
 #include <cohort/manual_executor.hpp>  // manual_executor: a descriptor to watch, and run_ready
 
+// Reach other machines
+#include <cohort/launchers.hpp>  // launcher, slurm, ssh: how a host is reached
+
 // What workers run
 #include <cohort/closure.hpp>   // closure: a callable, in a forked copy of this process
 #include <cohort/command.hpp>   // command, command_for: a program

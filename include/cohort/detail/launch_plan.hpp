@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <cohort/detail/config.hpp>
+#include <cohort/detail/duration.hpp>
+#include <cohort/detail/placement.hpp>
+#include <cohort/detail/plan.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace cohort::detail::inline v0_1 {
+
+/// The user's callable that makes the command that reaches a host.
+/// @param agent  the words that start the agent there: a program, then its arguments
+using make_launch =
+    std::function<program(const std::string& host, const std::vector<std::string>& agent)>;
+
+/// The data behind `launcher`.
+struct own_launch {
+    std::vector<std::string> hosts;
+    std::shared_ptr<const make_launch> make;
+
+    friend bool operator==(const own_launch&, const own_launch&) = default;
+};
+
+/// The data behind `ssh_launcher`.
+struct ssh_launch {
+    std::vector<std::string> hosts;
+    std::vector<std::string> arguments;
+
+    friend bool operator==(const ssh_launch&, const ssh_launch&) = default;
+};
+
+/// The data behind `slurm_launcher`.
+struct slurm_launch {
+    int nodes = 0;  // the first ones of the allocation; 0: all
+    std::vector<std::string> arguments;
+
+    friend bool operator==(const slurm_launch&, const slurm_launch&) = default;
+};
+
+/// The data behind all launchers. The setters check, and throw std::invalid_argument with a
+/// sentence. Each replaces what an earlier call set; the arguments are added to.
+struct launch_settings {
+    std::variant<own_launch, ssh_launch, slurm_launch> by;
+    std::string program_path;  // empty: this program's own
+    steady_duration reach_within = std::chrono::seconds(60);
+    steady_duration host_timeout = std::chrono::seconds(10);
+    std::vector<env_change> env;    // of the agents
+    std::string working_directory;  // of the agents; empty: the caller's, where a host has it
+    int port = 29500;
+
+    COHORT_API void set_own(make_launch make);
+    COHORT_API void set_hosts(std::vector<std::string> names);
+    COHORT_API void set_ssh(std::vector<std::string> names);
+    COHORT_API void set_nodes(int n);
+    COHORT_API void add_arguments(std::vector<std::string> words);
+    COHORT_API void set_program(std::string path);
+    COHORT_API void set_reach_within(steady_duration d);
+    COHORT_API void set_host_timeout(steady_duration d);
+    COHORT_API void set_variable(std::string name, std::string value);
+    COHORT_API void set_working_directory(std::string path);
+    COHORT_API void set_port(std::int64_t n);
+
+    friend bool operator==(const launch_settings&, const launch_settings&) = default;
+};
+
+/// What is known of a Slurm job before the names of its nodes are.
+struct slurm_job {
+    std::string id;
+    int nodes = 0;                       // how many are wanted; 0: all
+    std::vector<std::string> arguments;  // the user's, for srun
+    std::vector<env_change> scrub;       // what srun and scontrol may not see of the environment
+    bool user_asks_for_gpus = false;     // by `arguments`
+
+    friend bool operator==(const slurm_job&, const slurm_job&) = default;
+};
+
+}  // namespace cohort::detail::inline v0_1
