@@ -85,4 +85,43 @@ struct slurm_job {
     friend bool operator==(const slurm_job&, const slurm_job&) = default;
 };
 
+/// How hosts are reached, as data: nothing has been started.
+struct launch_plan {
+    std::vector<std::string> hosts;
+    std::vector<program> commands;   // one a host, in their order; stdin and stdout are the link
+    std::size_t at_once = 0;         // how many may be on their way to a hello; 0: all
+    std::vector<std::string> agent;  // what each command starts at its host
+
+    /// With Slurm `hosts` and `commands` are empty until this command has run: its output goes to
+    /// take_names().
+    std::optional<program> names_command;
+    std::optional<slurm_job> job;
+
+    steady_duration reach_within{0};
+    steady_duration host_timeout{0};
+    std::vector<env_change> env;            // of the agents, not of the commands
+    std::string working_directory;          // of the agents; empty: it is not known
+    bool working_directory_is_set = false;  // by the user: an agent may not do without it
+    int port = 0;
+
+    friend bool operator==(const launch_plan&, const launch_plan&) = default;
+};
+
+/// The plan of a launcher, made on the caller's thread, because it calls the user's callable. Reads
+/// the environment, the working directory, and the path of this program where none is set.
+/// @param agent_words  what the program gets as its arguments at the hosts: the agent's mark
+/// @throws std::invalid_argument  `launcher` has no hosts; the last of ssh's arguments has no
+///         value; the callable's command has other uses for its standard streams
+/// @throws std::logic_error   slurm(), and this program is in no allocation: with the salloc line
+/// @throws std::system_error  this program's path can't be read (readlink), or leads nowhere
+///         because the file has been replaced (ENOENT)
+/// @throws whatever the user's callable throws
+COHORT_API launch_plan plan_of(const launch_settings& settings,
+                               const std::vector<std::string>& agent_words);
+
+/// Adds hosts and commands to a plan, from what names_command has printed.
+/// @throws std::invalid_argument  the allocation has fewer nodes than were asked for
+/// @throws std::runtime_error     this is no list of names, one a line: what is wrong with it
+COHORT_API void take_names(launch_plan& plan, std::string_view printed);
+
 }  // namespace cohort::detail::inline v0_1
