@@ -41,4 +41,11 @@ detail::program srun_command(const detail::slurm_job& job, const std::string& no
                              const std::vector<std::string>& agent,
                              const std::vector<std::string>& more = {});
 
+/// The number of GPUs that the job has on a node; 0: none, or the text does not say so.
+/// @param printed  the output of `scontrol --details show job`
+int gpus_on(std::string_view printed, std::string_view node);
+
+/// Whether a list as Slurm writes it, such as "n[1-3,07],m", names the node.
+bool names_node(std::string_view list, std::string_view node);
+
 }  // namespace cohort::multihost
