@@ -10,9 +10,11 @@
 #include <cstdlib>
 #include <exception>
 #include <filesystem>
+#include <fstream>
 #include <new>
 #include <string>
 
+#include <sys/resource.h>
 #include <unistd.h>
 
 namespace pool_failures_test {
@@ -45,6 +47,16 @@ struct touchy {
 void to_json(nlohmann::json& into, const touchy& from) { into = from.value; }
 void from_json(const nlohmann::json& from, touchy& into) { from.get_to(into.value); }
 touchy give_touchy() { throw std::runtime_error("no value"); }
+
+/// From now on this process can have so many bytes more.
+int limit_memory(std::size_t more) {
+    std::size_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    const rlimit most{pages * static_cast<std::size_t>(::getpagesize()) + more, RLIM_INFINITY};
+    return ::setrlimit(RLIMIT_AS, &most) == 0 ? ::getpid() : -1;
+}
+int size_of(const std::string& text) { return static_cast<int>(text.size()); }
+std::string text_of(std::size_t size) { return std::string(size, 'x'); }
 
 int print_and_abort(const std::string& text) {
     std::fputs(text.c_str(), stderr);
@@ -132,6 +144,18 @@ POOL_TEST("pool failures: a crash tells its stack and the worker's last words") 
         REQUIRE(error.failed().crash);
         CHECK(error.failed().crash->trace.find("print_and_abort") != std::string::npos);
     }
+}
+
+POOL_TEST("pool failures: a call for which a worker has no memory fails alone") {
+    if (under_asan || under_tsan)
+        co_return skip(sanitizer_needs_memory);
+    auto pool = co_await cohort::start_pool(1);
+    const int pid = co_await pool.submit(task<limit_memory>(std::size_t{64} << 20));
+    const std::string large(std::size_t{100} << 20, 'x');
+    (void)co_await failure_of<cohort::process_raised_exception>(pool.submit(task<size_of>(large)));
+    (void)co_await failure_of<cohort::process_raised_exception>(
+        pool.submit(task<text_of>(std::size_t{50} << 20)));
+    CHECK(co_await pool.submit(task<own_pid>()) == pid);
 }
 
 POOL_TEST("pool failures: what can't be encoded fails at the call, or in its task") {
