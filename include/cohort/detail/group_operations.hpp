@@ -137,4 +137,30 @@ asio::awaitable<typename Result::type> await_result(job_on<Job> on, Result resul
     co_return result.value(done);
 }
 
+/// Calls a handler of the signature void(std::exception_ptr).
+template <class Result>
+class deliver_no_value {
+public:
+    explicit deliver_no_value(Result result) : result_(std::move(result)) {}
+    template <class Handler>
+    void operator()(Handler&& handler, const completion& done) && {
+        std::exception_ptr error;
+        {
+            auto result = std::move(result_);
+            error = result.error(done);
+        }
+        std::forward<Handler>(handler)(std::move(error));
+    }
+
+private:
+    Result result_;
+};
+
+template <class Job, class Result>
+asio::awaitable<void> await_nothing(job_on<Job> on, Result result) {
+    completion done = co_await await_completion(std::move(on));
+    if (auto error = result.error(done))
+        std::rethrow_exception(std::move(error));
+}
+
 }  // namespace cohort::detail::inline COHORT_ASIO_VERSION

@@ -167,25 +167,6 @@ private:
     std::optional<std::conditional_t<std::is_void_v<R>, std::monostate, R>> value_;
 };
 
-/// Calls a handler of the signature void(std::exception_ptr).
-template <class Result>
-class deliver_no_value {
-public:
-    explicit deliver_no_value(Result result) : result_(std::move(result)) {}
-    template <class Handler>
-    void operator()(Handler&& handler, const completion& done) && {
-        std::exception_ptr error;
-        {
-            auto result = std::move(result_);
-            error = result.error(done);
-        }
-        std::forward<Handler>(handler)(std::move(error));
-    }
-
-private:
-    Result result_;
-};
-
 /// The result of resize, recycle, stop and drain.
 struct wish_result {
     std::exception_ptr error(const completion& done) { return pool_error_of(done); }
@@ -205,13 +186,6 @@ auto async_call(job_on<call_job> on, Token&& token) {
             deliver_no_value<task_result<R>>(std::move(result)));
     else
         return async_result_of(std::move(on), std::forward<Token>(token), std::move(result));
-}
-
-template <class Job, class Result>
-asio::awaitable<void> await_nothing(job_on<Job> on, Result result) {
-    completion done = co_await await_completion(std::move(on));
-    if (auto error = result.error(done))
-        std::rethrow_exception(std::move(error));
 }
 
 template <class R>
