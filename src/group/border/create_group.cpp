@@ -95,12 +95,7 @@ std::shared_ptr<output::group_streams> make_streams(loop::runtime& runtime, cons
     auto routes = output::make_routes(plan, names);
     try {
         if (routes.has_pipes)
-            runtime.start_output([&loop = runtime.loop()](loop::task call) {
-                output::call_threads::of(loop).submit([call = std::move(call)](std::string&) {
-                    call();
-                    return false;
-                });
-            });
+            output::start_output(runtime);
     } catch (const std::system_error& e) {
         throw spawn_error(e.code(), "starting the library's threads", -1, "threads");
     }

@@ -26,8 +26,8 @@
 namespace cohort::detail::inline v0_1 {
 
 /// A group on this machine. All that happens to it becomes an event for its lifecycle, on the
-/// engine's thread; the lifecycle answers with actions, which the group performs. Keeps itself alive
-/// from its start to the end of its last worker.
+/// engine's thread; the lifecycle answers with actions, which the group performs. Keeps itself
+/// alive from its start to the end of its last worker.
 class local_group final : public group_state,
                           public loop::live_group,
                           private groups::start_in_progress::listener,

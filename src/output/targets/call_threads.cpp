@@ -133,4 +133,13 @@ void call_threads::look() {
     watch();
 }
 
+void start_output(loop::runtime& runtime) {
+    runtime.start_output([&loop = runtime.loop()](loop::task call) {
+        call_threads::of(loop).submit([call = std::move(call)](std::string&) {
+            call();
+            return false;
+        });
+    });
+}
+
 }  // namespace cohort::output

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "loop/engine/engine.hpp"
+#include "loop/runtime/runtime.hpp"
 
 #include <chrono>
 #include <condition_variable>
@@ -71,5 +72,9 @@ private:
     std::size_t threads_ = 0;
     bool watches_ = false;
 };
+
+/// Starts the output thread, if need be. Calls on it that hang do not hold up each other.
+/// @throws std::system_error  the thread or a reactor can't be made
+void start_output(loop::runtime& runtime);
 
 }  // namespace cohort::output
