@@ -39,10 +39,11 @@ void walk(W& w, typename W::template of<hello>& said) {
 
 template <wire W>
 void walk(W& w, typename W::template of<welcome>& said) {
-    auto& [env, working_directory, host_timeout] = said;
+    auto& [env, working_directory, host_timeout, must_enter] = said;
     w.list(env, unlimited, [&](auto& change) { walk(w, change); });
     maybe_word(w, working_directory);
     w.span(host_timeout);
+    w.flag(must_enter);
 }
 
 template <wire W>

@@ -40,6 +40,7 @@ struct welcome {
     std::vector<detail::env_change> env;  // in their order
     std::optional<std::string> working_directory;
     duration host_timeout{0};
+    bool must_enter = false;  // the directory: it can't do without
 
     friend bool operator==(const welcome&, const welcome&) = default;
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <cohort/worker.hpp>
 
+#include "protocol/registry/agent_mark.hpp"
 #include "protocol/registry/mark.hpp"
 #include "worker/main/forkserver_main.hpp"
 #include "worker/main/run_worker.hpp"
@@ -17,12 +18,13 @@ namespace {
 
 std::string_view base_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
-[[noreturn]] void refuse_by_hand(const char* program, const char* argument) {
+[[noreturn]] void refuse_by_hand(const char* program, const char* argument, const char* what) {
     std::string line(base_name(program == nullptr ? "" : program));
     line += ": ";
     line += argument;
-    line += " is how the cohort library starts its worker processes: it cannot be given by hand "
-            "(this descriptor is not that control file)\n";
+    line += " is how the cohort library starts ";
+    line += what;
+    line += '\n';
     (void)!::write(STDERR_FILENO, line.data(), line.size());
     ::_exit(127);
 }
@@ -39,13 +41,24 @@ void worker_main(int argc, char** argv) {
     protocol::note_worker_main_call();
     if (argc < 2 || argv == nullptr || argv[1] == nullptr)
         return;
+    if (argv[1] == std::string_view(protocol::agent_argument)) {
+        if (!protocol::may_be_agent())
+            refuse_by_hand(argv[0], argv[1],
+                           "its agents on other hosts: it cannot be given by hand (standard input "
+                           "or output is a terminal, or the program has more rights than its "
+                           "caller)");
+        take_name(argv[0]);
+        protocol::run_agent();
+    }
     const auto mark = protocol::parse_mark(argv[1]);
     if (!mark && !protocol::looks_like_mark(argv[1]))
         return;
     if (protocol::worker_main_reached())
         return;
     if (!mark || !protocol::holds(*mark))
-        refuse_by_hand(argv[0], argv[1]);
+        refuse_by_hand(argv[0], argv[1],
+                       "its worker processes: it cannot be given by hand (this descriptor is not "
+                       "that control file)");
     protocol::note_worker_main();
     take_name(argv[0]);
     if (mark->names == protocol::mark::what::server)
