@@ -74,6 +74,7 @@ inline const std::vector<std::string> headers{
     "detail/patience.hpp",
     "detail/queue_message.hpp",
     "detail/border.hpp",
+    "host_errors.hpp",
     "pool_errors.hpp",
     "pool_stats.hpp",
     "call_limits.hpp",

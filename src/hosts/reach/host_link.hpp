@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include "group/services/services.hpp"
+#include "hosts/connection/connection.hpp"
+#include "hosts/values/messages.hpp"
+#include "loop/runtime/runtime.hpp"
+#include "protocol/order/caller.hpp"
+
+#include <cohort/detail/border.hpp>
+#include <cohort/detail/placement.hpp>
+#include <cohort/detail/plan.hpp>
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <system_error>
+
+namespace cohort::multihost {
+
+/// What this process is to its launchers.
+struct origin {
+    groups::services& services;
+    protocol::caller_ref caller;
+};
+
+/// Why a host was not reached.
+struct unreached {
+    std::string host;
+    std::string stage;  // "launcher", "hello", "program" or "version"
+    std::error_code code;
+    std::string text;   // what happened
+    std::string words;  // the launcher's last words on stderr
+};
+
+/// One host as the origin sees it: its launcher, which is a group of one on this machine, and the
+/// link to its agent. Belongs to the engine's thread; its connection to that of the output loop.
+class host_link final : public detail::completion_sink,
+                        private connection::listener,
+                        public std::enable_shared_from_this<host_link> {
+public:
+    /// What becomes of a host. Called on the engine's thread.
+    class listener {
+    public:
+        /// Its agent is there, and is the same program as this one.
+        virtual void reached(int host) = 0;
+        /// In place of reached().
+        virtual void not_reached(int host, unreached why) = 0;
+        /// After reached().
+        virtual void lost(int host, std::string why) = 0;
+        /// Its launcher has ended and was reaped. The last call.
+        virtual void gone(int host) = 0;
+
+    protected:
+        ~listener() = default;
+    };
+    struct settings {
+        std::string name;
+        detail::program launcher;
+        welcome answer;  // to the agent's hello
+    };
+
+    /// Makes the pipes and the launcher's group; starts nothing.
+    /// @throws what make_group() throws
+    host_link(const origin& from, listener& of, int number, settings how);
+    ~host_link() override;
+
+    const std::string& name() const noexcept { return how_.name; }
+
+    void start();
+    /// Time is up.
+    void give_up(const std::string& why);
+    /// The agent is to end, then the launcher.
+    void leave();
+    /// The launcher is to end now.
+    void stop();
+    bool is_gone() const noexcept { return is_.gone; }
+
+    detail::delivery complete(detail::operation_id id,
+                              const detail::completion& result) noexcept override;
+
+private:
+    void heard(message what) override;
+    void ended(const connection_end& how) override;
+
+    template <class Then>
+    void on_engine(Then then);
+    void greeted(const read_value<hello>& said);
+    void answered(const detail::start_failure* why);
+    void link_ended(const connection_end& how, std::string noise);
+    void launcher_ended(const detail::completion& result);
+    std::string words_of_launcher() const;
+    std::string end_of_launcher() const;
+    void fail(const char* stage, std::error_code code, std::string text);
+    void fail_by_end();
+    void fail_by_cut();
+    void tell_failure();
+    void note_loss(const connection_end& how);
+    void tell_lost();
+    void go_on();
+    void after(std::chrono::steady_clock::duration pause, void (host_link::*then)());
+    void cancel_timer();
+
+    loop::runtime& runtime_;
+    listener& listener_;
+    const int number_;
+    const settings how_;
+    detail::group_ref launcher_;
+    std::shared_ptr<connection> link_;
+    std::shared_ptr<const detail::group_end> launcher_end_;  // when it has ended
+    std::optional<unreached> failure_;                       // until it is told
+    std::optional<std::string> loss_;                        // the same
+    std::optional<loop::timer_id> timer_;
+    std::string noise_;  // before the greeting
+    struct {
+        bool started = false;
+        bool greeted = false;  // a hello has come
+        bool reached = false;
+        bool leaving = false;
+        bool link_over = false;
+        bool launcher_over = false;
+        bool told = false;  // not_reached() or lost()
+        bool gone = false;
+    } is_;
+};
+
+}  // namespace cohort::multihost
