@@ -26,6 +26,7 @@ namespace cohort {}
 #include <cohort/manual_executor.hpp>  // manual_executor: a descriptor to watch, and run_ready
 
 // Reach other machines
+#include <cohort/hosts.hpp>      // reach, hosts: machines that run workers
 #include <cohort/launchers.hpp>  // launcher, slurm, ssh: how a host is reached
 
 // What workers run

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <cohort/detail/asio.hpp>
+#include <cohort/detail/hosts_operations.hpp>
+#include <cohort/host_errors.hpp>
+#include <cohort/launchers.hpp>
+
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace cohort COHORT_ASIO_NAMESPACE {
+
+/// Machines that run workers of this program, reached by `co_await reach(ssh("a", "b"))`. A handle:
+/// copies are the same hosts.
+///
+/// On each host an agent waits, which is this program, and is reached by an engine's own command:
+/// srun, ssh, kubectl. cohort opens no port and keeps no secret. A host whose link ends, or is
+/// silent for the launcher's host_timeout, is lost: its agent ends by itself. This version reaches
+/// hosts and watches them; it does not run groups on them yet.
+///
+/// When the last handle is dropped the agents end in the background; the destructor never blocks.
+/// A default-constructed or moved-from handle is *empty*: every call but valid(), assignment and
+/// destruction throws std::logic_error (asynchronous ones through their completion).
+/// @thread_safety distinct handles: safe. One handle: only its const calls.
+class hosts {
+public:
+    /// An empty handle.
+    hosts() noexcept = default;
+    /// For the library.
+    hosts(std::shared_ptr<const detail::hosts_owner> owner, asio::any_io_executor executor) noexcept
+        : owner_(std::move(owner)), executor_(std::move(executor)) {}
+
+    /// False for an empty handle.
+    bool valid() const noexcept { return owner_ != nullptr; }
+    /// How many there are, the lost ones included.
+    int size() const { return static_cast<int>(names().size()); }
+    /// The names of all, in their order.
+    std::vector<std::string> names() const { return detail::names_of(*state("names")); }
+    /// The names of those that live, in their order.
+    std::vector<std::string> alive() const { return detail::alive_of(*state("alive")); }
+    /// The lost ones, with the reason: "beta: no beat for 10 s". In the order of their losses.
+    std::vector<std::string> lost() const { return detail::lost_of(*state("lost")); }
+    /// The port that workers are told as MASTER_PORT.
+    int port() const { return detail::port_of(*state("port")); }
+
+    /// Asks the agents to end, and completes when the last launcher has ended.
+    /// @throws std::system_error  operation_aborted: the call was cancelled
+    /// @cancellation any type: stops waiting only.
+    /// @thread_safety safe.
+    template <class Result = detail::left_hosts>
+    [[nodiscard]] asio::awaitable<void> leave() const {
+        return detail::await_nothing(leaving(), Result());
+    }
+    /// leave() with a completion token: void(std::exception_ptr).
+    template <class Token>
+    auto async_leave(Token&& token) const {
+        return detail::initiate<void(std::exception_ptr)>(
+            std::forward<Token>(token), leaving(),
+            detail::deliver_no_value<detail::left_hosts>(detail::left_hosts()));
+    }
+
+private:
+    const detail::hosts_ref& state(const char* call) const {
+        if (!owner_)
+            detail::throw_empty_hosts(call);
+        return owner_->state();
+    }
+    detail::job_on<detail::hosts_job> leaving() const {
+        return detail::job_on<detail::hosts_job>(
+            detail::hosts_job(detail::hosts_job::kind::leave,
+                              owner_ ? owner_->state() : detail::hosts_ref()),
+            owner_ ? detail::group_executor(executor_) : detail::group_executor());
+    }
+
+    std::shared_ptr<const detail::hosts_owner> owner_;
+    asio::any_io_executor executor_;
+};
+
+/// Reaches hosts: an agent, which is this program, is started on each of them. All or none.
+/// @param how  slurm(), ssh("a", "b") or launcher(...).hosts("a", "b")
+/// @throws reach_error  a host was not reached; those that were are let go
+/// @throws std::logic_error  slurm() outside an allocation; this program has not called worker_main
+/// @throws spawn_error  this process must not start processes, as spawn says
+/// @cancellation any type: the launchers are stopped and reaped, then operation_aborted.
+/// @thread_safety safe.
+/// @source srun(1), ssh(1)
+template <class Hosts = hosts, class Launcher>
+[[nodiscard]] asio::awaitable<Hosts> reach(const Launcher& how) {
+    return detail::await_reach_of<Hosts>(
+        detail::unreached_hosts(detail::launcher_access::settings(how)));
+}
+
+/// Reaches hosts with a completion token: void(std::exception_ptr, hosts). The exception_ptr is
+/// what reach throws.
+/// @param executor  the default executor of the handlers of all operations on the hosts
+/// @param how       slurm(), ssh("a", "b") or launcher(...).hosts("a", "b")
+/// @param token     the completion token; destroying its handler uncalled lets the hosts go
+/// @cancellation any type: the launchers are stopped and reaped, then operation_aborted.
+/// @thread_safety safe.
+template <class Executor, class Launcher, class Token>
+    requires(!std::is_base_of_v<asio::execution_context, Executor>)
+auto async_reach(const Executor& executor, const Launcher& how, Token&& token) {
+    return detail::async_reach_of<hosts>(
+        detail::unreached_or_error(detail::launcher_access::settings(how)),
+        std::forward<Token>(token), asio::any_io_executor(executor));
+}
+
+/// Reaches hosts with a completion token, on the executor of an execution context such as an
+/// io_context.
+/// @param context  its executor becomes the hosts'
+/// @param how      slurm(), ssh("a", "b") or launcher(...).hosts("a", "b")
+/// @param token    the completion token; destroying its handler uncalled lets the hosts go
+/// @cancellation any type: the launchers are stopped and reaped, then operation_aborted.
+/// @thread_safety safe.
+template <class Context, class Launcher, class Token>
+    requires std::is_base_of_v<asio::execution_context, Context>
+auto async_reach(Context& context, const Launcher& how, Token&& token) {
+    return cohort::async_reach(context.get_executor(), how, std::forward<Token>(token));
+}
+
+}  // namespace cohort COHORT_ASIO_NAMESPACE

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include "base/sys/patient_containers.hpp"
+#include "hosts/reach/host_link.hpp"
+#include "hosts/reach/query.hpp"
+#include "loop/runtime/runtime.hpp"
+#include "loop/waits/waiters.hpp"
+
+#include <cohort/detail/hosts_border.hpp>
+#include <cohort/detail/launch_plan.hpp>
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <vector>
+
+namespace cohort::detail::inline v0_1 {
+
+/// Hosts that were reached together. Belongs to the engine's thread, but for what it shows. Keeps
+/// itself alive from the start of the first launcher to the end of the last one.
+class hosts_state final : private multihost::host_link::listener,
+                          public std::enable_shared_from_this<hosts_state> {
+public:
+    /// Starts nothing. @throws what make_group() throws
+    hosts_state(multihost::origin from, launch_plan plan);
+
+    loop::runtime& runtime() const noexcept { return from_.services.runtime(); }
+    /// Once they are reached.
+    const std::vector<std::string>& names() const noexcept { return plan_.hosts; }
+    int port() const noexcept { return plan_.port; }
+
+    // On any thread:
+
+    std::vector<std::string> alive() const;
+    std::vector<std::string> lost() const;
+
+    // On the engine's thread only:
+
+    void begin(receiver to);
+    void leave(receiver to);
+    void cancel(operation_id id);
+    void release();
+
+private:
+    void reached(int host) override;
+    void not_reached(int host, multihost::unreached why) override;
+    void lost(int host, std::string why) override;
+    void gone(int host) override;
+
+    void make_links();
+    void find_names();
+    void named(const multihost::query::answer& found);
+    void fail(std::error_code code, const std::string& text, const std::string& host,
+              const std::string& stage, const std::string& words);
+    int starts_at_once() const noexcept;
+    void start_some();
+    void time_is_up();
+    void let_all_go();
+    void complete_start(completion how);
+    void look_at_end();
+
+    const multihost::origin from_;
+    launch_plan plan_;
+    std::shared_ptr<multihost::query> names_;  // while it runs
+    std::vector<std::shared_ptr<multihost::host_link>> links_;
+    struct {
+        std::optional<receiver> to;  // until it is completed
+        std::exception_ptr failure;
+        bool is_cancelled = false;
+        int begun = 0;
+        int done = 0;  // reached or not
+        int reached = 0;
+        std::optional<loop::timer_id> limit;
+    } start_;
+    int gone_ = 0;
+    bool leaves_ = false;
+    loop::waiters leavers_;
+    std::shared_ptr<hosts_state> self_;  // keeps this alive while it has launchers
+    struct {
+        mutable std::mutex mutex;
+        std::vector<bool> is_alive;
+        std::vector<std::string> lost;  // "beta: no beat for 10 s"
+    } shown_;
+};
+
+}  // namespace cohort::detail::inline v0_1

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: BSL-1.0
+// Hosts that are reached by commands of this machine: each agent is this program.
+#include "group_test.hpp"
+#include "pool_support.hpp"
+#include "procfs.hpp"
+#include "scratch.hpp"
+
+#include <cohort/cohort.hpp>
+
+#include <asio/bind_cancellation_slot.hpp>
+#include <asio/cancellation_signal.hpp>
+
+#include <chrono>
+#include <csignal>
+#include <string>
+#include <vector>
+
+#include <unistd.h>
+
+namespace reach_test {
+
+using namespace cohort::test;
+using namespace std::chrono_literals;
+using words = std::vector<std::string>;
+
+namespace {
+
+/// Reaches a host as if it were another one.
+cohort::launcher nearby() {
+    return cohort::launcher(
+        [](const std::string&, const words& agent) { return cohort::command("env").args(agent); });
+}
+
+/// Hosts that a shell reaches: `script` begins the agent by "$@".
+cohort::launcher by_shell(std::string script) {
+    const auto make = [script = std::move(script)](const std::string& host, const words& agent) {
+        return cohort::command("sh", "-c", script, host).args(agent);
+    };
+    return cohort::launcher(make);
+}
+
+/// The agents that this process has reached.
+std::vector<pid_t> agents() {
+    std::vector<pid_t> found;
+    for (const auto& process : descendants_of(::getpid(), all_processes()))
+        if (read_proc(process.pid, "cmdline").find("--cohort-agent") != std::string::npos)
+            found.push_back(process.pid);
+    return found;
+}
+
+asio::awaitable<cohort::reach_error> error_of(cohort::launcher how) {
+    co_return co_await failure_of<cohort::reach_error>(cohort::reach(how));
+}
+
+}  // namespace
+
+GROUP_TEST("reach: hosts are reached, live, and are left") {
+    auto machines = co_await cohort::reach(nearby().hosts("alpha", "beta"));
+    CHECK(machines.valid());
+    CHECK(machines.size() == 2);
+    CHECK(machines.names() == words{"alpha", "beta"});
+    CHECK(machines.alive() == words{"alpha", "beta"});
+    CHECK(machines.lost().empty());
+    CHECK(machines.port() == 29500);
+    const auto same = machines;
+    co_await machines.leave();
+    CHECK(same.alive().empty());
+    CHECK(same.lost().empty());
+    co_await same.leave();
+}
+
+GROUP_TEST("reach: a host whose agent is killed is lost, the other lives on") {
+    auto machines = co_await cohort::reach(nearby().hosts("alpha", "beta"));
+    const auto pids = agents();
+    REQUIRE(pids.size() == 2);
+    ::kill(pids[0], SIGKILL);
+    co_await until(executor, [&] { return machines.alive().size() == 1; });
+    REQUIRE(machines.lost().size() == 1);
+    CHECK(machines.lost()[0].find("its launcher ended: signal SIGKILL") != std::string::npos);
+    co_await machines.leave();
+}
+
+GROUP_TEST("reach: what is no agent is told with host, stage and last words") {
+    const auto missing = co_await error_of(nearby().hosts("alpha").program("/nowhere/program"));
+    CHECK(missing.host() == "alpha");
+    CHECK(missing.stage() == "launcher");
+    CHECK(missing.last_words().find("/nowhere/program") != std::string::npos);
+    const auto refused =
+        co_await error_of(by_shell("echo 'connection refused' >&2; exit 255").hosts("beta"));
+    CHECK(refused.stage() == "launcher");
+    CHECK(refused.last_words() == "connection refused");
+    CHECK(std::string(refused.what()).find("exit code 255") != std::string::npos);
+    const auto silent = co_await error_of(by_shell("exit 0").hosts("gamma"));
+    CHECK(silent.stage() == "hello");
+    CHECK(std::string(silent.what()).find("worker_main") != std::string::npos);
+    const auto hangs =
+        co_await error_of(by_shell("exec sleep 1000").hosts("delta").reach_within(100ms));
+    CHECK(hangs.stage() == "hello");
+    CHECK(hangs.code() == std::errc::timed_out);
+    const auto echo = co_await error_of(by_shell("exec cat").hosts("eps").reach_within(300ms));
+    CHECK(echo.stage() == "hello");
+    const auto loud =
+        co_await error_of(by_shell("head -c 100000 /dev/zero; sleep 1000").hosts("zeta"));
+    CHECK(loud.stage() == "hello");
+}
+
+GROUP_TEST("reach: what a profile prints before the hello is skipped") {
+    auto machines = co_await cohort::reach(
+        by_shell("echo Welcome; echo to the machine; exec \"$@\"").hosts("alpha"));
+    CHECK(machines.alive().size() == 1);
+    co_await machines.leave();
+}
+
+GROUP_TEST("reach: another program is refused") {
+    const auto other = co_await error_of(nearby().hosts("alpha").program(COHORT_PROGRAM_POOL_HOST));
+    CHECK(other.stage() == "program");
+    CHECK(other.code() == std::errc::executable_format_error);
+}
+
+GROUP_TEST("reach: one host that is not reached lets the others go") {
+    const auto error = co_await error_of(
+        by_shell("[ $0 = beta ] && exit 3; exec \"$@\"").hosts("alpha", "beta", "gamma"));
+    CHECK(error.host() == "beta");
+}
+
+GROUP_TEST("reach: a cancelled reach and a dropped handle leave nothing") {
+    bool is_aborted = false;
+    asio::cancellation_signal stop;
+    const auto ended = [&](std::exception_ptr error, const cohort::hosts& reached) {
+        try {
+            if (error)
+                std::rethrow_exception(error);
+        } catch (const std::system_error& e) {
+            is_aborted = !reached.valid() && e.code() == asio::error::operation_aborted;
+        }
+    };
+    cohort::async_reach(executor, by_shell("exec sleep 1000").hosts("alpha", "beta"),
+                        asio::bind_cancellation_slot(stop.slot(), ended));
+    stop.emit(asio::cancellation_type::total);
+    co_await until(executor, [&] { return is_aborted; });
+    auto machines = co_await cohort::reach(nearby().hosts("alpha", "beta"));
+    CHECK(agents().size() == 2);
+    machines = cohort::hosts();
+    co_await until(executor, [] { return agents().empty(); });
+}
+
+}  // namespace reach_test
