@@ -33,8 +33,7 @@ std::uint64_t random_number() {
     return (std::uint64_t{random()} << 32) | random();
 }
 
-/// Large enough for the orders of a group: its arguments are the user's.
-constexpr std::size_t largest_message = std::size_t{1} << 30;
+constexpr std::size_t largest_message = std::size_t{1} << 20;
 
 }  // namespace
 

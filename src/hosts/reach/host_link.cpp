@@ -4,6 +4,7 @@
 #include "base/files/descriptor.hpp"
 #include "base/sys/descriptors.hpp"
 #include "base/sys/patiently.hpp"
+#include "base/text/text.hpp"
 #include "base/values/group_end.hpp"
 #include "base/values/last_words.hpp"
 #include "base/values/quantity.hpp"
@@ -30,11 +31,14 @@ enum operation : detail::operation_id { start_operation = 1, end_operation = 2 }
 
 /// Bytes of the launcher's stderr.
 constexpr std::size_t kept_words = 65'536;
-/// The largest message of an agent: a result has a limit of its own.
-constexpr std::size_t largest_of_agent = std::size_t{1} << 31;
+constexpr std::size_t largest_of_agent = std::size_t{1} << 20;
+/// Of what was written before a hello, in an error's text.
+constexpr std::size_t most_noise = 1000;
 /// How long a launcher may take to end whose link has ended, or whose agent has said bye.
 constexpr auto time_to_end = 1s;
 constexpr auto time_to_leave = 5s;
+/// A hello, the answer to the welcome, and bye.
+constexpr int most_heard = 3;
 
 struct stream_pair {
     base::unique_fd ours;
@@ -105,7 +109,6 @@ void host_link::start() {
 
 detail::delivery host_link::complete(detail::operation_id id,
                                      const detail::completion& result) noexcept {
-    const auto self = shared_from_this();
     if (id == start_operation && result.what == detail::completion::kind::done) {
         detail::await_end(launcher_, std::nullopt, {weak_from_this(), end_operation});
         return detail::delivery::posted;
@@ -161,7 +164,7 @@ void host_link::on_engine(Then then) {
 }
 
 void host_link::heard(message what) {
-    if (what.name.group != 0)
+    if (what.name.group != 0 || ++heard_ > most_heard)
         return link_->refuse(breach::order);
     switch (what.name.kind) {
     case frame_kind::hello:
@@ -214,7 +217,7 @@ void host_link::greeted(const read_value<hello>& said) {
 }
 
 void host_link::answered(const detail::start_failure* why) {
-    if (!is_.greeted || is_.reached || failure_)
+    if (!is_.greeted || is_.reached || is_.leaving || failure_)
         return;
     if (why != nullptr)
         return base::patiently([&] { fail("hello", why->code, why->text); });
@@ -222,9 +225,9 @@ void host_link::answered(const detail::start_failure* why) {
     listener_.reached(number_);
 }
 
-void host_link::link_ended(const connection_end& how, std::string noise) {
+void host_link::link_ended(const connection_end& how, const std::string& noise) {
     is_.link_over = true;
-    noise_ = std::move(noise);
+    base::patiently([&] { noise_ = base::clean_and_bounded(noise, most_noise); });
     if (is_.leaving)
         after(time_to_leave, &host_link::stop);
     else if (is_.reached)

@@ -88,7 +88,7 @@ private:
     void on_engine(Then then);
     void greeted(const read_value<hello>& said);
     void answered(const detail::start_failure* why);
-    void link_ended(const connection_end& how, std::string noise);
+    void link_ended(const connection_end& how, const std::string& noise);
     void launcher_ended(const detail::completion& result);
     std::string words_of_launcher() const;
     std::string end_of_launcher() const;
@@ -108,6 +108,7 @@ private:
     const settings how_;
     detail::group_ref launcher_;
     std::shared_ptr<connection> link_;
+    int heard_ = 0;                                          // messages; the output thread's
     std::shared_ptr<const detail::group_end> launcher_end_;  // when it has ended
     std::optional<unreached> failure_;                       // until it is told
     std::optional<std::string> loss_;                        // the same
