@@ -33,7 +33,7 @@ std::uint64_t random_number() {
     return (std::uint64_t{random()} << 32) | random();
 }
 
-constexpr std::size_t largest_message = std::size_t{1} << 20;
+constexpr std::size_t largest_message = largest_welcome;
 
 }  // namespace
 
@@ -63,7 +63,7 @@ std::future<agent::ending> agent::begin() {
 void agent::say_bye() {
     runtime_.output().post([self = shared_from_this()] {
         self->link_->send({frame_kind::bye});
-        self->link_->finish();
+        self->link_->finish([self] { self->close(); });
     });
     closed_.get_future().wait();
 }
@@ -73,7 +73,7 @@ void agent::heard(message what) {
         return what.name.kind == frame_kind::welcome ? welcomed(what.body) : refuse(breach::first);
     switch (what.name.kind) {
     case frame_kind::leave:
-        return over(ending::left);
+        return over({true, {}});
     default:
         return refuse(breach::order);
     }
@@ -103,14 +103,24 @@ void agent::welcomed(std::span<const std::byte> body) {
 
 void agent::refuse(breach how) { link_->refuse(how); }
 
-void agent::ended(const connection_end&) {
-    over(ending::lost);
-    closed_.set_value();
+void agent::ended(const connection_end& how) {
+    const char* const why = how.why == connection_end::kind::broken ? to_string(*how.how)
+                            : how.why == connection_end::kind::silent
+                                ? "nothing came from its origin for too long"
+                                : "its origin has closed it";
+    over({false, why});
+    close();
 }
 
 void agent::over(ending how) {
     if (!std::exchange(is_over_, true))
-        over_.set_value(how);
+        over_.set_value(std::move(how));
+}
+
+/// Nothing more can be said.
+void agent::close() {
+    if (!std::exchange(is_closed_, true))
+        closed_.set_value();
 }
 
 }  // namespace cohort::multihost

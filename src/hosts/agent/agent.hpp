@@ -7,13 +7,18 @@
 #include "hosts/values/messages.hpp"
 #include "loop/runtime/runtime.hpp"
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <future>
 #include <memory>
 #include <span>
+#include <string>
 
 namespace cohort::multihost {
+
+/// In bytes. Environments are smaller, because exec takes no larger ones.
+inline constexpr std::size_t largest_welcome = std::size_t{8} << 20;
 
 /// What this process says of itself.
 hello hello_of_this_process();
@@ -23,9 +28,9 @@ hello hello_of_this_process();
 class agent final : public connection::listener, public std::enable_shared_from_this<agent> {
 public:
     /// How it has ended.
-    enum class ending {
-        left,  // as the origin wished: it is to say bye
-        lost,  // the link has ended
+    struct ending {
+        bool is_left = false;  // as the origin wished: it is to say bye
+        std::string why;       // else: why the link has ended
     };
 
     agent(loop::runtime& runtime, base::unique_fd in, base::unique_fd out);
@@ -41,12 +46,14 @@ private:
     void welcomed(std::span<const std::byte> body);
     void refuse(breach how);
     void over(ending how);
+    void close();
 
     loop::runtime& runtime_;
     std::shared_ptr<connection> link_;
     std::promise<ending> over_;
     std::promise<void> closed_;
     bool is_over_ = false;
+    bool is_closed_ = false;
     bool is_welcome_ = false;
 };
 

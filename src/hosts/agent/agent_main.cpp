@@ -43,11 +43,13 @@ base::unique_fd take_stream(int number) {
 }
 
 void replace_streams() {
-    const int nothing = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+    const int nothing = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (::fcntl(STDERR_FILENO, F_GETFD) < 0)
+        ::dup2(nothing, STDERR_FILENO);
     ::dup2(nothing, STDIN_FILENO);
-    if (nothing != STDIN_FILENO)
-        ::close(nothing);
     ::dup2(STDERR_FILENO, STDOUT_FILENO);
+    if (nothing > STDERR_FILENO)
+        ::close(nothing);
 }
 
 /// What the launcher was given as a worker of the origin's is not this process', nor is what Slurm
@@ -81,8 +83,9 @@ void live() {
     const auto self = std::make_shared<agent>(runtime, std::move(in), std::move(out));
     const auto how = self->begin().get();
     runtime.stop_all_and_wait(longest_ladder);
-    if (how == agent::ending::left)
-        self->say_bye();
+    if (!how.is_left)
+        end_with(how.why);
+    self->say_bye();
 }
 
 }  // namespace

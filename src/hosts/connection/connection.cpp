@@ -110,8 +110,9 @@ void connection::send(const frame_name& name, std::span<const std::byte> body) {
         arm();
 }
 
-void connection::finish() {
+void connection::finish(loop::task then) {
     is_.finishing = true;
+    finished_ = std::move(then);
     pump();
 }
 
@@ -127,6 +128,8 @@ void connection::pump() {
     if (waiting_.empty()) {
         if (is_.finishing)
             out_->close_after_all();
+        if (const auto finished = std::exchange(finished_, nullptr); is_.finishing && finished)
+            finished();
         return;
     }
     frame_writer frames(ours_, session_);
@@ -150,10 +153,10 @@ void connection::add_next(frame_writer& frames) {
         const auto done = frames.add_piece(next.name, next.body, next.done, longest_piece);
         unsent_ -= done - next.done;
         next.done = done;
-        is_.first_written = true;
         if (done < next.body.size())
             return;
         waiting_.pop_front();
+        is_.first_written = true;
     }
 }
 

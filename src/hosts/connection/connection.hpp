@@ -68,8 +68,8 @@ public:
     /// Sends a message behind those that were sent before. Only what is urgent overtakes others:
     /// beats, stops, signals and credits.
     void send(const frame_name& name, std::span<const std::byte> body = {});
-    /// Closes the way out when all is sent: the other end is told so.
-    void finish();
+    /// Closes the way out when all is sent, and then calls `then`, unless the link ends before.
+    void finish(loop::task then = {});
     /// The other end broke the protocol by a message: ends it.
     void refuse(breach how) { over({connection_end::kind::broken, how}); }
     /// Ends it now, and tells nobody.
@@ -118,6 +118,7 @@ private:
     base::patient_deque<waiting> waiting_;  // to be written
     std::size_t unsent_ = 0;
     std::optional<loop::timer_id> timer_;
+    loop::task finished_;
     struct {
         bool opened = false;  // the first message was given, and beats may follow it
         bool first_written = false;
