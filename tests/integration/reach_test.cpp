@@ -12,6 +12,7 @@
 
 #include <chrono>
 #include <csignal>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -109,6 +110,22 @@ GROUP_TEST("reach: what a profile prints before the hello is skipped") {
         by_shell("echo Welcome; echo to the machine; exec \"$@\"").hosts("alpha"));
     CHECK(machines.alive().size() == 1);
     co_await machines.leave();
+}
+
+GROUP_TEST("reach: agents get a large environment, but none that no program could have") {
+    auto machines =
+        co_await cohort::reach(nearby().hosts("alpha").env("LARGE", std::string(200'000, 'x')));
+    CHECK(machines.alive().size() == 1);
+    co_await machines.leave();
+    auto too_large = nearby().hosts("alpha").env("LARGE", std::string(9 << 20, 'x'));
+    CHECK_THROWS_AS((void)cohort::reach(too_large), std::invalid_argument);
+}
+
+GROUP_TEST("reach: a child of the launcher's that holds the link delays nothing") {
+    auto machines = co_await cohort::reach(
+        by_shell("sleep 1000 & exec \"$@\"").hosts("alpha").host_timeout(1h));
+    co_await machines.leave();
+    CHECK(machines.alive().empty());
 }
 
 GROUP_TEST("reach: another program is refused") {

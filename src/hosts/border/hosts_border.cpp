@@ -45,6 +45,7 @@ hosts_ref create_hosts(const launch_settings& how) {
             "cohort: an agent executes this program again, but it has not called worker_main, "
             "which runs it. Put this line first in main(int argc, char** argv):\n"
             "    cohort::worker_main(argc, argv);");
+    (void)welcome_of(plan);  // before anything starts
     spawn_plan any;
     auto& services = services_for(any);
     try {

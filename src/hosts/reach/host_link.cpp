@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "hosts/reach/host_link.hpp"
 
-#include "base/files/descriptor.hpp"
-#include "base/sys/descriptors.hpp"
 #include "base/sys/patiently.hpp"
 #include "base/text/text.hpp"
 #include "base/values/group_end.hpp"
@@ -10,17 +8,13 @@
 #include "base/values/quantity.hpp"
 #include "group/border/create_group.hpp"
 #include "hosts/agent/agent.hpp"
+#include "hosts/reach/launcher_group.hpp"
 
 #include <cohort/detail/duration.hpp>
-#include <cohort/errors.hpp>
 
 #include <fmt/format.h>
 
-#include <csignal>
 #include <utility>
-
-#include <fcntl.h>
-#include <unistd.h>
 
 namespace cohort::multihost {
 namespace {
@@ -29,8 +23,6 @@ using namespace std::chrono_literals;
 
 enum operation : detail::operation_id { start_operation = 1, end_operation = 2 };
 
-/// Bytes of the launcher's stderr.
-constexpr std::size_t kept_words = 65'536;
 constexpr std::size_t largest_of_agent = std::size_t{1} << 20;
 /// Of what was written before a hello, in an error's text.
 constexpr std::size_t most_noise = 1000;
@@ -40,54 +32,18 @@ constexpr auto time_to_leave = 5s;
 /// A hello, the answer to the welcome, and bye.
 constexpr int most_heard = 3;
 
-struct stream_pair {
-    base::unique_fd ours;
-    base::unique_fd theirs;
-};
-
-/// @throws spawn_error
-stream_pair open_stream(bool theirs_reads) {
-    std::error_code error;
-    auto made = base::make_pipe(error);
-    if (error)
-        throw spawn_error(error, "pipe for the link to a host", -1, "pipe");
-    auto& theirs = theirs_reads ? made.read : made.write;
-    // A launcher that does not expect it would fail.
-    ::fcntl(theirs.get(), F_SETFL, ::fcntl(theirs.get(), F_GETFL) & ~O_NONBLOCK);
-    auto& ours = theirs_reads ? made.write : made.read;
-    return {std::move(ours), std::move(theirs)};
-}
-
-detail::spawn_plan plan_of(const host_link::settings& how, base::unique_fd in,
-                           base::unique_fd out) {
-    detail::spawn_plan plan;
-    detail::add_program(plan, how.launcher);
-    auto& s = plan.settings;
-    s.error_file = false;
-    s.name = "launcher";
-    s.grace_period = time_to_leave;
-    s.where.descriptors[STDIN_FILENO] = base::own(std::move(in));
-    s.where.descriptors[STDOUT_FILENO] = base::own(std::move(out));
-    detail::capture_sink words;
-    words.head = 0;
-    words.tail = kept_words;
-    detail::console_sink shown;
-    shown.tag.clear();
-    s.where.sinks[STDERR_FILENO] = {words, shown};
-    return plan;
-}
-
 std::error_code protocol_error() { return std::make_error_code(std::errc::protocol_error); }
 
 }  // namespace
 
 host_link::host_link(const origin& from, listener& of, int number, settings how)
     : runtime_(from.services.runtime()), listener_(of), number_(number), how_(std::move(how)) {
-    auto to = open_stream(true);
-    auto back = open_stream(false);
-    launcher_ = detail::make_group(from.services,
-                                   plan_of(how_, std::move(to.theirs), std::move(back.theirs)),
-                                   output::route_names(), from.caller);
+    auto to = open_stream(stream_of::launcher_reads);
+    auto back = open_stream(stream_of::launcher_writes);
+    launcher_ = detail::make_group(
+        from.services,
+        plan_of_launcher(how_.launcher, std::move(to.theirs), std::move(back.theirs)),
+        output::route_names(), from.caller);
     link_ = std::make_shared<connection>(
         runtime_.output(), std::move(back.ours), std::move(to.ours),
         connection::settings{
@@ -123,8 +79,11 @@ detail::delivery host_link::complete(detail::operation_id id,
 void host_link::launcher_ended(const detail::completion& result) {
     launcher_end_ = result.end;
     is_.launcher_over = true;
-    if (!is_.reached && !failure_)
-        base::patiently([&] { fail_by_end(); });
+    if (!is_.reached && !failure_ && !is_.leaving)
+        return with_noise([](host_link& h, const std::string& noise) {
+            base::patiently([&] { h.fail_by_end(noise); });
+            h.go_on();
+        });
     if (failure_)
         tell_failure();
     if (loss_)
@@ -144,16 +103,16 @@ std::string host_link::end_of_launcher() const {
     return "its launcher ended: " + to_string(launcher_end_->workers().front()->left->status);
 }
 
-/// The launcher has ended before a hello.
-void host_link::fail_by_end() {
+/// The launcher has ended before the host was reached.
+void host_link::fail_by_end(const std::string& noise) {
     const bool is_well = launcher_end_ && !launcher_end_->workers().empty() &&
                          launcher_end_->workers().front()->left->status.success();
-    auto text = end_of_launcher();
-    if (!noise_.empty())
-        text += ", after it had written: " + noise_;
-    if (is_well)  // it has run something, which was no agent
+    auto text = end_of_launcher() + noise;
+    if (is_well && !is_.greeted)  // it has run something, which was no agent
         text += " (does its program begin with cohort::worker_main?)";
-    fail(is_well ? "hello" : "launcher", protocol_error(), text);
+    fail(is_well || is_.greeted ? "hello" : "launcher", protocol_error(), text);
+    if (failure_)
+        tell_failure();
 }
 
 // --- from the agent, on the output thread ---
@@ -179,15 +138,16 @@ void host_link::heard(message what) {
         auto why = base::make_shared_patiently<detail::start_failure>(std::move(*said));
         return on_engine([why = std::move(why)](host_link& h) { h.answered(why.get()); });
     }
-    case frame_kind::bye:
-        return;
+    case frame_kind::bye:  // a child of the launcher's may hold its end of the link for ever
+        on_engine([](host_link& h) { h.link_ended({connection_end::kind::left}); });
+        return link_->abandon();
     default:
         return link_->refuse(breach::order);
     }
 }
 
 void host_link::ended(const connection_end& how) {
-    on_engine([how, noise = link_->noise()](host_link& h) { h.link_ended(how, noise); });
+    on_engine([how](host_link& h) { h.link_ended(how); });
 }
 
 // --- from the agent, on the engine's thread ---
@@ -225,26 +185,47 @@ void host_link::answered(const detail::start_failure* why) {
     listener_.reached(number_);
 }
 
-void host_link::link_ended(const connection_end& how, const std::string& noise) {
-    is_.link_over = true;
-    base::patiently([&] { noise_ = base::clean_and_bounded(noise, most_noise); });
+void host_link::link_ended(const connection_end& how) {
+    if (std::exchange(is_.link_over, true))
+        return;
     if (is_.leaving)
         after(time_to_leave, &host_link::stop);
     else if (is_.reached)
         note_loss(how);
     else if (how.why == connection_end::kind::broken)
-        base::patiently([&] {
-            fail("hello", protocol_error(),
-                 std::string("it broke the protocol: ") + to_string(*how.how) +
-                     (noise_.empty() ? "" : ", after it had written: " + noise_));
-        });
+        fail_with_noise(protocol_error(),
+                        std::string("it broke the protocol: ") + to_string(*how.how));
+    else if (how.why == connection_end::kind::silent)
+        fail_with_noise(std::make_error_code(std::errc::timed_out),
+                        "no beat for " + base::duration_text(how_.answer.host_timeout));
     else if (!failure_ && !is_.launcher_over)
         after(time_to_end, &host_link::fail_by_cut);
     go_on();
 }
 
+/// With what was written before the hello, which the output thread knows.
+void host_link::fail_with_noise(std::error_code code, std::string text) {
+    with_noise([code, text = std::move(text)](host_link& h, const std::string& noise) {
+        base::patiently([&] { h.fail("hello", code, text + noise); });
+    });
+}
+
+template <class Then>
+void host_link::with_noise(Then then) {
+    runtime_.output().post([self = shared_from_this(), then = std::move(then)] {
+        std::string noise;
+        base::patiently([&] {
+            noise = base::clean_and_bounded(self->link_->noise(), most_noise);
+            if (!noise.empty())
+                noise.insert(0, ", after it had written: ");
+        });
+        self->on_engine([then, noise](host_link& h) { then(h, noise); });
+    });
+}
+
 void host_link::fail_by_cut() {
-    base::patiently([&] { fail("hello", protocol_error(), "its link has ended without a hello"); });
+    fail_with_noise(protocol_error(), is_.greeted ? "its link has ended after its hello"
+                                                  : "its link has ended without a hello");
 }
 
 void host_link::note_loss(const connection_end& how) {
@@ -302,7 +283,7 @@ void host_link::tell_failure() {
 // --- the end ---
 
 void host_link::give_up(const std::string& why) {
-    base::patiently([&] { fail("hello", std::make_error_code(std::errc::timed_out), why); });
+    fail_with_noise(std::make_error_code(std::errc::timed_out), why);
 }
 
 void host_link::leave() {
@@ -310,6 +291,7 @@ void host_link::leave() {
         return;
     if (!is_.reached || is_.link_over)
         return stop();
+    after(how_.answer.host_timeout, &host_link::stop);  // the leave may be lost
     runtime_.output().post([self = shared_from_this()] { self->link_->send({frame_kind::leave}); });
 }
 

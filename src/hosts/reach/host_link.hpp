@@ -88,12 +88,15 @@ private:
     void on_engine(Then then);
     void greeted(const read_value<hello>& said);
     void answered(const detail::start_failure* why);
-    void link_ended(const connection_end& how, const std::string& noise);
+    void link_ended(const connection_end& how);
+    template <class Then>
+    void with_noise(Then then);
+    void fail_with_noise(std::error_code code, std::string text);
     void launcher_ended(const detail::completion& result);
     std::string words_of_launcher() const;
     std::string end_of_launcher() const;
     void fail(const char* stage, std::error_code code, std::string text);
-    void fail_by_end();
+    void fail_by_end(const std::string& noise);
     void fail_by_cut();
     void tell_failure();
     void note_loss(const connection_end& how);
@@ -113,7 +116,6 @@ private:
     std::optional<unreached> failure_;                       // until it is told
     std::optional<std::string> loss_;                        // the same
     std::optional<loop::timer_id> timer_;
-    std::string noise_;  // before the greeting
     struct {
         bool started = false;
         bool greeted = false;  // a hello has come

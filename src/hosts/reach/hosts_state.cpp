@@ -3,16 +3,18 @@
 
 #include "base/sys/patiently.hpp"
 #include "base/values/quantity.hpp"
+#include "hosts/agent/agent.hpp"
 
 #include <cohort/detail/duration.hpp>
 #include <cohort/host_errors.hpp>
+
+#include <fmt/format.h>
 
 #include <exception>
 #include <stdexcept>
 #include <utility>
 
 namespace cohort::detail::inline v0_1 {
-namespace {
 
 multihost::welcome welcome_of(const launch_plan& plan) {
     multihost::welcome answer;
@@ -21,10 +23,13 @@ multihost::welcome welcome_of(const launch_plan& plan) {
         answer.working_directory = plan.working_directory;
     answer.must_enter = plan.working_directory_is_set;
     answer.host_timeout = plan.host_timeout;
+    if (const auto size = multihost::write_message(answer).size();
+        size > multihost::largest_welcome)
+        throw std::invalid_argument(
+            fmt::format("cohort: the environment of the agents takes {} bytes, more than {}", size,
+                        multihost::largest_welcome));
     return answer;
 }
-
-}  // namespace
 
 hosts_state::hosts_state(multihost::origin from, launch_plan plan)
     : from_(std::move(from)), plan_(std::move(plan)), leavers_(runtime(), runtime().loop()) {

@@ -19,6 +19,9 @@
 
 namespace cohort::detail::inline v0_1 {
 
+/// What the agents are told. @throws std::invalid_argument  that is too much
+multihost::welcome welcome_of(const launch_plan& plan);
+
 /// Hosts that were reached together. Belongs to the engine's thread, but for what it shows. Keeps
 /// itself alive from the start of the first launcher to the end of the last one.
 class hosts_state final : private multihost::host_link::listener,
