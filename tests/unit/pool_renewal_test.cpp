@@ -47,6 +47,15 @@ TEST_CASE("pool renewal: a crash after a refused recycle() breaks no pool") {
     on.die(3);
     REQUIRE(on.refused(request));
     CHECK(on.machine.deaths() == 2);
+    // The next refusal takes as many deaths.
+    const auto second = on.recycle();
+    on.pass_to_deadline();
+    REQUIRE(on.live().contains(4));
+    on.die(4);
+    CHECK_FALSE(on.refused(second));
+    on.pass_to_deadline();
+    on.die(5);
+    CHECK(on.refused(second));
     on.submit();
     on.finish(1);
     on.submit();
@@ -56,10 +65,6 @@ TEST_CASE("pool renewal: a crash after a refused recycle() breaks no pool") {
     on.pass_to_deadline();
     on.ready(on.live().begin()->first);
     CHECK(on.calls().size() == 1);
-    // The next refusal takes as many deaths.
-    const auto next = on.recycle();
-    on.die(on.live().rbegin()->first);
-    CHECK_FALSE(on.refused(next));
 }
 
 TEST_CASE("pool renewal: without overlap the next worker goes when a successor is ready") {

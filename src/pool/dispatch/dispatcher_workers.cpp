@@ -198,7 +198,7 @@ void dispatcher::died(worker_id id, time_point now) {
     note_end_in_recycling(id, of);
     for (auto& each : requests_)
         each.waits_for.erase(id);
-    if (!of.was_ready && damper_.is_used_up())
+    if (damper_.is_used_up())
         note_death_before_ready();
     if (is_broken_)
         end_calls(call_end::broken);
