@@ -89,12 +89,18 @@ void walk(W& w, typename W::template of<detail::console_sink>& sink) {
     w.one_of(full, when_full::block);
 }
 
-template <wire W>
-void walk(W& w, typename W::template of<detail::sink>& sink) {
-    w.either(sink, [&]<class Sink>(Sink& one) {
-        if constexpr (!std::is_empty_v<std::remove_const_t<Sink>>)
+/// Of an alternative without members only its place goes over.
+template <wire W, class Variant>
+void walk_either(W& w, Variant& value) {
+    w.either(value, [&]<class One>(One& one) {
+        if constexpr (!std::is_empty_v<std::remove_const_t<One>>)
             walk(w, one);
     });
+}
+
+template <wire W>
+void walk(W& w, typename W::template of<detail::sink>& sink) {
+    walk_either(w, sink);
 }
 
 template <wire W>
@@ -111,10 +117,7 @@ void walk(W& w, typename W::template of<detail::bytes_input>& from) {
 
 template <wire W>
 void walk(W& w, typename W::template of<detail::input>& from) {
-    w.either(from, [&]<class From>(From& one) {
-        if constexpr (!std::is_empty_v<std::remove_const_t<From>>)
-            walk(w, one);
-    });
+    walk_either(w, from);
 }
 
 template <wire W>
