@@ -1,18 +1,13 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "hosts/reach/host_link.hpp"
+#include "hosts/origin/host_link.hpp"
 
 #include "base/sys/patiently.hpp"
 #include "base/text/text.hpp"
-#include "base/values/group_end.hpp"
-#include "base/values/last_words.hpp"
-#include "base/values/quantity.hpp"
 #include "group/border/create_group.hpp"
-#include "hosts/agent/agent.hpp"
-#include "hosts/reach/launcher_group.hpp"
+#include "hosts/origin/launcher_group.hpp"
+#include "hosts/origin/program_check.hpp"
 
 #include <cohort/detail/duration.hpp>
-
-#include <fmt/format.h>
 
 #include <utility>
 
@@ -29,8 +24,8 @@ constexpr std::size_t most_noise = 1000;
 /// How long a launcher may take to end whose link has ended, or whose agent has said bye.
 constexpr auto time_to_end = 1s;
 constexpr auto time_to_leave = 5s;
-/// A hello, the answer to the welcome, and bye.
-constexpr int most_heard = 3;
+/// A hello, the answer to the welcome, that it was told to end, and bye.
+constexpr int most_heard = 4;
 
 std::error_code protocol_error() { return std::make_error_code(std::errc::protocol_error); }
 
@@ -47,14 +42,16 @@ host_link::host_link(const origin& from, listener& of, int number, settings how)
     link_ = std::make_shared<connection>(
         runtime_.output(), std::move(back.ours), std::move(to.ours),
         connection::settings{
-            side::origin, std::nullopt, largest_of_agent, {1s, how_.answer.host_timeout}});
+            side::origin, std::nullopt, largest_of_agent,
+            {.host_timeout = how_.answer.host_timeout, .is_in_step = true}});
+    parts_ = std::make_shared<link_parts>(runtime_, link_);
 }
 
 host_link::~host_link() = default;
 
 void host_link::start() {
     is_.started = true;
-    detail::start_group(launcher_, {weak_from_this(), start_operation});
+    detail::start_group(launcher_, {weak_from_this(), start_operation, true});
     runtime_.output().post([self = shared_from_this()] {
         self->link_->begin(std::shared_ptr<connection::listener>(
             self, static_cast<connection::listener*>(self.get())));
@@ -66,7 +63,7 @@ void host_link::start() {
 detail::delivery host_link::complete(detail::operation_id id,
                                      const detail::completion& result) noexcept {
     if (id == start_operation && result.what == detail::completion::kind::done) {
-        detail::await_end(launcher_, std::nullopt, {weak_from_this(), end_operation});
+        detail::await_end(launcher_, std::nullopt, {weak_from_this(), end_operation, true});
         return detail::delivery::posted;
     }
     if (result.not_started)
@@ -77,7 +74,7 @@ detail::delivery host_link::complete(detail::operation_id id,
 }
 
 void host_link::launcher_ended(const detail::completion& result) {
-    launcher_end_ = result.end;
+    launcher_end_ = launcher_end(result.end);
     is_.launcher_over = true;
     if (!is_.reached && !failure_ && !is_.leaving)
         return with_noise([](host_link& h, const std::string& noise) {
@@ -86,28 +83,15 @@ void host_link::launcher_ended(const detail::completion& result) {
         });
     if (failure_)
         tell_failure();
-    if (loss_)
+    if (loss_ && is_.link_over)
         tell_lost();
     go_on();
 }
 
-std::string host_link::words_of_launcher() const {
-    if (!launcher_end_ || launcher_end_->workers().empty())
-        return {};
-    return base::last_words(launcher_end_->workers().front()->err);
-}
-
-std::string host_link::end_of_launcher() const {
-    if (!launcher_end_ || launcher_end_->workers().empty())
-        return "its launcher has ended";
-    return "its launcher ended: " + to_string(launcher_end_->workers().front()->left->status);
-}
-
 /// The launcher has ended before the host was reached.
 void host_link::fail_by_end(const std::string& noise) {
-    const bool is_well = launcher_end_ && !launcher_end_->workers().empty() &&
-                         launcher_end_->workers().front()->left->status.success();
-    auto text = end_of_launcher() + noise;
+    const bool is_well = launcher_end_.success();
+    auto text = launcher_end_.text() + noise;
     if (is_well && !is_.greeted)  // it has run something, which was no agent
         text += " (does its program begin with cohort::worker_main?)";
     fail(is_well || is_.greeted ? "hello" : "launcher", protocol_error(), text);
@@ -123,9 +107,16 @@ void host_link::on_engine(Then then) {
 }
 
 void host_link::heard(message what) {
-    if (what.name.group != 0 || ++heard_ > most_heard)
+    if (what.name.group != 0)
+        return parts_->hear(std::move(what));
+    if (++heard_ > most_heard)
         return link_->refuse(breach::order);
-    switch (what.name.kind) {
+    const auto kind = what.name.kind;
+    const bool is_answer = kind == frame_kind::started || kind == frame_kind::not_started;
+    if ((kind == frame_kind::hello && heard_ != 1) ||
+        (is_answer && heard_ != 2))
+        return link_->refuse(breach::order);
+    switch (kind) {
     case frame_kind::hello:
         return on_engine(
             [said = read_message<hello>(what.body)](host_link& h) { h.greeted(said); });
@@ -138,8 +129,14 @@ void host_link::heard(message what) {
         auto why = base::make_shared_patiently<detail::start_failure>(std::move(*said));
         return on_engine([why = std::move(why)](host_link& h) { h.answered(why.get()); });
     }
+    case frame_kind::told_to_end: {
+        const auto said = read_message<end_order>(what.body);
+        if (!said)
+            return link_->refuse(breach::body);
+        return on_engine([signo = said.value->signo](host_link& h) { h.told_to_end(signo); });
+    }
     case frame_kind::bye:  // a child of the launcher's may hold its end of the link for ever
-        on_engine([](host_link& h) { h.link_ended({connection_end::kind::left}); });
+        ended({connection_end::kind::left});
         return link_->abandon();
     default:
         return link_->refuse(breach::order);
@@ -147,7 +144,7 @@ void host_link::heard(message what) {
 }
 
 void host_link::ended(const connection_end& how) {
-    on_engine([how](host_link& h) { h.link_ended(how); });
+    on_engine([how, last = link_->times().last_heard()](host_link& h) { h.link_ended(how, last); });
 }
 
 // --- from the agent, on the engine's thread ---
@@ -156,21 +153,9 @@ void host_link::greeted(const read_value<hello>& said) {
     if (is_.greeted || failure_)
         return;
     is_.greeted = true;
-    if (!said)
-        return base::patiently([&] { fail("hello", protocol_error(), said.problem); });
-    const auto own = hello_of_this_process();
-    if (said.value->version != own.version)
-        return base::patiently([&] {
-            fail("version", protocol_error(),
-                 fmt::format("its agent speaks version {} of the protocol, this program {}",
-                             said.value->version, own.version));
-        });
-    if (said.value->program != own.program || said.value->library != own.library)
-        return base::patiently([&] {
-            fail("program", std::make_error_code(std::errc::executable_format_error),
-                 fmt::format("it runs another build of the program: build ID {}, here {}",
-                             said.value->program, own.program));
-        });
+    auto wrong = base::patiently([&] { return find_misfit(said, *how_.own); });
+    if (wrong)
+        return fail(wrong->stage, wrong->code, std::move(wrong->text));
     runtime_.output().post([self = shared_from_this()] {
         self->link_->send({frame_kind::welcome}, write_message(self->how_.answer));
     });
@@ -185,19 +170,31 @@ void host_link::answered(const detail::start_failure* why) {
     listener_.reached(number_);
 }
 
-void host_link::link_ended(const connection_end& how) {
+/// The link lives on until the agent's groups have ended.
+void host_link::told_to_end(int signo) {
+    if (is_.leaving || is_.link_over || failure_ || std::exchange(is_.told_to_end, true))
+        return;
+    base::patiently([&] {
+        loss_ = loss_of({connection_end::kind::left}, host_timeout());
+        const auto name = exit_status::from_signal(signo, false).signal_name();
+        loss_->why = "its agent was told to end (" + name + ")";
+        if (!is_.reached)
+            fail("hello", std::make_error_code(std::errc::interrupted), loss_->why);
+    });
+}
+
+void host_link::link_ended(const connection_end& how, time_point last_heard) {
     if (std::exchange(is_.link_over, true))
         return;
     if (is_.leaving)
         after(time_to_leave, &host_link::stop);
     else if (is_.reached)
-        note_loss(how);
+        note_loss(how, last_heard);
     else if (how.why == connection_end::kind::broken)
-        fail_with_noise(protocol_error(),
-                        std::string("it broke the protocol: ") + to_string(*how.how));
+        fail_with_noise(protocol_error(), loss_of(how, host_timeout()).why);
     else if (how.why == connection_end::kind::silent)
         fail_with_noise(std::make_error_code(std::errc::timed_out),
-                        "no beat for " + base::duration_text(how_.answer.host_timeout));
+                        loss_of(how, host_timeout()).why);
     else if (!failure_ && !is_.launcher_over)
         after(time_to_end, &host_link::fail_by_cut);
     go_on();
@@ -228,21 +225,15 @@ void host_link::fail_by_cut() {
                                                   : "its link has ended without a hello");
 }
 
-void host_link::note_loss(const connection_end& how) {
-    base::patiently([&] {
-        switch (how.why) {
-        case connection_end::kind::left:
-        case connection_end::kind::cut:
-            loss_ = "its link has ended";
-            break;
-        case connection_end::kind::silent:
-            loss_ = "no beat for " + base::duration_text(how_.answer.host_timeout);
-            break;
-        case connection_end::kind::broken:
-            loss_ = std::string("it broke the protocol: ") + to_string(*how.how);
-            break;
-        }
-    });
+void host_link::note_loss(const connection_end& how, time_point last_heard) {
+    if (is_.told_to_end) {
+        loss_->last_heard = last_heard;
+        return tell_lost();
+    }
+    if (loss_)
+        return;
+    loss_ = loss_of(how, host_timeout());
+    loss_->last_heard = last_heard;
     // Its launcher may say more.
     const bool may_end = how.why == connection_end::kind::cut && !is_.launcher_over;
     if (may_end)
@@ -255,12 +246,13 @@ void host_link::tell_lost() {
     if (std::exchange(is_.told, true))
         return;
     base::patiently([&] {
-        if (is_.launcher_over) {
-            const auto words = words_of_launcher();
-            *loss_ = end_of_launcher() + (words.empty() ? "" : ", " + words);
+        if (is_.launcher_over && !is_.told_to_end) {
+            const auto words = launcher_end_.words();
+            loss_->why = launcher_end_.text() + (words.empty() ? "" : ", " + words);
         }
     });
-    listener_.lost(number_, *loss_);
+    listener_.lost(number_, loss_->why);
+    parts_->lose(*loss_);
     if (!is_.launcher_over)  // the agent keeps its promise meanwhile
         after(how_.answer.host_timeout, &host_link::stop);
 }
@@ -276,8 +268,29 @@ void host_link::fail(const char* stage, std::error_code code, std::string text) 
 void host_link::tell_failure() {
     if (std::exchange(is_.told, true))
         return;
-    base::patiently([&] { failure_->words = words_of_launcher(); });
+    base::patiently([&] { failure_->words = launcher_end_.words(); });
     listener_.not_reached(number_, *failure_);
+}
+
+// --- the parts of groups ---
+
+void host_link::open_part(std::uint32_t group, const std::shared_ptr<part_listener>& part,
+                          std::size_t largest) {
+    if (is_.told || is_.leaving) {
+        const auto how = loss_.value_or(loss_of({connection_end::kind::left}, host_timeout()));
+        return runtime_.loop().post([part, how] { part->link_lost(how); });
+    }
+    parts_->open(group, part, largest);
+}
+
+void host_link::give_up_agent(const std::string& why) {
+    if (std::exchange(is_.link_over, true))
+        return;
+    loss_ = loss_of({connection_end::kind::silent}, host_timeout());
+    loss_->last_heard = std::chrono::steady_clock::now();
+    base::patiently([&] { loss_->why = why; });
+    runtime_.output().post([self = shared_from_this()] { self->link_->abandon(); });
+    tell_lost();
 }
 
 // --- the end ---

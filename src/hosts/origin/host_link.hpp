@@ -3,6 +3,8 @@
 
 #include "group/services/services.hpp"
 #include "hosts/connection/connection.hpp"
+#include "hosts/origin/launcher_end.hpp"
+#include "hosts/origin/link_parts.hpp"
 #include "hosts/values/messages.hpp"
 #include "loop/runtime/runtime.hpp"
 #include "protocol/order/caller.hpp"
@@ -58,7 +60,8 @@ public:
     struct settings {
         std::string name;
         detail::program launcher;
-        welcome answer;  // to the agent's hello
+        welcome answer;                    // to the agent's hello
+        std::shared_ptr<const hello> own;  // what an agent of this program says of itself
     };
 
     /// Makes the pipes and the launcher's group; starts nothing.
@@ -77,6 +80,22 @@ public:
     void stop();
     bool is_gone() const noexcept { return is_.gone; }
 
+    // For the parts of groups on a host that was reached:
+
+    std::chrono::steady_clock::duration host_timeout() const noexcept {
+        return how_.answer.host_timeout;
+    }
+    link_parts& parts() noexcept { return *parts_; }
+    /// Opens a part. If the link has been lost before, the part is told so.
+    void open_part(std::uint32_t group, const std::shared_ptr<part_listener>& part,
+                   std::size_t largest);
+    /// The agent does not do what it must: the host is lost.
+    void give_up_agent(const std::string& why);
+    /// Set if something else than the origin has told the agent to end: "its agent was ...".
+    const std::string* told_to_end() const noexcept {
+        return is_.told_to_end ? &loss_->why : nullptr;
+    }
+
     detail::delivery complete(detail::operation_id id,
                               const detail::completion& result) noexcept override;
 
@@ -88,18 +107,17 @@ private:
     void on_engine(Then then);
     void greeted(const read_value<hello>& said);
     void answered(const detail::start_failure* why);
-    void link_ended(const connection_end& how);
+    void told_to_end(int signo);
+    void link_ended(const connection_end& how, time_point last_heard);
     template <class Then>
     void with_noise(Then then);
     void fail_with_noise(std::error_code code, std::string text);
     void launcher_ended(const detail::completion& result);
-    std::string words_of_launcher() const;
-    std::string end_of_launcher() const;
     void fail(const char* stage, std::error_code code, std::string text);
     void fail_by_end(const std::string& noise);
     void fail_by_cut();
     void tell_failure();
-    void note_loss(const connection_end& how);
+    void note_loss(const connection_end& how, time_point last_heard);
     void tell_lost();
     void go_on();
     void after(std::chrono::steady_clock::duration pause, void (host_link::*then)());
@@ -111,15 +129,17 @@ private:
     const settings how_;
     detail::group_ref launcher_;
     std::shared_ptr<connection> link_;
-    int heard_ = 0;                                          // messages; the output thread's
-    std::shared_ptr<const detail::group_end> launcher_end_;  // when it has ended
-    std::optional<unreached> failure_;                       // until it is told
-    std::optional<std::string> loss_;                        // the same
+    std::shared_ptr<link_parts> parts_;
+    int heard_ = 0;  // messages of no group; the output thread's
+    launcher_end launcher_end_{nullptr};
+    std::optional<unreached> failure_;  // until it is told
+    std::optional<link_loss> loss_;     // told when the link ends
     std::optional<loop::timer_id> timer_;
     struct {
         bool started = false;
         bool greeted = false;  // a hello has come
         bool reached = false;
+        bool told_to_end = false;  // its agent was, and has told so: that is loss_
         bool leaving = false;
         bool link_over = false;
         bool launcher_over = false;

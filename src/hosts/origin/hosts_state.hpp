@@ -2,19 +2,24 @@
 #pragma once
 
 #include "base/sys/patient_containers.hpp"
-#include "hosts/reach/host_link.hpp"
-#include "hosts/reach/query.hpp"
+#include "hosts/origin/host_link.hpp"
+#include "hosts/origin/query.hpp"
+#include "hosts/origin/second_try.hpp"
 #include "loop/runtime/runtime.hpp"
 #include "loop/waits/waiters.hpp"
 
 #include <cohort/detail/hosts_border.hpp>
 #include <cohort/detail/launch_plan.hpp>
 
+#include <atomic>
+#include <chrono>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 namespace cohort::detail::inline v0_1 {
@@ -24,7 +29,8 @@ multihost::welcome welcome_of(const launch_plan& plan);
 
 /// Hosts that were reached together. Belongs to the engine's thread, but for what it shows. Keeps
 /// itself alive from the start of the first launcher to the end of the last one.
-class hosts_state final : private multihost::host_link::listener,
+class hosts_state final : public loop::live_group,
+                          private multihost::host_link::listener,
                           public std::enable_shared_from_this<hosts_state> {
 public:
     /// Starts nothing. @throws what make_group() throws
@@ -34,11 +40,19 @@ public:
     /// Once they are reached.
     const std::vector<std::string>& names() const noexcept { return plan_.hosts; }
     int port() const noexcept { return plan_.port; }
+    std::chrono::steady_clock::duration host_timeout() const noexcept { return plan_.host_timeout; }
+    /// Once they are reached.
+    const std::vector<std::shared_ptr<multihost::host_link>>& links() const noexcept {
+        return links_;
+    }
 
     // On any thread:
 
-    std::vector<std::string> alive() const;
-    std::vector<std::string> lost() const;
+    /// @param among  these hosts
+    std::vector<std::string> lost(const std::vector<int>& among) const;
+    bool is_alive(int host) const;
+    /// A number for a group on their links.
+    std::uint32_t new_group() noexcept { return ++last_group_; }
 
     // On the engine's thread only:
 
@@ -46,6 +60,11 @@ public:
     void leave(receiver to);
     void cancel(operation_id id);
     void release();
+    /// A group with workers on them has begun: they are not left before group_ended().
+    void group_began(std::weak_ptr<group_state> group);
+    void group_ended(const group_state& group);
+    /// At exit() the agents are to end their groups before the launchers end.
+    void stop_within(std::chrono::steady_clock::duration limit) override;
 
 private:
     void reached(int host) override;
@@ -54,6 +73,9 @@ private:
     void gone(int host) override;
 
     void make_links();
+    std::shared_ptr<multihost::host_link> link_to(int host, const program& command);
+    void try_again(int host, const std::optional<program>& command,
+                   const multihost::unreached& why);
     void find_names();
     void named(const multihost::query::answer& found);
     void fail(std::error_code code, const std::string& text, const std::string& host,
@@ -68,6 +90,8 @@ private:
     const multihost::origin from_;
     launch_plan plan_;
     std::shared_ptr<multihost::query> names_;  // while it runs
+    multihost::second_try second_try_;
+    std::shared_ptr<const multihost::hello> own_;  // what their agents must say
     std::vector<std::shared_ptr<multihost::host_link>> links_;
     struct {
         std::optional<receiver> to;  // until it is completed
@@ -78,14 +102,20 @@ private:
         int reached = 0;
         std::optional<loop::timer_id> limit;
     } start_;
-    int gone_ = 0;
-    bool leaves_ = false;
+    struct {
+        bool is_wished = false;  // once the groups have ended
+        bool has_begun = false;
+        int gone = 0;
+    } leave_;
     loop::waiters leavers_;
+    std::atomic<std::uint32_t> last_group_ = 0;
+    base::patient_map<const group_state*, std::weak_ptr<group_state>> groups_;  // that live
+    loop::stop_spans::entry longest_stop_;
     std::shared_ptr<hosts_state> self_;  // keeps this alive while it has launchers
     struct {
         mutable std::mutex mutex;
         std::vector<bool> is_alive;
-        std::vector<std::string> lost;  // "beta: no beat for 10 s"
+        std::vector<std::pair<int, std::string>> lost;  // in the order of their losses
     } shown_;
 };
 

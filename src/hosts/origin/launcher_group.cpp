@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "hosts/reach/launcher_group.hpp"
+#include "hosts/origin/launcher_group.hpp"
 
 #include "base/files/descriptor.hpp"
 #include "base/sys/descriptors.hpp"
@@ -19,6 +19,8 @@ namespace {
 /// Bytes of the launcher's stderr.
 constexpr std::size_t kept_words = 65'536;
 constexpr auto grace_of_launcher = std::chrono::seconds(5);
+/// Bytes of a pipe of a link, so that neither end waits for each write of the other.
+constexpr int link_pipe_size = 262'144;
 
 }  // namespace
 
@@ -28,6 +30,8 @@ stream_pair open_stream(stream_of which) {
     auto made = base::make_pipe(error);
     if (error)
         throw spawn_error(error, "pipe for the link to a host", -1, "pipe");
+    // No loss if the user's limit forbids it.
+    (void)::fcntl(made.write.get(), F_SETPIPE_SZ, link_pipe_size);
     auto& theirs = theirs_reads ? made.read : made.write;
     // A launcher that does not expect it would fail.
     ::fcntl(theirs.get(), F_SETFL, ::fcntl(theirs.get(), F_GETFL) & ~O_NONBLOCK);
@@ -39,7 +43,12 @@ detail::spawn_plan plan_of_launcher(const detail::program& launcher, base::uniqu
                                     base::unique_fd out) {
     detail::spawn_plan plan;
     detail::add_program(plan, launcher);
+    plan.has_keeper = true;  // at exit() its agent must end first
     auto& s = plan.settings;
+    // If this process is killed, the agent sees the end of its input and ends its workers by their
+    // ladder. A launcher that is killed takes that time away.
+    s.parent_death_signal = 0;
+    s.cgroup = cgroup::off;  // nobody would remove it then
     s.error_file = false;
     s.name = "launcher";
     s.grace_period = grace_of_launcher;

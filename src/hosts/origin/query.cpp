@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "hosts/reach/query.hpp"
+#include "hosts/origin/query.hpp"
 
 #include "base/sys/patiently.hpp"
 #include "base/values/group_end.hpp"
@@ -41,7 +41,7 @@ query::~query() = default;
 
 void query::start(base::callback<void(answer)> then) {
     then_ = std::move(then);
-    detail::run_group(group_, {weak_from_this(), 1});
+    detail::run_group(group_, {weak_from_this(), 1, true});
 }
 
 detail::delivery query::complete(detail::operation_id, const detail::completion& result) noexcept {

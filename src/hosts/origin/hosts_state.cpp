@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "hosts/reach/hosts_state.hpp"
+#include "hosts/origin/hosts_state.hpp"
 
 #include "base/sys/patiently.hpp"
 #include "base/values/quantity.hpp"
+#include "group/state/group_state.hpp"
 #include "hosts/agent/agent.hpp"
 
 #include <cohort/detail/duration.hpp>
@@ -10,11 +11,20 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <chrono>
 #include <exception>
+#include <map>
 #include <stdexcept>
 #include <utility>
 
 namespace cohort::detail::inline v0_1 {
+namespace {
+
+/// How long the launchers may take at exit(), besides host_timeout.
+constexpr std::chrono::seconds longest_leave(20);
+
+}  // namespace
 
 multihost::welcome welcome_of(const launch_plan& plan) {
     multihost::welcome answer;
@@ -32,7 +42,11 @@ multihost::welcome welcome_of(const launch_plan& plan) {
 }
 
 hosts_state::hosts_state(multihost::origin from, launch_plan plan)
-    : from_(std::move(from)), plan_(std::move(plan)), leavers_(runtime(), runtime().loop()) {
+    : from_(std::move(from)), plan_(std::move(plan)),
+      second_try_(from_, plan_,
+                  [this](int host, const std::optional<program>& command,
+                         const multihost::unreached& why) { try_again(host, command, why); }),
+      leavers_(runtime(), runtime().loop()) {
     if (plan_.names_command)
         names_ = std::make_shared<multihost::query>(from_, *plan_.names_command);
     else
@@ -40,33 +54,42 @@ hosts_state::hosts_state(multihost::origin from, launch_plan plan)
 }
 
 void hosts_state::make_links() {
-    multihost::host_link::listener& self = *this;
+    own_ = std::make_shared<const multihost::hello>(multihost::hello_of_this_process());
     for (std::size_t i = 0; i < plan_.hosts.size(); ++i)
-        links_.push_back(std::make_shared<multihost::host_link>(
-            from_, self, static_cast<int>(i),
-            multihost::host_link::settings{plan_.hosts[i], plan_.commands[i], welcome_of(plan_)}));
+        links_.push_back(link_to(static_cast<int>(i), plan_.commands[i]));
     const std::lock_guard lock(shown_.mutex);
     shown_.is_alive.resize(links_.size());
 }
 
-std::vector<std::string> hosts_state::alive() const {
+std::shared_ptr<multihost::host_link> hosts_state::link_to(int host, const program& command) {
+    multihost::host_link::listener& self = *this;
+    return std::make_shared<multihost::host_link>(
+        from_, self, host,
+        multihost::host_link::settings{plan_.hosts[static_cast<std::size_t>(host)], command,
+                                       welcome_of(plan_), own_});
+}
+
+std::vector<std::string> hosts_state::lost(const std::vector<int>& among) const {
     const std::lock_guard lock(shown_.mutex);
     std::vector<std::string> found;
-    for (std::size_t i = 0; i < plan_.hosts.size(); ++i)
-        if (shown_.is_alive[i])
-            found.push_back(plan_.hosts[i]);
+    for (const auto& [host, why] : shown_.lost)
+        if (std::ranges::find(among, host) != among.end())
+            found.push_back(plan_.hosts[static_cast<std::size_t>(host)] + ": " + why);
     return found;
 }
 
-std::vector<std::string> hosts_state::lost() const {
+bool hosts_state::is_alive(int host) const {
     const std::lock_guard lock(shown_.mutex);
-    return shown_.lost;
+    return shown_.is_alive[static_cast<std::size_t>(host)];
 }
 
 // --- the start ---
 
 void hosts_state::begin(receiver to) {
     self_ = shared_from_this();
+    runtime().add(*this);
+    longest_stop_ = runtime().spans().add(
+        saturating_add(time_point() + longest_leave, plan_.host_timeout).time_since_epoch());
     start_.to = std::move(to);
     start_.limit = runtime().loop().timer().at(
         saturating_add(std::chrono::steady_clock::now(), plan_.reach_within),
@@ -91,7 +114,7 @@ void hosts_state::named(const multihost::query::answer& found) {
     try {
         if (!found.success)
             throw std::runtime_error(found.problem);
-        if (!leaves_) {
+        if (!leave_.has_begun) {
             take_names(plan_, found.printed);
             make_links();
         }
@@ -110,7 +133,7 @@ int hosts_state::starts_at_once() const noexcept {
 }
 
 void hosts_state::start_some() {
-    while (!leaves_ && start_.begun < static_cast<int>(links_.size()) &&
+    while (!leave_.has_begun && start_.begun < static_cast<int>(links_.size()) &&
            start_.begun - start_.done < starts_at_once())
         links_[static_cast<std::size_t>(start_.begun++)]->start();
 }
@@ -138,9 +161,29 @@ void hosts_state::reached(int host) {
 }
 
 /// The others are let go, and the start fails when all launchers have ended.
-void hosts_state::not_reached(int, multihost::unreached why) {
+void hosts_state::not_reached(int host, multihost::unreached why) {
+    if (!leave_.has_begun && second_try_.takes(host, why))
+        return;
     ++start_.done;
     fail(why.code, why.text, why.host, why.stage, why.words);
+}
+
+/// @param command  empty: it stays unreached
+void hosts_state::try_again(int host, const std::optional<program>& command,
+                            const multihost::unreached& why) {
+    const auto keep = shared_from_this();
+    if (command && !leave_.has_begun) {
+        try {
+            auto& link = links_[static_cast<std::size_t>(host)];
+            link = link_to(host, *command);
+            return link->start();
+        } catch (const std::exception&) {  // no descriptors: the first reason stays
+        }
+    }
+    ++leave_.gone;  // the first launcher has ended
+    ++start_.done;
+    fail(why.code, why.text, why.host, why.stage, why.words);
+    look_at_end();
 }
 
 void hosts_state::fail(std::error_code code, const std::string& text, const std::string& host,
@@ -165,7 +208,7 @@ void hosts_state::lost(int host, std::string why) {
     const std::lock_guard lock(shown_.mutex);
     const auto at = static_cast<std::size_t>(host);
     shown_.is_alive[at] = false;
-    base::patiently([&] { shown_.lost.push_back(plan_.hosts[at] + ": " + why); });
+    base::patiently([&] { shown_.lost.emplace_back(host, std::move(why)); });
 }
 
 // --- the end ---
@@ -192,31 +235,59 @@ void hosts_state::release() {
         let_all_go();
 }
 
+void hosts_state::stop_within(std::chrono::steady_clock::duration) { let_all_go(); }
+
+void hosts_state::group_began(std::weak_ptr<group_state> group) {
+    const auto* const key = group.lock().get();
+    groups_[key] = std::move(group);
+    if (leave_.is_wished)
+        let_all_go();
+}
+
+void hosts_state::group_ended(const group_state& group) {
+    groups_.erase(&group);
+    if (leave_.is_wished)
+        let_all_go();
+}
+
+/// Their groups are stopped before.
 void hosts_state::let_all_go() {
-    if (std::exchange(leaves_, true))
+    leave_.is_wished = true;
+    for (const auto& [key, each] : std::map(groups_.begin(), groups_.end()))
+        if (const auto group = each.lock())
+            group->stop({});
+    if (!groups_.empty() || std::exchange(leave_.has_begun, true))
         return;
     const auto keep = shared_from_this();
     if (names_)
         names_->stop();
-    gone_ += static_cast<int>(links_.size()) - start_.begun;  // these have no launcher
+    second_try_.stop();
+    leave_.gone += static_cast<int>(links_.size()) - start_.begun;  // these have no launcher
     for (int i = start_.begun; i-- > 0;)
         links_[static_cast<std::size_t>(i)]->leave();
     look_at_end();
 }
 
 void hosts_state::gone(int host) {
+    if (second_try_.takes_end(host))
+        return;
     {
         const std::lock_guard lock(shown_.mutex);
         shown_.is_alive[static_cast<std::size_t>(host)] = false;
     }
-    ++gone_;
+    ++leave_.gone;
     look_at_end();
 }
 
 void hosts_state::look_at_end() {
-    if (!leaves_ || names_ || gone_ < static_cast<int>(links_.size()))
+    if (!leave_.has_begun || names_ || second_try_.is_under_way() ||
+        leave_.gone < static_cast<int>(links_.size()))
         return;
     const auto keep = std::exchange(self_, nullptr);
+    if (!keep)
+        return;
+    runtime().remove(*this);
+    longest_stop_.reset();
     if (start_.failure) {
         completion failed = completion_of(completion::kind::failed);
         failed.error = start_.failure;

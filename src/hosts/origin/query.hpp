@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/sys/callback.hpp"
-#include "hosts/reach/host_link.hpp"
+#include "hosts/origin/host_link.hpp"
 
 #include <cohort/detail/border.hpp>
 #include <cohort/detail/plan.hpp>
