@@ -78,8 +78,8 @@ public:
 
     /// Waits until every worker has ended.
     /// @return true: all ended with success.
-    /// @throws process_raised_exception, process_exited_exception  the first failure in time; the
-    /// other workers are stopped and reaped before the throw. Every call throws it again.
+    /// @throws process_raised_exception, process_exited_exception, host_lost  the first failure in
+    /// time; the other workers are stopped and reaped before the throw. Every call throws it again.
     /// @throws group_stopped, group_timed_out  no worker failed; it was stopped or took too long.
     /// @cancellation total: stops waiting only. partial, terminal: the ladder of stop();
     /// completes with operation_aborted when the last worker is gone, or with the real result if

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cohort/detail/config.hpp>
+#include <cohort/errors.hpp>
 
 #include <memory>
 #include <string>
@@ -40,6 +41,36 @@ public:
 private:
     struct details;
     std::shared_ptr<const details> details_;
+};
+
+/// A host was lost before its workers had ended, and no worker had failed before. The status of
+/// these workers is unknown, and their outcomes have cause::host_lost. They are ended by their
+/// agent, which ends with its link. The workers of the other hosts have been stopped and reaped. A
+/// value: copying never throws.
+///
+/// error_index() is the lowest index of the workers that were lost with the host, and error_pid()
+/// its process ID there. what() says why the host is lost, and which workers were:
+/// `host node03 was lost: no beat for 10 s (workers 8 to 15)`.
+///
+/// The call that starts a group throws it when a host is lost before all workers have started. The
+/// group never was then: error_pid() is 0 and outcomes() is empty.
+class COHORT_API host_lost : public process_exception {
+public:
+    /// For the library, and for tests of programs that catch this exception.
+    /// @param text         the text of what()
+    /// @param error_index  the lowest index of the workers that were lost
+    /// @param error_pid    the process ID of that worker
+    /// @param outcomes     how each worker ended, by index
+    /// @param host         see host()
+    host_lost(const std::string& text, int error_index, pid_t error_pid, outcome_list outcomes,
+              const std::string& host);
+    ~host_lost() override;
+
+    /// The host's name.
+    const std::string& host() const noexcept { return *host_; }
+
+private:
+    std::shared_ptr<const std::string> host_;
 };
 
 }  // namespace cohort

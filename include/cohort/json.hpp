@@ -27,17 +27,18 @@ namespace cohort {
 COHORT_API std::string to_json(const process_exception& e);
 
 /// Writes how a group ended as one line of JSON: an object with `success`, `elapsed` in
-/// nanoseconds, `name`, `host`, `time_limit` in nanoseconds if there was one, and `outcomes`, which
-/// has all workers in the form that they have in the JSON of a failure. There `work` is a worker's
-/// command line or function; `started_at` and `ended_at` are times of day by ISO 8601, in UTC. The
-/// texts have the same bounds. This is the report.json of options::logs.
+/// nanoseconds, `name`, `host`, `hosts` if it ran on several, `time_limit` in nanoseconds if there
+/// was one, and `outcomes`, which has all workers in the form that they have in the JSON of a
+/// failure. There `work` is a worker's command line or function; `host` is there if the group ran
+/// on several; `started_at` and `ended_at` are times of day by ISO 8601, in UTC. The texts have the
+/// same bounds. This is the report.json of options::logs.
 /// @return at most 64 MiB; a longer report is shortened as a failure is
 /// @throws std::length_error  the report is longer even then, or has more than a million outcomes
 /// @thread_safety safe.
 COHORT_API std::string to_json(const report& r);
 
 /// Reads a failure that to_json() wrote, for std::rethrow_exception: a process_exception,
-/// process_raised_exception, process_exited_exception, group_stopped or group_timed_out.
+/// process_raised_exception, process_exited_exception, host_lost, group_stopped or group_timed_out.
 /// std::rethrow_if_nested on a process_raised_exception throws the worker function's exception, as
 /// it did before. Members that are missing, out of range or of another type get their default
 /// value, so that the text of another version can be read.

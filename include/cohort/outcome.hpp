@@ -40,6 +40,7 @@ enum class cause {
     not_started,   ///< its start failed, later than that of its group: see note()
     timed_out,     ///< it was stopped after its time limit, or had not ended at that of its group
     output_limit,  ///< it was stopped because it wrote more than capture::at_most() allows
+    host_lost,     ///< its host was lost, see note(): its status is unknown, it may even live on
 };
 /// "returned", "exited", ...: the name of the enumerator.
 COHORT_API const char* to_string(cause c) noexcept;
@@ -95,7 +96,8 @@ class COHORT_API outcome {
 public:
     int index = -1;                             ///< index of the worker in its group, from 0
     int attempt = 0;                            ///< number of its start, from 0
-    pid_t pid = 0;                              ///< process ID; for logs, never for kill()
+    std::string host;                           ///< what its group calls its host; empty: local
+    pid_t pid = 0;                              ///< process ID there; for logs, never for kill()
     exit_status status;                         ///< exit code or signal
     cohort::cause cause = cohort::cause::lost;  ///< why it ended
     /// Whether this is the failure that group::join throws. Set when the last worker has ended.
@@ -164,6 +166,8 @@ public:
     std::chrono::steady_clock::duration elapsed{};
     std::string name;  ///< the name of the group, see options::name
     std::string host;  ///< the name of this machine
+    /// The names of the hosts that the group ran on, in their order; empty: it was a local group.
+    std::vector<std::string> hosts;
     /// The group's time limit; empty: it had none.
     std::optional<std::chrono::steady_clock::duration> time_limit;
     /// Whether every worker ended with success.
@@ -194,10 +198,10 @@ struct outcome_access {
     /// Calls `take` with all members of an outcome, so that no code that needs all can miss one.
     template <class Outcome, class Take>
     static void members(Outcome& o, Take take) {
-        auto& [index, attempt, pid, status, cause, first_failure, started, ended, started_at,
+        auto& [index, attempt, host, pid, status, cause, first_failure, started, ended, started_at,
                ended_at, usage, error, crash, at_stop, out, err, restarted, history, work, result] =
             o;
-        take(index, attempt, pid, status, cause, first_failure, started, ended, started_at,
+        take(index, attempt, host, pid, status, cause, first_failure, started, ended, started_at,
              ended_at, usage, error, crash, at_stop, out, err, restarted, history, work, result);
     }
 };

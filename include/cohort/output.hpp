@@ -36,6 +36,7 @@ public:
     /// How many bytes of this stream were left out before this line, with their newlines, because
     /// nobody read them in time.
     std::uint64_t lost_before = 0;
+    std::string host;  ///< what the group calls the worker's host; empty in a local group
 
     output_line() = default;  // no aggregate: GCC 12 destroys those twice in a co_await expression
 

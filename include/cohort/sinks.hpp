@@ -25,7 +25,7 @@
 //
 // A pattern is text in which {index} stands for the worker's index, {size} for the number of
 // workers, {group} for the name of the group (options::name), {attempt} for the number of the start
-// and {host} for the name of the machine; "{{" and "}}" stand for braces. A number may have a
+// and {host} for the worker's machine; "{{" and "}}" stand for braces. A number may have a
 // format of fmt, as in "{index:03}".
 namespace cohort {
 

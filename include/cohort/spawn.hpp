@@ -29,6 +29,8 @@ namespace cohort COHORT_ASIO_NAMESPACE {
 /// @throws spawn_error  a worker could not be started; those started before are killed and reaped
 /// @throws group_timed_out  options::time_limit was reached before all had started
 /// @throws process_raised_exception, process_exited_exception  it was reached, and one had failed
+/// @throws host_lost  a host of options::on is lost, or is lost during the start; the workers that
+/// other hosts have started are killed and reaped
 /// @throws std::invalid_argument  an option has a value that no group can have
 /// @throws std::logic_error  the work is a function, which start_method::spawn and forkserver run
 /// in another execution of this program, but this program has not called worker_main
@@ -51,8 +53,8 @@ template <class Work>
 /// @return the report of a group in which every worker ended with success
 /// @throws spawn_error, std::invalid_argument, std::logic_error, codec_error, sharing_error  the
 /// group could not be started, for the reasons that spawn names
-/// @throws process_raised_exception, process_exited_exception  the first failure in time; the other
-/// workers are stopped and reaped before the throw
+/// @throws process_raised_exception, process_exited_exception, host_lost  the first failure in
+/// time; the other workers are stopped and reaped before the throw
 /// @throws group_timed_out  no worker failed, and options::time_limit was reached
 /// @throws group_stopped  no worker failed, and the group was stopped
 /// @cancellation any type stops the group. During the start, started workers are stopped and

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "base/text/text.hpp"
 
+#include <cohort/host_errors.hpp>
 #include <cohort/json.hpp>
 
 #include <doctest/doctest.h>
@@ -72,6 +73,7 @@ outcome worker(int index, exit_status status, cause why) {
     one.out.total = 1'000'000;
     one.err.head = shared_text("x");
     one.err.total = 1;
+    one.host = index == 2 ? "node03" : "";
     inside::success(one) = index == 0;
     inside::is_command(one) = index == 1;
     inside::work(one) = std::make_shared<const std::string>("sh -c 'exit 3'");
@@ -87,6 +89,7 @@ outcome worker(int index, exit_status status, cause why) {
 
 void check_equal(const outcome& a, const outcome& b) {
     CHECK(a.index == b.index);
+    CHECK(a.host == b.host);
     CHECK(a.pid == b.pid);
     CHECK(a.status == b.status);
     CHECK(a.cause == b.cause);
@@ -175,6 +178,8 @@ TEST_CASE("exception json: every exception of a group is read back with its type
         const process_exited_exception exited("process 2 ...", 2, 1002, workers(), status);
         CHECK(again(exited).status() == status);
     }
+    const host_lost lost("host node03 was lost: no beat for 10 s", 2, 1002, workers(), "node03");
+    CHECK(again(lost).host() == "node03");
 }
 
 TEST_CASE(
@@ -209,7 +214,7 @@ TEST_CASE(
 }
 
 TEST_CASE("exception json: every cause has a name that is read") {
-    for (int i = 0; i <= static_cast<int>(cause::output_limit); ++i) {
+    for (int i = 0; i <= static_cast<int>(cause::host_lost); ++i) {
         outcome one;
         one.cause = static_cast<cause>(i);
         again(process_exception("x", 0, 1, std::make_shared<std::vector<outcome>>(1, one)));

@@ -2,6 +2,8 @@
 #include <cohort/detail/result.hpp>
 #include <cohort/errors.hpp>
 #include <cohort/format.hpp>
+#include <cohort/host_errors.hpp>
+#include <cohort/json.hpp>
 #include <cohort/outcome.hpp>
 
 #include <doctest/doctest.h>
@@ -147,6 +149,23 @@ TEST_CASE("outcome: a report prints as a table whose columns are aligned") {
           "   10  1010  killed    signal SIGKILL  1.500 s        -  after returning");
 }
 
+TEST_CASE("outcome: a worker of another host is printed with its host") {
+    cohort::report r;
+    r.outcomes = {ended(0, cohort::cause::returned, cohort::exit_status::from_code(0)),
+                  ended(10, cohort::cause::exited, cohort::exit_status::from_code(3))};
+    r.outcomes[0].host = "a";
+    r.outcomes[1].host = "node03";
+    CHECK(fmt::format("{}", r.outcomes[1]) ==
+          "worker 10 (node03, pid 1010): exited, exit code 3, 1.500 s, 3.5 MiB");
+    CHECK(fmt::format("{}", r) == "index  host     pid  cause     status          time   memory\n"
+                                  "    0  a       1000  returned  exit code 0  1.500 s  3.5 MiB\n"
+                                  "   10  node03  1010  exited    exit code 3  1.500 s  3.5 MiB");
+    r.hosts = {"a", "node03"};
+    const auto json = cohort::to_json(r);
+    CHECK(json.find(R"("hosts":["a","node03"])") != std::string::npos);
+    CHECK(json.find(R"("host":"node03")") != std::string::npos);
+}
+
 TEST_CASE("outcome: an error_record prints as type and message, or as what it has") {
     cohort::error_record e;
     CHECK(fmt::format("{}", e).empty());
@@ -162,6 +181,7 @@ TEST_CASE("outcome: copying an error never throws") {
     copies_quietly<cohort::process_exception>();
     copies_quietly<cohort::process_raised_exception>();
     copies_quietly<cohort::process_exited_exception>();
+    copies_quietly<cohort::host_lost>();
     copies_quietly<cohort::group_stopped>();
     copies_quietly<cohort::group_timed_out>();
     copies_quietly<cohort::spawn_error>();

@@ -149,6 +149,9 @@ TEST_CASE("output values: told lines are copied without their ends, and a loss s
     CHECK_FALSE(lines[2].complete);
     CHECK(lines[3].text == "skipped");
     CHECK(detail::lines_of({}).empty());
+    CHECK(lines[0].host.empty());
+    run->host = std::make_shared<const std::string>("node03");
+    CHECK(detail::line_of({run, 1, 1, 8, {}}).host == "node03");
 }
 
 TEST_CASE("output values: a captured stream comes back from JSON") {

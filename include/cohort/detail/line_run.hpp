@@ -25,6 +25,7 @@ struct line_run {
 
     int index = 0;  // of the worker
     int attempt = 0;
+    std::shared_ptr<const std::string> host;  // the worker's; null: this machine
     cohort::stream from = stream::out;
     std::chrono::steady_clock::time_point time;  // when they were read
     /// When they were read, by the wall clock. Read anew for each run, because the clock may be

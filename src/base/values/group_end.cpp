@@ -104,6 +104,7 @@ const report& group_end::report() const {
     auto made = report_with(std::move(outcomes));
     made.name = name;
     made.host = base::host_name();
+    made.hosts = hosts;
     made.time_limit = time_limit;
     if (first_failure >= 0)
         made.outcomes[static_cast<std::size_t>(first_failure)].first_failure = true;

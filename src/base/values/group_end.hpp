@@ -20,6 +20,8 @@ struct ended_worker {
     captured err;
     std::string note;       // what is to be added to the note of the outcome
     bool restarts = false;  // another attempt follows
+    bool victim = false;    // as in groups::verdict, and so is event_time
+    std::chrono::steady_clock::time_point event_time;
     std::vector<std::shared_ptr<const ended_worker>> past;  // the attempts before this one
 
     /// A new outcome. Takes as long as the worker's texts are long.
@@ -52,6 +54,7 @@ public:
     std::optional<std::chrono::steady_clock::duration> reached_limit;  // its time was up
     int not_started = 0;  // how many of its workers have no outcome
     std::string name;     // of the group
+    std::vector<std::string> hosts;  // that it ran on; empty: this machine
     std::optional<std::chrono::steady_clock::duration> time_limit;
     int first_failure = -1;   // index into the outcomes
     std::string stderr_tail;  // what that worker wrote last to stderr, if it was captured

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 namespace cohort {
 
 struct reach_error::details {
@@ -26,5 +28,12 @@ const std::string& reach_error::host() const noexcept { return details_->host; }
 const std::string& reach_error::stage() const noexcept { return details_->stage; }
 const std::string& reach_error::last_words() const noexcept { return details_->words; }
 const char* reach_error::what() const noexcept { return details_->what.c_str(); }
+
+host_lost::host_lost(const std::string& text, int error_index, pid_t error_pid,
+                     outcome_list outcomes, const std::string& host)
+    : process_exception(text, error_index, error_pid, std::move(outcomes)),
+      host_(std::make_shared<const std::string>(host)) {}
+
+host_lost::~host_lost() = default;
 
 }  // namespace cohort

@@ -50,6 +50,23 @@ void group_settings::set_name(std::string text) {
     name = std::move(text);
 }
 
+remote_place::~remote_place() = default;
+
+void group_settings::settle_size() {
+    if (per_host == 0)
+        return;
+    if (!machines)
+        throw std::invalid_argument("cohort: per_host: no hosts were given by on()");
+    const auto n = std::int64_t{per_host} * machines->size();
+    if (is_sized && nprocs != n)
+        throw std::invalid_argument(
+            fmt::format("cohort: {} workers on each of {} hosts are {}, but nprocs is {}", per_host,
+                        machines->size(), n, nprocs));
+    if (n > std::numeric_limits<int>::max())
+        throw std::invalid_argument(fmt::format("cohort: per_host: {} workers are too many", n));
+    nprocs = static_cast<int>(n);
+}
+
 void group_settings::set_pipe_size(std::uint64_t bytes) {
     if (bytes == 0)
         throw std::invalid_argument("cohort: pipe_size: a pipe of 0 bytes");
@@ -67,6 +84,14 @@ options& options::nprocs(int n) {
         throw std::invalid_argument(
             fmt::format("cohort: nprocs: the number of workers is negative ({})", n));
     settings_.nprocs = n;
+    settings_.is_sized = true;
+    return *this;
+}
+
+options& options::per_host(int n) {
+    if (n < 1)
+        throw std::invalid_argument(fmt::format("cohort: per_host: less than 1 ({})", n));
+    settings_.per_host = n;
     return *this;
 }
 

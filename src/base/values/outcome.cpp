@@ -39,6 +39,8 @@ const char* to_string(cause c) noexcept {
         return "timed_out";
     case cause::output_limit:
         return "output_limit";
+    case cause::host_lost:
+        return "host_lost";
     }
     return "?";
 }
@@ -111,38 +113,47 @@ std::string remark(const outcome& o) {
     return text;
 }
 
-constexpr std::size_t column_count = 6;
+constexpr std::size_t column_count = 7;
 using row = std::array<std::string, column_count>;
 
 row row_of(const outcome& o) {
-    return {std::to_string(o.index),         std::to_string(o.pid),
-            std::string(to_string(o.cause)), to_string(o.status),
-            time_text(o.ended - o.started),  memory_text(o)};
+    return {std::to_string(o.index), o.host,
+            std::to_string(o.pid),   std::string(to_string(o.cause)),
+            to_string(o.status),     time_text(o.ended - o.started),
+            memory_text(o)};
 }
 
-/// One line of the table: numbers are aligned to the right, words to the left.
+/// One line of the table: numbers are aligned to the right, words to the left. A column that is
+/// empty in all rows is left out.
 std::string line_of(const row& cells, const std::array<std::size_t, column_count>& widths) {
-    constexpr std::array<bool, column_count> right{true, true, false, false, true, true};
+    constexpr std::array<bool, column_count> right{true, false, true, false, false, true, true};
     std::string line;
-    for (std::size_t i = 0; i < column_count; ++i)
+    for (std::size_t i = 0; i < column_count; ++i) {
+        if (widths[i] == 0)
+            continue;
         line += right[i] ? fmt::format("{}{:>{}}", i ? "  " : "", cells[i], widths[i])
                          : fmt::format("{}{:<{}}", i ? "  " : "", cells[i], widths[i]);
+    }
     return line;
 }
 
 }  // namespace
 
 std::string to_string(const outcome& o) {
-    std::string text = fmt::format("worker {} (pid {}{}): {}, {}, {}, {}", o.index, o.pid,
-                                   attempt_text(", ", o), to_string(o.cause), to_string(o.status),
-                                   time_text(o.ended - o.started), memory_text(o));
+    std::string text =
+        fmt::format("worker {} ({}{}pid {}{}): {}, {}, {}, {}", o.index, o.host,
+                    o.host.empty() ? "" : ", ", o.pid, attempt_text(", ", o), to_string(o.cause),
+                    to_string(o.status), time_text(o.ended - o.started), memory_text(o));
     if (const auto more = remark(o); !more.empty())
         text += ": " + more;
     return text;
 }
 
 std::string to_string(const report& r) {
-    std::vector<row> rows{{"index", "pid", "cause", "status", "time", "memory"}};
+    const bool on_hosts =
+        std::ranges::any_of(r.outcomes, [](const outcome& o) { return !o.host.empty(); });
+    std::vector<row> rows{
+        {"index", on_hosts ? "host" : "", "pid", "cause", "status", "time", "memory"}};
     std::vector<std::string> remarks{{}};
     for (const auto& o : r.outcomes) {
         rows.push_back(row_of(o));

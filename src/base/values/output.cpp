@@ -45,6 +45,8 @@ void copy_line(const detail::run_part& part, std::size_t which, std::size_t offs
     const auto& from = run.lines[part.first + which];
     to.index = run.index;
     to.attempt = run.attempt;
+    if (run.host)
+        to.host = *run.host;
     to.stream = run.from;
     to.time = run.time;
     to.text.assign(run.text, offset, from.size - from.ending);

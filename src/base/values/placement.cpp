@@ -35,7 +35,8 @@ void require_not_reserved(std::string_view name) {
         throw std::invalid_argument(
             fmt::format("cohort: the variable {} is set by share() alone", name));
     for (const std::string_view reserved :
-         {"COHORT_INDEX", "COHORT_SIZE", "COHORT_ERROR_FILE", "TORCHELASTIC_ERROR_FILE"})
+         {"COHORT_INDEX", "COHORT_SIZE", "COHORT_HOST", "COHORT_ERROR_FILE",
+          "TORCHELASTIC_ERROR_FILE"})
         if (name == reserved)
             throw std::invalid_argument(fmt::format(
                 "cohort: the variable {} is set by the library for each worker: it can be neither "

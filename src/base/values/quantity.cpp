@@ -28,4 +28,22 @@ std::string duration_text(std::chrono::steady_clock::duration length) {
     return length >= 1us ? in(1us, "us") : in(1ns, "ns");
 }
 
+std::string workers_text(std::span<const int> indices) {
+    constexpr int most_ranges = 8;
+    std::string text = indices.size() == 1 ? "worker" : "workers";
+    std::size_t at = 0;
+    for (int ranges = 0; at < indices.size() && ranges < most_ranges; ++ranges) {
+        const int first = indices[at];
+        int last = first;
+        for (++at; at < indices.size() && indices[at] == last + 1; ++at)
+            ++last;
+        text += fmt::format("{}{}", ranges == 0 ? " " : ", ", first);
+        if (last > first)
+            text += fmt::format(" to {}", last);
+    }
+    if (at < indices.size())
+        text += fmt::format(" and {} more", indices.size() - at);
+    return text;
+}
+
 }  // namespace cohort::base

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "base/values/group_end.hpp"
+#include "base/values/quantity.hpp"
 #include "group/border/worker_failure.hpp"
 #include "group/supervisor/symbolize.hpp"
 #include "protocol/record/exception_json.hpp"
@@ -7,6 +8,7 @@
 
 #include <cohort/detail/border.hpp>
 #include <cohort/errors.hpp>
+#include <cohort/host_errors.hpp>
 #include <cohort/json.hpp>
 
 #include <fmt/format.h>
@@ -18,6 +20,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 // Only here does the end of a group become an exception. The thread that throws the exception makes
 // it; the engine's thread keeps none. The texts begin with exactly the lines that torch writes. An
@@ -85,23 +88,50 @@ bool was_cut_short(const outcome& worker) {
     return worker.cause == cause::timed_out || worker.cause == cause::output_limit;
 }
 
+/// Its index, and its host if that is another one.
+std::string name_of(const outcome& worker) {
+    return worker.host.empty() ? std::to_string(worker.index)
+                               : fmt::format("{} ({})", worker.index, worker.host);
+}
+
 std::string text_of_error(const outcome& worker) {
-    return fmt::format("\n\n-- Process {} terminated with the following error:\n{}", worker.index,
-                       worker.error->trace);
+    return fmt::format("\n\n-- Process {} terminated with the following error:\n{}",
+                       name_of(worker), worker.error->trace);
 }
 
 /// @param who  "process" in groups, as torch says, and "worker" in pools
 std::string text_of_exit(const outcome& worker, const char* who = "process") {
     const auto& status = worker.status;
     if (worker.cause == cause::not_started)
-        return fmt::format("{} {} could not be started", who, worker.index);
+        return fmt::format("{} {} could not be started", who, name_of(worker));
     if (status.signaled())
-        return fmt::format("{} {} terminated with signal {}", who, worker.index,
+        return fmt::format("{} {} terminated with signal {}", who, name_of(worker),
                            status.signal_name());
     if (status.exited())
-        return fmt::format("{} {} terminated with exit code {}", who, worker.index,
+        return fmt::format("{} {} terminated with exit code {}", who, name_of(worker),
                            status.exit_code());
-    return fmt::format("{} {} terminated with an unknown exit status", who, worker.index);
+    return fmt::format("{} {} terminated with an unknown exit status", who, name_of(worker));
+}
+
+/// The indices of the workers that were lost with this host.
+std::vector<int> lost_with(const std::string& host, const std::vector<outcome>& all) {
+    std::vector<int> lost;
+    for (const auto& one : all)
+        if (one.cause == cause::host_lost && one.host == host)
+            lost.push_back(one.index);
+    return lost;
+}
+
+/// @param first  the first failure; the host is lost for the reason that its note has
+std::exception_ptr loss_of_host(const outcome& first,
+                                const process_exception::outcome_list& outcomes) {
+    const auto lost = lost_with(first.host, *outcomes);
+    const auto found = std::ranges::find(*outcomes, lost.front(), &outcome::index);
+    const auto& why = first.note();
+    return std::make_exception_ptr(
+        host_lost(fmt::format("host {} was lost{}{} ({})", first.host, why.empty() ? "" : ": ", why,
+                              base::workers_text(lost)),
+                  found->index, found->pid, outcomes, first.host));
 }
 
 }  // namespace
@@ -121,6 +151,8 @@ std::exception_ptr failure_of(const std::shared_ptr<const group_end>& end) {
     if (end->first_failure < 0)
         return end->stopped ? std::make_exception_ptr(group_stopped(outcomes)) : nullptr;
     const auto& worker = (*outcomes)[static_cast<std::size_t>(end->first_failure)];
+    if (worker.cause == cause::host_lost)
+        return loss_of_host(worker, outcomes);
     if (worker.error && !was_cut_short(worker))
         return with_cause(process_raised_exception(
             with_last_words(with_note(text_of_error(worker), worker), end->stderr_tail),

@@ -16,6 +16,8 @@ struct control_order {
     std::uint64_t magic = control_magic;
     std::int32_t index = 0;
     std::int32_t size = 0;
+    std::int32_t local_index = 0;  // the same among the workers on its machine
+    std::int32_t local_size = 0;
     std::int32_t parent = 0;
     std::int32_t attempt = 0;  // how often the worker was started before
     // The descriptor in the worker of a sealed memfd that the group shares; -1: no arguments.

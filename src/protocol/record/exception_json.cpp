@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "protocol/record/exception_json.hpp"
 
+#include <cohort/host_errors.hpp>
 #include <cohort/json.hpp>
 
 #include "protocol/record/error_members.hpp"
@@ -31,6 +32,7 @@ constexpr text_limits report_limits{"report", std::size_t{64} << 20, 1'000'000};
 constexpr const char* base_name = "process_exception";
 constexpr const char* raised_name = "process_raised_exception";
 constexpr const char* exited_name = "process_exited_exception";
+constexpr const char* host_lost_name = "host_lost";
 constexpr const char* stopped_name = "group_stopped";
 constexpr const char* timed_out_name = "group_timed_out";
 
@@ -59,6 +61,9 @@ base::json exception_json(const process_exception& e, brevity how) {
     } else if (const auto* exited = dynamic_cast<const process_exited_exception*>(&e)) {
         object["exception"] = exited_name;
         object["status"] = json_of(exited->status());
+    } else if (const auto* lost = dynamic_cast<const host_lost*>(&e)) {
+        object["exception"] = host_lost_name;
+        object["host"] = base::clean_and_bounded(lost->host(), brief_text);
     } else if (const auto* late = dynamic_cast<const group_timed_out*>(&e)) {
         object["exception"] = timed_out_name;
         object["limit"] = std::chrono::nanoseconds(late->limit()).count();
@@ -74,6 +79,11 @@ base::json report_json(const report& r, brevity how) {
     object["elapsed"] = std::chrono::nanoseconds(r.elapsed).count();
     base::put(object, "name", base::clean(r.name));
     base::put(object, "host", base::clean(r.host));
+    if (!r.hosts.empty()) {
+        auto& hosts = object["hosts"] = base::json::array();
+        for (const auto& host : r.hosts)
+            hosts.push_back(base::clean(host));
+    }
     if (r.time_limit)
         object["time_limit"] = std::chrono::nanoseconds(*r.time_limit).count();
     object["outcomes"] = outcomes_json(r.outcomes, how);
@@ -160,6 +170,10 @@ std::exception_ptr exception_in(const base::json& object, raised_maker raised) {
     if (name == exited_name)
         return std::make_exception_ptr(
             process_exited_exception(what, index, pid, outcomes, status_at(object)));
+    if (name == host_lost_name)
+        return std::make_exception_ptr(
+            host_lost(what, index, pid, outcomes,
+                      base::clean_and_bounded(base::text_at(object, "host"), brief_text)));
     if (name == base_name)
         return std::make_exception_ptr(process_exception(what, index, pid, outcomes));
     if (name != raised_name)

@@ -58,7 +58,7 @@ resource_usage usage_in(const base::json& object) {
 
 cause cause_at(const base::json& object) {
     const std::string name = base::text_at(object, "cause");
-    for (int i = 0; i <= static_cast<int>(cause::output_limit); ++i)
+    for (int i = 0; i <= static_cast<int>(cause::host_lost); ++i)
         if (name == to_string(static_cast<cause>(i)))
             return static_cast<cause>(i);
     return cause::lost;
@@ -126,6 +126,7 @@ base::json json_of(const outcome& one, brevity how) {
     base::json object = base::json::object();
     base::put(object, "index", one.index, -1);
     base::put(object, "attempt", one.attempt, 0);
+    base::put(object, "host", base::clean_and_bounded(one.host, base::text_limit));
     base::put(object, "pid", one.pid, 0);
     object["status"] = json_of(one.status);
     object["cause"] = to_string(one.cause);
@@ -173,6 +174,7 @@ outcome attempt_in(const base::json& object) {
     one.index = std::max(-1, base::integer_at<int>(object, "index").value_or(-1));
     one.attempt = std::max(0, base::integer_at<int>(object, "attempt").value_or(0));
     one.restarted = base::flag_at(object, "restarted");
+    one.host = base::clean_and_bounded(base::text_at(object, "host"), base::text_limit);
     one.pid = std::max(0, base::integer_at<pid_t>(object, "pid").value_or(0));
     one.status = status_at(object);
     one.cause = cause_at(object);
