@@ -29,14 +29,37 @@ struct options_access;
 /// @source the arguments of torch's start_processes; differs: stopping is configured here.
 class COHORT_API options : public settings_of_workers<options> {
 public:
+    /// The default settings, for one worker.
+    options() = default;
     /// The default settings, for this number of workers. Implicit, so that `spawn(work, 4)` works.
     /// @param nprocs  see nprocs()
     /// @throws std::invalid_argument  `nprocs` is negative
-    options(int nprocs = 1) { this->nprocs(nprocs); }
+    options(int nprocs) { this->nprocs(nprocs); }
 
     /// How many workers the group has. With 0 it ends at once, with success. Default 1.
     /// @throws std::invalid_argument  `n` is negative
     options& nprocs(int n);
+
+    /// Runs the workers on these hosts instead of this machine, in blocks of nprocs divided by the
+    /// number of hosts; the first hosts have one more where that is not whole. A host without a
+    /// worker takes no part. The group keeps the hosts until it has ended.
+    ///
+    /// What can't leave this machine is refused with std::invalid_argument before anything starts:
+    /// closures, descriptors, shared arrays, queues, events, barriers and mutexes, and
+    /// restart_scope::all. at_once() is divided among the hosts as nprocs is; each runs one worker
+    /// at least. Workers inherit the environment and working directory of their host's agent. Files
+    /// and logs are written at the host. A stream that is inherited comes out at this program's
+    /// standard error.
+    /// @param machines  what `co_await reach(...)` returned
+    template <class Hosts>
+        requires requires(const Hosts& h) { h.place(); }
+    options& on(const Hosts& machines) {
+        settings_.machines = machines.place();
+        return *this;
+    }
+    /// How many workers each host of on() runs. They decide nprocs. Default: nprocs are divided.
+    /// @throws std::invalid_argument  `n` is less than 1
+    options& per_host(int n);
 
     /// How many workers run at a time. The first ones start with the group, and spawn ends when
     /// they have started. The others wait; each starts when another one has ended, in the order of

@@ -50,13 +50,14 @@ template <class Derived>
 class where_it_runs : public limits_of<Derived> {
 public:
     /// Sets a variable in the worker's environment, which otherwise is the caller's. The library
-    /// sets LOCAL_RANK and LOCAL_WORLD_SIZE to the worker's index and the size of its group, and
-    /// with options::restart those that restarts names; this can override them.
+    /// sets RANK and WORLD_SIZE to the worker's index and the size of its group, LOCAL_RANK and
+    /// LOCAL_WORLD_SIZE to the same among the workers at its host, and with options::restart those
+    /// that restarts names; this can override them.
     /// @param name   not empty, and without '=' and NUL
     /// @param value  text, a path, or anything that fmt can format
     /// @throws std::invalid_argument  no environment can hold the name or the value, or only the
-    ///         library sets this variable: COHORT_INDEX, COHORT_SIZE, COHORT_ERROR_FILE,
-    ///         TORCHELASTIC_ERROR_FILE
+    ///         library sets this variable: COHORT_INDEX, COHORT_SIZE, COHORT_HOST,
+    ///         COHORT_ERROR_FILE, TORCHELASTIC_ERROR_FILE
     template <class Value>
     Derived& env(std::string name, const Value& value) {
         where().set_variable(std::move(name), detail::argument_text(value));

@@ -329,7 +329,8 @@ TEST_CASE("options: result_limit takes any integer but a negative one") {
 
 TEST_CASE("options: variables by which the library tells a worker its place cannot be changed") {
     for (const std::string name :
-         {"COHORT_INDEX", "COHORT_SIZE", "COHORT_ERROR_FILE", "TORCHELASTIC_ERROR_FILE"}) {
+         {"COHORT_INDEX", "COHORT_SIZE", "COHORT_HOST", "COHORT_ERROR_FILE",
+          "TORCHELASTIC_ERROR_FILE"}) {
         const auto text = "cohort: the variable " + name +
                           " is set by the library for each worker: it can be neither set nor unset";
         CHECK_THROWS_WITH_AS(options().env(name, 1), text.c_str(), std::invalid_argument);

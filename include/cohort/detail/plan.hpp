@@ -38,9 +38,28 @@ struct restart_settings {
     friend bool operator==(const restart_settings&, const restart_settings&) = default;
 };
 
+struct spawn_plan;
+class group_state;
+
+/// Where the workers of a group run, if not on this machine: the hosts that options::on() was
+/// given. A group keeps it until it has ended.
+class COHORT_API remote_place {
+public:
+    virtual ~remote_place();
+    /// How many hosts there are.
+    virtual int size() const = 0;
+    /// Makes a group whose workers run there. Starts nothing.
+    /// @param plan  its settings.machines is this
+    /// @throws what create_group() throws; host_lost
+    virtual std::shared_ptr<group_state> make_group(spawn_plan plan) const = 0;
+};
+
 /// The data behind `options`, with its defaults. Durations are on steady_clock and never negative.
 struct group_settings {
     int nprocs = 1;
+    bool is_sized = false;  // the user has said how many workers
+    std::shared_ptr<const remote_place> machines;  // null: this one
+    int per_host = 0;  // how many workers each of the machines has; 0: nprocs are divided
     int at_once = 0;  // how many workers run at a time; 0: all
     std::optional<restart_settings> restarts;
     cohort::start_method method = start_method::spawn;
@@ -77,6 +96,9 @@ struct group_settings {
     COHORT_API void set_cgroup_directory(std::string path);
     COHORT_API void set_name(std::string text);
     COHORT_API void set_pipe_size(std::uint64_t bytes);
+    /// Finds the number of workers if it is given for each host.
+    /// @throws std::invalid_argument  another one was given, too; there are no hosts
+    COHORT_API void settle_size();
 
     friend bool operator==(const group_settings&, const group_settings&) = default;
 };
@@ -93,7 +115,7 @@ struct program {
 /// `attachments` are the plan's, by their numbers in the worker.
 using forked_call = std::function<function_result(int index, std::vector<attachment> attachments)>;
 
-/// Which worker of how many the only worker of a group is told to be.
+/// Which worker of how many.
 struct numbering {
     int index = 0;
     int size = 1;
@@ -116,10 +138,21 @@ struct spawn_plan {
     std::vector<attachment> attachments;  // descriptors that each function worker gets
     bool results_carry = false;           // the functions' results may hold descriptors
     std::optional<numbering> told;        // of a pool's worker, which is a group of its own
+    // The workers are a part of a larger group: the number of the first one, and how many that has.
+    std::optional<numbering> part;
+    // What a part's workers are told besides, each unless they choose it themselves.
+    std::vector<env_change> host_variables;
+    bool has_keeper = false;  // exit() leaves the group to what keeps it
 
     bool calls_function() const noexcept { return function || call; }
     /// What worker `index` is told of its place.
     numbering told_to(int index) const noexcept {
+        if (part && !told)
+            return {part->index + index, part->size};
+        return local_to(index);
+    }
+    /// Its place among the workers that the group has on its machine.
+    numbering local_to(int index) const noexcept {
         return told.value_or(numbering{index, settings.nprocs});
     }
 };

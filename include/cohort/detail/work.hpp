@@ -72,6 +72,7 @@ spawn_plan make_plan(Work work, options how) {
                                    "command_for(...) or closure(...)");
     spawn_plan plan;
     plan.settings = options_access::settings(std::move(how));
+    plan.settings.settle_size();
     if constexpr (startable<Work>)
         fill_plan(plan, std::move(work));
     place_workers(plan);
