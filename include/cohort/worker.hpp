@@ -4,6 +4,7 @@
 #include <cohort/detail/config.hpp>
 
 #include <stop_token>
+#include <string>
 
 #include <sys/types.h>
 
@@ -26,19 +27,32 @@ namespace cohort {
 /// own.
 COHORT_API void worker_main(int argc, char** argv);
 
-/// What a worker knows about itself. Outside of a worker active() returns false, index() -1,
-/// size(), attempt() and parent() 0, and a stop is never requested on stop_token().
+/// What a worker knows about itself. Outside of a worker active() returns false, index() and
+/// local_index() -1, size(), local_size(), attempt() and parent() 0, host() is empty, and a stop is
+/// never requested on stop_token().
 namespace this_worker {
 
 /// Whether this process is a worker. True only from worker_main on.
 /// @thread_safety safe.
 COHORT_API bool active() noexcept;
 
-/// The index of this worker in its group, from 0 (LOCAL_RANK). @thread_safety safe.
+/// The index of this worker in its group, from 0 (RANK). @thread_safety safe.
 COHORT_API int index() noexcept;
 
-/// How many workers the group has (LOCAL_WORLD_SIZE). @thread_safety safe.
+/// How many workers the group has (WORLD_SIZE). @thread_safety safe.
 COHORT_API int size() noexcept;
+
+/// The index of this worker among those of its group that run on its host, from 0 (LOCAL_RANK). In
+/// a local group that is index(). @thread_safety safe.
+COHORT_API int local_index() noexcept;
+
+/// How many workers of the group run on this worker's host (LOCAL_WORLD_SIZE). In a local group
+/// that is size(). @thread_safety safe.
+COHORT_API int local_size() noexcept;
+
+/// The host that runs this worker, by the name that its group has for it (COHORT_HOST). Empty in a
+/// local group. @thread_safety safe.
+COHORT_API std::string host();
 
 /// How often this worker was started before, 0 in its first attempt (options::restart).
 /// @thread_safety safe.

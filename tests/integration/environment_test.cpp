@@ -76,8 +76,8 @@ TEST_CASE("environment: clear_env keeps what is set after it and the library's o
     for (const auto& line : lines_of(printed_by(cohort::command("env"), how)))
         names.insert(line.substr(0, line.find('=')));
     CHECK(names == std::set<std::string>{"AFTER", "COHORT_ERROR_FILE", "COHORT_INDEX",
-                                         "COHORT_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE",
-                                         "TORCHELASTIC_ERROR_FILE"});
+                                         "COHORT_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "RANK",
+                                         "TORCHELASTIC_ERROR_FILE", "WORLD_SIZE"});
 }
 
 TEST_CASE("environment: the user may set LOCAL_RANK and LOCAL_WORLD_SIZE") {

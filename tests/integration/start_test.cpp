@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <csignal>
-#include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <set>
@@ -25,15 +24,6 @@ namespace {
 
 std::string text_of(int, const std::string& path) { return read_file(path); }
 std::string link_of(int, const std::string& path) { return fs::read_symlink(path).string(); }
-
-std::vector<std::string> variables(int, const std::vector<std::string>& names) {
-    std::vector<std::string> values;
-    for (const auto& name : names) {
-        const char* value = std::getenv(name.c_str());
-        values.push_back(value != nullptr ? value : "(unset)");
-    }
-    return values;
-}
 
 /// Its descriptors but the one that lists them, with "+" where a program executed now would get it.
 std::vector<std::string> descriptors(int) {
@@ -153,47 +143,6 @@ asio::awaitable<void> join_nobody(cohort::group& group) {
 }
 
 }  // namespace
-
-TEST_CASE("start: N commands get the indices 0 to N-1 and the size in their environment") {
-    const leak_guard guard;
-    const cohort::command print("sh", "-c",
-                                "echo $COHORT_INDEX $COHORT_SIZE $LOCAL_RANK $LOCAL_WORLD_SIZE");
-    const auto printed = printed_by_each(print, {}, 5);
-    for (int i = 0; i < 5; ++i)
-        CHECK(printed[static_cast<std::size_t>(i)] == fmt::format("{} 5 {} 5\n", i, i));
-}
-
-TEST_CASE("start: the variables of an outer group do not reach the workers of an inner one") {
-    const leak_guard guard;
-    const std::vector<std::string> names{"COHORT_INDEX", "COHORT_SIZE", "LOCAL_RANK",
-                                         "LOCAL_WORLD_SIZE", "COHORT_ERROR_FILE"};
-    for (const auto& name : names)
-        ::setenv(name.c_str(), "77077", 1);
-    const auto printed = printed_by(cohort::command("env"));
-    const auto report = ended(cohort::function<variables>(names), 1);
-    for (const auto& name : names)
-        ::unsetenv(name.c_str());
-    CHECK(printed.find("=77077\n") == std::string::npos);
-    // A function has no error file: its exceptions are recorded by the library.
-    CHECK(report.outcomes.at(0).result<std::vector<std::string>>() ==
-          std::vector<std::string>{"0", "1", "0", "1", "(unset)"});
-}
-
-TEST_CASE("start: N functions get the indices 0 to N-1, in their argument and environment") {
-    const leak_guard guard;
-    const auto report = ended(cohort::function<identity>(), 5);
-    REQUIRE(report.outcomes.size() == 5);
-    for (int i = 0; i < 5; ++i)
-        CHECK(report.outcomes[static_cast<std::size_t>(i)].result<std::vector<int>>() ==
-              std::vector<int>{i, i, 5, ::getpid(), 1});
-    const std::vector<std::string> names{"COHORT_INDEX", "COHORT_SIZE", "LOCAL_RANK",
-                                         "LOCAL_WORLD_SIZE"};
-    for (const auto& worker : ended(cohort::function<variables>(names), 3).outcomes) {
-        const auto index = std::to_string(worker.index);
-        CHECK(worker.result<std::vector<std::string>>() ==
-              std::vector<std::string>{index, "3", index, "3"});
-    }
-}
 
 TEST_CASE("start: worker 0 is started first, then the others in order") {
     const leak_guard guard;

@@ -83,6 +83,14 @@ std::string facts(int index) {
     return text;
 }
 
+/// The host is the one that was named when the worker began.
+std::string place(int) {
+    ::setenv("COHORT_HOST", "another", 1);
+    using namespace cohort;
+    return std::to_string(this_worker::local_index()) + " of " +
+           std::to_string(this_worker::local_size()) + " on '" + this_worker::host() + "'";
+}
+
 void again(int index) {
     char program[] = "bare_worker";
     char mark[] = "--cohort-worker=1:2";
@@ -179,6 +187,7 @@ const cohort::detail::function_node* node_named(const std::string& name) {
         {"too_large", node_of<too_large>()},
         {"too_large_error", node_of<too_large_error>()},
         {"facts", node_of<facts>()},
+        {"place", node_of<place>()},
         {"again", node_of<again>()},
         {"until_stopped", node_of<until_stopped>()},
         {"die_of_signal", node_of<die_of_signal>()},

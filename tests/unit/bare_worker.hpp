@@ -127,8 +127,10 @@ inline protocol::function_key key_named(const std::string& name) {
 }
 
 inline base::unique_fd control_of(const protocol::function_key& key, int arguments_fd) {
-    const auto order = protocol::make_order(3, 8, ::getpid(), arguments_fd, key, SIGTERM,
-                                            std::chrono::seconds(30));
+    auto order = protocol::make_order(3, 8, ::getpid(), arguments_fd, key, SIGTERM,
+                                      std::chrono::seconds(30));
+    order.local_index = 1;
+    order.local_size = 2;
     return memory_file(std::as_bytes(std::span(&order, 1)));
 }
 

@@ -68,19 +68,7 @@ order_block example() {
 
 /// What a plan becomes.
 struct built {
-    explicit built(detail::spawn_plan p) : plan(std::move(p)) {
-        from.pid = 4711;
-        from.environment = {"HOME=/root", "COHORT_INDEX=9", "LOCAL_RANK=9"};
-    }
-    /// The environment of worker `index`, by name.
-    std::map<std::string, std::string> environment(int index) {
-        const auto block = builder.build(index, with);
-        std::map<std::string, std::string> found;
-        for (const auto& entry : texts_of(*block, block->envp))
-            found.emplace(entry.substr(0, entry.find('=')), entry.substr(entry.find('=') + 1));
-        return found;
-    }
-
+    explicit built(detail::spawn_plan p) : plan(std::move(p)) { from.pid = 4711; }
     detail::spawn_plan plan;
     protocol::caller from;
     protocol::worker_plans workers{plan};
@@ -242,24 +230,6 @@ TEST_CASE("order: more text than any program could be given is refused as the ke
     } catch (const std::system_error& e) {
         CHECK(e.code() == std::errc::argument_list_too_long);
     }
-}
-
-TEST_CASE("order: a worker gets its own place, not its caller's") {
-    built of(plan_of({"env"}));
-    const auto environment = of.environment(1);
-    CHECK(environment.at("COHORT_INDEX") == "1");
-    CHECK(environment.at("COHORT_SIZE") == "2");
-    CHECK(environment.at("LOCAL_RANK") == "1");
-    CHECK(environment.at("HOME") == "/root");
-    CHECK(environment.at("COHORT_ERROR_FILE") == "/proc/0000000000/fd/60");
-}
-
-TEST_CASE("order: what the user says of LOCAL_RANK wins") {
-    auto plan = plan_of({"env"});
-    plan.settings.where.set_variable("LOCAL_RANK", "7");
-    CHECK(built(plan).environment(1).at("LOCAL_RANK") == "7");
-    plan.settings.where.unset_variable("LOCAL_RANK");
-    CHECK(built(plan).environment(1).count("LOCAL_RANK") == 0);
 }
 
 TEST_CASE("order: a program without a slash is looked for in the PATH that the worker has") {

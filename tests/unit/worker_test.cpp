@@ -38,6 +38,13 @@ TEST_CASE("worker: a function gets its arguments and its result is recorded") {
     CHECK(*e.contents().finished_at <= std::chrono::steady_clock::now());
 }
 
+TEST_CASE("worker: it knows its host, and its place among the workers there") {
+    CHECK(run_worker("place").result<std::string>() == "1 of 2 on ''");
+    ::setenv("COHORT_HOST", "node03", 1);
+    CHECK(run_worker("place").result<std::string>() == "1 of 2 on 'node03'");
+    ::unsetenv("COHORT_HOST");
+}
+
 TEST_CASE("worker: arguments of many megabytes arrive") {
     const auto arguments = detail::encode_arguments(std::tuple(std::string(5 << 20, 'x'), 5)).cbor;
     CHECK(run_worker(key_named("greet"), &arguments).result<std::string>().size() > (5 << 20));
@@ -236,6 +243,9 @@ TEST_CASE("worker: this_worker outside a worker says so") {
     CHECK(!this_worker::active());
     CHECK(this_worker::index() == -1);
     CHECK(this_worker::size() == 0);
+    CHECK(this_worker::local_index() == -1);
+    CHECK(this_worker::local_size() == 0);
+    CHECK(this_worker::host().empty());
     CHECK(this_worker::parent() == 0);
     CHECK(!this_worker::stop_token().stop_possible());
     CHECK(!protocol::is_worker_process());

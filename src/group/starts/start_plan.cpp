@@ -264,7 +264,7 @@ std::optional<start_failure> start_plan::prepare_worker(int index, prepared_work
     if (auto failed = refuse_user(worker.where->limits, index))
         return failed;
     if (auto failed =
-            cpus_.find(worker.where->limits, plan_.told_to(index).index, with.cpus, into.cpus))
+            cpus_.find(worker.where->limits, plan_.local_to(index).index, with.cpus, into.cpus))
         return failed;
     if (auto failed = make_worker_cgroup(into, index))
         return failed;

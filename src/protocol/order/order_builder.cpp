@@ -31,11 +31,18 @@ constexpr std::string_view own_variables[] = {"COHORT_INDEX",
                                               "COHORT_SIZE",
                                               "LOCAL_RANK",
                                               "LOCAL_WORLD_SIZE",
+                                              "RANK",
+                                              "WORLD_SIZE",
+                                              "COHORT_HOST",
                                               "COHORT_ERROR_FILE",
                                               "TORCHELASTIC_ERROR_FILE",
                                               "COHORT_ATTEMPT",
                                               "TORCHELASTIC_RESTART_COUNT",
                                               "TORCHELASTIC_MAX_RESTARTS"};
+// What workers of several hosts are told besides. Somebody else may have set these for a program
+// that is no worker of hosts.
+constexpr std::string_view host_variables[] = {"GROUP_RANK", "GROUP_WORLD_SIZE", "MASTER_ADDR",
+                                               "MASTER_PORT"};
 
 /// The lowest number from `from` on that is none of the worker's descriptors.
 int free_number(const detail::placement& where, int from) {
@@ -51,7 +58,8 @@ order_builder::order_builder(const detail::spawn_plan& plan, worker_plans& worke
     : plan_(plan), workers_(workers), caller_(from), facts_(std::move(facts)) {}
 
 environment order_builder::inherited(const environment& callers) {
-    return without(callers, own_variables, share_prefix);
+    auto passed = without(callers, own_variables, share_prefix);
+    return find(callers, "COHORT_HOST") ? without(passed, host_variables, share_prefix) : passed;
 }
 
 order_builder::start_template order_builder::make_template(const worker_plan& worker) const {
@@ -150,12 +158,18 @@ void order_builder::write_texts(order_writer& into, const worker_plan& worker, i
     into.add_variable(fmt::format("COHORT_INDEX={}", told.index));
     into.add_variable(fmt::format("COHORT_SIZE={}", told.size));
     // The user's choice for these wins, even if it is to unset them.
-    const auto add_unless_chosen = [&](const char* name, int value) {
+    const auto add_unless_chosen = [&](std::string_view name, const auto& value) {
         if (!worker.where->changes_variable(name))
             into.add_variable(fmt::format("{}={}", name, value));
     };
-    add_unless_chosen("LOCAL_RANK", told.index);
-    add_unless_chosen("LOCAL_WORLD_SIZE", told.size);
+    for (const auto& [name, value] : plan_.host_variables)
+        if (value)
+            add_unless_chosen(name, *value);
+    const auto local = plan_.local_to(index);
+    add_unless_chosen("RANK", told.index);
+    add_unless_chosen("WORLD_SIZE", told.size);
+    add_unless_chosen("LOCAL_RANK", local.index);
+    add_unless_chosen("LOCAL_WORLD_SIZE", local.size);
     if (const auto& restarts = plan_.settings.restarts) {
         add_unless_chosen("COHORT_ATTEMPT", with.attempt);
         add_unless_chosen("TORCHELASTIC_RESTART_COUNT", with.attempt);
@@ -232,6 +246,9 @@ protocol::control_order order_builder::control_of(int index, int attempt) {
     const auto told = plan_.told_to(index);
     auto order = protocol::make_order(told.index, told.size, caller_.pid, from.arguments_number,
                                       key, s.stop_signal, s.grace_period);
+    const auto local = plan_.local_to(index);
+    order.local_index = local.index;
+    order.local_size = local.size;
     order.attempt = attempt;
     order.daemonic = s.daemon;
     order.result_limit = s.result_limit;

@@ -70,7 +70,9 @@ public:
     /// The stage of a step that failed, and what it did.
     static std::pair<std::string, std::string> step_of(const worker_order& order, int item);
 
-    /// The caller's environment without the variables that the library sets for each worker.
+    /// The caller's environment without the variables that the library sets for each worker. Those
+    /// that it sets on several hosts only, such as MASTER_ADDR, are left out where COHORT_HOST says
+    /// that the caller is such a worker.
     static environment inherited(const environment& callers);
 
 private:

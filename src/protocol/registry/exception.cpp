@@ -7,6 +7,7 @@
 
 #include <cohort/detail/type_name.hpp>
 #include <cohort/errors.hpp>
+#include <cohort/host_errors.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -70,6 +71,18 @@ void describe_code(error_record& error) {
     }
 }
 
+/// A failure without a record of the worker's own.
+error_record failed_worker(const process_exception& e) {
+    error_record inner;
+    inner.message = inner.trace = e.what();
+    inner.worker = e.error_index();
+    inner.pid = e.error_pid();
+    for (const auto& worker : e.outcomes())
+        if (worker.index == e.error_index() && worker.crash)
+            inner.frames = worker.crash->frames;
+    return inner;
+}
+
 /// If the exception is the failure of a group of this worker: adds which of the group's workers
 /// failed, and why. @return false: it is another exception
 bool describe_own_group(error_record& error) {
@@ -84,14 +97,10 @@ bool describe_own_group(error_record& error) {
         std::ranges::move(further, std::back_inserter(error.nested));
         return true;
     } catch (const process_exited_exception& e) {
-        error_record inner;
-        inner.message = inner.trace = e.what();
-        inner.worker = e.error_index();
-        inner.pid = e.error_pid();
-        for (const auto& worker : e.outcomes())
-            if (worker.index == e.error_index() && worker.crash)
-                inner.frames = worker.crash->frames;
-        error.nested.push_back(std::move(inner));
+        error.nested.push_back(failed_worker(e));
+        return true;
+    } catch (const host_lost& e) {
+        error.nested.push_back(failed_worker(e));
         return true;
     } catch (...) {
         return false;
