@@ -211,7 +211,7 @@ TEST_CASE(
 
 TEST_CASE("lifecycle ladder: shortened before it begins, the ladder has shorter steps") {
     machine m = after(usual, {worker_started, start_finished});
-    m.shorten(8s, at(1s));
+    m.shorten({8s, 8s, 8s}, at(1s));
     follow(m, {{1s, stop_asked, "send_stop_signal -> stopping until 9, 1 live"},
                {9s, deadline, "send_kill -> killing until 17, 1 live"}});
 }
@@ -219,20 +219,20 @@ TEST_CASE("lifecycle ladder: shortened before it begins, the ladder has shorter 
 TEST_CASE(
     "lifecycle ladder: without grace SIGKILL follows the stop signal at once, also on that step") {
     machine m = after(usual, {worker_started, start_finished});
-    m.drop_grace(at(1s));
+    m.shorten({.grace_period = 0s}, at(1s));
     follow(m, {{1s, stop_asked, "send_stop_signal send_kill -> killing until 11, 1 live"}});
     machine late = after(usual, {worker_started, start_finished});
     CHECK(take(late, stop_asked, 1s) == "send_stop_signal -> stopping until 31, 1 live");
-    late.drop_grace(at(2s));
+    late.shorten({.grace_period = 0s}, at(2s));
     CHECK(take(late, deadline, 2s) == "send_kill -> killing until 12, 1 live");
 }
 
 TEST_CASE("lifecycle ladder: shortened on a step, that step ends no later than that from now on") {
     machine m = after(usual, {worker_started, start_finished});
     CHECK(take(m, stop_asked, 1s) == "send_stop_signal -> stopping until 31, 1 live");
-    m.shorten(8s, at(2s));
+    m.shorten({8s, 8s, 8s}, at(2s));
     CHECK(take(m, stop_asked, 2s) == "-> stopping until 10, 1 live");
-    m.shorten(20s, at(3s));
+    m.shorten({20s, 20s, 20s}, at(3s));
     CHECK(take(m, stop_asked, 3s) == "-> stopping until 10, 1 live");
     CHECK(take(m, deadline, 10s) == "send_kill -> killing until 18, 1 live");
 }

@@ -217,17 +217,12 @@ std::vector<action> machine::on(event e, time_point now) {
     return todo;
 }
 
-void machine::shorten(duration longest, time_point now) noexcept {
-    for (const step& each : ladder)
-        rules_.*each.length = std::min(rules_.*each.length, longest);
+void machine::shorten(const step_spans& longest, time_point now) noexcept {
+    rules_.notice_period = std::min(rules_.notice_period, longest.notice_period);
+    rules_.grace_period = std::min(rules_.grace_period, longest.grace_period);
+    rules_.kill_timeout = std::min(rules_.kill_timeout, longest.kill_timeout);
     if (deadline_)
-        deadline_ = std::min(*deadline_, saturating_add(now, longest));
-}
-
-void machine::drop_grace(time_point now) noexcept {
-    rules_.grace_period = duration{0};
-    if (state_ == state::stopping)
-        deadline_ = now;
+        deadline_ = std::min(*deadline_, saturating_add(now, rules_.*step_of(state_)->length));
 }
 
 const char* to_string(state s) noexcept {

@@ -49,6 +49,13 @@ struct rules {
     std::optional<duration> time_limit = {};  // of the whole group
 };
 
+/// How long the steps of a stop may last at most.
+struct step_spans {
+    duration notice_period = duration::max();
+    duration grace_period = duration::max();
+    duration kill_timeout = duration::max();
+};
+
 /// The life of one group as a table: no clock, no system calls, no Asio. `now` is a parameter.
 ///
 /// It counts workers without knowing them. Its user must keep these rules:
@@ -79,11 +86,8 @@ public:
     /// @throws std::bad_alloc  nothing has changed then.
     std::vector<action> on(event e, time_point now);
 
-    /// From now on no step lasts longer than `longest`; the current step ends at `now` + `longest`
-    /// at the latest.
-    void shorten(duration longest, time_point now) noexcept;
-    /// From now on SIGKILL follows the stop signal at once.
-    void drop_grace(time_point now) noexcept;
+    /// From now on no step lasts longer than `longest` says, also the current one.
+    void shorten(const step_spans& longest, time_point now) noexcept;
 
     state current() const noexcept { return state_; }
     /// When on(event::deadline) must be called; a call before that changes nothing.

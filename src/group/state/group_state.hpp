@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include "base/sys/callback.hpp"
+#include "group/lifecycle/machine.hpp"
 #include "group/state/snapshot.hpp"
 #include "loop/runtime/runtime.hpp"
 #include "output/streams/group_streams.hpp"
@@ -36,11 +38,21 @@ public:
 
     // On the engine's thread only:
 
+    /// What a group tells before it is asked.
+    struct news {
+        /// A worker has failed for good. Its outcome is not yet complete.
+        base::callback<void(int index)> failed;
+        /// A worker has started that did not start with the group.
+        base::callback<void(int index, pid_t pid)> started;
+    };
+    /// Before the start. @param to  all of it is called
+    void tell(news to) { news_ = std::move(to); }
     virtual void await_end(receiver to, std::optional<time_point> until) = 0;
     virtual void await_next(receiver to, std::optional<time_point> until) = 0;
     virtual void await_usage(receiver to) = 0;
     virtual void cancel(operation_id id, cancel_mode mode) = 0;
-    virtual void stop() = 0;
+    /// With no step longer than `longest` says.
+    virtual void stop(const groups::step_spans& longest) = 0;
     virtual void signal(int signo) = 0;
     /// To one worker. Does nothing if it has ended.
     virtual void signal(int index, int signo) = 0;
@@ -52,6 +64,16 @@ protected:
     loop::runtime& runtime_;
     groups::snapshot snapshot_;
     std::shared_ptr<output::group_streams> streams_;
+    void tell_failed(int index) const {
+        if (news_.failed)
+            news_.failed(index);
+    }
+    void tell_started(int index, pid_t pid) const {
+        if (news_.started)
+            news_.started(index, pid);
+    }
+
+    news news_;  // empty: nobody hears them
 };
 
 }  // namespace cohort::detail::inline v0_1

@@ -39,6 +39,10 @@ duration longest_stop(const detail::group_settings& s) {
     return longest.time_since_epoch();
 }
 
+step_spans spans_at_exit(const detail::group_settings& s, duration limit) {
+    return {limit, s.daemon ? duration::zero() : limit, limit};
+}
+
 lifecycle_driver::lifecycle_driver(loop::runtime& runtime, const detail::group_settings& settings)
     : runtime_(runtime),
       machine_(rules_of(settings), schedule(settings.nprocs, settings.at_once).waiting()) {}
@@ -65,11 +69,8 @@ void lifecycle_driver::happen(event e) {
     arm_deadline();
 }
 
-void lifecycle_driver::stop_within(duration limit, bool is_daemonic) {
-    const auto now = clock::now();
-    machine_.shorten(limit, now);
-    if (is_daemonic)
-        machine_.drop_grace(now);
+void lifecycle_driver::stop_within(const step_spans& longest) {
+    machine_.shorten(longest, clock::now());
     happen(event::stop_asked);
 }
 

@@ -13,6 +13,9 @@ namespace cohort::groups {
 /// How long exit() waits for a group with these settings at most.
 duration longest_stop(const detail::group_settings& settings);
 
+/// How long the steps may last when the program exits. @param limit  of each step
+step_spans spans_at_exit(const detail::group_settings& settings, duration limit);
+
 /// Hands events to the lifecycle of a group, has its answers performed, and wakes it at its
 /// deadline. A member of the group's state; belongs to the engine's thread.
 class lifecycle_driver {
@@ -30,9 +33,8 @@ public:
     /// Hands an event to the lifecycle and performs the actions that it answers with. Does the same
     /// for the events that these actions cause.
     void happen(event e);
-    /// The program exits: stops the group, in no more than `limit`.
-    /// @param is_daemonic  there is no grace period
-    void stop_within(duration limit, bool is_daemonic);
+    /// Stops the group, with no step longer than `longest` says.
+    void stop_within(const step_spans& longest);
 
 private:
     void arm_deadline();

@@ -26,6 +26,7 @@ local_group::local_group(groups::services& services, spawn_plan plan, protocol::
     : group_state(services.runtime(), plan.settings.nprocs, std::move(streams)),
       settings_(without_placement(plan.settings)),
       barriers_(share::barriers_among(plan.attachments), settings_->nprocs),
+      life_{nullptr, nullptr, plan.has_keeper},
       lifecycle_(runtime_, *settings_),
       start_(runtime_, settings_, ending_, *this,
              std::make_unique<groups::start_plan>(
@@ -40,7 +41,8 @@ local_group::local_group(groups::services& services, spawn_plan plan, protocol::
 // --- requests ---
 
 void local_group::start(receiver to, groups::start_completes when) {
-    life_.longest_stop = runtime_.spans().add(groups::longest_stop(*settings_));
+    if (!life_.has_keeper)
+        life_.longest_stop = runtime_.spans().add(groups::longest_stop(*settings_));
     start_.submit(shared_from_this(), when,
                   [self = shared_from_this(), to = std::move(to)] { self->begin(to); });
 }
@@ -54,7 +56,8 @@ void local_group::begin(receiver to) {
         go_on_ending();
     });
     waiting_.begin(life_.self);
-    runtime_.add(*this);
+    if (!life_.has_keeper)
+        runtime_.add(*this);
     start_.begin(life_.self, std::move(to));
 }
 
@@ -85,16 +88,13 @@ void local_group::cancel(operation_id id, cancel_mode mode) {
         streams_->cancel(id);
 }
 
-void local_group::stop() {
-    if (life_.self)
-        lifecycle_.happen(event::stop_asked);
-}
-
 // --- the lifecycle ---
 
 void local_group::worker_started(groups::start_report report) {
     const int index = report.index;
     snapshot_.note_start(index, report.pid);
+    if (start_.starts_later())
+        tell_started(index, report.pid);
     auto process = base::make_shared_patiently<groups::worker_process>(
         runtime_, report, streams_, start_.work_of(index), settings_);
     auto& worker = workers_.add(index, process);
@@ -135,6 +135,8 @@ void local_group::worker_not_started(int index, const start_failure* failure) {
     outcomes_.set_output(end, {});
     if (!restarts)
         lifecycle_.happen(failure ? event::worker_not_started : event::worker_dropped);
+    if (failure && !restarts)
+        tell_failed(index);
     if (failure) {
         barriers_.not_started(index);
         waiting_.place_is_free();
@@ -159,12 +161,6 @@ void local_group::start_is_over(const start_failure* failure) {
     if (start_.starts_later())
         waiting_.start_next();
     waiting_.go_on();
-}
-
-void local_group::given_up_start_has_ended() {
-    if (!start_.starts_later())
-        outcomes_.remove_logs([] {});
-    streams_->close_logs();
 }
 
 void local_group::perform(action a) {
@@ -242,7 +238,8 @@ void local_group::worker_exited(worker& which, const exit_status& how) {
 
 /// The lifecycle does not wait for the names of frames. Calls that return outcomes do.
 void local_group::worker_ended(groups::worker_end end) {
-    auto ended = workers_.take(end.outcome.index);
+    const int index = end.outcome.index;
+    auto ended = workers_.take(index);
     const bool was_given_up = end.verdict.cause == cause::unkillable;
     outcome_access::merges(end.outcome) = streams_->merges(end.outcome.index);
     if (ended.results && end.outcome.has_result())
@@ -260,9 +257,12 @@ void local_group::worker_ended(groups::worker_end end) {
                       : end.verdict.success      ? event::worker_ended_well
                                                  : event::worker_failed;
     const bool is_last = next == next_step::nothing || next == next_step::perhaps;
+    const bool is_own = what == event::worker_failed && !end.verdict.victim;
     outcomes_.set(ended.end, std::move(end.outcome), std::move(end.verdict), !is_last);
     if (is_counted)
         lifecycle_.happen(what);
+    if (is_own)
+        tell_failed(index);
     waiting_.go_on();
     go_on_ending();  // for a group that gave up its other workers and waits for this one
 }

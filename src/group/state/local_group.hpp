@@ -48,12 +48,15 @@ public:
     }
     void await_usage(receiver to) override;
     void cancel(operation_id id, cancel_mode mode) override;
-    void stop() override;
+    void stop(const groups::step_spans& longest) override {
+        if (life_.self)
+            lifecycle_.stop_within(longest);
+    }
     void signal(int signo) override { workers_.signal(signo); }
     void signal(int index, int signo) override { workers_.signal(index, signo); }
 
     void stop_within(std::chrono::steady_clock::duration limit) override {
-        lifecycle_.stop_within(limit, settings_->daemon);
+        lifecycle_.stop_within(groups::spans_at_exit(*settings_, limit));
     }
 
 private:
@@ -65,7 +68,11 @@ private:
     void worker_not_started(int index, const start_failure* failure) override;
     void has_cgroup(std::shared_ptr<start::group_cgroup> cgroup) override;
     void start_is_over(const start_failure* failure) override;
-    void given_up_start_has_ended() override;
+    void given_up_start_has_ended() override {
+        if (!start_.starts_later())
+            outcomes_.remove_logs([] {});
+        streams_->close_logs();
+    }
     void operation_waits_for_end(receiver to) override { await_end(std::move(to), std::nullopt); }
     void go_on_ending() override;
 
@@ -96,6 +103,7 @@ private:
     struct {
         std::shared_ptr<local_group> self;  // keeps this alive from begin() to report_end()
         loop::stop_spans::entry longest_stop;
+        bool has_keeper = false;  // see spawn_plan
     } life_;
     groups::lifecycle_driver lifecycle_;
     groups::ending ending_;

@@ -55,18 +55,33 @@ void outcome_publisher::add(int end) {
 }
 
 void outcome_publisher::set(int end, outcome left, verdict judged, bool restarts) {
-    if (restarts)
-        outcomes_.note_restart(end);
-    else
-        set_verdict(left.index, std::move(judged));
-    of(end)->restarts = restarts;
-    of(end)->left = base::make_shared_patiently<const outcome>(std::move(left));
-    const bool is_named = !needs_symbols(*of(end)->left);
-    note_part(end, part::record);
+    const bool is_named = !needs_symbols(left);
+    note_left(end, base::make_shared_patiently<const outcome>(std::move(left)), std::move(judged),
+              restarts);
     if (is_named)
         note_part(end, part::symbols);
     else
         symbolize(end);
+}
+
+void outcome_publisher::set_named(int end, std::shared_ptr<const outcome> left, verdict judged,
+                                  bool restarts) {
+    note_left(end, std::move(left), std::move(judged), restarts);
+    note_part(end, part::symbols);
+}
+
+void outcome_publisher::note_left(int end, std::shared_ptr<const outcome> left, verdict judged,
+                                  bool restarts) {
+    const auto& worker = of(end);
+    worker->left = std::move(left);
+    worker->victim = judged.victim;
+    worker->event_time = judged.event_time;
+    worker->restarts = restarts;
+    if (restarts)
+        outcomes_.note_restart(end);
+    else
+        set_verdict(worker->left->index, std::move(judged));
+    note_part(end, part::record);
 }
 
 void outcome_publisher::note_restarts(const base::patient_vector<int>& indices) {
@@ -214,8 +229,20 @@ std::shared_ptr<group_end> outcome_publisher::end_of(
     if (life_.timed_out())
         end->reached_limit = settings_->time_limit;
     end->not_started = static_cast<int>(verdicts_.size() - end->workers().size());
-    end->first_failure = end->place_of(first_failure(verdicts_));
+    end->first_failure = end->place_of(first_of_failures());
     return end;
+}
+
+/// A group that nobody has stopped has not ended well if a worker has not, also if that seems to be
+/// the consequence of another failure, about which nothing came.
+int outcome_publisher::first_of_failures() const {
+    const int first = first_failure(verdicts_);
+    if (first >= 0 || life_.stop_was_asked() || life_.timed_out())
+        return first;
+    auto all = base::patiently([&] { return verdicts_; });
+    for (auto& each : all)
+        each.victim = false;
+    return first_failure(all);
 }
 
 void outcome_publisher::forget_logs() noexcept {

@@ -42,6 +42,8 @@ public:
     /// Sets what the worker has left. Symbolizes it on another thread.
     /// @param restarts  whether another attempt follows: then it is no failure of the group
     void set(int end, outcome left, verdict judged, bool restarts = false);
+    /// The same for an outcome that has its names already.
+    void set_named(int end, std::shared_ptr<const outcome> left, verdict judged, bool restarts);
     void set_output(int end, output::stream_end printed);
     /// Another attempt of these workers follows, although the last one was set without.
     void note_restarts(const base::patient_vector<int>& indices);
@@ -69,6 +71,7 @@ private:
     void set_verdict(int index, verdict judged) {
         verdicts_[static_cast<std::size_t>(index)] = std::move(judged);
     }
+    void note_left(int end, std::shared_ptr<const outcome> left, verdict judged, bool restarts);
     void symbolize(int end);
     void set_symbols(int end, std::shared_ptr<const outcome> worker);
     void note_part(int end, part p);
@@ -76,6 +79,7 @@ private:
     void write_report();
     void go_on();
     void hand_out();
+    int first_of_failures() const;
     std::shared_ptr<detail::group_end> end_of(
         std::vector<std::shared_ptr<const detail::ended_worker>> workers) const;
 
