@@ -92,6 +92,7 @@ public:
 struct receiver {
     std::weak_ptr<completion_sink> sink;
     operation_id id = 0;
+    bool is_librarys = false;  // it calls no handler, so it is completed also when exit() has begun
 };
 
 /// How much of what there is an operation takes.
@@ -174,7 +175,8 @@ COHORT_API std::optional<outcome> outcome_of(const std::shared_ptr<const ended_w
 /// The report of a group that has ended; without an end an empty one.
 COHORT_API report report_of(const completion& done);
 /// A new exception for the end of a group: process_raised_exception, process_exited_exception,
-/// group_stopped, group_timed_out; null when every worker ended with success.
+/// host_lost, group_stopped, group_timed_out; null when every worker ended with success. A host is
+/// lost when the first failure has cause::host_lost, for the reason that its note tells.
 COHORT_API std::exception_ptr failure_of(const std::shared_ptr<const group_end>& end);
 /// A new spawn_error.
 COHORT_API std::exception_ptr failure_of(const start_failure& start);

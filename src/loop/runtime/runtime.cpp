@@ -104,7 +104,7 @@ void runtime::start() {
 }
 
 bool runtime::deliver(engine& loop, const detail::receiver& to, detail::completion result) {
-    auto sink = exiting() ? nullptr : to.sink.lock();
+    auto sink = exiting() && !to.is_librarys ? nullptr : to.sink.lock();
     const auto how = sink ? sink->complete(to.id, result) : detail::delivery::gone;
     if (how == detail::delivery::refused)
         loop.timer().at(loop.now() + retry_delay, [this, &loop, to, result = std::move(result)] {
