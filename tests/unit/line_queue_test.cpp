@@ -264,11 +264,12 @@ TEST_CASE("line queue: a cleared queue is empty, tells no loss of before, and wo
     CHECK(all(queue) == "0:d ");
 }
 
-TEST_CASE("line queue: what is left of a run keeps the times at which it was read") {
+TEST_CASE("line queue: what is left of a run keeps its times and its host") {
     using namespace std::chrono_literals;
     const auto run = std::make_shared<line_run>(*run_of(0, {forty('a'), forty('b'), forty('c')}));
     run->time += 5s;
     run->wall += 7s;
+    run->host = std::make_shared<const std::string>("node03");
     line_queue queue(50);
     queue.add(run, drop);
     queue.add(run_of(1, {"x"}), block);
@@ -276,6 +277,11 @@ TEST_CASE("line queue: what is left of a run keeps the times at which it was rea
     REQUIRE(told.size() == 2);
     CHECK(told[0].run->time == run->time);
     CHECK(told[0].run->wall == run->wall);
+    CHECK(told[0].run->host == run->host);
+    // So does the line that reports what is lost at the end.
+    queue.leave_out(*run);
+    queue.end_stream(0, 3, stream::out, {}, {}, run->host);
+    CHECK(queue.take_line().run->host == run->host);
 }
 
 TEST_CASE("line queue: lines that were dropped do not stay in memory") {

@@ -7,8 +7,11 @@
 
 #include <doctest/doctest.h>
 
+#include <memory>
 #include <stdexcept>
+#include <string>
 #include <utility>
+#include <variant>
 
 namespace routes_test {
 
@@ -35,6 +38,26 @@ TEST_CASE("routes: without sinks the streams are inherited, and the input is /de
     CHECK(routes.workers.at(1).in.path == "/dev/null");
     CHECK_FALSE(routes.has_pipes);
     CHECK(routes.descriptors(1) == 0);
+}
+
+TEST_CASE("routes: a worker's host is the one that the group has for it, else this machine") {
+    detail::spawn_plan plan;
+    plan.settings = detail::options_access::settings(
+        options(2).stdout_to(console().tag("{host} {index}|")).stderr_to(console()));
+    detail::add_program(plan, detail::command_access::program(command("true")));
+    const auto tag_of = [](const output::worker_routes& worker) {
+        return std::get<output::target_route>(worker.out.sinks.at(0)).tag;
+    };
+    output::route_names names{"group", "here", "abcdefgh", "/home", {}};
+    auto routes = output::make_routes(plan, names);
+    CHECK(tag_of(routes.workers.at(1)) == "here 1|");
+    CHECK(routes.workers.at(1).host == nullptr);
+    for (const auto* host : {"node02", "node03"})
+        names.hosts.push_back(std::make_shared<const std::string>(host));
+    routes = output::make_routes(plan, names);
+    CHECK(tag_of(routes.workers.at(0)) == "node02 0|");
+    CHECK(tag_of(routes.workers.at(1)) == "node03 1|");
+    CHECK(routes.workers.at(1).host == names.hosts.at(1));
 }
 
 TEST_CASE("routes: a plain file of one worker is opened by the child") {

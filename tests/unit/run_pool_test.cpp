@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <memory>
+#include <string>
 
 namespace run_pool_test {
 
@@ -14,11 +15,13 @@ TEST_CASE("run pool: the memory of a large run is used again, and the run is emp
     auto run = pool->make(60'000);
     run->text.assign(60'000, 'x');
     run->lines.push_back({60'000, 0, true});
+    run->host = std::make_shared<const std::string>("node03");
     const auto* const memory = run->text.data();
     run.reset();
     const auto next = pool->make(60'000);
     CHECK(next->text.empty());
     CHECK(next->lines.empty());
+    CHECK(next->host == nullptr);
     CHECK(next->text.capacity() >= 60'000);
     CHECK(next->text.data() == memory);
 }

@@ -43,6 +43,17 @@ void backlog::leave_out(const detail::line_run& run) noexcept {
     }
 }
 
+void backlog::lose(int index, int attempt, cohort::stream from, const detail::loss& lost) noexcept {
+    if (takes_no_more())
+        return;
+    try {
+        queue_.lose(index, attempt, from, lost);
+        added_ += lost.bytes;
+    } catch (const std::bad_alloc&) {
+        // The loss is not reported.
+    }
+}
+
 void backlog::end_stream(int index, int attempt, cohort::stream from, time_point at,
                          std::chrono::system_clock::time_point wall) noexcept {
     if (takes_no_more())

@@ -27,6 +27,8 @@ public:
     bool add(const std::shared_ptr<const detail::line_run>& run, cohort::when_full full) noexcept;
     /// Counts lines as dropped instead of adding them.
     void leave_out(const detail::line_run& run) noexcept;
+    /// Counts as dropped what never came here.
+    void lose(int index, int attempt, cohort::stream from, const detail::loss& lost) noexcept;
     /// Adds the line that reports a loss that no line of the stream follows.
     void end_stream(int index, int attempt, cohort::stream from, time_point at,
                     std::chrono::system_clock::time_point wall) noexcept;

@@ -39,6 +39,7 @@ std::shared_ptr<const line_run> rest_of(const line_run& run, std::size_t first,
     auto rest = std::make_shared<line_run>();
     rest->index = run.index;
     rest->attempt = run.attempt;
+    rest->host = run.host;
     rest->from = run.from;
     rest->time = run.time;
     rest->wall = run.wall;
@@ -75,10 +76,14 @@ void line_queue::add(std::shared_ptr<const line_run> run, cohort::when_full full
 }
 
 void line_queue::leave_out(const line_run& run) {
-    stream_state& s = workers_[run.index].of(run.from);
-    s.lost = sum(s.lost, {run.lines.size(), run.text.size()});
-    note_attempt(s, run.attempt);
-    count_lost(s, run.attempt, run.text.size());
+    lose(run.index, run.attempt, run.from, {run.lines.size(), run.text.size()});
+}
+
+void line_queue::lose(int index, int attempt, cohort::stream from, const detail::loss& lost) {
+    stream_state& s = workers_[index].of(from);
+    s.lost = sum(s.lost, lost);
+    note_attempt(s, attempt);
+    count_lost(s, attempt, lost.bytes);
 }
 
 void line_queue::note_attempt(stream_state& of, int attempt) noexcept {
@@ -87,7 +92,7 @@ void line_queue::note_attempt(stream_state& of, int attempt) noexcept {
 }
 
 /// @param attempt  an earlier one, whose losses nobody asks for any more, counts only for all
-void line_queue::count_lost(stream_state& of, int attempt, std::size_t bytes) noexcept {
+void line_queue::count_lost(stream_state& of, int attempt, std::uint64_t bytes) noexcept {
     if (attempt == of.attempt)
         of.lost_bytes += bytes;
     lost_bytes_ += bytes;
@@ -130,10 +135,12 @@ void line_queue::insert(std::shared_ptr<const line_run> run, cohort::when_full f
 
 void line_queue::end_stream(int index, int attempt, cohort::stream from,
                             std::chrono::steady_clock::time_point at,
-                            std::chrono::system_clock::time_point wall) {
+                            std::chrono::system_clock::time_point wall,
+                            std::shared_ptr<const std::string> host) {
     auto end = std::make_shared<line_run>();
     end->index = index;
     end->attempt = attempt;
+    end->host = std::move(host);
     end->from = from;
     end->time = at;
     end->wall = wall;

@@ -43,12 +43,16 @@ public:
     void add(std::shared_ptr<const detail::line_run> run, cohort::when_full full);
     /// Counts a run as dropped instead of adding it.
     void leave_out(const detail::line_run& run);
+    /// Counts as dropped what never came here.
+    void lose(int index, int attempt, cohort::stream from, const detail::loss& lost);
     /// The stream has ended. A loss that no line of the stream follows is reported by an empty line
     /// that is not complete; that line costs nothing and is never dropped.
     /// @param wall  `at` by the wall clock, for a reader that shows it
+    /// @param host  see line_run
     void end_stream(int index, int attempt, cohort::stream from,
                     std::chrono::steady_clock::time_point at,
-                    std::chrono::system_clock::time_point wall = {});
+                    std::chrono::system_clock::time_point wall = {},
+                    std::shared_ptr<const std::string> host = nullptr);
 
     /// Whether less than the bound is in the queue.
     bool has_room() const noexcept { return cost_ < bound_; }
@@ -130,7 +134,7 @@ private:
     void make_room();
     void drop_from(entry& e, std::size_t bound);
     static void note_attempt(stream_state& of, int attempt) noexcept;
-    void count_lost(stream_state& of, int attempt, std::size_t bytes) noexcept;
+    void count_lost(stream_state& of, int attempt, std::uint64_t bytes) noexcept;
     void remove(entry& e) noexcept;
     void drop_if_over(int index) noexcept;
     void forget(entry& e, std::size_t lines, std::size_t bytes, std::size_t cost) noexcept;

@@ -39,6 +39,7 @@ std::shared_ptr<detail::line_run> run_pool::make(std::size_t size) {
 void run_pool::take_back(std::unique_ptr<detail::line_run> run) noexcept {
     if (run->text.capacity() < smallest_kept || memory_of(*run) > largest_kept)
         return;
+    run->host.reset();
     run->text.clear();
     run->lines.clear();
     try {

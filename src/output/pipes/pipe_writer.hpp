@@ -4,6 +4,7 @@
 #include "base/sys/patient_containers.hpp"
 #include "base/sys/unique_fd.hpp"
 #include "loop/engine/engine.hpp"
+#include "output/pipes/stream_writer.hpp"
 #include "output/pipes/writable_watch.hpp"
 
 #include <cstddef>
@@ -14,29 +15,20 @@
 
 namespace cohort::output {
 
-/// Feeds the standard input of one worker. Texts are written one after another; each is over when
-/// the pipe has taken all of it. Belongs to the loop's thread.
+/// Feeds a worker by a pipe. A text is over when the pipe has taken all of it.
 ///
 /// All calls on the pipe are made by engine::call(), because each takes the pipe's lock, which a
 /// worker can hold for as long as it likes.
-class pipe_writer : public std::enable_shared_from_this<pipe_writer> {
+class pipe_writer final : public stream_writer, public std::enable_shared_from_this<pipe_writer> {
 public:
-    using listener = base::callback<void(std::error_code)>;
-
     pipe_writer(loop::engine& loop, std::shared_ptr<base::unique_fd> fd)
         : loop_(loop), fd_(std::move(fd)) {}
-    ~pipe_writer() { close(); }
+    ~pipe_writer() override { close(); }
 
-    /// Calls `then` when the text is over: with no error, with EPIPE when the worker reads no more,
-    /// or with ECANCELED.
-    /// @param id  names the text for cancel()
-    void write(std::uint64_t id, std::string text, listener then);
-    /// Drops what the pipe has not yet taken of a text. @return whether it was here
-    bool cancel(std::uint64_t id);
-    /// Closes the pipe when all texts that were given before are over.
-    void close_after_all();
-    /// Nobody reads any more: every text is over, with EPIPE.
-    void end();
+    void write(std::uint64_t id, std::string text, listener then) override;
+    bool cancel(std::uint64_t id) override;
+    void close_after_all() override;
+    void end() override;
 
 private:
     struct pending {

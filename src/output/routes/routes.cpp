@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "output/routes/routes.hpp"
 
+#include "output/routes/asked_streams.hpp"
 #include "output/routes/pattern.hpp"
 #include "protocol/order/worker_plan.hpp"
 
@@ -21,29 +22,6 @@ namespace {
 
 using kind = stream_route::kind;
 
-/// The streams of one worker as they were asked for.
-struct asked_streams {
-    std::optional<int> given[3];
-    std::vector<detail::sink> sinks[3];
-    std::optional<detail::input> input;
-};
-
-bool is_one(const std::vector<detail::sink>& sinks, auto type) {
-    return sinks.size() == 1 && std::holds_alternative<decltype(type)>(sinks.front());
-}
-
-/// The settings of one worker's streams.
-asked_streams asked_of(const detail::placement& where) {
-    asked_streams asked;
-    for (const auto& [number, fd] : where.descriptors)
-        if (number <= STDERR_FILENO)
-            asked.given[number] = *fd;
-    for (const auto& [number, sinks] : where.sinks)
-        asked.sinks[number] = sinks;
-    asked.input = where.input;
-    return asked;
-}
-
 /// Adds the file of options::logs(), unless the stream was given another course on purpose.
 void add_log(asked_streams& asked, int number, const std::string& directory, int index) {
     auto& sinks = asked.sinks[number];
@@ -56,10 +34,16 @@ void add_log(asked_streams& asked, int number, const std::string& directory, int
     sinks.emplace_back(std::move(log));
 }
 
+bool has_pipe(const worker_routes& worker) {
+    return worker.out.what == kind::piped || worker.err.what == kind::piped ||
+           worker.in.what == input_route::kind::feed;
+}
+
 /// Makes the routes of a group, worker by worker.
 class router {
 public:
-    router(const detail::spawn_plan& plan, const route_names& names) : plan_(plan), names_(names) {}
+    router(const detail::spawn_plan& plan, const route_names& names, routes_of machine)
+        : plan_(plan), names_(names), machine_(machine) {}
 
     group_routes make();
 
@@ -74,8 +58,9 @@ private:
     output::pattern_values values_of(int index) const {
         const bool may_start_again = plan_.settings.restarts.has_value();
         const auto told = plan_.told_to(index);
+        const auto host = names_.host_of(index);
         return {told.index, told.size, may_start_again ? std::nullopt : std::optional(0),
-                names_.group, names_.host};
+                names_.group, host ? *host : names_.host};
     }
     void ask_for_logs();
     void name_files(int index);
@@ -91,6 +76,7 @@ private:
 
     const detail::spawn_plan& plan_;
     const route_names& names_;
+    const routes_of machine_;
     group_routes made_;
     std::vector<asked_streams> asked_;
     std::vector<std::string> directories_;  // of the workers
@@ -116,6 +102,8 @@ group_routes router::make() {
     }
     ask_for_logs();
     for (int index = 0; index < plan_.settings.nprocs; ++index)
+        leave_part_of(machine_, index, asked_[static_cast<std::size_t>(index)]);
+    for (int index = 0; index < plan_.settings.nprocs; ++index)
         name_files(index);
     for (int index = 0; index < plan_.settings.nprocs; ++index)
         route_worker(index);
@@ -124,7 +112,7 @@ group_routes router::make() {
 }
 
 void router::ask_for_logs() {
-    if (!plan_.settings.logs || plan_.settings.nprocs == 0)
+    if (!plan_.settings.logs || plan_.settings.nprocs == 0 || machine_ == routes_of::origin)
         return;
     const auto& logs = *plan_.settings.logs;
     const auto run_id = logs.run_id.empty()
@@ -186,6 +174,7 @@ void router::name_files(int index) {
 void router::route_worker(int index) {
     auto& worker = made_.workers[static_cast<std::size_t>(index)];
     worker.working_directory = directories_[static_cast<std::size_t>(index)];
+    worker.host = names_.host_of(index);
     route_input(index, worker.in);
     route_stream(index, STDOUT_FILENO, worker.out);
     route_stream(index, STDERR_FILENO, worker.err);
@@ -252,8 +241,7 @@ void router::route_stream(int index, int number, stream_route& into) {
         else if (const auto* chunks = std::get_if<detail::chunks_sink>(&sink))
             add_queue(into, chunks->buffer, chunks->full, 0);
         else if (const auto* console = std::get_if<detail::console_sink>(&sink))
-            if ((!console->only || console->only->contains(index)) &&
-                (!console->filter || (*console->filter)(index)))
+            if (shows(*console, index))
                 into.sinks.push_back(route_of(index, number, *console));
     }
 }
@@ -311,20 +299,13 @@ sink_route router::route_of(int index, int number, const detail::console_sink& s
 
 /// A worker that outlives this process must not wait for a pipe that nobody reads, nor die of it.
 void router::check_death_signal() const {
-    if (plan_.settings.parent_death_signal != 0)
-        return;
-    for (const auto& worker : made_.workers)
-        if (worker.out.what == kind::piped || worker.err.what == kind::piped ||
-            worker.in.what == input_route::kind::feed)
-            throw std::invalid_argument(
-                "cohort: parent_death_signal(0) lets workers outlive this process, which their "
-                "streams would need: use one file() for each worker, without rotate, tagged and "
-                "timestamps, or inherit(), discard() and bytes()");
-}
-
-bool has_pipe(const worker_routes& worker) {
-    return worker.out.what == kind::piped || worker.err.what == kind::piped ||
-           worker.in.what == input_route::kind::feed;
+    if (plan_.settings.parent_death_signal == 0 && machine_ != routes_of::origin &&
+        !plan_.has_keeper &&
+        std::ranges::any_of(made_.workers, has_pipe))
+        throw std::invalid_argument(
+            "cohort: parent_death_signal(0) lets workers outlive this process, which their "
+            "streams would need: use one file() for each worker, without rotate, tagged and "
+            "timestamps, or inherit(), discard() and bytes()");
 }
 
 }  // namespace
@@ -341,8 +322,9 @@ std::uint64_t group_routes::descriptors(int first_workers) const noexcept {
     return count;
 }
 
-group_routes make_routes(const detail::spawn_plan& plan, const route_names& names) {
-    auto routes = router(plan, names).make();
+group_routes make_routes(const detail::spawn_plan& plan, const route_names& names,
+                         routes_of machine) {
+    auto routes = router(plan, names, machine).make();
     routes.has_pipes = std::ranges::any_of(routes.workers, has_pipe);
     return routes;
 }

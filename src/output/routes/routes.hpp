@@ -64,7 +64,8 @@ struct worker_routes {
     input_route in;
     stream_route out;
     stream_route err;
-    std::string working_directory;  // empty: the caller's
+    std::string working_directory;            // empty: the caller's
+    std::shared_ptr<const std::string> host;  // null: this machine
 };
 
 /// Something that this program writes workers' text to.
@@ -101,9 +102,24 @@ struct route_names {
     std::string host;
     std::string random;     // for a run id that was not chosen
     std::string directory;  // the caller's working directory; empty: not known
+    // The hosts of the workers, by their indices; empty: all run on this one.
+    std::vector<std::shared_ptr<const std::string>> hosts{};
+
+    /// The host of worker `index`; null: this machine.
+    std::shared_ptr<const std::string> host_of(int index) const {
+        return hosts.empty() ? nullptr : hosts.at(static_cast<std::size_t>(index));
+    }
+};
+
+/// Which routes of a group are made.
+enum class routes_of {
+    program,  // all
+    host,     // those at the machine of some of its workers
+    origin,   // those at the user's program, where the workers are on other machines
 };
 
 /// @throws std::invalid_argument  the workers may outlive this process, but need it for a stream
-group_routes make_routes(const detail::spawn_plan& plan, const route_names& names);
+group_routes make_routes(const detail::spawn_plan& plan, const route_names& names,
+                         routes_of machine = routes_of::program);
 
 }  // namespace cohort::output
