@@ -3,6 +3,8 @@
 #include "output/streams/group_streams.hpp"
 
 #include "base/files/dispose.hpp"
+#include "output/pipes/pipe_reader.hpp"
+#include "output/pipes/pipe_writer.hpp"
 #include "output/routes/pattern.hpp"
 
 #include <cohort/detail/duration.hpp>
@@ -104,24 +106,32 @@ void group_streams::begin_stream(int index, stream from, const limit_reached& ex
     auto& fd = from == stream::out ? of.out_ours : of.err_ours;
     if (!fd)
         return;
-    const auto& routes = routes_.workers[static_cast<std::size_t>(index)];
-    auto& sinks = from == stream::out ? of.out : of.err;
+    const auto sinks =
+        make_sinks({index, of.start.attempt, from}, pipe_reader::most_a_turn + pipe_capacity_);
     auto& reader = from == stream::out ? of.out_reader : of.err_reader;
-    sinks = base::make_shared_patiently<stream_sinks>(
-        loop(), stream_sinks::origin{index, of.start.attempt, from},
-        from == stream::out ? routes.out : routes.err, targets_, routes_.targets, hub_, pool_,
-        pipe_capacity_);
     reader = base::make_shared_patiently<pipe_reader>(loop(), std::move(fd), sinks, lingering_);
     sinks->set_reader(reader);
     sinks->on_limit([&runtime = runtime_, exceeded, from](std::uint64_t limit) {
         runtime.loop().post([exceeded, from, limit] { exceeded(from, limit); });
     });
-    for (const auto& sink : (from == stream::out ? routes.out : routes.err).sinks)
+    reader->begin();
+}
+
+/// The sinks of one start's stream. They are the worker's until its next start.
+std::shared_ptr<stream_sinks> group_streams::make_sinks(const stream_origin& of,
+                                                        std::size_t most_left) {
+    const auto& routes = routes_.workers[static_cast<std::size_t>(of.index)];
+    const auto& route = of.from == stream::out ? routes.out : routes.err;
+    auto& sinks = of.from == stream::out ? at(of.index).out : at(of.index).err;
+    sinks = base::make_shared_patiently<stream_sinks>(
+        loop(), stream_origin{of.index, of.attempt, of.from, routes.host}, route,
+        stream_sinks::of_group{targets_, routes_.targets, hub_, relay_, pool_}, most_left);
+    for (const auto& sink : route.sinks)
         if (const auto* to = std::get_if<target_route>(&sink); to != nullptr && !to->tag.empty())
             base::patiently([&] {
-                targets_[to->target]->set_tag(index, from, at_attempt(to->tag, of.start.attempt));
+                targets_[to->target]->set_tag(of.index, of.from, at_attempt(to->tag, of.attempt));
             });
-    reader->begin();
+    return sinks;
 }
 
 void group_streams::worker_ended(int index, base::callback<void(stream_end)> read,
@@ -258,14 +268,13 @@ void group_streams::finish(flush& done) {
     if (done.limit)
         loop().timer().cancel(*std::exchange(done.limit, std::nullopt));
     std::string note;
-    if (hub_) {
-        // Lines are dropped also after the end of their stream, by those of other streams.
-        for (const auto s : {stream::out, stream::err}) {
-            const auto lost = hub_->lost_bytes(done.index, at(done.index).start.attempt, s);
-            base::patiently([&] { add_to(note, left_out(lost, s, "nobody read them in time")); });
-        }
-        hub_->forget_worker(done.index);
+    // Lines are dropped also after the end of their stream, by those of other streams.
+    for (const auto s : {stream::out, stream::err}) {
+        const auto lost = lost_bytes(done.index, s);
+        base::patiently([&] { add_to(note, left_out(lost, s, "nobody read them in time")); });
     }
+    if (hub_)
+        hub_->forget_worker(done.index);
     // Of a target that has written all of this worker's text, only its error matters.
     for (const auto& each : done.targets)
         base::patiently(
@@ -315,36 +324,6 @@ void group_streams::close_sinks() {
     }
     if (hub_)
         hub_->end();
-}
-
-// --- lines ---
-
-void group_streams::await_lines(detail::receiver to, detail::amount wanted,
-                                std::optional<detail::time_point> until) {
-    if (!hub_) {
-        runtime_.loop().post([&runtime = runtime_, to = std::move(to)] {
-            runtime.deliver(to, detail::completion());
-        });
-        return;
-    }
-    hub_->await(std::move(to), wanted, until);
-}
-
-void group_streams::cancel(detail::operation_id id) {
-    if (!routes_.has_pipes)
-        return;
-    loop().post([self = shared_from_this(), id] {
-        if (self->hub_ && self->hub_->cancel(id))
-            return;
-        for (auto& each : self->workers_)
-            if ((each.feed && each.feed->cancel(id)) || cancel_early(each, id))
-                return;
-    });
-}
-
-void group_streams::forget_lines() {
-    if (hub_)
-        loop().post([hub = hub_] { hub->forget(); });
 }
 
 }  // namespace cohort::output

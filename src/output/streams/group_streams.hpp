@@ -4,10 +4,13 @@
 #include "base/sys/unique_fd.hpp"
 #include "loop/runtime/runtime.hpp"
 #include "output/pipes/pipe.hpp"
-#include "output/pipes/pipe_reader.hpp"
-#include "output/pipes/pipe_writer.hpp"
+#include "output/pipes/stream_reader.hpp"
+#include "output/pipes/stream_writer.hpp"
 #include "output/routes/routes.hpp"
+#include "output/streams/far_reader.hpp"
+#include "output/streams/far_writer.hpp"
 #include "output/streams/line_hub.hpp"
+#include "output/streams/stream_relay.hpp"
 #include "output/streams/stream_sinks.hpp"
 #include "output/targets/base_directories.hpp"
 #include "output/targets/log_directory.hpp"
@@ -50,6 +53,12 @@ public:
     /// If `routes` has pipes, process.start_output() must have been called.
     group_streams(loop::runtime& runtime, group_routes routes, settings how);
     ~group_streams();
+
+    /// What goes into the group's queue goes to another machine instead. Before the first worker
+    /// starts.
+    void relay_to(std::shared_ptr<stream_relay> relay);
+    const settings& how() const noexcept { return settings_; }
+    loop::engine& loop() const noexcept { return runtime_.output(); }
 
     const group_routes& routes() const noexcept { return routes_; }
     /// The directory of options::logs(), made by prepare(); null after close_logs().
@@ -95,6 +104,21 @@ public:
     /// be over.
     void close_logs();
 
+    // For workers on other machines, on the output thread. For them prepare() comes first, and of
+    // the functions above only worker_ended() and group_ended() are called, which take what has
+    // come:
+
+    /// Expects a worker's stream. @return null: nothing of it comes here
+    std::shared_ptr<far_reader> expect(int index, stream from, far_reader::consumed done);
+    /// Feeds a worker by `send`. @return null: it has no feed
+    std::shared_ptr<far_writer> feed_by(int index, far_writer::sender send);
+
+    // For those who have the feeds of workers here in their hands, on the output thread:
+
+    /// @param then  called when the worker has taken the text, or will not
+    void feed(int index, std::string text, stream_writer::listener then);
+    void end_feed(int index, base::callback<void()> then);
+
     // On any thread:
 
     /// Takes the next line for a call that waits for nothing. @return false: ask by await_lines()
@@ -139,15 +163,15 @@ private:
         // From here on only the output thread's:
         std::shared_ptr<stream_sinks> out;
         std::shared_ptr<stream_sinks> err;
-        std::shared_ptr<pipe_reader> out_reader;
-        std::shared_ptr<pipe_reader> err_reader;
-        std::shared_ptr<pipe_writer> feed;
+        std::shared_ptr<stream_reader> out_reader;
+        std::shared_ptr<stream_reader> err_reader;
+        std::shared_ptr<stream_writer> feed;
         base::patient_vector<early_input> early;  // until it has started, or will not
         bool has_ended = false;
+        bool is_far = false;  // on another machine, which tells what it has lost
     };
     struct flush;
 
-    loop::engine& loop() const noexcept { return runtime_.output(); }
     worker& at(int index) { return workers_[static_cast<std::size_t>(index)]; }
     const worker& at(int index) const { return workers_[static_cast<std::size_t>(index)]; }
     std::optional<detail::start_failure> make_log_directory(base_directories& bases);
@@ -163,6 +187,8 @@ private:
     void go_on_feeding(int index);
     static bool cancel_early(worker& of, detail::operation_id id);
     void begin_stream(int index, stream from, const limit_reached& exceeded);
+    std::shared_ptr<stream_sinks> make_sinks(const stream_origin& of, std::size_t most_left);
+    std::uint64_t lost_bytes(int index, stream from) const;
     void end_streams(std::shared_ptr<flush> ending);
     void limit_reading(const std::shared_ptr<flush>& ending);
     void streams_ended(std::shared_ptr<flush> ending);
@@ -185,6 +211,7 @@ private:
     bool has_ended_ = false;  // the group
     const std::shared_ptr<run_pool> pool_ = std::make_shared<run_pool>();
     std::shared_ptr<line_hub> hub_;  // null: no stream goes into a queue
+    std::shared_ptr<stream_relay> relay_;
     const std::shared_ptr<std::atomic<int>> lingering_ = std::make_shared<std::atomic<int>>(0);
 };
 

@@ -42,6 +42,28 @@ void group_streams::write(int index, std::string text, detail::receiver to) {
     });
 }
 
+void group_streams::feed(int index, std::string text, stream_writer::listener then) {
+    auto kept = base::make_shared_patiently<std::string>(std::move(text));
+    when_fed(index, {0,
+                     [self = shared_from_this(), index, kept, then = std::move(then)] {
+                         if (const auto& feed = self->at(index).feed)
+                             feed->write(0, std::move(*kept), then);
+                         else
+                             then(std::make_error_code(std::errc::broken_pipe));
+                     },
+                     {}});
+}
+
+void group_streams::end_feed(int index, base::callback<void()> then) {
+    when_fed(index, {0,
+                     [self = shared_from_this(), index, then = std::move(then)] {
+                         if (const auto& feed = self->at(index).feed)
+                             feed->close_after_all();
+                         then();
+                     },
+                     {}});
+}
+
 /// Goes on when the worker has started, or will not.
 void group_streams::when_fed(int index, early_input later) {
     worker& of = at(index);
@@ -67,14 +89,7 @@ bool group_streams::cancel_early(worker& of, detail::operation_id id) {
 }
 
 void group_streams::close_input(int index) {
-    loop().post([self = shared_from_this(), index] {
-        self->when_fed(index, {0,
-                               [self, index] {
-                                   if (const auto& feed = self->at(index).feed)
-                                       feed->close_after_all();
-                               },
-                               {}});
-    });
+    loop().post([self = shared_from_this(), index] { self->end_feed(index, [] {}); });
 }
 
 }  // namespace cohort::output

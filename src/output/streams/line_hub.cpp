@@ -85,6 +85,12 @@ void line_hub::leave_out(const detail::line_run& run) {
     shared_->queue.leave_out(run);
 }
 
+void line_hub::lose(int index, int attempt, stream from, const detail::loss& lost) {
+    const lock_type lock(shared_->mutex);
+    if (!shared_->is_forgotten)
+        base::patiently([&] { shared_->queue.lose(index, attempt, from, lost); });
+}
+
 bool line_hub::has_room() const {
     const lock_type lock(shared_->mutex);
     return shared_->has_room();
@@ -127,11 +133,12 @@ void line_hub::report_room() {
         watch_room();
 }
 
-void line_hub::end_stream(int index, int attempt, stream from) {
+void line_hub::end_stream(int index, int attempt, stream from,
+                          const std::shared_ptr<const std::string>& host) {
     lock_type lock(shared_->mutex);
     try {
         if (!shared_->is_forgotten)
-            shared_->queue.end_stream(index, attempt, from, runtime_.output().now());
+            shared_->queue.end_stream(index, attempt, from, runtime_.output().now(), {}, host);
     } catch (const std::bad_alloc&) {
         // The loss is not reported to the calls.
     }

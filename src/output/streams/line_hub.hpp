@@ -35,6 +35,8 @@ public:
     void add(std::shared_ptr<const detail::line_run> run, when_full full);
     /// Counts a run as dropped instead of adding it.
     void leave_out(const detail::line_run& run);
+    /// Counts as dropped what never came here.
+    void lose(int index, int attempt, stream from, const detail::loss& lost);
     bool has_room() const;
     /// Calls `then` once, when there is room; it returns whether the stream reads on. The streams
     /// that wait are called one at a time, because each may fill the room that there is.
@@ -42,7 +44,9 @@ public:
     /// Calls the stream that has waited longest, if there is room.
     void report_room();
     /// A stream has ended. When all have, calls of output() that find no line end.
-    void end_stream(int index, int attempt, stream from);
+    /// @param host  see line_run
+    void end_stream(int index, int attempt, stream from,
+                    const std::shared_ptr<const std::string>& host = nullptr);
     /// How many bytes of the stream were dropped until now. Lines are also dropped after its end.
     std::uint64_t lost_bytes(int index, int attempt, stream from) const;
     /// The streams of the worker have ended, and lost_bytes() is not asked for it any more.

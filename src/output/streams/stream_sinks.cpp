@@ -37,24 +37,23 @@ std::string left_out(std::uint64_t bytes, stream from, std::string_view why) {
                                     base::with_separators(bytes), to_string(from), why);
 }
 
-stream_sinks::stream_sinks(loop::engine& loop, origin whose, const stream_route& route,
-                           std::span<const std::shared_ptr<target>> targets,
-                           std::span<const target_plan> plans, std::shared_ptr<line_hub> hub,
-                           std::shared_ptr<run_pool> pool, std::size_t pipe_capacity)
-    : loop_(loop), origin_(whose), hub_(std::move(hub)), pool_(std::move(pool)),
-      most_over_(pipe_reader::most_a_turn + pipe_capacity) {
+stream_sinks::stream_sinks(loop::engine& loop, const stream_origin& whose,
+                           const stream_route& route, const of_group& group, std::size_t most_left)
+    : loop_(loop), origin_(whose), hub_(group.hub), pool_(group.pool), most_over_(most_left) {
     for (const auto& sink : route.sinks)
         if (const auto* capture = std::get_if<capture_route>(&sink)) {
             capture_.emplace(capture->head, capture->tail);
             at_most_ = capture->at_most;
-        } else if (const auto* queue = std::get_if<queue_route>(&sink)) {
+        } else if (const auto* queue = std::get_if<queue_route>(&sink); queue && group.relay) {
+            relay_ = {group.relay, queue->full};
+        } else if (queue != nullptr) {
             uses_hub_ = true;
             add_consumer(queue->longest == 0 ? std::nullopt
                                              : std::optional(splitter::settings{queue->longest}),
                          {nullptr, queue->full});
         } else {
             const auto& to = std::get<target_route>(sink);
-            add_consumer(cut_for(plans[to.target]), {targets[to.target], to.full});
+            add_consumer(cut_for(group.plans[to.target]), {group.targets[to.target], to.full});
         }
 }
 
@@ -72,6 +71,8 @@ void stream_sinks::add_consumer(std::optional<splitter::settings> how, consumer 
 }
 
 void stream_sinks::take(std::string_view bytes) {
+    if (relay_.to)
+        relay_.to->take(origin_, relay_.full, bytes);
     try {
         if (capture_)
             capture_->add(bytes);
@@ -88,6 +89,19 @@ void stream_sinks::take(std::string_view bytes) {
     check_limit();
 }
 
+void stream_sinks::lose(std::uint64_t lines, std::uint64_t bytes) {
+    for (auto& each : cuts_) {
+        finish(each);
+        if (each.cutter)
+            each.cutter.emplace(*each.how);
+        for (const auto& consumer : each.consumers)
+            if (consumer.to)
+                consumer.to->lose(origin_.index, origin_.attempt, origin_.from, {lines, bytes});
+            else
+                hub_->lose(origin_.index, origin_.attempt, origin_.from, {lines, bytes});
+    }
+}
+
 void stream_sinks::check_limit() {
     if (at_most_ && exceeded_ && capture_->total() > *at_most_)
         std::exchange(exceeded_, {})(*at_most_);
@@ -97,6 +111,7 @@ std::shared_ptr<detail::line_run> stream_sinks::new_run(std::size_t size) const 
     auto run = pool_->make(size);
     run->index = origin_.index;
     run->attempt = origin_.attempt;
+    run->host = origin_.host;
     run->from = origin_.from;
     run->time = loop_.now();
     run->wall = std::chrono::system_clock::now();
@@ -143,20 +158,26 @@ bool stream_sinks::takes(consumer& each, std::size_t bytes) {
 }
 
 bool stream_sinks::has_room() {
+    const auto go_on = [this] {
+        return [reader = reader_] {
+            const auto found = reader.lock();
+            return found && found->go_on();
+        };
+    };
+    if (relay_.to && relay_.full == when_full::block && !relay_.to->has_room(origin_)) {
+        relay_.to->when_room(origin_, go_on());
+        return false;
+    }
     for (auto& each : cuts_)
         for (auto& consumer : each.consumers) {
             if (consumer.full != when_full::block)
                 continue;
-            const auto go_on = [reader = reader_] {
-                const auto found = reader.lock();
-                return found && found->go_on();
-            };
             if (consumer.to && !consumer.to->has_room()) {
-                consumer.to->when_room(go_on);
+                consumer.to->when_room(go_on());
                 return false;
             }
             if (!consumer.to && !hub_->has_room()) {
-                hub_->when_room(go_on);
+                hub_->when_room(go_on());
                 return false;
             }
             consumer.over = 0;
@@ -203,7 +224,9 @@ void stream_sinks::end(std::error_code why) {
                 consumer.to->end_stream(origin_.index, origin_.attempt, origin_.from, loop_.now());
     }
     if (uses_hub_)
-        hub_->end_stream(origin_.index, origin_.attempt, origin_.from);
+        hub_->end_stream(origin_.index, origin_.attempt, origin_.from, origin_.host);
+    if (relay_.to)
+        relay_.to->end_stream(origin_);
 }
 
 captured stream_sinks::take_captured() {

@@ -5,9 +5,10 @@
 #include "output/lines/capture.hpp"
 #include "output/lines/run_pool.hpp"
 #include "output/lines/splitter.hpp"
-#include "output/pipes/pipe_reader.hpp"
+#include "output/pipes/stream_reader.hpp"
 #include "output/routes/routes.hpp"
 #include "output/streams/line_hub.hpp"
+#include "output/streams/stream_relay.hpp"
 #include "output/targets/target.hpp"
 
 #include <cohort/output.hpp>
@@ -31,24 +32,26 @@ std::string left_out(std::uint64_t bytes, stream from, std::string_view why);
 /// thread.
 class stream_sinks final : public byte_sink, public std::enable_shared_from_this<stream_sinks> {
 public:
-    struct origin {
-        int index;    // of the worker
-        int attempt;  // how often it was started before
-        stream from;
+    /// What the group's streams have in common.
+    struct of_group {
+        std::span<const std::shared_ptr<target>> targets;
+        std::span<const target_plan> plans;
+        std::shared_ptr<line_hub> hub;
+        std::shared_ptr<stream_relay> relay;  // takes what else is the hub's; may be null
+        std::shared_ptr<run_pool> pool;
     };
-    /// @param pipe_capacity  of the pipe as it was made
-    stream_sinks(loop::engine& loop, origin whose, const stream_route& route,
-                 std::span<const std::shared_ptr<target>> targets,
-                 std::span<const target_plan> plans, std::shared_ptr<line_hub> hub,
-                 std::shared_ptr<run_pool> pool, std::size_t pipe_capacity);
+    /// @param most_left  how many bytes the stream may have left at its end
+    stream_sinks(loop::engine& loop, const stream_origin& whose, const stream_route& route,
+                 const of_group& group, std::size_t most_left);
 
     /// Whose reading goes on when there is room again.
-    void set_reader(std::weak_ptr<pipe_reader> reader) { reader_ = std::move(reader); }
+    void set_reader(std::weak_ptr<stream_reader> reader) { reader_ = std::move(reader); }
 
     /// Calls `exceeded` once, with the limit, when more was read than capture().at_most() allows.
     void on_limit(base::callback<void(std::uint64_t)> exceeded) { exceeded_ = std::move(exceeded); }
 
     void take(std::string_view bytes) override;
+    void lose(std::uint64_t lines, std::uint64_t bytes) override;
     bool has_room() override;
     void leave_room() override;
     void end(std::error_code why) override;
@@ -83,17 +86,21 @@ private:
     void check_limit();
 
     loop::engine& loop_;
-    const origin origin_;
+    const stream_origin origin_;
     std::optional<capture_buffer> capture_;
     std::optional<std::uint64_t> at_most_;  // of capture()
     base::callback<void(std::uint64_t)> exceeded_;
     base::patient_vector<cut> cuts_;
     base::patient_map<std::shared_ptr<target>, loop::time_point> written_;
     std::shared_ptr<line_hub> hub_;
+    struct {
+        std::shared_ptr<stream_relay> to;  // null: the stream stays on this machine
+        when_full full = when_full::block;
+    } relay_;
     std::shared_ptr<run_pool> pool_;
     const std::size_t most_over_;
     bool uses_hub_ = false;
-    std::weak_ptr<pipe_reader> reader_;
+    std::weak_ptr<stream_reader> reader_;
     std::uint64_t lost_ = 0;  // bytes, for lack of memory
     std::error_code error_;
 };

@@ -67,6 +67,12 @@ void target::leave_out(const detail::line_run& run) noexcept {
     lines_.leave_out(run);
 }
 
+void target::lose(int index, int attempt, cohort::stream from,
+                  const detail::loss& lost) noexcept {
+    const std::lock_guard lock(mutex_);
+    lines_.lose(index, attempt, from, lost);
+}
+
 void target::end_stream(int index, int attempt, cohort::stream from, loop::time_point at) noexcept {
     {
         const std::lock_guard lock(mutex_);

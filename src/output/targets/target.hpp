@@ -65,6 +65,8 @@ public:
     void add(std::shared_ptr<const detail::line_run> run, cohort::when_full full) noexcept;
     /// Counts lines as dropped instead of adding them.
     void leave_out(const detail::line_run& run) noexcept;
+    /// Counts as dropped what never came here.
+    void lose(int index, int attempt, cohort::stream from, const detail::loss& lost) noexcept;
     /// The stream has ended. Reports a loss that no line of it follows.
     void end_stream(int index, int attempt, cohort::stream from, loop::time_point at) noexcept;
 
