@@ -171,7 +171,7 @@ void request_stop(const group_ref& group) noexcept {
     // Every handle calls this when it is destroyed. If the group has ended, let the engine sleep.
     const bool ended = group && group->runtime().is_own() && group->snapshot().end();
     if (!ended)
-        post_if_own(group, [](group_state& g) { g.stop(); });
+        post_if_own(group, [](group_state& g) { g.stop({}); });
 }
 
 void send_signal(const group_ref& group, int signo) {

@@ -82,17 +82,43 @@ bool has_patterns(const spawn_plan& plan) {
 }
 
 /// What the paths and tags of the group name.
-output::route_names names_of(const spawn_plan& plan) {
-    // Each name takes a system call, which a short command would feel.
-    return has_patterns(plan) ? output::names_for(plan.settings.name) : output::route_names();
+output::route_names names_of(const spawn_plan& plan, output::routes_of machine) {
+    // Each name takes a system call, which a short command would feel. At a host the tag of what is
+    // inherited is a pattern.
+    if (!has_patterns(plan) && machine != output::routes_of::host)
+        return {};
+    auto names = output::names_for(plan.settings.name);
+    if (machine == output::routes_of::host)
+        for (const auto& [name, value] : plan.host_variables)
+            if (name == "COHORT_HOST" && value)
+                names.host = *value;  // as the whole group calls this machine
+    return names;
 }
 
-/// @throws std::invalid_argument  see output::make_routes
-/// @throws spawn_error            the output thread can't be started
+/// Destroys the filters of console().only() here, if they are not used elsewhere. The rest of the
+/// plan ends on a starter thread, where no code of the user's may run.
+void forget_sinks(spawn_plan& plan) {
+    plan.settings.where.sinks.clear();
+    for (auto& where : plan.placements)
+        where.sinks.clear();
+    for (auto& each : plan.programs)
+        each.where.sinks.clear();
+}
+
+group_ref create_group_of(spawn_plan plan, output::routes_of machine) {
+    auto& services = services_for(plan);
+    const auto names = names_of(plan, machine);
+    return make_group(services, std::move(plan), names,
+                      protocol::capture_caller(services.runtime().pid()), machine);
+}
+
+}  // namespace
+
 std::shared_ptr<output::group_streams> make_streams(loop::runtime& runtime, const spawn_plan& plan,
-                                                    const output::route_names& names) {
+                                                    const output::route_names& names,
+                                                    output::routes_of machine) {
     const auto& s = plan.settings;
-    auto routes = output::make_routes(plan, names);
+    auto routes = output::make_routes(plan, names, machine);
     try {
         if (routes.has_pipes)
             output::start_output(runtime);
@@ -107,18 +133,6 @@ std::shared_ptr<output::group_streams> make_streams(loop::runtime& runtime, cons
                                         s.restarts.has_value()});
 }
 
-/// Destroys the filters of console().only() here, if they are not used elsewhere. The rest of the
-/// plan ends on a starter thread, where no code of the user's may run.
-void forget_sinks(spawn_plan& plan) {
-    plan.settings.where.sinks.clear();
-    for (auto& where : plan.placements)
-        where.sinks.clear();
-    for (auto& each : plan.programs)
-        each.where.sinks.clear();
-}
-
-}  // namespace
-
 groups::services& services_for(spawn_plan& plan) {
     require_worker_main(plan);
     auto& services = services_for_spawn();
@@ -130,18 +144,25 @@ groups::services& services_for(spawn_plan& plan) {
 }
 
 group_ref make_group(groups::services& services, spawn_plan plan, const output::route_names& names,
-                     protocol::caller_ref from) {
-    auto streams = make_streams(services.runtime(), plan, names);
+                     protocol::caller_ref from, output::routes_of machine) {
+    auto streams = make_streams(services.runtime(), plan, names, machine);
     forget_sinks(plan);
     return std::make_shared<local_group>(services, std::move(plan), std::move(from),
                                          std::move(streams));
 }
 
 group_ref create_group(spawn_plan plan) {
-    auto& services = services_for(plan);
-    const auto names = names_of(plan);
-    return make_group(services, std::move(plan), names,
-                      protocol::capture_caller(services.runtime().pid()));
+    if (const auto machines = plan.settings.machines)
+        return machines->make_group(std::move(plan));
+    return create_group_of(std::move(plan), output::routes_of::program);
+}
+
+group_ref create_group_at_host(spawn_plan plan) {
+    return create_group_of(std::move(plan), output::routes_of::host);
+}
+
+std::shared_ptr<output::group_streams> streams_of(const group_ref& group) {
+    return group->streams().shared_from_this();
 }
 
 }  // namespace cohort::detail::inline v0_1

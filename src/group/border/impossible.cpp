@@ -36,7 +36,8 @@ void refuse_impossible(const spawn_plan& plan) {
     const int at_once = groups::schedule::first(s.nprocs, s.at_once);
     // Each worker needs a record and a pidfd at least; the start counts exactly.
     const auto needed = 2 * static_cast<std::uint64_t>(at_once);
-    if (const auto limit = base::descriptor_limit(); at_once > few_workers && needed > limit)
+    if (const auto limit = base::descriptor_limit();
+        !s.machines && at_once > few_workers && needed > limit)
         refuse(EMFILE, fmt::format("{} workers need {} descriptors, the limit is {}", at_once,
                                    needed, limit));
     if (s.nprocs > most_workers)
