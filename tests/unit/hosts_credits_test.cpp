@@ -48,6 +48,23 @@ TEST_CASE("hosts credits: more than the window is a breach, and changes nothing"
     CHECK(receiver.received(1) == breach::credit);
 }
 
+TEST_CASE("hosts credits: a reserve is spent only by what must not wait") {
+    sender_credit sender(10, 5);
+    CHECK(sender.left() == 10);
+    CHECK(sender.take(12) == 10);
+    CHECK(sender.take(12) == 0);
+    CHECK(sender.take(12, spend::reserve_too) == 5);
+    CHECK_FALSE(sender.given(5));
+    CHECK(sender.left() == 0);
+    CHECK(sender.left(spend::reserve_too) == 5);
+    CHECK(sender.given(11) == breach::overcredit);
+    receiver_credit receiver(10, 5);
+    CHECK_FALSE(receiver.received(15));
+    CHECK(receiver.received(1) == breach::credit);
+    receiver.consumed(5);
+    CHECK(receiver.take_due() == 5);  // half of the window
+}
+
 TEST_CASE("hosts credits: a receiver gives back when half of the window is consumed") {
     receiver_credit credit(10);
     CHECK_FALSE(credit.received(10));

@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-// The bodies of the messages of which the link itself knows what they say.
+// What the link itself knows of the messages on it.
 namespace cohort::multihost {
 
 using time_point = std::chrono::steady_clock::time_point;
@@ -31,26 +31,9 @@ struct ladder_spans {
     friend bool operator==(const ladder_spans&, const ladder_spans&) = default;
 };
 
-/// For `worker`: every one.
-inline constexpr std::uint32_t all_workers = 0xffffffff;
-
-struct signal_order {
-    std::uint32_t worker = all_workers;
-    std::uint32_t number = 0;
-
-    friend bool operator==(const signal_order&, const signal_order&) = default;
-};
-
 // A span below zero is written as zero.
 std::vector<std::byte> write_beat(const beat& b);
-std::vector<std::byte> write_credit(std::uint64_t bytes);
-std::vector<std::byte> write_spans(const ladder_spans& spans);
-std::vector<std::byte> write_signal(const signal_order& order);
-
-// Empty: it is none. That is breach::body.
+/// Empty: it is none. That is breach::body.
 std::optional<beat> read_beat(std::span<const std::byte> body) noexcept;
-std::optional<std::uint64_t> read_credit(std::span<const std::byte> body) noexcept;
-std::optional<ladder_spans> read_spans(std::span<const std::byte> body) noexcept;
-std::optional<signal_order> read_signal(std::span<const std::byte> body) noexcept;
 
 }  // namespace cohort::multihost

@@ -4,6 +4,7 @@
 #include "hosts/link/little_endian.hpp"
 
 #include <array>
+#include <cstring>
 
 namespace cohort::multihost {
 namespace {
@@ -31,9 +32,34 @@ constexpr std::array<crc_table, at_once> make_tables() {
 }
 constexpr auto crc_tables = make_tables();
 
+#ifdef __x86_64__
+/// @source CRC32 in Intel's manual, volume 2A
+[[gnu::target("sse4.2")]] std::uint32_t crc32c_by_processor(std::span<const std::byte> bytes,
+                                                            std::uint32_t so_far) noexcept {
+    std::uint64_t sum = ~so_far;
+    for (; bytes.size() >= at_once; bytes = bytes.subspan(at_once)) {
+        std::uint64_t next = 0;
+        std::memcpy(&next, bytes.data(), sizeof next);  // GCC makes eight loads of read_u64()
+        sum = __builtin_ia32_crc32di(sum, next);
+    }
+    auto last = static_cast<std::uint32_t>(sum);
+    for (const std::byte each : bytes)
+        last = __builtin_ia32_crc32qi(last, std::to_integer<unsigned char>(each));
+    return ~last;
+}
+#endif
+
 }  // namespace
 
 std::uint32_t crc32c(std::span<const std::byte> bytes, std::uint32_t so_far) noexcept {
+#ifdef __x86_64__
+    if (__builtin_cpu_supports("sse4.2"))
+        return crc32c_by_processor(bytes, so_far);
+#endif
+    return crc32c_by_tables(bytes, so_far);
+}
+
+std::uint32_t crc32c_by_tables(std::span<const std::byte> bytes, std::uint32_t so_far) noexcept {
     std::uint32_t sum = ~so_far;
     for (; bytes.size() >= at_once; bytes = bytes.subspan(at_once)) {
         const std::uint32_t low = sum ^ read_u32(bytes.data());

@@ -6,8 +6,8 @@
 
 namespace cohort::multihost {
 
-std::uint64_t sender_credit::take(std::uint64_t wanted) noexcept {
-    const auto taken = std::min(wanted, left_);
+std::uint64_t sender_credit::take(std::uint64_t wanted, spend from) noexcept {
+    const auto taken = std::min(wanted, left(from));
     left_ -= taken;
     waits_ = waits_ || taken < wanted;
     return taken;
@@ -21,7 +21,7 @@ std::optional<breach> sender_credit::given(std::uint64_t bytes) noexcept {
 }
 
 bool sender_credit::can_go_on() noexcept {
-    return waits_ && left_ > 0 && std::exchange(waits_, false);
+    return waits_ && left() > 0 && std::exchange(waits_, false);
 }
 
 std::optional<breach> receiver_credit::received(std::uint64_t bytes) noexcept {
@@ -36,7 +36,7 @@ void receiver_credit::consumed(std::uint64_t bytes) noexcept {
 }
 
 std::uint64_t receiver_credit::take_due() noexcept {
-    if (consumed_ < std::max<std::uint64_t>(window_ / 2, 1))
+    if (consumed_ < due_)
         return 0;
     expected_ += consumed_;
     return std::exchange(consumed_, 0);

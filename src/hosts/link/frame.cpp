@@ -38,6 +38,10 @@ bool may_send(side from, std::uint8_t kind) noexcept {
     case frame_kind::data:
     case frame_kind::input_credit:
     case frame_kind::bye:
+    case frame_kind::failed:
+    case frame_kind::begun:
+    case frame_kind::used:
+    case frame_kind::told_to_end:
         return from == side::agent;
     case frame_kind::welcome:
     case frame_kind::start:
@@ -45,6 +49,7 @@ bool may_send(side from, std::uint8_t kind) noexcept {
     case frame_kind::data_credit:
     case frame_kind::input:
     case frame_kind::signal:
+    case frame_kind::usage:
     case frame_kind::stop:
     case frame_kind::leave:
         return from == side::origin;

@@ -50,6 +50,11 @@ enum class frame_kind : std::uint8_t {
     beat = 15,          // from both: the link is alive
     leave = 16,         // from the origin: it needs the group no more, or the host
     bye = 17,           // from the agent, its last
+    failed = 18,        // from the agent: one worker has failed; how it has ended follows
+    usage = 19,         // from the origin: what do the live workers use?
+    used = 20,          // from the agent: the answer
+    told_to_end = 21,   // from the agent: a signal ends it; it stops its groups, then says bye
+    begun = 22,         // from the agent: one worker has started later than the group
 };
 
 /// @return false: no frame kind, or one that this end never sends

@@ -5,6 +5,7 @@
 #include "hosts/link/frame.hpp"
 #include "hosts/link/greeting_search.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -41,6 +42,9 @@ public:
     /// @return the breach, from then on with every call
     /// @throws std::bad_alloc  bytes may be lost then: the link must end.
     std::optional<breach> feed(std::span<const std::byte> bytes, std::vector<message>& into);
+
+    /// From now on messages of this size are taken, too.
+    void take_messages_of(std::size_t size) noexcept { largest_ = std::max(largest_, size); }
 
     std::optional<breach> broken() const noexcept { return broken_; }
     bool has_greeting() const noexcept {

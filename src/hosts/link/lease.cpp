@@ -22,7 +22,7 @@ void lease::received_beat(const beat& b, time_point now) noexcept {
     to_answer_came_ = now;
     // On a busy link, too, on which no beat is due.
     if (!answer_)
-        answer_ = saturating_add(now, rules_.beat_period);
+        answer_ = rules_.answers_at_once ? now : period_after(now);
 }
 
 lease_action lease::next(time_point now) noexcept {
@@ -42,7 +42,7 @@ lease_action lease::next(time_point now) noexcept {
 
 beat lease::make_beat(time_point now) noexcept {
     sent_ = now;
-    beat_ = saturating_add(now, rules_.beat_period);
+    beat_ = period_after(now);
     answer_.reset();
     const auto number = trips_.sent(now);
     const auto answers = std::exchange(to_answer_, 0);
@@ -64,8 +64,14 @@ std::optional<time_point> lease::deadline() const noexcept {
     return silence ? std::min(*silence, beat_due()) : beat_due();
 }
 
+/// In step: the next multiple of the period.
+time_point lease::period_after(time_point when) const noexcept {
+    const auto after = saturating_add(when, rules_.beat_period);
+    return rules_.is_in_step ? after - after.time_since_epoch() % rules_.beat_period : after;
+}
+
 time_point lease::beat_due() const noexcept {
-    auto due = saturating_add(sent_, rules_.beat_period);
+    auto due = period_after(sent_);
     if (!trips_.smallest())
         due = std::min(due, beat_);
     return answer_ ? std::min(due, *answer_) : due;

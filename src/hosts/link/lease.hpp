@@ -13,6 +13,8 @@ namespace cohort::multihost {
 struct lease_rules {
     duration beat_period = std::chrono::seconds(1);
     duration host_timeout = std::chrono::seconds(10);
+    bool is_in_step = false;       // beats are due at the same times as those of all such leases
+    bool answers_at_once = false;  // a beat is not held until one is due
 };
 
 /// What the owner of a lease must now do.
@@ -68,6 +70,7 @@ private:
         told,
     };
 
+    time_point period_after(time_point when) const noexcept;
     time_point beat_due() const noexcept;
     std::optional<time_point> silence_due() const noexcept;
 

@@ -43,6 +43,7 @@ struct remote_part::table {
     void unfit() { lose({part_loss::kind::broke_protocol, breach::order}); }
     void time();
 
+    time_point report_due(time_point end) const;
     time_point promised() const;
     void lose(const part_loss& loss);
     void end(part_state how);
@@ -55,8 +56,8 @@ const remote_part::table::reaction remote_part::table::cells[part_states][part_e
 //             start     open_gate     stop      started     not_started     ended         reported     left     cut     silent     broken     deadline
 /* reached  */ {R(start), R(none),      R(skip),  R(unfit),   R(unfit),       R(unfit),     R(unfit),    R(left), R(cut), R(silent), R(broken), R(none)},
 /* starting */ {R(none),  R(none),      R(stop),  R(started), R(not_started), R(one_ended), R(reported), R(left), R(cut), R(silent), R(broken), R(none)},
-/* gated    */ {R(none),  R(open_gate), R(stop),  R(started), R(not_started), R(one_ended), R(reported), R(left), R(cut), R(silent), R(broken), R(none)},
-/* running  */ {R(none),  R(none),      R(stop),  R(started), R(not_started), R(one_ended), R(reported), R(left), R(cut), R(silent), R(broken), R(none)},
+/* gated    */ {R(none),  R(open_gate), R(stop),  R(started), R(not_started), R(one_ended), R(reported), R(left), R(cut), R(silent), R(broken), R(time)},
+/* running  */ {R(none),  R(none),      R(stop),  R(started), R(not_started), R(one_ended), R(reported), R(left), R(cut), R(silent), R(broken), R(time)},
 /* stopping */ {R(none),  R(none),      R(hurry), R(started), R(not_started), R(one_ended), R(reported), R(left), R(cut), R(silent), R(broken), R(time)},
 /* reported */ {R(none),  R(none),      R(none),  R(none),    R(none),        R(none),      R(none),     R(none), R(none), R(none),  R(none),   R(none)},
 /* lost     */ {R(none),  R(none),      R(none),  R(none),    R(none),        R(none),      R(none),     R(none), R(none), R(none),  R(none),   R(none)},
@@ -77,7 +78,7 @@ void remote_part::table::open_gate() {
 void remote_part::table::stop() {
     part.state_ = part_state::stopping;
     part.spans_ = e.spans;
-    part.deadline_ = promised();
+    part.deadline_ = std::min(part.deadline_.value_or(time_point::max()), promised());
     act(part_action::kind::send_stop);
 }
 
@@ -111,11 +112,14 @@ void remote_part::table::not_started() {
 }
 
 void remote_part::table::one_ended() {
-    if (e.worker >= part.ended_.size() || part.ended_[e.worker])
+    if (!part.has_started_ || e.worker >= part.ended_.size() || part.ended_[e.worker])
         return unfit();
     part.ended_[e.worker] = true;
-    --part.left_;
     act(part_action::kind::report_ended, e.worker);
+    if (--part.left_ > 0)
+        return;
+    const auto latest = report_due(now);
+    part.deadline_ = std::min(part.deadline_.value_or(latest), latest);
 }
 
 void remote_part::table::reported() {
@@ -126,16 +130,21 @@ void remote_part::table::reported() {
 }
 
 void remote_part::table::time() {
-    if (now >= *part.deadline_)
+    if (part.deadline_ && now >= *part.deadline_)
         lose({part_loss::kind::overdue});
 }
 
 /// When the agent has ended its workers, even if the stop reaches it as late as its lease allows.
 time_point remote_part::table::promised() const {
     using detail::saturating_add;
-    return saturating_add(
-        saturating_add(saturating_add(now, part.host_timeout_), part.spans_.grace_period),
-        part.spans_.kill_timeout);
+    return saturating_add(saturating_add(report_due(now), part.spans_.grace_period),
+                          part.spans_.kill_timeout);
+}
+
+/// When the agent has made its last report, if nobody is left at `end`.
+time_point remote_part::table::report_due(time_point end) const {
+    using detail::saturating_add;
+    return saturating_add(saturating_add(end, part.host_timeout_), part.last_words_);
 }
 
 void remote_part::table::lose(const part_loss& loss) {

@@ -78,7 +78,7 @@ struct part_loss {
         cut,             // the link ended, whatever the launcher's exit code says
         silent,          // no beat for host_timeout
         broke_protocol,  // see `how`; the link must end, with it all other parts
-        overdue,         // stopping takes longer than the agent may take
+        overdue,         // a stop, or the last report, takes longer than the agent may take
     };
 
     kind why;
@@ -96,8 +96,10 @@ class remote_part {
 public:
     /// @param workers       how many the host is to run
     /// @param host_timeout  how much longer a stop may take than its ladder
-    remote_part(std::size_t workers, duration host_timeout)
-        : ended_(workers), left_(workers), host_timeout_(host_timeout) {}
+    /// @param last_words    how long after the end of the last worker the agent may take for its
+    ///                      last report, besides host_timeout
+    remote_part(std::size_t workers, duration host_timeout, duration last_words = duration{0})
+        : ended_(workers), left_(workers), host_timeout_(host_timeout), last_words_(last_words) {}
 
     /// Takes in one event. What the origin asks at the wrong time changes nothing.
     /// @return the actions, in the order in which they must be done
@@ -106,10 +108,12 @@ public:
 
     part_state current() const noexcept { return state_; }
     bool is_over() const noexcept { return state_ >= part_state::reported; }
-    /// When event `deadline` must be handed in. Within a stop it moves only to earlier times.
+    /// When event `deadline` must be handed in. It moves only to earlier times.
     std::optional<time_point> deadline() const noexcept { return deadline_; }
     /// What was asked of the stop: the shortest of each span.
     const ladder_spans& spans() const noexcept { return spans_; }
+    /// Whether the agent has said that all workers have started.
+    bool has_started() const noexcept { return has_started_; }
     /// Whether the end of this worker was reported.
     bool has_ended(std::size_t worker) const { return ended_.at(worker); }
     /// Set in state `lost`.
@@ -122,6 +126,7 @@ private:
     std::vector<bool> ended_;
     std::size_t left_;  // workers that have not ended
     duration host_timeout_;
+    duration last_words_;
     bool has_started_ = false;
     ladder_spans spans_;
     std::optional<time_point> deadline_;

@@ -22,12 +22,4 @@ void round_trips::answered(std::uint64_t number, duration held, time_point now) 
     smallest_ = std::min(elapsed - held, smallest_.value_or(duration::max()));
 }
 
-time_point round_trips::happened(time_point arrival, duration age,
-                                 time_point earliest) const noexcept {
-    const auto way = smallest_.value_or(duration{0}) / 2;
-    const auto most = std::max(arrival - earliest, duration{0});
-    const auto before = std::max(age, duration{0});
-    return before > most || way > most - before ? arrival - most : arrival - before - way;
-}
-
 }  // namespace cohort::multihost

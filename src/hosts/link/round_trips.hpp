@@ -21,12 +21,6 @@ public:
     /// The smallest so far: the one that was delayed least. Never negative.
     std::optional<duration> smallest() const noexcept { return smallest_; }
 
-    /// When something happened at the other end.
-    /// @param arrival   when the message about it came
-    /// @param age       how long before the message was sent, as the other end says
-    /// @param earliest  when it can have happened at the earliest
-    time_point happened(time_point arrival, duration age, time_point earliest) const noexcept;
-
 private:
     struct sent_beat {
         std::uint64_t number = 0;  // 0: it is answered
