@@ -111,23 +111,18 @@ inline captured some_text(std::string head) {
     return made;
 }
 
-inline std::shared_ptr<detail::ended_worker> worker_with(outcome left) {
-    auto made = std::make_shared<detail::ended_worker>();
-    made->left = std::make_shared<const outcome>(std::move(left));
+inline detail::ended_worker worker_with(outcome left) {
+    detail::ended_worker made;
+    made.left = std::make_shared<const outcome>(std::move(left));
     return made;
 }
 
-inline multihost::end_of_worker some_end(int index) {
-    auto last = worker_with(some_outcome(index, 1));
-    last->out = some_text("out");
-    last->err = some_text("err");
-    last->note = "one more line";
-    auto first = worker_with(some_outcome(index, 0));
-    first->restarts = true;
-    first->out = some_text("first");
-    last->past = {std::move(first)};
-    multihost::end_of_worker made;
-    made.worker = std::move(last);
+inline detail::ended_worker some_end(int index) {
+    auto made = worker_with(some_outcome(index, 1));
+    made.out = some_text("out");
+    made.err = some_text("err");
+    made.note = "one more line";
+    made.restarts = true;
     made.victim = true;
     made.event_time = agents_now - std::chrono::seconds(1);
     return made;

@@ -47,11 +47,17 @@ TEST_CASE("hosts values messages: each comes back as it was") {
     CHECK(read_back(started) == started);
     const used_resources used{{{3, 5ns, 6, 7, 'S'}, {0, 0ns, 0, 0, '?'}}};
     CHECK(read_back(used) == used);
-    const stop_request stop{1s, 2s, 3ns};
+    const ladder_spans stop{2s, 3ns};
     CHECK(read_back(stop) == stop);
+    CHECK(read_back(failed_worker{3}) == failed_worker{3});
+    CHECK(read_back(begun_worker{3, 77}) == begun_worker{3, 77});
     CHECK(read_back(signal_request{2, SIGTERM}) == signal_request{2, SIGTERM});
     CHECK(read_back(signal_request{std::nullopt, 64}) == signal_request{std::nullopt, 64});
-    CHECK(read_back(stream_credit{~std::uint64_t{0}}) == stream_credit{~std::uint64_t{0}});
+    for (const auto& credit : {stream_credit{std::nullopt, stream::out, ~std::uint64_t{0}},
+                               stream_credit{2, stream::err, 1}})
+        CHECK(read_back(credit) == credit);
+    CHECK(read_back(input_answer{1, true}) == input_answer{1, true});
+    CHECK(read_back(end_order{SIGTERM}) == end_order{SIGTERM});
 }
 
 TEST_CASE("hosts values messages: a start that failed keeps its code, text, worker and stage") {
@@ -71,7 +77,7 @@ TEST_CASE("hosts values messages: a start that failed keeps its code, text, work
 }
 
 TEST_CASE("hosts values messages: bytes of a stream stand behind their head as they are") {
-    const stream_head head{3, 1, stream::err, false, 1'000'000'000'000};
+    const stream_head head{3, 1, stream::err, false, 1, 1'000'000'000'000};
     const std::vector<std::byte> data(1'000, std::byte{0xFF});
     const auto written = write_data(head, data);
     CHECK(written.size() < 1'030);
@@ -100,10 +106,11 @@ TEST_CASE("hosts values messages: what can't be true is refused with a sentence"
     CHECK(problem_of(started_workers{{1, 2, 3, 4, 5}}) ==
           "a message can't be read: a list of 5 is longer than 4");
     CHECK(problem_of(signal_request{4, 1}) == "a message can't be read: 4 is not within 0 and 3");
+    CHECK(problem_of(end_order{0}) == "a message can't be read: 0 is not within 1 and 64");
     CHECK(problem_of(signal_request{0, 65}) ==
           "a message can't be read: 65 is not within 1 and 64");
     CHECK(problem_of(signal_request{0, 1}, 0) == "a message can't be read: there are no workers");
-    CHECK(problem_of(stop_request{-1ns, 0ns, 0ns}).find("-1 is not within 0 and") !=
+    CHECK(problem_of(ladder_spans{-1ns, 0ns}).find("-1 is not within 0 and") !=
           std::string::npos);
     CHECK(problem_of(welcome{{{"", "b"}}, std::nullopt, 0s}) ==
           "a message can't be read: a variable has no name, or one with a '=' in it");

@@ -23,8 +23,8 @@ double train(int, const std::string& name, const std::vector<double>& values) {
     return static_cast<double>(name.size()) + values.at(0);
 }
 
-part_of_plan read_back(const detail::spawn_plan& plan, worker_range workers) {
-    auto read = read_plan(write_plan(plan, workers));
+detail::spawn_plan read_back(const detail::spawn_plan& plan, worker_range workers) {
+    auto read = read_plan(write_plan(plan, {workers}));
     REQUIRE_MESSAGE(read, read.problem);
     return std::move(*read);
 }
@@ -67,12 +67,14 @@ TEST_CASE("hosts values plan: no setting that differs from its default is lost")
     plan_maker make(1, true);
     const auto plan = make.of_commands(3);
     // A setting that is new to the program must be set by plan_maker, too.
-    const auto& [nprocs, at_once, restarts, method, daemon, crash_record, stack_on_stop, error_file,
-                 result_limit, notice_period, stop_signal, grace_period, kill_timeout,
-                 parent_death_signal, policy, time_limit, worker_time_limit, success_codes,
-                 process_group, cgroup, cgroup_directory, group_memory_max, group_cpu_max, name,
-                 flush_timeout, pipe_size, logs, where, place] = plan.settings;
+    const auto& [nprocs, is_sized, machines, per_host, at_once, restarts, method, daemon,
+                 crash_record, stack_on_stop, error_file, result_limit, notice_period, stop_signal,
+                 grace_period, kill_timeout, parent_death_signal, policy, time_limit,
+                 worker_time_limit, success_codes, process_group, cgroup, cgroup_directory,
+                 group_memory_max, group_cpu_max, name, flush_timeout, pipe_size, logs, where,
+                 place] = plan.settings;
     const detail::group_settings defaults;
+    CHECK((is_sized == defaults.is_sized && !machines && per_host == 0));  // of the whole group
     CHECK(nprocs != defaults.nprocs);
     CHECK(at_once != defaults.at_once);
     CHECK(restarts != defaults.restarts);
@@ -103,9 +105,9 @@ TEST_CASE("hosts values plan: no setting that differs from its default is lost")
     CHECK_FALSE(where == defaults.where);
     CHECK_FALSE(place);
     const auto part = read_back(plan, {0, 3});
-    check_equal(part.plan, plan);
-    CHECK(part.first.index == 0);
-    CHECK(part.first.size == 3);
+    check_equal(part, plan);
+    CHECK(part.part->index == 0);
+    CHECK(part.part->size == 3);
 }
 
 TEST_CASE("hosts values plan: plans made by chance come back as they were") {
@@ -113,7 +115,7 @@ TEST_CASE("hosts values plan: plans made by chance come back as they were") {
         CAPTURE(seed);
         plan_maker make(seed, false);
         const auto plan = make.of_commands(static_cast<int>(seed % 4) + 1);
-        check_equal(read_back(plan, {0, plan.settings.nprocs}).plan, plan);
+        check_equal(read_back(plan, {0, plan.settings.nprocs}), plan);
     }
 }
 
@@ -121,32 +123,43 @@ TEST_CASE("hosts values plan: a host gets the commands and settings of its own w
     plan_maker make(2, true);
     const auto plan = make.of_commands(7);
     const auto part = read_back(plan, {3, 2});
-    CHECK(part.first.index == 3);
-    CHECK(part.first.size == 7);
-    CHECK(part.plan.settings.nprocs == 2);
-    CHECK(part.plan.programs == std::vector{plan.programs[3], plan.programs[4]});
-    CHECK(part.plan.placements == std::vector{plan.placements[3], plan.placements[4]});
+    CHECK(part.part->index == 3);
+    CHECK(part.part->size == 7);
+    CHECK(part.settings.nprocs == 2);
+    CHECK(part.programs == std::vector{plan.programs[3], plan.programs[4]});
+    CHECK(part.placements == std::vector{plan.placements[3], plan.placements[4]});
+}
+
+TEST_CASE("hosts values plan: a host's variables and its share of at_once go to its workers") {
+    auto plan = of_words({"w"});
+    plan.settings.nprocs = 9;
+    plan.settings.at_once = 6;
+    host_part beta{{3, 3}, {{"GROUP_RANK", "1"}}, 2};
+    const auto read = read_plan(write_plan(plan, beta));
+    REQUIRE_MESSAGE(read, read.problem);
+    CHECK(read.value->host_variables == beta.variables);
+    CHECK(read.value->settings.at_once == 2);
 }
 
 TEST_CASE("hosts values plan: one command for all workers goes to every host") {
     auto plan = of_words({"sleep", "1"});
     plan.settings.nprocs = 9;
-    CHECK(read_back(plan, {8, 1}).plan.programs == plan.programs);
+    CHECK(read_back(plan, {8, 1}).programs == plan.programs);
 }
 
 TEST_CASE("hosts values plan: a console shows the same workers, by their numbers at the host") {
     const auto plan = with_console({0, 4, 5, 8}, 9);
-    CHECK(shown(read_back(plan, {4, 3}).plan.settings.where) == std::set{0, 1});
-    CHECK(shown(read_back(plan, {1, 2}).plan.settings.where).empty());
+    CHECK(shown(read_back(plan, {4, 3}).settings.where) == std::set{0, 1});
+    CHECK(shown(read_back(plan, {1, 2}).settings.where).empty());
 }
 
 TEST_CASE("hosts values plan: a function comes back with its arguments, and can be called") {
-    const auto plan =
-        detail::make_plan(function<&train>("four", std::vector<double>{1.5}), options(2));
+    auto plan = detail::make_plan(function<&train>("four", std::vector<double>{1.5}), options(2));
+    plan.settings.is_sized = false;  // a part does not know
     const auto part = read_back(plan, {0, 2});
-    check_equal(part.plan, plan);
-    REQUIRE(part.plan.function != nullptr);
-    const auto result = part.plan.function->invoke(0, part.plan.arguments, {});
+    check_equal(part, plan);
+    REQUIRE(part.function != nullptr);
+    const auto result = part.function->invoke(0, part.arguments, {});
     CHECK(detail::decode_value<double>(result.cbor, {}) == 5.5);
 }
 
@@ -170,14 +183,14 @@ TEST_CASE("hosts values plan: the input of several workers is written once") {
     CHECK(bytes.size() < 110'000);
     auto read = read_plan(bytes);
     REQUIRE_MESSAGE(read, read.problem);
-    check_equal(read->plan, plan);
-    CHECK(std::get<detail::bytes_input>(*read->plan.placements[0].input).text ==
-          std::get<detail::bytes_input>(*read->plan.placements[7].input).text);
+    check_equal(*read, plan);
+    CHECK(std::get<detail::bytes_input>(*read->placements[0].input).text ==
+          std::get<detail::bytes_input>(*read->placements[7].input).text);
 }
 
 TEST_CASE("hosts values plan: a plan that does not fit together is refused with a sentence") {
     const auto problem_of = [](const detail::spawn_plan& plan, worker_range workers) {
-        const auto read = read_plan(write_plan(plan, workers));
+        const auto read = read_plan(write_plan(plan, {workers}));
         CHECK_FALSE(read);
         return read.problem;
     };

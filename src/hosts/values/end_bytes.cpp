@@ -17,7 +17,6 @@ namespace {
 constexpr int last_signal_number = 64;
 constexpr std::size_t build_id_limit = 128;  // in hexadecimal digits
 constexpr std::size_t longest_type_name = std::size_t{1} << 16;
-constexpr std::size_t most_past = 99;  // as many as a group keeps
 
 /// Writes times as ages, and texts as long as a record may have them.
 class end_writer : public wire_writer {
@@ -49,6 +48,8 @@ public:
         value = here_.now -
                 std::clamp(duration(std::chrono::nanoseconds(age)), duration::zero(), longest);
     }
+    /// The origin's name for it: an agent does not know that, and may not choose it.
+    const std::string& host() const noexcept { return here_.host; }
     std::chrono::system_clock::time_point time_of_day(time_point when) const {
         return here_.time_of_day -
                std::chrono::duration_cast<std::chrono::system_clock::duration>(here_.now - when);
@@ -244,15 +245,15 @@ void walk(end_reader& w, detail::left_result& result, std::string& note) {
 template <end_wire W>
 void walk(W& w, typename W::template of<outcome>& left) {
     detail::outcome_access::members(
-        left,
-        [&](auto& index, auto& attempt, auto& pid, auto& status, auto& cause, auto& first_failure,
-            auto& started, auto& ended, auto& started_at, auto& ended_at, auto& usage, auto& error,
-            auto& crash, auto& at_stop, auto&, auto&, auto&, auto&, auto& work, auto& result) {
+        left, [&](auto& index, auto& attempt, auto& host, auto& pid, auto& status, auto& cause,
+                  auto& first_failure, auto& started, auto& ended, auto& started_at, auto& ended_at,
+                  auto& usage, auto& error, auto& crash, auto& at_stop, auto&, auto&, auto&, auto&,
+                  auto& work, auto& result) {
             w.index(index);
             w.number(attempt, 0);
             w.number(pid, 0);
             walk(w, status);
-            w.one_of(cause, cause::output_limit);
+            w.one_of(cause, cause::output_limit);  // that a host is lost its agent can't say
             w.flag(first_failure);
             w.time(started);
             w.time(ended);
@@ -262,11 +263,13 @@ void walk(W& w, typename W::template of<outcome>& left) {
             w.list(at_stop, protocol::activity_limit, [&](auto& one) { walk(w, one); });
             walk(w, work);
             if constexpr (W::reads) {
+                host = w.host();
                 walk(w, result, work.note);
                 ended = std::max(started, ended);
                 started_at = w.time_of_day(started);
                 ended_at = w.time_of_day(ended);
             } else {
+                (void)host;
                 walk(w, result);
             }
         });
@@ -280,51 +283,34 @@ void walk(end_reader& w, std::shared_ptr<const outcome>& left) {
     left = std::make_shared<const outcome>(std::move(came));
 }
 
-/// @param past  of an attempt before the last one: it has no past of its own
 template <end_wire W>
-void walk(W& w, typename W::template of<detail::ended_worker>& worker, bool is_past) {
-    auto& [left, out, err, note, restarts, past] = worker;
+void walk(W& w, typename W::template of<detail::ended_worker>& worker) {
+    auto& [left, out, err, note, restarts, victim, event_time, past] = worker;
+    (void)past;
     walk(w, left);
     walk(w, out);
     walk(w, err);
     w.clean(note, base::text_limit);
     w.flag(restarts);
-    if (is_past)
-        return;
-    w.list(past, most_past, [&](auto& attempt) {
-        if constexpr (W::reads) {
-            auto came = std::make_shared<detail::ended_worker>();
-            walk(w, *came, true);
-            if (came->left->index != left->index)
-                throw unreadable("an attempt is that of another worker");
-            attempt = std::move(came);
-        } else {
-            walk(w, *attempt, true);
-        }
-    });
+    w.flag(victim);
+    w.time(event_time);
+    if constexpr (W::reads)
+        event_time = std::clamp(event_time, left->started, left->ended);
 }
 
 }  // namespace
 
-std::vector<std::byte> write_end(const end_of_worker& end, time_point now) {
+std::vector<std::byte> write_end(const detail::ended_worker& end, time_point now) {
     end_writer w(now);
-    walk(w, *end.worker, false);
-    w.flag(end.victim);
-    w.time(end.event_time);
+    walk(w, end);
     return w.take();
 }
 
-read_value<end_of_worker> read_end(std::span<const std::byte> bytes,
-                                   const end_reader_place& here) noexcept {
-    return read_whole<end_of_worker>(
-        "the end of a worker", end_reader(bytes, here), [](end_reader& w, end_of_worker& end) {
-            auto worker = std::make_shared<detail::ended_worker>();
-            walk(w, *worker, false);
-            w.flag(end.victim);
-            w.time(end.event_time);
-            end.event_time = std::clamp(end.event_time, worker->left->started, worker->left->ended);
-            end.worker = std::move(worker);
-        });
+read_value<detail::ended_worker> read_end(std::span<const std::byte> bytes,
+                                          const end_reader_place& here) noexcept {
+    return read_whole<detail::ended_worker>(
+        "the end of a worker", end_reader(bytes, here),
+        [](end_reader& w, detail::ended_worker& end) { walk(w, end); });
 }
 
 }  // namespace cohort::multihost

@@ -9,19 +9,12 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace cohort::multihost {
 
 using time_point = std::chrono::steady_clock::time_point;
-
-/// How a worker ended, and what a group must know besides, to judge all its workers: success and
-/// cause stand in the outcome.
-struct end_of_worker {
-    std::shared_ptr<const detail::ended_worker> worker;  // with an outcome
-    bool victim = false;                                 // as in groups::verdict
-    time_point event_time;                               // the same
-};
 
 /// Where the end of a worker is read, and what may be in it.
 struct end_reader_place {
@@ -33,17 +26,19 @@ struct end_reader_place {
     int workers = 0;                                    // there are so many
     std::uint64_t result_limit = 0;                     // of a result, in bytes
     std::size_t capture_limit = unlimited;  // of the head and of the tail of a stream, in bytes
+    std::string host;                       // its name, for outcome::host
 };
 
-/// A result that holds descriptors is left out, and noted. Texts are as long as local records may
-/// make them at most.
-/// @param end  its worker and those before it have outcomes
+/// Writes how a worker ended, without the attempts before it: each is told when it ends. A result
+/// that holds descriptors is left out, and noted. Texts are as long as local records may make them
+/// at most.
+/// @param end  with an outcome
 /// @param now  the ages are counted to here
-std::vector<std::byte> write_end(const end_of_worker& end, time_point now);
+std::vector<std::byte> write_end(const detail::ended_worker& end, time_point now);
 
 /// Reads what an agent says, which may be anything. Times are kept within the life of the group,
 /// and in their order.
-read_value<end_of_worker> read_end(std::span<const std::byte> bytes,
-                                   const end_reader_place& here) noexcept;
+read_value<detail::ended_worker> read_end(std::span<const std::byte> bytes,
+                                          const end_reader_place& here) noexcept;
 
 }  // namespace cohort::multihost

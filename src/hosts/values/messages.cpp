@@ -81,11 +81,23 @@ void walk(W& w, typename W::template of<used_resources>& said) {
 }
 
 template <wire W>
-void walk(W& w, typename W::template of<stop_request>& said) {
-    auto& [notice_period, grace_period, kill_timeout] = said;
-    w.span(notice_period);
+void walk(W& w, typename W::template of<ladder_spans>& said) {
+    auto& [grace_period, kill_timeout] = said;
     w.span(grace_period);
     w.span(kill_timeout);
+}
+
+template <wire W>
+void walk(W& w, typename W::template of<begun_worker>& said) {
+    auto& [index, pid] = said;
+    w.index(index);
+    w.number(pid, 1);
+}
+
+template <wire W>
+void walk(W& w, typename W::template of<failed_worker>& said) {
+    auto& [index] = said;
+    w.index(index);
 }
 
 template <wire W>
@@ -96,19 +108,28 @@ void walk(W& w, typename W::template of<signal_request>& said) {
 }
 
 template <wire W>
+void walk(W& w, typename W::template of<end_order>& said) {
+    auto& [signo] = said;
+    w.number(signo, 1, last_signal);
+}
+
+template <wire W>
 void walk(W& w, typename W::template of<stream_credit>& said) {
-    auto& [bytes] = said;
+    auto& [index, from, bytes] = said;
+    w.maybe(index, [&](auto& one) { w.index(one); });
+    w.one_of(from, stream::err);
     w.number(bytes);
 }
 
 template <wire W>
 void walk(W& w, typename W::template of<stream_head>& head) {
-    auto& [index, attempt, from, complete, lost_before] = head;
+    auto& [index, attempt, from, is_end, lost_lines, lost_bytes] = head;
     w.index(index);
     w.number(attempt, 0);
     w.one_of(from, stream::err);
-    w.flag(complete);
-    w.number(lost_before);
+    w.flag(is_end);
+    w.number(lost_lines);
+    w.number(lost_bytes);
 }
 
 template <wire W>
@@ -116,6 +137,13 @@ void walk(W& w, typename W::template of<input_head>& head) {
     auto& [index, is_end] = head;
     w.index(index);
     w.flag(is_end);
+}
+
+template <wire W>
+void walk(W& w, typename W::template of<input_answer>& said) {
+    auto& [index, is_taken] = said;
+    w.index(index);
+    w.flag(is_taken);
 }
 
 /// By the two categories that a start fails with. A code of another one becomes EIO.
@@ -191,21 +219,29 @@ template std::vector<std::byte> write_message(const hello&);
 template std::vector<std::byte> write_message(const welcome&);
 template std::vector<std::byte> write_message(const started_workers&);
 template std::vector<std::byte> write_message(const used_resources&);
-template std::vector<std::byte> write_message(const stop_request&);
+template std::vector<std::byte> write_message(const ladder_spans&);
+template std::vector<std::byte> write_message(const begun_worker&);
+template std::vector<std::byte> write_message(const failed_worker&);
 template std::vector<std::byte> write_message(const signal_request&);
+template std::vector<std::byte> write_message(const end_order&);
 template std::vector<std::byte> write_message(const stream_credit&);
 template std::vector<std::byte> write_message(const stream_head&);
 template std::vector<std::byte> write_message(const input_head&);
+template std::vector<std::byte> write_message(const input_answer&);
 template std::vector<std::byte> write_message(const detail::start_failure&);
 template read_value<hello> read_message(std::span<const std::byte>, int) noexcept;
 template read_value<welcome> read_message(std::span<const std::byte>, int) noexcept;
 template read_value<started_workers> read_message(std::span<const std::byte>, int) noexcept;
 template read_value<used_resources> read_message(std::span<const std::byte>, int) noexcept;
-template read_value<stop_request> read_message(std::span<const std::byte>, int) noexcept;
+template read_value<ladder_spans> read_message(std::span<const std::byte>, int) noexcept;
+template read_value<begun_worker> read_message(std::span<const std::byte>, int) noexcept;
+template read_value<failed_worker> read_message(std::span<const std::byte>, int) noexcept;
 template read_value<signal_request> read_message(std::span<const std::byte>, int) noexcept;
+template read_value<end_order> read_message(std::span<const std::byte>, int) noexcept;
 template read_value<stream_credit> read_message(std::span<const std::byte>, int) noexcept;
 template read_value<stream_head> read_message(std::span<const std::byte>, int) noexcept;
 template read_value<input_head> read_message(std::span<const std::byte>, int) noexcept;
+template read_value<input_answer> read_message(std::span<const std::byte>, int) noexcept;
 template read_value<detail::start_failure> read_message(std::span<const std::byte>, int) noexcept;
 template std::vector<std::byte> write_data(const stream_head&, std::span<const std::byte>);
 template read_data_value<stream_head> read_data(std::span<const std::byte>, int) noexcept;

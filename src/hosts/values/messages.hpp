@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include "hosts/link/bodies.hpp"
 #include "hosts/values/wire.hpp"
 
 #include <cohort/detail/border.hpp>
@@ -58,15 +59,6 @@ struct used_resources {
     friend bool operator==(const used_resources&, const used_resources&) = default;
 };
 
-/// The spans of the ladder, which the agent goes alone.
-struct stop_request {
-    duration notice_period{0};
-    duration grace_period{0};
-    duration kill_timeout{0};
-
-    friend bool operator==(const stop_request&, const stop_request&) = default;
-};
-
 struct signal_request {
     std::optional<int> index;  // empty: all workers
     int signo = 0;
@@ -74,8 +66,32 @@ struct signal_request {
     friend bool operator==(const signal_request&, const signal_request&) = default;
 };
 
-/// How many more bytes of streams may be sent.
+/// This worker has started later than its group.
+struct begun_worker {
+    int index = 0;
+    pid_t pid = 0;
+
+    friend bool operator==(const begun_worker&, const begun_worker&) = default;
+};
+
+/// This worker has failed.
+struct failed_worker {
+    int index = 0;
+
+    friend bool operator==(const failed_worker&, const failed_worker&) = default;
+};
+
+/// By a signal that the agent was sent at its host: scancel(1) does so.
+struct end_order {
+    int signo = 0;
+
+    friend bool operator==(const end_order&, const end_order&) = default;
+};
+
+/// How much more of streams may be sent.
 struct stream_credit {
+    std::optional<int> index;   // of the worker; empty: of all streams of the group together
+    stream from = stream::out;  // of the worker
     std::uint64_t bytes = 0;
 
     friend bool operator==(const stream_credit&, const stream_credit&) = default;
@@ -86,8 +102,9 @@ struct stream_head {
     int index = 0;
     int attempt = 0;
     stream from = stream::out;
-    bool complete = true;           // a newline ended the last line, or the bytes are no lines
-    std::uint64_t lost_before = 0;  // bytes that were left out before these
+    bool is_end = false;           // of the stream of this start
+    std::uint64_t lost_lines = 0;  // were left out before these bytes
+    std::uint64_t lost_bytes = 0;
 
     friend bool operator==(const stream_head&, const stream_head&) = default;
 };
@@ -100,7 +117,15 @@ struct input_head {
     friend bool operator==(const input_head&, const input_head&) = default;
 };
 
-/// One of the types above, or detail::start_failure.
+/// The answer to the oldest bytes for a worker's standard input, or end of it, that has none.
+struct input_answer {
+    int index = 0;
+    bool is_taken = false;  // else the worker reads no more
+
+    friend bool operator==(const input_answer&, const input_answer&) = default;
+};
+
+/// One of the types above, ladder_spans, or detail::start_failure.
 template <class Message>
 std::vector<std::byte> write_message(const Message& message);
 /// Reads what the other end says, which may be anything.

@@ -36,10 +36,13 @@ std::vector<T> slice(const std::vector<T>& all, worker_range workers) {
     return {first, first + workers.count};
 }
 
-detail::spawn_plan part_of(const detail::spawn_plan& whole, worker_range workers) {
+detail::spawn_plan part_of(const detail::spawn_plan& whole, const host_part& from) {
+    const auto workers = from.workers;
     detail::spawn_plan part;
     part.settings = whole.settings;
     part.settings.nprocs = workers.count;
+    part.settings.at_once = from.at_once.value_or(whole.settings.at_once);
+    part.host_variables = from.variables;
     part.programs = slice(whole.programs, workers);
     part.placements = slice(whole.placements, workers);
     number_consoles(part.settings.where, workers);
@@ -74,8 +77,9 @@ template <wire W>
 void walk(W& w, typename W::template of<detail::spawn_plan>& plan,
           typename W::template of<std::vector<std::byte>>& with) {
     auto& [settings, function, arguments, call, programs, work, placements, attachments,
-           results_carry, told] = plan;
-    (void)arguments;
+           results_carry, told, part, host_variables, has_keeper] = plan;
+    (void)arguments, (void)has_keeper;
+    walk(w, *part);
     walk(w, settings);
     w.text(work);
     bool calls = function != nullptr;
@@ -88,6 +92,7 @@ void walk(W& w, typename W::template of<detail::spawn_plan>& plan,
     w.list(placements, unlimited, [&](auto& one) { walk(w, one); });
     w.flag(results_carry);
     w.maybe(told, [&](auto& set) { walk(w, set); });
+    w.list(host_variables, unlimited, [&](auto& one) { walk(w, one); });
     if (call || !attachments.empty())  // refuse_to_leave() has refused them
         throw std::logic_error("a callable or a descriptor does not leave its machine");
     if constexpr (W::reads)
@@ -99,8 +104,7 @@ void walk(W& w, typename W::template of<detail::spawn_plan>& plan,
 }
 
 /// Whether each worker has its work and its settings.
-void require_whole(const part_of_plan& part) {
-    const auto& plan = part.plan;
+void require_whole(const detail::spawn_plan& plan) {
     const auto workers = static_cast<std::size_t>(plan.settings.nprocs);
     const auto programs = plan.programs.size();
     if (plan.function != nullptr ? programs != 0 : programs != 1 && programs != workers)
@@ -108,17 +112,18 @@ void require_whole(const part_of_plan& part) {
     if (!plan.placements.empty() && plan.placements.size() != workers)
         throw unreadable(
             fmt::format("settings of {} workers for {}", plan.placements.size(), workers));
-    if (part.first.index > part.first.size - plan.settings.nprocs)
-        throw unreadable(fmt::format("{} workers from {} on are more than {}", workers,
-                                     part.first.index, part.first.size));
+    const auto [first, size] = *plan.part;
+    if (first > size - plan.settings.nprocs)
+        throw unreadable(
+            fmt::format("{} workers from {} on are more than {}", workers, first, size));
 }
 
 }  // namespace
 
-std::vector<std::byte> write_plan(const detail::spawn_plan& plan, worker_range workers) {
+std::vector<std::byte> write_plan(const detail::spawn_plan& plan, const host_part& from) {
     wire_writer w;
-    walk(w, detail::numbering{workers.first, plan.settings.nprocs});
-    auto part = part_of(plan, workers);
+    auto part = part_of(plan, from);
+    part.part = detail::numbering{from.workers.first, plan.settings.nprocs};
     part.function = plan.function;
     part.call = plan.call;
     part.work = plan.work;
@@ -129,13 +134,13 @@ std::vector<std::byte> write_plan(const detail::spawn_plan& plan, worker_range w
     return w.take();
 }
 
-read_value<part_of_plan> read_plan(std::span<const std::byte> bytes) noexcept {
-    return read_whole<part_of_plan>("a plan", wire_reader(bytes),
-                                    [](wire_reader& w, part_of_plan& part) {
-                                        walk(w, part.first);
-                                        walk(w, part.plan, part.plan.arguments);
-                                        require_whole(part);
-                                    });
+read_value<detail::spawn_plan> read_plan(std::span<const std::byte> bytes) noexcept {
+    return read_whole<detail::spawn_plan>("a plan", wire_reader(bytes),
+                                          [](wire_reader& w, detail::spawn_plan& plan) {
+                                              plan.part.emplace();
+                                              walk(w, plan, plan.arguments);
+                                              require_whole(plan);
+                                          });
 }
 
 }  // namespace cohort::multihost

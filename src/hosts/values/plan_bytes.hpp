@@ -6,6 +6,7 @@
 #include <cohort/detail/plan.hpp>
 
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -17,19 +18,22 @@ struct worker_range {
     int count = 0;
 };
 
-/// The plan of one host's workers, which are numbered from 0 there.
-struct part_of_plan {
-    detail::spawn_plan plan;
-    detail::numbering first;  // the first of them in the whole group, and the size of that
+/// The part of a group on one host.
+struct host_part {
+    worker_range workers;
+    std::vector<detail::env_change> variables = {};  // spawn_plan::host_variables
+    std::optional<int> at_once = {};                 // empty: as in the plan
 };
 
 /// Writes what the agent of a host needs of a plan: all of it but the parts of other workers.
 /// refuse_to_leave() and settle_consoles() come before.
-/// @param workers  within the plan's
+/// @param part  its workers are within the plan's
 /// @throws std::logic_error  the plan holds what can't leave this machine
-std::vector<std::byte> write_plan(const detail::spawn_plan& plan, worker_range workers);
+std::vector<std::byte> write_plan(const detail::spawn_plan& plan, const host_part& part);
 
-/// The function is found as a worker finds it: by its module's build ID and its place there.
-read_value<part_of_plan> read_plan(std::span<const std::byte> bytes) noexcept;
+/// The plan of one host's workers, which are numbered from 0 there; `part` is what they are in the
+/// whole group. The function is found as a worker finds it: by its module's build ID and its place
+/// there.
+read_value<detail::spawn_plan> read_plan(std::span<const std::byte> bytes) noexcept;
 
 }  // namespace cohort::multihost

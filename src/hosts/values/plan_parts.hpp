@@ -241,11 +241,11 @@ void walk(W& w, typename W::template of<detail::numbering>& told) {
 
 template <wire W>
 void walk(W& w, typename W::template of<detail::group_settings>& settings) {
-    auto& [nprocs, at_once, restarts, method, daemon, crash_record, stack_on_stop, error_file,
-           result_limit, notice_period, stop_signal, grace_period, kill_timeout,
-           parent_death_signal, policy, time_limit, worker_time_limit, success_codes, process_group,
-           cgroup, cgroup_directory, group_memory_max, group_cpu_max, name, flush_timeout,
-           pipe_size, logs, where, place] = settings;
+    auto& [nprocs, is_sized, machines, per_host, at_once, restarts, method, daemon, crash_record,
+           stack_on_stop, error_file, result_limit, notice_period, stop_signal, grace_period,
+           kill_timeout, parent_death_signal, policy, time_limit, worker_time_limit, success_codes,
+           process_group, cgroup, cgroup_directory, group_memory_max, group_cpu_max, name,
+           flush_timeout, pipe_size, logs, where, place] = settings;
     w.number(nprocs, 0);
     w.number(at_once, 0);
     w.maybe(restarts, [&](auto& set) { walk(w, set); });
@@ -272,7 +272,8 @@ void walk(W& w, typename W::template of<detail::group_settings>& settings) {
     w.number(pipe_size);
     w.maybe(logs, [&](auto& set) { walk(w, set); });
     walk(w, where);
-    if (place)  // place_workers() has called it
+    (void)is_sized, (void)per_host;  // of the whole group, whose size is known
+    if (place || machines)           // place_workers() has called it; a part is at its host
         throw std::logic_error("the settings of single workers are not made yet");
 }
 
