@@ -159,9 +159,24 @@ TEST_CASE("hosts connection: what is urgent overtakes a large message") {
         both two(loop, 3, 1);
         two.begin();
         two.on_loop([&] { two.agent.link->send({frame_kind::ended, 1}, pattern(9'000'000)); });
-        two.on_loop([&] { two.agent.link->send({frame_kind::input_credit, 1}, write_credit(5)); });
+        two.on_loop([&] { two.agent.link->send({frame_kind::input_credit, 1}, pattern(5)); });
         const auto heard = two.origin.hears->all();
         return heard[1].name.kind == frame_kind::input_credit && heard[2].body.size() == 9'000'000;
+    });
+}
+
+TEST_CASE("hosts connection: a stop does not overtake the start of its group") {
+    holds([](auto& loop) {
+        both two(loop, 1, 4);
+        two.begin();
+        two.on_loop([&] { two.origin.link->send({frame_kind::welcome}); });
+        two.on_loop([&] { two.origin.link->send({frame_kind::start, 1}, pattern(9'000'000)); });
+        two.on_loop([&] { two.origin.link->send({frame_kind::stop, 1}); });
+        two.on_loop([&] { two.origin.link->send({frame_kind::stop, 2}); });
+        const auto heard = two.agent.hears->all();
+        return heard[1].name == frame_name{frame_kind::stop, 2} &&
+               heard[2].name == frame_name{frame_kind::start, 1} &&
+               heard[3].name == frame_name{frame_kind::stop, 1};
     });
 }
 

@@ -12,8 +12,11 @@
 namespace cohort::multihost {
 namespace {
 
-/// Of a message that is written at once, so that a beat waits for no more than this.
-constexpr std::size_t longest_piece = 65'536;
+/// Of what is written at once, so that a beat waits for no more than this. The way out writes no
+/// more in a turn.
+constexpr std::size_t longest_write = 65'536;
+/// A message that has no more room than this in a write begins with the next one.
+constexpr std::size_t least_room = 4'096;
 /// How long the loop may take to read what the other end has sent before its lease ended.
 constexpr auto time_to_read = std::chrono::milliseconds(50);
 
@@ -101,10 +104,16 @@ void connection::end(std::error_code) {
 // --- to the other end ---
 
 void connection::send(const frame_name& name, std::span<const std::byte> body) {
+    std::vector<std::byte> copy;
+    base::patiently([&] { copy.assign(body.begin(), body.end()); });
+    send(name, std::move(copy));
+}
+
+void connection::send(const frame_name& name, std::vector<std::byte>&& body) {
     if (is_.over || is_.finishing)
         return;
-    base::patiently([&] { waiting_.push_back({name, {body.begin(), body.end()}}); });
     unsent_ += body.size();
+    waiting_.push_back({name, std::move(body)});
     pump();
     if (!std::exchange(is_.opened, true))
         arm();
@@ -139,18 +148,24 @@ void connection::pump() {
 
 /// May be called again after an exception.
 void connection::add_next(frame_writer& frames) {
-    // The first message opens the link.
+    // The first message opens the link. Nothing overtakes the start of its group, because an agent
+    // takes what it does not know for what is over.
+    base::patient_set<std::uint32_t> unstarted;
     for (auto at = waiting_.begin(); is_.first_written && at != waiting_.end();)
-        if (is_urgent(at->name.kind)) {
+        if (at->name.kind == frame_kind::start) {
+            unstarted.insert(at->name.group);
+            ++at;
+        } else if (is_urgent(at->name.kind) && !unstarted.contains(at->name.group)) {
             frames.add(at->name, at->body);
             unsent_ -= at->body.size();
             at = waiting_.erase(at);
         } else {
             ++at;
         }
-    while (!waiting_.empty() && frames.size() < longest_piece) {
+    while (!waiting_.empty() && frames.size() + least_room <= longest_write) {
         auto& next = waiting_.front();
-        const auto done = frames.add_piece(next.name, next.body, next.done, longest_piece);
+        const auto room = longest_write - frames.size() - header_size - 1;
+        const auto done = frames.add_piece(next.name, next.body, next.done, room);
         unsent_ -= done - next.done;
         next.done = done;
         if (done < next.body.size())

@@ -68,6 +68,8 @@ public:
     /// Sends a message behind those that were sent before. Only what is urgent overtakes others:
     /// beats, stops, signals and credits.
     void send(const frame_name& name, std::span<const std::byte> body = {});
+    /// The same without a copy.
+    void send(const frame_name& name, std::vector<std::byte>&& body);
     /// Closes the way out when all is sent, and then calls `then`, unless the link ends before.
     void finish(loop::task then = {});
     /// The other end broke the protocol by a message: ends it.
@@ -75,6 +77,8 @@ public:
     /// Ends it now, and tells nobody.
     void abandon();
     void set_host_timeout(duration timeout) noexcept { lease_.set_host_timeout(timeout); }
+    /// From now on messages of this size are taken, too.
+    void take_messages_of(std::size_t size) noexcept { reader_.take_messages_of(size); }
 
     /// How many bytes wait to be written.
     std::size_t unsent() const noexcept { return unsent_; }
