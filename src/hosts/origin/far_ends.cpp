@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "hosts/origin/far_ends.hpp"
+
+#include "group/supervisor/own_stop.hpp"
+
+#include <algorithm>
+#include <csignal>
+#include <utility>
+
+namespace cohort::multihost {
+namespace {
+
+using detail::outcome_access;
+
+void put_first(outcome& left, const std::string& text) {
+    auto& note = outcome_access::note(left);
+    note = note.empty() ? text : text + "; " + note;
+}
+
+void mark_host_ended(far_end& end, const far_stop& by) {
+    auto& [left, judged] = end;
+    const bool was_stopped = judged.victim && !by.sent;
+    const bool was_signaled = !by.told_to_end.empty() && !judged.victim &&
+                              left.status.signaled() && left.status.signal() == SIGTERM;
+    if (judged.success || !(was_stopped || was_signaled))
+        return;
+    judged.victim = false;
+    left.cause = judged.cause = cause::host_lost;
+    put_first(left, by.told_to_end.empty() ? "its agent has stopped it" : by.told_to_end);
+}
+
+/// Its host does not know why it was told to stop the worker.
+void mark_cut_short(far_end& end, const far_stop& by) {
+    auto& [left, judged] = end;
+    if (!by.limit || !by.sent || (judged.event_time <= *by.sent && !judged.victim))
+        return;
+    outcome_access::success(left) = judged.success = false;
+    judged.victim = true;
+    if (left.cause != cause::unkillable && left.cause != cause::host_lost)
+        left.cause = judged.cause = cause::timed_out;
+    put_first(left, groups::time_is_up(*by.limit, groups::limit_of::group).note);
+}
+
+}  // namespace
+
+far_end judge_told(const detail::ended_worker& told, int first, const far_stop& by) {
+    far_end end{*told.left, {}};
+    auto& [left, judged] = end;
+    left.index += first;
+    judged.cause = left.cause;
+    judged.success = left.success();
+    judged.victim = told.victim;
+    judged.event_time = told.event_time;
+    mark_host_ended(end, by);
+    mark_cut_short(end, by);
+    return end;
+}
+
+far_end judge_lost(const lost_worker& worker, const far_stop& by) {
+    far_end end;
+    auto& [left, judged] = end;
+    const auto time_of_day = [&](groups::time_point when) {
+        return worker.time_of_day -
+               std::chrono::duration_cast<std::chrono::system_clock::duration>(worker.now - when);
+    };
+    left.index = worker.index;
+    left.attempt = worker.attempt;
+    left.pid = worker.pid;
+    left.host = worker.host;
+    left.cause = judged.cause = cause::host_lost;
+    left.started = std::min(worker.started, worker.last_heard);
+    left.ended = worker.last_heard;
+    left.started_at = time_of_day(left.started);
+    left.ended_at = time_of_day(left.ended);
+    outcome_access::work(left) = worker.work;
+    outcome_access::note(left) = worker.why;
+    judged.event_time = worker.failed.value_or(worker.last_heard);
+    judged.victim = !worker.failed && by.sent && worker.last_heard > *by.sent;
+    mark_cut_short(end, by);
+    return end;
+}
+
+}  // namespace cohort::multihost
