@@ -2,10 +2,13 @@
 #include "hosts/agent/agent.hpp"
 
 #include "base/sys/host_name.hpp"
+#include "base/sys/patiently.hpp"
 #include "protocol/trace/modules.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
+#include <limits>
 #include <random>
 #include <string>
 #include <system_error>
@@ -33,7 +36,19 @@ std::uint64_t random_number() {
     return (std::uint64_t{random()} << 32) | random();
 }
 
-constexpr std::size_t largest_message = largest_welcome;
+/// Which worker a signal is for is checked where the group is known.
+constexpr int most_workers = std::numeric_limits<int>::max();
+
+/// The origin's beats come each second, and are answered. Another beat is due only where one is
+/// late.
+constexpr lease_rules lease_of_agent{.beat_period = std::chrono::milliseconds(1100),
+                                     .answers_at_once = true};
+
+/// No shorter than a group's own.
+constexpr ladder_spans unlimited_spans{duration::max(), duration::max()};
+
+/// A plan with its arguments. The reader takes memory for what has come only.
+constexpr std::size_t largest_message = std::size_t{4} << 30;
 
 }  // namespace
 
@@ -50,30 +65,120 @@ agent::agent(loop::runtime& runtime, base::unique_fd in, base::unique_fd out)
     : runtime_(runtime),
       link_(std::make_shared<connection>(
           runtime.output(), std::move(in), std::move(out),
-          connection::settings{side::agent, random_number(), largest_message, {}})) {}
+          connection::settings{side::agent, random_number(), largest_message, lease_of_agent})) {}
 
-std::future<agent::ending> agent::begin() {
+std::future<agent::ending> agent::begin(base::unique_fd end_signals) {
+    end_signals_ = std::move(end_signals);
     runtime_.output().post([self = shared_from_this()] {
+        self->watch_end_signals();
         self->link_->begin(self);
         self->link_->send({frame_kind::hello}, write_message(hello_of_this_process()));
     });
     return over_.get_future();
 }
 
+void agent::watch_end_signals() {
+    runtime_.output().watch_readable(end_signals_.get(),
+                                     [self = shared_from_this()] { self->told_to_end(); });
+}
+
+/// The first signal ends it. The link stays until the groups have ended: their ends are told.
+void agent::told_to_end() {
+    unsigned char signo = 0;
+    if (::read(end_signals_.get(), &signo, sizeof signo) != sizeof signo)
+        return watch_end_signals();
+    if (is_over_)
+        return;
+    link_->send({frame_kind::told_to_end}, write_message(end_order{signo}));
+    over({true, {}});
+}
+
 void agent::say_bye() {
     runtime_.output().post([self = shared_from_this()] {
-        self->link_->send({frame_kind::bye});
-        self->link_->finish([self] { self->close(); });
+        self->is_bye_due_ = true;
+        self->say_bye_when_told();
     });
     closed_.get_future().wait();
 }
 
+/// What became of the groups stands before the bye.
+void agent::say_bye_when_told() {
+    const auto is_told = [](const auto& each) { return each.second->is_told(); };
+    if (!is_bye_due_ || !std::ranges::all_of(groups_, is_told))
+        return;
+    is_bye_due_ = false;
+    link_->send({frame_kind::bye});
+    link_->finish([self = shared_from_this()] { self->close(); });
+}
+
 void agent::heard(message what) {
+    if (!is_welcome_ && is_over_)
+        return;  // it was told to end before: it begins nothing
     if (!is_welcome_)
         return what.name.kind == frame_kind::welcome ? welcomed(what.body) : refuse(breach::first);
+    if (what.name.group != 0)
+        return heard_of_group(std::move(what));
     switch (what.name.kind) {
     case frame_kind::leave:
         return over({true, {}});
+    default:
+        return refuse(breach::order);
+    }
+}
+
+/// An agent that ends starts nothing.
+void agent::start(std::uint32_t number, std::vector<std::byte> plan) {
+    if (groups_.contains(number))
+        return refuse(breach::order);
+    if (is_over_) {
+        const detail::start_failure why{std::make_error_code(std::errc::operation_canceled),
+                                        "its agent ends", -1, "plan"};
+        return link_->send({frame_kind::not_started, number}, write_message(why));
+    }
+    const auto group = base::make_shared_patiently<agent_group>(
+        runtime_, link_, number, [weak = weak_from_this()] {
+            if (const auto self = weak.lock())
+                self->say_bye_when_told();
+        });
+    groups_[number] = group;
+    runtime_.loop().post(
+        [group, plan = std::move(plan)]() mutable { group->begin(std::move(plan)); });
+}
+
+/// What is said of a group that was never started, or has been forgotten, has crossed its end.
+void agent::heard_of_group(message what) {
+    const auto number = what.name.group;
+    if (what.name.kind == frame_kind::start)
+        return start(number, std::move(what.body));
+    const auto found = groups_.find(number);
+    if (found == groups_.end())
+        return;
+    const auto group = found->second;
+    switch (what.name.kind) {
+    case frame_kind::gate:
+        return;
+    case frame_kind::stop: {
+        const auto spans = read_message<ladder_spans>(what.body);
+        if (!spans)
+            return refuse(breach::body);
+        return runtime_.loop().post([group, spans = *spans.value] { group->stop(spans); });
+    }
+    case frame_kind::signal: {
+        const auto said = read_message<signal_request>(what.body, most_workers);
+        if (!said)
+            return refuse(breach::body);
+        return runtime_.loop().post(
+            [group, said = *said.value] { group->signal(said.index, said.signo); });
+    }
+    case frame_kind::usage:
+        return runtime_.loop().post([group] { group->usage(); });
+    case frame_kind::data_credit:
+    case frame_kind::input:
+        return group->heard(std::move(what));
+    case frame_kind::leave:
+        group->close();
+        groups_.erase(found);
+        return;
     default:
         return refuse(breach::order);
     }
@@ -104,17 +209,23 @@ void agent::welcomed(std::span<const std::byte> body) {
 void agent::refuse(breach how) { link_->refuse(how); }
 
 void agent::ended(const connection_end& how) {
-    const char* const why = how.why == connection_end::kind::broken ? to_string(*how.how)
-                            : how.why == connection_end::kind::silent
-                                ? "nothing came from its origin for too long"
-                                : "its origin has closed it";
-    over({false, why});
+    over({false, how.why == connection_end::kind::broken
+                     ? std::string("its origin broke the protocol: ") + to_string(*how.how)
+                 : how.why == connection_end::kind::silent
+                     ? "nothing came from its origin for too long"
+                     : "its origin has closed the link"});
+    for (const auto& [number, group] : std::exchange(groups_, {}))
+        group->close();
     close();
 }
 
+/// The groups that live are stopped by exit()'s ladder, those that are being made here.
 void agent::over(ending how) {
-    if (!std::exchange(is_over_, true))
-        over_.set_value(std::move(how));
+    if (std::exchange(is_over_, true))
+        return;
+    for (const auto& [number, group] : groups_)
+        runtime_.loop().post([group] { group->stop(unlimited_spans); });
+    over_.set_value(std::move(how));
 }
 
 /// Nothing more can be said.

@@ -3,6 +3,7 @@
 
 #include "base/sys/patient_containers.hpp"
 #include "base/sys/unique_fd.hpp"
+#include "hosts/agent/agent_group.hpp"
 #include "hosts/connection/connection.hpp"
 #include "hosts/values/messages.hpp"
 #include "loop/runtime/runtime.hpp"
@@ -29,20 +30,27 @@ class agent final : public connection::listener, public std::enable_shared_from_
 public:
     /// How it has ended.
     struct ending {
-        bool is_left = false;  // as the origin wished: it is to say bye
-        std::string why;       // else: why the link has ended
+        bool says_bye = false;  // when its groups have ended
+        std::string why;        // else: why the link has ended
     };
 
     agent(loop::runtime& runtime, base::unique_fd in, base::unique_fd out);
 
-    /// Says hello. Safe from any thread.
-    std::future<ending> begin();
+    /// Says hello. Until the origin has answered, its lease lasts as long as lease_rules say, 10 s:
+    /// the answer brings the origin's host_timeout. Safe from any thread.
+    /// @param end_signals  their numbers come out of it, see catch_end_signals()
+    std::future<ending> begin(base::unique_fd end_signals);
     /// Says bye: all groups have ended. Blocks until that is written, or can't be.
     void say_bye();
 
 private:
     void heard(message what) override;
     void ended(const connection_end& how) override;
+    void heard_of_group(message what);
+    void start(std::uint32_t group, std::vector<std::byte> plan);
+    void say_bye_when_told();
+    void watch_end_signals();
+    void told_to_end();
     void welcomed(std::span<const std::byte> body);
     void refuse(breach how);
     void over(ending how);
@@ -50,11 +58,14 @@ private:
 
     loop::runtime& runtime_;
     std::shared_ptr<connection> link_;
+    base::patient_map<std::uint32_t, std::shared_ptr<agent_group>> groups_;  // not yet forgotten
+    base::unique_fd end_signals_;
     std::promise<ending> over_;
     std::promise<void> closed_;
     bool is_over_ = false;
     bool is_closed_ = false;
     bool is_welcome_ = false;
+    bool is_bye_due_ = false;
 };
 
 }  // namespace cohort::multihost

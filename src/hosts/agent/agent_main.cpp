@@ -2,6 +2,7 @@
 // The life of a process that is an agent.
 #include "base/sys/descriptors.hpp"
 #include "hosts/agent/agent.hpp"
+#include "hosts/agent/end_signals.hpp"
 #include "hosts/launchers/slurm.hpp"
 #include "output/targets/call_threads.hpp"
 #include "protocol/registry/agent_mark.hpp"
@@ -79,11 +80,12 @@ void live() {
     replace_streams();
     ::fcntl(out.get(), F_SETFL, ::fcntl(out.get(), F_GETFL) | O_NONBLOCK);
     forget_launcher();
+    auto end_signals = catch_end_signals();
     auto& runtime = start_runtime();
     const auto self = std::make_shared<agent>(runtime, std::move(in), std::move(out));
-    const auto how = self->begin().get();
+    const auto how = self->begin(std::move(end_signals)).get();
     runtime.stop_all_and_wait(longest_ladder);
-    if (!how.is_left)
+    if (!how.says_bye)
         end_with(how.why);
     self->say_bye();
 }

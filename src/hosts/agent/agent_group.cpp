@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "hosts/agent/agent_group.hpp"
+
+#include "base/sys/patiently.hpp"
+#include "group/border/create_group.hpp"
+#include "group/state/group_state.hpp"
+#include "hosts/values/end_bytes.hpp"
+#include "hosts/values/messages.hpp"
+#include "hosts/values/plan_bytes.hpp"
+
+#include <cohort/errors.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <exception>
+#include <string>
+#include <system_error>
+#include <utility>
+
+namespace cohort::multihost {
+namespace {
+
+enum operation : detail::operation_id {
+    start_operation = 1,
+    next_operation = 2,
+    usage_operation = 3
+};
+
+/// When to try again where there is no thread, or no memory, to write what a worker has left.
+constexpr auto pause_of_writing = std::chrono::milliseconds(100);
+
+/// An engine that ends a job sends SIGTERM to workers and agent, in any order. The origin must hear
+/// of the agent's first.
+constexpr auto time_of_own_signal = std::chrono::milliseconds(100);
+
+/// Bytes of messages for streams that may come while the group is being made.
+constexpr std::size_t most_early = std::size_t{64} << 20;
+
+detail::start_failure failure_of(const std::exception& why) {
+    const auto* const failed = dynamic_cast<const spawn_error*>(&why);
+    if (failed == nullptr)
+        return {std::make_error_code(std::errc::invalid_argument), why.what(), -1, "plan"};
+    std::string text = failed->what();
+    text.resize(std::min(text.size(), text.rfind(": " + failed->code().message())));
+    return {failed->code(), std::move(text), failed->error_index(), failed->stage()};
+}
+
+}  // namespace
+
+/// A group on its way through the thread that reads its plan.
+struct agent_group::making {
+    bool is_over = false;
+    detail::group_ref group;  // null: `failure` says why
+    detail::start_failure failure;
+
+    void run(const std::vector<std::byte>& bytes) {
+        try {
+            auto plan = read_plan(bytes);
+            if (plan)
+                group = detail::create_group_at_host(std::move(*plan));
+            else
+                failure = {std::make_error_code(std::errc::invalid_argument), plan.problem, -1,
+                           "plan"};
+        } catch (const std::bad_alloc&) {
+            throw;
+        } catch (const std::exception& e) {
+            failure = failure_of(e);
+        }
+        is_over = true;
+    }
+};
+
+void agent_group::begin(std::vector<std::byte> plan) {
+    auto result = base::make_shared_patiently<making>();
+    const auto bytes = base::make_shared_patiently<const std::vector<std::byte>>(std::move(plan));
+    runtime_.parsing().run([result, bytes] { result->run(*bytes); },
+                           [self = shared_from_this(), result] { self->made(*result); });
+}
+
+void agent_group::made(making& result) {
+    if (!result.is_over)
+        return fail({std::make_error_code(std::errc::resource_unavailable_try_again),
+                     "a thread that reads the group's plan", -1, "threads"});
+    if (!result.group)
+        return fail(result.failure);
+    if (stopped_)
+        return fail({std::make_error_code(std::errc::operation_canceled), "the start was stopped",
+                     -1, "plan"});
+    group_ = std::move(result.group);
+    group_->tell({[weak = weak_from_this()](int index) {
+                      if (const auto self = weak.lock())
+                          self->tell_failure(index);
+                  },
+                  [weak = weak_from_this()](int index, pid_t pid) {
+                      if (const auto self = weak.lock())
+                          self->say(frame_kind::begun, base::patiently([&] {
+                                        return write_message(begun_worker{index, pid});
+                                    }));
+                  }});
+    auto streams = base::make_shared_patiently<agent_streams>(
+        detail::streams_of(group_),
+        [link = link_, number = number_](frame_kind kind, std::vector<std::byte> body) {
+            link->send({kind, number}, std::move(body));
+        });
+    streams->begin();
+    runtime_.output().post(
+        [self = shared_from_this(), streams = std::move(streams)] { self->open_streams(streams); });
+    try {
+        detail::start_group(group_, {weak_from_this(), start_operation, true});
+    } catch (const std::exception& e) {  // this process ends
+        return base::patiently([&] { fail(failure_of(e)); });
+    }
+    // Behind the beginning of the start, before which a group can't be stopped.
+    runtime_.loop().post([self = shared_from_this()] {
+        self->has_begun_ = true;
+        if (self->stopped_)
+            self->stop(*self->stopped_);
+    });
+}
+
+void agent_group::fail(const detail::start_failure& why) {
+    runtime_.output().post(
+        [self = shared_from_this(), body = base::patiently([&] { return write_message(why); })] {
+            self->tell_last(frame_kind::not_started, body);
+        });
+}
+
+void agent_group::stop(const ladder_spans& spans) {
+    if (has_begun_)
+        group_->stop({.grace_period = spans.grace_period, .kill_timeout = spans.kill_timeout});
+    else
+        stopped_ = spans;
+}
+
+void agent_group::signal(std::optional<int> index, int signo) {
+    if (!group_ || (index && *index >= group_->snapshot().size()))
+        return;
+    if (index)
+        group_->signal(*index, signo);
+    else
+        group_->signal(signo);
+}
+
+void agent_group::usage() {
+    if (group_)
+        group_->await_usage({weak_from_this(), usage_operation, true});
+}
+
+/// Nothing if it can't be known.
+void agent_group::tell_usage(const detail::completion& result) {
+    say(frame_kind::used, base::patiently([&] {
+            return write_message(result.usage ? used_resources{*result.usage} : used_resources());
+        }));
+}
+
+detail::delivery agent_group::complete(detail::operation_id id,
+                                       const detail::completion& result) noexcept {
+    using kind = detail::completion::kind;
+    if (id == next_operation)
+        tell_end(result.next);
+    else if (id == usage_operation)
+        tell_usage(result);
+    else if (result.what == kind::done)
+        tell_start();
+    else if (result.not_started)
+        fail(*result.not_started);
+    else
+        fail({std::make_error_code(std::errc::operation_canceled), "the start was stopped", -1,
+              "exec"});
+    return detail::delivery::posted;
+}
+
+void agent_group::tell_start() {
+    has_started_ = true;
+    say(frame_kind::started,
+        base::patiently([&] { return write_message(started_workers{group_->snapshot().pids()}); }));
+    ask_next();
+}
+
+/// A start that goes on hears of it later: until then the others are none to be stopped.
+void agent_group::tell_failure(int index) {
+    if (has_started_)
+        say(frame_kind::failed,
+            base::patiently([&] { return write_message(failed_worker{index}); }));
+}
+
+void agent_group::ask_next() {
+    group_->await_next({weak_from_this(), next_operation, true}, std::nullopt);
+}
+
+/// The worker decides how long this takes, so it is done elsewhere.
+void agent_group::tell_end(std::shared_ptr<const detail::ended_worker> end) {
+    if (!end)
+        return tell_all_sent();
+    if (const auto& status = end->left->status;
+        status.signaled() && status.signal() == SIGTERM && !end->victim) {
+        runtime_.loop().timer().at(std::chrono::steady_clock::now() + time_of_own_signal,
+                                   [self = shared_from_this(), end] { self->write_end_of(end); });
+        return;
+    }
+    write_end_of(std::move(end));
+}
+
+void agent_group::write_end_of(std::shared_ptr<const detail::ended_worker> end) {
+    auto bytes = base::make_shared_patiently<std::optional<std::vector<std::byte>>>();
+    runtime_.parsing().run(
+        [bytes, end] { *bytes = write_end(*end, std::chrono::steady_clock::now()); },
+        [self = shared_from_this(), bytes, end] {
+            if (*bytes) {
+                self->say(frame_kind::ended, std::move(**bytes));
+                return self->ask_next();
+            }
+            self->runtime_.loop().timer().at(std::chrono::steady_clock::now() + pause_of_writing,
+                                             [self, end] { self->write_end_of(end); });
+        });
+}
+
+/// The last report, when all that the workers printed is on its way.
+void agent_group::tell_all_sent() {
+    runtime_.output().post([self = shared_from_this()] {
+        if (const auto& streams = self->output_.streams)
+            streams->when_sent([self] { self->tell_last(frame_kind::reported); });
+    });
+}
+
+void agent_group::tell_last(frame_kind kind, std::vector<std::byte> body) {
+    link_->send({kind, number_}, body);
+    output_.is_told = true;
+    told_();
+}
+
+// --- on the output thread ---
+
+void agent_group::open_streams(std::shared_ptr<agent_streams> streams) {
+    if (output_.is_closed)
+        return streams->close();
+    output_.streams = std::move(streams);
+    for (auto& each : std::exchange(output_.early, {}))
+        heard(std::move(each));
+}
+
+void agent_group::heard(message what) {
+    if (output_.is_closed)
+        return;
+    if (output_.streams) {
+        if (const auto broken = output_.streams->heard(what))
+            link_->refuse(*broken);
+        return;
+    }
+    output_.early_bytes += what.body.size() + sizeof(message);
+    if (output_.early_bytes > most_early)
+        return link_->refuse(breach::credit);
+    output_.early.push_back(std::move(what));
+}
+
+void agent_group::close() {
+    output_.is_closed = true;
+    output_.early.clear();
+    if (const auto streams = std::exchange(output_.streams, nullptr))
+        streams->close();
+}
+
+void agent_group::say(frame_kind kind, std::vector<std::byte> body) {
+    runtime_.output().post([self = shared_from_this(), kind, body = std::move(body)] {
+        self->link_->send({kind, self->number_}, body);
+    });
+}
+
+}  // namespace cohort::multihost
