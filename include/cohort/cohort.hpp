@@ -63,7 +63,7 @@ namespace cohort {}
 // Errors
 #include <cohort/error_type.hpp>   // taught_error: a worker's exception comes back as your own type
 #include <cohort/errors.hpp>       // the exceptions of groups and of what processes share
-#include <cohort/host_errors.hpp>  // reach_error: a host was not reached
+#include <cohort/host_errors.hpp>  // reach_error, host_lost: a host was not reached, or lost
 #include <cohort/json.hpp>         // to_json, exception_from_json: a failure as text, and back
 #include <cohort/pool_errors.hpp>  // those of pools: task_timeout, queue_timeout, pool_broken
 

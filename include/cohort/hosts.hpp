@@ -19,10 +19,11 @@ namespace cohort COHORT_ASIO_NAMESPACE {
 ///
 /// On each host an agent waits, which is this program, and is reached by an engine's own command:
 /// srun, ssh, kubectl. cohort opens no port and keeps no secret. A host whose link ends, or is
-/// silent for the launcher's host_timeout, is lost: its agent ends by itself. This version reaches
-/// hosts and watches them; it does not run groups on them yet.
+/// silent for the launcher's host_timeout, is lost: its agent ends its workers and itself. Groups
+/// run on hosts by options::on().
 ///
-/// When the last handle is dropped the agents end in the background; the destructor never blocks.
+/// When the last handle is dropped, and the last group on the hosts has ended, the agents end in
+/// the background; the destructor never blocks.
 /// A default-constructed or moved-from handle is *empty*: every call but valid(), assignment and
 /// destruction throws std::logic_error (asynchronous ones through their completion).
 /// @thread_safety distinct handles: safe. One handle: only its const calls.
@@ -37,17 +38,29 @@ public:
     /// False for an empty handle.
     bool valid() const noexcept { return owner_ != nullptr; }
     /// How many there are, the lost ones included.
-    int size() const { return static_cast<int>(names().size()); }
+    int size() const { return owner("size").size(); }
     /// The names of all, in their order.
-    std::vector<std::string> names() const { return detail::names_of(*state("names")); }
+    std::vector<std::string> names() const { return owner("names").names(); }
     /// The names of those that live, in their order.
-    std::vector<std::string> alive() const { return detail::alive_of(*state("alive")); }
+    std::vector<std::string> alive() const { return owner("alive").alive(); }
     /// The lost ones, with the reason: "beta: no beat for 10 s". In the order of their losses.
-    std::vector<std::string> lost() const { return detail::lost_of(*state("lost")); }
+    std::vector<std::string> lost() const { return owner("lost").lost(); }
     /// The port that workers are told as MASTER_PORT.
-    int port() const { return detail::port_of(*state("port")); }
+    int port() const { return owner("port").port(); }
 
-    /// Asks the agents to end, and completes when the last launcher has ended.
+    /// A handle of those that live now: a group on hosts of which one is lost does not start.
+    hosts alive_only() const {
+        (void)owner("alive_only");
+        return hosts(std::make_shared<const detail::hosts_owner>(owner_), executor_);
+    }
+    /// For options::on().
+    std::shared_ptr<const detail::remote_place> place() const {
+        (void)owner("place");
+        return owner_;
+    }
+
+    /// Stops the groups on the hosts, also on those that alive_only() left out, by their ladder.
+    /// Then asks the agents to end, and completes when the last launcher has ended.
     /// @throws std::system_error  operation_aborted: the call was cancelled
     /// @cancellation any type: stops waiting only.
     /// @thread_safety safe.
@@ -64,10 +77,10 @@ public:
     }
 
 private:
-    const detail::hosts_ref& state(const char* call) const {
+    const detail::hosts_owner& owner(const char* call) const {
         if (!owner_)
             detail::throw_empty_hosts(call);
-        return owner_->state();
+        return *owner_;
     }
     detail::job_on<detail::hosts_job> leaving() const {
         return detail::job_on<detail::hosts_job>(

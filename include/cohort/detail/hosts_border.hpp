@@ -3,9 +3,11 @@
 
 #include <cohort/detail/border.hpp>
 #include <cohort/detail/config.hpp>
+#include <cohort/detail/plan.hpp>
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 // The border between the headers and the hosts of the compiled library. The bodies stand in
@@ -31,9 +33,32 @@ COHORT_API void release_hosts(const hosts_ref& hosts) noexcept;
 /// For a call on an empty handle. @throws std::logic_error  always
 [[noreturn]] COHORT_API void throw_empty_hosts(const char* call);
 
-COHORT_API std::vector<std::string> names_of(const hosts_state& hosts);
-COHORT_API std::vector<std::string> alive_of(const hosts_state& hosts);
-COHORT_API std::vector<std::string> lost_of(const hosts_state& hosts);
-COHORT_API int port_of(const hosts_state& hosts) noexcept;
+/// Some hosts of those that were reached together, or all. Lets them go when the last handle of
+/// them is gone, and the last group on them has ended.
+class COHORT_API hosts_owner final : public remote_place {
+public:
+    /// All of them. They may not be reached yet.
+    explicit hosts_owner(hosts_ref hosts) noexcept : hosts_(std::move(hosts)) {}
+    /// Those that live, of others.
+    explicit hosts_owner(std::shared_ptr<const hosts_owner> of);
+    ~hosts_owner() override;
+
+    const hosts_ref& state() const noexcept { return hosts_; }
+    std::vector<std::string> names() const;
+    std::vector<std::string> alive() const;
+    std::vector<std::string> lost() const;
+    int port() const noexcept;
+
+    int size() const override { return static_cast<int>(members().size()); }
+    std::shared_ptr<group_state> make_group(spawn_plan plan) const override;
+
+private:
+    /// Places among those that were reached together.
+    std::vector<int> members() const;
+
+    hosts_ref hosts_;
+    std::shared_ptr<const hosts_owner> of_;  // null: this is for all, and lets them go
+    std::vector<int> members_;
+};
 
 }  // namespace cohort::detail::inline v0_1

@@ -14,20 +14,6 @@
 // The operations on hosts. They stand between reach and the border.
 namespace cohort::detail::inline COHORT_ASIO_VERSION {
 
-/// Lets hosts go when the last handle of them is gone.
-class hosts_owner {
-public:
-    explicit hosts_owner(hosts_ref hosts) noexcept : hosts_(std::move(hosts)) {}
-    hosts_owner(const hosts_owner&) = delete;
-    hosts_owner& operator=(const hosts_owner&) = delete;
-    ~hosts_owner() { release_hosts(hosts_); }
-
-    const hosts_ref& state() const noexcept { return hosts_; }
-
-private:
-    hosts_ref hosts_;
-};
-
 /// The handler in the cancellation slot of an operation on hosts.
 class hosts_canceller {
 public:

@@ -2,30 +2,37 @@
 #include <cohort/detail/hosts_border.hpp>
 
 #include "group/border/create_group.hpp"
-#include "hosts/reach/hosts_state.hpp"
+#include "hosts/origin/hosts_state.hpp"
+#include "hosts/origin/make_far_group.hpp"
 #include "output/targets/call_threads.hpp"
 #include "protocol/registry/agent_mark.hpp"
 #include "protocol/registry/mark.hpp"
 
 #include <cohort/errors.hpp>
 
+#include <numeric>
 #include <stdexcept>
 #include <string>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 // Hands the calls of the headers over to the engine's thread.
 namespace cohort::detail::inline v0_1 {
 
 namespace {
 
-/// Runs `ask` on the engine's thread.
 /// @throws std::system_error  in a forked copy of the process that has reached them
-template <class Ask>
-void post(const hosts_ref& hosts, Ask ask) {
+void require_own(const hosts_ref& hosts) {
     if (!hosts->runtime().is_own())
         throw std::system_error(std::make_error_code(std::errc::no_child_process),
                                 "cohort: these hosts belong to the parent of this forked process");
+}
+
+/// Runs `ask` on the engine's thread. @throws std::system_error  see require_own()
+template <class Ask>
+void post(const hosts_ref& hosts, Ask ask) {
+    require_own(hosts);
     hosts->runtime().loop().post([hosts, ask = std::move(ask)] { ask(*hosts); });
 }
 
@@ -79,9 +86,47 @@ void throw_empty_hosts(const char* call) {
                            ": the handle is empty (default-constructed or moved from)");
 }
 
-std::vector<std::string> names_of(const hosts_state& hosts) { return hosts.names(); }
-std::vector<std::string> alive_of(const hosts_state& hosts) { return hosts.alive(); }
-std::vector<std::string> lost_of(const hosts_state& hosts) { return hosts.lost(); }
-int port_of(const hosts_state& hosts) noexcept { return hosts.port(); }
+hosts_owner::hosts_owner(std::shared_ptr<const hosts_owner> of)
+    : hosts_(of->state()), of_(std::move(of)) {
+    for (const int host : of_->members())
+        if (hosts_->is_alive(host))
+            members_.push_back(host);
+}
+
+hosts_owner::~hosts_owner() {
+    if (!of_)
+        release_hosts(hosts_);
+}
+
+std::vector<int> hosts_owner::members() const {
+    if (of_)
+        return members_;
+    std::vector<int> all(hosts_->names().size());
+    std::iota(all.begin(), all.end(), 0);
+    return all;
+}
+
+std::vector<std::string> hosts_owner::names() const {
+    std::vector<std::string> found;
+    for (const int host : members())
+        found.push_back(hosts_->names().at(static_cast<std::size_t>(host)));
+    return found;
+}
+
+std::vector<std::string> hosts_owner::alive() const {
+    std::vector<std::string> found;
+    for (const int host : members())
+        if (hosts_->is_alive(host))
+            found.push_back(hosts_->names().at(static_cast<std::size_t>(host)));
+    return found;
+}
+
+std::vector<std::string> hosts_owner::lost() const { return hosts_->lost(members()); }
+int hosts_owner::port() const noexcept { return hosts_->port(); }
+
+std::shared_ptr<group_state> hosts_owner::make_group(spawn_plan plan) const {
+    require_own(hosts_);
+    return multihost::make_far_group(hosts_, members(), std::move(plan));
+}
 
 }  // namespace cohort::detail::inline v0_1
