@@ -2,14 +2,14 @@
 // Hosts that are reached by commands of this machine: each agent is this program.
 #include "group_test.hpp"
 #include "pool_support.hpp"
-#include "procfs.hpp"
-#include "scratch.hpp"
+#include "relay_support.hpp"
 
 #include <cohort/cohort.hpp>
 
 #include <asio/bind_cancellation_slot.hpp>
 #include <asio/cancellation_signal.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <stdexcept>
@@ -38,15 +38,6 @@ cohort::launcher by_shell(std::string script) {
         return cohort::command("sh", "-c", script, host).args(agent);
     };
     return cohort::launcher(make);
-}
-
-/// The agents that this process has reached.
-std::vector<pid_t> agents() {
-    std::vector<pid_t> found;
-    for (const auto& process : descendants_of(::getpid(), all_processes()))
-        if (read_proc(process.pid, "cmdline").find("--cohort-agent") != std::string::npos)
-            found.push_back(process.pid);
-    return found;
 }
 
 asio::awaitable<cohort::reach_error> error_of(cohort::launcher how) {
@@ -79,6 +70,38 @@ GROUP_TEST("reach: a host whose agent is killed is lost, the other lives on") {
     REQUIRE(machines.lost().size() == 1);
     CHECK(machines.lost()[0].find("its launcher ended: signal SIGKILL") != std::string::npos);
     co_await machines.leave();
+}
+
+GROUP_TEST("reach: an agent that is told to end says by which signal, and ends") {
+    auto machines = co_await cohort::reach(nearby().hosts("alpha", "beta", "gamma"));
+    auto pids = agents();
+    REQUIRE(pids.size() == 3);
+    ::kill(pids[0], SIGTERM);
+    ::kill(pids[1], SIGINT);
+    co_await until(executor, [&] { return machines.lost().size() == 2; });
+    auto lost = machines.lost();
+    for (auto& line : lost)
+        line.erase(0, line.find(':'));
+    std::sort(lost.begin(), lost.end());
+    CHECK(lost == words{": its agent was told to end (SIGINT)",
+                        ": its agent was told to end (SIGTERM)"});
+    co_await until(executor, [] { return agents().size() == 1; });
+    co_await machines.leave();
+}
+
+GROUP_TEST("reach: an agent that is told to end twice, or while it leaves, ends once") {
+    auto machines = co_await cohort::reach(nearby().hosts("alpha"));
+    const auto pid = agents().at(0);
+    ::kill(pid, SIGTERM);
+    ::kill(pid, SIGTERM);
+    ::kill(pid, SIGINT);
+    co_await until(executor, [&] { return machines.alive().empty(); });
+    CHECK(machines.lost() == words{"alpha: its agent was told to end (SIGTERM)"});
+    co_await machines.leave();
+    machines = co_await cohort::reach(nearby().hosts("alpha"));
+    ::kill(agents().at(0), SIGTERM);
+    co_await machines.leave();
+    CHECK(agents().empty());
 }
 
 GROUP_TEST("reach: what is no agent is told with host, stage and last words") {

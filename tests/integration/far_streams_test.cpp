@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: BSL-1.0
+// The streams of workers on several hosts: what comes over the link, what stays at the host.
+#include "far_support.hpp"
+#include "group_test.hpp"
+#include "pool_support.hpp"
+
+#include <cohort/cohort.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace far_streams_test {
+
+using namespace cohort::test;
+using namespace std::chrono_literals;
+using words = std::vector<std::string>;
+
+namespace {
+
+asio::awaitable<cohort::hosts> two_hosts() {
+    co_return co_await cohort::reach(nearby_hosts().hosts("alpha", "beta"));
+}
+
+cohort::command shell(std::string script) { return cohort::command("sh", "-c", std::move(script)); }
+
+/// All lines until the last stream ends: "beta 1 out text".
+asio::awaitable<words> lines_of(cohort::group& group) {
+    words all;
+    while (const auto line = co_await group.output())
+        all.push_back(line->host + " " + std::to_string(line->index) +
+                      (line->stream == cohort::stream::out ? " out " : " err ") + line->text +
+                      (line->complete ? "" : "..."));
+    std::ranges::sort(all);
+    co_return all;
+}
+
+}  // namespace
+
+GROUP_TEST("far streams: lines come with their worker and its host") {
+    const auto machines = co_await two_hosts();
+    auto group = co_await cohort::spawn(
+        shell("echo a $RANK; echo b >&2; printf c"),
+        cohort::options(2).on(machines).stdout_to(cohort::lines()).stderr_to(cohort::lines()));
+    const auto all = co_await lines_of(group);
+    CHECK(all == words{"alpha 0 err b", "alpha 0 out a 0", "alpha 0 out c...", "beta 1 err b",
+                       "beta 1 out a 1", "beta 1 out c..."});
+    CHECK(co_await group.join());
+}
+
+GROUP_TEST("far streams: a line comes while its worker lives, and a feed reaches it") {
+    const auto machines = co_await two_hosts();
+    auto how = cohort::options(2).on(machines).stdin_from(cohort::feed());
+    auto group = co_await cohort::spawn(cohort::command("cat"), how.stdout_to(cohort::lines()));
+    co_await group.write(1, "to beta\n");
+    auto line = co_await group.output();
+    REQUIRE(line);
+    CHECK(line->text == "to beta");
+    CHECK(line->host == "beta");
+    co_await group.write(0, "to alpha\n");
+    group.close_input(0);
+    group.close_input(1);
+    line = co_await group.output();
+    REQUIRE(line);
+    CHECK(line->text == "to alpha");
+    CHECK(co_await group.join(60s));
+}
+
+GROUP_TEST("far streams: bytes for standard input, and captured text") {
+    const auto machines = co_await two_hosts();
+    const auto report = co_await cohort::run(
+        cohort::command("wc", "-c"), cohort::options(2)
+                                         .on(machines)
+                                         .stdin_from(cohort::bytes(std::string(300'000, 'x')))
+                                         .stdout_to(cohort::capture()));
+    for (const auto& one : report.outcomes)
+        CHECK(one.out.text() == "300000\n");
+}
+
+GROUP_TEST("far streams: files and logs are written at the host") {
+    const auto machines = co_await two_hosts();
+    const scratch_directory files;
+    const auto report = co_await cohort::run(
+        shell("echo $RANK"), cohort::options(2).on(machines).stdout_to(
+                                 cohort::file(files.file("{host}.{index}"))));
+    CHECK(report.success());
+    CHECK(read_file(files.file("alpha.0")) == "0\n");
+    CHECK(read_file(files.file("beta.1")) == "1\n");
+}
+
+GROUP_TEST("far streams: all of many lines arrive where the streams block") {
+    const auto machines = co_await two_hosts();
+    auto group = co_await cohort::spawn(
+        cohort::command("seq", "1000000"),
+        cohort::options(2).on(machines).stdout_to(
+            cohort::lines().when_full(cohort::when_full::block)));
+    std::map<int, int> count;
+    bool is_in_order = true;
+    while (const auto line = co_await group.output())
+        is_in_order = is_in_order && line->text == std::to_string(++count[line->index]);
+    CHECK(is_in_order);
+    CHECK(count == std::map<int, int>{{0, 1'000'000}, {1, 1'000'000}});
+    CHECK(co_await group.join());
+}
+
+GROUP_TEST("far streams: what nobody reads in time is dropped at the host, and counted") {
+    const auto machines = co_await two_hosts();
+    auto group = co_await cohort::spawn(
+        shell("seq 1000000"),
+        cohort::options(2).on(machines).stdout_to(cohort::lines().buffer(100'000)));
+    CHECK(co_await group.join(60s));
+    std::uint64_t bytes = 0;
+    while (const auto line = co_await group.output())
+        bytes += line->text.size() + (line->complete ? 1 : 0) + line->lost_before;
+    CHECK(bytes <= 2 * 6'888'896);
+    for (const auto& one : group.outcomes())
+        CHECK(one.note().find("nobody read them in time") != std::string::npos);
+}
+
+GROUP_TEST("far streams: lines that nobody reads hold up no failure and no stop") {
+    const auto machines = co_await two_hosts();
+    auto group = co_await cohort::spawn(
+        cohort::command("yes"),
+        cohort::options(2)
+            .on(machines)
+            .stdout_to(cohort::lines().when_full(cohort::when_full::block))
+            .stderr_to(cohort::discard()));
+    const auto report = co_await group.stop();
+    CHECK(report.outcomes.size() == 2);
+    CHECK(report.outcomes[0].status.signal() == SIGTERM);
+}
+
+}  // namespace far_streams_test
