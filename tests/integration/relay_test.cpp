@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: BSL-1.0
+// Links to hosts that go wrong: each passes a relay that spoils it.
+#include "relay_support.hpp"
+
+#include "group_test.hpp"
+#include "pool_support.hpp"
+#include "scratch.hpp"
+#include "worker_support.hpp"
+
+#include <cohort/cohort.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <sys/stat.h>
+
+namespace relay_test {
+
+using namespace cohort::test;
+using namespace std::chrono_literals;
+using words = std::vector<std::string>;
+
+namespace {
+
+/// A fault, and a word of the reason that its host is lost for.
+struct row {
+    std::string fault;
+    std::string reason;
+};
+
+/// The reason of a host that is lost; empty: it is not.
+std::string reason_of(const cohort::hosts& machines, const std::string& host) {
+    for (const auto& line : machines.lost())
+        if (line.starts_with(host + ": "))
+            return line.substr(host.size() + 2);
+    return {};
+}
+
+/// Begins each fault in a link of its own, all in the same moment, beside a link without one. Each
+/// of their hosts is lost for its reason, and its agent ends.
+asio::awaitable<void> spoil_each(asio::any_io_executor executor, std::vector<row> rows) {
+    relays all;
+    words names{"well"};
+    for (const auto& each : rows)
+        names.push_back(each.fault);
+    auto machines = co_await cohort::reach(all.launcher().hosts(names).host_timeout(4s));
+    CHECK(agents().size() == names.size());
+    for (const auto& each : rows)
+        all.fault(each.fault, each.fault);
+    co_await until(executor, [&] { return machines.lost().size() == rows.size(); });
+    CHECK(machines.alive() == words{"well"});
+    for (const auto& each : rows) {
+        const auto reason = reason_of(machines, each.fault);
+        CHECK_MESSAGE(reason.find(each.reason) != reason.npos, each.fault << ": " << reason);
+    }
+    co_await until(executor, [] { return agents().size() == 1; });
+    CHECK(machines.alive() == words{"well"});
+    co_await machines.leave();
+    co_await until(executor, [] { return agents().empty(); });
+}
+
+}  // namespace
+
+GROUP_TEST("relay: a link in which nothing comes any more is lost after host_timeout") {
+    const auto silent = "nothing came from its origin for too long";
+    const std::vector<row> rows = {
+        {"stop back", "no beat for 4 s"},
+        {"drop back", "no beat for 4 s"},
+        {"stop to", silent},
+        {"drop to", silent},
+        {"delay back 60000", "no beat for 4 s"},
+        {"delay to 60000", silent},
+    };
+    co_await spoil_each(executor, rows);
+}
+
+GROUP_TEST("relay: a link that ends without a bye is lost") {
+    const auto cut = "its origin has closed the link";
+    const std::vector<row> rows = {
+        {"close back", cut},
+        {"close to", cut},
+        {"close agent", "no beat for 4 s"},
+        {"close origin", "its link has ended"},
+        {"cut back", cut},
+        {"cut to", cut},
+    };
+    co_await spoil_each(executor, rows);
+}
+
+GROUP_TEST("relay: a link with wrong bytes is lost for what is wrong in them") {
+    const std::vector<row> rows = {
+        {"garbage back", "it broke the protocol: the checksum of a header is wrong"},
+        {"corrupt back", "it broke the protocol: the checksum of a body is wrong"},
+        {"repeat back", "it broke the protocol: a message comes at the wrong time"},
+        {"garbage to", "the checksum of a header is wrong"},
+        {"corrupt to", "the checksum of a body is wrong"},
+        {"repeat to", "a message comes at the wrong time"},
+    };
+    co_await spoil_each(executor, rows);
+}
+
+GROUP_TEST("relay: a slow link lives, and is left") {
+    relays all;
+    auto how = all.launcher({"delay back 300", "delay to 300"});
+    auto machines = co_await cohort::reach(how.hosts("far", "farther").host_timeout(4s));
+    CHECK(machines.alive().size() == 2);
+    co_await machines.leave();
+    CHECK(machines.lost().empty());
+    co_await until(executor, [] { return agents().empty(); });
+}
+
+GROUP_TEST("relay: a host whose hello does not come whole is not reached") {
+    // "launcher": it has ended, here because the agent has.
+    const std::vector<std::pair<std::string, std::string>> stages = {
+        {"cut back", "launcher"},
+        {"corrupt back", "hello"},
+        {"drop back", "hello"},
+        {"stop to", "hello"},
+    };
+    for (const auto& [fault, stage] : stages) {
+        relays all;
+        auto how = all.launcher({fault}).hosts("alpha").reach_within(2s);
+        const auto error = co_await failure_of<cohort::reach_error>(cohort::reach(how));
+        CHECK_MESSAGE(error.stage() == stage, fault << ": " << std::string(error.what()));
+        CHECK(error.host() == "alpha");
+        co_await until(executor, [] { return agents().empty(); });
+    }
+}
+
+GROUP_TEST("relay: a group whose link is spoilt has lost the host, and nobody lives on") {
+    const words faults{"stop back", "drop to", "garbage back", "cut to", "close agent"};
+    for (const auto& fault : faults) {
+        CAPTURE(fault);
+        relays all;
+        auto machines =
+            co_await cohort::reach(all.launcher().hosts("well", "spoilt").host_timeout(3s));
+        auto group = co_await cohort::spawn(
+            cohort::command("sleep", "1000"),
+            cohort::options(4).on(machines).grace_period(1s).kill_timeout(1s));
+        const auto workers = group.pids();
+        all.fault("spoilt", fault);
+        const auto error = co_await failure<cohort::host_lost>(group);
+        CHECK(error.host() == "spoilt");
+        CHECK(error.error_index() == 2);
+        CHECK(error.outcomes()[0].cause == cohort::cause::stopped);
+        co_await until(executor, [&] {
+            const auto now = all_processes();
+            return std::ranges::none_of(workers, [&](pid_t pid) { return now.contains(pid); });
+        });
+        co_await machines.leave();
+        co_await until(executor, [] { return agents().empty(); });
+    }
+}
+
+GROUP_TEST("relay: of two failures the first in time is thrown, although it is told later") {
+    relays all;
+    auto how = all.launcher({"delay back 300", "delay to 300"}, "far").hosts("near", "far");
+    auto machines = co_await cohort::reach(how);
+    const scratch_directory files;
+    const auto both = [&](int index) {
+        const auto fifo = files.file("failed");
+        // It fails when beats have told how long they are under way.
+        return index == 1 ? cohort::command("sh", "-c", "sleep 4; echo > $0; exit 1", fifo)
+                          : cohort::command("sh", "-c", "read x < $0; sleep 0.1; exit 2", fifo);
+    };
+    REQUIRE(::mkfifo(files.file("failed").c_str(), 0600) == 0);
+    auto group = co_await cohort::spawn(cohort::command_for(both), cohort::options(2).on(machines));
+    const auto error = co_await failure<cohort::process_exited_exception>(group);
+    CHECK(error.error_index() == 1);
+    co_await machines.leave();
+}
+
+}  // namespace relay_test
