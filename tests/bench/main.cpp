@@ -38,7 +38,13 @@ int main(int argc, char** argv) {
             {"pool_rate", bench::pool_rate},
             {"pool_late", bench::pool_late},
             {"pool_crash", bench::pool_crash},
-            {"pool_idle", bench::pool_idle}};
+            {"pool_idle", bench::pool_idle},
+            {"hosts_start", bench::hosts_start},
+            {"hosts_failure", bench::hosts_failure},
+            {"hosts_lines", bench::hosts_lines},
+            {"hosts_idle", bench::hosts_idle},
+            {"hosts_reach", bench::hosts_reach},
+            {"nothing", bench::nothing}};
         const auto found = sections.find(section);
         if (found == sections.end())
             throw std::invalid_argument("no such section: " + section);

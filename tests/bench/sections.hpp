@@ -85,4 +85,24 @@ void pool_crash(const arguments&);
 /// workers= idle_ms=   what a pool costs that has nothing to do
 void pool_idle(const arguments&);
 
+// In these hosts= is how many agents on this machine run the workers; 0: none, the group is local.
+
+/// hosts= workers= runs=   functions that end at once: start and join
+void hosts_start(const arguments&);
+
+/// hosts=0|2 how=exit|throw program= runs=   from a worker's failure to SIGTERM in the other one
+void hosts_failure(const arguments&);
+
+/// hosts=0|1 program= bytes=   all lines of one worker are read, by output_batch
+void hosts_lines(const arguments&);
+
+/// hosts= idle_ms=   what hosts cost that have nothing to do
+void hosts_idle(const arguments&);
+
+/// peer=hosts|group|posix_spawn count=   agents are reached; this program is started
+void hosts_reach(const arguments&);
+
+/// Ends at once.
+void nothing(const arguments&);
+
 }  // namespace bench

@@ -5,6 +5,7 @@ import argparse
 
 import batch
 import cuda
+import hosts
 import latency
 import machine
 import measure
@@ -19,7 +20,7 @@ import wanted
 
 SECTIONS = {"short_lived": short_lived.run, "batch": batch.run, "scale": scale.run, "latency": latency.run,
             "methods": methods.run, "throws": throws.run, "sharing": sharing.run,
-            "output": output.run, "pool": pool.run, "cuda": cuda.run}
+            "output": output.run, "pool": pool.run, "hosts": hosts.run, "cuda": cuda.run}
 
 
 def main():

@@ -81,6 +81,15 @@ POOL = {
     "CPU": ("the same, CPU ms", 0),
 }
 
+HOSTS = {
+    "start": ("start and join of 16 functions on two hosts / local", 1.5),
+    "failure, exit": ("a command fails: us to SIGTERM on another host", 1000),
+    "failure, throw": ("a function throws: us to SIGTERM on another host", 1000),
+    "lines": ("a worker's lines(): time over the link / local", 2),
+    "reach": ("64 agents reached / 64 functions by spawn", 3),
+    "idle": ("64 idle hosts: % of a CPU in the origin", 0.1),
+}
+
 
 def report(facts):
     """A table of those promises for which there are facts."""
@@ -111,6 +120,9 @@ def report(facts):
             hold(what, facts["output", name], most, facts.get(("remark", name), ""))
     if ("pool", "us") in facts:
         pool(facts, hold)
+    for name, (what, most) in HOSTS.items():
+        if ("hosts", name) in facts:
+            hold(what, facts["hosts", name], most, facts.get(("remark", "hosts", name), ""))
     measure.print_table("Wanted of cohort", ["", "measured", "at most", "holds", "remark"], rows)
 
 
