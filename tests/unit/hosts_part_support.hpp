@@ -40,8 +40,9 @@ public:
         demand((part.current() == part_state::lost) == (lost_ == 1), "a loss is told once");
         demand((part.current() == part_state::lost) == part.loss().has_value(),
                "a loss has a reason");
-        demand(part.deadline().has_value() == (part.current() == part_state::stopping),
-               "who stops has a deadline, nobody else");
+        const bool is_awaited = part.current() == part_state::stopping || all_ended();
+        demand(part.deadline().has_value() == (is_awaited && !part.is_over()),
+               "who stops, and who has nobody left, has a deadline, nobody else");
         demand(!before.deadline() || !part.deadline() || *part.deadline() <= *before.deadline(),
                "a deadline never moves to a later time");
         demand(!ends_link(e.what) || part.is_over(), "the end of the link is the end");

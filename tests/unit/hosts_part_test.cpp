@@ -63,12 +63,25 @@ TEST_CASE("hosts part: a life without failures") {
     CHECK_FALSE(part.loss());
 }
 
-TEST_CASE("hosts part: a start that fails is the end, whoever has ended before") {
+TEST_CASE("hosts part: a start that fails is the end") {
     remote_part part(2, part_timeout);
     take(part, {part_hears::start});
-    CHECK(take(part, ended(0)) == "report_ended 0 -> starting");
     CHECK(take(part, {part_hears::not_started}) ==
           "report_not_started send_leave close -> reported");
+}
+
+TEST_CASE("hosts part: an agent whose workers have ended must report that in time") {
+    remote_part part(1, part_timeout, 2s);
+    take(part, {part_hears::start});
+    take(part, {part_hears::started});
+    take(part, {part_hears::open_gate});
+    CHECK_FALSE(part.deadline());
+    take(part, ended(0));
+    REQUIRE(part.deadline());
+    part.on({part_hears::deadline}, *part.deadline() - 1ns);
+    CHECK_FALSE(part.is_over());
+    part.on({part_hears::deadline}, *part.deadline());
+    CHECK(part.loss() == part_loss{part_loss::kind::overdue});
 }
 
 TEST_CASE("hosts part: a stop works while it starts, whatever crosses it") {
@@ -149,6 +162,7 @@ TEST_CASE("hosts part: what an agent can't say in this state breaks the protocol
         {{}, ended(0)},
         {{}, {part_hears::reported}},
         {ways_to_live[1], {part_hears::reported}},
+        {ways_to_live[1], ended(0)},  // not yet started
         {running, {part_hears::started}},
         {running, {part_hears::not_started}},
         {running, {part_hears::reported}},  // two are alive

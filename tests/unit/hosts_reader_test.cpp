@@ -79,7 +79,7 @@ TEST_CASE("hosts reader: whatever is wrong in a frame breaks the protocol in its
         {with([](frame_header& h) { h.from = side::origin; }), breach::direction},
         {with([](frame_header& h) { ++h.session; }), breach::session},
         {with([](frame_header& h) { h.kind = 0; }), breach::kind},
-        {with([](frame_header& h) { h.kind = 18; }), breach::kind},
+        {with([](frame_header& h) { h.kind = 23; }), breach::kind},
         {with([](frame_header& h) { h.kind = kind_number(frame_kind::stop); }), breach::kind},
         {with([](frame_header& h) { h.kind = kind_number(frame_kind::hello); }), breach::order},
         {flags(4), breach::flags},

@@ -220,12 +220,13 @@ TEST_CASE("layering: the way down has at most 7 stops, the way up at most 8") {
         else if (std::regex_search(line, step))
             ++stops[heading];
     }
-    CHECK(stops.size() == 5);
+    CHECK(stops.size() == 6);
     CHECK(stops["From the example to the system call"] <= 7);
     CHECK(stops["From a worker's end to the exception"] <= 8);
     CHECK(stops["From a worker's write to the reader"] <= 8);
     CHECK(stops["From a task to its value"] <= 8);
     CHECK(stops["From a host's name to its agent"] <= 7);
+    CHECK(stops["From a group on hosts to a worker's end"] <= 7);
 }
 
 }  // namespace layering_test

@@ -257,7 +257,8 @@ TEST_CASE("rules: a link from page to page leads to a page and to a heading of i
     std::size_t found = 0;
     for (const std::string page :
          {"README.md", "examples/README.md", "examples/failures.md", "examples/streams.md",
-          "examples/memory.md", "examples/caveats.md", "src/README.md", "tests/README.md"})
+          "examples/memory.md", "examples/hosts.md", "examples/caveats.md", "src/README.md",
+          "tests/README.md"})
         for (const auto& line : read_source(root / page).lines)
             for (std::sregex_iterator at(line.begin(), line.end(), link), end; at != end; ++at) {
                 INFO(page << ": " << at->str());
