@@ -21,12 +21,6 @@
 namespace cohort::multihost {
 namespace {
 
-enum operation : detail::operation_id {
-    start_operation = 1,
-    next_operation = 2,
-    usage_operation = 3
-};
-
 /// When to try again where there is no thread, or no memory, to write what a worker has left.
 constexpr auto pause_of_writing = std::chrono::milliseconds(100);
 

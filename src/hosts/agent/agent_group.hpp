@@ -56,6 +56,11 @@ public:
                               const detail::completion& result) noexcept override;
 
 private:
+    enum operation : detail::operation_id {
+        start_operation = 1,
+        next_operation = 2,
+        usage_operation = 3
+    };
     struct making;
 
     void made(making& result);

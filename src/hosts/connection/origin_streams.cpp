@@ -17,7 +17,7 @@ std::size_t place_of(int index, stream from) noexcept {
 
 int index_of(std::size_t place) noexcept { return static_cast<int>(place / 2); }
 
-stream stream_of(std::size_t place) noexcept { return place % 2 == 0 ? stream::out : stream::err; }
+stream which_stream(std::size_t place) noexcept { return place % 2 == 0 ? stream::out : stream::err; }
 
 }  // namespace
 
@@ -31,7 +31,7 @@ origin_streams::origin_streams(std::shared_ptr<output::group_streams> group, wor
 void origin_streams::begin() {
     for (std::size_t place = 0; place < streams_.size(); ++place)
         streams_[place].reader =
-            group_->expect(workers_.first + index_of(place), stream_of(place),
+            group_->expect(workers_.first + index_of(place), which_stream(place),
                            [weak = weak_from_this(), place](std::uint64_t cost) {
                                if (const auto self = weak.lock())
                                    self->consumed(place, cost);
@@ -107,7 +107,7 @@ void origin_streams::say_credit(const std::optional<std::size_t>& place, std::ui
     given.bytes = bytes;
     if (place) {
         given.index = index_of(*place);
-        given.from = stream_of(*place);
+        given.from = which_stream(*place);
     }
     to_(frame_kind::data_credit, base::patiently([&] { return write_message(given); }));
 }

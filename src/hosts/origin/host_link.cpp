@@ -16,8 +16,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-enum operation : detail::operation_id { start_operation = 1, end_operation = 2 };
-
 constexpr std::size_t largest_of_agent = std::size_t{1} << 20;
 /// Of what was written before a hello, in an error's text.
 constexpr std::size_t most_noise = 1000;

@@ -100,6 +100,8 @@ public:
                               const detail::completion& result) noexcept override;
 
 private:
+    enum operation : detail::operation_id { start_operation = 1, end_operation = 2 };
+
     void heard(message what) override;
     void ended(const connection_end& how) override;
 
