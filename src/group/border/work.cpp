@@ -89,8 +89,9 @@ void place_workers(spawn_plan& plan) {
 }
 
 start_method method_for_functions(const group_settings& settings) {
-    // Only a program that is executed can be another one.
-    return settings.method == start_method::spawn && !settings.where.limits.executable
+    // Only a program that is executed can be another one, or run on another host.
+    return settings.method == start_method::spawn && !settings.where.limits.executable &&
+                   !settings.machines
                ? base::current_tiers().functions.value_or(start_method::spawn)
                : settings.method;
 }
