@@ -5,6 +5,7 @@
 #include "group/lifecycle/machine.hpp"
 #include "group/state/snapshot.hpp"
 #include "loop/runtime/runtime.hpp"
+#include "loop/waits/waiters.hpp"
 #include "output/streams/group_streams.hpp"
 
 #include <cohort/detail/border.hpp>
@@ -47,7 +48,15 @@ public:
     };
     /// Before the start. @param to  all of it is called
     void tell(news to) { news_ = std::move(to); }
-    virtual void await_end(receiver to, std::optional<time_point> until) = 0;
+    void await_end(receiver to, std::optional<time_point> until) {
+        if (auto end = snapshot_.end()) {
+            completion done;
+            done.end = std::move(end);
+            runtime_.deliver(to, std::move(done));
+        } else {
+            end_waiters_.add(std::move(to), until);
+        }
+    }
     virtual void await_next(receiver to, std::optional<time_point> until) = 0;
     virtual void await_usage(receiver to) = 0;
     virtual void cancel(operation_id id, cancel_mode mode) = 0;
@@ -59,11 +68,9 @@ public:
 
 protected:
     group_state(loop::runtime& runtime, int size, std::shared_ptr<output::group_streams> streams)
-        : runtime_(runtime), snapshot_(size), streams_(std::move(streams)) {}
+        : runtime_(runtime), snapshot_(size), streams_(std::move(streams)),
+          end_waiters_(runtime, runtime.loop()) {}
 
-    loop::runtime& runtime_;
-    groups::snapshot snapshot_;
-    std::shared_ptr<output::group_streams> streams_;
     void tell_failed(int index) const {
         if (news_.failed)
             news_.failed(index);
@@ -73,6 +80,10 @@ protected:
             news_.started(index, pid);
     }
 
+    loop::runtime& runtime_;
+    groups::snapshot snapshot_;
+    std::shared_ptr<output::group_streams> streams_;
+    loop::waiters end_waiters_;
     news news_;  // empty: nobody hears them
 };
 

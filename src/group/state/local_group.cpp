@@ -35,8 +35,7 @@ local_group::local_group(groups::services& services, spawn_plan plan, protocol::
                                  runtime_.cgroups(), streams_})),
       waiting_(runtime_.loop(), *settings_, start_, lifecycle_.life(), snapshot_, *this),
       names_search_(runtime_, ending_),
-      outcomes_(services, settings_, streams_, lifecycle_.life(), snapshot_),
-      end_waiters_(runtime_, runtime_.loop()) {}
+      outcomes_(services, settings_, streams_, lifecycle_.life(), snapshot_) {}
 
 // --- requests ---
 
@@ -59,16 +58,6 @@ void local_group::begin(receiver to) {
     if (!life_.has_keeper)
         runtime_.add(*this);
     start_.begin(life_.self, std::move(to));
-}
-
-void local_group::await_end(receiver to, std::optional<time_point> until) {
-    if (auto end = snapshot_.end()) {
-        completion done;
-        done.end = std::move(end);
-        runtime_.deliver(to, std::move(done));
-    } else {
-        end_waiters_.add(std::move(to), until);
-    }
 }
 
 void local_group::await_usage(receiver to) {

@@ -14,7 +14,6 @@
 #include "group/state/waiting_workers.hpp"
 #include "group/supervisor/result_descriptors.hpp"
 #include "group/supervisor/worker_process.hpp"
-#include "loop/waits/waiters.hpp"
 
 #include <cohort/detail/border.hpp>
 
@@ -42,7 +41,6 @@ public:
 
     // On the engine's thread only:
 
-    void await_end(receiver to, std::optional<time_point> until) override;
     void await_next(receiver to, std::optional<time_point> until) override {
         outcomes_.await_next(std::move(to), until);
     }
@@ -114,7 +112,6 @@ private:
 
     groups::live_workers workers_;
     groups::outcome_publisher outcomes_;
-    loop::waiters end_waiters_;
 };
 
 }  // namespace cohort::detail::inline v0_1

@@ -47,8 +47,7 @@ far_group::far_group(groups::services& services, settings how,
       how_(std::move(how)), settings_(settings_of(how_.whole, how_.host_timeout)),
       lifecycle_(runtime_, *settings_),
       outcomes_(services, settings_, streams_, lifecycle_.life(), snapshot_), works_(*how_.plan),
-      roll_(snapshot_, settings_->nprocs), usage_(runtime_, parts_),
-      end_waiters_(runtime_, runtime_.loop()) {}
+      roll_(snapshot_, settings_->nprocs), usage_(runtime_, parts_) {}
 
 void far_group::add_part(std::shared_ptr<host_link> link, far_part::settings how) {
     far_part::listener& self = *this;
@@ -82,16 +81,6 @@ void far_group::begin(detail::receiver to, groups::start_completes when) {
     }
     if (life_.self)
         how_.hosts_state->group_began(weak_from_this());  // which stops it where they are left
-}
-
-void far_group::await_end(detail::receiver to, std::optional<detail::time_point> until) {
-    if (auto end = snapshot_.end()) {
-        completion done;
-        done.end = std::move(end);
-        runtime_.deliver(to, std::move(done));
-    } else {
-        end_waiters_.add(std::move(to), until);
-    }
 }
 
 void far_group::cancel(detail::operation_id id, detail::cancel_mode mode) {

@@ -11,7 +11,6 @@
 #include "hosts/origin/far_part.hpp"
 #include "hosts/origin/far_roll.hpp"
 #include "hosts/origin/far_usage.hpp"
-#include "loop/waits/waiters.hpp"
 
 #include <cohort/detail/border.hpp>
 
@@ -51,7 +50,6 @@ public:
 
     // On the engine's thread only:
 
-    void await_end(detail::receiver to, std::optional<detail::time_point> until) override;
     void await_next(detail::receiver to, std::optional<detail::time_point> until) override {
         outcomes_.await_next(std::move(to), until);
     }
@@ -114,7 +112,6 @@ private:
     groups::work_texts works_;
     far_roll roll_;
     far_usage usage_;
-    loop::waiters end_waiters_;
 };
 
 }  // namespace cohort::multihost
