@@ -26,7 +26,7 @@ local_group::local_group(groups::services& services, spawn_plan plan, protocol::
     : group_state(services.runtime(), plan.settings.nprocs, std::move(streams)),
       settings_(without_placement(plan.settings)),
       barriers_(share::barriers_among(plan.attachments), settings_->nprocs),
-      life_{nullptr, nullptr, plan.has_keeper},
+      life_{nullptr, nullptr, plan.has_keeper, std::nullopt},
       lifecycle_(runtime_, *settings_),
       start_(runtime_, settings_, ending_, *this,
              std::make_unique<groups::start_plan>(
@@ -58,6 +58,8 @@ void local_group::begin(receiver to) {
     if (!life_.has_keeper)
         runtime_.add(*this);
     start_.begin(life_.self, std::move(to));
+    if (life_.stop_first)
+        lifecycle_.stop_within(*life_.stop_first);
 }
 
 void local_group::await_usage(receiver to) {

@@ -49,6 +49,8 @@ public:
     void stop(const groups::step_spans& longest) override {
         if (life_.self)
             lifecycle_.stop_within(longest);
+        else
+            life_.stop_first = longest;
     }
     void signal(int signo) override { workers_.signal(signo); }
     void signal(int index, int signo) override { workers_.signal(index, signo); }
@@ -102,6 +104,7 @@ private:
         std::shared_ptr<local_group> self;  // keeps this alive from begin() to report_end()
         loop::stop_spans::entry longest_stop;
         bool has_keeper = false;  // see spawn_plan
+        std::optional<groups::step_spans> stop_first;  // it was stopped before begin()
     } life_;
     groups::lifecycle_driver lifecycle_;
     groups::ending ending_;

@@ -103,14 +103,8 @@ void agent_group::made(making& result) {
     try {
         detail::start_group(group_, {weak_from_this(), start_operation, true});
     } catch (const std::exception& e) {  // this process ends
-        return base::patiently([&] { fail(failure_of(e)); });
+        base::patiently([&] { fail(failure_of(e)); });
     }
-    // Behind the beginning of the start, before which a group can't be stopped.
-    runtime_.loop().post([self = shared_from_this()] {
-        self->has_begun_ = true;
-        if (self->stopped_)
-            self->stop(*self->stopped_);
-    });
 }
 
 void agent_group::fail(const detail::start_failure& why) {
@@ -121,7 +115,7 @@ void agent_group::fail(const detail::start_failure& why) {
 }
 
 void agent_group::stop(const ladder_spans& spans) {
-    if (has_begun_)
+    if (group_)
         group_->stop({.grace_period = spans.grace_period, .kill_timeout = spans.kill_timeout});
     else
         stopped_ = spans;

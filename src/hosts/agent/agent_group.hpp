@@ -81,8 +81,7 @@ private:
     const std::uint32_t number_;
     const base::callback<void()> told_;
     detail::group_ref group_;              // null: it is being made, or could not be
-    bool has_begun_ = false;               // its start: from then on it can be stopped
-    std::optional<ladder_spans> stopped_;  // before that
+    std::optional<ladder_spans> stopped_;  // before it was made
     bool has_started_ = false;
     struct {
         std::shared_ptr<agent_streams> streams;  // null: the group is being made, or is closed
