@@ -102,7 +102,7 @@ GROUP_TEST("far loss: a failure that came before the loss is thrown") {
 GROUP_TEST("far loss: a host that is lost while its group stops is told") {
     const auto machines = co_await hosts_that_beat();
     ready_by_path ready(executor);
-    const auto deaf = cohort::command("sh", "-c", "trap '' TERM; echo -n r > $0; sleep 1000",
+    const auto deaf = cohort::command("sh", "-c", "trap '' TERM; echo -n r > $0; exec sleep 1000",
                                       ready.path());
     auto group = co_await cohort::spawn(deaf, cohort::options(2).on(machines).grace_period(3s));
     co_await ready.wait(2);
