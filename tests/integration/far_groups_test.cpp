@@ -336,11 +336,11 @@ GROUP_TEST("far groups: a group keeps its hosts when their handle is dropped") {
                                         cohort::options(2).on(machines));
     machines = cohort::hosts();
     co_await ready.wait(2);
-    CHECK(agents_of_hosts().size() == 2);
+    CHECK(agents().size() == 2);
     const auto report = co_await group.stop();
     CHECK(report.success());
     group = cohort::group();
-    co_await until(executor, [] { return agents_of_hosts().empty(); });
+    co_await until(executor, [] { return agents().empty(); });
 }
 
 }  // namespace far_groups_test

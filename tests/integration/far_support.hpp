@@ -34,11 +34,14 @@ inline cohort::launcher nearby_hosts() {
 }
 
 /// The agents that this process has reached.
-inline std::vector<pid_t> agents_of_hosts() {
+inline std::vector<pid_t> agents() {
     std::vector<pid_t> found;
-    for (const auto& process : descendants_of(::getpid(), all_processes()))
-        if (read_proc(process.pid, "cmdline").find("--cohort-agent") != std::string::npos)
+    for (const auto& process : descendants_of(::getpid(), all_processes())) {
+        const auto line = read_proc(process.pid, "cmdline");
+        // The program itself, not a launcher that has the agent's words among its own.
+        if (line.find(std::string("\0--cohort-agent", 15)) == line.find('\0'))
             found.push_back(process.pid);
+    }
     return found;
 }
 

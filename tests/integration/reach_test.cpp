@@ -26,12 +26,6 @@ using words = std::vector<std::string>;
 
 namespace {
 
-/// Reaches a host as if it were another one.
-cohort::launcher nearby() {
-    return cohort::launcher(
-        [](const std::string&, const words& agent) { return cohort::command("env").args(agent); });
-}
-
 /// Hosts that a shell reaches: `script` begins the agent by "$@".
 cohort::launcher by_shell(std::string script) {
     const auto make = [script = std::move(script)](const std::string& host, const words& agent) {
@@ -47,7 +41,7 @@ asio::awaitable<cohort::reach_error> error_of(cohort::launcher how) {
 }  // namespace
 
 GROUP_TEST("reach: hosts are reached, live, and are left") {
-    auto machines = co_await cohort::reach(nearby().hosts("alpha", "beta"));
+    auto machines = co_await cohort::reach(nearby_hosts().hosts("alpha", "beta"));
     CHECK(machines.valid());
     CHECK(machines.size() == 2);
     CHECK(machines.names() == words{"alpha", "beta"});
@@ -62,7 +56,7 @@ GROUP_TEST("reach: hosts are reached, live, and are left") {
 }
 
 GROUP_TEST("reach: a host whose agent is killed is lost, the other lives on") {
-    auto machines = co_await cohort::reach(nearby().hosts("alpha", "beta"));
+    auto machines = co_await cohort::reach(nearby_hosts().hosts("alpha", "beta"));
     const auto pids = agents();
     REQUIRE(pids.size() == 2);
     ::kill(pids[0], SIGKILL);
@@ -73,7 +67,7 @@ GROUP_TEST("reach: a host whose agent is killed is lost, the other lives on") {
 }
 
 GROUP_TEST("reach: an agent that is told to end says by which signal, and ends") {
-    auto machines = co_await cohort::reach(nearby().hosts("alpha", "beta", "gamma"));
+    auto machines = co_await cohort::reach(nearby_hosts().hosts("alpha", "beta", "gamma"));
     auto pids = agents();
     REQUIRE(pids.size() == 3);
     ::kill(pids[0], SIGTERM);
@@ -90,7 +84,7 @@ GROUP_TEST("reach: an agent that is told to end says by which signal, and ends")
 }
 
 GROUP_TEST("reach: an agent that is told to end twice, or while it leaves, ends once") {
-    auto machines = co_await cohort::reach(nearby().hosts("alpha"));
+    auto machines = co_await cohort::reach(nearby_hosts().hosts("alpha"));
     const auto pid = agents().at(0);
     ::kill(pid, SIGTERM);
     ::kill(pid, SIGTERM);
@@ -98,14 +92,14 @@ GROUP_TEST("reach: an agent that is told to end twice, or while it leaves, ends 
     co_await until(executor, [&] { return machines.alive().empty(); });
     CHECK(machines.lost() == words{"alpha: its agent was told to end (SIGTERM)"});
     co_await machines.leave();
-    machines = co_await cohort::reach(nearby().hosts("alpha"));
+    machines = co_await cohort::reach(nearby_hosts().hosts("alpha"));
     ::kill(agents().at(0), SIGTERM);
     co_await machines.leave();
     CHECK(agents().empty());
 }
 
 GROUP_TEST("reach: what is no agent is told with host, stage and last words") {
-    const auto missing = co_await error_of(nearby().hosts("alpha").program("/nowhere/program"));
+    const auto missing = co_await error_of(nearby_hosts().hosts("alpha").program("/nowhere/program"));
     CHECK(missing.host() == "alpha");
     CHECK(missing.stage() == "launcher");
     CHECK(missing.last_words().find("/nowhere/program") != std::string::npos);
@@ -137,10 +131,10 @@ GROUP_TEST("reach: what a profile prints before the hello is skipped") {
 
 GROUP_TEST("reach: agents get a large environment, but none that no program could have") {
     auto machines =
-        co_await cohort::reach(nearby().hosts("alpha").env("LARGE", std::string(200'000, 'x')));
+        co_await cohort::reach(nearby_hosts().hosts("alpha").env("LARGE", std::string(200'000, 'x')));
     CHECK(machines.alive().size() == 1);
     co_await machines.leave();
-    auto too_large = nearby().hosts("alpha").env("LARGE", std::string(9 << 20, 'x'));
+    auto too_large = nearby_hosts().hosts("alpha").env("LARGE", std::string(9 << 20, 'x'));
     CHECK_THROWS_AS((void)cohort::reach(too_large), std::invalid_argument);
 }
 
@@ -152,7 +146,7 @@ GROUP_TEST("reach: a child of the launcher's that holds the link delays nothing"
 }
 
 GROUP_TEST("reach: another program is refused") {
-    const auto other = co_await error_of(nearby().hosts("alpha").program(COHORT_PROGRAM_POOL_HOST));
+    const auto other = co_await error_of(nearby_hosts().hosts("alpha").program(COHORT_PROGRAM_POOL_HOST));
     CHECK(other.stage() == "program");
     CHECK(other.code() == std::errc::executable_format_error);
 }
@@ -178,7 +172,7 @@ GROUP_TEST("reach: a cancelled reach and a dropped handle leave nothing") {
                         asio::bind_cancellation_slot(stop.slot(), ended));
     stop.emit(asio::cancellation_type::total);
     co_await until(executor, [&] { return is_aborted; });
-    auto machines = co_await cohort::reach(nearby().hosts("alpha", "beta"));
+    auto machines = co_await cohort::reach(nearby_hosts().hosts("alpha", "beta"));
     CHECK(agents().size() == 2);
     machines = cohort::hosts();
     co_await until(executor, [] { return agents().empty(); });

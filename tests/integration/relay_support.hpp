@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include "procfs.hpp"
+#include "far_support.hpp"
 #include "scratch.hpp"
 
 #include <cohort/cohort.hpp>
@@ -21,18 +21,6 @@
 
 // Links to hosts that a test spoils when it likes.
 namespace cohort::test {
-
-/// The agents that this process has reached.
-inline std::vector<pid_t> agents() {
-    std::vector<pid_t> found;
-    for (const auto& process : descendants_of(::getpid(), all_processes())) {
-        const auto line = read_proc(process.pid, "cmdline");
-        // The program itself, not a launcher that has the agent's words among its own.
-        if (line.find(std::string("\0--cohort-agent", 15)) == line.find('\0'))
-            found.push_back(process.pid);
-    }
-    return found;
-}
 
 /// Reaches hosts by tests/programs/relay.cpp: each is this machine, and its link has a relay in it.
 class relays {
